@@ -1,0 +1,68 @@
+package domain
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Views are what the service's readers get: copies for reading only, shared between goroutines, so nobody may change what
+// they point to.
+
+// Page is one page of a list.
+type Page[T any] struct {
+	// Data is never nil.
+	Data []T
+	// HasMore says that items follow the last of Data.
+	HasMore bool
+}
+
+// Site is a site as its organization sees it.
+type Site struct {
+	ID       string
+	Name     string
+	HubCount int
+	// CreatedAt is in UTC.
+	CreatedAt time.Time
+}
+
+// Hub is a hub as its organization sees it. Lists leave out PublicIP, DisconnectReason, Firmware and Network.
+type Hub struct {
+	ID     HubID
+	Name   *string
+	SiteID string
+	// Status is unknown until the hub has connected after it was added, unless it was connected at that moment.
+	Status HubStatus
+	// Since is when Status last changed, in UTC, never before RegisteredAt.
+	Since time.Time
+	// PublicIP is the address that the hub last connected from; nil when it has not, or the broker did not say.
+	PublicIP *string
+	// DisconnectReason is the broker's, in lower case; nil while online, and when there was none.
+	DisconnectReason *string
+	// Firmware and Network are JSON objects as the contract writes them; nil until the hub has connected once.
+	Firmware json.RawMessage
+	Network  json.RawMessage
+	// RegisteredAt is when the organization added it, in UTC.
+	RegisteredAt time.Time
+}
+
+// KeyAccess is what the service must know of an API key to let a request in. Revoked keys have none.
+type KeyAccess struct {
+	ID    string
+	OrgID string
+	// Environment is `live` or `dev`.
+	Environment string
+	Scopes      []Scope
+	// SecretHash is the SHA-256 of the key's secret part.
+	SecretHash [32]byte
+	// Revoked is closed when the key is revoked: whatever was opened with it ends then.
+	Revoked <-chan struct{}
+}
+
+// HubAccess is what the service must know of a hub to read its event log. A hub that no organization has added has none.
+type HubAccess struct {
+	OrgID string
+	// Incarnation is the tag of the hub's event log, which every cursor carries.
+	Incarnation string
+	// LogAfter is the sequence number up to which the hub's stream belongs to logs before this one.
+	LogAfter uint64
+}
