@@ -1,0 +1,65 @@
+# hubcloud: every command a developer or an operator of one machine needs. `make help` lists them.
+
+GO        ?= go
+BIN       := bin/hubcloud
+DATA_DIR  ?= ./data
+FUZZTIME  ?= 10s
+TOOL      := $(GO) tool -modfile=test/tools/go.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the commands
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: deps build ## Set everything up and run the service with a demo organization and three virtual hubs
+	$(BIN) dev --data-dir $(DATA_DIR)
+
+.PHONY: build
+build: ## Build the binary, bin/hubcloud
+	$(GO) build -o $(BIN) ./cmd/hubcloud
+
+.PHONY: deps
+deps: ## Install what is missing on this machine (PostgreSQL), or say exactly what to install
+	@deploy/install-dependencies.sh
+
+.PHONY: test
+test: deps ## Run every test, against real brokers, a real Postgres and the built binary
+	$(GO) test -timeout 12m ./...
+
+.PHONY: race
+race: deps ## Run the packages' tests under the race detector
+	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /test/)
+
+.PHONY: lint
+lint: ## Formatting, vet, staticcheck, and code that nothing reaches
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	@dead=$$($(TOOL) deadcode -test ./...) || exit 1; if [ -n "$$dead" ]; then echo "nothing reaches:"; echo "$$dead"; exit 1; fi
+
+.PHONY: generate
+generate: ## Write what is generated from sources
+	$(GO) generate ./...
+
+.PHONY: verify
+verify: generate ## Generate, tidy and format; fail when that changes anything
+	@$(GO) mod tidy -diff
+	@git diff --exit-code || (echo "the tree differs from what \`make generate\` writes: commit the difference"; exit 1)
+
+.PHONY: bench
+bench: deps ## Measure, each figure with its limit from the same run (a quarter of an hour)
+	$(GO) test -count=1 -timeout 60m -v -run '^TestBench' ./test/bench -bench.report
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10s)
+	@for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package 2>/dev/null | grep '^Fuzz'); do \
+			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built; the data directory stays
+	rm -rf bin test/artifacts
