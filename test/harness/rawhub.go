@@ -1,0 +1,258 @@
+package harness
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+)
+
+// RawHub speaks the hub link message by message, exactly as a test tells it: it keeps no log and repairs nothing.
+type RawHub struct {
+	t      testing.TB
+	ID     string
+	Serial string
+	Secret string
+
+	url    string
+	cert   tls.Certificate
+	pool   *x509.CertPool
+	broker string
+
+	client mqtt.Client
+	// Acks receives every ack, Requests every request.
+	Acks     chan Ack
+	Requests chan Request
+	// Lost is closed when the connection has ended.
+	Lost chan struct{}
+}
+
+// Ack is the cloud's ack.
+type Ack struct {
+	Log     string `json:"log"`
+	Through uint64 `json:"through"`
+}
+
+// Request is the cloud's request.
+type Request struct {
+	ID        string          `json:"id"`
+	Token     string          `json:"token"`
+	Method    string          `json:"method"`
+	Params    json.RawMessage `json:"params"`
+	TimeoutMS int64           `json:"timeout_ms"`
+}
+
+// NewRawHub registers a hub with the service and makes it known to nobody else.
+func NewRawHub(t testing.TB, s *Service) *RawHub {
+	t.Helper()
+	made := s.CLI("inventory", "generate", "--count", "1", "--prefix", "raw")[0]
+	return &RawHub{
+		t: t, url: "http://" + s.HTTP,
+		ID: made["hub_id"].(string), Serial: made["serial"].(string), Secret: made["secret"].(string),
+	}
+}
+
+// Moved tells the hub the service's new address, after a restart on other ports.
+func (h *RawHub) Moved(s *Service) {
+	h.url = "http://" + s.HTTP
+	h.broker = s.MQTT
+}
+
+// Enroll gets a certificate.
+func (h *RawHub) Enroll() {
+	h.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	status, body := h.EnrollWith(key, h.Serial, h.Secret)
+	if status != http.StatusCreated {
+		h.t.Fatalf("enrolment: %d %s", status, body)
+	}
+	var answer struct{ Certificate, CA, Broker string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		h.t.Fatal(err)
+	}
+	block, _ := pem.Decode([]byte(answer.Certificate))
+	h.cert = tls.Certificate{Certificate: [][]byte{block.Bytes}, PrivateKey: key}
+	h.pool = x509.NewCertPool()
+	if !h.pool.AppendCertsFromPEM([]byte(answer.CA)) {
+		h.t.Fatal("enrolment answered no CA")
+	}
+	h.broker = strings.TrimPrefix(answer.Broker, "mqtts://")
+}
+
+// EnrollWith asks for a certificate with any words, and gives what came.
+func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, []byte) {
+	h.t.Helper()
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
+	body, err := json.Marshal(map[string]string{"serial": serial, "secret": secret, "csr": string(csr)})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	response, err := http.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var answer bytes.Buffer
+	if _, err := answer.ReadFrom(response.Body); err != nil {
+		h.t.Fatal(err)
+	}
+	return response.StatusCode, answer.Bytes()
+}
+
+// Connect connects and subscribes; it fails the test when the broker refuses.
+func (h *RawHub) Connect() {
+	h.t.Helper()
+	if err := h.TryConnect(h.ID); err != nil {
+		h.t.Fatalf("hub %s: connect: %v", h.ID, err)
+	}
+}
+
+// TryConnect connects under any client id, and subscribes.
+func (h *RawHub) TryConnect(clientID string) error {
+	lost := make(chan struct{})
+	acks, requests := make(chan Ack, 4096), make(chan Request, 64)
+	options := mqtt.NewClientOptions().
+		AddBroker("ssl://" + h.broker).
+		SetClientID(clientID).
+		SetCleanSession(true).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetKeepAlive(30 * time.Second).
+		SetConnectTimeout(10 * time.Second).
+		SetProtocolVersion(4).
+		SetOrderMatters(true).
+		SetTLSConfig(&tls.Config{RootCAs: h.pool, Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12}).
+		SetConnectionLostHandler(func(mqtt.Client, error) { close(lost) })
+	client := mqtt.NewClient(options)
+	if token := client.Connect(); !token.WaitTimeout(15*time.Second) || token.Error() != nil {
+		return fmt.Errorf("connect: %w", token.Error())
+	}
+	subscribe := func(topic string, handle mqtt.MessageHandler) error {
+		token := client.Subscribe(topic, 0, handle)
+		if !token.WaitTimeout(10 * time.Second) {
+			return fmt.Errorf("subscribe %s: no answer", topic)
+		}
+		return token.Error()
+	}
+	err := subscribe("hub/"+clientID+"/ack", func(_ mqtt.Client, m mqtt.Message) {
+		var ack Ack
+		if json.Unmarshal(m.Payload(), &ack) == nil {
+			acks <- ack
+		}
+	})
+	if err == nil {
+		err = subscribe("hub/"+clientID+"/request", func(_ mqtt.Client, m mqtt.Message) {
+			var request Request
+			if json.Unmarshal(m.Payload(), &request) == nil {
+				requests <- request
+			}
+		})
+	}
+	if err != nil {
+		client.Disconnect(0)
+		return err
+	}
+	h.client, h.Acks, h.Requests, h.Lost = client, acks, requests, lost
+	h.t.Cleanup(func() { client.Disconnect(0) })
+	return nil
+}
+
+// Disconnect ends the connection with a DISCONNECT packet.
+func (h *RawHub) Disconnect() { h.client.Disconnect(50) }
+
+// Publish sends any payload to any topic.
+func (h *RawHub) Publish(topic string, payload []byte) {
+	h.t.Helper()
+	if token := h.client.Publish(topic, 0, false, payload); !token.WaitTimeout(10 * time.Second) {
+		h.t.Fatalf("publish to %s: not sent", topic)
+	}
+}
+
+// Send publishes v as JSON to hub/<id>/<topic>.
+func (h *RawHub) Send(topic string, v any) {
+	h.t.Helper()
+	payload, err := json.Marshal(v)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Publish("hub/"+h.ID+"/"+topic, payload)
+}
+
+// Hello says hello.
+func (h *RawHub) Hello(log string, oldest, newest uint64) {
+	h.t.Helper()
+	h.Send("hello", map[string]any{
+		"protocol": 1, "log": log, "oldest": oldest, "newest": newest, "clock_trusted": true,
+		"firmware": map[string]any{"version": "1.0.0"},
+		"network":  map[string]any{"type": "ethernet", "interface": "eth0", "metered": false},
+	})
+}
+
+// EventsFrom sends events of a log, numbered from first to last, each a temperature that tells its number.
+func (h *RawHub) EventsFrom(log string, first, last uint64) {
+	h.t.Helper()
+	var events []map[string]any
+	for seq := first; seq <= last; seq++ {
+		events = append(events, Numbered(seq))
+	}
+	h.Send("events", map[string]any{"log": log, "events": events})
+}
+
+// Numbered is a well-formed event whose value tells its number.
+func Numbered(seq uint64) map[string]any {
+	return map[string]any{
+		"seq": seq, "type": "channel.observed", "device_id": 1, "time": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), "clock_trusted": true,
+		"data": map[string]any{"key": "temperature", "endpoint": 0, "value": seq},
+	}
+}
+
+// WaitAck waits for an ack of the log through at least the number.
+func (h *RawHub) WaitAck(log string, through uint64) Ack {
+	h.t.Helper()
+	deadline := time.After(20 * time.Second)
+	var last Ack
+	for {
+		select {
+		case ack := <-h.Acks:
+			last = ack
+			if ack.Log == log && ack.Through >= through {
+				return ack
+			}
+		case <-h.Lost:
+			h.t.Fatalf("hub %s: connection lost while waiting for an ack of %s through %d; last was %+v", h.ID, log, through, last)
+		case <-deadline:
+			h.t.Fatalf("hub %s: no ack of %s through %d; last was %+v", h.ID, log, through, last)
+		}
+	}
+}
+
+// NextAck gives the next ack, whatever it says.
+func (h *RawHub) NextAck() Ack {
+	h.t.Helper()
+	select {
+	case ack := <-h.Acks:
+		return ack
+	case <-time.After(20 * time.Second):
+		h.t.Fatalf("hub %s: no ack", h.ID)
+		return Ack{}
+	}
+}

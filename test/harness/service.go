@@ -1,0 +1,241 @@
+package harness
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds a start; a cold one has to make a database first.
+const startTimeout = 90 * time.Second
+
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "hubcloud-test-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "hubcloud")
+	out, err := exec.Command("go", "build", "-o", path, "hubcloud/cmd/hubcloud").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// Binary builds the binary, once a test run, and gives its path. HUBCLOUD_TEST_BINARY names a ready one instead.
+func Binary(t testing.TB) string {
+	t.Helper()
+	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
+		return path
+	}
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// RemoveBinary removes what Binary built; a TestMain calls it last.
+func RemoveBinary() {
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// Service is one running hubcloud.
+type Service struct {
+	t       testing.TB
+	Dir     string
+	Args    []string
+	command string
+
+	process *exec.Cmd
+	ended   chan struct{}
+	log     *tail
+
+	// What it bound.
+	HTTP, Admin, MQTT, NATS string
+}
+
+// Start runs `hubcloud serve` on a data directory of its own, with every port picked by the system and more arguments as given,
+// and waits until it is ready. It is stopped when the test ends.
+func Start(t testing.TB, args ...string) *Service {
+	t.Helper()
+	return StartIn(t, t.TempDir(), args...)
+}
+
+// StartIn is Start on the given data directory.
+func StartIn(t testing.TB, dir string, args ...string) *Service {
+	t.Helper()
+	s := &Service{t: t, Dir: dir, Args: args, command: "serve"}
+	s.Begin()
+	t.Cleanup(func() {
+		s.Stop()
+		if t.Failed() {
+			t.Logf("the service's last lines:\n%s", s.log)
+		}
+	})
+	return s
+}
+
+// Begin starts the process (again) and waits until it is ready.
+func (s *Service) Begin() {
+	s.t.Helper()
+	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
+	s.log = &tail{}
+	args := append([]string{
+		s.command, "--data-dir", s.Dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+		"--environment", "dev",
+	}, s.Args...)
+	s.process = exec.Command(Binary(s.t), args...)
+	s.process.Stdout, s.process.Stderr = s.log, s.log
+	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	s.ended = ended
+	process := s.process
+	go func() {
+		defer close(ended)
+		process.Wait()
+	}()
+	deadline := time.Now().Add(startTimeout)
+	for {
+		text, err := os.ReadFile(filepath.Join(s.Dir, "endpoints.json"))
+		if err == nil {
+			var bound struct{ HTTP, Admin, MQTT, NATS string }
+			if err := json.Unmarshal(text, &bound); err != nil {
+				s.t.Fatalf("endpoints.json: %v", err)
+			}
+			s.HTTP, s.Admin, s.MQTT, s.NATS = bound.HTTP, bound.Admin, bound.MQTT, bound.NATS
+			return
+		}
+		select {
+		case <-ended:
+			s.t.Fatalf("the service ended before it was ready:\n%s", s.log)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the service is not ready after %s:\n%s", startTimeout, s.log)
+		}
+	}
+}
+
+// Kill ends the process as a crash would, kill -9, and waits until it is gone.
+func (s *Service) Kill() {
+	s.process.Process.Kill()
+	<-s.ended
+}
+
+// Stop ends the process in order and gives how long that took. It fails the test when it takes more than 15 seconds.
+func (s *Service) Stop() time.Duration {
+	began := time.Now()
+	select {
+	case <-s.ended:
+		return 0
+	default:
+	}
+	s.process.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.ended:
+	case <-time.After(15 * time.Second):
+		s.process.Process.Signal(syscall.SIGQUIT)
+		<-s.ended
+		s.t.Errorf("the service did not stop within 15 s:\n%s", s.log)
+	}
+	return time.Since(began)
+}
+
+// ExitCode is the code of the ended process.
+func (s *Service) ExitCode() int { return s.process.ProcessState.ExitCode() }
+
+// PID is the process id.
+func (s *Service) PID() int { return s.process.Process.Pid }
+
+// Log gives what the service has printed lately.
+func (s *Service) Log() string { return s.log.String() }
+
+// Base is the address of the API, with /v1.
+func (s *Service) Base() string { return "http://" + s.HTTP + "/v1" }
+
+// CLI runs an operator's command against the service with --json and gives the objects that it printed.
+func (s *Service) CLI(args ...string) []map[string]any {
+	s.t.Helper()
+	out, stderr, code := RunBinary(s.t, s.commandLine(args)...)
+	if code != 0 {
+		s.t.Fatalf("hubcloud %s: exit code %d: %s", strings.Join(args, " "), code, stderr)
+	}
+	var objects []map[string]any
+	lines := bufio.NewScanner(strings.NewReader(out))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		object := map[string]any{}
+		if err := json.Unmarshal(lines.Bytes(), &object); err != nil {
+			s.t.Fatalf("hubcloud %s printed %q: %v", strings.Join(args, " "), lines.Text(), err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// commandLine puts --data-dir and --json behind the words of the command, before its flags and arguments.
+func (s *Service) commandLine(args []string) []string {
+	line := append([]string{}, args[:min(2, len(args))]...)
+	line = append(line, "--data-dir", s.Dir, "--json")
+	return append(line, args[min(2, len(args)):]...)
+}
+
+// RunBinary runs the binary and gives what it printed and its exit code.
+func RunBinary(t testing.TB, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, Binary(t), args...)
+	var out, errs bytes.Buffer
+	command.Stdout, command.Stderr = &out, &errs
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), command.ProcessState.ExitCode()
+}
+
+// tail keeps the last lines that a process printed.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 64 << 10
+
+var _ io.Writer = (*tail)(nil)
+
+func (l *tail) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	if over := len(l.text) - tailBytes; over > 0 {
+		l.text = append(l.text[:0], l.text[over:]...)
+	}
+	return len(p), nil
+}
+
+func (l *tail) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.text)
+}
