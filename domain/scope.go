@@ -32,11 +32,15 @@ func ParseScope(s string) (Scope, error) {
 	if scope := Scope(s); slices.Contains(AllScopes(), scope) {
 		return scope, nil
 	}
+	return "", Errorf(CodeInvalidRequest, "scopes: %q is none; allowed are %s", s, scopeNames())
+}
+
+func scopeNames() string {
 	names := make([]string, 0, len(AllScopes()))
 	for _, known := range AllScopes() {
 		names = append(names, string(known))
 	}
-	return "", Errorf(CodeInvalidRequest, "scope: %q is none; allowed are %s", s, strings.Join(names, ", "))
+	return strings.Join(names, ", ")
 }
 
 // Role is what a member of an organization may do in the portal.

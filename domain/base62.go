@@ -1,0 +1,28 @@
+package domain
+
+import "math/big"
+
+// base62 is the alphabet of keys: no character of it needs escaping in a URL, a header, a shell or a NATS subject, and a double click
+// selects all of it.
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// encodeBase62 writes the number that the bytes are (big-endian) with exactly width digits; what does not fit is cut off at the front.
+func encodeBase62(b []byte, width int) string {
+	out := make([]byte, width)
+	n, radix, digit := new(big.Int).SetBytes(b), big.NewInt(62), new(big.Int)
+	for i := width - 1; i >= 0; i-- {
+		n.DivMod(n, radix, digit)
+		out[i] = base62[digit.Int64()]
+	}
+	return string(out)
+}
+
+func isBase62(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if !('0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z') {
+			return false
+		}
+	}
+	return true
+}
