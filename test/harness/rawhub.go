@@ -64,12 +64,6 @@ func NewRawHub(t testing.TB, s *Service) *RawHub {
 	}
 }
 
-// Moved tells the hub the service's new address, after a restart on other ports.
-func (h *RawHub) Moved(s *Service) {
-	h.url = "http://" + s.HTTP
-	h.broker = s.MQTT
-}
-
 // Enroll gets a certificate.
 func (h *RawHub) Enroll() {
 	h.t.Helper()

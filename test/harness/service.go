@@ -65,12 +65,12 @@ type Service struct {
 	ended   chan struct{}
 	log     *tail
 
-	// What it bound.
+	// The addresses that it binds.
 	HTTP, Admin, MQTT, NATS string
 }
 
-// Start runs `hubcloud serve` on a data directory of its own, with every port picked by the system and more arguments as given,
-// and waits until it is ready. It is stopped when the test ends.
+// Start runs `hubcloud serve` on a data directory and ports of its own, the same over restarts, with more arguments as given, and
+// waits until it is ready. It is stopped when the test ends.
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
 	return StartIn(t, t.TempDir(), args...)
@@ -79,7 +79,10 @@ func Start(t testing.TB, args ...string) *Service {
 // StartIn is Start on the given data directory.
 func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Helper()
-	s := &Service{t: t, Dir: dir, Args: args, command: "serve"}
+	s := &Service{
+		t: t, Dir: dir, Args: args, command: "serve",
+		HTTP: freeAddress(t), Admin: freeAddress(t), MQTT: freeAddress(t), NATS: freeAddress(t),
+	}
 	s.Begin()
 	t.Cleanup(func() {
 		s.Stop()
@@ -96,7 +99,7 @@ func (s *Service) Begin() {
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
 	args := append([]string{
-		s.command, "--data-dir", s.Dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+		s.command, "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--mqtt", s.MQTT, "--nats", s.NATS,
 		"--environment", "dev",
 	}, s.Args...)
 	s.process = exec.Command(Binary(s.t), args...)
@@ -120,7 +123,9 @@ func (s *Service) Begin() {
 			if err := json.Unmarshal(text, &bound); err != nil {
 				s.t.Fatalf("endpoints.json: %v", err)
 			}
-			s.HTTP, s.Admin, s.MQTT, s.NATS = bound.HTTP, bound.Admin, bound.MQTT, bound.NATS
+			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT || bound.NATS != s.NATS {
+				s.t.Fatalf("endpoints.json says %+v", bound)
+			}
 			return
 		}
 		select {

@@ -24,9 +24,6 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	return tenant
 }
 
-// Moved tells the tenant's client the service's new address, after a restart on other ports.
-func (c *Tenant) Moved(s *Service) { c.Base = s.Base() }
-
 // Add adds a hub to the tenant's site.
 func (c *Tenant) Add(serial string) {
 	c.T.Helper()

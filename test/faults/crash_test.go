@@ -1,0 +1,201 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// sender is a hub that keeps sending numbered events, through every crash: it resends what was not acknowledged, as the link says.
+type sender struct {
+	hub   *harness.RawHub
+	acked uint64
+	next  uint64
+}
+
+// run sends until stop is closed; whatever was acknowledged is counted in acked.
+func (h *sender) run(stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if err := h.hub.TryConnect(h.hub.ID); err != nil {
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		h.session(stop)
+	}
+}
+
+func (h *sender) session(stop <-chan struct{}) {
+	h.hub.Hello("log-1", 1, h.next)
+	sent := h.acked
+	resend := time.NewTimer(5 * time.Second)
+	greeted := false
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			h.hub.Disconnect()
+			return
+		case <-h.hub.Lost:
+			return
+		case ack := <-h.hub.Acks:
+			if ack.Through > h.acked {
+				h.acked = ack.Through
+			}
+			if !greeted {
+				greeted, sent = true, h.acked
+			}
+			resend.Reset(5 * time.Second)
+		case <-resend.C:
+			sent = h.acked
+			h.hub.Hello("log-1", 1, h.next)
+			resend.Reset(5 * time.Second)
+		case <-tick.C:
+			if !greeted || sent-h.acked > 1500 {
+				continue
+			}
+			count := uint64(1 + rand.IntN(20))
+			h.hub.EventsFrom("log-1", sent+1, sent+count)
+			sent += count
+			h.next = max(h.next, sent)
+		}
+	}
+}
+
+// follower reads a hub's events by cursor through every crash, and keeps what it got.
+type follower struct {
+	client *harness.Client
+	hub    string
+	cursor string
+	got    []harness.Event
+}
+
+// It ends once stop is closed and it has caught up.
+func (f *follower) run(stop <-chan struct{}) {
+	for {
+		path := "/hubs/" + f.hub + "/events?limit=500&wait=1"
+		if f.cursor != "" {
+			path += "&after=" + f.cursor
+		}
+		answer, err := f.client.Do("GET", path, nil)
+		if err != nil || answer.Status == 429 {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		if answer.Status != 200 {
+			f.client.T.Errorf("hub %s: a follower was answered %d %s", f.hub, answer.Status, answer.Body)
+			return
+		}
+		var page harness.Page
+		if err := json.Unmarshal(answer.Body, &page); err != nil {
+			f.client.T.Errorf("page: %v", err)
+			return
+		}
+		f.got = append(f.got, page.Data...)
+		f.cursor = page.NextCursor
+		select {
+		case <-stop:
+			if len(page.Data) == 0 {
+				return
+			}
+		default:
+		}
+	}
+}
+
+// numbersOf checks that the observed values of a log rise by one from 1, and gives the last.
+func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
+	t.Helper()
+	var last uint64
+	for _, e := range events {
+		if e.Type == "hub.events_skipped" {
+			t.Errorf("%s: skipped %s", who, e.Data)
+		}
+		if e.Type != "channel.observed" {
+			continue
+		}
+		var data struct{ Value uint64 }
+		if err := json.Unmarshal(e.Data, &data); err != nil {
+			t.Fatal(err)
+		}
+		if data.Value != last+1 {
+			t.Fatalf("%s: after %d comes %d", who, last, data.Value)
+		}
+		last = data.Value
+	}
+	return last
+}
+
+// TestKill kills the service in the midst of traffic, again and again: what was acknowledged to a hub is there once, in order,
+// under the same cursor, and a consumer that goes on with its last cursor misses and repeats nothing.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	const hubs, kills = 8, 6
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenant := harness.NewTenant(t, s, "Kill")
+	senders, followers := make([]*sender, hubs), make([]*follower, hubs)
+	for i := range hubs {
+		hub := adopted(t, s, tenant)
+		hub.Disconnect()
+		senders[i] = &sender{hub: hub}
+		followers[i] = &follower{client: tenant.Client, hub: hub.ID}
+	}
+	stopSending, stopReading := make(chan struct{}), make(chan struct{})
+	var sending, reading sync.WaitGroup
+	for i := range hubs {
+		sending.Go(func() { senders[i].run(stopSending) })
+		reading.Go(func() { followers[i].run(stopReading) })
+	}
+	for range kills {
+		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond) // the moment of the crash is to be any
+		s.Kill()
+		s.Begin()
+	}
+	harness.Eventually(t, 30*time.Second, "every hub is connected again", func() bool {
+		for _, h := range senders {
+			events := tenant.AllEvents(h.hub.ID, "")
+			last := events[len(events)-1]
+			if last.Type == "hub.disconnected" {
+				return false
+			}
+		}
+		return true
+	})
+	close(stopSending)
+	sending.Wait()
+
+	for _, h := range senders {
+		stored := tenant.AllEvents(h.hub.ID, "")
+		last := numbersOf(t, h.hub.ID+" stored", stored)
+		if last < h.acked {
+			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
+		}
+		if h.acked == 0 {
+			t.Errorf("hub %s: nothing was acknowledged", h.hub.ID)
+		}
+	}
+	close(stopReading)
+	reading.Wait()
+	for i, h := range senders {
+		stored := tenant.AllEvents(h.hub.ID, "")
+		got := followers[i].got
+		if len(got) != len(stored) {
+			t.Errorf("hub %s: %d events stored, its follower got %d", h.hub.ID, len(stored), len(got))
+		}
+		for n := range min(len(got), len(stored)) {
+			if a, b := fmt.Sprintf("%+v", got[n]), fmt.Sprintf("%+v", stored[n]); got[n].Cursor != stored[n].Cursor || string(got[n].Data) != string(stored[n].Data) {
+				t.Fatalf("hub %s: event %d was read as %s, and is %s", h.hub.ID, n, a, b)
+			}
+		}
+	}
+}

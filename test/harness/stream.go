@@ -1,0 +1,91 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Message is one block of a Server-Sent Events stream. A block without data dispatches nothing, but its id counts.
+type Message struct {
+	ID, Event, Data string
+	// Comment is the text of a comment line that stood before the block.
+	Comment string
+}
+
+// Stream is an open event stream.
+type Stream struct {
+	Header http.Header
+	// Messages receives every block; Ended is closed when the server has ended the stream.
+	Messages chan Message
+	Ended    chan struct{}
+	Close    context.CancelFunc
+}
+
+// OpenStream opens a hub's event stream, after a cursor when one is given.
+func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+"/hubs/"+hub+"/events/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.Key)
+	if lastEventID != "" {
+		request.Header.Set("Last-Event-ID", lastEventID)
+	}
+	response, err := (&http.Client{Transport: c.HTTP.Transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		response.Body.Close()
+		t.Fatalf("stream of %s: status %d", hub, response.StatusCode)
+	}
+	s := &Stream{Header: response.Header, Messages: make(chan Message, 1<<16), Ended: make(chan struct{}), Close: cancel}
+	go func() {
+		defer close(s.Ended)
+		defer response.Body.Close()
+		lines := bufio.NewScanner(response.Body)
+		lines.Buffer(nil, 1<<20)
+		var m Message
+		for lines.Scan() {
+			name, value, _ := strings.Cut(lines.Text(), ":")
+			value = strings.TrimPrefix(value, " ")
+			switch {
+			case lines.Text() == "":
+				s.Messages <- m
+				m = Message{}
+			case name == "":
+				m.Comment = value
+			case name == "id":
+				m.ID = value
+			case name == "event":
+				m.Event = value
+			case name == "data":
+				m.Data = value
+			}
+		}
+	}()
+	return s
+}
+
+// Next gives the next event of the stream, and the id that a client would send as Last-Event-ID just before it came.
+func (s *Stream) Next(t testing.TB, within time.Duration) Message {
+	t.Helper()
+	deadline := time.After(within)
+	for {
+		select {
+		case m := <-s.Messages:
+			if m.Data != "" {
+				return m
+			}
+		case <-deadline:
+			t.Fatalf("no event within %s", within)
+		}
+	}
+}
