@@ -1,0 +1,127 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+)
+
+const (
+	// connectTimeout bounds one connection's first attempt.
+	connectTimeout = 10 * time.Second
+	// reconnectWait is the pause between attempts to reconnect, for ever; reconnectJitter spreads the replicas of a cluster.
+	reconnectWait   = 100 * time.Millisecond
+	reconnectJitter = 200 * time.Millisecond
+	// pingInterval and maxPings find a broker that is gone without a word within 30 s.
+	pingInterval = 15 * time.Second
+	maxPings     = 2
+	// connectAtOnce is how many connections are made side by side.
+	connectAtOnce = 8
+)
+
+// Conns holds one connection to each account of the broker. They are safe for concurrent use and reconnect for ever.
+type Conns struct {
+	Sys   *nats.Conn
+	Cloud *nats.Conn
+	// Shards by number.
+	Shards []*nats.Conn
+}
+
+// Connect connects to every account, or to none. Without a deadline of ctx each account gets 10 s. opts come after the service's own options
+// and may replace them: nats.InProcessServer for an embedded broker, WithLog for a logger other than the default one.
+func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("connect to the broker: %w", err)
+	}
+	accounts := c.accounts()
+	conns := make([]*nats.Conn, len(accounts))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(connectAtOnce)
+	for i, account := range accounts {
+		group.Go(func() (err error) {
+			conns[i], err = connect(ctx, c, account, opts)
+			return err
+		})
+	}
+	all := &Conns{}
+	err := group.Wait()
+	all.Sys, all.Cloud, all.Shards = conns[0], conns[1], conns[2:]
+	if err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+func connect(ctx context.Context, c Credentials, account Account, opts []nats.Option) (*nats.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	timeout := connectTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline))
+	}
+	user := c.Users[account]
+	own := []nats.Option{
+		nats.Name("hubcloud " + string(account)),
+		nats.UserInfo(user.User, user.Password),
+		nats.Timeout(timeout),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPings),
+		WithLog(slog.Default()),
+	}
+	nc, err := nats.Connect(c.URL, append(own, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
+	}
+	return nc, nil
+}
+
+// WithLog sends what a connection reports on the side to a logger: lost and regained connections, and subscriptions that could not keep up.
+func WithLog(log *slog.Logger) nats.Option {
+	return func(o *nats.Options) error {
+		log := log.With("connection", o.Name)
+		o.AsyncErrorCB = func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			attrs := []any{"error", err}
+			if sub != nil {
+				attrs = append(attrs, "subject", sub.Subject)
+				if errors.Is(err, nats.ErrSlowConsumer) {
+					if dropped, err := sub.Dropped(); err == nil {
+						attrs = append(attrs, "dropped", dropped)
+					}
+				}
+			}
+			log.Warn("broker connection reports an error", attrs...)
+		}
+		o.DisconnectedErrCB = func(nc *nats.Conn, err error) {
+			// A connection that was closed on purpose ends without an error.
+			if err != nil {
+				log.Warn("broker connection lost", "error", err)
+			}
+		}
+		o.ReconnectedCB = func(nc *nats.Conn) { log.Info("broker connection regained", "server", nc.ConnectedServerName()) }
+		return nil
+	}
+}
+
+// Shard gives the connection to a hub's shard.
+func (c *Conns) Shard(hub domain.HubID) *nats.Conn { return c.Shards[ShardOf(hub, len(c.Shards))] }
+
+// Close closes every connection. What waits on them ends with nats.ErrConnectionClosed.
+func (c *Conns) Close() {
+	for _, nc := range append([]*nats.Conn{c.Sys, c.Cloud}, c.Shards...) {
+		if nc != nil {
+			nc.Close()
+		}
+	}
+}

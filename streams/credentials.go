@@ -1,0 +1,99 @@
+package streams
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Credentials says how to reach every account of the broker. The embedded broker writes them to <data>/nats-credentials.json; for a cluster
+// of one's own the operator provides the same file.
+type Credentials struct {
+	// URL is the broker's address, such as nats://127.0.0.1:4222; several are separated by commas.
+	URL string `json:"url"`
+	// Shards is how many shards the installation has. It is fixed when the installation is made.
+	Shards int `json:"shards"`
+	// Users holds a user for SYS, CLOUD and every shard.
+	Users map[Account]User `json:"users"`
+	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
+	IssuerSeed string `json:"issuer_seed"`
+}
+
+// User is how to log in to one account.
+type User struct {
+	User     string `json:"user"`
+	Password string `json:"password"`
+}
+
+// ReadCredentials reads a file that Write wrote. The error is an fs.ErrNotExist when there is none.
+func ReadCredentials(path string) (Credentials, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return Credentials{}, fmt.Errorf("read the broker's credentials: %w", err)
+	}
+	var c Credentials
+	if err := json.Unmarshal(raw, &c); err != nil {
+		// The decoder's error can quote the text, which holds passwords.
+		return Credentials{}, fmt.Errorf("read the broker's credentials: %s is not a credentials file", path)
+	}
+	if err := c.Validate(); err != nil {
+		return Credentials{}, fmt.Errorf("read the broker's credentials: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Validate says what is missing for Connect.
+func (c Credentials) Validate() error {
+	if c.URL == "" {
+		return errors.New("url is missing")
+	}
+	if c.Shards < 1 || c.Shards > MaxShards {
+		return fmt.Errorf("shards is %d; 1 to %d are allowed", c.Shards, MaxShards)
+	}
+	for _, account := range c.accounts() {
+		if c.Users[account].User == "" {
+			return fmt.Errorf("users has none for the account %s", account)
+		}
+	}
+	return nil
+}
+
+// accounts gives every account that the service connects to: SYS, CLOUD, then the shards in order.
+func (c Credentials) accounts() []Account {
+	accounts := []Account{AccountSys, AccountCloud}
+	for i := range c.Shards {
+		accounts = append(accounts, ShardAccount(i))
+	}
+	return accounts
+}
+
+// Write puts the credentials into a file that only its owner may read. It replaces a former file as a whole: a reader sees the old one or
+// the new one, also after a crash.
+func (c Credentials) Write(path string) (err error) {
+	raw, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the broker's credentials: %w", err)
+	}
+	// CreateTemp makes the file 0600.
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write the broker's credentials: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("write the broker's credentials: %w", err), os.Remove(file.Name()))
+		}
+	}()
+	if _, err := file.Write(append(raw, '\n')); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := file.Sync(); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

@@ -1,0 +1,109 @@
+package streams
+
+import (
+	"fmt"
+
+	"hubcloud/domain"
+)
+
+// Account is the name of an account of the broker.
+type Account string
+
+// The accounts beside the shards.
+const (
+	AccountSys   Account = "SYS"
+	AccountCloud Account = "CLOUD"
+)
+
+// MaxShards is the most shards that an installation may have.
+const MaxShards = 256
+
+// ShardAccount names the account of a shard, counted from 0.
+func ShardAccount(i int) Account { return Account(fmt.Sprintf("SHARD%02d", i)) }
+
+// ShardOf gives the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards, which must be above 0. It never changes: a
+// hub's log is where this says.
+func ShardOf(hub domain.HubID, shards int) int {
+	h := uint32(2166136261)
+	for i := range len(hub) {
+		h = (h ^ uint32(hub[i])) * 16777619
+	}
+	return int(h % uint32(shards))
+}
+
+// A hub's log, in the account of its shard.
+
+// HubStream names the stream of a hub's log.
+func HubStream(hub domain.HubID) string { return "HUB_" + string(hub) }
+
+// LogFilter matches everything in a hub's log. It is the one subject of its stream.
+func LogFilter(hub domain.HubID) string { return "log." + string(hub) + ".>" }
+
+// EventFilter matches the events of a hub's log, those of the hub and those of the cloud.
+func EventFilter(hub domain.HubID) string { return "log." + string(hub) + ".event.>" }
+
+// DeviceSubject holds the events that come from the hub.
+func DeviceSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.device" }
+
+// LinkSubject holds the cloud's own `hub.*` events.
+func LinkSubject(hub domain.HubID) string { return "log." + string(hub) + ".event.link" }
+
+// CommandSubject holds the commands, as requested and with their outcome.
+func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }
+
+// FeedDestination is where everything in a hub's log is published again once it is stored; it stands for LogFilter.
+func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
+
+// FeedFilter matches the events of a hub's log as they are published again.
+func FeedFilter(hub domain.HubID) string { return "feed." + string(hub) + ".event.>" }
+
+// The hub link, in the account of the hub's shard: MQTT topics with a dot for each slash.
+
+// AnyHub stands for every hub in a subject that is subscribed to.
+const AnyHub domain.HubID = "*"
+
+// HelloSubject is where a hub says hello.
+func HelloSubject(hub domain.HubID) string { return "hub." + string(hub) + ".hello" }
+
+// EventsSubject is where a hub sends its events.
+func EventsSubject(hub domain.HubID) string { return "hub." + string(hub) + ".events" }
+
+// AckSubject is where a hub hears what is stored.
+func AckSubject(hub domain.HubID) string { return "hub." + string(hub) + ".ack" }
+
+// RequestSubject is where a hub is asked.
+func RequestSubject(hub domain.HubID) string { return "hub." + string(hub) + ".request" }
+
+// ResponseSubject is where a hub answers a request with that token: one or more levels, joined by dots.
+func ResponseSubject(hub domain.HubID, token string) string {
+	return "hub." + string(hub) + ".response." + token
+}
+
+// ResponseFilter matches all answers of a hub.
+func ResponseFilter(hub domain.HubID) string { return "hub." + string(hub) + ".response.>" }
+
+// The directory, in the account CLOUD. Ids in these subjects must be valid ones: an id with a dot or a wildcard would name another aggregate.
+
+const (
+	// DirectoryStream is the stream of the directory.
+	DirectoryStream = "DIRECTORY"
+	// DirectoryFilter is its one subject.
+	DirectoryFilter = "directory.>"
+	// DirectoryFeed is where the directory is published again once it is stored; it stands for DirectoryFilter.
+	DirectoryFeed = "feed.directory.>"
+)
+
+// OrgSubject holds an organization and its members.
+func OrgSubject(orgID string) string { return "directory.org." + orgID }
+
+// SiteSubject holds a site.
+func SiteSubject(orgID, siteID string) string { return "directory.site." + orgID + "." + siteID }
+
+// HubSubject holds a hub: inventory, certificate, owner, place, name, log.
+func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub) }
+
+// KeySubject holds an API key.
+func KeySubject(keyID string) string { return "directory.key." + keyID }
+
+// BarrierSubject is where a replica is asked whether it has applied an event of the directory. In the account CLOUD.
+func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }
