@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"hubcloud/domain"
+)
+
+// Streams are where a command prints: results on Out, everything else on Err.
+type Streams struct {
+	Out, Err io.Writer
+}
+
+// The exit codes of the binary.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a mistake in what was typed: one clear line, and exit code 2.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// cli is the grammar of the command line. Every flag is also an environment variable, HUBCLOUD_ and its name.
+type cli struct {
+	Serve      serveCommand      `cmd:"" help:"Run the service: broker, database, bridge, projector, API."`
+	Dev        devCommand        `cmd:"" help:"Run the service with a demo organization, an API key and three virtual hubs."`
+	Org        orgCommand        `cmd:"" help:"Organizations."`
+	Key        keyCommand        `cmd:"" help:"API keys."`
+	Inventory  inventoryCommand  `cmd:"" help:"The hubs that may enrol."`
+	Virtualhub virtualhubCommand `cmd:"" help:"Run hubs in software, for trials and load."`
+}
+
+const description = `The device-hub cloud: hubs connect to it over MQTT, API consumers list their devices and follow their event logs.
+
+Start with "hubcloud dev": it sets up everything in ./data, connects three virtual hubs and prints commands to paste.
+
+Every flag can also be given as an environment variable, named in its line below.`
+
+// Run runs one command line and gives its exit code: 0, 1 when the command failed, 2 when what was typed makes no sense. It ends
+// when the command does, or at SIGINT and SIGTERM once everything is put away; a second signal ends the process at once.
+func Run(ctx context.Context, args []string, out Streams) (code int) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	exited := false
+	parser, err := kong.New(&cli{},
+		kong.Name("hubcloud"),
+		kong.Description(description),
+		kong.DefaultEnvars("HUBCLOUD"),
+		kong.Writers(out.Out, out.Err),
+		kong.Exit(func(c int) { exited, code = true, c }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 140}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(out),
+	)
+	if err != nil {
+		fmt.Fprintln(out.Err, "hubcloud:", err)
+		return exitFailed
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited { // --help has been answered
+		return code
+	}
+	if err != nil {
+		fmt.Fprintf(out.Err, "hubcloud: %v (see `hubcloud --help`)\n", err)
+		return exitUsage
+	}
+	return exitCode(command.Run(), out)
+}
+
+// exitCode prints what went wrong, in one line, and gives the code that says whose mistake it was.
+func exitCode(err error, out Streams) int {
+	if err == nil {
+		return exitOK
+	}
+	var usage usageError
+	var refusal *domain.Error
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintln(out.Err, "hubcloud:", usage)
+		return exitUsage
+	case errors.As(err, &refusal) && (refusal.Code == domain.CodeInvalidRequest || refusal.Code == domain.CodeNotFound):
+		fmt.Fprintln(out.Err, "hubcloud:", refusal.Message)
+		return exitUsage
+	case errors.As(err, &refusal):
+		fmt.Fprintln(out.Err, "hubcloud:", refusal.Message)
+		return exitFailed
+	default:
+		fmt.Fprintln(out.Err, "hubcloud:", err)
+		return exitFailed
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// dataDir is the folder that holds everything an installation keeps on this machine.
+//
+//	LOCK                     held while a service runs on it
+//	replica-id               names this process over its restarts
+//	endpoints.json           what the running service bound
+//	nats-credentials.json    how to reach the broker
+//	nats/  postgres/  ca/    the broker's, the database's and the certificate authority's own
+//	dev.json  virtualhubs/   the demo's
+type dataDir string
+
+func (d dataDir) path(name ...string) string {
+	return filepath.Join(append([]string{string(d)}, name...)...)
+}
+
+// errNotRunning says that no service runs on a data directory.
+var errNotRunning = errors.New("no service is running")
+
+// lock takes the data directory for this process, for as long as it lives; the system releases it even after a kill -9.
+func (d dataDir) lock() (*os.File, error) {
+	if err := os.MkdirAll(string(d), 0o755); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	file, err := os.OpenFile(d.path("LOCK"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("another hubcloud is running on %s: stop it first, or give this one a --data-dir of its own", d)
+	}
+	return file, nil
+}
+
+// replicaID names this replica. It is the same over restarts, so that what a killed process held is its own again at once.
+func (d dataDir) replicaID() (string, error) {
+	kept, err := os.ReadFile(d.path("replica-id"))
+	if err == nil && len(strings.TrimSpace(string(kept))) > 0 {
+		return strings.TrimSpace(string(kept)), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	var entropy [8]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		return "", err
+	}
+	id := hex.EncodeToString(entropy[:])
+	return id, writeFile(d.path("replica-id"), []byte(id+"\n"), 0o644)
+}
+
+// endpoints is what a running service bound: the content of endpoints.json.
+type endpoints struct {
+	HTTP  string `json:"http"`
+	Admin string `json:"admin"`
+	MQTT  string `json:"mqtt"`
+	NATS  string `json:"nats"`
+	// PublicURL is where the API is reached from outside, without /v1.
+	PublicURL string `json:"public_url"`
+}
+
+func (d dataDir) writeEndpoints(e endpoints) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(d.path("endpoints.json"), append(text, '\n'), 0o644)
+}
+
+func (d dataDir) endpoints() (endpoints, error) {
+	var e endpoints
+	text, err := os.ReadFile(d.path("endpoints.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, fmt.Errorf("%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir", errNotRunning, d, d)
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, fmt.Errorf("%s: %w", d.path("endpoints.json"), err)
+	}
+	return e, nil
+}
+
+// writeFile writes a file wholly or not at all, also over a power cut.
+func writeFile(path string, content []byte, mode os.FileMode) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	if _, err = file.Write(content); err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

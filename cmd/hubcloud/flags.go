@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// serviceFlags configure the service. The limits of the contract are flags so that a test need not wait a day.
+type serviceFlags struct {
+	DataDir string `help:"Folder that holds everything this installation keeps on this machine." default:"./data" type:"path" group:"Where"`
+	HTTP    string `help:"Address of the API." default:":8080" name:"http" placeholder:"ADDR" group:"Where"`
+	Admin   string `help:"Address of metrics, health and profiling." default:"127.0.0.1:9090" placeholder:"ADDR" group:"Where"`
+	MQTT    string `help:"Address that hubs connect to (MQTT over TLS)." default:":8883" name:"mqtt" placeholder:"ADDR" group:"Where"`
+	NATS    string `help:"Address of the broker for operators and analytics." default:"127.0.0.1:4222" name:"nats" placeholder:"ADDR" group:"Where"`
+
+	PublicURL  string `help:"Where the API is reached from outside, without /v1; made of --http when not given." placeholder:"URL" name:"public-url" group:"Where"`
+	PublicMQTT string `help:"HOST:PORT under which hubs reach --mqtt; made of --public-url and --mqtt when not given." placeholder:"HOST:PORT" name:"public-mqtt" group:"Where"`
+
+	NATSURL         string   `help:"Use this broker instead of an embedded one." placeholder:"URL" name:"nats-url" group:"Servers of one's own"`
+	NATSCredentials string   `help:"Credentials file for --nats-url." placeholder:"FILE" name:"nats-credentials" type:"path" group:"Servers of one's own"`
+	PostgresURL     string   `help:"Use this database instead of a private one." placeholder:"URL" name:"postgres-url" group:"Servers of one's own"`
+	Roles           []string `help:"What this replica does: api, bridge, projector." default:"api,bridge,projector" sep:"," group:"Servers of one's own"`
+	CACert          string   `help:"Certificate (PEM) of the authority that signs the broker's and the hubs' certificates; made when not given." placeholder:"FILE" name:"ca-cert" type:"path" group:"Servers of one's own"`
+	CAKey           string   `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Servers of one's own"`
+
+	Shards      int    `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above." default:"16" group:"Storage"`
+	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
+	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
+
+	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"live" enum:"live,dev" group:"Limits"`
+	EventRetention    time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
+	StreamLifetime    time.Duration `help:"Longest life of an event stream." default:"15m" group:"Limits"`
+	StreamKeepalive   time.Duration `help:"Time between two keepalives of an event stream." default:"30s" group:"Limits"`
+	HubTimeout        time.Duration `help:"How long a hub may take to answer." default:"10s" group:"Limits"`
+	Rate              int           `help:"Requests a second for each API key." default:"50" group:"Limits"`
+	Burst             int           `help:"Requests at once for each API key." default:"100" group:"Limits"`
+	StreamsPerKey     int           `help:"Event streams and long-polls that one API key may have open." default:"5000" group:"Limits"`
+	IdempotencyWindow time.Duration `help:"How long the answer to a command's Idempotency-Key is kept." default:"24h" group:"Limits"`
+	InvitationTTL     time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
+	PairingWindow     time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
+
+	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
+	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
+	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"info" enum:"debug,info,warn,error" group:"Log"`
+	LogFormat    string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
+}
+
+// roles of a replica.
+const (
+	roleAPI       = "api"
+	roleBridge    = "bridge"
+	roleProjector = "projector"
+)
+
+func (f *serviceFlags) has(role string) bool { return slices.Contains(f.Roles, role) }
+
+// Validate checks what the flags say together; kong calls it once they are parsed.
+func (f *serviceFlags) Validate() error {
+	for name, address := range map[string]string{"http": f.HTTP, "admin": f.Admin, "mqtt": f.MQTT, "nats": f.NATS} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one", name, address)
+		}
+	}
+	for _, role := range f.Roles {
+		if !slices.Contains([]string{roleAPI, roleBridge, roleProjector}, role) {
+			return fmt.Errorf("--roles: %q is none; roles are api, bridge and projector", role)
+		}
+	}
+	if f.PublicURL != "" {
+		if u, err := url.Parse(f.PublicURL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			return fmt.Errorf("--public-url %q: must be http://… or https://…", f.PublicURL)
+		}
+		f.PublicURL = strings.TrimRight(f.PublicURL, "/")
+	}
+	if _, _, err := net.SplitHostPort(f.PublicMQTT); f.PublicMQTT != "" && err != nil {
+		return fmt.Errorf("--public-mqtt %q: must be HOST:PORT", f.PublicMQTT)
+	}
+	if (f.CACert == "") != (f.CAKey == "") {
+		return fmt.Errorf("--ca-cert and --ca-key go together")
+	}
+	if f.NATSURL != "" && f.NATSCredentials == "" {
+		return fmt.Errorf("--nats-url needs --nats-credentials")
+	}
+	if f.LogReplicas != 1 && f.LogReplicas != 3 {
+		return fmt.Errorf("--log-replicas %d: 1 or 3", f.LogReplicas)
+	}
+	if f.Shards < 1 || f.Shards > 1024 {
+		return fmt.Errorf("--shards %d: 1 to 1024", f.Shards)
+	}
+	if _, err := f.syncInterval(); err != nil {
+		return err
+	}
+	for name, d := range map[string]time.Duration{
+		"event-retention": f.EventRetention, "stream-lifetime": f.StreamLifetime, "stream-keepalive": f.StreamKeepalive,
+		"hub-timeout": f.HubTimeout, "idempotency-window": f.IdempotencyWindow, "invitation-ttl": f.InvitationTTL, "pairing-window": f.PairingWindow,
+	} {
+		if d < 100*time.Millisecond {
+			return fmt.Errorf("--%s %s: at least 100ms", name, d)
+		}
+	}
+	for name, n := range map[string]int64{
+		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey), "history-cache": f.HistoryCache, "live-cache": f.LiveCache,
+	} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d: at least 1", name, n)
+		}
+	}
+	return nil
+}
+
+// syncInterval reads --sync: zero means that every write is synced before it is acknowledged.
+func (f *serviceFlags) syncInterval() (time.Duration, error) {
+	if f.Sync == "always" {
+		return 0, nil
+	}
+	interval, err := time.ParseDuration(f.Sync)
+	if err != nil || interval <= 0 {
+		return 0, fmt.Errorf("--sync %q: \"always\", or a time such as 2m", f.Sync)
+	}
+	return interval, nil
+}
+
+// logger makes the log of the service.
+func (f *serviceFlags) logger(out Streams) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.LogLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(out.Err, options))
+	}
+	return slog.New(slog.NewTextHandler(out.Err, options))
+}

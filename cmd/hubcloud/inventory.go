@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"hubcloud/domain"
+)
+
+// inventoryCommand holds the commands about the hubs that may enrol.
+type inventoryCommand struct {
+	Add      inventoryAddCommand      `cmd:"" help:"Register a hub by its Serial, and make its enrolment secret."`
+	Generate inventoryGenerateCommand `cmd:"" help:"Make up hubs: Serials with their enrolment secrets."`
+}
+
+type inventoryAddCommand struct {
+	operator
+	printed
+	Serial string `help:"Serial of the hub, in any case, with or without dashes." required:"" placeholder:"SERIAL"`
+}
+
+// Run registers the hub.
+func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
+	hub, ok := domain.ParseSerial(c.Serial)
+	if !ok {
+		return usagef("--serial %q is no Serial: a prefix of 2 to 12 letters and digits that starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA", c.Serial)
+	}
+	return c.do(ctx, func(ctx context.Context, s *session) error {
+		return s.register(ctx, hub, c.printed, out)
+	})
+}
+
+type inventoryGenerateCommand struct {
+	operator
+	printed
+	Count  int    `help:"How many." default:"1"`
+	Prefix string `help:"Prefix of their ids: 2 to 12 lower-case letters and digits, a letter first." default:"hub"`
+}
+
+var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}$`)
+
+// Run makes up the hubs, and prints each as soon as it is registered.
+func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
+	if c.Count < 1 {
+		return usagef("--count %d: at least 1", c.Count)
+	}
+	if !prefixPattern.MatchString(c.Prefix) {
+		return usagef("--prefix %q: 2 to 12 lower-case letters and digits, a letter first", c.Prefix)
+	}
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.conns.Close()
+	for made := 0; made < c.Count; {
+		hub, err := inventHub(c.Prefix)
+		if err != nil {
+			return err
+		}
+		err = s.register(ctx, hub, c.printed, out)
+		if errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) {
+			continue // a hub of that id exists: make up another
+		}
+		if err != nil {
+			return fmt.Errorf("after %d of %d hubs: %w", made, c.Count, err)
+		}
+		made++
+	}
+	return nil
+}
+
+// register puts a hub into the inventory with a new secret, and prints both.
+func (s *session) register(ctx context.Context, hub domain.HubID, p printed, out Streams) error {
+	secret, hash, err := newEnrolmentSecret()
+	if err != nil {
+		return err
+	}
+	if err := s.service.RegisterHub(ctx, byOperator(), hub, hash); err != nil {
+		return err
+	}
+	return p.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"secret", secret})
+}
+
+// newEnrolmentSecret makes a hub's enrolment secret as the hub link writes it (32 random bytes, base64url without padding), and the
+// hash of that text that the directory keeps.
+func newEnrolmentSecret() (secret string, hash []byte, err error) {
+	var entropy [32]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		return "", nil, err
+	}
+	secret = base64.RawURLEncoding.EncodeToString(entropy[:])
+	sum := sha256.Sum256([]byte(secret))
+	return secret, sum[:], nil
+}
+
+// inventHub makes up a hub id. Letters that are easily misread on a label are left out.
+func inventHub(prefix string) (domain.HubID, error) {
+	const alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
+	var entropy [12]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		return "", err
+	}
+	for i, b := range entropy {
+		entropy[i] = alphabet[int(b)%len(alphabet)]
+	}
+	id := fmt.Sprintf("%s-%s-%s-%s", prefix, entropy[:4], entropy[4:8], entropy[8:])
+	hub, ok := domain.ParseHubID(id)
+	if !ok {
+		return "", usagef("--prefix %q makes no hub id", prefix)
+	}
+	return hub, nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+)
+
+// operatorTimeout bounds an operator's command: what is not answered by then is reported as such.
+const operatorTimeout = 30 * time.Second
+
+// operator finds a running service, for the commands that talk to one.
+type operator struct {
+	DataDir         string `help:"Data directory of the running service." default:"./data" type:"path"`
+	NATSURL         string `help:"Broker to talk to, instead of the one of --data-dir." name:"nats-url" placeholder:"URL"`
+	NATSCredentials string `help:"Credentials file for --nats-url; by default nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
+}
+
+// session is an operator's command under way.
+type session struct {
+	conns   *streams.Conns
+	service *directory.Service
+}
+
+// connect reaches the running service's broker. What its commands did is in force on every replica when they return.
+func (o operator) connect(ctx context.Context) (*session, error) {
+	credentials, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := streams.Connect(ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(5*time.Second))
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", errNotRunning, credentials.URL, err)
+	}
+	log, err := directory.Open(ctx, conns, 0)
+	if err != nil {
+		conns.Close()
+		return nil, err
+	}
+	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
+	return &session{
+		conns:   conns,
+		service: directory.NewService(log, directory.ServiceConfig{Now: time.Now, EverywhereApplied: barrier.Wait}),
+	}, nil
+}
+
+func (o operator) credentials() (streams.Credentials, error) {
+	dir := dataDir(o.DataDir)
+	path := o.NATSCredentials
+	if path == "" {
+		path = dir.path("nats-credentials.json")
+	}
+	url := o.NATSURL
+	if url == "" {
+		bound, err := dir.endpoints()
+		if err != nil {
+			return streams.Credentials{}, err
+		}
+		url = "nats://" + bound.NATS
+	}
+	credentials, err := streams.ReadCredentials(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return credentials, usagef("no broker credentials at %s: name the file with --nats-credentials, or the service's --data-dir", path)
+	}
+	if err != nil {
+		return credentials, err
+	}
+	credentials.URL = url
+	return credentials, nil
+}
+
+// byOperator is the origin of what an operator does from the command line.
+func byOperator() domain.Origin {
+	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
+}
+
+// do runs one operator's command on a session of its own.
+func (o operator) do(ctx context.Context, command func(ctx context.Context, s *session) error) error {
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	s, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.conns.Close()
+	return command(ctx, s)
+}
