@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// clientAddress gives the address that a request came from. Of a request from a trusted proxy it is the last in X-Forwarded-For
+// that is no trusted proxy: what stands before that, the client may have written itself.
+func (a *api) clientAddress(r *http.Request) netip.Addr {
+	addr, _ := parseAddress(r.RemoteAddr)
+	if !a.isTrustedProxy(addr) {
+		return addr
+	}
+	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
+	for i := len(hops) - 1; i >= 0 && a.isTrustedProxy(addr); i-- {
+		hop, ok := parseAddress(strings.TrimSpace(hops[i]))
+		if !ok {
+			break
+		}
+		addr = hop
+	}
+	return addr
+}
+
+func (a *api) isTrustedProxy(addr netip.Addr) bool {
+	for _, network := range a.TrustedProxies {
+		if network.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseAddress takes an address with or without a port. An IPv4 address has one form, also where it came over IPv6.
+func parseAddress(s string) (netip.Addr, bool) {
+	if both, err := netip.ParseAddrPort(s); err == nil {
+		return both.Addr().Unmap().WithZone(""), true
+	}
+	addr, err := netip.ParseAddr(s)
+	return addr.Unmap().WithZone(""), err == nil
+}
+
+// addressBlock gives the block whose requests count together: an IPv4 address, or an IPv6 /64, which is what one client has.
+func addressBlock(addr netip.Addr) netip.Prefix {
+	bits := 64
+	if addr.Is4() {
+		bits = 32
+	}
+	block, err := addr.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // no address: those count together
+	}
+	return block
+}

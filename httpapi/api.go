@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+)
+
+// Defaults of Config, from the contract's table of limits but for StreamsPerKey.
+const (
+	DefaultRate            = 50.0
+	DefaultBurst           = 100
+	DefaultStreamLifetime  = 15 * time.Minute
+	DefaultStreamKeepalive = 30 * time.Second
+	DefaultStreamsPerKey   = 5000
+)
+
+// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Events and Enrolment must be given.
+type Config struct {
+	Keys       Keys
+	Hubs       Hubs
+	ReadModels ReadModels
+	Directory  Directory
+	Events     Events
+	Enrolment  Enrolment
+
+	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
+	Ready func(ctx context.Context) []Component
+
+	// Environment is the installation's, `live` or `dev`: keys of the other are refused.
+	Environment string
+	// Rate is how many requests a second each key, and each address without one, may make in the long run; Burst how many at
+	// once. 0 stands for DefaultRate and DefaultBurst.
+	Rate  float64
+	Burst int
+	// StreamLifetime is the longest that an event stream lasts; each ends between 13/15 and 15/15 of it, so that clients do not
+	// all come back together. 0 stands for DefaultStreamLifetime.
+	StreamLifetime time.Duration
+	// StreamKeepalive is the time between two keepalive comments. 0 stands for DefaultStreamKeepalive.
+	StreamKeepalive time.Duration
+	// StreamsPerKey is how many event streams one key may have open on this replica; one more is refused with 429. 0 stands for
+	// DefaultStreamsPerKey.
+	StreamsPerKey int
+	// TrustedProxies are the networks whose X-Forwarded-For is believed. None: a client's address is that of its connection.
+	TrustedProxies []netip.Prefix
+	// Draining is closed when the service begins to stop: open streams end, waiting requests answer at once, and /readyz says
+	// that the process is not ready. nil: never.
+	Draining <-chan struct{}
+
+	// Now is the clock of timestamps and rate limits; nil stands for time.Now.
+	Now func() time.Time
+	// Log gets one line a request; nil discards them.
+	Log *slog.Logger
+	// Metrics is where the package's metrics are registered; nil: nowhere.
+	Metrics prometheus.Registerer
+}
+
+// api is the handler that New makes.
+type api struct {
+	Config
+	mux       *http.ServeMux
+	unknown   map[bool]*route // what answers paths that no pattern can match, by whether they need a key
+	keys      *limiter[string]
+	addresses *limiter[netip.Prefix]
+	streams   *quota
+	metrics   *metrics
+	buffers   buffers
+}
+
+// New makes the handler of everything that the package serves. Serve it with a server made by NewServer, whose time-outs its own
+// deadlines are made to go with.
+func New(cfg Config) http.Handler {
+	if cfg.Rate <= 0 {
+		cfg.Rate = DefaultRate
+	}
+	if cfg.Burst <= 0 {
+		cfg.Burst = DefaultBurst
+	}
+	if cfg.StreamLifetime <= 0 {
+		cfg.StreamLifetime = DefaultStreamLifetime
+	}
+	if cfg.StreamKeepalive <= 0 {
+		cfg.StreamKeepalive = DefaultStreamKeepalive
+	}
+	if cfg.StreamsPerKey <= 0 {
+		cfg.StreamsPerKey = DefaultStreamsPerKey
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &api{
+		Config:    cfg,
+		keys:      newLimiter[string](cfg.Rate, cfg.Burst, cfg.Now()),
+		addresses: newLimiter[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
+		streams:   newQuota(cfg.StreamsPerKey),
+		metrics:   newMetrics(cfg.Metrics),
+	}
+	a.mux, a.unknown = a.newMux()
+	return a
+}
+
+// ServeHTTP answers one request. Whatever happens to it, it ends with one answer, one log line and one count.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := a.begin(w, r)
+	defer x.end()
+	if path := r.URL.EscapedPath(); !isPlainPath(path) || r.Method == http.MethodConnect {
+		// The mux would send these elsewhere with a redirect.
+		a.unknown[strings.HasPrefix(path, "/v1/")].ServeHTTP(x, r)
+		return
+	}
+	a.mux.ServeHTTP(x, r)
+}
+
+// isPlainPath says whether path is absolute and free of empty and dot segments, so that it means what it says.
+func isPlainPath(path string) bool {
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return !strings.Contains(path, "//")
+}
+
+// ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id
+// at all take the same way to the same answer.
+func (a *api) ownHub(x *exchange) (domain.HubID, error) {
+	hub, ok := domain.ParseHubID(x.r.PathValue("hub_id"))
+	if ok {
+		var access domain.HubAccess
+		access, ok = a.Hubs.Hub(hub)
+		ok = ok && access.OrgID == x.key.OrgID
+	}
+	if !ok {
+		return "", domain.ErrHubNotFound()
+	}
+	return hub, nil
+}

@@ -1,0 +1,193 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// maxBody is the most bytes that a request's body may have.
+	maxBody = 64 << 10
+	// bodyTimeout is how long a client may take to send it.
+	bodyTimeout = 10 * time.Second
+)
+
+// limitBodyTime gives a body that is on its way its time. It holds also when the request is refused and the body never read:
+// the server reads the rest before it answers.
+func (x *exchange) limitBodyTime() {
+	if x.r.Body != nil && x.r.Body != http.NoBody {
+		// A ResponseWriter without deadlines is no connection.
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	}
+}
+
+// readBody reads a whole body. The deadline ends with it: past it the connection is only listened to for its end.
+func (x *exchange) readBody(into io.Writer) error {
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return nil
+	}
+	_, err := io.Copy(into, http.MaxBytesReader(x.w, x.r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return invalid("body: must have at most %d bytes", maxBody)
+	case err != nil:
+		return invalid("body: could not be read to its end")
+	}
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	return nil
+}
+
+// ignoreBody is for routes that take no body.
+func (x *exchange) ignoreBody() error { return x.readBody(io.Discard) }
+
+// object is a request's body: its fields by name, each still as it was sent.
+type object struct {
+	fields  map[string]json.RawMessage
+	allowed []string
+}
+
+// readObject reads the body of a route that takes these fields and no others.
+func (x *exchange) readObject(fields ...string) (object, error) {
+	return x.readJSON(decodeObject, fields)
+}
+
+// readOpenObject reads the body of a route that ignores the fields it does not know.
+func (x *exchange) readOpenObject(fields ...string) (object, error) {
+	return x.readJSON(decodeOpenObject, fields)
+}
+
+func (x *exchange) readJSON(decode func([]byte, []string) (object, error), fields []string) (object, error) {
+	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+		return object{}, err
+	}
+	var body bytes.Buffer
+	if err := x.readBody(&body); err != nil {
+		return object{}, err
+	}
+	return decode(body.Bytes(), fields)
+}
+
+// checkContentType takes application/json with or without the only charset that JSON has (RFC 8259, section 8.1).
+func checkContentType(values []string) error {
+	if len(values) == 1 {
+		mediaType, params, err := mime.ParseMediaType(values[0])
+		if charset, given := params["charset"]; err == nil && mediaType == "application/json" && (!given || strings.EqualFold(charset, "utf-8")) {
+			return nil
+		}
+	}
+	return invalid("Content-Type: must be application/json")
+}
+
+// decodeObject takes exactly one JSON object in UTF-8, with the allowed fields and none of them twice.
+func decodeObject(body []byte, allowed []string) (object, error) {
+	o, err := decodeOpenObject(body, allowed)
+	if err != nil {
+		return o, err
+	}
+	for name := range o.fields {
+		if !slices.Contains(allowed, name) {
+			return o, invalid("body: unknown field %q; allowed are %s", shorten(name), strings.Join(allowed, ", "))
+		}
+	}
+	return o, nil
+}
+
+// decodeOpenObject takes exactly one JSON object in UTF-8, with no field twice. It works on the object's own level alone: what is
+// nested deeper is only looked at by who asks for it.
+func decodeOpenObject(body []byte, allowed []string) (object, error) {
+	o := object{fields: map[string]json.RawMessage{}, allowed: allowed}
+	if !utf8.Valid(body) {
+		return o, invalid("body: must be UTF-8")
+	}
+	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
+		return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return o, invalid("body: must be a JSON object")
+	}
+	for decoder.More() {
+		token, err := decoder.Token()
+		if err != nil {
+			return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+		}
+		name, _ := token.(string) // a key of an object is nothing else
+		if _, repeated := o.fields[name]; repeated {
+			return o, invalid("body: field %q must be given once", shorten(name))
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+		}
+		o.fields[name] = value
+	}
+	return o, nil
+}
+
+// syntaxFault says what is wrong with a JSON text.
+func syntaxFault(err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return syntax.Error()
+	}
+	return "malformed JSON"
+}
+
+// shorten keeps what a client sent from filling the message about it.
+func shorten(name string) string {
+	const most = 64
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}
+
+// has says whether the field was sent, be it with null.
+func (o object) has(name string) bool {
+	_, ok := o.fields[name]
+	return ok
+}
+
+// text gives a field that must be there and be a string.
+func (o object) text(name string) (string, error) {
+	raw, ok := o.fields[name]
+	if !ok {
+		return "", invalid("%s: is required", name)
+	}
+	if raw[0] != '"' {
+		return "", invalid("%s: must be a string", name)
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", invalid("%s: must be a string", name)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) {
+		// Half of an escaped surrogate pair is no character; it would be kept as another one than was sent.
+		return "", invalid("%s: holds an escape that is no character", name)
+	}
+	return s, nil
+}
+
+// nullableText gives a field that must be there and be a string or null.
+func (o object) nullableText(name string) (*string, error) {
+	if string(o.fields[name]) == "null" {
+		return nil, nil
+	}
+	if raw := o.fields[name]; len(raw) > 0 && raw[0] != '"' {
+		return nil, invalid("%s: must be a string or null", name)
+	}
+	s, err := o.text(name)
+	if err != nil {
+		return nil, err
+	}
+	return &s, nil
+}

@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// statuses gives the HTTP status of each code of the contract.
+var statuses = map[domain.Code]int{
+	domain.CodeInvalidRequest:      http.StatusBadRequest,
+	domain.CodeUnauthenticated:     http.StatusUnauthorized,
+	domain.CodeInsufficientScope:   http.StatusForbidden,
+	domain.CodeForbidden:           http.StatusForbidden,
+	domain.CodeNotFound:            http.StatusNotFound,
+	domain.CodeIdempotencyConflict: http.StatusConflict,
+	domain.CodeCursorExpired:       http.StatusGone,
+	domain.CodeCommandRefused:      http.StatusUnprocessableEntity,
+	domain.CodeHubNotAddable:       http.StatusUnprocessableEntity,
+	domain.CodeRateLimited:         http.StatusTooManyRequests,
+	domain.CodeInternal:            http.StatusInternalServerError,
+	domain.CodeHubError:            http.StatusBadGateway,
+	domain.CodeHubOffline:          http.StatusServiceUnavailable,
+	domain.CodeHubUnavailable:      http.StatusServiceUnavailable,
+	domain.CodeHubTimeout:          http.StatusGatewayTimeout,
+}
+
+// refusal is an Error with a status of its own, for what HTTP tells apart and the contract's types do not.
+type refusal struct {
+	status int
+	Err    *domain.Error
+}
+
+func (r *refusal) Error() string { return r.Err.Error() }
+func (r *refusal) Unwrap() error { return r.Err }
+
+// errorBody is the contract's.
+type errorBody struct {
+	Error errorDetail `json:"error"`
+}
+
+type errorDetail struct {
+	Type      domain.Code `json:"type"`
+	Message   string      `json:"message"`
+	RequestID string      `json:"request_id"`
+}
+
+// refuse answers with err, the only place that renders one. What is no domain.Error is told as internal_error without its text.
+func (x *exchange) refuse(err error) {
+	if errors.Is(err, context.Canceled) && x.r.Context().Err() != nil {
+		x.status = statusClientGone
+		return
+	}
+	var known *domain.Error
+	if !errors.As(err, &known) || statuses[known.Code] == 0 || known.Code == domain.CodeInternal {
+		x.err = err
+		known = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support")
+	}
+	status := statuses[known.Code]
+	var special *refusal
+	if errors.As(err, &special) {
+		status = special.status
+	}
+	switch {
+	case status == http.StatusUnauthorized:
+		// RFC 9110, section 11.6.1: a 401 names at least one scheme.
+		x.w.Header()["WWW-Authenticate"] = []string{"Bearer"}
+	case known.RetryAfter > 0 || status == http.StatusTooManyRequests:
+		x.w.Header().Set("Retry-After", strconv.Itoa(max(1, wholeSeconds(known.RetryAfter))))
+	}
+	if err := x.writeJSON(status, errorBody{errorDetail{Type: known.Code, Message: known.Message, RequestID: x.id}}); err != nil {
+		x.err = err
+	}
+}
+
+// wholeSeconds rounds d up.
+func wholeSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
+
+func invalid(format string, args ...any) error {
+	return domain.Errorf(domain.CodeInvalidRequest, format, args...)
+}

@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// The contract's bounds on a read of events.
+const (
+	maxEventPage     = 500
+	defaultEventPage = 100
+	maxEventWait     = 60 // seconds
+)
+
+func (a *api) readEvents(x *exchange) error {
+	hub, err := a.ownHub(x)
+	if err != nil {
+		return err
+	}
+	q, err := readQuery(x.r.URL.RawQuery, "after", "limit", "wait")
+	if err != nil {
+		return err
+	}
+	after, _ := q.get("after")
+	limit, err := q.integer("limit", 1, maxEventPage, defaultEventPage)
+	if err != nil {
+		return err
+	}
+	wait, err := q.integer("wait", 0, maxEventWait, 0)
+	if err != nil {
+		return err
+	}
+	var page domain.EventPage
+	if wait == 0 {
+		page, err = a.Events.Page(x.ctx, hub, after, limit)
+	} else {
+		page, err = a.waitForEvents(x, hub, after, limit, time.Duration(wait)*time.Second)
+	}
+	if err != nil {
+		return err
+	}
+	x.writeEvents(page)
+	return nil
+}
+
+// waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, and
+// with 401 when the key is revoked in the meantime.
+func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+	// The answer's own time begins after the wait.
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
+	ctx, cancel := context.WithCancel(x.ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-a.Draining:
+		case <-x.key.Revoked:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	page, err := a.Events.Wait(ctx, hub, after, limit, wait)
+	cancel()
+	<-watched
+	if isClosed(x.key.Revoked) {
+		return domain.EventPage{}, errBadKey
+	}
+	return page, err
+}
+
+// writeEvents answers with a page. Its envelopes are texts already: they are put one behind the other, and go out in one write.
+func (x *exchange) writeEvents(page domain.EventPage) {
+	buf := x.api.buffers.get()
+	defer x.api.buffers.put(buf)
+	body := append(*buf, `{"data":[`...)
+	for i := range page.Events {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, page.Events[i].Envelope...)
+	}
+	body = append(body, `],"next_cursor":"`...)
+	body = append(body, page.Next...) // a cursor is letters and digits: nothing to escape
+	body = append(body, `","has_more":`...)
+	if page.HasMore {
+		body = append(body, "true}"...)
+	} else {
+		body = append(body, "false}"...)
+	}
+	*buf = body
+	x.writeBody(http.StatusOK, body)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,35 @@
+package httpapi
+
+import "net/http"
+
+// readinessBody is what /readyz answers.
+type readinessBody struct {
+	Ready      bool        `json:"ready"`
+	Components []Component `json:"components"`
+}
+
+// health answers while the process lives.
+func (a *api) health(x *exchange) error {
+	return x.writeJSON(http.StatusOK, struct {
+		OK bool `json:"ok"`
+	}{true})
+}
+
+// readiness answers 503 as long as a component is not well, and from the moment that the service begins to stop.
+func (a *api) readiness(x *exchange) error {
+	body := readinessBody{Ready: true, Components: []Component{}}
+	if a.Ready != nil {
+		body.Components = append(body.Components, a.Ready(x.ctx)...)
+	}
+	if isClosed(a.Draining) {
+		body.Components = append(body.Components, Component{Name: "http", Detail: "stopping"})
+	}
+	for _, c := range body.Components {
+		body.Ready = body.Ready && c.OK
+	}
+	status := http.StatusOK
+	if !body.Ready {
+		status = http.StatusServiceUnavailable
+	}
+	return x.writeJSON(status, body)
+}

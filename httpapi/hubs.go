@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"hubcloud/domain"
+)
+
+// hubItem is the contract's list form of a hub.
+type hubItem struct {
+	ID           domain.HubID   `json:"id"`
+	Name         *string        `json:"name"`
+	SiteID       string         `json:"site_id"`
+	Connection   itemConnection `json:"connection"`
+	RegisteredAt string         `json:"registered_at"`
+}
+
+type itemConnection struct {
+	Status domain.HubStatus `json:"status"`
+	Since  string           `json:"since"`
+}
+
+// hubBody is the contract's single form of a hub.
+type hubBody struct {
+	ID           domain.HubID    `json:"id"`
+	Name         *string         `json:"name"`
+	SiteID       string          `json:"site_id"`
+	Connection   hubConnection   `json:"connection"`
+	Firmware     json.RawMessage `json:"firmware"`
+	Network      json.RawMessage `json:"network"`
+	RegisteredAt string          `json:"registered_at"`
+}
+
+type hubConnection struct {
+	Status           domain.HubStatus `json:"status"`
+	Since            string           `json:"since"`
+	PublicIP         *string          `json:"public_ip"`
+	DisconnectReason *string          `json:"disconnect_reason"`
+}
+
+func itemOfHub(h domain.Hub) hubItem {
+	return hubItem{
+		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
+		Connection:   itemConnection{Status: h.Status, Since: domain.FormatTime(h.Since)},
+		RegisteredAt: domain.FormatTime(h.RegisteredAt),
+	}
+}
+
+func formOfHub(h domain.Hub) hubBody {
+	return hubBody{
+		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
+		Connection: hubConnection{
+			Status: h.Status, Since: domain.FormatTime(h.Since), PublicIP: h.PublicIP, DisconnectReason: h.DisconnectReason,
+		},
+		Firmware: h.Firmware, Network: h.Network, RegisteredAt: domain.FormatTime(h.RegisteredAt),
+	}
+}
+
+func (a *api) listHubs(x *exchange) error {
+	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after", "site_id")
+	if err != nil {
+		return err
+	}
+	limit, err := q.integer("limit", 1, maxListPage, maxListPage)
+	if err != nil {
+		return err
+	}
+	after, given := q.get("starting_after")
+	if _, ok := domain.ParseHubID(after); given && !ok {
+		return invalid("starting_after: must be the id of a hub of the list")
+	}
+	var site *string
+	if id, given := q.get("site_id"); given {
+		if !domain.IsUUID(id) {
+			return x.writeJSON(http.StatusOK, listOf(nil, false, itemOfHub)) // there are no hubs at no site
+		}
+		site = &id
+	}
+	page, err := a.ReadModels.Hubs(x.ctx, x.key.OrgID, site, limit, after)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, itemOfHub))
+}
+
+func (a *api) addHub(x *exchange) error {
+	body, err := x.readObject("serial", "site_id", "name")
+	if err != nil {
+		return err
+	}
+	add := HubAddition{OrgID: x.key.OrgID}
+	serial, err := body.text("serial")
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if add.HubID, ok = domain.ParseSerial(serial); !ok {
+		return invalid("serial: must be as printed on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any case, with or without dashes")
+	}
+	if add.SiteID, err = body.text("site_id"); err != nil {
+		return err
+	}
+	if body.has("name") {
+		name, err := body.text("name")
+		if err != nil {
+			return err
+		}
+		if name, err = domain.CleanName("name", name); err != nil {
+			return err
+		}
+		add.Name = &name
+	}
+	if !domain.IsUUID(add.SiteID) {
+		return domain.ErrSiteNotFound()
+	}
+	if err := a.Directory.AddHub(x.ctx, x.origin(), add); err != nil {
+		return err
+	}
+	return a.answerHub(x, add.HubID)
+}
+
+func (a *api) getHub(x *exchange) error {
+	hub, err := a.ownHub(x)
+	if err != nil {
+		return err
+	}
+	return a.answerHub(x, hub)
+}
+
+func (a *api) updateHub(x *exchange) error {
+	hub, err := a.ownHub(x)
+	if err != nil {
+		return err
+	}
+	body, err := x.readObject("name", "site_id")
+	if err != nil {
+		return err
+	}
+	change := HubChange{OrgID: x.key.OrgID, HubID: hub}
+	if body.has("name") {
+		change.SetName = true
+		if change.Name, err = body.nullableText("name"); err != nil {
+			return err
+		}
+		if change.Name != nil {
+			if *change.Name, err = domain.CleanName("name", *change.Name); err != nil {
+				return err
+			}
+		}
+	}
+	if body.has("site_id") {
+		site, err := body.text("site_id")
+		if err != nil {
+			return err
+		}
+		if !domain.IsUUID(site) {
+			return domain.ErrSiteNotFound()
+		}
+		change.SiteID = &site
+	}
+	if !change.SetName && change.SiteID == nil {
+		return invalid("body: must have name, site_id, or both")
+	}
+	if err := a.Directory.UpdateHub(x.ctx, x.origin(), change); err != nil {
+		return err
+	}
+	return a.answerHub(x, hub)
+}
+
+func (a *api) resetLink(x *exchange) error {
+	hub, err := a.ownHub(x)
+	if err != nil {
+		return err
+	}
+	if err := a.Directory.ResetLink(x.ctx, x.origin(), x.key.OrgID, hub); err != nil {
+		return err
+	}
+	x.writeNothing()
+	return nil
+}
+
+// answerHub answers with the hub as the read models have it now, which after a change is with the change.
+func (a *api) answerHub(x *exchange, id domain.HubID) error {
+	hub, err := a.ReadModels.Hub(x.ctx, x.key.OrgID, id)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, formOfHub(hub))
+}

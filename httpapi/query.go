@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// query is the parameters of a request that its route knows.
+type query []parameter
+
+type parameter struct{ name, value string }
+
+// readQuery takes the known parameters out of a raw query and leaves others alone. A known one may appear once, and must have a value.
+func readQuery(raw string, known ...string) (query, error) {
+	var q query
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil || !slices.Contains(known, name) {
+			continue
+		}
+		if _, repeated := q.get(name); repeated {
+			return nil, invalid("%s: must be given once", name)
+		}
+		if value, err = url.QueryUnescape(value); err != nil {
+			return nil, invalid("%s: its percent-encoding is malformed", name)
+		}
+		if value == "" {
+			return nil, invalid("%s: must have a value", name)
+		}
+		q = append(q, parameter{name, value})
+	}
+	return q, nil
+}
+
+// get gives a parameter that was given.
+func (q query) get(name string) (string, bool) {
+	for _, p := range q {
+		if p.name == name {
+			return p.value, true
+		}
+	}
+	return "", false
+}
+
+// integer gives a parameter as a decimal number from low to high, or otherwise when it was not given.
+func (q query) integer(name string, low, high, otherwise int) (int, error) {
+	value, ok := q.get(name)
+	if !ok {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseUint(value, 10, 32) // takes digits only: no sign, no space
+	if err != nil || n < uint64(low) || n > uint64(high) {
+		return 0, invalid("%s: must be an integer from %d to %d", name, low, high)
+	}
+	return int(n), nil
+}

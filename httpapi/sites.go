@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"hubcloud/domain"
+)
+
+// maxListPage is the most items that a list answers with at once, and its default.
+const maxListPage = 50
+
+// siteBody is the contract's Site.
+type siteBody struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	HubCount  int    `json:"hub_count"`
+	CreatedAt string `json:"created_at"`
+}
+
+func formOfSite(s domain.Site) siteBody {
+	return siteBody{ID: s.ID, Name: s.Name, HubCount: s.HubCount, CreatedAt: domain.FormatTime(s.CreatedAt)}
+}
+
+func (a *api) listSites(x *exchange) error {
+	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
+	if err != nil {
+		return err
+	}
+	limit, err := q.integer("limit", 1, maxListPage, maxListPage)
+	if err != nil {
+		return err
+	}
+	after, given := q.get("starting_after")
+	if given && !domain.IsUUID(after) {
+		return invalid("starting_after: must be the id of a site of the list")
+	}
+	page, err := a.ReadModels.Sites(x.ctx, x.key.OrgID, limit, after)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, formOfSite))
+}
+
+func (a *api) createSite(x *exchange) error {
+	name, err := x.readSiteName()
+	if err != nil {
+		return err
+	}
+	site, err := a.Directory.CreateSite(x.ctx, x.origin(), x.key.OrgID, name)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusCreated, formOfSite(domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt}))
+}
+
+func (a *api) getSite(x *exchange) error {
+	id, err := sitePath(x)
+	if err != nil {
+		return err
+	}
+	return a.answerSite(x, id)
+}
+
+func (a *api) updateSite(x *exchange) error {
+	id, err := sitePath(x)
+	if err != nil {
+		return err
+	}
+	name, err := x.readSiteName()
+	if err != nil {
+		return err
+	}
+	if _, err := a.Directory.RenameSite(x.ctx, x.origin(), x.key.OrgID, id, name); err != nil {
+		return err
+	}
+	return a.answerSite(x, id)
+}
+
+// answerSite answers with the site as the read models have it now, which after a change is with the change.
+func (a *api) answerSite(x *exchange, id string) error {
+	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, formOfSite(site))
+}
+
+// readSiteName reads the body of both routes that take a site.
+func (x *exchange) readSiteName() (string, error) {
+	body, err := x.readObject("name")
+	if err != nil {
+		return "", err
+	}
+	name, err := body.text("name")
+	if err != nil {
+		return "", err
+	}
+	return domain.CleanName("name", name)
+}
+
+// sitePath gives the site id of the path. There is no site with an id of another form.
+func sitePath(x *exchange) (string, error) {
+	id := x.r.PathValue("site_id")
+	if !domain.IsUUID(id) {
+		return "", domain.ErrSiteNotFound()
+	}
+	return id, nil
+}

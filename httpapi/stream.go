@@ -1,0 +1,211 @@
+package httpapi
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const (
+	// writeTimeout is how long a client may take to make room for one write.
+	writeTimeout = 10 * time.Second
+	// streamBatch is the most events, and streamBatchBytes about the most bytes, that go out in one write: what a client that has
+	// stopped reading can hold back.
+	streamBatch      = 100
+	streamBatchBytes = 32 << 10
+)
+
+// Header fields of every stream. no-transform and X-Accel-Buffering keep proxies from collecting events.
+var (
+	contentTypeEvents = []string{"text/event-stream"}
+	cacheControlSSE   = []string{"no-cache, no-transform"}
+	noBuffering       = []string{"no"}
+)
+
+// always is what a stream waits on when more is there already.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+func (a *api) streamEvents(x *exchange) error {
+	hub, err := a.ownHub(x)
+	if err != nil {
+		return err
+	}
+	after, err := startOfStream(x.r)
+	if err != nil {
+		return err
+	}
+	if !a.streams.acquire(x.key.ID) {
+		return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
+			Message: "too many event streams are open with this API key: close some first"}
+	}
+	defer a.streams.release(x.key.ID)
+	reader, err := a.Events.Follow(x.ctx, hub, after)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	a.metrics.streams.Inc()
+	defer a.metrics.streams.Dec()
+
+	header := x.w.Header()
+	header["Content-Type"] = contentTypeEvents
+	header["Cache-Control"] = cacheControlSSE
+	header["X-Accel-Buffering"] = noBuffering
+	s := stream{x: x, reader: reader, control: http.NewResponseController(x.w)}
+	x.ended, x.err = s.run()
+	return nil
+}
+
+// startOfStream gives the cursor to go on from, "" for none. The header wins over the query parameter, which is for clients that
+// cannot set it on their first request; an empty header is none, as EventSource's HTML standard has it.
+func startOfStream(r *http.Request) (string, error) {
+	q, err := readQuery(r.URL.RawQuery, "after")
+	if err != nil {
+		return "", err
+	}
+	ids := r.Header["Last-Event-Id"]
+	if len(ids) > 1 {
+		return "", invalid("Last-Event-ID: must be given once")
+	}
+	if len(ids) == 1 && ids[0] != "" {
+		return ids[0], nil
+	}
+	after, _ := q.get("after")
+	return after, nil
+}
+
+// stream is the one owner of one response. Server-Sent Events are section 9.2 of the HTML standard.
+type stream struct {
+	x       *exchange
+	reader  EventReader
+	control *http.ResponseController
+	// deadline is up to when the connection takes writes.
+	deadline time.Time
+}
+
+// run sends until there is a reason to end, and says which. The error is for the log: by then the answer is under way.
+func (s *stream) run() (ended string, cause error) {
+	a := s.x.api
+	now := time.Now()
+	expires := now.Add(spread(a.StreamLifetime))
+	keepalive := now.Add(a.StreamKeepalive)
+	if err := s.write(s.position("")); err != nil {
+		return "client", nil
+	}
+	timer := time.NewTimer(time.Until(earlier(expires, keepalive)))
+	defer timer.Stop()
+	for {
+		ready := s.reader.Ready()
+		events, err := s.reader.Next(streamBatch)
+		if err != nil {
+			s.extend()
+			if errors.Is(err, &domain.Error{Code: domain.CodeCursorExpired}) {
+				return "log begun anew", nil
+			}
+			return "fault", err
+		}
+		if len(events) > 0 {
+			if err := s.send(events); err != nil {
+				return "client", nil
+			}
+			if len(events) == streamBatch {
+				ready = always
+			}
+		}
+		select {
+		case <-ready:
+		case <-s.x.ctx.Done():
+			return "client", nil
+		case <-a.Draining:
+			s.extend()
+			return "draining", nil
+		case <-s.x.key.Revoked:
+			s.extend()
+			return "key revoked", nil
+		case now := <-timer.C:
+			if !now.Before(expires) {
+				s.extend()
+				return "lifetime", nil
+			}
+			if err := s.write(s.position(": keepalive\n")); err != nil {
+				return "client", nil
+			}
+			keepalive = keepalive.Add(a.StreamKeepalive)
+			timer.Reset(time.Until(earlier(expires, keepalive)))
+		}
+	}
+}
+
+// position makes a block that dispatches no event and sets the client's last event id: the next connection of a client that has
+// seen nothing yet begins where this one did.
+func (s *stream) position(comment string) []byte {
+	return []byte(comment + "id: " + s.reader.Position() + "\n\n")
+}
+
+// send writes events in as few writes as their size allows.
+func (s *stream) send(events []domain.EncodedEvent) error {
+	s.x.api.metrics.events.Add(float64(len(events)))
+	if len(events) == 1 {
+		return s.write(events[0].Frame)
+	}
+	buf := s.x.api.buffers.get()
+	defer s.x.api.buffers.put(buf)
+	frames := *buf
+	for i := range events {
+		if len(frames) > 0 && len(frames)+len(events[i].Frame) > streamBatchBytes {
+			if err := s.write(frames); err != nil {
+				return err
+			}
+			frames = frames[:0]
+		}
+		frames = append(frames, events[i].Frame...)
+	}
+	*buf = frames
+	return s.write(frames)
+}
+
+// write sends what a client can use at once, and sees it off. An error means that the client is gone or does not read.
+func (s *stream) write(p []byte) error {
+	s.extend()
+	if _, err := s.x.Write(p); err != nil {
+		return err
+	}
+	if err := s.control.Flush(); err != nil {
+		return err
+	}
+	if s.x.r.ProtoMajor >= 2 {
+		// HTTP/2 holds a deadline against a stream that is merely quiet.
+		s.deadline = time.Time{}
+		_ = s.control.SetWriteDeadline(s.deadline)
+	}
+	return nil
+}
+
+// extend gives the next write its time: at least half of writeTimeout, so that a busy stream moves its deadline seldom. The end
+// of the answer is a write too.
+func (s *stream) extend() {
+	now := time.Now()
+	if s.deadline.Sub(now) < writeTimeout/2 {
+		s.deadline = now.Add(writeTimeout)
+		_ = s.control.SetWriteDeadline(s.deadline)
+	}
+}
+
+// spread gives a lifetime between 13/15 and 15/15 of the longest.
+func spread(longest time.Duration) time.Duration {
+	return longest - rand.N(longest*2/15+1)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
