@@ -1,0 +1,115 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Lives of keys that keep themselves alive.
+const (
+	// LeaseTTL is how long a lease stays in its bucket after it was last renewed: who holds one renews it well before, and after a crash the
+	// next holder waits at most this long.
+	LeaseTTL = 10 * time.Second
+	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
+	HeartbeatTTL = 10 * time.Second
+	// markerTTL is how long the mark of a lease that has run out stays, so that watchers hear of it.
+	markerTTL = time.Minute
+)
+
+// Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of each key only.
+type Buckets struct {
+	// Presence holds a domain.Presence a hub, under the hub's id.
+	Presence jetstream.KeyValue
+	// Ledger holds what the bridge knows of each hub's own log, under the hub's id.
+	Ledger jetstream.KeyValue
+	// Leases holds who looks after which shard.
+	Leases jetstream.KeyValue
+	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's id.
+	Replicas jetstream.KeyValue
+	// Installation holds what was settled when the installation was made.
+	Installation jetstream.KeyValue
+}
+
+// bucketDeclarations declares the buckets. None has a limit of size: one value a hub or a replica, and losing any of them loses truth.
+func bucketDeclarations(b *Buckets) []struct {
+	into *jetstream.KeyValue
+	jetstream.KeyValueConfig
+} {
+	return []struct {
+		into *jetstream.KeyValue
+		jetstream.KeyValueConfig
+	}{
+		// For ever: the status of a hub that has been away for a year is still known, and its log's number is not forgotten.
+		{&b.Presence, jetstream.KeyValueConfig{Bucket: "presence", Description: "whether each hub is connected"}},
+		{&b.Ledger, jetstream.KeyValueConfig{Bucket: "ledger", Description: "how far each hub's own log is stored"}},
+		// A lease that is not renewed runs out by itself, and the mark tells watchers at once.
+		{&b.Leases, jetstream.KeyValueConfig{
+			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
+		}},
+		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked after.
+		{&b.Replicas, jetstream.KeyValueConfig{Bucket: "replicas", Description: "which replicas are alive", TTL: HeartbeatTTL}},
+		{&b.Installation, jetstream.KeyValueConfig{Bucket: "installation", Description: "what was settled when the installation was made"}},
+	}
+}
+
+// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the broker (1, 3 or 5). One that is there with
+// other properties is ErrIncompatible; only the number of replicas is brought to what is asked.
+func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, error) {
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		return nil, fmt.Errorf("open buckets: %w", err)
+	}
+	b := &Buckets{}
+	for _, declared := range bucketDeclarations(b) {
+		declared.History, declared.Storage, declared.Replicas = 1, jetstream.FileStorage, replicas
+		if *declared.into, err = openBucket(ctx, js, declared.KeyValueConfig); err != nil {
+			return nil, fmt.Errorf("open bucket %s: %w", declared.Bucket, err)
+		}
+	}
+	return b, nil
+}
+
+func openBucket(ctx context.Context, js jetstream.JetStream, declared jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	kv, err := js.KeyValue(ctx, declared.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, declared)
+	}
+	if err != nil {
+		return nil, err
+	}
+	got, err := js.Stream(ctx, bucketStreamName(declared.Bucket))
+	if err != nil {
+		return nil, err
+	}
+	config := got.CachedInfo().Config
+	if err := checkDeclared(bucketStream(declared), config); err != nil {
+		return nil, err
+	}
+	if config.Replicas != declared.Replicas {
+		return js.UpdateKeyValue(ctx, declared)
+	}
+	return kv, nil
+}
+
+// bucketStreamName names the stream that a bucket is kept in, as every NATS client does.
+func bucketStreamName(bucket string) string { return "KV_" + bucket }
+
+// bucketStream is the stream that a bucket is kept in, as far as it is compared.
+func bucketStream(c jetstream.KeyValueConfig) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Subjects:               []string{"$KV." + c.Bucket + ".>"},
+		MaxAge:                 c.TTL,
+		MaxMsgsPerSubject:      int64(c.History),
+		Storage:                c.Storage,
+		Discard:                jetstream.DiscardNew,
+		DenyDelete:             true,
+		AllowRollup:            true,
+		AllowDirect:            true,
+		AllowMsgTTL:            c.LimitMarkerTTL > 0,
+		SubjectDeleteMarkerTTL: c.LimitMarkerTTL,
+	}
+}

@@ -1,0 +1,82 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrIncompatible says that a stream or a bucket is on the broker with other properties than those declared. It is left as it is.
+var ErrIncompatible = errors.New("incompatible with what is on the broker")
+
+// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the number of replicas to what is asked.
+// Anything else that differs is ErrIncompatible, with what differs; the stream stays untouched.
+func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		// Another replica that makes it at the same moment makes the same one: the broker answers both alike.
+		stream, err = js.CreateStream(ctx, want)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("declare stream %s: %w", want.Name, err)
+	}
+	got := stream.CachedInfo().Config
+	if err := checkDeclared(want, got); err != nil {
+		return nil, fmt.Errorf("stream %s: %w", want.Name, err)
+	}
+	if got.Replicas != want.Replicas {
+		got.Replicas = want.Replicas
+		if stream, err = js.UpdateStream(ctx, got); err != nil {
+			return nil, fmt.Errorf("give stream %s %d replicas: %w", want.Name, want.Replicas, err)
+		}
+	}
+	return stream, nil
+}
+
+// checkDeclared compares what promises rest on. Replicas are not among it, nor what a broker fills in by itself.
+func checkDeclared(want, got jetstream.StreamConfig) error {
+	var differences []string
+	differ := func(name string, want, got any) {
+		if want != got {
+			differences = append(differences, fmt.Sprintf("%s is %v and should be %v", name, got, want))
+		}
+	}
+	if !slices.Equal(want.Subjects, got.Subjects) {
+		differ("subjects", strings.Join(want.Subjects, " "), strings.Join(got.Subjects, " "))
+	}
+	differ("retention", want.Retention, got.Retention)
+	differ("storage", want.Storage, got.Storage)
+	differ("max_age", want.MaxAge, got.MaxAge)
+	differ("max_msgs", unlimited(want.MaxMsgs), unlimited(got.MaxMsgs))
+	differ("max_bytes", unlimited(want.MaxBytes), unlimited(got.MaxBytes))
+	differ("max_msgs_per_subject", unlimited(want.MaxMsgsPerSubject), unlimited(got.MaxMsgsPerSubject))
+	differ("discard", want.Discard, got.Discard)
+	differ("deny_delete", want.DenyDelete, got.DenyDelete)
+	differ("deny_purge", want.DenyPurge, got.DenyPurge)
+	differ("allow_rollup_hdrs", want.AllowRollup, got.AllowRollup)
+	differ("allow_direct", want.AllowDirect, got.AllowDirect)
+	differ("allow_atomic", want.AllowAtomicPublish, got.AllowAtomicPublish)
+	differ("allow_msg_ttl", want.AllowMsgTTL, got.AllowMsgTTL)
+	differ("subject_delete_marker_ttl", want.SubjectDeleteMarkerTTL, got.SubjectDeleteMarkerTTL)
+	differ("persist_mode", want.PersistMode, got.PersistMode)
+	differ("sealed", want.Sealed, got.Sealed)
+	differ("republish", republish(want.RePublish), republish(got.RePublish))
+	if len(differences) > 0 {
+		return fmt.Errorf("%w: %s", ErrIncompatible, strings.Join(differences, ", "))
+	}
+	return nil
+}
+
+// unlimited makes the ways to write "no limit" one.
+func unlimited(n int64) int64 { return max(n, 0) }
+
+func republish(r *jetstream.RePublish) string {
+	if r == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s to %s (headers only: %t)", r.Source, r.Destination, r.HeadersOnly)
+}
