@@ -1,0 +1,200 @@
+package directory
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oklog/ulid/v2"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// ErrConflict says that an aggregate has moved on since it was loaded; nothing was stored.
+var ErrConflict = streams.ErrConflict
+
+const (
+	// patience bounds how long an operation tries when the broker does not answer (a leader is being elected, a connection comes back) and
+	// the context has no earlier deadline.
+	patience = 15 * time.Second
+	// askTimeout bounds one question to the broker.
+	askTimeout = 2 * time.Second
+	// firstPause and maxPause bound the pauses between tries; they double, and are cut by a random part so that replicas do not march in step.
+	firstPause = 5 * time.Millisecond
+	maxPause   = 500 * time.Millisecond
+)
+
+// declaration declares the stream. It is the one record of who owns what, so it has no limit of size, count or age, nothing can be removed
+// from it by way of the broker, and it is kept in files.
+func declaration(replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        streams.DirectoryStream,
+		Description: "who owns what: organizations, sites, hubs, keys",
+		Subjects:    []string{streams.DirectoryFilter},
+		Retention:   jetstream.LimitsPolicy,
+		Storage:     jetstream.FileStorage,
+		Replicas:    replicas,
+		Discard:     jetstream.DiscardNew,
+		DenyDelete:  true,
+		DenyPurge:   true,
+		// Batches of events are read without a consumer, and several events of a decision are stored as one.
+		AllowDirect:        true,
+		AllowAtomicPublish: true,
+		// Followers hear of new events at once.
+		RePublish: &jetstream.RePublish{Source: streams.DirectoryFilter, Destination: streams.DirectoryFeed},
+	}
+}
+
+// Log is the DIRECTORY stream.
+type Log struct {
+	nc *nats.Conn
+	js jetstream.JetStream
+}
+
+// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5). One that is there with other
+// properties is streams.ErrIncompatible.
+func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory: %w", err)
+	}
+	if _, err := streams.Declare(ctx, js, declaration(replicas)); err != nil {
+		return nil, fmt.Errorf("open the directory: %w", err)
+	}
+	return &Log{nc: conns.Cloud, js: js}, nil
+}
+
+// Head gives the sequence of the log's last event, 0 when it is empty.
+func (l *Log) Head(ctx context.Context) (uint64, error) {
+	var head uint64
+	err := persist(ctx, func(ctx context.Context) (bool, error) {
+		stream, err := l.js.Stream(ctx, streams.DirectoryStream)
+		if err != nil {
+			return true, err
+		}
+		head = stream.CachedInfo().State.LastSeq
+		return false, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("directory: look for the head: %w", err)
+	}
+	return head, nil
+}
+
+// Append stores the events of one decision, all or none, on condition that expected is the sequence of the subject's last event (0: it has
+// none), and gives the sequence of the last one stored. An event without an ID gets one. It fails with ErrConflict when the condition does not
+// hold, and with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
+func (l *Log) Append(ctx context.Context, subject string, expected uint64, events ...domain.Event) (seq uint64, err error) {
+	encoded := make([][]byte, len(events))
+	ids := make(map[string]bool, len(events))
+	for i, e := range events {
+		if e.ID == "" {
+			id, err := ulid.New(ulid.Timestamp(e.At), rand.Reader)
+			if err != nil {
+				return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+			}
+			e.ID = id.String()
+		}
+		ids[e.ID] = true
+		if encoded[i], err = domain.EncodeEvent(e); err != nil {
+			return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+		}
+	}
+	unsure := false
+	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
+		if seq, err = streams.Store(ctx, l.nc, messages(subject, expected, encoded)...); err == nil {
+			return false, nil
+		}
+		switch {
+		case errors.Is(err, streams.ErrUnsure):
+			// Sent again on the same condition: if the first is stored, or is stored yet, the second meets a conflict, and the other way round.
+			unsure = true
+			return true, err
+		case errors.Is(err, ErrConflict) && unsure:
+			// The conflict can be with these very events.
+			found, last, lookErr := l.find(ctx, subject, expected, ids)
+			if lookErr != nil || last == expected {
+				return true, errors.Join(err, lookErr) // what it conflicts with cannot be seen yet
+			}
+			unsure = false
+			if found == 0 {
+				return false, err
+			}
+			seq = found
+			return false, nil
+		default:
+			return errors.Is(err, streams.ErrNoStream), err
+		}
+	})
+	if err != nil && unsure {
+		err = fmt.Errorf("%w: %w", streams.ErrUnsure, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+	}
+	return seq, nil
+}
+
+// messages makes the messages of an append anew for each try: sending adds headers to them.
+func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
+	msgs := make([]*nats.Msg, len(encoded))
+	for i, data := range encoded {
+		msgs[i] = &nats.Msg{Subject: subject, Data: data}
+	}
+	if len(msgs) > 0 {
+		streams.Expect(msgs[0], subject, expected)
+	}
+	return msgs
+}
+
+// find looks for events after a sequence of a subject by their ids. It gives the sequence of the last of them, 0 when there is none, and that of
+// the subject's last event.
+func (l *Log) find(ctx context.Context, subject string, after uint64, ids map[string]bool) (found, last uint64, err error) {
+	last, err = l.Load(ctx, subject, after, func(seq uint64, e domain.Event) error {
+		if ids[e.ID] {
+			found = seq
+		}
+		return nil
+	})
+	return found, last, err
+}
+
+// persist tries until something works, cannot work (again is false) or takes too long: the context's end, or patience when that is earlier.
+// The error is the last try's. Each try has askTimeout.
+func persist(ctx context.Context, try func(ctx context.Context) (again bool, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		again, err := attempt(ctx, try)
+		if err == nil || !again || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+			return err
+		}
+		if !sleep(ctx, pause) {
+			return err
+		}
+	}
+}
+
+func attempt(ctx context.Context, try func(ctx context.Context) (bool, error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	return try(ctx)
+}
+
+// sleep pauses for half of d to all of it, and says false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + mathrand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,133 @@
+package directory
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const (
+	// settleTimeout bounds how long a command waits for its effect after it is stored.
+	settleTimeout = 10 * time.Second
+	// How many aggregates stay warm. Hubs are looked up at every connection, the others by management calls alone.
+	warmOrgs, warmSites, warmHubs, warmKeys = 1_000, 4_000, 20_000, 1_000
+)
+
+// ErrNotSettled says that a command is stored, and that it was not seen in time that it is in force. It will be; the command may be given again.
+var ErrNotSettled = errors.New("stored, but not known to be in force yet")
+
+// ServiceConfig is what a Service needs beside the log.
+type ServiceConfig struct {
+	// Environment is that of the keys made here: domain.EnvironmentLive or domain.EnvironmentDev.
+	Environment string
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Settled waits until the read models have everything up to a sequence; nil does not wait.
+	Settled func(ctx context.Context, seq uint64) error
+	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
+	EverywhereApplied func(ctx context.Context, seq uint64) error
+}
+
+// Service is the directory's write side: every management command there is. What a command did can be read when it returns, and a command that
+// changes nothing is stored as nothing and succeeds. Refusals are *domain.Error.
+type Service struct {
+	cfg   ServiceConfig
+	orgs  *Repository[domain.OrgState]
+	sites *Repository[domain.SiteState]
+	hubs  *Repository[domain.HubState]
+	keys  *Repository[domain.KeyState]
+}
+
+// NewService makes the write side of a log.
+func NewService(l *Log, cfg ServiceConfig) *Service {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	nowhere := func(context.Context, uint64) error { return nil }
+	if cfg.Settled == nil {
+		cfg.Settled = nowhere
+	}
+	if cfg.EverywhereApplied == nil {
+		cfg.EverywhereApplied = nowhere
+	}
+	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
+	return &Service{
+		cfg:   cfg,
+		orgs:  NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
+		sites: NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
+		hubs:  NewRepository(l, hubSubject, domain.EvolveHub, warmHubs),
+		keys:  NewRepository(l, streams.KeySubject, domain.EvolveKey, warmKeys),
+	}
+}
+
+// CreateOrg begins an organization with its first owner and gives both ids.
+func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error) {
+	if name, err = domain.CleanName("name", name); err != nil {
+		return "", "", err
+	}
+	if ownerEmail, err = domain.CleanEmail("owner_email", ownerEmail); err != nil {
+		return "", "", err
+	}
+	o = s.stamp(o)
+	orgID, ownerID = s.newID(o), s.newID(o)
+	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideCreateOrg(org, o, orgID, name, ownerID, ownerEmail)
+	})
+	if err != nil {
+		return "", "", err
+	}
+	return orgID, ownerID, s.settled(ctx, seq)
+}
+
+// org gives an organization that exists, and not_found for any other.
+func (s *Service) org(ctx context.Context, orgID string) (domain.OrgState, error) {
+	if !domain.IsUUID(orgID) {
+		return domain.OrgState{}, domain.ErrOrgNotFound()
+	}
+	org, _, err := s.orgs.Get(ctx, orgID)
+	if err == nil && !org.Exists() {
+		err = domain.ErrOrgNotFound()
+	}
+	return org, err
+}
+
+// stamp gives a command its time, to the microsecond as it is stored, if its origin brings none.
+func (s *Service) stamp(o domain.Origin) domain.Origin {
+	if o.At.IsZero() {
+		o.At = s.cfg.Now()
+	}
+	return o
+}
+
+func (s *Service) newID(o domain.Origin) string {
+	var entropy [10]byte
+	rand.Read(entropy[:]) // never fails: it ends the program instead
+	return domain.NewUUIDv7(o.At, entropy)
+}
+
+// settled waits until the read models have a command.
+func (s *Service) settled(ctx context.Context, seq uint64) error {
+	return s.await(ctx, seq, s.cfg.Settled)
+}
+
+// inForce waits until the read models have a command and every replica acts by it.
+func (s *Service) inForce(ctx context.Context, seq uint64) error {
+	if err := s.settled(ctx, seq); err != nil {
+		return err
+	}
+	return s.await(ctx, seq, s.cfg.EverywhereApplied)
+}
+
+func (s *Service) await(ctx context.Context, seq uint64, wait func(context.Context, uint64) error) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if err := wait(ctx, seq); err != nil {
+		return fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotSettled, err)
+	}
+	return nil
+}

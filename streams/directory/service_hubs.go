@@ -1,0 +1,151 @@
+package directory
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// AddHub asks that a hub be at a site of an organization.
+type AddHub = domain.AddHub
+
+// UpdateHub asks for another name or site of a hub.
+type UpdateHub = domain.UpdateHub
+
+// Hub gives a hub as it is now, and the sequence of its last event: what was acknowledged before the call is in it. A hub that the cloud does not
+// know is the zero state and 0.
+func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState, uint64, error) {
+	if _, ok := domain.ParseHubID(string(hubID)); !ok {
+		return domain.HubState{}, 0, nil
+	}
+	return s.hubs.Get(ctx, string(hubID))
+}
+
+// RegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is there already is an invalid_request.
+func (s *Service) RegisterHub(ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte) error {
+	if _, ok := domain.ParseHubID(string(hubID)); !ok {
+		return domain.Errorf(domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA")
+	}
+	o = s.stamp(o)
+	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideRegisterHub(h, o, hubID, secretHash)
+	})
+	return err
+}
+
+// AddHub adds a hub to an organization at one of its sites, or moves it there, and renames it if a name is given, when the organization has it
+// already. A site that the organization does not have is not_found; a hub that cannot be added is hub_not_addable, for whatever reason.
+// Of several organizations that race for a hub exactly one gets it. On return every replica knows the owner.
+func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain.HubState, error) {
+	var err error
+	if c.Name, err = cleanHubName(c.Name); err != nil {
+		return domain.HubState{}, err
+	}
+	if err := s.mustHaveSite(ctx, c.OrgID, c.SiteID); err != nil {
+		return domain.HubState{}, err
+	}
+	o = s.stamp(o)
+	incarnation := newIncarnation()
+	hub, seq, err := s.updateHub(ctx, c.HubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideAddHub(h, o, c, incarnation)
+	})
+	if err != nil {
+		return domain.HubState{}, err
+	}
+	return hub, s.inForce(ctx, seq)
+}
+
+// UpdateHub moves and renames a hub. A hub or a site that the organization does not have is not_found.
+func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (domain.HubState, error) {
+	var err error
+	if c.SetName {
+		if c.Name, err = cleanHubName(c.Name); err != nil {
+			return domain.HubState{}, err
+		}
+	}
+	if c.SiteID != nil {
+		// The hub comes first: who asks for a hub that is not theirs hears about the hub.
+		if hub, _, err := s.Hub(ctx, c.HubID); err != nil {
+			return domain.HubState{}, err
+		} else if hub.OrgID == "" || hub.OrgID != c.OrgID {
+			return domain.HubState{}, domain.ErrHubNotFound()
+		}
+		if err := s.mustHaveSite(ctx, c.OrgID, *c.SiteID); err != nil {
+			return domain.HubState{}, err
+		}
+	}
+	o = s.stamp(o)
+	hub, seq, err := s.updateHub(ctx, c.HubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideUpdateHub(h, o, c)
+	})
+	if err != nil {
+		return domain.HubState{}, err
+	}
+	return hub, s.settled(ctx, seq)
+}
+
+// IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower case) the hub's current one. A hub that is
+// not in the inventory is unauthenticated.
+func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID domain.HubID, fingerprint string, expiresAt time.Time) error {
+	o = s.stamp(o)
+	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideIssueCertificate(h, o, fingerprint, expiresAt)
+	})
+	return err
+}
+
+// RevokeCertificate leaves a hub without a current certificate and gives the fingerprint of the one that was; empty when there was none. It does
+// not cut the hub's connection. A hub that the organization does not have is not_found.
+func (s *Service) RevokeCertificate(ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID) (revoked string, err error) {
+	o = s.stamp(o)
+	_, _, err = s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		revoked = h.Certificate
+		return domain.DecideRevokeCertificate(h, o, orgID)
+	})
+	if err != nil {
+		return "", err
+	}
+	return revoked, nil
+}
+
+// BeginLog begins a hub's event log anew after the hub was reset: begun's Log, Through and After count, and its Incarnation, which is made here
+// when it is empty. Given again for the same log it does nothing. A hub that nobody has added is not_found.
+func (s *Service) BeginLog(ctx context.Context, o domain.Origin, hubID domain.HubID, begun domain.HubLogBegun) error {
+	o = s.stamp(o)
+	if begun.Incarnation == "" {
+		begun.Incarnation = newIncarnation()
+	}
+	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideBeginLog(h, o, begun)
+	})
+	return err
+}
+
+// updateHub is hubs.Update for an id that may be none: the domain then decides about a hub that nobody knows, and nothing is asked of the broker.
+func (s *Service) updateHub(
+	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
+) (domain.HubState, uint64, error) {
+	if _, ok := domain.ParseHubID(string(hubID)); !ok {
+		_, err := decide(domain.HubState{})
+		return domain.HubState{}, 0, err
+	}
+	return s.hubs.Update(ctx, string(hubID), decide)
+}
+
+func cleanHubName(name *string) (*string, error) {
+	if name == nil {
+		return nil, nil
+	}
+	clean, err := domain.CleanName("name", *name)
+	return &clean, err
+}
+
+// newIncarnation makes the tag of an event log: 8 hexadecimal digits.
+func newIncarnation() string {
+	var entropy [4]byte
+	rand.Read(entropy[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(entropy[:])
+}

@@ -1,0 +1,71 @@
+package directory
+
+import (
+	"context"
+	"strings"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// A site's id in its repository is that of its organization and its own, which its subject consists of.
+
+func siteKey(orgID, siteID string) string { return orgID + "." + siteID }
+
+func siteSubject(key string) string {
+	orgID, siteID, _ := strings.Cut(key, ".")
+	return streams.SiteSubject(orgID, siteID)
+}
+
+// CreateSite begins a site of an organization.
+func (s *Service) CreateSite(ctx context.Context, o domain.Origin, orgID, name string) (domain.SiteState, error) {
+	name, err := domain.CleanName("name", name)
+	if err != nil {
+		return domain.SiteState{}, err
+	}
+	if _, err := s.org(ctx, orgID); err != nil {
+		return domain.SiteState{}, err
+	}
+	o = s.stamp(o)
+	siteID := s.newID(o)
+	return s.updateSite(ctx, orgID, siteID, func(site domain.SiteState) ([]domain.Event, error) {
+		return domain.DecideCreateSite(site, o, orgID, siteID, name)
+	})
+}
+
+// RenameSite gives a site another name. A site that the organization does not have is not_found.
+func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID, name string) (domain.SiteState, error) {
+	name, err := domain.CleanName("name", name)
+	if err != nil {
+		return domain.SiteState{}, err
+	}
+	if !domain.IsUUID(orgID) || !domain.IsUUID(siteID) {
+		return domain.SiteState{}, domain.ErrSiteNotFound()
+	}
+	o = s.stamp(o)
+	return s.updateSite(ctx, orgID, siteID, func(site domain.SiteState) ([]domain.Event, error) {
+		return domain.DecideRenameSite(site, o, name)
+	})
+}
+
+func (s *Service) updateSite(
+	ctx context.Context, orgID, siteID string, decide func(domain.SiteState) ([]domain.Event, error),
+) (domain.SiteState, error) {
+	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), decide)
+	if err != nil {
+		return domain.SiteState{}, err
+	}
+	return site, s.settled(ctx, seq)
+}
+
+// mustHaveSite refuses a site that the organization does not have: not_found.
+func (s *Service) mustHaveSite(ctx context.Context, orgID, siteID string) error {
+	if !domain.IsUUID(orgID) || !domain.IsUUID(siteID) {
+		return domain.ErrSiteNotFound()
+	}
+	site, _, err := s.sites.Get(ctx, siteKey(orgID, siteID))
+	if err == nil && !site.Exists() {
+		err = domain.ErrSiteNotFound()
+	}
+	return err
+}
