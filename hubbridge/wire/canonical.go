@@ -1,0 +1,101 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"hubcloud/domain"
+)
+
+// appendEvent appends an event as it is stored: the members of domain.HubEvent in their order. On a flaw what was appended means nothing.
+func appendEvent(out []byte, hub domain.HubID, message []byte, p *parts) ([]byte, Flaw) {
+	if flaw := flawOf(message, p); flaw != "" {
+		return out, flaw
+	}
+	typ, ok := stringOf(message, p.typ)
+	if !ok || len(typ) == 0 || bytes.ContainsFunc(typ, isControl) {
+		return out, FlawType
+	}
+	if bytes.HasPrefix(typ, []byte("hub.")) {
+		return out, FlawReserved
+	}
+	out = append(out, `{"type":`...)
+	out = appendString(out, typ)
+	out = append(out, `,"hub_id":"`...)
+	out = append(out, hub...)
+
+	out = append(out, `","device_id":`...)
+	switch device := p.device.of(message); {
+	case len(device) == 0, string(device) == "null":
+		out = append(out, "null"...)
+	default:
+		n, ok := integer(device)
+		if !ok {
+			return out, FlawDevice
+		}
+		out = strconv.AppendInt(out, n, 10)
+	}
+
+	out = append(out, `,"time":"`...)
+	written, ok := stringOf(message, p.time)
+	if !ok {
+		return out, FlawTime
+	}
+	if out, ok = appendTime(out, written); !ok {
+		return out, FlawTime
+	}
+
+	out = append(out, `","clock_trusted":`...)
+	switch trusted := p.trusted.of(message); string(trusted) {
+	case "true", "false", "null":
+		out = append(out, trusted...)
+	case "":
+		out = append(out, "null"...)
+	default:
+		return out, FlawClockTrusted
+	}
+
+	out = append(out, `,"data":`...)
+	data := p.data.of(message)
+	if len(data) == 0 || data[0] != '{' {
+		return out, FlawData
+	}
+	out = appendCompact(out, data)
+	return append(out, '}'), ""
+}
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// appendString appends text, which is UTF-8 without control characters, as a JSON string.
+func appendString(out, text []byte) []byte {
+	out = append(out, '"')
+	for _, c := range text {
+		if c == '"' || c == '\\' {
+			out = append(out, '\\')
+		}
+		out = append(out, c)
+	}
+	return append(out, '"')
+}
+
+// appendCompact appends checked JSON without the white space between its tokens; everything else stays as it is written.
+func appendCompact(out, text []byte) []byte {
+	inside := false // a string
+	kept := 0       // what stands before it has been dealt with
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inside:
+			if c == '\\' {
+				i++
+			} else if c == '"' {
+				inside = false
+			}
+		case c == '"':
+			inside = true
+		case c == ' ', c == '\n', c == '\t', c == '\r':
+			out = append(out, text[kept:i]...)
+			kept = i + 1
+		}
+	}
+	return append(out, text[kept:]...)
+}

@@ -1,0 +1,261 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/link"
+)
+
+const hub domain.HubID = "hub-aaaa-bbbb-cccc"
+
+// event is a well-formed event with some members replaced; a replacement of "" takes the member away.
+func event(seq int, replace ...string) string {
+	members := []string{
+		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time", `"2026-01-02T03:04:05.123456Z"`,
+		"clock_trusted", "true", "data", `{"key":"lock","endpoint":0,"value":true}`,
+	}
+	for i := 0; i < len(replace); i += 2 {
+		for j := 0; j < len(members); j += 2 {
+			if members[j] == replace[i] {
+				members[j+1] = replace[i+1]
+			}
+		}
+	}
+	var out []string
+	for j := 0; j < len(members); j += 2 {
+		if members[j+1] != "" {
+			out = append(out, fmt.Sprintf("%q: %s", members[j], members[j+1]))
+		}
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}
+
+func message(events ...string) []byte {
+	return []byte(`{"log": "b2f0c1", "events": [` + strings.Join(events, ", ") + `]}`)
+}
+
+func read(t *testing.T, raw []byte) (Batch, error) {
+	t.Helper()
+	var r Reader
+	return r.Events(hub, raw)
+}
+
+func TestWhatIsStored(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ event, want string }{
+		"as the hub link writes it": {
+			event(41),
+			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"key":"lock","endpoint":0,"value":true}}`,
+		},
+		"other members, nulls, any order": {
+			`{"data":{}, "x":[1,{"y":null}], "clock_trusted":null, "time":"2026-01-02T04:04:05+01:00", "device_id":null, "type":"x", "seq":41}`,
+			`{"type":"x","hub_id":"hub-aaaa-bbbb-cccc","device_id":null,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":null,"data":{}}`,
+		},
+		"without device_id and clock_trusted": {
+			event(41, "device_id", "", "clock_trusted", "", "data", "{}"),
+			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":null,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":null,"data":{}}`,
+		},
+		"numbers and strings of data as they stand, space between them gone": {
+			event(41, "data", "{ \"a b\" : [ 1.50 , 1e400, -0 ],\n\t\"\\u0000\\\" {\" : \"ü  \\\\\" }"),
+			`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{"a b":[1.50,1e400,-0],"\u0000\" {":"ü  \\"}}`,
+		},
+		"escapes in names and in the type": {
+			strings.Replace(event(41, "type", `"a\"\\\u00fc\ud83d\ude00"`, "data", "{}"), `"type"`, `"\u0074ype"`, 1),
+			`{"type":"a\"\\ü😀","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
+		},
+		"names are exact and the last of the same name counts": {
+			`{"Seq":7,"seq":40,"seq":41,"TYPE":"no","type":"a","type":"b","time":"2026-01-02T03:04:05Z","data":{"x":1},"data":{}}`,
+			`{"type":"b","hub_id":"hub-aaaa-bbbb-cccc","device_id":null,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":null,"data":{}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			batch, err := read(t, message(tc.event))
+			if err != nil || batch.Log != "b2f0c1" || batch.First != 41 || batch.Last() != 41 || len(batch.Events) != 1 {
+				t.Fatalf("%+v, %v", batch, err)
+			}
+			if got := batch.Events[0]; string(got.Payload) != tc.want || got.Flaw != "" {
+				t.Errorf("stored\n%s (%s)\nwanted\n%s", got.Payload, got.Flaw, tc.want)
+			}
+		})
+	}
+}
+
+func TestFlaws(t *testing.T) {
+	t.Parallel()
+	pad := func(size int) string {
+		e := event(2, "data", `{"x":""}`)
+		return strings.Replace(e, `{"x":""}`, `{"x":"`+strings.Repeat("a", size-len(e))+`"}`, 1)
+	}
+	for name, tc := range map[string]struct {
+		event string
+		want  Flaw
+	}{
+		"not an object":          {`[2]`, FlawNoObject},
+		"null":                   {`null`, FlawNoObject},
+		"as big as allowed":      {pad(link.MaxEventBytes), ""},
+		"one byte too big":       {pad(link.MaxEventBytes + 1), FlawSize},
+		"not UTF-8":              {event(2, "data", "{\"x\":\"\xff\"}"), FlawEncoding},
+		"no type":                {event(2, "type", ""), FlawType},
+		"empty type":             {event(2, "type", `""`), FlawType},
+		"type not a string":      {event(2, "type", `1`), FlawType},
+		"type of two lines":      {event(2, "type", `"a\nb"`), FlawType},
+		"type of the cloud":      {event(2, "type", `"hub.connected"`), FlawReserved},
+		"and hidden by escapes":  {event(2, "type", `"\u0068ub.x"`), FlawReserved},
+		"hubcap.lost is allowed": {event(2, "type", `"hubcap.lost"`), ""},
+		"no time":                {event(2, "time", ""), FlawTime},
+		"time a number":          {event(2, "time", "1767323045"), FlawTime},
+		"no timestamp":           {event(2, "time", `"yesterday"`), FlawTime},
+		"device a string":        {event(2, "device_id", `"3"`), FlawDevice},
+		"device a fraction":      {event(2, "device_id", "3.0"), FlawDevice},
+		"device too big":         {event(2, "device_id", "9223372036854775808"), FlawDevice},
+		"clock_trusted a string": {event(2, "clock_trusted", `"true"`), FlawClockTrusted},
+		"clock_trusted 1":        {event(2, "clock_trusted", "1"), FlawClockTrusted},
+		"no data":                {event(2, "data", ""), FlawData},
+		"data null":              {event(2, "data", "null"), FlawData},
+		"data an array":          {event(2, "data", "[]"), FlawData},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			batch, err := read(t, message(event(1), tc.event, event(3)))
+			if err != nil || batch.First != 1 || len(batch.Events) != 3 {
+				t.Fatalf("%+v, %v", batch, err)
+			}
+			if got := batch.Events[1]; got.Flaw != tc.want || (got.Payload == nil) != (tc.want != "") {
+				t.Errorf("flaw %q, payload %s", got.Flaw, got.Payload)
+			}
+			for _, i := range []int{0, 2} {
+				if batch.Events[i].Flaw != "" || !json.Valid(batch.Events[i].Payload) {
+					t.Errorf("event beside it: %+v", batch.Events[i])
+				}
+			}
+		})
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	many := func(n int) []string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = event(i + 1)
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		message []byte
+		log     string
+	}{
+		"empty":                 {nil, ""},
+		"not JSON":              {[]byte("hello"), ""},
+		"cut off":               {message(event(1))[:40], ""},
+		"something after it":    {append(message(event(1)), '{'), ""},
+		"an array":              {[]byte("[]"), ""},
+		"no log":                {[]byte(`{"events":[` + event(1) + `]}`), ""},
+		"a log with a dot":      {[]byte(`{"log":"a.b","events":[` + event(1) + `]}`), ""},
+		"no events":             {[]byte(`{"log":"b2f0c1"}`), ""},
+		"no event":              {message(), ""},
+		"events an object":      {[]byte(`{"log":"b2f0c1","events":{}}`), ""},
+		"501 events":            {message(many(501)...), ""},
+		"no number":             {message(event(1), event(2, "seq", "")), "b2f0c1"},
+		"number a string":       {message(event(1, "seq", `"1"`)), "b2f0c1"},
+		"number 0":              {message(event(0)), "b2f0c1"},
+		"number negative":       {message(event(-1)), "b2f0c1"},
+		"number a fraction":     {message(event(1, "seq", "1.0")), "b2f0c1"},
+		"number in powers":      {message(event(1, "seq", "1e0")), "b2f0c1"},
+		"number beyond":         {message(event(1, "seq", "9007199254740992")), "b2f0c1"},
+		"last number beyond":    {message(event(1, "seq", "9007199254740991"), "null"), "b2f0c1"},
+		"a hole":                {message(event(1), event(3)), "b2f0c1"},
+		"a repeat":              {message(event(1), event(1)), "b2f0c1"},
+		"falling":               {message(event(2), event(1)), "b2f0c1"},
+		"only elements without": {message("1", "2"), "b2f0c1"},
+		"no room before":        {message("null", event(1)), "b2f0c1"},
+		"too big":               {[]byte(string(message(event(1))) + strings.Repeat(" ", link.MaxMessageBytes)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if batch, err := read(t, tc.message); !errors.Is(err, ErrUnreadable) || batch.Log != tc.log {
+				t.Errorf("%+v, %v", batch, err)
+			}
+		})
+	}
+	if batch, err := read(t, message(many(500)...)); err != nil || len(batch.Events) != 500 || batch.Last() != 500 {
+		t.Errorf("500 events: %d, %v", len(batch.Events), err)
+	}
+	if batch, err := read(t, message("7", event(5))); err != nil || batch.First != 4 {
+		t.Errorf("an element without a number before one with: %+v, %v", batch, err)
+	}
+}
+
+func TestDeepData(t *testing.T) {
+	t.Parallel()
+	deep := event(1, "data", `{"x":`+strings.Repeat("[", 8000)+strings.Repeat("]", 8000)+`}`)
+	if batch, err := read(t, message(deep)); err != nil || batch.Events[0].Flaw != "" {
+		t.Errorf("8,000 levels: %v", err)
+	}
+	if _, err := read(t, message(strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000))); err == nil {
+		t.Error("100,000 levels are read")
+	}
+}
+
+// FuzzEvents holds the reader against encoding/json: what it takes is JSON, and what it stores is one line with the same data.
+func FuzzEvents(f *testing.F) {
+	f.Add(message(event(1), "null", event(3)))
+	f.Add(message(event(1, "data", "{ \"a\" : [ 1.5e+3 , \"\\ud800\\u0041\" ] }")))
+	f.Add([]byte(`{"log":"a","events":[{"seq":1,"time":"2016-12-31T23:59:60.5+00:00","type":"x","data":{"":[]}}]}`))
+	f.Add([]byte("{\"log\":\"a\",\"events\":[{\"seq\":1,\"data\":{\"\xff\":1}},2]} "))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var r Reader
+		batch, err := r.Events(hub, raw)
+		var members map[string]json.RawMessage
+		valid := json.Unmarshal(raw, &members) == nil
+		if err != nil {
+			return
+		}
+		if !valid {
+			t.Fatalf("read as a message: %q", raw)
+		}
+		var elements []json.RawMessage
+		if json.Unmarshal(members["events"], &elements) != nil || len(elements) != len(batch.Events) {
+			t.Fatalf("%d events read of %q", len(batch.Events), raw)
+		}
+		for i, e := range batch.Events {
+			if e.Flaw != "" {
+				continue
+			}
+			var got, want map[string]json.RawMessage
+			if json.Unmarshal(e.Payload, &got) != nil || json.Unmarshal(elements[i], &want) != nil || strings.ContainsAny(string(e.Payload), "\n\r") {
+				t.Fatalf("stored %q of %q", e.Payload, elements[i])
+			}
+			if compact := compacted(t, want["data"]); string(got["data"]) != compact {
+				t.Fatalf("data %q, wanted %q", got["data"], compact)
+			}
+			var stored domain.HubEvent
+			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub || stored.Type == "" {
+				t.Fatalf("stored %q", e.Payload)
+			}
+		}
+	})
+}
+
+func BenchmarkEvents(b *testing.B) {
+	all := make([]string, 50)
+	for i := range all {
+		all[i] = event(i + 1)
+	}
+	raw := message(all...)
+	var r Reader
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Events(hub, raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)*50/b.Elapsed().Seconds(), "events/s")
+}

@@ -1,0 +1,50 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+func compacted(t *testing.T, raw []byte) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		t.Fatalf("compact %q: %v", raw, err)
+	}
+	return out.String()
+}
+
+// FuzzScanner holds the scanner against encoding/json: both take the same texts, make them compact alike and unquote strings alike.
+func FuzzScanner(f *testing.F) {
+	for _, seed := range []string{
+		`{"a":[1,-0.5e+10,true,false,null,"x\u00fc\ud83d\ude00\ud800"],"b":{}}`, `[]`, ` "a" `, `01`, `1.`, `-`, `{"a"}`, `[1,]`, `"` + "\n" + `"`, `tru`,
+		`{"a":1}}`, `1e`, `"\x"`, `"\u12"`, "\"\xff\"",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s := scanner{text: raw}
+		s.space()
+		extent, ok := s.value()
+		s.space()
+		ok = ok && s.pos == len(raw)
+		if ok != json.Valid(raw) {
+			t.Fatalf("JSON: %v for %q", ok, raw)
+		}
+		if !ok {
+			return
+		}
+		text := extent.of(raw)
+		if got, want := string(appendCompact(nil, text)), compacted(t, raw); got != want {
+			t.Fatalf("compact %q, wanted %q", got, want)
+		}
+		var want string
+		if text[0] == '"' && json.Unmarshal(text, &want) == nil {
+			// encoding/json also mends what is not UTF-8, which is refused elsewhere here.
+			if got := string(bytes.ToValidUTF8(unquote(text), []byte("\ufffd"))); got != want && bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
+				t.Fatalf("unquoted %q, wanted %q", got, want)
+			}
+		}
+	})
+}
