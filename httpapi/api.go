@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ type Config struct {
 type api struct {
 	Config
 	mux       *http.ServeMux
-	unknown   map[bool]*route // what answers paths that no pattern can match, by whether they need a key
+	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
 	keys      *limiter[string]
 	addresses *limiter[netip.Prefix]
 	streams   *quota
@@ -105,7 +106,7 @@ func New(cfg Config) http.Handler {
 		streams:   newQuota(cfg.StreamsPerKey),
 		metrics:   newMetrics(cfg.Metrics),
 	}
-	a.mux, a.unknown = a.newMux()
+	a.mux, a.nowhere = a.newMux()
 	return a
 }
 
@@ -113,25 +114,18 @@ func New(cfg Config) http.Handler {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := a.begin(w, r)
 	defer x.end()
-	if path := r.URL.EscapedPath(); !isPlainPath(path) || r.Method == http.MethodConnect {
-		// The mux would send these elsewhere with a redirect.
-		a.unknown[strings.HasPrefix(path, "/v1/")].ServeHTTP(x, r)
+	if p := r.URL.EscapedPath(); r.Method == http.MethodConnect || !isPlain(p) {
+		// The mux would answer these with a redirect.
+		a.nothingAt(p).ServeHTTP(x, r)
 		return
 	}
 	a.mux.ServeHTTP(x, r)
 }
 
-// isPlainPath says whether path is absolute and free of empty and dot segments, so that it means what it says.
-func isPlainPath(path string) bool {
-	if !strings.HasPrefix(path, "/") {
-		return false
-	}
-	for segment := range strings.SplitSeq(path[1:], "/") {
-		if segment == "." || segment == ".." {
-			return false
-		}
-	}
-	return !strings.Contains(path, "//")
+// isPlain says whether p is an absolute path without empty and dot segments, one that means what it says.
+func isPlain(p string) bool {
+	clean := path.Clean(p)
+	return strings.HasPrefix(p, "/") && (p == clean || clean != "/" && p == clean+"/")
 }
 
 // ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -50,30 +51,27 @@ func (x *exchange) readBody(into io.Writer) error {
 func (x *exchange) ignoreBody() error { return x.readBody(io.Discard) }
 
 // object is a request's body: its fields by name, each still as it was sent.
-type object struct {
-	fields  map[string]json.RawMessage
-	allowed []string
-}
+type object map[string]json.RawMessage
 
 // readObject reads the body of a route that takes these fields and no others.
 func (x *exchange) readObject(fields ...string) (object, error) {
-	return x.readJSON(decodeObject, fields)
+	o, err := x.readOpenObject()
+	if err != nil {
+		return nil, err
+	}
+	return o, o.allow(fields)
 }
 
 // readOpenObject reads the body of a route that ignores the fields it does not know.
-func (x *exchange) readOpenObject(fields ...string) (object, error) {
-	return x.readJSON(decodeOpenObject, fields)
-}
-
-func (x *exchange) readJSON(decode func([]byte, []string) (object, error), fields []string) (object, error) {
+func (x *exchange) readOpenObject() (object, error) {
 	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
-		return object{}, err
+		return nil, err
 	}
 	var body bytes.Buffer
 	if err := x.readBody(&body); err != nil {
-		return object{}, err
+		return nil, err
 	}
-	return decode(body.Bytes(), fields)
+	return decodeObject(body.Bytes())
 }
 
 // checkContentType takes application/json with or without the only charset that JSON has (RFC 8259, section 8.1).
@@ -87,59 +85,55 @@ func checkContentType(values []string) error {
 	return invalid("Content-Type: must be application/json")
 }
 
-// decodeObject takes exactly one JSON object in UTF-8, with the allowed fields and none of them twice.
-func decodeObject(body []byte, allowed []string) (object, error) {
-	o, err := decodeOpenObject(body, allowed)
-	if err != nil {
-		return o, err
-	}
-	for name := range o.fields {
-		if !slices.Contains(allowed, name) {
-			return o, invalid("body: unknown field %q; allowed are %s", shorten(name), strings.Join(allowed, ", "))
-		}
-	}
-	return o, nil
-}
-
-// decodeOpenObject takes exactly one JSON object in UTF-8, with no field twice. It works on the object's own level alone: what is
-// nested deeper is only looked at by who asks for it.
-func decodeOpenObject(body []byte, allowed []string) (object, error) {
-	o := object{fields: map[string]json.RawMessage{}, allowed: allowed}
+// decodeObject takes exactly one JSON object in UTF-8, with no field twice. It works on the object's own level alone: what is nested
+// deeper is only looked at by who asks for it.
+func decodeObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
-		return o, invalid("body: must be UTF-8")
+		return nil, invalid("body: must be UTF-8")
 	}
 	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
-		return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+		return nil, malformed(err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		return o, invalid("body: must be a JSON object")
+		return nil, invalid("body: must be a JSON object")
 	}
+	o := object{}
 	for decoder.More() {
 		token, err := decoder.Token()
 		if err != nil {
-			return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+			return nil, malformed(err)
 		}
 		name, _ := token.(string) // a key of an object is nothing else
-		if _, repeated := o.fields[name]; repeated {
-			return o, invalid("body: field %q must be given once", shorten(name))
+		if _, repeated := o[name]; repeated {
+			return nil, invalid("body: field %q must be given once", shorten(name))
 		}
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
-			return o, invalid("body: must be one JSON object: %s", syntaxFault(err))
+			return nil, malformed(err)
 		}
-		o.fields[name] = value
+		o[name] = value
 	}
 	return o, nil
 }
 
-// syntaxFault says what is wrong with a JSON text.
-func syntaxFault(err error) string {
+// malformed says what is wrong with a JSON text.
+func malformed(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return syntax.Error()
+		return invalid("body: must be one JSON object: %s, at byte %d", syntax.Error(), syntax.Offset)
 	}
-	return "malformed JSON"
+	return invalid("body: must be one JSON object")
+}
+
+// allow refuses fields that are not among names, which are compared letter by letter.
+func (o object) allow(names []string) error {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(names, name) {
+			return invalid("body: unknown field %q; allowed are %s", shorten(name), strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 // shorten keeps what a client sent from filling the message about it.
@@ -153,13 +147,13 @@ func shorten(name string) string {
 
 // has says whether the field was sent, be it with null.
 func (o object) has(name string) bool {
-	_, ok := o.fields[name]
+	_, ok := o[name]
 	return ok
 }
 
 // text gives a field that must be there and be a string.
 func (o object) text(name string) (string, error) {
-	raw, ok := o.fields[name]
+	raw, ok := o[name]
 	if !ok {
 		return "", invalid("%s: is required", name)
 	}
@@ -179,10 +173,10 @@ func (o object) text(name string) (string, error) {
 
 // nullableText gives a field that must be there and be a string or null.
 func (o object) nullableText(name string) (*string, error) {
-	if string(o.fields[name]) == "null" {
+	if string(o[name]) == "null" {
 		return nil, nil
 	}
-	if raw := o.fields[name]; len(raw) > 0 && raw[0] != '"' {
+	if raw := o[name]; len(raw) > 0 && raw[0] != '"' {
 		return nil, invalid("%s: must be a string or null", name)
 	}
 	s, err := o.text(name)

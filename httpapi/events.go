@@ -65,6 +65,9 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 	page, err := a.Events.Wait(ctx, hub, after, limit, wait)
 	cancel()
 	<-watched
+	if err := x.ctx.Err(); err != nil {
+		return domain.EventPage{}, err
+	}
 	if isClosed(x.key.Revoked) {
 		return domain.EventPage{}, errBadKey
 	}

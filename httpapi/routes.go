@@ -67,7 +67,7 @@ func (a *api) routes() []*route {
 
 // newMux makes the mux of the table, with an answer of our own for every other method and every other path. What is under /v1
 // asks for a key also where there is nothing: an outsider learns no path by asking.
-func (a *api) newMux() (*http.ServeMux, map[bool]*route) {
+func (a *api) newMux() (*http.ServeMux, map[string]*route) {
 	mux := http.NewServeMux()
 	register := func(pattern string, rt *route) *route {
 		rt.api, rt.count = a, a.metrics.route(rt.method, rt.pattern)
@@ -90,12 +90,23 @@ func (a *api) newMux() (*http.ServeMux, map[bool]*route) {
 			register("HEAD "+pattern, &route{method: "other", pattern: pattern, access: accesses[pattern], handle: refuse})
 		}
 	}
-	keyed := register("/v1/", &route{method: "any", pattern: "/v1/", access: forKey, handle: noSuchPath})
-	register("/v1", &route{method: "any", pattern: "/v1/", access: forKey, handle: noSuchPath})
-	register("/link/", &route{method: "any", pattern: "/link/", access: forAddress, handle: noSuchPath})
-	register("/link", &route{method: "any", pattern: "/link/", access: forAddress, handle: noSuchPath})
-	open := register("/", &route{method: "any", pattern: "/", handle: noSuchPath})
-	return mux, map[bool]*route{true: keyed, false: open}
+	nowhere := map[string]*route{}
+	for segment, access := range map[string]access{"v1": forKey, "link": forAddress} {
+		rt := &route{method: "any", pattern: "/" + segment + "/", access: access, handle: noSuchPath}
+		nowhere[segment] = register("/"+segment+"/", rt)
+		register("/"+segment, rt)
+	}
+	nowhere[""] = register("/", &route{method: "any", pattern: "/", handle: noSuchPath})
+	return mux, nowhere
+}
+
+// nothingAt gives the route that answers for a path that cannot be one of ours.
+func (a *api) nothingAt(p string) *route {
+	segment, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	if rt, ok := a.nowhere[segment]; ok {
+		return rt
+	}
+	return a.nowhere[""]
 }
 
 func noSuchPath(*exchange) error {

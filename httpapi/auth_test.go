@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// TestAuthorization: one header, the scheme in any case, the key letter by letter; all else is refused alike.
+func TestAuthorization(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	key := strings.TrimPrefix(s.bearer, "Bearer ")
+	var entropy [domain.KeyEntropy]byte
+	stranger := domain.NewKey(domain.EnvironmentDev, entropy)
+	live := domain.NewKey(domain.EnvironmentLive, entropy)
+	s.keys[live.ID+"live"] = domain.KeyAccess{}
+	last := key[len(key)-1:]
+	for name, tt := range map[string]struct {
+		values []string
+		ok     bool
+	}{
+		"the key":                    {[]string{"Bearer " + key}, true},
+		"scheme in lower case":       {[]string{"bearer " + key}, true},
+		"scheme in upper case":       {[]string{"BEARER  " + key}, true},
+		"none":                       {nil, false},
+		"two":                        {[]string{"Bearer " + key, "Bearer " + key}, false},
+		"two in one":                 {[]string{"Bearer " + key + ", Bearer " + key}, false},
+		"empty":                      {[]string{""}, false},
+		"scheme alone":               {[]string{"Bearer"}, false},
+		"key alone":                  {[]string{key}, false},
+		"another scheme":             {[]string{"Basic " + key}, false},
+		"a tab":                      {[]string{"Bearer\t" + key}, false},
+		"a word after it":            {[]string{"Bearer " + key + " x"}, false},
+		"cut off":                    {[]string{"Bearer " + key[:len(key)-1]}, false},
+		"mistyped":                   {[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false},
+		"unknown":                    {[]string{"Bearer " + stranger.Reveal()}, false},
+		"of another environment":     {[]string{"Bearer " + live.Reveal()}, false},
+		"in another case":            {[]string{"Bearer " + strings.ToUpper(key)}, false},
+		"right id with wrong secret": {[]string{"Bearer " + withSecretOf(t, key, stranger)}, false},
+	} {
+		req, err := http.NewRequest("GET", s.base+"/v1/sites", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header["Authorization"] = tt.values
+		res, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		want := http.StatusUnauthorized
+		if tt.ok {
+			want = http.StatusOK
+		}
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
+		}
+		if !tt.ok && res.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%s: WWW-Authenticate %q", name, res.Header.Get("WWW-Authenticate"))
+		}
+	}
+	if log := s.logged.String(); strings.Contains(log, key[20:]) || !strings.Contains(log, key[7:19]) {
+		t.Errorf("the log must hold key ids and no secrets:\n%s", log)
+	}
+	s.revoke()
+	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != http.StatusUnauthorized {
+		t.Errorf("revoked: %d", a.StatusCode)
+	}
+}
+
+// withSecretOf makes a well-formed key of one key's id and another one's secret, as an attacker who knows ids from logs would.
+func withSecretOf(t *testing.T, key string, other domain.Key) string {
+	t.Helper()
+	parsed, err := domain.ParseKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entropy [domain.KeyEntropy]byte
+	for i := range entropy {
+		entropy[i] = 1 // as addKey made the id from
+		if i >= len(entropy)-4 {
+			entropy[i] = 9
+		}
+	}
+	forged := domain.NewKey(domain.EnvironmentDev, entropy)
+	if forged.ID != parsed.ID || forged.Secret == parsed.Secret {
+		t.Fatalf("forged %v for %v", forged, parsed)
+	}
+	return forged.Reveal()
+}
+
+// TestClientAddress: X-Forwarded-For is believed from trusted proxies alone, and from the right.
+func TestClientAddress(t *testing.T) {
+	t.Parallel()
+	a := &api{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
+	for _, tt := range []struct {
+		remote, forwarded, want string
+	}{
+		{"192.0.2.1:9", "", "192.0.2.1"},
+		{"192.0.2.1:9", "198.51.100.1", "192.0.2.1"},
+		{"10.0.0.1:9", "", "10.0.0.1"},
+		{"10.0.0.1:9", "198.51.100.1", "198.51.100.1"},
+		{"[::ffff:10.0.0.1]:9", "203.0.113.9, 198.51.100.1,10.2.2.2", "198.51.100.1"},
+		{"10.0.0.1:9", "198.51.100.1, nonsense", "10.0.0.1"},
+		{"10.0.0.1:9", "[2001:db8::1]:8080", "2001:db8::1"},
+		{"nonsense", "198.51.100.1", "invalid IP"},
+	} {
+		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": {tt.forwarded}}}
+		if got := a.clientAddress(r).String(); got != tt.want {
+			t.Errorf("%s with %q: %s, want %s", tt.remote, tt.forwarded, got, tt.want)
+		}
+	}
+	for addr, want := range map[string]string{
+		"192.0.2.1": "192.0.2.1/32", "2001:db8:1:2:3::4": "2001:db8:1:2::/64", "": "invalid Prefix",
+	} {
+		parsed, _ := parseAddress(addr)
+		if got := addressBlock(parsed).String(); got != want {
+			t.Errorf("block of %s: %s", addr, got)
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"hubcloud/domain"
+)
+
+// TestForms holds every successful answer to the contract's fields, letter by letter.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	const (
+		site   = `{"id":"01940000-0000-7000-8000-00000000000a","name":"Mill","hub_count":1,"created_at":"2026-01-02T03:04:05.123456Z"}`
+		inList = `{"id":"hub-7k2m-q4xd-93ta","name":null,"site_id":"01940000-0000-7000-8000-00000000000a",` +
+			`"connection":{"status":"online","since":"2026-01-02T03:04:05.123456Z"},"registered_at":"2026-01-02T03:04:05.123456Z"}`
+		head = `{"id":"hub-7k2m-q4xd-93ta","name":`
+		tail = `,"site_id":"01940000-0000-7000-8000-00000000000a","connection":{"status":"online","since":"2026-01-02T03:04:05.123456Z",` +
+			`"public_ip":"192.0.2.7","disconnect_reason":null},"firmware":{"version":"2.4.1"},"network":null,` +
+			`"registered_at":"2026-01-02T03:04:05.123456Z"}`
+		certificate = `{"hub_id":"hub-7k2m-q4xd-93ta","certificate":"","ca":"","broker":"mqtts://127.0.0.1:8883","expires_at":""}`
+	)
+	newSite := strings.Replace(strings.Replace(site, `"Mill"`, `"A <b>"`, 1), `"hub_count":1`, `"hub_count":0`, 1)
+	tests := []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", "/v1/sites", "", 200, `{"data":[` + site + `],"has_more":false}`},
+		{"GET", "/v1/sites?limit=50&_=17", "", 200, `{"data":[` + site + `],"has_more":false}`},
+		{"GET", "/v1/sites?starting_after=" + siteOne, "", 200, `{"data":[],"has_more":false}`},
+		{"POST", "/v1/sites", `{"name":" A <b> "}`, 201, newSite},
+		{"GET", "/v1/sites/" + siteOne, "", 200, site},
+		{"PATCH", "/v1/sites/" + siteOne, `{"name":"Barn"}`, 200, strings.Replace(site, "Mill", "Barn", 1)},
+
+		{"GET", "/v1/hubs", "", 200, `{"data":[` + inList + `],"has_more":false}`},
+		{"GET", "/v1/hubs?site_id=" + siteOne, "", 200, `{"data":[` + inList + `],"has_more":false}`},
+		{"GET", "/v1/hubs?site_id=" + siteTwo, "", 200, `{"data":[],"has_more":false}`},
+		{"GET", "/v1/hubs?site_id=nowhere", "", 200, `{"data":[],"has_more":false}`},
+		{"GET", "/v1/hubs/hub-7k2m-q4xd-93ta", "", 200, head + `null` + tail},
+		{"POST", "/v1/hubs", `{"serial":"HUB7k2mQ4XD93ta","site_id":"` + siteOne + `"}`, 200, head + `null` + tail},
+		{"POST", "/v1/hubs", `{"serial":"hub-7k2m-q4xd-93ta","site_id":"` + siteOne + `","name":"Roof"}`, 200, head + `"Roof"` + tail},
+		{"PATCH", "/v1/hubs/hub-7k2m-q4xd-93ta", `{"site_id":"` + siteOne + `"}`, 200, head + `"Roof"` + tail},
+		{"PATCH", "/v1/hubs/hub-7k2m-q4xd-93ta", `{"name":null}`, 200, head + `null` + tail},
+		{"POST", "/v1/hubs/hub-7k2m-q4xd-93ta/reset-link", "", 204, ""},
+		{"POST", "/v1/hubs/hub-7k2m-q4xd-93ta/reset-link", `not JSON, and not looked at`, 204, ""},
+
+		{"GET", "/v1/hubs/hub-7k2m-q4xd-93ta/events", "", 200, `{"data":[],"next_cursor":"c0","has_more":false}`},
+
+		{"POST", "/link/v1/certificates", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"","model":"next year's"}`, 201, certificate},
+		{"GET", "/healthz", "", 200, `{"ok":true}`},
+		{"HEAD", "/healthz", "", 200, ""},
+		{"GET", "/readyz", "", 200, `{"ready":true,"components":[]}`},
+	}
+	s := start(t, nil)
+	for _, tt := range tests { // in order: some change what later ones see
+		a := s.do(tt.method, tt.path, tt.body)
+		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
+			t.Errorf("%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body, tt.status, tt.want)
+		}
+		checkHeaders(t, a)
+	}
+}
+
+// checkHeaders holds what every answer carries.
+func checkHeaders(t *testing.T, a answer) {
+	t.Helper()
+	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
+		t.Errorf("%s %s: X-Request-Id %q: %v", a.Request.Method, a.Request.URL, a.Header.Get("X-Request-Id"), err)
+	}
+	path := a.Request.URL.Path
+	limited := strings.HasPrefix(path, "/v1") || strings.HasPrefix(path, "/link")
+	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
+		if given := a.Header.Get(name) != ""; given != limited {
+			t.Errorf("%s %s: %s is %q", a.Request.Method, a.Request.URL, name, a.Header.Get(name))
+		}
+	}
+}
+
+// TestEventPage holds the page's form, its paging and its bounds.
+func TestEventPage(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.emit(3, 0)
+	event := func(n string) string { return `{"cursor":"c` + n + `","type":"channel.observed","data":{"x":""}}` }
+	path := "/v1/hubs/" + string(hubOne) + "/events"
+	for query, want := range map[string]string{
+		"":                         `{"data":[` + event("1") + `,` + event("2") + `,` + event("3") + `],"next_cursor":"c3","has_more":false}`,
+		"?limit=2":                 `{"data":[` + event("1") + `,` + event("2") + `],"next_cursor":"c2","has_more":true}`,
+		"?after=c2&limit=500":      `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
+		"?after=c2&wait=60":        `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
+		"?%61fter=c%32&wait=0&x=%": `{"data":[` + event("3") + `],"next_cursor":"c3","has_more":false}`,
+	} {
+		a := s.do("GET", path+query, "")
+		if a.StatusCode != 200 || a.body != want || a.ContentLength != int64(len(want)) {
+			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
+		}
+	}
+	if msg := refused(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(msg, "after") {
+		t.Error(msg)
+	}
+}
+
+// TestRefusals holds status, type and a message that names what was wrong.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	const hub = "/v1/hubs/hub-7k2m-q4xd-93ta"
+	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
+	long := strings.Repeat("n", 201)
+	tests := []struct {
+		method, path, body string
+		status             int
+		code               domain.Code
+		names              string
+	}{
+		{"GET", "/v1", "", 404, nf, ""},
+		{"GET", "/v1/", "", 404, nf, ""},
+		{"GET", "/v1/sites/", "", 404, nf, ""},
+		{"GET", "/v1//sites", "", 404, nf, ""},
+		{"GET", "/v1/./sites", "", 404, nf, ""},
+		{"GET", "/v1/hubs/../sites", "", 404, nf, ""},
+		{"GET", "/v1/sites%2F" + siteOne, "", 404, nf, ""},
+		{"GET", "/v1/sites/" + strings.ToUpper(siteOne), "", 404, nf, ""},
+		{"GET", "/v1/sites/1", "", 404, nf, ""},
+		{"GET", "/v1/sites/%00", "", 404, nf, ""},
+		{"GET", "/v1/sites/" + siteTwo, "", 404, nf, ""},
+		{"PATCH", "/v1/sites/" + siteTwo, `{"name":"x"}`, 404, nf, ""},
+		{"GET", "/v1/hubs/HUB-7K2M-Q4XD-93TA", "", 404, nf, ""},
+		{"GET", "/v1/hubs/hub7k2mq4xd93ta", "", 404, nf, ""},
+		{"GET", hub + "%2Fevents", "", 404, nf, ""},
+		{"GET", hub + "/", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo), "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubNone), "", 404, nf, ""},
+		{"PATCH", "/v1/hubs/" + string(hubTwo), `{"name":"x"}`, 404, nf, ""},
+		{"POST", "/v1/hubs/" + string(hubTwo) + "/reset-link", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo) + "/events", "", 404, nf, ""},
+		{"GET", "/v1/hubs/" + string(hubTwo) + "/events/stream", "", 404, nf, ""},
+		{"GET", "/nothing", "", 404, nf, ""},
+		{"GET", "//v1/sites", "", 404, nf, ""},
+		{"GET", "/link/v1", "", 404, nf, ""},
+
+		{"DELETE", "/v1/sites", "", 405, inv, "GET, POST"},
+		{"OPTIONS", "/v1/sites", "", 405, inv, "GET, POST"},
+		{"HEAD", "/v1/sites", "", 405, "", ""},
+		{"PUT", hub, "{}", 405, inv, "GET, PATCH"},
+		{"GET", "/link/v1/certificates", "", 405, inv, "POST"},
+		{"POST", "/healthz", "", 405, inv, "GET, HEAD"},
+
+		{"GET", "/v1/sites?limit=0", "", 400, inv, "limit: must be an integer from 1 to 50"},
+		{"GET", "/v1/sites?limit=51", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=%2B5", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=1e1", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=%zz", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=99999999999999999999", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?limit=1&limit=1", "", 400, inv, "limit"},
+		{"GET", "/v1/sites?starting_after=x", "", 400, inv, "starting_after"},
+		{"GET", "/v1/hubs?starting_after=HUB-7K2M-Q4XD-93TA", "", 400, inv, "starting_after"},
+		{"GET", "/v1/hubs?site_id=", "", 400, inv, "site_id"},
+		{"GET", hub + "/events?limit=501", "", 400, inv, "limit: must be an integer from 1 to 500"},
+		{"GET", hub + "/events?wait=61", "", 400, inv, "wait: must be an integer from 0 to 60"},
+		{"GET", hub + "/events?wait=1.5", "", 400, inv, "wait"},
+		{"GET", hub + "/events?after=", "", 400, inv, "after"},
+		{"GET", hub + "/events?after=x", "", 400, inv, "after"},
+		{"GET", hub + "/events/stream?after=x", "", 400, inv, "after"},
+
+		{"POST", "/v1/sites", `{}`, 400, inv, "name: is required"},
+		{"POST", "/v1/sites", `{"name":null}`, 400, inv, "name: must be a string"},
+		{"POST", "/v1/sites", `{"name":1}`, 400, inv, "name: must be a string"},
+		{"POST", "/v1/sites", `{"Name":"x"}`, 400, inv, `unknown field "Name"`},
+		{"POST", "/v1/sites", `{"name":"x","name":"y"}`, 400, inv, `"name" must be given once`},
+		{"POST", "/v1/sites", `{"name":"x","hub_count":1}`, 400, inv, `unknown field "hub_count"; allowed are name`},
+		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"  "}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"a\u0000b"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", `{"name":"\ud800"}`, 400, inv, "name"},
+		{"POST", "/v1/sites", "{\"name\":\"\xff\"}", 400, inv, "UTF-8"},
+		{"POST", "/v1/sites", `{"name":"x"}{}`, 400, inv, "body"},
+		{"POST", "/v1/sites", `["name"]`, 400, inv, "body"},
+		{"POST", "/v1/sites", `null`, 400, inv, "body"},
+		{"POST", "/v1/sites", `{"name":`, 400, inv, "body"},
+		{"POST", "/v1/sites", strings.Repeat(`{"name":`, 5000), 400, inv, "body"},
+		{"POST", "/v1/sites", `{"name":"` + strings.Repeat("n", 64<<10) + `"}`, 400, inv, "65536"},
+		{"PATCH", "/v1/sites/" + siteOne, `{}`, 400, inv, "name"},
+		{"POST", "/v1/hubs", `{"site_id":"` + siteOne + `"}`, 400, inv, "serial"},
+		{"POST", "/v1/hubs", `{"serial":"no","site_id":"` + siteOne + `"}`, 400, inv, "serial"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "site_id"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":7}`, 400, inv, "site_id"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`, 400, inv, "name"},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"*.>"}`, 404, nf, ""},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`, 404, nf, ""},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`, 422, domain.CodeHubNotAddable, ""},
+		{"POST", "/v1/hubs", `{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`, 422, domain.CodeHubNotAddable, ""},
+		{"PATCH", hub, `{}`, 400, inv, "name, site_id, or both"},
+		{"PATCH", hub, `{"name":7}`, 400, inv, "name: must be a string or null"},
+		{"PATCH", hub, `{"name":""}`, 400, inv, "name"},
+		{"PATCH", hub, `{"site_id":null}`, 400, inv, "site_id: must be a string"},
+		{"PATCH", hub, `{"site_id":"x"}`, 404, nf, ""},
+		{"PATCH", hub, `{"room":"x"}`, 400, inv, `"room"`},
+		{"POST", hub + "/reset-link", strings.Repeat("x", 64<<10+1), 400, inv, "body"},
+
+		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`, 401, domain.CodeUnauthenticated, ""},
+		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "secret"},
+		{"POST", "/link/v1/certificates", `{"serial":7}`, 400, inv, "serial"},
+		{"POST", "/link/v1/certificates", `[]`, 400, inv, "body"},
+	}
+	s := start(t, nil)
+	for _, tt := range tests {
+		a := s.do(tt.method, tt.path, tt.body)
+		checkHeaders(t, a)
+		if tt.method == "HEAD" {
+			if a.StatusCode != tt.status || a.Header.Get("Allow") != "GET, POST" {
+				t.Errorf("HEAD %s: %d, Allow %q", tt.path, a.StatusCode, a.Header.Get("Allow"))
+			}
+			continue
+		}
+		msg := refused(t, a, tt.status, tt.code)
+		if tt.status == 405 {
+			if allow := a.Header.Get("Allow"); allow != tt.names {
+				t.Errorf("%s %s: Allow %q", tt.method, tt.path, allow)
+			}
+		}
+		if !strings.Contains(msg, tt.names) {
+			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+		}
+	}
+}
+
+// TestForeignHubLooksUnknown: what differs between the two answers would tell that the hub exists.
+func TestForeignHubLooksUnknown(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, path := range []string{"", "/events", "/events/stream", "/events?limit=0", "/reset-link"} {
+		foreign := s.do("GET", "/v1/hubs/"+string(hubTwo)+path, "")
+		unknown := s.do("GET", "/v1/hubs/"+string(hubNone)+path, "")
+		same := strings.Replace(foreign.body, foreign.Header.Get("X-Request-Id"), unknown.Header.Get("X-Request-Id"), 1)
+		if foreign.StatusCode != unknown.StatusCode || same != unknown.body || len(foreign.Header) != len(unknown.Header) {
+			t.Errorf("%s: %d %s and %d %s", path, foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body)
+		}
+	}
+}
+
+// TestContentType: only JSON is taken, under its own name.
+func TestContentType(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for value, ok := range map[string]bool{
+		"application/json": true, "Application/JSON; charset=UTF-8": true, "application/json;charset=utf-8;x=y": true,
+		"": false, "text/plain": false, "application/json; charset=latin1": false, "application/x-www-form-urlencoded": false,
+		"application/json; charset": false, "application/json, application/json": false, "application/merge-patch+json": false,
+	} {
+		a := s.do("POST", "/v1/sites", `{"name":"x"}`, "Content-Type", value)
+		if ok && a.StatusCode != 201 {
+			t.Errorf("%q: %d %s", value, a.StatusCode, a.body)
+		}
+		if !ok {
+			if msg := refused(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(msg, "Content-Type") {
+				t.Errorf("%q: %s", value, msg)
+			}
+		}
+	}
+}
+
+// TestFaults: what fails on our side is told without its cause, which goes to the log under the same request id.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.fault = errors.New("connection to 10.0.0.1 refused, password hunter2")
+	a := s.do("GET", "/v1/hubs/"+string(hubOne), "")
+	msg := refused(t, a, 500, domain.CodeInternal)
+	if strings.Contains(msg, "hunter2") || !strings.Contains(s.logged.String(), "hunter2") {
+		t.Errorf("answer %s, log %s", msg, s.logged)
+	}
+	if !strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) {
+		t.Errorf("log %s", s.logged)
+	}
+}
+
+// TestPanic: a panic is a fault like others, and takes neither the process nor the connection with it.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.ReadModels = nil })
+	a := s.do("GET", "/v1/sites", "")
+	checkHeaders(t, a)
+	if msg := refused(t, a, 500, domain.CodeInternal); strings.Contains(msg, "nil") {
+		t.Error(msg)
+	}
+	if !strings.Contains(s.logged.String(), "sites.go") {
+		t.Errorf("the log does not say where: %s", s.logged)
+	}
+}
+
+// TestReadiness: any component that is not well makes the process not ready, and so does its stopping.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	ok := true
+	s := start(t, func(c *Config) {
+		c.Ready = func(context.Context) []Component { return []Component{{Name: "broker", OK: ok, Detail: "16 shards"}} }
+	})
+	expect := func(status int, want string) {
+		t.Helper()
+		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status || strings.TrimSpace(a.body) != want {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+	expect(200, `{"ready":true,"components":[{"name":"broker","ok":true,"detail":"16 shards"}]}`)
+	ok = false
+	expect(503, `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"16 shards"}]}`)
+	ok = true
+	s.drain()
+	expect(503, `{"ready":false,"components":[{"name":"broker","ok":true,"detail":"16 shards"},{"name":"http","ok":false,"detail":"stopping"}]}`)
+	if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
+		t.Errorf("healthz: %d", a.StatusCode)
+	}
+}
+
+// TestSlowBody: a client that announces a body and does not send it is let go of, whether or not the request is refused before.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	for _, authorization := range []string{"", "x"} {
+		inBubble(t, nil, func(s *service, listener *pipeListener) {
+			conn, err := listener.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			header := "POST /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 20\r\n"
+			if authorization == "" {
+				header += "Authorization: " + s.bearer + "\r\n"
+			}
+			go func() { _, _ = conn.Write([]byte(header + "\r\n{")) }()
+			began := time.Now()
+			buf := make([]byte, 12)
+			n, _ := conn.Read(buf)
+			if took := time.Since(began); took > 11*time.Second {
+				t.Errorf("held for %s", took)
+			}
+			if got := string(buf[:n]); n > 0 && got != "HTTP/1.1 400" && got != "HTTP/1.1 401" {
+				t.Errorf("answer %q", got)
+			}
+		})
+	}
+}

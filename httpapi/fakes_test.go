@@ -1,0 +1,530 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/link"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	orgOne  = "01940000-0000-7000-8000-000000000001"
+	orgTwo  = "01940000-0000-7000-8000-000000000002"
+	siteOne = "01940000-0000-7000-8000-00000000000a"
+	siteTwo = "01940000-0000-7000-8000-00000000000b"
+	hubOne  = domain.HubID("hub-7k2m-q4xd-93ta")
+	hubTwo  = domain.HubID("hub-aaaa-bbbb-cccc") // orgTwo's
+	hubNone = domain.HubID("hub-none-none-none")
+)
+
+var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
+
+// world is what the API is an adapter to, in memory: two organizations, one site and one hub each, and one event log for all hubs.
+type world struct {
+	mu    sync.Mutex
+	keys  map[string]domain.KeyAccess
+	hubs  map[domain.HubID]domain.Hub
+	owner map[domain.HubID]string
+	sites map[string]domain.Site
+
+	log     []domain.EncodedEvent
+	changed chan struct{}
+	begun   bool // the log was begun anew
+	readers int
+	fault   error // what every method answers
+}
+
+func newWorld() *world {
+	ip := "192.0.2.7"
+	return &world{
+		keys: map[string]domain.KeyAccess{},
+		hubs: map[domain.HubID]domain.Hub{
+			hubOne: {
+				ID: hubOne, SiteID: siteOne, Status: domain.HubOnline, Since: day, PublicIP: &ip, RegisteredAt: day,
+				Firmware: json.RawMessage(`{"version":"2.4.1"}`),
+			},
+			hubTwo: {ID: hubTwo, SiteID: siteTwo, Status: domain.HubUnknown, Since: day, RegisteredAt: day},
+		},
+		owner: map[domain.HubID]string{hubOne: orgOne, hubTwo: orgTwo},
+		sites: map[string]domain.Site{
+			siteOne: {ID: siteOne, Name: "Mill", HubCount: 1, CreatedAt: day},
+			siteTwo: {ID: siteTwo, Name: "Quay", HubCount: 1, CreatedAt: day},
+		},
+		changed: make(chan struct{}),
+	}
+}
+
+// addKey makes a key; seed tells keys apart.
+func (w *world) addKey(org string, seed byte, scopes ...domain.Scope) (bearer string, revoke func()) {
+	var entropy [domain.KeyEntropy]byte
+	for i := range entropy {
+		entropy[i] = seed
+	}
+	key := domain.NewKey(domain.EnvironmentDev, entropy)
+	revoked := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keys[key.ID] = domain.KeyAccess{
+		ID: key.ID, OrgID: org, Environment: domain.EnvironmentDev, Scopes: scopes, SecretHash: key.SecretHash(), Revoked: revoked,
+	}
+	return "Bearer " + key.Reveal(), func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.keys, key.ID)
+		close(revoked)
+	}
+}
+
+func (w *world) Key(id string) (domain.KeyAccess, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, ok := w.keys[id]
+	return k, ok
+}
+
+// access is the world as Hubs; its method has the name of another of ReadModels.
+type hubAccess struct{ *world }
+
+func (w hubAccess) Hub(id domain.HubID) (domain.HubAccess, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	org, ok := w.owner[id]
+	return domain.HubAccess{OrgID: org}, ok
+}
+
+func (w *world) orgOf(site string) string {
+	return map[string]string{siteOne: orgOne, siteTwo: orgTwo}[site]
+}
+
+func (w *world) Sites(_ context.Context, org string, limit int, after string) (domain.Page[domain.Site], error) {
+	page := domain.Page[domain.Site]{Data: []domain.Site{}}
+	for id, s := range w.sites {
+		if w.orgOf(id) == org && id > after && len(page.Data) < limit {
+			page.Data = append(page.Data, s)
+		}
+	}
+	return page, w.fault
+}
+
+func (w *world) Site(_ context.Context, org, site string) (domain.Site, error) {
+	if s, ok := w.sites[site]; ok && w.orgOf(site) == org {
+		return s, w.fault
+	}
+	return domain.Site{}, domain.ErrSiteNotFound()
+}
+
+func (w *world) Hubs(_ context.Context, org string, site *string, limit int, after string) (domain.Page[domain.Hub], error) {
+	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
+	for id, h := range w.hubs {
+		if w.owner[id] == org && string(id) > after && len(page.Data) < limit && (site == nil || *site == h.SiteID) {
+			page.Data = append(page.Data, h)
+		}
+	}
+	return page, w.fault
+}
+
+func (w *world) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault != nil {
+		return domain.Hub{}, w.fault
+	}
+	if h, ok := w.hubs[hub]; ok && w.owner[hub] == org {
+		return h, nil
+	}
+	return domain.Hub{}, domain.ErrHubNotFound()
+}
+
+func (w *world) CreateSite(_ context.Context, o domain.Origin, org, name string) (domain.SiteState, error) {
+	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
+}
+
+func (w *world) RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error) {
+	s, err := w.Site(ctx, org, site)
+	if err != nil {
+		return domain.SiteState{}, err
+	}
+	s.Name = name
+	w.sites[site] = s
+	return domain.SiteState{}, nil
+}
+
+func (w *world) AddHub(_ context.Context, _ domain.Origin, add HubAddition) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.orgOf(add.SiteID) != add.OrgID {
+		return domain.ErrSiteNotFound()
+	}
+	h, ok := w.hubs[add.HubID]
+	if !ok || w.owner[add.HubID] != add.OrgID {
+		return domain.ErrHubNotAddable()
+	}
+	h.SiteID = add.SiteID
+	h.Name = cmp.Or(add.Name, h.Name)
+	w.hubs[add.HubID] = h
+	return nil
+}
+
+func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.hubs[change.HubID]
+	if change.SetName {
+		h.Name = change.Name
+	}
+	if change.SiteID != nil {
+		if w.orgOf(*change.SiteID) != change.OrgID {
+			return domain.ErrSiteNotFound()
+		}
+		h.SiteID = *change.SiteID
+	}
+	w.hubs[change.HubID] = h
+	return nil
+}
+
+func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) error { return w.fault }
+
+func (w *world) Issue(_ context.Context, req link.CertificateRequest) (link.Certificate, error) {
+	if req.Secret != "right" {
+		return link.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "serial or secret is wrong")
+	}
+	return link.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
+}
+
+// emit writes n events of about size bytes into the log.
+func (w *world) emit(n, size int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range n {
+		w.log = append(w.log, encodedEvent(uint64(len(w.log)+1), size))
+	}
+	w.wake()
+}
+
+func (w *world) wake() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// beginAnew ends every reader of the log, as the reset of a hub does.
+func (w *world) beginAnew() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.begun = true
+	w.wake()
+}
+
+func encodedEvent(seq uint64, size int) domain.EncodedEvent {
+	cursor := fmt.Sprintf("c%d", seq)
+	envelope := fmt.Sprintf(`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor, strings.Repeat("x", size))
+	return domain.EncodedEvent{
+		Seq: seq, Cursor: cursor, Envelope: []byte(envelope),
+		Frame: fmt.Appendf(nil, "id: %s\nevent: channel.observed\ndata: %s\n\n", cursor, envelope),
+	}
+}
+
+func (w *world) position(after string, otherwise int) (int, error) {
+	if after == "" {
+		return otherwise, nil
+	}
+	if after == "old" {
+		return 0, domain.Errorf(domain.CodeCursorExpired, "after: is older than the log")
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(after, "c"))
+	if err != nil || n < 0 || n > len(w.log) {
+		return 0, domain.Errorf(domain.CodeInvalidRequest, "after: is no cursor")
+	}
+	return n, nil
+}
+
+func (w *world) Page(_ context.Context, _ domain.HubID, after string, limit int) (domain.EventPage, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fault != nil {
+		return domain.EventPage{}, w.fault
+	}
+	from, err := w.position(after, 0)
+	if err != nil {
+		return domain.EventPage{}, err
+	}
+	to := min(len(w.log), from+limit)
+	return domain.EventPage{Events: w.log[from:to], Next: fmt.Sprintf("c%d", to), HasMore: to < len(w.log)}, nil
+}
+
+func (w *world) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		w.mu.Lock()
+		changed := w.changed
+		w.mu.Unlock()
+		page, err := w.Page(ctx, hub, after, limit)
+		if err != nil || len(page.Events) > 0 {
+			return page, err
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return page, nil
+		case <-ctx.Done():
+			return page, nil
+		}
+	}
+}
+
+func (w *world) Follow(_ context.Context, _ domain.HubID, after string) (EventReader, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, err := w.position(after, len(w.log))
+	if err != nil {
+		return nil, err
+	}
+	w.readers++
+	return &worldReader{world: w, at: at}, nil
+}
+
+type worldReader struct {
+	*world
+	at int
+}
+
+func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun {
+		return nil, domain.Errorf(domain.CodeCursorExpired, "the log was begun anew")
+	}
+	to := min(len(r.log), r.at+limit)
+	events := r.log[r.at:to]
+	r.at = to
+	return events, nil
+}
+
+func (r *worldReader) Ready() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+func (r *worldReader) Position() string { return fmt.Sprintf("c%d", r.at) }
+
+func (r *worldReader) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.readers--
+}
+
+// service is the API on a server of its own, and a client of it.
+type service struct {
+	*world
+	t      *testing.T
+	base   string
+	client *http.Client
+	bearer string // of a key of orgOne with every scope
+	revoke func()
+	drain  func()
+	logged *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start serves on a loopback port.
+func start(t *testing.T, change func(*Config)) *service {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, listener, &http.Transport{}, "http://"+listener.Addr().String(), change)
+}
+
+// startInBubble serves on pipes, which testing/synctest can wait for.
+func startInBubble(t *testing.T, change func(*Config)) (*service, *pipeListener) {
+	t.Helper()
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() }}
+	return startOn(t, listener, transport, "http://hubcloud", change), listener
+}
+
+func startOn(t *testing.T, listener net.Listener, transport *http.Transport, base string, change func(*Config)) *service {
+	t.Helper()
+	w := newWorld()
+	draining := make(chan struct{})
+	s := &service{
+		world: w, t: t, base: base, client: &http.Client{Transport: transport}, logged: &lockedBuffer{},
+		drain: sync.OnceFunc(func() { close(draining) }),
+	}
+	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
+	cfg := Config{
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Events: w, Enrolment: w,
+		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
+		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	server := NewServer(New(cfg), cfg.Log)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		s.drain()
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		<-served
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.readers != 0 {
+			t.Errorf("%d readers of events were not closed", w.readers)
+		}
+	})
+	return s
+}
+
+// pipeListener is a listener whose connections are pipes in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- addressed{server}:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+type addressed struct{ net.Conn }
+
+func (addressed) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:1"))
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// do makes a request with the service's key. Headers are name and value in turn; a name with "" leaves the header out.
+func (s *service) do(method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, s.base+path, reader)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", s.bearer)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		req.Header.Del(pair[0])
+		if pair[1] != "" {
+			req.Header.Set(pair[0], pair[1])
+		}
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{res, string(content)}
+}
+
+// refused checks that a is a refusal of the contract's form, and gives its message.
+func refused(t *testing.T, a answer, status int, code domain.Code) string {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
+	}
+	if got := a.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
+	}
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.DisallowUnknownFields()
+	var body struct {
+		Error struct {
+			Type      domain.Code `json:"type"`
+			Message   string      `json:"message"`
+			RequestID string      `json:"request_id"`
+		} `json:"error"`
+	}
+	if err := decoder.Decode(&body); err != nil {
+		t.Fatalf("error body %q: %v", a.body, err)
+	}
+	if body.Error.Type != code || body.Error.Message == "" {
+		t.Errorf("error body %s, want type %s and a message", a.body, code)
+	}
+	if id := a.Header.Get("X-Request-Id"); id == "" || id != body.Error.RequestID {
+		t.Errorf("X-Request-Id %q, body %s", id, a.body)
+	}
+	return body.Error.Message
+}

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+// TestLimiterIsATokenBucket compares the limiter, one number a bucket, with a bucket that is written as one thinks of it.
+func TestLimiterIsATokenBucket(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const rate = 50
+		burst := rapid.IntRange(1, 100).Draw(t, "burst")
+		interval := time.Second / rate
+		l := newLimiter[int](rate, burst, day)
+		now := day
+		tokens := map[int]time.Duration{} // in time that it takes to earn them
+		last := map[int]time.Time{}
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "ms")) * time.Millisecond)
+			if rapid.IntRange(0, 40).Draw(t, "pause") == 0 {
+				now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pause ms")) * time.Millisecond)
+			}
+			id := rapid.IntRange(0, 2).Draw(t, "id")
+			if _, ok := last[id]; !ok {
+				tokens[id], last[id] = time.Duration(burst)*interval, now
+			}
+			tokens[id] = min(time.Duration(burst)*interval, tokens[id]+now.Sub(last[id]))
+			last[id] = now
+			granted := tokens[id] >= interval
+			if granted {
+				tokens[id] -= interval
+			}
+			got := l.take(id, now)
+			if got.granted != granted || got.remaining != int(tokens[id]/interval) || got.full != time.Duration(burst)*interval-tokens[id] {
+				t.Fatalf("got %+v, want granted %t with %s in the bucket", got, granted, tokens[id])
+			}
+			if !granted && got.next != interval-tokens[id] {
+				t.Fatalf("next in %s, want %s", got.next, interval-tokens[id])
+			}
+		}
+	})
+}
+
+// TestLimiterForgets: addresses that came once take no memory for long, however many they are.
+func TestLimiterForgets(t *testing.T) {
+	t.Parallel()
+	l := newLimiter[string](50, 100, day)
+	now := day
+	for i := range 50_000 {
+		now = now.Add(time.Millisecond)
+		l.take(strconv.Itoa(i), now)
+		if held := len(l.current) + len(l.previous); held > 4002 {
+			t.Fatalf("%d buckets are held after %d clients", held, i)
+		}
+	}
+}
+
+// TestRateLimit holds the contract's numbers and the order of refusals: 401, 429, 403, 404.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	now := day // stands still: nothing comes back
+	s := start(t, func(c *Config) {
+		c.Rate, c.Burst = 0, 0
+		c.Now = func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		}
+	})
+	poor, _ := s.addKey(orgOne, 2)
+	expect := func(a answer, status int, remaining, reset int) {
+		t.Helper()
+		if a.StatusCode != status {
+			t.Fatalf("%s: status %d, want %d", a.Request.URL, a.StatusCode, status)
+		}
+		for name, want := range map[string]string{
+			"RateLimit-Limit": "100", "RateLimit-Remaining": strconv.Itoa(remaining), "RateLimit-Reset": strconv.Itoa(reset),
+			"RateLimit-Policy": "100;w=2",
+		} {
+			if got := a.Header.Get(name); got != want {
+				t.Errorf("%s %s: %s %q, want %q", a.Request.Method, a.Request.URL, name, got, want)
+			}
+		}
+	}
+	paths := []string{"/v1/sites", "/v1/none", "/v1/sites?limit=x"}
+	statuses := []int{200, 404, 400}
+	for i := range 100 {
+		expect(s.do("GET", paths[i%3], ""), statuses[i%3], 99-i, 1+i/50)
+	}
+	for _, path := range []string{"/v1/sites", "/v1/none", "/v1/hubs/x"} {
+		a := s.do("GET", path, "")
+		expect(a, 429, 0, 2)
+		refused(t, a, 429, domain.CodeRateLimited)
+		if a.Header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
+		}
+	}
+
+	// Another key has its own bucket, and what it may not do counts as well.
+	for i := range 100 {
+		a := s.do("GET", "/v1/sites", "", "Authorization", poor)
+		expect(a, 403, 99-i, 1+i/50)
+		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key lacks the scope sites:read" {
+			t.Fatal(msg)
+		}
+	}
+	expect(s.do("GET", "/v1/sites", "", "Authorization", poor), 429, 0, 2)
+
+	// Neither counted on the address. Enrolment and bad keys do, together, and leave valid keys alone.
+	for i := range 100 {
+		if i%2 == 0 {
+			a := s.do("GET", "/v1/none", "", "Authorization", fmt.Sprintf("Bearer %d", i))
+			expect(a, 401, 99-i, 1+i/50)
+			refused(t, a, 401, domain.CodeUnauthenticated)
+		} else {
+			expect(s.do("POST", "/link/v1/certificates", "{}", "Authorization", ""), 400, 99-i, 1+i/50)
+		}
+	}
+	expect(s.do("GET", "/v1/sites", "", "Authorization", ""), 429, 0, 2)
+	expect(s.do("POST", "/link/v1/certificates", "{}"), 429, 0, 2)
+	fresh, _ := s.addKey(orgOne, 3, domain.ScopeSitesRead)
+	expect(s.do("GET", "/v1/sites", "", "Authorization", fresh), 200, 99, 1)
+
+	// What has come back can be spent.
+	mu.Lock()
+	now = now.Add(20 * time.Millisecond)
+	mu.Unlock()
+	expect(s.do("GET", "/v1/sites", ""), 200, 0, 2)
+	expect(s.do("GET", "/v1/sites", ""), 429, 0, 2)
+}

@@ -1,0 +1,341 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const streamPath = "/v1/hubs/" + string(hubOne) + "/events/stream"
+
+// inBubble runs a test against a service whose clock is the bubble's.
+func inBubble(t *testing.T, change func(*Config), test func(*service, *pipeListener)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s, listener := startInBubble(t, change)
+		test(s, listener)
+	})
+}
+
+// openStream is a stream as its client sees it.
+type openStream struct {
+	t    *testing.T
+	res  *http.Response
+	text *bufio.Reader
+	stop context.CancelFunc
+}
+
+func (s *service) stream(headers ...string) *openStream {
+	s.t.Helper()
+	return s.streamAt(streamPath, headers...)
+}
+
+func (s *service) streamAt(path string, headers ...string) *openStream {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	req, err := http.NewRequestWithContext(ctx, "GET", s.base+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", s.bearer)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header[headers[i]] = append(req.Header[headers[i]], headers[i+1])
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { stop(); res.Body.Close() })
+	return &openStream{t: s.t, res: res, text: bufio.NewReader(res.Body), stop: stop}
+}
+
+// block reads up to and with the next empty line.
+func (o *openStream) block() string {
+	o.t.Helper()
+	var block strings.Builder
+	for {
+		line, err := o.text.ReadString('\n')
+		if err != nil {
+			o.t.Fatalf("after %q: %v", block.String(), err)
+		}
+		block.WriteString(line)
+		if line == "\n" {
+			return block.String()
+		}
+	}
+}
+
+// expect reads a block and compares it.
+func (o *openStream) expect(want string) {
+	o.t.Helper()
+	if got := o.block(); got != want {
+		o.t.Fatalf("block %q, want %q", got, want)
+	}
+}
+
+// end reads to the stream's end, which must be a clean one.
+func (o *openStream) end() string {
+	o.t.Helper()
+	rest, err := io.ReadAll(o.text)
+	if err != nil {
+		o.t.Fatalf("the stream did not end cleanly: %v", err)
+	}
+	return string(rest)
+}
+
+// TestStreamBegin: headers and position come at once, before any event.
+func TestStreamBegin(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.emit(2, 0)
+	for _, tt := range []struct {
+		query   string
+		headers []string
+		begins  string
+	}{
+		{"", nil, "c2"},
+		{"", []string{"Last-Event-Id", "c1"}, "c1"},
+		{"", []string{"Last-Event-Id", ""}, "c2"},
+		{"?after=c0", nil, "c0"},
+		{"?after=c0", []string{"Last-Event-Id", "c1"}, "c1"},
+		{"?after=c1", []string{"Last-Event-Id", ""}, "c1"},
+		{"?after=nonsense", []string{"Last-Event-Id", "c1", "Accept", "text/html"}, "c1"},
+	} {
+		o := s.streamAt(streamPath+tt.query, tt.headers...)
+		if o.res.StatusCode != 200 {
+			t.Fatalf("%s %v: %d", tt.query, tt.headers, o.res.StatusCode)
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "Content-Length": "",
+		} {
+			if got := o.res.Header.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		if o.res.Header.Get("X-Request-Id") == "" || o.res.Header.Get("RateLimit-Remaining") == "" {
+			t.Errorf("headers %v", o.res.Header)
+		}
+		o.expect("id: " + tt.begins + "\n\n")
+		o.stop()
+	}
+}
+
+// TestStreamRefusals come as ordinary answers, before the stream begins.
+func TestStreamRefusals(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.StreamsPerKey = 1 })
+	refused(t, s.do("GET", streamPath, "", "Last-Event-ID", "old"), 410, domain.CodeCursorExpired)
+	refused(t, s.do("GET", streamPath, "", "Last-Event-ID", "x"), 400, domain.CodeInvalidRequest)
+	o := s.streamAt(streamPath, "Last-Event-Id", "c0", "Last-Event-Id", "c0")
+	if o.res.StatusCode != 400 {
+		t.Errorf("two Last-Event-ID: %d", o.res.StatusCode)
+	}
+	open := s.stream()
+	open.block()
+	a := s.do("GET", streamPath, "")
+	refused(t, a, 429, domain.CodeRateLimited)
+	if a.Header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
+	}
+	open.stop()
+	for deadline := time.Now().Add(5 * time.Second); ; {
+		again := s.stream()
+		if again.res.StatusCode == 200 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the place of an ended stream is not free again")
+		}
+	}
+}
+
+// TestStreamOrder: every event comes once, in order, whatever its size, also when many wait.
+func TestStreamOrder(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.emit(250, 900)
+	o := s.stream("Last-Event-Id", "c0")
+	o.expect("id: c0\n\n")
+	for i := uint64(1); i <= 250; i++ {
+		o.expect(string(encodedEvent(i, 900).Frame))
+	}
+	s.emit(1, streamBatchBytes)
+	s.emit(2, 10)
+	o.expect(string(encodedEvent(251, streamBatchBytes).Frame))
+	o.expect(string(encodedEvent(252, 10).Frame))
+	o.expect(string(encodedEvent(253, 10).Frame))
+}
+
+// TestStreamKeepalive: a comment and the position every interval, counted from the start, with events in between or not.
+func TestStreamKeepalive(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, _ *pipeListener) {
+		o := s.stream()
+		began := time.Now()
+		o.expect("id: c0\n\n")
+		for i := 1; i <= 3; i++ {
+			o.expect(": keepalive\nid: c0\n\n")
+			if at := time.Since(began); at != time.Duration(i)*DefaultStreamKeepalive {
+				t.Errorf("keepalive %d after %s", i, at)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		s.emit(1, 0)
+		o.expect(string(encodedEvent(1, 0).Frame))
+		o.expect(": keepalive\nid: c1\n\n")
+		if at := time.Since(began); at != 4*DefaultStreamKeepalive {
+			t.Errorf("keepalive after an event after %s", at)
+		}
+	})
+}
+
+// TestStreamLifetime: a stream ends cleanly by itself between 13/15 and 15/15 of its lifetime.
+func TestStreamLifetime(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, _ *pipeListener) {
+		ends := map[time.Duration]bool{}
+		for range 20 {
+			o := s.stream()
+			began := time.Now()
+			o.end()
+			lasted := time.Since(began)
+			if lasted < 13*time.Minute || lasted > 15*time.Minute {
+				t.Errorf("lasted %s", lasted)
+			}
+			ends[lasted] = true
+		}
+		if len(ends) < 10 {
+			t.Errorf("lifetimes are not spread: %v", ends)
+		}
+	})
+}
+
+// TestStreamEnds: streams end within a second, and cleanly, for reasons that come from elsewhere; also when they are quiet and the
+// deadline of the last write is long past.
+func TestStreamEnds(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]func(*service){
+		"the key is revoked":    func(s *service) { s.revoke() },
+		"the service stops":     func(s *service) { s.drain() },
+		"the log is begun anew": func(s *service) { s.beginAnew() },
+		"while events are flowing": func(s *service) {
+			s.emit(1000, 100)
+			s.revoke()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(s *service, _ *pipeListener) {
+				o := s.stream()
+				o.expect("id: c0\n\n")
+				time.Sleep(25 * time.Second)
+				began := time.Now()
+				go cause(s)
+				o.end()
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("ended after %s", took)
+				}
+			})
+		})
+	}
+}
+
+// TestStalledReader is cut off by the deadline of a write, and another reader notices nothing of it.
+func TestStalledReader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, listener *pipeListener) {
+		stalled, err := listener.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stalled.Close()
+		if _, err := io.WriteString(stalled, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stalled.Read(make([]byte, 4096)); err != nil { // the header and the first block; then it reads no more
+			t.Fatal(err)
+		}
+		o := s.stream()
+		o.expect("id: c0\n\n")
+		began := time.Now()
+		for i := range uint64(60) {
+			s.emit(1, 1000)
+			for o.block() != string(encodedEvent(i+1, 1000).Frame) {
+				continue // a keepalive
+			}
+			if took := time.Since(began); took > time.Duration(i)*time.Second {
+				t.Fatalf("event %d came after %s", i, took)
+			}
+			synctest.Wait()
+			s.mu.Lock()
+			readers := s.readers
+			s.mu.Unlock()
+			if i < 5 && readers != 2 {
+				t.Fatalf("%d readers after %d s", readers, i)
+			}
+			if i > 10 && readers != 1 {
+				t.Fatalf("%d readers after %d s", readers, i)
+			}
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// TestLongPoll: a request waits for an event, no longer than it asked for, and no longer than there is someone to answer.
+func TestLongPoll(t *testing.T) {
+	t.Parallel()
+	const path = "/v1/hubs/" + string(hubOne) + "/events?after=c0&wait=60"
+	const empty = `{"data":[],"next_cursor":"c0","has_more":false}`
+	for name, tt := range map[string]struct {
+		cause  func(*service)
+		status int
+		body   string
+		after  time.Duration
+	}{
+		"nothing comes":      {func(*service) {}, 200, empty, time.Minute},
+		"an event comes":     {func(s *service) { s.emit(1, 0) }, 200, `"next_cursor":"c1"`, 20 * time.Second},
+		"the service stops":  {func(s *service) { s.drain() }, 200, empty, 20 * time.Second},
+		"the key is revoked": {func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, nil, func(s *service, _ *pipeListener) {
+				began := time.Now()
+				time.AfterFunc(20*time.Second, func() { tt.cause(s) })
+				a := s.do("GET", path, "")
+				if took := time.Since(began); took != tt.after {
+					t.Errorf("answered after %s", took)
+				}
+				if a.StatusCode != tt.status || !strings.Contains(a.body, tt.body) {
+					t.Errorf("%d %s", a.StatusCode, a.body)
+				}
+			})
+		})
+	}
+}
+
+// TestLongPollClientGone: a client that hangs up is waited for no more, and counts as no fault.
+func TestLongPollClientGone(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, _ *pipeListener) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		req, _ := http.NewRequestWithContext(ctx, "GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+		req.Header.Set("Authorization", s.bearer)
+		if _, err := s.client.Do(req); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("error %v", err)
+		}
+		synctest.Wait()
+		if log := s.logged.String(); !strings.Contains(log, `"status":499`) || strings.Contains(log, `"level":"ERROR"`) {
+			t.Errorf("log %s", log)
+		}
+	})
+}
