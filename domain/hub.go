@@ -117,8 +117,8 @@ func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, 
 	if !s.Registered || s.OrgID != "" || !c.Ever {
 		return nil, ErrHubNotAddable()
 	}
-	if !isLowerHex(incarnation, 8) {
-		return nil, fmt.Errorf("hub %s: incarnation %q is not 8 hexadecimal digits", s.ID, incarnation)
+	if c.OrgID == "" || !isLowerHex(incarnation, 8) {
+		return nil, fmt.Errorf("hub %s: cannot be added to organization %q with incarnation %q", s.ID, c.OrgID, incarnation)
 	}
 	return []Event{Record(o, HubAdded{
 		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation, Connected: c.Connected,

@@ -120,7 +120,7 @@ func (l *Log) Append(ctx context.Context, subject string, expected uint64, event
 			// The conflict can be with these very events.
 			found, last, lookErr := l.find(ctx, subject, expected, ids)
 			if lookErr != nil || last == expected {
-				return true, errors.Join(err, lookErr) // what it conflicts with cannot be seen yet
+				return true, errors.Join(errUnseen, lookErr)
 			}
 			unsure = false
 			if found == 0 {
@@ -140,6 +140,8 @@ func (l *Log) Append(ctx context.Context, subject string, expected uint64, event
 	}
 	return seq, nil
 }
+
+var errUnseen = errors.New("what it conflicts with cannot be seen yet")
 
 // messages makes the messages of an append anew for each try: sending adds headers to them.
 func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {

@@ -1,0 +1,137 @@
+package domain_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+// Keys are in the hands of customers: their form does not change.
+func TestKeyFormIsFixed(t *testing.T) {
+	t.Parallel()
+	var entropy [domain.KeyEntropy]byte
+	for i := range entropy {
+		entropy[i] = byte(i * 5)
+	}
+	key := domain.NewKey(domain.EnvironmentLive, entropy)
+	const want = "hc_live_ojBPxMaO7Mk7J34NNtAWHf7dWa93WUz8DSFP5HuSPpRZukbQx8y7Tbv31QDfz"
+	if got := key.Reveal(); got != want {
+		t.Errorf("made %s, want %s", got, want)
+	}
+}
+
+func TestKeysParseBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		environment := rapid.SampledFrom([]string{domain.EnvironmentLive, domain.EnvironmentDev}).Draw(t, "environment")
+		entropy := rapid.SliceOfN(rapid.Byte(), domain.KeyEntropy, domain.KeyEntropy).Draw(t, "entropy")
+		key := domain.NewKey(environment, [domain.KeyEntropy]byte(entropy))
+		parsed, err := domain.ParseKey(key.Reveal())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parsed != key || !domain.IsKeyID(key.ID) {
+			t.Fatalf("made %#v, parsed %#v", key, parsed)
+		}
+		if hash := sha256.Sum256([]byte(key.Secret)); key.SecretHash() != hash || !key.Matches(hash) {
+			t.Fatal("the key does not match its own hash")
+		}
+	})
+}
+
+func TestParseKeyRefuses(t *testing.T) {
+	t.Parallel()
+	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
+	flipped := []byte(key)
+	flipped[20] ^= 1
+	for name, s := range map[string]string{
+		"nothing":             "",
+		"another prefix":      "sk" + key[2:],
+		"another environment": strings.Replace(key, "live", "test", 1),
+		"no environment":      strings.Replace(key, "live_", "", 1),
+		"the other one":       strings.Replace(key, "live", "dev", 1),
+		"cut off":             key[:len(key)-1],
+		"too long":            key + "0",
+		"white space":         key + " ",
+		"a character changed": string(flipped),
+		"the check sum alone": key[:len(key)-1] + "!",
+		"no base 62":          strings.Replace(key, key[30:31], "-", 1),
+		"two characters":      "hc_live_" + key[9:10] + key[8:9] + key[10:],
+	} {
+		if s == key {
+			continue // the two characters were the same
+		}
+		if _, err := domain.ParseKey(s); domain.CodeOf(err) != domain.CodeUnauthenticated || strings.Contains(err.Error(), key[20:40]) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMatchesIsOfThisKeyAlone(t *testing.T) {
+	t.Parallel()
+	a, b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1}), domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
+	if a.Matches(b.SecretHash()) || b.Matches([32]byte{}) {
+		t.Error("a key matches another's hash")
+	}
+}
+
+// A key that gets into a log line or an error by mistake brings no secret with it.
+func TestKeyPrintsWithoutItsSecret(t *testing.T) {
+	t.Parallel()
+	key := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1, 2, 3, 40: 9})
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("made", "key", key)
+	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%v %+v %#v %s %q", key, key, key, key, key), log.String()} {
+		if strings.Contains(text, key.Secret) || !strings.Contains(text, key.ID) {
+			t.Errorf("prints as %s", text)
+		}
+	}
+}
+
+func TestParseKeyAllocatesNothing(t *testing.T) {
+	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
+	if n := testing.AllocsPerRun(100, func() {
+		if _, err := domain.ParseKey(key); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a key", n)
+	}
+}
+
+func FuzzParseKey(f *testing.F) {
+	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
+	f.Add(key)
+	f.Add(key[:40])
+	f.Add("hc_dev_" + key[8:])
+	f.Add("hc_live__" + key[9:])
+	f.Add("hc_\xff_\x00")
+	f.Fuzz(func(t *testing.T, s string) {
+		k, err := domain.ParseKey(s)
+		if err != nil {
+			if domain.CodeOf(err) != domain.CodeUnauthenticated {
+				t.Fatal(err)
+			}
+			return
+		}
+		if k.Reveal() != s || !domain.IsKeyID(k.ID) || !domain.IsEnvironment(k.Environment) {
+			t.Fatalf("%q was taken for %#v", s, k)
+		}
+	})
+}
+
+func BenchmarkParseKey(b *testing.B) {
+	key := domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{7}).Reveal()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := domain.ParseKey(key); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

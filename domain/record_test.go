@@ -1,0 +1,188 @@
+package domain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
+
+// Every form in which an event was ever written has a golden file, and every later program reads it: what is stored is stored for ever. A
+// form that is written today reads back to exactly the facts below. To add a form, add its fact here and its file beside the others; the files
+// that are there are never changed.
+func TestEveryEventEverWrittenIsRead(t *testing.T) {
+	t.Parallel()
+	name := "Front hall"
+	want := map[string]domain.Fact{
+		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
+		"org.member_added.v1": domain.MemberAdded{
+			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa", Email: "Owner@Example.org", Role: domain.RoleOwner,
+		},
+		"site.created.v1":   domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1"},
+		"site.renamed.v1":   domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1a"},
+		"hub.registered.v1": domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
+		"hub.certificate_issued.v1": domain.HubCertificateIssued{
+			HubID: hub, Fingerprint: fingerprint(1), ExpiresAt: time.Date(2027, 11, 21, 4, 0, 0, 0, time.UTC),
+		},
+		"hub.certificate_revoked.v1": domain.HubCertificateRevoked{HubID: hub, OrgID: orgA, Fingerprint: fingerprint(1)},
+		"hub.added.v1": domain.HubAdded{
+			HubID: hub, OrgID: orgA, SiteID: site1, Name: &name, Incarnation: "0a1b2c3d", Connected: true,
+		},
+		"hub.moved.v1":   domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2},
+		"hub.renamed.v1": domain.HubRenamed{HubID: hub, OrgID: orgA, Name: nil},
+		"hub.log_begun.v1": domain.HubLogBegun{
+			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16, After: 4711,
+		},
+		"key.created.v1": domain.KeyCreated{
+			KeyID: "0123456789AB", OrgID: orgA, Label: "building dashboard", Environment: domain.EnvironmentLive,
+			Scopes: []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, SecretHash: hash(2),
+		},
+		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
+	}
+	for _, form := range domain.EventTypes() {
+		file := fmt.Sprintf("%s.v%d", form.Type, form.V)
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			golden, err := os.ReadFile(filepath.Join("testdata", "events", file+".json"))
+			if err != nil {
+				t.Fatalf("the form has no golden file: %v", err)
+			}
+			event, fact, err := domain.DecodeEvent(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(fact, want[file]) {
+				t.Errorf("read %#v, want %#v", fact, want[file])
+			}
+			again, err := domain.EncodeEvent(event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(again)+"\n" != string(golden) {
+				t.Errorf("written again it is\n%s\nand was\n%s", again, golden)
+			}
+		})
+	}
+}
+
+// What a newer program adds to an event does not keep an older one from reading the rest.
+func TestDecodeEventPassesOverWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	raw := `{"id":"` + eventID + `","type":"site.renamed","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"robot","id":"x","mood":1},` +
+		`"trace":"abc","data":{"org_id":"o","site_id":"s","name":"n","color":"red"}}`
+	event, fact, err := domain.DecodeEvent([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "n"}); fact != want || event.Actor.Kind != "robot" {
+		t.Errorf("read %#v by %#v", fact, event.Actor)
+	}
+}
+
+func TestDecodeEventRefusesWhatItCannotUnderstand(t *testing.T) {
+	t.Parallel()
+	head := `{"id":"` + eventID + `","at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},`
+	for name, raw := range map[string]string{
+		"a newer version": head + `"type":"site.renamed","v":2,"data":{}}`,
+		"a newer type":    head + `"type":"site.painted","v":1,"data":{}}`,
+	} {
+		if event, _, err := domain.DecodeEvent([]byte(raw)); !errors.Is(err, domain.ErrUnknownEvent) || event.ID != eventID {
+			t.Errorf("%s: %v, event %q", name, err, event.ID)
+		}
+	}
+	for name, raw := range map[string]string{
+		"nothing":         "",
+		"no object":       "[]",
+		"no type":         head + `"v":1,"data":{}}`,
+		"no version":      head + `"type":"site.renamed","data":{}}`,
+		"no id":           `{"type":"site.renamed","v":1,"at":"2026-01-02T03:04:05Z","data":{}}`,
+		"no time":         `{"id":"x","type":"site.renamed","v":1,"data":{}}`,
+		"no data":         head + `"type":"site.renamed","v":1}`,
+		"data of no form": head + `"type":"site.renamed","v":1,"data":[]}`,
+	} {
+		if _, _, err := domain.DecodeEvent([]byte(raw)); err == nil || errors.Is(err, domain.ErrUnknownEvent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestEncodeEventIsStrict(t *testing.T) {
+	t.Parallel()
+	good := func() domain.Event {
+		e := domain.Record(origin, domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "n"})
+		e.ID = eventID
+		return e
+	}
+	if _, err := domain.EncodeEvent(good()); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*domain.Event){
+		"no id":        func(e *domain.Event) { e.ID = "" },
+		"no ULID":      func(e *domain.Event) { e.ID = strings.ToLower(site1) },
+		"no time":      func(e *domain.Event) { e.At = time.Time{} },
+		"no actor":     func(e *domain.Event) { e.Actor = domain.Actor{} },
+		"unknown type": func(e *domain.Event) { e.Type = "site.painted" },
+		"unknown field": func(e *domain.Event) {
+			e.Data = json.RawMessage(`{"org_id":"o","site_id":"s","name":"n","color":"red"}`)
+		},
+		"missing field": func(e *domain.Event) { e.Data = json.RawMessage(`{"org_id":"o","site_id":"s"}`) },
+	} {
+		e := good()
+		spoil(&e)
+		if raw, err := domain.EncodeEvent(e); err == nil {
+			t.Errorf("%s: written as %s", name, raw)
+		}
+	}
+}
+
+// A state folded from what was decided must be the one folded from what was stored.
+func TestRecordKeepsTimesAsTheyAreStored(t *testing.T) {
+	t.Parallel()
+	o := origin
+	o.At = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.FixedZone("", 3600))
+	e := domain.Record(o, domain.SiteRenamed{})
+	e.ID = eventID
+	raw, err := domain.EncodeEvent(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, _, err := domain.DecodeEvent(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(stored, e) {
+		t.Errorf("stored %#v, decided %#v", stored, e)
+	}
+}
+
+func FuzzDecodeEvent(f *testing.F) {
+	files, err := filepath.Glob(filepath.Join("testdata", "events", "*.json"))
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		event, fact, err := domain.DecodeEvent(raw)
+		if err != nil {
+			return
+		}
+		if fact == nil || fact.EventType() != event.Type {
+			t.Errorf("an event of type %s with the fact %#v", event.Type, fact)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package domain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+func TestCleanName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", domain.MaxNameLength)
+	for given, want := range map[string]string{
+		"Hall":                   "Hall",
+		" \t Hall 2\u00a0\n":     "Hall 2",
+		long:                     long,
+		"  " + long + "  ":       long,
+		"Kärntner Straße 🏠":      "Kärntner Straße 🏠",
+		"<script>alert</script>": "<script>alert</script>",
+	} {
+		if got, err := domain.CleanName("name", given); err != nil || got != want {
+			t.Errorf("%q became %q, %v", given, got, err)
+		}
+	}
+	for _, bad := range []string{"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff"} {
+		_, err := domain.CleanName("room", bad)
+		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "room: ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if got, err := domain.CleanLabel("label", "  "); err != nil || got != "" {
+		t.Errorf("an empty label became %q, %v", got, err)
+	}
+	if _, err := domain.CleanLabel("label", long+"x"); err == nil {
+		t.Error("a label of 201 characters was taken")
+	}
+}
+
+func TestCleanEmail(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"Ann@Example.org":        "Ann@Example.org",
+		" ann+hubs@example.org ": "ann+hubs@example.org",
+		"o'neil@example.co.uk":   "o'neil@example.co.uk",
+	} {
+		if got, err := domain.CleanEmail("owner_email", given); err != nil || got != want {
+			t.Errorf("%q became %q, %v", given, got, err)
+		}
+	}
+	for _, bad := range []string{
+		"", "ann", "ann@", "@example.org", "Ann <ann@example.org>", "<ann@example.org>", "a@example.org, b@example.org",
+		"ann@example.org\r\nBcc: x@example.org", "a b@example.org", strings.Repeat("a", 250) + "@example.org", "\xff@example.org",
+	} {
+		_, err := domain.CleanEmail("owner_email", bad)
+		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "owner_email: ") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if domain.NormalizeEmail(" Ann@Example.ORG ") != domain.NormalizeEmail("ann@example.org") {
+		t.Error("addresses that differ in case do not compare as one")
+	}
+}
+
+func TestUUIDv7(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "time"))
+		entropy := [10]byte(rapid.SliceOfN(rapid.Byte(), 10, 10).Draw(t, "entropy"))
+		s := domain.NewUUIDv7(at, entropy)
+		id, err := uuid.Parse(s)
+		if err != nil || id.Version() != 7 || id.Variant() != uuid.RFC4122 || id.String() != s {
+			t.Fatalf("%s: %v", s, err)
+		}
+		if sec, nsec := id.Time().UnixTime(); !time.Unix(sec, nsec).Equal(at) {
+			t.Fatalf("%s is of %s, want %s", s, time.Unix(sec, nsec), at)
+		}
+		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 && later <= s {
+			t.Fatalf("%s, made later, sorts before %s", later, s)
+		}
+		if !domain.IsUUID(s) {
+			t.Fatalf("%s is not taken for an id", s)
+		}
+	})
+}
+
+// What passes IsUUID becomes part of a subject.
+func TestIsUUIDRefuses(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{
+		"", "x", strings.ToUpper(site1), site1[:35], site1 + "0", strings.ReplaceAll(site1, "-", "."), "{" + site1[2:] + "}", strings.Repeat("*", 36),
+	} {
+		if bad != site1 && domain.IsUUID(bad) {
+			t.Errorf("%q was taken for an id", bad)
+		}
+	}
+}
+
+func TestSerialAndHubID(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]domain.HubID{
+		"HUB-7K2M-Q4XD-93TA":          hub,
+		"hub7k2mq4xd93ta":             hub,
+		"hUb-7k2M-q4xD93ta":           hub,
+		"AB-0000-0000-0000":           "ab-0000-0000-0000",
+		"A23456789012-AAAA-BBBB-CCCC": "a23456789012-aaaa-bbbb-cccc",
+	} {
+		if got, ok := domain.ParseSerial(given); !ok || got != want {
+			t.Errorf("%q became %q, %t", given, got, ok)
+		}
+	}
+	for _, bad := range []string{"", "-", "7HUB-7K2M-Q4XD-93TA", "H-7K2M-Q4XD-93TA", "HUB-7K2M-Q4XD", "HUB-7K2M-Q4XD-93T.", "hub 7k2mq4xd93ta", "a234567890123aaaabbbbcccc"} {
+		if got, ok := domain.ParseSerial(bad); ok {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+	if hub.Serial() != "HUB-7K2M-Q4XD-93TA" {
+		t.Errorf("the serial is %s", hub.Serial())
+	}
+	if _, ok := domain.ParseHubID("HUB-7k2m-q4xd-93ta"); ok {
+		t.Error("a hub id in upper case was taken")
+	}
+}
+
+// The hub id is a token of subjects and part of a stream's name: nothing of theirs may get in.
+func FuzzParseSerial(f *testing.F) {
+	for _, s := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		id, ok := domain.ParseSerial(s)
+		if !ok {
+			return
+		}
+		if again, ok := domain.ParseHubID(string(id)); !ok || again != id || strings.ContainsAny(string(id), ".*> \t/+#") {
+			t.Fatalf("%q became %q", s, id)
+		}
+		if back, ok := domain.ParseSerial(id.Serial()); !ok || back != id {
+			t.Fatalf("%q became %q and back %q", s, id, back)
+		}
+	})
+}

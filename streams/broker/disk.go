@@ -1,0 +1,93 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	// filesPerHub is one for the hub's log while it is written to and one for its connection.
+	filesPerHub = 2
+	// otherFiles is what everything else may need: API requests and streams, the database, the broker's own streams.
+	otherFiles = 2_000
+)
+
+// usage is what the streams of former runs take.
+type usage struct {
+	hubLogs int
+	bytes   int64
+}
+
+// measure looks through the store, two levels of folders and their message blocks. A store that is not there yet is empty.
+func measure(store string) (usage, error) {
+	var found usage
+	dirs, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams"))
+	if err != nil {
+		return usage{}, err
+	}
+	for _, dir := range dirs {
+		names, err := os.ReadDir(dir)
+		if err != nil {
+			return usage{}, err
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name.Name(), hubStreamPrefix) {
+				found.hubLogs++
+			}
+			size, err := blocks(filepath.Join(dir, name.Name(), "msgs"))
+			if err != nil {
+				return usage{}, err
+			}
+			found.bytes += size
+		}
+	}
+	return found, nil
+}
+
+func blocks(dir string) (size int64, err error) {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range files {
+		if info, err := file.Info(); err == nil && !info.IsDir() {
+			size += info.Size()
+		}
+	}
+	return size, nil
+}
+
+// storageLimit is how much the streams may take: what they have, and nine tenths of what is free now. Past it the server refuses what is
+// to be stored, which the service can tell its callers; a full disk would end all storing, and the database's too.
+func storageLimit(store string, used int64) (int64, error) {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(store, &disk); err != nil {
+		return 0, fmt.Errorf("free space of %s: %w", store, err)
+	}
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
+	return used + free/10*9, nil
+}
+
+// warnOfOpenFiles says when the hubs that are known need more open files than the process may have. The limit is the hard one: Go's runtime
+// has raised the soft limit to it before main began.
+func warnOfOpenFiles(log *slog.Logger, hubs int) {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		log.Warn("cannot tell how many files may be open", "error", err)
+		return
+	}
+	need := uint64(hubs)*filesPerHub + otherFiles
+	if limit.Cur < need {
+		log.Warn("the limit of open files is too low for the hubs: connections and event logs will fail; raise it (ulimit -n, LimitNOFILE)",
+			"open_files", limit.Cur, "open_files_needed", need, "hubs", hubs)
+	}
+}

@@ -1,0 +1,97 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// logEvery and logBurst bound the lines of the NATS server's: some of them follow from what strangers do.
+	logEvery = time.Second
+	logBurst = 50
+)
+
+// quiet begins the lines that say less than others that are there already.
+var quiet = []string{
+	// Every refusal is logged and counted by whoever answers the callout.
+	"Auth callout service returned an error", "Auth Callout Service Returned An Error",
+}
+
+// logger brings the NATS server's lines into the service's log. Its notices are details here, and so is what it says of a single hub's
+// connection: that is somebody else's doing, and the service's own parts tell what matters of it.
+type logger struct {
+	log *slog.Logger
+	// fatal gets the first line with which the server gives up. It does not end the process: Start does it in its own way.
+	fatal chan string
+
+	mu         sync.Mutex
+	limit      *rate.Limiter
+	suppressed int
+}
+
+func newLogger(log *slog.Logger) *logger {
+	return &logger{log: log.With("component", "nats-server"), fatal: make(chan string, 1), limit: rate.NewLimiter(rate.Every(logEvery), logBurst)}
+}
+
+// Noticef logs a notice as a detail.
+func (l *logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+
+// Warnf logs a warning.
+func (l *logger) Warnf(format string, v ...any) { l.line(slog.LevelWarn, format, v) }
+
+// Errorf logs an error.
+func (l *logger) Errorf(format string, v ...any) { l.line(slog.LevelError, format, v) }
+
+// Fatalf logs an error and hands it to Start.
+func (l *logger) Fatalf(format string, v ...any) {
+	select {
+	case l.fatal <- fmt.Sprintf(format, v...):
+	default: // there is one already, and the first is the cause
+	}
+	l.line(slog.LevelError, format, v)
+}
+
+// Debugf and Tracef are never called: the server runs without both.
+func (l *logger) Debugf(string, ...any) {}
+
+// Tracef does nothing, as Debugf.
+func (l *logger) Tracef(string, ...any) {}
+
+func (l *logger) line(level slog.Level, format string, v []any) {
+	text := fmt.Sprintf(format, v...)
+	if ofHub(text) || isQuiet(text) {
+		l.log.Debug(text)
+		return
+	}
+	l.mu.Lock()
+	if !l.limit.Allow() {
+		l.suppressed++
+		l.mu.Unlock()
+		return
+	}
+	suppressed := l.suppressed
+	l.suppressed = 0
+	l.mu.Unlock()
+	if suppressed > 0 {
+		l.log.Log(nil, level, text, "lines_suppressed", suppressed) //nolint:staticcheck // the server's lines have no context
+		return
+	}
+	l.log.Log(nil, level, text) //nolint:staticcheck // as above
+}
+
+// ofHub says whether a line is about one MQTT connection: the server begins those with address and number, such as `[::1]:4711 - mid:12`.
+func ofHub(text string) bool { return strings.Contains(text, " - mid:") }
+
+func isQuiet(text string) bool {
+	for _, beginning := range quiet {
+		if strings.HasPrefix(text, beginning) {
+			return true
+		}
+	}
+	return false
+}

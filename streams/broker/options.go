@@ -1,0 +1,103 @@
+package broker
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+	"golang.org/x/crypto/bcrypt"
+
+	"hubcloud/streams"
+)
+
+const (
+	// maxPayload bounds one message, of anyone. A hub that sends more is disconnected. The link's own limit is a quarter of it.
+	maxPayload = 1 << 20
+	// maxPending is how much may wait to be written to one connection. The service's own connections carry the traffic of thousands of hubs.
+	maxPending = 256 << 20
+	// maxConnections is out of the way: memory and open files end first.
+	maxConnections = 1 << 20
+	// maxClosedConnections is how many ended connections the server remembers for questions that nobody asks here.
+	maxClosedConnections = 256
+	// tlsTimeoutSeconds and authTimeoutSeconds leave room for thousands of hubs that come back at once: each waits for its turn on the
+	// processors, and one that is cut off comes again and makes the queue longer.
+	tlsTimeoutSeconds  = 20
+	authTimeoutSeconds = 10
+	// memoryStorage bounds streams in memory. The service has none; the server wants a number.
+	memoryStorage = 256 << 20
+	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching would only slow the service's own connections.
+	passwordCost = bcrypt.MinCost
+)
+
+// serverOptions gives the NATS server's options.
+func serverOptions(cfg Config, settled installation, c streams.Credentials, maxStore int64) (*server.Options, error) {
+	text, err := accountsConfig(c)
+	if err != nil {
+		return nil, err
+	}
+	opts := &server.Options{}
+	if err := opts.ProcessConfigString(text); err != nil {
+		return nil, fmt.Errorf("configure the accounts: %w", err)
+	}
+	if opts.Host, opts.Port, err = listenAddress("NATS", cfg.NATSAddr); err != nil {
+		return nil, err
+	}
+	if opts.MQTT.Host, opts.MQTT.Port, err = listenAddress("MQTT", cfg.MQTTAddr); err != nil {
+		return nil, err
+	}
+	opts.ServerName = settled.ServerName
+	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
+	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
+	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
+	opts.AuthTimeout, opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = authTimeoutSeconds, authTimeoutSeconds, tlsTimeoutSeconds
+
+	opts.JetStream = true
+	opts.StoreDir = filepath.Join(cfg.DataDir, storeFolder)
+	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = memoryStorage, maxStore
+	opts.SyncAlways, opts.SyncInterval = cfg.SyncInterval == 0, cfg.SyncInterval
+	return opts, nil
+}
+
+// accountsConfig writes the part of the configuration that only exists as text: accounts with their users, the auth callout, and what MQTT
+// clients may do with QoS 2. A publish at QoS 2 is refused because the server keeps each until the client releases it, and a client that
+// never does fills the disk; a subscription at QoS 2 gets QoS 1.
+//
+// Users log in over NATS or in process: no password opens the MQTT listener.
+func accountsConfig(c streams.Credentials) (string, error) {
+	issuer, err := issuerKey(c)
+	if err != nil {
+		return "", err
+	}
+	var text, users strings.Builder
+	text.WriteString("accounts {\n")
+	for _, account := range accounts(c.Shards) {
+		user := c.Users[account]
+		hash, err := bcrypt.GenerateFromPassword([]byte(user.Password), passwordCost)
+		if err != nil {
+			return "", fmt.Errorf("the password of the account %s: %w", account, err)
+		}
+		jetstream := "jetstream: enabled, "
+		if account == streams.AccountSys {
+			jetstream = "" // the server keeps no streams there
+		}
+		fmt.Fprintf(&text, "  %s { %susers: [{ user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS] }] }\n",
+			account, jetstream, user.User, hash)
+		fmt.Fprintf(&users, " %q", user.User)
+	}
+	fmt.Fprintf(&text, "}\nsystem_account: %s\n", streams.AccountSys)
+	fmt.Fprintf(&text, "authorization { auth_callout { issuer: %s, account: %s, auth_users: [%s ] } }\n", issuer, streams.AccountCloud, users.String())
+	text.WriteString("mqtt { reject_qos2_publish: true, downgrade_qos2_subscribe: true }\n")
+	return text.String(), nil
+}
+
+// issuerKey gives the public half of the key that signs the answers of the auth callout.
+func issuerKey(c streams.Credentials) (string, error) {
+	pair, err := nkeys.FromSeed([]byte(c.IssuerSeed))
+	if err != nil {
+		return "", fmt.Errorf("the credentials' issuer_seed: %w", err)
+	}
+	defer pair.Wipe()
+	return pair.PublicKey()
+}

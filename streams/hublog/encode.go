@@ -1,0 +1,90 @@
+package hublog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unsafe"
+
+	"hubcloud/domain"
+)
+
+// payloadStart is what every stored event begins with: domain.HubEvent as JSON, type first.
+const payloadStart = `{"type":"`
+
+// checkPayload refuses what could not be put into a frame.
+func checkPayload(payload []byte) error {
+	if !bytes.HasPrefix(payload, []byte(payloadStart)) || payload[len(payload)-1] != '}' {
+		return errors.New("payload is no hub event with the type first")
+	}
+	if bytes.ContainsAny(payload, "\r\n") {
+		return errors.New("payload is not on one line")
+	}
+	return nil
+}
+
+// payloadType gives the event type of a stored event.
+func payloadType(payload []byte) (string, error) {
+	rest, ok := bytes.CutPrefix(payload, []byte(payloadStart))
+	if !ok {
+		return "", errors.New("stored event does not begin with its type")
+	}
+	for i := 0; i < len(rest); i++ {
+		switch rest[i] {
+		case '"':
+			return string(rest[:i]), nil
+		case '\\':
+			// Rare, so the whole of it may be decoded.
+			var e struct {
+				Type string `json:"type"`
+			}
+			if err := json.Unmarshal(payload, &e); err != nil {
+				return "", fmt.Errorf("stored event: %w", err)
+			}
+			return e.Type, nil
+		}
+	}
+	return "", errors.New("stored event has no end to its type")
+}
+
+// fieldText makes an event type fit for a line of an event stream: what would end the line, or is ignored in it, becomes a space. The
+// envelope keeps the type as it is.
+var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
+
+// frameOverhead is what a frame has beside type and payload: `id: `, the cursor, `\nevent: `, `\ndata: `, `{"cursor":"…",` and two line ends.
+const frameOverhead = 4 + cursorText + 8 + 7 + 11 + cursorText + 2 + 2
+
+// encode makes the event that readers get of a stored one. The payload is copied.
+func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.EncodedEvent, error) {
+	typ, err := payloadType(payload)
+	if err != nil {
+		return domain.EncodedEvent{}, fmt.Errorf("sequence %d: %w", seq, err)
+	}
+	frame := make([]byte, 0, frameOverhead+len(typ)+len(payload))
+	frame = append(frame, "id: "...)
+	frame = cursor{t, seq, stored.UnixMilli()}.appendTo(frame)
+	text := frame[len("id: "):]
+	frame = append(frame, "\nevent: "...)
+	frame = append(frame, fieldText.Replace(typ)...)
+	frame = append(frame, "\ndata: "...)
+	envelope := len(frame)
+	frame = append(frame, `{"cursor":"`...)
+	frame = append(frame, text...)
+	frame = append(frame, `",`...)
+	frame = append(frame, payload[1:]...)
+	end := len(frame)
+	frame = append(frame, "\n\n"...)
+	return domain.EncodedEvent{
+		Seq:      seq,
+		Frame:    frame,
+		Envelope: frame[envelope:end:end],
+		// The frame never changes any more, so its part may stand as a string.
+		Cursor: unsafe.String(unsafe.SliceData(text), len(text)),
+	}, nil
+}
+
+// eventBytes is about what an encoded event takes in memory.
+func eventBytes(e domain.EncodedEvent) int64 { return int64(cap(e.Frame)) + int64(unsafe.Sizeof(e)) }
