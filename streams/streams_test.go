@@ -1,0 +1,254 @@
+package streams_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+const hub domain.HubID = "hub-7k2m-q4xd-93ta"
+
+func newJetStream(t *testing.T, nc *nats.Conn) jetstream.JetStream {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func TestConnectReachesEveryAccount(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	if len(conns.Shards) != streamstest.Shards {
+		t.Fatalf("%d shards", len(conns.Shards))
+	}
+	// What is said in one account is not heard in another.
+	heard := make(chan string, 8)
+	for i, nc := range append([]*nats.Conn{conns.Sys, conns.Cloud}, conns.Shards...) {
+		if _, err := nc.Subscribe("test.hello", func(*nats.Msg) { heard <- fmt.Sprint(i) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := conns.Shard(hub)
+	if own != conns.Shards[streams.ShardOf(hub, streamstest.Shards)] {
+		t.Fatal("a hub's connection is not that of its shard")
+	}
+	if err := own.Publish("test.hello", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := own.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := <-heard, fmt.Sprint(2+streams.ShardOf(hub, streamstest.Shards)); got != want || len(heard) > 0 {
+		t.Errorf("heard in account %s and %d others", got, len(heard))
+	}
+}
+
+func TestConnectClosesWhatItOpenedWhenOneAccountRefuses(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	c := broker.Credentials()
+	c.Users[streams.ShardAccount(2)] = streams.User{User: "shard02", Password: "wrong"}
+	// Over a pipe the refusal can get stuck behind what the client still writes: the deadline ends that.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	conns, err := streams.Connect(ctx, c, nats.InProcessServer(broker))
+	if err == nil || !strings.Contains(err.Error(), "SHARD02") || strings.Contains(err.Error(), "wrong") || conns != nil {
+		t.Errorf("connected to %v, %v", conns, err)
+	}
+}
+
+func TestOpenBucketsTwiceIsOnce(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	first, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Presence.Put(t.Context(), string(hub), []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	second, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := second.Presence.Get(t.Context(), string(hub)); err != nil || string(entry.Value()) != "1" {
+		t.Errorf("%v, %v", entry, err)
+	}
+	for _, kv := range []jetstream.KeyValue{second.Presence, second.Ledger, second.Leases, second.Replicas, second.Installation} {
+		status, err := kv.Status(t.Context())
+		if err != nil || status.History() != 1 {
+			t.Errorf("bucket %s: %v, %v", kv.Bucket(), status, err)
+		}
+	}
+}
+
+// A bucket with other properties may hold somebody's truth: it is refused, and left as it is.
+func TestOpenBucketsRefusesAnotherKindOfBucket(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	js := newJetStream(t, conns.Cloud)
+	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ledger", History: 5, Storage: jetstream.MemoryStorage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), "k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = streams.OpenBuckets(t.Context(), conns, 1)
+	if !errors.Is(err, streams.ErrIncompatible) {
+		t.Fatalf("opened with %v", err)
+	}
+	for _, part := range []string{"ledger", "max_msgs_per_subject is 5 and should be 1", "storage is memory and should be file"} {
+		if !strings.Contains(strings.ToLower(err.Error()), part) {
+			t.Errorf("the error does not say %q: %v", part, err)
+		}
+	}
+	if entry, err := kv.Get(t.Context(), "k"); err != nil || string(entry.Value()) != "v" {
+		t.Errorf("the bucket has changed: %v", err)
+	}
+}
+
+// storeStream declares a stream to store into and gives its connection.
+func storeStream(t *testing.T) *nats.Conn {
+	t.Helper()
+	nc := streamstest.Start(t).Cloud
+	_, err := streams.Declare(t.Context(), newJetStream(t, nc), jetstream.StreamConfig{
+		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1, AllowAtomicPublish: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+func message(subject string, expected int64, data string) *nats.Msg {
+	msg := &nats.Msg{Subject: subject, Data: []byte(data)}
+	if expected >= 0 {
+		streams.Expect(msg, subject, uint64(expected))
+	}
+	return msg
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	nc, ctx := storeStream(t), t.Context()
+	steps := []struct {
+		name string
+		msgs []*nats.Msg
+		last uint64
+		err  error
+	}{
+		{"the first", []*nats.Msg{message("test.a", 0, "1")}, 1, nil},
+		{"as if it were the first", []*nats.Msg{message("test.a", 0, "2")}, 0, streams.ErrConflict},
+		{"the next", []*nats.Msg{message("test.a", 1, "2")}, 2, nil},
+		{"another subject's first", []*nats.Msg{message("test.b", 0, "1")}, 3, nil},
+		{"a batch", []*nats.Msg{message("test.a", 2, "3"), message("test.a", -1, "4"), message("test.a", -1, "5")}, 6, nil},
+		{"a batch too late", []*nats.Msg{message("test.a", 2, "x"), message("test.a", -1, "y")}, 0, streams.ErrConflict},
+		{"without a condition", []*nats.Msg{message("test.a", -1, "6")}, 7, nil},
+		{"nowhere", []*nats.Msg{message("nowhere", -1, "1")}, 0, streams.ErrNoStream},
+	}
+	for _, step := range steps {
+		last, err := streams.Store(ctx, nc, step.msgs...)
+		if last != step.last || !errors.Is(err, step.err) {
+			t.Fatalf("%s: %d, %v", step.name, last, err)
+		}
+	}
+	// The condition may be about more subjects than the message's own.
+	wide := message("test.b", -1, "2")
+	streams.Expect(wide, "test.>", 3)
+	if _, err := streams.Store(ctx, nc, wide); !errors.Is(err, streams.ErrConflict) {
+		t.Fatalf("a condition about all subjects was not held: %v", err)
+	}
+	streams.Expect(wide, "test.>", 7)
+	if last, err := streams.Store(ctx, nc, wide); last != 8 || err != nil {
+		t.Fatalf("%d, %v", last, err)
+	}
+	if _, err := streams.Store(ctx, nc); err == nil {
+		t.Error("nothing was stored")
+	}
+	if _, err := streams.Store(ctx, nc, make([]*nats.Msg, streams.MaxBatch+1)...); err == nil {
+		t.Error("a batch of too many was sent")
+	}
+	tooBig := &nats.Msg{Subject: "test.a", Data: make([]byte, nc.MaxPayload()+1)}
+	if _, err := streams.Store(ctx, nc, tooBig); !errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, streams.ErrUnsure) {
+		t.Errorf("a message that is too big: %v", err)
+	}
+}
+
+func TestStoreTakesTheLargestBatch(t *testing.T) {
+	t.Parallel()
+	nc := storeStream(t)
+	msgs := make([]*nats.Msg, streams.MaxBatch)
+	for i := range msgs {
+		msgs[i] = message("test.a", -1, fmt.Sprint(i))
+	}
+	streams.Expect(msgs[0], "test.a", 0)
+	if last, err := streams.Store(t.Context(), nc, msgs...); err != nil || last != streams.MaxBatch {
+		t.Fatalf("%d, %v", last, err)
+	}
+}
+
+// Without an answer nobody knows: that must not look like a refusal.
+func TestStoreSaysWhenItIsUnsure(t *testing.T) {
+	t.Parallel()
+	nc := streamstest.Start(t).Cloud
+	if _, err := nc.Subscribe("mute", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Subscribe("babble", func(msg *nats.Msg) { _ = msg.Respond([]byte("what?")) }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := streams.Store(ctx, nc, message("mute", -1, "")); !errors.Is(err, streams.ErrUnsure) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer: %v", err)
+	}
+	if _, err := streams.Store(t.Context(), nc, message("babble", -1, "")); !errors.Is(err, streams.ErrUnsure) {
+		t.Errorf("no sensible answer: %v", err)
+	}
+}
+
+func TestDeclareSaysEverythingThatDiffers(t *testing.T) {
+	t.Parallel()
+	js := newJetStream(t, streamstest.Start(t).Cloud)
+	config := jetstream.StreamConfig{
+		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1, DenyDelete: true, AllowDirect: true,
+		RePublish: &jetstream.RePublish{Source: "test.>", Destination: "feed.test.>"},
+	}
+	for range 2 {
+		if _, err := streams.Declare(t.Context(), js, config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := config
+	other.Subjects, other.MaxAge, other.DenyDelete, other.RePublish, other.MaxMsgs = []string{"test.a"}, time.Hour, false, nil, 10
+	_, err := streams.Declare(t.Context(), js, other)
+	if !errors.Is(err, streams.ErrIncompatible) {
+		t.Fatalf("declared with %v", err)
+	}
+	for _, part := range []string{"subjects", "max_age", "deny_delete", "republish", "max_msgs is 0 and should be 10"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error does not name %s: %v", part, err)
+		}
+	}
+	stream, err := js.Stream(t.Context(), "TEST")
+	if err != nil || !slices.Equal(stream.CachedInfo().Config.Subjects, config.Subjects) {
+		t.Errorf("the stream has changed: %v", err)
+	}
+}
