@@ -80,6 +80,6 @@ func wildcardHost() string {
 		return "0.0.0.0"
 	}
 	host, _, _ := net.SplitHostPort(probe.Addr().String()) // an address that a listener has is well formed
-	_ = probe.Close()                                     // nobody connected to it
+	_ = probe.Close()                                      // nobody connected to it
 	return host
 }

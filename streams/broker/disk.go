@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -37,7 +39,7 @@ func measure(store string) (usage, error) {
 			return usage{}, err
 		}
 		for _, name := range names {
-			if strings.HasPrefix(name.Name(), hubStreamPrefix) {
+			if strings.HasPrefix(name.Name(), streams.HubStream("")) {
 				found.hubLogs++
 			}
 			size, err := blocks(filepath.Join(dir, name.Name(), "msgs"))

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -19,7 +20,7 @@ const (
 // quiet begins the lines that say less than others that are there already.
 var quiet = []string{
 	// Every refusal is logged and counted by whoever answers the callout.
-	"Auth callout service returned an error", "Auth Callout Service Returned An Error",
+	"Auth callout service returned an error",
 }
 
 // logger brings the NATS server's lines into the service's log. Its notices are details here, and so is what it says of a single hub's
@@ -78,10 +79,10 @@ func (l *logger) line(level slog.Level, format string, v []any) {
 	l.suppressed = 0
 	l.mu.Unlock()
 	if suppressed > 0 {
-		l.log.Log(nil, level, text, "lines_suppressed", suppressed) //nolint:staticcheck // the server's lines have no context
+		l.log.Log(context.Background(), level, text, "lines_suppressed", suppressed)
 		return
 	}
-	l.log.Log(nil, level, text) //nolint:staticcheck // as above
+	l.log.Log(context.Background(), level, text)
 }
 
 // ofHub says whether a line is about one MQTT connection: the server begins those with address and number, such as `[::1]:4711 - mid:12`.

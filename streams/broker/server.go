@@ -20,8 +20,6 @@ import (
 const (
 	// calloutSubject is where the server asks, in the account CLOUD, who an MQTT client is.
 	calloutSubject = server.AuthCalloutSubject
-	// hubStreamPrefix begins the names of hub logs.
-	hubStreamPrefix = "HUB_"
 	// readyPoll is how often Start looks whether the listeners are there; they are when the server's own start returns, or never.
 	readyPoll    = 50 * time.Millisecond
 	readyTimeout = 5 * time.Second

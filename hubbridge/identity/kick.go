@@ -1,0 +1,199 @@
+package identity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const (
+	connectionsSubject = "$SYS.REQ.SERVER.PING.CONNZ"
+	// firstAnswer is how long the first server may take to list a hub's connections, nextAnswer each one after it: how many servers there are
+	// is not known.
+	firstAnswer = 2 * time.Second
+	nextAnswer  = 250 * time.Millisecond
+	kickTimeout = 2 * time.Second
+)
+
+// kicksAfter are the times after a kick when it is repeated. A connection can have been let in just before a revocation and be on its way
+// into a server's list while the first kick reads it.
+var kicksAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
+
+// Kick cuts the connections of a hub that were made with one of the certificates, or all of them when none is named, on every server that
+// conns reaches, and says how many. A hub without a connection is no error. It looks once: a connection that is being made at the moment can
+// escape it, unless the directory refuses it already; Kicker looks again.
+func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string) (cut int, err error) {
+	var failed error
+	err = eachConnection(ctx, conns.Sys, hub, func(c connection) {
+		switch err := c.kick(ctx, conns.Sys, fingerprints); {
+		case errors.Is(err, errOtherCertificate):
+		case err != nil:
+			failed = errors.Join(failed, err)
+		default:
+			cut++
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return cut, fmt.Errorf("kick %s: %w", hub, err)
+	}
+	return cut, nil
+}
+
+// connection is one of a hub's, as a server lists it.
+type connection struct {
+	server string
+	CID    uint64 `json:"cid"`
+	Client string `json:"mqtt_client"`
+	Certs  []struct {
+		SHA256 string `json:"cert_sha256"`
+	} `json:"tls_peer_certs"`
+}
+
+// errOtherCertificate says that a connection was made with a certificate that nobody wants cut.
+var errOtherCertificate = errors.New("made with another certificate")
+
+// kick cuts the connection if it was made with one of the certificates, or in any case when none is named. One that has ended meanwhile is
+// cut as well.
+func (c connection) kick(ctx context.Context, sys *nats.Conn, fingerprints []string) error {
+	if len(fingerprints) > 0 && (len(c.Certs) == 0 || !slices.Contains(fingerprints, c.Certs[0].SHA256)) {
+		return errOtherCertificate
+	}
+	question, err := json.Marshal(map[string]any{"cid": c.CID})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kickTimeout)
+	defer cancel()
+	_, err = sys.RequestWithContext(ctx, "$SYS.REQ.SERVER."+c.server+".KICK", question)
+	return err
+}
+
+// eachConnection asks every server for the hub's connections. It asks by client id alone and not for the hub's account: a connection gets
+// into that only once it is let in, and one that is about to be must be found as well.
+func eachConnection(ctx context.Context, sys *nats.Conn, hub domain.HubID, do func(connection)) error {
+	question, err := json.Marshal(map[string]any{"auth": true, "mqtt_client": hub})
+	if err != nil {
+		return err
+	}
+	inbox := sys.NewRespInbox()
+	sub, err := sys.SubscribeSync(inbox)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection, which ends it too
+	if err := sys.PublishRequest(connectionsSubject, inbox, question); err != nil {
+		return err
+	}
+	for wait := firstAnswer; ; wait = nextAnswer {
+		answer, err := nextAnswerOf(ctx, sub, wait)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && wait == nextAnswer:
+			return nil
+		case err != nil:
+			return fmt.Errorf("list its connections: %w", err)
+		}
+		for _, c := range answer.Data.Connections {
+			// A server that does not know the filter lists everyone.
+			if c.Client == string(hub) {
+				c.server = answer.Server.ID
+				do(c)
+			}
+		}
+		if sys.ConnectedClusterName() == "" {
+			return nil // a server on its own: there is no other answer
+		}
+	}
+}
+
+// connectionList is a server's answer.
+type connectionList struct {
+	Server struct {
+		ID string `json:"id"`
+	} `json:"server"`
+	Data struct {
+		Connections []connection `json:"connections"`
+	} `json:"data"`
+}
+
+func nextAnswerOf(ctx context.Context, sub *nats.Subscription, wait time.Duration) (connectionList, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	msg, err := sub.NextMsgWithContext(ctx)
+	if err != nil {
+		return connectionList{}, err
+	}
+	var list connectionList
+	return list, json.Unmarshal(msg.Data, &list)
+}
+
+// Kicker cuts connections for good: it kicks, and kicks again shortly after. It is safe for concurrent use.
+type Kicker struct {
+	conns *streams.Conns
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	done   chan struct{}
+	closed bool
+	again  sync.WaitGroup
+}
+
+// NewKicker makes a Kicker. Close ends what it has begun.
+func NewKicker(conns *streams.Conns, log *slog.Logger) *Kicker {
+	return &Kicker{conns: conns, log: log, done: make(chan struct{})}
+}
+
+// Kick is the function Kick, repeated after half a second and after two in the background. What the certificates may do must have been taken
+// from them before: the directory refuses them then, and after the repetitions no connection of theirs is left. It returns after the first.
+func (k *Kicker) Kick(ctx context.Context, hub domain.HubID, fingerprints ...string) error {
+	k.mu.Lock()
+	if !k.closed {
+		k.again.Go(func() { k.repeat(hub, fingerprints) })
+	}
+	k.mu.Unlock()
+	return k.kick(ctx, hub, fingerprints)
+}
+
+func (k *Kicker) repeat(hub domain.HubID, fingerprints []string) {
+	began := time.Now()
+	for _, after := range kicksAfter {
+		select {
+		case <-k.done:
+			return
+		case <-time.After(time.Until(began.Add(after))):
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), firstAnswer+kickTimeout)
+		if err := k.kick(ctx, hub, fingerprints); err != nil {
+			k.log.Warn("could not look again for connections to cut", "hub_id", hub, "error", err)
+		}
+		cancel()
+	}
+}
+
+func (k *Kicker) kick(ctx context.Context, hub domain.HubID, fingerprints []string) error {
+	cut, err := Kick(ctx, k.conns, hub, fingerprints...)
+	if cut > 0 {
+		k.log.Info("hub connection cut", "hub_id", hub, "connections", cut)
+	}
+	return err
+}
+
+// Close ends the repetitions and waits for those that are under way.
+func (k *Kicker) Close() {
+	k.mu.Lock()
+	if !k.closed {
+		k.closed = true
+		close(k.done)
+	}
+	k.mu.Unlock()
+	k.again.Wait()
+}

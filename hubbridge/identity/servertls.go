@@ -1,0 +1,92 @@
+package identity
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+)
+
+// serverRenewal is how early the broker's certificate is replaced.
+const serverRenewal = 30 * 24 * time.Hour
+
+// serverCertificate is the broker's certificate. It lives in memory: hubs trust the authority and not this certificate, so every start makes
+// one that has the names of that start.
+type serverCertificate struct {
+	tls       *tls.Certificate
+	expiresAt time.Time
+}
+
+// ServerTLS is how the broker speaks to hubs: TLS 1.2 or later, with a certificate of the authority's for localhost, 127.0.0.1, ::1 and
+// the hosts of the configuration, and only with clients that show a certificate of the authority's. It is renewed by itself.
+func (a *Authority) ServerTLS() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		ClientAuth:     tls.RequireAndVerifyClientCert,
+		ClientCAs:      a.pool,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.serverCertificate() },
+	}
+}
+
+func (a *Authority) serverCertificate() (*tls.Certificate, error) {
+	a.serverMu.Lock()
+	defer a.serverMu.Unlock()
+	// An authority with less than that left makes certificates that are never good enough; then the end is what counts.
+	soon := a.cfg.Now().Add(serverRenewal)
+	if a.server.tls != nil && (soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
+		return a.server.tls, nil
+	}
+	issued, err := a.issueServer()
+	if err != nil {
+		return nil, fmt.Errorf("issue the broker's certificate: %w", err)
+	}
+	a.server = issued
+	return issued.tls, nil
+}
+
+func (a *Authority) issueServer() (serverCertificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return serverCertificate{}, err
+	}
+	names, addresses := hostNames(a.cfg.Hosts)
+	leaf, err := a.sign(&x509.Certificate{
+		Subject:     pkix.Name{CommonName: "hubcloud broker"},
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames:    names,
+		IPAddresses: addresses,
+	}, key.Public())
+	if err != nil {
+		return serverCertificate{}, err
+	}
+	shown := &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+	for _, c := range a.chain {
+		// What is self-signed convinces nobody who does not have it already.
+		if c.CheckSignatureFrom(c) != nil {
+			shown.Certificate = append(shown.Certificate, c.Raw)
+		}
+	}
+	return serverCertificate{tls: shown, expiresAt: leaf.NotAfter}, nil
+}
+
+// hostNames sorts hosts into names and addresses, beside those of the machine itself. Wildcard addresses are no names.
+func hostNames(hosts []string) (names []string, addresses []net.IP) {
+	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {
+		address := net.ParseIP(host)
+		switch {
+		case host == "" || address != nil && address.IsUnspecified():
+		case address == nil && !slices.Contains(names, host):
+			names = append(names, host)
+		case address != nil && !slices.ContainsFunc(addresses, address.Equal):
+			addresses = append(addresses, address)
+		}
+	}
+	return names, addresses
+}
