@@ -1,0 +1,262 @@
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
+)
+
+const (
+	// renewEvery leaves two more tries before the holder lets go by itself, and letGo some seconds before the broker takes the key away.
+	renewEvery = 3 * time.Second
+	letGo      = 7 * time.Second
+	// retryEvery is how often a shard that should be held and is not is tried for again, if nothing is heard in between.
+	retryEvery = time.Second
+	// operationTimeout bounds one operation on the bucket.
+	operationTimeout = 2 * time.Second
+)
+
+// Why the context of a served shard ends, beside the end of Run.
+var (
+	// ErrLost says that the lease is lost, or not known to be held any more: the shard may have another holder already, nothing may be written.
+	ErrLost = errors.New("the shard's lease is lost")
+	// ErrHandedOver says that another replica is to have the shard, and waits for this one to finish.
+	ErrHandedOver = errors.New("the shard goes to another replica")
+)
+
+// entry is the value of a key: who holds the shard, or whose key it is.
+type entry struct {
+	Replica string `json:"replica"`
+}
+
+const (
+	shardPrefix   = "shard."
+	replicaPrefix = "replica."
+)
+
+// Keeper holds this replica's leases.
+type Keeper struct {
+	bucket  jetstream.KeyValue
+	replica string
+	shards  int
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	held map[int]bool
+	due  map[int]bool
+}
+
+// NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts and is nobody else's, in the bucket
+// streams.Buckets.Leases.
+func NewKeeper(bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger) *Keeper {
+	return &Keeper{bucket: bucket, replica: replica, shards: shards, log: log, held: map[int]bool{}, due: map[int]bool{}}
+}
+
+// Missing gives how many shards this replica should hold and does not, and whether it knows its share at all.
+func (k *Keeper) Missing() (missing int, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for shard := range k.due {
+		if !k.held[shard] {
+			missing++
+		}
+	}
+	return missing, len(k.due) > 0
+}
+
+// Run takes and keeps leases until ctx ends, and calls serve for each shard it holds, each in its own goroutine. serve's context ends with ctx
+// or with the lease; its cause says why (ErrLost, ErrHandedOver). serve must then return soon, and the lease is given up when it has; a serve
+// that returns before that ends Run with its error. Run returns when every serve has returned.
+func (k *Keeper) Run(ctx context.Context, serve func(ctx context.Context, shard int) error) error {
+	run := &running{Keeper: k, serve: serve, entries: map[string]known{}, mine: map[int]*holding{}, over: make(chan over)}
+	return run.run(ctx)
+}
+
+// running is the state of one Run. It belongs to Run's goroutine.
+type running struct {
+	*Keeper
+	serve func(ctx context.Context, shard int) error
+	// entries is the bucket.
+	entries map[string]known
+	// mine holds the shards that are held or being taken.
+	mine map[int]*holding
+	over chan over
+}
+
+type known struct {
+	entry
+	revision uint64
+}
+
+// holding is one shard with its goroutine.
+type holding struct{ cancel context.CancelCauseFunc }
+
+// over says that a shard's goroutine has returned.
+type over struct {
+	shard int
+	err   error
+}
+
+func (r *running) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watcher, err := r.bucket.WatchAll(ctx)
+	if err != nil {
+		return fmt.Errorf("watch leases: %w", err)
+	}
+	defer func() { _ = watcher.Stop() }() // fails only when the connection is gone, and the watcher with it
+	var present sync.WaitGroup
+	present.Go(func() { r.present(ctx) })
+	defer present.Wait()
+
+	retry := time.NewTicker(retryEvery)
+	defer retry.Stop()
+	updates, loaded, done := watcher.Updates(), false, ctx.Done()
+	for done != nil || len(r.mine) > 0 {
+		select {
+		case <-done:
+			done, updates = nil, nil // each goroutine ends with ctx
+		case ended := <-r.over:
+			delete(r.mine, ended.shard)
+			r.setHeld(ended.shard, false)
+			if ended.err != nil && ctx.Err() == nil {
+				cancel(ended.err)
+			}
+			continue // tried for again after a pause, not at once
+		case update, ok := <-updates:
+			if !ok {
+				updates = nil
+				cancel(errors.New("watch leases: the watch ended"))
+				continue
+			}
+			loaded = loaded || update == nil
+			r.take(update)
+		case <-retry.C:
+		}
+		if loaded && ctx.Err() == nil {
+			r.divide(ctx)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+func (r *running) take(update jetstream.KeyValueEntry) {
+	if update == nil {
+		return
+	}
+	var e entry
+	if update.Operation() != jetstream.KeyValuePut || json.Unmarshal(update.Value(), &e) != nil {
+		delete(r.entries, update.Key())
+		return
+	}
+	r.entries[update.Key()] = known{e, update.Revision()}
+}
+
+// divide begins to take what should be held, and to hand over what should not.
+func (r *running) divide(ctx context.Context) {
+	replicas := []string{r.replica}
+	for key := range r.entries {
+		if id, ok := strings.CutPrefix(key, replicaPrefix); ok && id != r.replica {
+			replicas = append(replicas, id)
+		}
+	}
+	due := make(map[int]bool)
+	for shard := range r.shards {
+		h := r.mine[shard]
+		if holder(shard, replicas) != r.replica {
+			if h != nil {
+				h.cancel(ErrHandedOver)
+			}
+			continue
+		}
+		due[shard] = true
+		current, taken := r.entries[shardKey(shard)]
+		if h == nil && (!taken || current.Replica == r.replica) {
+			r.hold(ctx, shard, current.revision)
+		}
+	}
+	r.mu.Lock()
+	r.due = due
+	r.mu.Unlock()
+}
+
+// holder gives the replica that should have a shard: the one whose hash with it is highest.
+func holder(shard int, replicas []string) (best string) {
+	var highest uint64
+	for _, id := range replicas {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(id + "/" + strconv.Itoa(shard))) // never fails
+		if sum := mix(h.Sum64()); best == "" || sum > highest || sum == highest && id < best {
+			best, highest = id, sum
+		}
+	}
+	return best
+}
+
+// mix spreads the bits of an FNV hash, whose high ones hardly depend on the last bytes hashed (the finalizer of MurmurHash3).
+func mix(h uint64) uint64 {
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
+
+func (k *Keeper) setHeld(shard int, held bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if held {
+		k.held[shard] = true
+	} else {
+		delete(k.held, shard)
+	}
+}
+
+// present keeps this replica's own key.
+func (k *Keeper) present(ctx context.Context) {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		if _, err := k.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
+			return k.bucket.Put(ctx, replicaPrefix+k.replica, value)
+		}); err != nil && ctx.Err() == nil {
+			k.log.Warn("the replica's key cannot be renewed", "replica", k.replica, "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			k.remove(ctx, replicaPrefix+k.replica)
+			return
+		}
+	}
+}
+
+func (k *Keeper) write(ctx context.Context, write func(ctx context.Context, value []byte) (uint64, error)) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	value, err := json.Marshal(entry{k.replica})
+	if err != nil {
+		return 0, err
+	}
+	return write(ctx, value)
+}
+
+// remove takes a key away, also when ctx has ended.
+func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+	defer cancel()
+	if err := k.bucket.Delete(ctx, key, options...); err != nil {
+		k.log.Warn("a lease cannot be given up; it runs out by itself", "key", key, "within", streams.LeaseTTL, "error", err)
+	}
+}

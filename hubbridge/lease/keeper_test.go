@@ -1,0 +1,208 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"hubcloud/hubbridge/lease"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const shards = 8
+
+// replica is a Keeper that runs, and the shards that it serves.
+type replica struct {
+	keeper *lease.Keeper
+	stop   context.CancelFunc
+	ended  chan error
+
+	mu     sync.Mutex
+	serves map[int]bool
+	causes []error
+}
+
+// serving counts, over all replicas, who serves each shard now.
+type serving struct {
+	t     *testing.T
+	mu    sync.Mutex
+	count map[int]int
+}
+
+func (s *serving) change(shard, by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count[shard] += by; s.count[shard] > 1 {
+		s.t.Errorf("shard %d has %d holders", shard, s.count[shard])
+	}
+}
+
+func start(t *testing.T, bucket jetstream.KeyValue, id string, all *serving) *replica {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &replica{
+		keeper: lease.NewKeeper(bucket, id, shards, slog.New(slog.DiscardHandler)), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+	}
+	go func() {
+		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int) error {
+			all.change(shard, 1)
+			r.set(shard, true)
+			<-ctx.Done()
+			r.set(shard, false)
+			all.change(shard, -1)
+			r.mu.Lock()
+			r.causes = append(r.causes, context.Cause(ctx))
+			r.mu.Unlock()
+			return nil
+		})
+	}()
+	t.Cleanup(func() { cancel() })
+	return r
+}
+
+func (r *replica) set(shard int, serves bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if serves {
+		r.serves[shard] = true
+	} else {
+		delete(r.serves, shard)
+	}
+}
+
+func (r *replica) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.serves)
+}
+
+func (r *replica) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	select {
+	case err := <-r.ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("does not end")
+	}
+}
+
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(within); !ok(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		select {
+		case <-t.Context().Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func leases(t *testing.T) jetstream.KeyValue {
+	t.Helper()
+	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buckets.Leases
+}
+
+func TestAloneHasAll(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	a := start(t, bucket, "a", all)
+	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	if missing, known := a.keeper.Missing(); missing != 0 || !known {
+		t.Errorf("missing %d, known %v", missing, known)
+	}
+	a.end(t)
+	if a.count() != 0 {
+		t.Errorf("serves %d shards after its end", a.count())
+	}
+	// An orderly end leaves nothing behind: whoever comes next need not wait.
+	b := start(t, bucket, "b", all)
+	eventually(t, 2*time.Second, "all shards for the next", func() bool { return b.count() == shards })
+	b.end(t)
+}
+
+func TestSharedAndHandedOver(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	a := start(t, bucket, "a", all)
+	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	b := start(t, bucket, "b", all)
+	eventually(t, 5*time.Second, "a share each", func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards })
+	for _, cause := range a.causes {
+		if !errors.Is(cause, lease.ErrHandedOver) {
+			t.Errorf("a shard ended with %v", cause)
+		}
+	}
+	b.end(t)
+	eventually(t, 5*time.Second, "all shards again", func() bool { return a.count() == shards })
+	a.end(t)
+}
+
+// TestRestartTakesItsOwn holds that a process that was killed and starts again under its id does not wait for its own leases to run out.
+func TestRestartTakesItsOwn(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	for _, key := range []string{"shard.0", "shard.1", "replica.a"} {
+		if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"a"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := start(t, bucket, "a", all)
+	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	a.end(t)
+}
+
+// TestLostLease holds that a replica stops serving a shard that another one has got hold of.
+func TestLostLease(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	a := start(t, bucket, "a", all)
+	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	if _, err := bucket.Put(t.Context(), "shard.3", []byte(`{"replica":"z"}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, "the shard is let go", func() bool { return a.count() == shards-1 })
+	if missing, _ := a.keeper.Missing(); missing != 1 {
+		t.Errorf("missing %d", missing)
+	}
+	// Nobody renews it: the broker takes it away, and it is held again.
+	eventually(t, streams.LeaseTTL+5*time.Second, "the shard is back", func() bool { return a.count() == shards })
+	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
+		t.Errorf("ended with %v", a.causes)
+	}
+	a.end(t)
+}
+
+// TestServeEnds holds that a shard that cannot be served ends all of it: the process must not go on without one.
+func TestServeEnds(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	k := lease.NewKeeper(leases(t), "a", shards, slog.New(slog.DiscardHandler))
+	err := k.Run(t.Context(), func(ctx context.Context, shard int) error {
+		if shard == 2 {
+			return broken
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("ended with %v", err)
+	}
+}

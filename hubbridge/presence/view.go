@@ -1,0 +1,112 @@
+package presence
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/bucket"
+)
+
+// BucketName is the name of the presence bucket.
+const BucketName = "presence"
+
+// View holds the presence of every hub in memory, as the bucket has it, a moment later at most. Safe for concurrent use.
+type View struct {
+	watched jetstream.KeyValue
+	fresh   bucket.Bucket
+	log     *slog.Logger
+	loaded  chan struct{}
+
+	mu   sync.RWMutex
+	hubs map[domain.HubID]domain.Presence
+}
+
+// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account. It is empty until Run has loaded it.
+func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *View {
+	return &View{
+		watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
+		loaded: make(chan struct{}), hubs: make(map[domain.HubID]domain.Presence),
+	}
+}
+
+// Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that the bucket could not be followed.
+func (v *View) Run(ctx context.Context) error {
+	watcher, err := v.watched.WatchAll(ctx)
+	if err != nil {
+		return fmt.Errorf("watch presence: %w", err)
+	}
+	defer func() { _ = watcher.Stop() }() // fails only when the connection is gone, and the watcher with it
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case entry, ok := <-watcher.Updates():
+			switch {
+			case !ok && ctx.Err() != nil:
+				return ctx.Err()
+			case !ok:
+				return fmt.Errorf("watch presence: the watch ended")
+			case entry == nil:
+				close(v.loaded)
+			case entry.Operation() == jetstream.KeyValuePut:
+				v.take(entry)
+			}
+		}
+	}
+}
+
+func (v *View) take(entry jetstream.KeyValueEntry) {
+	var p domain.Presence
+	if err := json.Unmarshal(entry.Value(), &p); err != nil {
+		v.log.Error("a presence record cannot be read", "hub_id", entry.Key(), "error", err)
+		return
+	}
+	v.mu.Lock()
+	v.hubs[domain.HubID(entry.Key())] = p
+	v.mu.Unlock()
+}
+
+// Loaded is closed once the view holds what the bucket held when Run began.
+func (v *View) Loaded() <-chan struct{} { return v.loaded }
+
+// Get gives a hub's presence; false when it has never connected.
+func (v *View) Get(hub domain.HubID) (domain.Presence, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	p, ok := v.hubs[hub]
+	return p, ok
+}
+
+// Online says whether a hub is connected.
+func (v *View) Online(hub domain.HubID) bool {
+	p, ok := v.Get(hub)
+	return ok && p.Online
+}
+
+// Fetch gives a hub's presence from the bucket itself: every transition that was told before the call is in it. False when the hub has never
+// connected.
+func (v *View) Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error) {
+	var p domain.Presence
+	revision, err := v.fresh.Get(ctx, string(hub), &p)
+	return p, revision > 0, err
+}
+
+// online gives the connections of all hubs that are online and for which keep is true.
+func (v *View) online(keep func(domain.HubID) bool) map[domain.HubID]domain.Connection {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	all := make(map[domain.HubID]domain.Connection)
+	for hub, p := range v.hubs {
+		if p.Online && keep(hub) {
+			all[hub] = p.Connection
+		}
+	}
+	return all
+}
