@@ -1,0 +1,36 @@
+package device
+
+import "encoding/json"
+
+// Demo is a small house: together its devices have a channel of every key.
+func Demo() []Spec {
+	return []Spec{
+		{Kind: "lock", Name: "Front door"},
+		{Kind: "thermostat", Name: "Hall thermostat"},
+		{Kind: "dimmer", Name: "Dining room light"},
+		{Kind: "switch", Name: "Kitchen switches", Gangs: 2},
+		{Kind: "shade", Name: "Bedroom shade"},
+		{Kind: "garage_door", Name: "Garage"},
+		{Kind: "leak_sensor", Name: "Under the sink"},
+		{Kind: "electricity_meter", Name: "Main meter"},
+		{Kind: "keypad", Name: "Hall keypad"},
+		{Kind: "color_bulb", Name: "Reading lamp"},
+		{Kind: "climate_sensor", Name: "Living room"},
+		{Kind: "smoke_alarm", Name: "Landing alarm"},
+		{Kind: "contact_sensor", Name: "Back door"},
+		{Kind: "outlet", Name: "Desk outlet"},
+		{Kind: "water_meter", Name: "Water"},
+		{Kind: "gas_meter", Name: "Gas"},
+		{Kind: "lock", Name: "Shed door", Insecure: true, Values: map[string]json.RawMessage{"lock": json.RawMessage("false")}},
+	}
+}
+
+// Joinable are the devices that lie about unpacked: each pairing window lets the next of them join.
+func Joinable() []Spec {
+	return []Spec{
+		{Kind: "contact_sensor", Name: "Window contact"},
+		{Kind: "lock", Name: "Side door"},
+		{Kind: "switch", Name: "Porch light"},
+		{Kind: "climate_sensor", Name: "Attic"},
+	}
+}

@@ -1,0 +1,54 @@
+package device
+
+import "time"
+
+// lock: a deadbolt with a keypad of its own. Jammed, it reports the other value and an alarm.
+var lock = kind{
+	name: "Lock", manufacturer: "Castellan", model: "Bolt 2",
+	channels: fixed(channel("lock", true), channel("alarm", nil), channel("battery", 88.0)),
+	latency:  600 * time.Millisecond,
+	every:    time.Minute, sample: (*Device).drain,
+}
+
+// garageDoor: it travels for seconds and reports when it has come to rest.
+var garageDoor = kind{
+	name: "Garage door", manufacturer: "Portcullis", model: "GD-40",
+	channels: fixed(channel("barrier", false), channel("tamper", false)),
+	latency:  4 * time.Second,
+}
+
+// keypad: presses of its keys are scenes, wrong codes and the like are alarms.
+var keypad = kind{
+	name: "Keypad", manufacturer: "Castellan", model: "Touch 12",
+	channels: fixed(channel("alarm", nil), channel("scene", nil), channel("tamper", false), channel("battery", 71.0)),
+	every:    20 * time.Second,
+	sample: func(d *Device) []reading {
+		switch {
+		case d.chance(0.3):
+			attribute := "pressed"
+			if d.chance(0.2) {
+				attribute = "held"
+			}
+			return []reading{d.read("scene", Scene{Scene: 1 + d.rnd.IntN(4), Attribute: attribute})}
+		case d.chance(0.1):
+			return []reading{d.read("alarm", Alarm{Type: "access_control", Event: "keypad_code_accepted", Active: true, User: 1 + d.rnd.IntN(5)})}
+		case d.chance(0.05):
+			return []reading{d.read("alarm", Alarm{Type: "access_control", Event: "keypad_code_rejected", Active: true})}
+		}
+		return d.drain()
+	},
+}
+
+// contactSensor: a door that somebody goes through now and then.
+var contactSensor = kind{
+	name: "Door contact", manufacturer: "Sentire", model: "Contact S",
+	channels: fixed(channel("contact", false), channel("tamper", false), channel("battery", 95.0)),
+	every:    8 * time.Second,
+	sample: func(d *Device) []reading {
+		open := d.flag("contact")
+		if open && d.chance(0.7) || !open && d.chance(0.12) {
+			return []reading{d.read("contact", !open)}
+		}
+		return d.drain()
+	},
+}

@@ -1,0 +1,152 @@
+package device
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// Value is what a channel reads or takes: nil (nothing yet), bool, float64, string, Color, Alarm or Scene. All are comparable with ==.
+type Value any
+
+// Color is the value of a color channel; each component is 0 to 255.
+type Color struct {
+	Red, Green, Blue int
+	// WarmWhite is NotAsked in a command that leaves it alone.
+	WarmWhite int
+}
+
+// NotAsked stands for a color component that a command does not name.
+const NotAsked = -1
+
+// MarshalJSON leaves out what was not asked.
+func (c Color) MarshalJSON() ([]byte, error) {
+	if c.WarmWhite == NotAsked {
+		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
+	}
+	return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`, c.Red, c.Green, c.Blue, c.WarmWhite), nil
+}
+
+// Alarm is one report of an alarm channel.
+type Alarm struct {
+	Type   string
+	Event  string
+	Active bool
+	// User is the number of the person that it is about; 0 is nobody (null in JSON).
+	User int
+}
+
+type alarmJSON struct {
+	Type   string `json:"type"`
+	Event  string `json:"event"`
+	Active bool   `json:"active"`
+	User   *int   `json:"user"`
+}
+
+// MarshalJSON writes nobody as null.
+func (a Alarm) MarshalJSON() ([]byte, error) {
+	out := alarmJSON{Type: a.Type, Event: a.Event, Active: a.Active}
+	if a.User != 0 {
+		out.User = &a.User
+	}
+	return json.Marshal(out)
+}
+
+// Scene is one report of a scene channel: which scene, and what was done with its button (for example pressed or held).
+type Scene struct {
+	Scene     int    `json:"scene"`
+	Attribute string `json:"attribute"`
+}
+
+// matches says whether a reported value is what was asked. A color is compared in the components that were asked.
+func matches(asked, reported Value) bool {
+	if a, ok := asked.(Color); ok && a.WarmWhite == NotAsked {
+		if r, ok := reported.(Color); ok {
+			r.WarmWhite = NotAsked
+			return a == r
+		}
+	}
+	return asked == reported
+}
+
+// parse reads a value of the given key. The error says what the key takes, in words fit for the caller of a command.
+func parse(keyName string, raw json.RawMessage) (Value, error) {
+	k, ok := keys[keyName]
+	if !ok {
+		return nil, fmt.Errorf("there is no channel key %q", keyName)
+	}
+	switch k.shape {
+	case boolean:
+		if b, ok := decode[bool](raw); ok {
+			return b, nil
+		}
+		return nil, fmt.Errorf("value of %s must be true or false", k.name)
+	case percent:
+		if n, ok := decode[float64](raw); ok && n == math.Trunc(n) && n >= 0 && n <= 99 {
+			return n + 0, nil // turns -0 into 0
+		}
+		return nil, fmt.Errorf("value of %s must be an integer from 0 to 99", k.name)
+	case number:
+		if n, ok := decode[float64](raw); ok {
+			return n + 0, nil
+		}
+		return nil, fmt.Errorf("value of %s must be a number", k.name)
+	case text:
+		if s, ok := decode[string](raw); ok && s != "" {
+			return s, nil
+		}
+		return nil, fmt.Errorf("value of %s must be a name, as a string", k.name)
+	case color:
+		return parseColor(raw)
+	case alarm:
+		if a, ok := decode[alarmJSON](raw); ok {
+			value := Alarm{Type: a.Type, Event: a.Event, Active: a.Active}
+			if a.User != nil {
+				value.User = *a.User
+			}
+			return value, nil
+		}
+		return nil, fmt.Errorf("value of %s must be an object of type, event, active and user", k.name)
+	default:
+		if s, ok := decode[Scene](raw); ok {
+			return s, nil
+		}
+		return nil, fmt.Errorf("value of %s must be an object of scene and attribute", k.name)
+	}
+}
+
+func parseColor(raw json.RawMessage) (Value, error) {
+	components, ok := decode[map[string]json.RawMessage](raw)
+	if !ok {
+		return nil, fmt.Errorf("value of color must be an object of red, green and blue, and warm_white if wanted")
+	}
+	c := Color{WarmWhite: NotAsked}
+	fields := map[string]*int{"red": &c.Red, "green": &c.Green, "blue": &c.Blue, "warm_white": &c.WarmWhite}
+	for name := range components {
+		if fields[name] == nil {
+			return nil, fmt.Errorf("color has no component %q: it takes red, green, blue and warm_white", name)
+		}
+	}
+	for _, name := range []string{"red", "green", "blue", "warm_white"} {
+		component, given := components[name]
+		if !given && name == "warm_white" {
+			continue
+		}
+		n, ok := decode[float64](component)
+		if !ok || n != math.Trunc(n) || n < 0 || n > 255 {
+			return nil, fmt.Errorf("%s of color must be an integer from 0 to 255", name)
+		}
+		*fields[name] = int(n)
+	}
+	return c, nil
+}
+
+// decode reads raw as a T. null is no T: encoding/json would leave the zero value, and a command for null would be one for false.
+func decode[T any](raw json.RawMessage) (T, bool) {
+	var value *T
+	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil || value == nil {
+		var zero T
+		return zero, false
+	}
+	return *value, true
+}
