@@ -4,6 +4,7 @@ package streamstest
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -79,7 +80,9 @@ func (b *Broker) Stop() {
 // Connect connects to every account; the connections end with the test.
 func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	t.Helper()
-	conns, err := streams.Connect(t.Context(), b.Credentials(), append([]nats.Option{nats.InProcessServer(b)}, opts...)...)
+	// What connections report when the broker is stopped on purpose would drown the test's own words.
+	quiet := streams.WithLog(slog.New(slog.DiscardHandler))
+	conns, err := streams.Connect(t.Context(), b.Credentials(), append([]nats.Option{nats.InProcessServer(b), quiet}, opts...)...)
 	if err != nil {
 		t.Fatalf("connect to the broker: %v", err)
 	}

@@ -1,0 +1,281 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+var errEnough = errors.New("enough")
+
+// following follows until it has seen the event at `until`, and checks that each event is the next.
+func following(t *testing.T, log *directory.Log, after, until uint64) <-chan error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		next := after + 1
+		err := log.Follow(t.Context(), after, func(batch []directory.Recorded) error {
+			if len(batch) == 0 || len(batch) > 1000 {
+				return fmt.Errorf("a batch of %d", len(batch))
+			}
+			for _, r := range batch {
+				if r.Seq != next || r.Err != nil || r.Fact == nil || r.Subject != subjectOf(r.Seq) {
+					return fmt.Errorf("%d came as %d of %s with %v", next, r.Seq, r.Subject, r.Err)
+				}
+				next++
+			}
+			if next > until {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			err = nil
+		}
+		done <- err
+	}()
+	return done
+}
+
+// fill stores events up to a sequence; ten of them are one batch, each under a subject that follows from its sequence.
+func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
+	t.Helper()
+	const size = 500
+	for seq := from; seq <= to; {
+		var msgs []*nats.Msg
+		for ; seq <= to && len(msgs) < size; seq++ {
+			e := renamed(fmt.Sprint(seq))
+			e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
+			raw, err := domain.EncodeEvent(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			msgs = append(msgs, &nats.Msg{Subject: subjectOf(seq), Data: raw})
+		}
+		if last, err := streams.Store(t.Context(), conns.Cloud, msgs...); err != nil || last != seq-1 {
+			t.Fatalf("stored up to %d of %d: %v", last, seq-1, err)
+		}
+	}
+}
+
+func subjectOf(seq uint64) string { return fmt.Sprintf("directory.site.o.%d", seq%1000) }
+
+func TestFollowGivesEachEventOnceInOrder(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	fill(t, conns, 1, 3210)
+	var all []<-chan error
+	for _, after := range []uint64{0, 1, 999, 1000, 3209, 3210} {
+		all = append(all, following(t, log, after, 5000))
+	}
+	fill(t, conns, 3211, 5000)
+	for i, done := range all {
+		if err := <-done; err != nil {
+			t.Errorf("follower %d: %v", i, err)
+		}
+	}
+}
+
+func TestFollowHearsOfNewEventsAtOnce(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	seen := make(chan uint64, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- log.Follow(ctx, 0, func(batch []directory.Recorded) error {
+			seen <- batch[len(batch)-1].Seq
+			return nil
+		})
+	}()
+	var slowest time.Duration
+	for seq := uint64(1); seq <= 200; seq++ {
+		fill(t, conns, seq, seq)
+		start := time.Now()
+		if got := <-seen; got != seq {
+			t.Fatalf("%d came instead of %d", got, seq)
+		}
+		if seq > 1 { // the first may come by way of the log
+			slowest = max(slowest, time.Since(start))
+		}
+	}
+	// Far below the second in which a follower looks by itself, and wide for a busy machine.
+	if slowest > 500*time.Millisecond {
+		t.Errorf("the slowest took %s", slowest)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// A reader that is slow while thousands of events are published again misses none: what does not fit is read from the log.
+func TestFollowSlowly(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	fill(t, conns, 1, 1)
+	hold, next, calls := make(chan struct{}), uint64(1), 0
+	done := make(chan error, 1)
+	go func() {
+		done <- log.Follow(t.Context(), 0, func(batch []directory.Recorded) error {
+			if calls++; calls == 2 {
+				<-hold
+			}
+			for _, r := range batch {
+				if r.Seq != next {
+					return fmt.Errorf("%d came instead of %d", r.Seq, next)
+				}
+				next++
+			}
+			if next > 8000 {
+				return errEnough
+			}
+			return nil
+		})
+	}()
+	fill(t, conns, 2, 8000)
+	close(hold)
+	if err := <-done; !errors.Is(err, errEnough) {
+		t.Error(err)
+	}
+}
+
+func TestFollowOutlivesTheBroker(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	log := open(t, conns)
+	done := following(t, log, 0, 4000)
+	for round := range uint64(4) {
+		fill(t, conns, round*1000+1, round*1000+700)
+		broker.Stop()
+		broker.Start(t)
+		awaitConnected(t, conns.Cloud)
+		fill(t, conns, round*1000+701, round*1000+1000)
+		if err := conns.Cloud.ForceReconnect(); err != nil {
+			t.Fatal(err)
+		}
+		awaitConnected(t, conns.Cloud)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func awaitConnected(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := js.Stream(ctx, streams.DirectoryStream)
+		cancel()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the connection does not come back: %v", err)
+		}
+	}
+}
+
+// What cannot be read is given in its place: a projector must stop there, and not build on what it left out.
+func TestFollowLeavesNothingOut(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	store := func(data string) {
+		t.Helper()
+		if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: subject, Data: []byte(data)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill(t, conns, 1, 1)
+	store("garbage")
+	store(`{"id":"01JD5Q3W8ZV6K2M4N7P9R1S3T5","type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key"},"data":{}}`)
+	fill(t, conns, 4, 4)
+	var got []directory.Recorded
+	err := log.Follow(t.Context(), 0, func(batch []directory.Recorded) error {
+		if got = append(got, batch...); len(got) >= 4 {
+			return errEnough
+		}
+		return nil
+	})
+	if !errors.Is(err, errEnough) || len(got) != 4 {
+		t.Fatalf("%d, %v", len(got), err)
+	}
+	for i, wrong := range []bool{false, true, true, false} {
+		if (got[i].Err != nil) != wrong || (got[i].Fact == nil) != wrong || got[i].Seq != uint64(i+1) {
+			t.Errorf("the event at %d: %+v", i+1, got[i])
+		}
+	}
+	if !errors.Is(got[2].Err, domain.ErrUnknownEvent) || got[2].Event.Type != "site.painted" {
+		t.Errorf("a newer program's event: %+v", got[2])
+	}
+}
+
+// A read model that is ahead of the log belongs to another one: going on would leave events out.
+func TestFollowBeyondTheEnd(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	fill(t, conns, 1, 5)
+	err := log.Follow(t.Context(), 6, func([]directory.Recorded) error { return nil })
+	if !errors.Is(err, directory.ErrBeyondEnd) {
+		t.Errorf("followed with %v", err)
+	}
+}
+
+func TestFollowEndsWithTheConnection(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	fill(t, conns, 1, 1)
+	started := make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- log.Follow(t.Context(), 0, func([]directory.Recorded) error {
+			close(started)
+			return nil
+		})
+	}()
+	<-started
+	conns.Close()
+	if err := <-done; !errors.Is(err, nats.ErrConnectionClosed) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func BenchmarkFollow(b *testing.B) {
+	conns := streamstest.Start(b)
+	log := open(b, conns)
+	const events = 200_000
+	fill(b, conns, 1, events)
+	for b.Loop() {
+		err := log.Follow(b.Context(), 0, func(batch []directory.Recorded) error {
+			if batch[len(batch)-1].Seq == events {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/events, "ns/event")
+}

@@ -1,0 +1,281 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+var origin = domain.Origin{
+	At:    time.Date(2026, 11, 21, 4, 5, 6, 123456000, time.UTC),
+	Actor: domain.Actor{Kind: domain.ActorOperator},
+}
+
+const subject = "directory.site.o.s"
+
+func renamed(name string) domain.Event {
+	return domain.Record(origin, domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: name})
+}
+
+func open(t testing.TB, conns *streams.Conns) *directory.Log {
+	t.Helper()
+	log, err := directory.Open(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+func appendTo(t testing.TB, log *directory.Log, subject string, expected uint64, events ...domain.Event) uint64 {
+	t.Helper()
+	seq, err := log.Append(t.Context(), subject, expected, events...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// names loads the names that a site was given after a sequence.
+func names(t testing.TB, log *directory.Log, subject string, after uint64) (names []string, last uint64) {
+	t.Helper()
+	last, err := log.Load(t.Context(), subject, after, func(_ uint64, e domain.Event) error {
+		fact, err := e.Fact()
+		if err == nil {
+			names = append(names, fact.(domain.SiteRenamed).Name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, last
+}
+
+func TestAppendAndLoad(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	if got, last := names(t, log, subject, 0); got != nil || last != 0 {
+		t.Fatalf("an aggregate that is not there has %v up to %d", got, last)
+	}
+	if seq := appendTo(t, log, subject, 0, renamed("1")); seq != 1 {
+		t.Fatalf("the first is %d", seq)
+	}
+	appendTo(t, log, "directory.site.o.other", 0, renamed("x"))
+	if seq := appendTo(t, log, subject, 1, renamed("2"), renamed("3")); seq != 4 {
+		t.Fatalf("the third is %d", seq)
+	}
+	appendTo(t, log, "directory.site.o.other", 2, renamed("y"))
+	appendTo(t, log, subject, 4, renamed("4"))
+	for after, want := range map[uint64][]string{
+		0: {"1", "2", "3", "4"}, 1: {"2", "3", "4"}, 3: {"3", "4"}, 4: {"4"}, 6: nil, 99: nil,
+	} {
+		if got, last := names(t, log, subject, after); !reflect.DeepEqual(got, want) || last != max(6, after) {
+			t.Errorf("after %d: %v up to %d", after, got, last)
+		}
+	}
+	if head, err := log.Head(t.Context()); err != nil || head != 6 {
+		t.Errorf("the head is %d, %v", head, err)
+	}
+}
+
+func TestAppendOnlyToWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	appendTo(t, log, subject, 0, renamed("1"))
+	for _, expected := range []uint64{0, 2, 99} {
+		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(err, directory.ErrConflict) {
+			t.Errorf("after %d: %v", expected, err)
+		}
+		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(err, directory.ErrConflict) {
+			t.Errorf("two after %d: %v", expected, err)
+		}
+	}
+	bad := renamed("x")
+	bad.Actor.Kind = "robot"
+	if _, err := log.Append(t.Context(), subject, 1, renamed("x"), bad); err == nil {
+		t.Error("an event that is none was stored")
+	}
+	if got, _ := names(t, log, subject, 0); len(got) != 1 {
+		t.Errorf("stored are %v", got)
+	}
+}
+
+func TestLoadManyBatches(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	const batches, size = 7, 100
+	var seq uint64
+	for range batches {
+		events := make([]domain.Event, size)
+		for i := range events {
+			events[i] = renamed(fmt.Sprint(i))
+		}
+		seq = appendTo(t, log, subject, seq, events...)
+	}
+	if got, last := names(t, log, subject, 0); len(got) != batches*size || last != seq {
+		t.Errorf("%d up to %d of %d", len(got), last, seq)
+	}
+}
+
+// An aggregate with a hole in it must not be decided upon.
+func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	appendTo(t, log, subject, 0, renamed("1"))
+	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: subject, Data: []byte("garbage")}); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, log, subject, 2, renamed("3"))
+	for after := range uint64(2) {
+		seen := 0
+		_, err := log.Load(t.Context(), subject, after, func(uint64, domain.Event) error { seen++; return nil })
+		if err == nil || !strings.Contains(err.Error(), "sequence 2") || seen != int(1-after) {
+			t.Errorf("after %d: %v, having seen %d", after, err, seen)
+		}
+	}
+	mine := errors.New("mine")
+	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(err, mine) {
+		t.Errorf("the caller's error became %v", err)
+	}
+}
+
+func TestOpenRefusesAnotherKindOfStream(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := jetstream.StreamConfig{Name: streams.DirectoryStream, Subjects: []string{streams.DirectoryFilter}, MaxAge: time.Hour}
+	if _, err := js.CreateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) || !strings.Contains(err.Error(), "max_age") {
+		t.Errorf("opened with %v", err)
+	}
+}
+
+func TestNothingCanBeRemoved(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	appendTo(t, log, subject, 0, renamed("1"))
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streams.DirectoryStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.Purge(t.Context()); err == nil {
+		t.Error("the directory was purged")
+	}
+	if err := stream.DeleteMsg(t.Context(), 1); err == nil {
+		t.Error("an event was deleted")
+	}
+}
+
+// cutter is a broker whose connections break right after a message has reached it, so that its answer is lost.
+type cutter struct {
+	*streamstest.Broker
+	armed atomic.Bool
+	cuts  atomic.Int32
+}
+
+func (c *cutter) InProcessConn() (net.Conn, error) {
+	conn, err := c.Broker.InProcessConn()
+	return &cutConn{Conn: conn, cutter: c}, err
+}
+
+type cutConn struct {
+	net.Conn
+	cutter *cutter
+	deaf   atomic.Bool
+}
+
+// Write passes on what is written. From a message for the directory on, nothing is heard of the broker any more.
+func (c *cutConn) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "PUB "+subject) && c.cutter.armed.CompareAndSwap(true, false) {
+		c.cutter.cuts.Add(1)
+		c.deaf.Store(true)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *cutConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.deaf.Load() {
+		return 0, io.EOF
+	}
+	return n, err
+}
+
+// An append whose answer is lost is stored once, and told as stored.
+func TestAppendWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for _, events := range [][]domain.Event{{renamed("1")}, {renamed("1"), renamed("2")}} {
+		t.Run(fmt.Sprint(len(events)), func(t *testing.T) {
+			t.Parallel()
+			broker := &cutter{Broker: streamstest.New(t)}
+			log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
+			broker.armed.Store(true)
+			seq, err := log.Append(t.Context(), subject, 0, events...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if broker.cuts.Load() != 1 {
+				t.Fatal("the connection was not cut")
+			}
+			got, last := names(t, log, subject, 0)
+			if len(got) != len(events) || last != seq || seq != uint64(len(events)) {
+				t.Errorf("stored are %v up to %d, told was %d", got, last, seq)
+			}
+		})
+	}
+}
+
+// A caller who goes away in the midst of an append must not hear that nothing was stored.
+func TestAppendThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	broker := &cutter{Broker: streamstest.New(t)}
+	log := open(t, broker.Connect(t, nats.InProcessServer(broker)))
+	broker.armed.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, streams.ErrUnsure) || errors.Is(err, directory.ErrConflict) {
+		t.Errorf("given up with %v", err)
+	}
+}
+
+// What was acknowledged is there after the broker was stopped and started, and the log goes on.
+func TestLogSurvivesARestartOfTheBroker(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	log := open(t, broker.Connect(t))
+	appendTo(t, log, subject, 0, renamed("1"))
+	broker.Stop()
+	broker.Start(t)
+	if seq := appendTo(t, log, subject, 1, renamed("2")); seq != 2 {
+		t.Errorf("the second is %d", seq)
+	}
+	if got, _ := names(t, log, subject, 0); len(got) != 2 {
+		t.Errorf("stored are %v", got)
+	}
+}

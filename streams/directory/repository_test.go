@@ -1,0 +1,165 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// history is an aggregate that is its names, in order.
+type history []string
+
+func evolveHistory(h history, e domain.Event) (history, error) {
+	fact, err := e.Fact()
+	if err != nil {
+		return h, err
+	}
+	return append(h[:len(h):len(h)], fact.(domain.SiteRenamed).Name), nil
+}
+
+func histories(log *directory.Log, size int) *directory.Repository[history] {
+	return directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) }, evolveHistory, size)
+}
+
+func addName(name string) func(history) ([]domain.Event, error) {
+	return func(history) ([]domain.Event, error) { return []domain.Event{renamed(name)}, nil }
+}
+
+func TestRepositorySeesWhatOthersWrote(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	here, there := histories(log, 10), histories(log, 10)
+	if h, seq, err := here.Get(t.Context(), "s"); h != nil || seq != 0 || err != nil {
+		t.Fatalf("%v, %d, %v", h, seq, err)
+	}
+	for i := range 20 {
+		writer := here
+		if i%3 == 0 {
+			writer = there
+		}
+		if _, seq, err := writer.Update(t.Context(), "s", addName(fmt.Sprint(i))); err != nil || seq != uint64(i+1) {
+			t.Fatalf("%d: %d, %v", i, seq, err)
+		}
+		for _, r := range []*directory.Repository[history]{here, there, histories(log, 1)} {
+			if h, seq, err := r.Get(t.Context(), "s"); len(h) != i+1 || h[i] != fmt.Sprint(i) || seq != uint64(i+1) || err != nil {
+				t.Fatalf("%d: %v, %d, %v", i, h, seq, err)
+			}
+		}
+	}
+}
+
+func TestUpdateWithoutEventsAndWithARefusal(t *testing.T) {
+	t.Parallel()
+	r := histories(open(t, streamstest.Start(t)), 10)
+	if _, _, err := r.Update(t.Context(), "s", addName("1")); err != nil {
+		t.Fatal(err)
+	}
+	h, seq, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, nil })
+	if len(h) != 1 || seq != 1 || err != nil {
+		t.Errorf("without events: %v, %d, %v", h, seq, err)
+	}
+	refusal := domain.ErrSiteNotFound()
+	if _, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, refusal }); err != error(refusal) {
+		t.Errorf("refused with %v", err)
+	}
+}
+
+// Whoever races: every change is decided upon what it follows, and none is lost.
+func TestConcurrentUpdatesLoseNothing(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	const replicas, each = 4, 25
+	var wg sync.WaitGroup
+	for replica := range replicas {
+		r := histories(open(t, broker.Connect(t)), 10)
+		wg.Go(func() {
+			for i := range each {
+				_, _, err := r.Update(t.Context(), "s", func(h history) ([]domain.Event, error) {
+					return []domain.Event{renamed(fmt.Sprintf("%d after %d", replica, len(h)))}, nil
+				})
+				if err != nil {
+					t.Errorf("replica %d, change %d: %v", replica, i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	h, _, err := histories(open(t, broker.Connect(t)), 10).Get(t.Context(), "s")
+	if err != nil || len(h) != replicas*each {
+		t.Fatalf("%d changes, %v", len(h), err)
+	}
+	for i, name := range h {
+		if !strings.HasSuffix(name, fmt.Sprintf(" after %d", i)) {
+			t.Errorf("change %d was decided as %s", i, name)
+		}
+	}
+}
+
+func TestUpdateGivesUpWhenOthersAlwaysWin(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	r, other := histories(log, 10), histories(log, 10)
+	decisions := 0
+	_, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
+		decisions++
+		if _, _, err := other.Update(t.Context(), "s", addName("other")); err != nil {
+			t.Error(err)
+		}
+		return []domain.Event{renamed("mine")}, nil
+	})
+	if !errors.Is(err, directory.ErrConflict) || decisions < 3 || decisions > 100 {
+		t.Errorf("after %d decisions: %v", decisions, err)
+	}
+}
+
+// The number of warm aggregates is bounded, and whichever are warm, answers are the same.
+func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	folded := map[string]int{}
+	r := directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) },
+		func(id string, e domain.Event) (string, error) {
+			fact, err := e.Fact()
+			if err != nil {
+				return "", err
+			}
+			id = fact.(domain.SiteRenamed).Name
+			folded[id]++
+			return id, nil
+		}, 2)
+	for _, id := range []string{"a", "b", "c"} {
+		appendTo(t, log, streams.SiteSubject("o", id), 0, renamed(id))
+	}
+	for _, id := range []string{"a", "b", "a", "c", "a", "b"} { // c pushes b out
+		if got, _, err := r.Get(t.Context(), id); got != id || err != nil {
+			t.Fatalf("%s is %s, %v", id, got, err)
+		}
+	}
+	if folded["a"] != 1 || folded["b"] != 2 || folded["c"] != 1 {
+		t.Errorf("folded %v", folded)
+	}
+}
+
+func TestRepositorySpeaksOfWhatItCannotFold(t *testing.T) {
+	t.Parallel()
+	log := open(t, streamstest.Start(t))
+	appendTo(t, log, streams.SiteSubject("o", "s"), 0, renamed("1"))
+	r := directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) }, domain.EvolveKey, 2)
+	if _, _, err := r.Get(t.Context(), "s"); err == nil || !strings.Contains(err.Error(), "site.renamed") {
+		t.Errorf("got with %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := r.Get(ctx, "s"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the caller went: %v", err)
+	}
+}

@@ -1,0 +1,352 @@
+package directory_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+const hub domain.HubID = "hub-7k2m-q4xd-93ta"
+
+// world is a directory with two organizations of two sites each, and what the service waited for.
+type world struct {
+	*directory.Service
+	log           *directory.Log
+	orgA, orgB    string
+	sitesA        []string
+	sitesB        []string
+	mu            sync.Mutex
+	settled       []uint64
+	applied       []uint64
+	errEverywhere error
+}
+
+func newWorld(t *testing.T, conns *streams.Conns) *world {
+	t.Helper()
+	w := &world{log: open(t, conns)}
+	w.Service = directory.NewService(w.log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev,
+		Settled: func(_ context.Context, seq uint64) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.settled = append(w.settled, seq)
+			return nil
+		},
+		EverywhereApplied: func(_ context.Context, seq uint64) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.applied = append(w.applied, seq)
+			return w.errEverywhere
+		},
+	})
+	for _, org := range []struct {
+		id    *string
+		sites *[]string
+		name  string
+	}{{&w.orgA, &w.sitesA, "A"}, {&w.orgB, &w.sitesB, "B"}} {
+		var err error
+		if *org.id, _, err = w.CreateOrg(t.Context(), origin, org.name, "owner@example.org"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 {
+			site, err := w.CreateSite(t.Context(), origin, *org.id, fmt.Sprint("Site ", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			*org.sites = append(*org.sites, site.ID)
+		}
+	}
+	return w
+}
+
+func (w *world) register(t *testing.T, id domain.HubID) {
+	t.Helper()
+	hash := sha256.Sum256([]byte("secret"))
+	if err := w.RegisterHub(t.Context(), origin, id, hash[:]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waited takes what the service waited for since the last time.
+func (w *world) waited() (settled, applied []uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	settled, applied = w.settled, w.applied
+	w.settled, w.applied = nil, nil
+	return settled, applied
+}
+
+func refused(t *testing.T, err error, code domain.Code) {
+	t.Helper()
+	if err == nil || domain.CodeOf(err) != code {
+		t.Errorf("refused with %v, want %s", err, code)
+	}
+}
+
+func TestSites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	site, err := w.CreateSite(t.Context(), origin, w.orgA, "  Harbour ")
+	if err != nil || site.Name != "Harbour" || site.OrgID != w.orgA || !site.CreatedAt.Equal(origin.At) || !domain.IsUUID(site.ID) {
+		t.Fatalf("%+v, %v", site, err)
+	}
+	head, err := w.log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settled, _ := w.waited(); settled[len(settled)-1] != head {
+		t.Errorf("waited for %v, the head is %d", settled, head)
+	}
+	renamed, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay")
+	if err != nil || renamed.Name != "Quay" || renamed.ID != site.ID {
+		t.Errorf("%+v, %v", renamed, err)
+	}
+	// The same name again is stored as nothing, and still read when it returns.
+	if _, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay"); err != nil {
+		t.Error(err)
+	}
+	if settled, _ := w.waited(); !slices.Equal(settled, []uint64{head + 1, head + 1}) {
+		t.Errorf("waited for %v after %d", settled, head)
+	}
+	_, err = w.RenameSite(t.Context(), origin, w.orgB, site.ID, "Mine")
+	refused(t, err, domain.CodeNotFound)
+	_, err = w.CreateSite(t.Context(), origin, "01935f2e-0000-7000-8000-00000000000a", "Nowhere")
+	refused(t, err, domain.CodeNotFound)
+	_, err = w.CreateSite(t.Context(), origin, w.orgA, "\t")
+	refused(t, err, domain.CodeInvalidRequest)
+	// Ids that would reach another aggregate, or all of them.
+	for _, id := range []string{"", "*", ">", w.orgA + ".", w.orgA + "." + site.ID, strings.ToUpper(site.ID)} {
+		_, err = w.RenameSite(t.Context(), origin, w.orgA, id, "X")
+		refused(t, err, domain.CodeNotFound)
+		_, err = w.CreateSite(t.Context(), origin, id, "X")
+		refused(t, err, domain.CodeNotFound)
+	}
+	if now, err := w.log.Head(t.Context()); err != nil || now != head+1 {
+		t.Errorf("refusals were stored: %d after %d", now, head)
+	}
+}
+
+func TestOrgs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	orgID, ownerID, err := w.CreateOrg(t.Context(), origin, "Acme", "Ann@example.org")
+	if err != nil || !domain.IsUUID(orgID) || !domain.IsUUID(ownerID) || orgID == ownerID {
+		t.Errorf("%s, %s, %v", orgID, ownerID, err)
+	}
+	_, _, err = w.CreateOrg(t.Context(), origin, "", "ann@example.org")
+	refused(t, err, domain.CodeInvalidRequest)
+	_, _, err = w.CreateOrg(t.Context(), origin, "Acme", "ann")
+	refused(t, err, domain.CodeInvalidRequest)
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.waited()
+	id, text, err := w.CreateKey(t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := domain.ParseKey(text)
+	if err != nil || key.ID != id || key.Environment != domain.EnvironmentDev {
+		t.Errorf("%v, %v", key, err)
+	}
+	if settled, applied := w.waited(); len(settled) != 1 || !slices.Equal(settled, applied) {
+		t.Errorf("made, waited for %v and %v", settled, applied)
+	}
+	_, _, err = w.CreateKey(t.Context(), origin, w.orgA, "", nil)
+	refused(t, err, domain.CodeInvalidRequest)
+	_, _, err = w.CreateKey(t.Context(), origin, strings.Repeat("*", 36), "", domain.AllScopes())
+	refused(t, err, domain.CodeNotFound)
+
+	refused(t, w.RevokeKey(t.Context(), origin, id, w.orgB), domain.CodeNotFound)
+	refused(t, w.RevokeKey(t.Context(), origin, "000000000000", ""), domain.CodeNotFound)
+	refused(t, w.RevokeKey(t.Context(), origin, ">", ""), domain.CodeNotFound)
+	if _, applied := w.waited(); len(applied) != 0 {
+		t.Errorf("refusals waited for %v", applied)
+	}
+	// A revocation that could not be seen everywhere is told as such, and can be given again.
+	w.errEverywhere = context.DeadlineExceeded
+	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) || domain.CodeOf(err) != domain.CodeInternal {
+		t.Errorf("not in force everywhere: %v", err)
+	}
+	w.errEverywhere = nil
+	if err := w.RevokeKey(t.Context(), origin, id, w.orgA); err != nil {
+		t.Error(err)
+	}
+	if _, applied := w.waited(); len(applied) != 2 || applied[0] != applied[1] {
+		t.Errorf("revoked twice, waited for %v", applied)
+	}
+}
+
+func TestAddMoveAndRenameAHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	add := directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true, Connected: true}
+	_, err := w.AddHub(t.Context(), origin, add)
+	refused(t, err, domain.CodeHubNotAddable)
+	w.register(t, hub)
+	hash := sha256.Sum256([]byte("secret"))
+	refused(t, w.RegisterHub(t.Context(), origin, hub, hash[:]), domain.CodeInvalidRequest)
+	refused(t, w.RegisterHub(t.Context(), origin, "HUB.*", hash[:]), domain.CodeInvalidRequest)
+
+	elsewhere := add
+	elsewhere.SiteID = w.sitesB[0]
+	_, err = w.AddHub(t.Context(), origin, elsewhere)
+	refused(t, err, domain.CodeNotFound)
+	w.waited()
+	added, err := w.AddHub(t.Context(), origin, add)
+	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil || len(added.Incarnation) != 8 || !added.ConnectedAtAdd {
+		t.Fatalf("%+v, %v", added, err)
+	}
+	if settled, applied := w.waited(); len(settled) != 1 || !slices.Equal(settled, applied) {
+		t.Errorf("waited for %v and %v", settled, applied)
+	}
+	_, err = w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true})
+	refused(t, err, domain.CodeHubNotAddable)
+
+	name := " Hall "
+	moved, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name})
+	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" || moved.Incarnation != added.Incarnation {
+		t.Errorf("%+v, %v", moved, err)
+	}
+	cleared, err := w.UpdateHub(t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]})
+	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
+		t.Errorf("%+v, %v", cleared, err)
+	}
+	for _, c := range []directory.UpdateHub{
+		{OrgID: w.orgB, HubID: hub, SetName: true},
+		{OrgID: w.orgB, HubID: hub, SiteID: &w.sitesB[0]},
+		{OrgID: w.orgA, HubID: hub, SiteID: &w.sitesB[0]},
+		{OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
+		{OrgID: w.orgA, HubID: "hub.>", SetName: true},
+	} {
+		_, err := w.UpdateHub(t.Context(), origin, c)
+		refused(t, err, domain.CodeNotFound)
+	}
+	empty := "  "
+	_, err = w.UpdateHub(t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty})
+	refused(t, err, domain.CodeInvalidRequest)
+
+	state, seq, err := w.Hub(t.Context(), hub)
+	if err != nil || state.SiteID != w.sitesA[0] || seq == 0 {
+		t.Errorf("%+v, %d, %v", state, seq, err)
+	}
+	if state, seq, err := w.Hub(t.Context(), "hub.*"); state.Registered || seq != 0 || err != nil {
+		t.Errorf("what is no hub is %+v, %d, %v", state, seq, err)
+	}
+}
+
+// Two organizations add the same hub at once, on two replicas: one gets it, the other is refused, fifty times.
+func TestTwoOrganizationsRaceForAHub(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	replicas := []*directory.Service{
+		directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev}),
+		directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev}),
+	}
+	adds := []directory.AddHub{
+		{OrgID: w.orgA, SiteID: w.sitesA[0], Ever: true}, {OrgID: w.orgB, SiteID: w.sitesB[0], Ever: true},
+	}
+	for round := range 50 {
+		id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", round))
+		w.register(t, id)
+		var wg sync.WaitGroup
+		start := make(chan struct{})
+		owners := make([]string, len(replicas))
+		errs := make([]error, len(replicas))
+		for i, replica := range replicas {
+			c := adds[i]
+			c.HubID = id
+			wg.Go(func() {
+				<-start
+				var state domain.HubState
+				state, errs[i] = replica.AddHub(t.Context(), origin, c)
+				owners[i] = state.OrgID
+			})
+		}
+		close(start)
+		wg.Wait()
+		state, _, err := w.Hub(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		won := slices.IndexFunc(errs, func(err error) bool { return err == nil })
+		if won < 0 || owners[won] != adds[won].OrgID || state.OrgID != adds[won].OrgID {
+			t.Fatalf("round %d: %v, owner %q", round, errs, state.OrgID)
+		}
+		refused(t, errs[1-won], domain.CodeHubNotAddable)
+	}
+}
+
+func TestCertificatesAndLogs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	expires := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	refused(t, w.IssueCertificate(t.Context(), origin, hub, first, expires), domain.CodeUnauthenticated)
+	refused(t, w.IssueCertificate(t.Context(), origin, "hub.>", first, expires), domain.CodeUnauthenticated)
+	w.register(t, hub)
+	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
+	refused(t, err, domain.CodeNotFound)
+	refused(t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}), domain.CodeNotFound)
+
+	for _, fingerprint := range []string{first, first, second} {
+		if err := w.IssueCertificate(t.Context(), origin, hub, fingerprint, expires); err != nil {
+			t.Fatal(err)
+		}
+	}
+	added, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true})
+	if err != nil || added.Certificate != second {
+		t.Fatalf("%+v, %v", added, err)
+	}
+	_, err = w.RevokeCertificate(t.Context(), origin, w.orgB, hub)
+	refused(t, err, domain.CodeNotFound)
+	for _, want := range []string{second, ""} {
+		if revoked, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub); revoked != want || err != nil {
+			t.Errorf("revoked %q, %v", revoked, err)
+		}
+	}
+
+	for range 2 { // the second time nothing happens
+		if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "second", Through: 3, After: 40}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state, _, err := w.Hub(t.Context(), hub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Certificate != "" || !slices.Equal(state.RevokedCertificates, []string{first, second}) {
+		t.Errorf("current %q, revoked %q", state.Certificate, state.RevokedCertificates)
+	}
+	if state.Log != "second" || state.LogAfter != 40 || state.LogThrough != 3 || state.Incarnation == added.Incarnation || len(state.Incarnation) != 8 {
+		t.Errorf("the log is %+v", state)
+	}
+}
+
+func BenchmarkHub(b *testing.B) {
+	log := open(b, streamstest.Start(b))
+	s := directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	hash := sha256.Sum256([]byte("secret"))
+	if err := s.RegisterHub(b.Context(), origin, hub, hash[:]); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, _, err := s.Hub(b.Context(), hub); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
