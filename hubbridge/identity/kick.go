@@ -23,6 +23,8 @@ const (
 	firstAnswer = 2 * time.Second
 	nextAnswer  = 250 * time.Millisecond
 	kickTimeout = 2 * time.Second
+	// repeatTimeout bounds one repetition.
+	repeatTimeout = 5 * time.Second
 )
 
 // kicksAfter are the times after a kick when it is repeated. A connection can have been let in just before a revocation and be on its way
@@ -136,10 +138,12 @@ func nextAnswerOf(ctx context.Context, sub *nats.Subscription, wait time.Duratio
 	return list, json.Unmarshal(msg.Data, &list)
 }
 
-// Kicker cuts connections for good: it kicks, and kicks again shortly after. It is safe for concurrent use.
+// Kicker cuts what was connected with a hub's revoked certificates for good: it kicks, and kicks again shortly after. It is safe for
+// concurrent use.
 type Kicker struct {
-	conns *streams.Conns
-	log   *slog.Logger
+	conns     *streams.Conns
+	directory Directory
+	log       *slog.Logger
 
 	mu     sync.Mutex
 	done   chan struct{}
@@ -148,22 +152,23 @@ type Kicker struct {
 }
 
 // NewKicker makes a Kicker. Close ends what it has begun.
-func NewKicker(conns *streams.Conns, log *slog.Logger) *Kicker {
-	return &Kicker{conns: conns, log: log, done: make(chan struct{})}
+func NewKicker(conns *streams.Conns, directory Directory, log *slog.Logger) *Kicker {
+	return &Kicker{conns: conns, directory: directory, log: log, done: make(chan struct{})}
 }
 
-// Kick is the function Kick, repeated after half a second and after two in the background. What the certificates may do must have been taken
-// from them before: the directory refuses them then, and after the repetitions no connection of theirs is left. It returns after the first.
-func (k *Kicker) Kick(ctx context.Context, hub domain.HubID, fingerprints ...string) error {
+// Kick cuts the hub's connections that were made with certificates which the directory has as revoked, and looks for more after half a second
+// and after two, in the background. Revoke before: then new connections are refused, and after the repetitions none is left. A connection with
+// a certificate that the hub was issued since stays. It returns after the first look.
+func (k *Kicker) Kick(ctx context.Context, hub domain.HubID) error {
 	k.mu.Lock()
 	if !k.closed {
-		k.again.Go(func() { k.repeat(hub, fingerprints) })
+		k.again.Go(func() { k.repeat(hub) })
 	}
 	k.mu.Unlock()
-	return k.kick(ctx, hub, fingerprints)
+	return k.kick(ctx, hub)
 }
 
-func (k *Kicker) repeat(hub domain.HubID, fingerprints []string) {
+func (k *Kicker) repeat(hub domain.HubID) {
 	began := time.Now()
 	for _, after := range kicksAfter {
 		select {
@@ -171,16 +176,23 @@ func (k *Kicker) repeat(hub domain.HubID, fingerprints []string) {
 			return
 		case <-time.After(time.Until(began.Add(after))):
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), firstAnswer+kickTimeout)
-		if err := k.kick(ctx, hub, fingerprints); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), repeatTimeout)
+		if err := k.kick(ctx, hub); err != nil {
 			k.log.Warn("could not look again for connections to cut", "hub_id", hub, "error", err)
 		}
 		cancel()
 	}
 }
 
-func (k *Kicker) kick(ctx context.Context, hub domain.HubID, fingerprints []string) error {
-	cut, err := Kick(ctx, k.conns, hub, fingerprints...)
+func (k *Kicker) kick(ctx context.Context, hub domain.HubID) error {
+	state, _, err := k.directory.Hub(ctx, hub)
+	if err != nil {
+		return fmt.Errorf("kick %s: %w", hub, err)
+	}
+	if len(state.RevokedCertificates) == 0 {
+		return nil // naming none would cut everything
+	}
+	cut, err := Kick(ctx, k.conns, hub, state.RevokedCertificates...)
 	if cut > 0 {
 		k.log.Info("hub connection cut", "hub_id", hub, "connections", cut)
 	}

@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -70,7 +71,8 @@ func accountsConfig(c streams.Credentials) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var text, users strings.Builder
+	var text strings.Builder
+	var users []string
 	text.WriteString("accounts {\n")
 	for _, account := range accounts(c.Shards) {
 		user := c.Users[account]
@@ -84,10 +86,11 @@ func accountsConfig(c streams.Credentials) (string, error) {
 		}
 		fmt.Fprintf(&text, "  %s { %susers: [{ user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS] }] }\n",
 			account, jetstream, user.User, hash)
-		fmt.Fprintf(&users, " %q", user.User)
+		users = append(users, strconv.Quote(user.User))
 	}
 	fmt.Fprintf(&text, "}\nsystem_account: %s\n", streams.AccountSys)
-	fmt.Fprintf(&text, "authorization { auth_callout { issuer: %s, account: %s, auth_users: [%s ] } }\n", issuer, streams.AccountCloud, users.String())
+	fmt.Fprintf(&text, "authorization { auth_callout { issuer: %s, account: %s, auth_users: [%s] } }\n",
+		issuer, streams.AccountCloud, strings.Join(users, ", "))
 	text.WriteString("mqtt { reject_qos2_publish: true, downgrade_qos2_subscribe: true }\n")
 	return text.String(), nil
 }

@@ -1,0 +1,319 @@
+package identity_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
+)
+
+// TestImpostorsAreRefused tries to connect as a hub in every way but the right one.
+func TestImpostorsAreRefused(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h, other := i.newHub(t, 1), i.newHub(t, 2)
+	user := i.broker.Credentials().Users[streams.AccountCloud]
+
+	mustBeRefused(t, "another client id", h.options().SetClientID(string(other.id)))
+	mustBeRefused(t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))))
+	mustBeRefused(t, "an empty client id", h.options().SetClientID(""))
+	mustBeRefused(t, "the service's own user over MQTT", h.options().SetUsername(user.User).SetPassword(user.Password))
+	mustBeRefused(t, "the service's own user over MQTT, as itself",
+		h.options().SetClientID("service").SetUsername(user.User).SetPassword(user.Password))
+
+	bare := h.tls()
+	bare.Certificates = nil
+	mustBeRefused(t, "no certificate", h.options().SetTLSConfig(bare))
+	mustBeRefused(t, "no certificate, but the service's own user",
+		h.options().SetTLSConfig(bare).SetUsername(user.User).SetPassword(user.Password))
+	mustBeRefused(t, "no TLS", mqtt.NewClientOptions().AddBroker("tcp://"+i.broker.MQTTAddr()).SetClientID(string(h.id)).
+		SetConnectTimeout(patient).SetUsername(user.User).SetPassword(user.Password))
+	old := h.tls()
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	mustBeRefused(t, "TLS 1.1", h.options().SetTLSConfig(old))
+
+	foreign, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: t.TempDir(), Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustBeRefused(t, "a certificate of another authority's", h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)))
+	mustBeRefused(t, "a certificate of the authority's that the directory does not know", h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)))
+	mustBeRefused(t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)))
+	unknown := hubID(9)
+	mustBeRefused(t, "a hub that is not in the inventory",
+		h.options().SetClientID(string(unknown)).SetTLSConfig(certifiedBy(t, i.authority, h, unknown)))
+
+	mustConnect(t, h.options())
+}
+
+// TestPasswordsAreNoMatter: some MQTT libraries always send a user name. It says nothing about a hub.
+func TestPasswordsAreNoMatter(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	mustConnect(t, h.options().SetUsername("anything").SetPassword("anything"))
+}
+
+// TestOldCertificatesAreRefused: a hub has one certificate. A new one ends the former at its next connection, and a revoked one is refused.
+func TestOldCertificatesAreRefused(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	first := i.newHub(t, 1)
+	_, lost := mustConnect(t, first.options())
+	second := i.enrol(t, first.id)
+	select {
+	case <-lost:
+		t.Fatal("the connection with the former certificate ended at once")
+	default:
+	}
+	mustBeRefused(t, "a former certificate", first.options())
+	client, _ := mustConnect(t, second.options())
+	client.Disconnect(0)
+	i.add(t, first.id)
+	i.revoke(t, first.id)
+	mustBeRefused(t, "a revoked certificate", second.options())
+	mustConnect(t, i.enrol(t, first.id).options())
+}
+
+// subscriptionRefused is the return code of a SUBACK for a topic that is not granted (MQTT 3.1.1, 3.9.3).
+const subscriptionRefused = 0x80
+
+// TestHubReachesOnlyItsOwnTopics puts a listener on everything in both shards and a hub that tries to be heard and to hear.
+func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	victim := i.newHub(t, 0)
+	attacker := i.newHub(t, 1)
+	for n := 2; i.conns.Shard(attacker.id) != i.conns.Shard(victim.id); n++ {
+		attacker = i.newHub(t, n) // the walls between accounts are the broker's; those inside one are ours
+	}
+	heard := make(chan *nats.Msg, 1000)
+	for _, nc := range append([]*nats.Conn{i.conns.Cloud}, i.conns.Shards...) {
+		for _, subject := range []string{"hub.>", "log.>", "feed.>", "directory.>", "victim.>"} {
+			if _, err := nc.ChanSubscribe(subject, heard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := "hub/" + string(attacker.id)
+	foreign := "hub/" + string(victim.id)
+
+	client, _ := mustConnect(t, attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true))
+	for _, topic := range []string{
+		foreign + "/events", foreign + "/hello", foreign + "/response/x", foreign + "/ack", foreign + "/request",
+		own + "/ack", own + "/request", own, own + "/other", own + "/hello/more", own + "/response", "hub/*/events", "hub/>", "*/" + string(victim.id) + "/events",
+		"log/" + string(attacker.id) + "/event/device", "feed/" + string(attacker.id) + "/event/device", "directory/hub/" + string(attacker.id),
+		"$SYS/REQ/USER/AUTH", "$SYS/REQ/SERVER/PING", "$JS/API/STREAM/LIST", "$JS/API/STREAM/DELETE/HUB_" + string(victim.id), "$KV/presence/" + string(victim.id),
+		"$MQTT/msgs/x", "$MQTT/sess/x", "victim/of/nothing",
+	} {
+		for qos := range byte(2) {
+			if err := wait(t, client.Publish(topic, qos, qos == 1, "attack")); err != nil {
+				t.Fatalf("publish %s: %v", topic, err)
+			}
+		}
+	}
+	for _, topic := range []string{
+		"#", "+/+/+", "hub/#", "hub/+/ack", "hub/+/request", foreign + "/ack", foreign + "/request", foreign + "/#", own + "/#", own + "/+", own + "/ack/#",
+		own + "/hello", own + "/events", own + "/response/#", "hub/*/ack", "hub/>", ">", "*", "$SYS/#", "$SYS/ACCOUNT/+/CONNECT", "$MQTT/#", "$MQTT/sub/#", "$MQTT/sub/+",
+		"+/sub/+", "$JS/#", "$JS/API/INFO", "$KV/#", "_INBOX/#", "log/#", "feed/#", "directory/#",
+	} {
+		for qos := range byte(3) {
+			token := client.Subscribe(topic, qos, func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) })
+			if err := wait(t, token); err == nil && token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRefused {
+				t.Errorf("subscribed to %s at QoS %d", topic, qos)
+			}
+		}
+	}
+	mustHaveNothingRetained(t, i)
+
+	// What the service says to the victim goes to the victim alone.
+	victimClient, _ := mustConnect(t, victim.options())
+	got := make(chan string, 10)
+	if err := wait(t, victimClient.Subscribe(foreign+"/ack", 1, func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) })); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.conns.Shard(victim.id).Publish(streams.AckSubject(victim.id), []byte("for the victim")); err != nil {
+		t.Fatal(err)
+	}
+	if text := <-got; text != "for the victim" {
+		t.Errorf("the victim got %q", text)
+	}
+	<-heard // that message itself
+	// The will is due when the connection is cut.
+	if _, err := identity.Kick(t.Context(), i.conns, attacker.id); err != nil {
+		t.Fatal(err)
+	}
+	for i.listed(t, attacker.id) > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	mustHaveNothingRetained(t, i)
+	for _, nc := range i.conns.Shards {
+		if err := nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(heard)
+	for msg := range heard {
+		t.Errorf("the cloud heard %q on %s", msg.Data, msg.Subject)
+	}
+}
+
+// TestNothingIsRetained: each topic below response/ could otherwise hold a message for ever.
+func TestNothingIsRetained(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	heard, err := i.conns.Shard(h.id).SubscribeSync("hub.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, _ := mustConnect(t, h.options())
+	for qos := range byte(2) {
+		for _, topic := range []string{"hello", "response/1", "response/2"} {
+			if err := wait(t, client.Publish("hub/"+string(h.id)+"/"+topic, qos, true, "keep this")); err != nil {
+				t.Fatal(err)
+			}
+			if msg, err := heard.NextMsg(patient); err != nil || string(msg.Data) != "keep this" {
+				t.Fatalf("the message itself: %v, %v", msg, err)
+			}
+		}
+	}
+	mustHaveNothingRetained(t, i)
+}
+
+func mustHaveNothingRetained(t *testing.T, i *installation) {
+	t.Helper()
+	for _, nc := range i.conns.Shards {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), "$MQTT_rmsgs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs > 0 || info.State.LastSeq > 0 {
+			t.Errorf("retained: %+v, %v", info, err)
+		}
+	}
+}
+
+// TestTooLargeAMessageCutsTheHubAlone: past the broker's limit a hub is disconnected, and another does not notice.
+func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	large, other := i.newHub(t, 1), i.newHub(t, 2)
+	client, lost := mustConnect(t, large.options())
+	otherClient, _ := mustConnect(t, other.options())
+	heard, err := i.conns.Shard(other.id).SubscribeSync(streams.HelloSubject(other.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Publish("hub/"+string(large.id)+"/events", 0, false, make([]byte, 2<<20))
+	mustEnd(t, "a message of 2 MiB", lost)
+	if err := wait(t, otherClient.Publish("hub/"+string(other.id)+"/hello", 1, false, "still here")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := heard.NextMsg(patient); err != nil {
+		t.Fatal(err)
+	}
+	mustConnect(t, large.options())
+}
+
+// TestQoS2PublishIsRefused: the server would keep each message until the client releases it, which an attacker never does.
+func TestQoS2PublishIsRefused(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	client, lost := mustConnect(t, h.options())
+	client.Publish("hub/"+string(h.id)+"/events", 2, false, "twice")
+	mustEnd(t, "a publish at QoS 2", lost)
+}
+
+// TestNATSPortIsNotForHubs: what is not the service's own user gets in there neither with a certificate nor without.
+func TestNATSPortIsNotForHubs(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	url := "nats://" + i.broker.NATSAddr()
+	for what, options := range map[string][]nats.Option{
+		"nothing":                      nil,
+		"a hub's certificate":          {nats.Secure(h.tls())},
+		"a hub's name as user":         {nats.UserInfo(string(h.id), secret)},
+		"the service's user, guessing": {nats.UserInfo("cloud", "cloud")},
+		"a token":                      {nats.Token(secret)},
+	} {
+		if nc, err := nats.Connect(url, append(options, nats.Timeout(patient))...); err == nil {
+			t.Errorf("%s: connected", what)
+			nc.Close()
+		}
+	}
+	// Nor does a NATS client at the MQTT port.
+	if nc, err := nats.Connect("tls://"+i.broker.MQTTAddr(), nats.Secure(h.tls()), nats.TLSHandshakeFirst(), nats.Timeout(time.Second)); err == nil {
+		t.Error("a NATS client at the MQTT port: connected")
+		nc.Close()
+	}
+}
+
+// brokenDirectory cannot be read.
+type brokenDirectory struct{}
+
+func (brokenDirectory) Hub(context.Context, domain.HubID) (domain.HubState, uint64, error) {
+	return domain.HubState{}, 0, errors.New("no answer from the directory")
+}
+
+// TestUnreadableDirectoryRefuses: what the directory does not confirm is not let in, and is again when it can be read.
+func TestUnreadableDirectoryRefuses(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	i.stopCallout()
+	i.startCallout(t, brokenDirectory{})
+	mustBeRefused(t, "a directory that cannot be read", h.options())
+	i.stopCallout()
+	i.startCallout(t, i.directory)
+	mustConnect(t, h.options())
+}
+
+func certifiedBy(t *testing.T, a *identity.Authority, h *hub, id domain.HubID) *tls.Config {
+	t.Helper()
+	issued, err := a.IssueHub(id, h.key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := h.tls()
+	config.Certificates = []tls.Certificate{{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: h.key}}
+	return config
+}
+
+func selfSigned(t *testing.T, h *hub) *tls.Config {
+	t.Helper()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: string(h.id)}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, h.key.Public(), h.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := h.tls()
+	config.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: h.key}}
+	return config
+}

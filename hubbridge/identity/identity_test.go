@@ -1,0 +1,275 @@
+package identity_test
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/link"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/directory"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	shards  = 2
+	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
+	patient = 20 * time.Second
+)
+
+// installation is a broker with everything that decides about hubs, on a data directory that outlives restarts.
+type installation struct {
+	dir       string
+	authority *identity.Authority
+
+	broker    *broker.Server
+	conns     *streams.Conns
+	directory *directory.Service
+	enrolment *identity.Enrolment
+	kicker    *identity.Kicker
+	// stopCallout ends the auth callout and waits for it.
+	stopCallout func()
+}
+
+// start starts an installation that ends with the test.
+func start(t testing.TB) *installation {
+	t.Helper()
+	i := &installation{dir: t.TempDir()}
+	var err error
+	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{Dir: i.dir + "/ca", Log: quiet()}); err != nil {
+		t.Fatal(err)
+	}
+	i.up(t, "127.0.0.1:0")
+	t.Cleanup(func() { i.down(t) })
+	return i
+}
+
+func (i *installation) up(t testing.TB, mqttAddr string) {
+	t.Helper()
+	ctx := context.Background()
+	var err error
+	i.broker, err = broker.Start(ctx, broker.Config{
+		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr, MQTTTLS: i.authority.ServerTLS(), Log: quiet(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.conns, err = i.broker.Connect(ctx); err != nil {
+		t.Fatal(err)
+	}
+	log, err := directory.Open(ctx, i.conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: i.authority, Directory: i.directory, Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Log: quiet(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.kicker = identity.NewKicker(i.conns, i.directory, quiet())
+	i.startCallout(t, i.directory)
+}
+
+func (i *installation) down(t testing.TB) {
+	t.Helper()
+	i.kicker.Close()
+	i.stopCallout()
+	i.conns.Close()
+	if err := i.broker.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func (i *installation) startCallout(t testing.TB, d identity.Directory) {
+	t.Helper()
+	callout, err := identity.NewCallout(identity.CalloutConfig{
+		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Log: quiet(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- callout.Run(ctx) }()
+	i.stopCallout = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("callout: %v", err)
+		}
+	})
+}
+
+// hub is one in the inventory with a certificate.
+type hub struct {
+	id          domain.HubID
+	key         crypto.Signer
+	certificate *x509.Certificate
+	broker      string
+	ca          *x509.CertPool
+}
+
+// register puts a hub into the inventory.
+func (i *installation) register(t testing.TB, id domain.HubID) {
+	t.Helper()
+	hash := sha256.Sum256([]byte(secret))
+	if err := i.directory.RegisterHub(t.Context(), operator(), id, hash[:]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// enrol gets a registered hub a certificate.
+func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
+	t.Helper()
+	key := newKey(t)
+	answer, err := i.enrolment.Issue(t.Context(), link.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hub{id: id, key: key, certificate: parseCertificate(t, answer.Certificate), broker: answer.Broker, ca: x509.NewCertPool()}
+	if !h.ca.AppendCertsFromPEM([]byte(answer.CA)) {
+		t.Fatal("the answer's ca is no PEM certificate")
+	}
+	return h
+}
+
+func (i *installation) newHub(t testing.TB, n int) *hub {
+	t.Helper()
+	id := hubID(n)
+	i.register(t, id)
+	return i.enrol(t, id)
+}
+
+func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-test-0000-%04d", n)) }
+
+func (h *hub) tls() *tls.Config {
+	return &tls.Config{
+		RootCAs: h.ca, ServerName: "localhost", MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{h.certificate.Raw}, PrivateKey: h.key}},
+	}
+}
+
+func (h *hub) fingerprint() string {
+	return fmt.Sprintf("%x", sha256.Sum256(h.certificate.Raw))
+}
+
+// options are those of a well-behaved hub that does not come back by itself.
+func (h *hub) options() *mqtt.ClientOptions {
+	return mqtt.NewClientOptions().AddBroker(strings.Replace(h.broker, "mqtts://", "ssl://", 1)).SetClientID(string(h.id)).SetCleanSession(true).
+		SetTLSConfig(h.tls()).SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(patient).SetProtocolVersion(4).
+		SetOrderMatters(false)
+}
+
+// connect connects, and hangs up when the test ends. lost is closed when the connection breaks.
+func connect(t testing.TB, options *mqtt.ClientOptions) (client mqtt.Client, lost <-chan struct{}, err error) {
+	t.Helper()
+	ended := make(chan struct{})
+	var once sync.Once
+	client = mqtt.NewClient(options.SetConnectionLostHandler(func(mqtt.Client, error) { once.Do(func() { close(ended) }) }))
+	if err := wait(t, client.Connect()); err != nil {
+		return nil, nil, err
+	}
+	t.Cleanup(func() { client.Disconnect(0) })
+	return client, ended, nil
+}
+
+func mustConnect(t testing.TB, options *mqtt.ClientOptions) (mqtt.Client, <-chan struct{}) {
+	t.Helper()
+	client, lost, err := connect(t, options)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	return client, lost
+}
+
+func mustBeRefused(t testing.TB, what string, options *mqtt.ClientOptions) {
+	t.Helper()
+	if client, _, err := connect(t, options); err == nil {
+		t.Errorf("%s: connected", what)
+		client.Disconnect(0)
+	}
+}
+
+func wait(t testing.TB, token mqtt.Token) error {
+	t.Helper()
+	if !token.WaitTimeout(patient) {
+		t.Fatal("the MQTT client is still waiting")
+	}
+	return token.Error()
+}
+
+func mustEnd(t testing.TB, what string, lost <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-lost:
+	case <-time.After(patient):
+		t.Fatalf("%s: still connected", what)
+	}
+}
+
+func newKey(t testing.TB) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func newCSR(t testing.TB, key crypto.Signer) string {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
+}
+
+func parseCertificate(t testing.TB, text string) *x509.Certificate {
+	t.Helper()
+	block, rest := pem.Decode([]byte(text))
+	if block == nil || len(rest) > 0 {
+		t.Fatalf("not one PEM block: %q", text)
+	}
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return certificate
+}
+
+func operator() domain.Origin {
+	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
+}
+
+// quiet shows the service's lines only with HUBCLOUD_TEST_LOG set.
+func quiet() *slog.Logger {
+	if os.Getenv("HUBCLOUD_TEST_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}

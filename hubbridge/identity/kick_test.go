@@ -1,0 +1,142 @@
+package identity_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/directory"
+)
+
+// add gives a hub to a new organization, which only then can revoke its certificate.
+func (i *installation) add(t testing.TB, id domain.HubID) (org string) {
+	t.Helper()
+	org, _, err := i.directory.CreateOrg(t.Context(), operator(), "Org", "owner@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := i.directory.CreateSite(t.Context(), operator(), org, "Site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.directory.AddHub(t.Context(), operator(), directory.AddHub{OrgID: org, HubID: id, SiteID: site.ID, Ever: true}); err != nil {
+		t.Fatal(err)
+	}
+	return org
+}
+
+func (i *installation) revoke(t testing.TB, id domain.HubID) {
+	t.Helper()
+	state, _, err := i.directory.Hub(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.directory.RevokeCertificate(t.Context(), operator(), state.OrgID, id); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed is how many connections the broker has with a client id.
+func (i *installation) listed(t testing.TB, id domain.HubID) int {
+	t.Helper()
+	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(`{"mqtt_client":"`+string(id)+`"}`), patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		Data server.Connz `json:"data"`
+	}
+	if err := json.Unmarshal(answer.Data, &list); err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Data.Conns)
+}
+
+// TestKick cuts the connection with the named certificate and no other.
+func TestKick(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h, other := i.newHub(t, 1), i.newHub(t, 2)
+	_, lost := mustConnect(t, h.options())
+	_, otherLost := mustConnect(t, other.options())
+
+	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint()); err != nil || cut != 0 {
+		t.Fatalf("with another certificate: cut %d, %v", cut, err)
+	}
+	began := time.Now()
+	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil || cut != 1 {
+		t.Fatalf("cut %d, %v", cut, err)
+	}
+	mustEnd(t, "kicked", lost)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+	if cut, err := identity.Kick(t.Context(), i.conns, h.id); err != nil || cut != 0 {
+		t.Fatalf("a hub that is away: cut %d, %v", cut, err)
+	}
+	if cut, err := identity.Kick(t.Context(), i.conns, other.id); err != nil || cut != 1 {
+		t.Fatalf("with any certificate: cut %d, %v", cut, err)
+	}
+	mustEnd(t, "kicked", otherLost)
+}
+
+// TestResetLink revokes and cuts. The former certificate of a hub, with which it may still be connected, goes with the current one; what it
+// is issued afterwards is left alone, also by the repetitions.
+func TestResetLink(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	former := i.newHub(t, 1)
+	i.add(t, former.id)
+	_, formerLost := mustConnect(t, former.options())
+	i.enrol(t, former.id)
+
+	i.revoke(t, former.id)
+	if err := i.kicker.Kick(t.Context(), former.id); err != nil {
+		t.Fatal(err)
+	}
+	mustEnd(t, "revoked", formerLost)
+	mustBeRefused(t, "revoked", former.options())
+
+	_, lost := mustConnect(t, i.enrol(t, former.id).options())
+	select {
+	case <-lost:
+		t.Error("the repetitions cut the new connection")
+	case <-time.After(2500 * time.Millisecond):
+	}
+}
+
+// TestKickNotices is the race of a reset link with a hub that connects at the same moment, again and again: revoked first and kicked second,
+// nothing stays connected.
+func TestKickNotices(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.newHub(t, 1)
+	i.add(t, h.id)
+	for range 10 {
+		current := i.enrol(t, h.id)
+		connected := make(chan struct{})
+		go func() {
+			defer close(connected)
+			client, _, err := connect(t, current.options())
+			if err != nil {
+				return
+			}
+			for client.IsConnectionOpen() {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}()
+		i.revoke(t, h.id)
+		if err := i.kicker.Kick(t.Context(), h.id); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-connected:
+		case <-time.After(patient):
+			t.Fatal("a connection with a revoked certificate stays")
+		}
+	}
+}
