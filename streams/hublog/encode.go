@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unsafe"
 
 	"hubcloud/domain"
 )
@@ -81,10 +80,13 @@ func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.Encoded
 		Seq:      seq,
 		Frame:    frame,
 		Envelope: frame[envelope:end:end],
-		// The frame never changes any more, so its part may stand as a string.
-		Cursor: unsafe.String(unsafe.SliceData(text), len(text)),
+		// A copy: who keeps a cursor should not keep the frame.
+		Cursor: string(text),
 	}, nil
 }
 
-// eventBytes is about what an encoded event takes in memory.
-func eventBytes(e domain.EncodedEvent) int64 { return int64(cap(e.Frame)) + int64(unsafe.Sizeof(e)) }
+// eventOverhead is about what an encoded event takes in memory beside its frame: the structure, the cursor's text, and what the runtime
+// rounds up.
+const eventOverhead = 160
+
+func eventBytes(e domain.EncodedEvent) int64 { return int64(cap(e.Frame)) + eventOverhead }

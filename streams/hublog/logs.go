@@ -114,8 +114,9 @@ type Logs struct {
 	// ctx ends what the tails do in the background.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// background counts the goroutines that work for tails.
+	// background counts the goroutines that work for tails; workMu keeps new ones from coming once Close waits for them.
 	background sync.WaitGroup
+	workMu     sync.Mutex
 }
 
 // New makes Logs over connections to the broker's shards. The caller closes them with Close, before it closes the connections.
@@ -158,11 +159,22 @@ func (l *Logs) shard(hub domain.HubID) *shard { return l.shards[streams.ShardOf(
 
 // Close ends every reader with ErrClosed and waits until nothing works in the background any more. It must not be called twice at once.
 func (l *Logs) Close() {
+	l.workMu.Lock()
 	l.cancel()
+	l.workMu.Unlock()
 	for _, s := range l.shards {
 		s.close()
 	}
 	l.background.Wait()
+}
+
+// work runs f in the background; Close waits for it. After Close it does nothing.
+func (l *Logs) work(f func(context.Context)) {
+	l.workMu.Lock()
+	defer l.workMu.Unlock()
+	if l.ctx.Err() == nil {
+		l.background.Go(func() { f(l.ctx) })
+	}
 }
 
 // incarnation gives the hub's log as it is now. The error is not_found.

@@ -1,0 +1,179 @@
+package hublog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// apiTimeout bounds a question to the broker when the context has no deadline.
+const apiTimeout = 5 * time.Second
+
+// Codes of the broker's API.
+const (
+	codeNoMessage = 10037
+	codeNoStream  = 10059
+)
+
+// Mark is what the last event of one of the log's two event subjects says.
+type Mark struct {
+	Seq uint64
+	// Time is when it was stored.
+	Time time.Time
+	// Link, Incarnation, Log, Through and Connection are as they were appended.
+	Link        bool
+	Incarnation string
+	Log         string
+	Through     uint64
+	Connection  string
+	// Type is the event's type.
+	Type string
+}
+
+// LastEvents gives the last event of the hub and the last of the cloud, those that there are, as the stream's leader has them: it shows
+// everything that was stored before the call. A log without events, or without a stream, has none.
+func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error) {
+	var marks []Mark
+	for _, subject := range []string{streams.DeviceSubject(hub), streams.LinkSubject(hub)} {
+		mark, ok, err := l.lastOf(ctx, hub, subject)
+		if err != nil {
+			return nil, fmt.Errorf("hub log of %s: last of %s: %w", hub, subject, err)
+		}
+		if ok {
+			mark.Link = subject == streams.LinkSubject(hub)
+			marks = append(marks, mark)
+		}
+	}
+	return marks, nil
+}
+
+func (l *Logs) lastOf(ctx context.Context, hub domain.HubID, subject string) (mark Mark, ok bool, err error) {
+	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return mark, false, err
+	}
+	var answer struct {
+		Message struct {
+			Seq     uint64    `json:"seq"`
+			Time    time.Time `json:"time"`
+			Headers []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+		} `json:"message"`
+		Error *streams.BrokerError `json:"error"`
+	}
+	if err := l.ask(ctx, hub, "$JS.API.STREAM.MSG.GET.", request, &answer); err != nil {
+		return mark, false, err
+	}
+	if e := answer.Error; e != nil {
+		if e.Code == codeNoMessage || e.Code == codeNoStream {
+			return mark, false, nil
+		}
+		return mark, false, e
+	}
+	header, err := nats.DecodeHeadersMsg(answer.Message.Headers)
+	if err != nil {
+		return mark, false, fmt.Errorf("headers of sequence %d: %w", answer.Message.Seq, err)
+	}
+	mark = Mark{
+		Seq:         answer.Message.Seq,
+		Time:        answer.Message.Time,
+		Incarnation: header.Get(headerIncarnation),
+		Log:         header.Get(headerLog),
+		Connection:  header.Get(headerConnection),
+	}
+	if mark.Log != "" {
+		if mark.Through, err = strconv.ParseUint(header.Get(headerThrough), 10, 64); err != nil {
+			return mark, false, fmt.Errorf("headers of sequence %d: %w", mark.Seq, err)
+		}
+	}
+	if mark.Type, err = payloadType(answer.Message.Data); err != nil {
+		return mark, false, fmt.Errorf("sequence %d: %w", mark.Seq, err)
+	}
+	return mark, true, nil
+}
+
+// LastSequence gives the stream's last sequence, of events and commands alike, as its leader has it; 0 when there is no stream.
+func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
+	b, err := l.bounds(ctx, hub)
+	return b.last, err
+}
+
+// bounds are the first and the last sequence of a stream; first is last+1 when it holds nothing.
+type bounds struct{ first, last uint64 }
+
+// bounds asks the stream's leader. Without a stream they are 1 and 0.
+func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
+	var answer struct {
+		Config struct {
+			MaxAge time.Duration `json:"max_age"`
+		} `json:"config"`
+		State struct {
+			Messages uint64 `json:"messages"`
+			First    uint64 `json:"first_seq"`
+			Last     uint64 `json:"last_seq"`
+		} `json:"state"`
+		Error *streams.BrokerError `json:"error"`
+	}
+	if err := l.ask(ctx, hub, "$JS.API.STREAM.INFO.", nil, &answer); err != nil {
+		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	if e := answer.Error; e != nil {
+		if e.Code == codeNoStream {
+			return bounds{first: 1}, nil
+		}
+		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, e)
+	}
+	l.otherRetention(hub, answer.Config.MaxAge)
+	b := bounds{first: answer.State.First, last: answer.State.Last}
+	if answer.State.Messages == 0 {
+		b.first = b.last + 1
+	}
+	return b, nil
+}
+
+// settle waits until everything that the stream has announced is on disk. A direct get comes after the batch that is being stored; this one
+// asks for a message that will never be. It goes over the connection of the feed, so that a broker that was started anew in between shows as
+// a reconnection.
+func (l *Logs) settle(ctx context.Context, hub domain.HubID) error {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	_, err := l.shard(hub).nc.RequestWithContext(ctx, directGet(hub), settleRequest)
+	if err != nil {
+		return fmt.Errorf("hub log of %s: wait for the last batch: %w", hub, err)
+	}
+	return nil
+}
+
+// settleRequest is a direct get of the highest sequence that there can be.
+var settleRequest = []byte(`{"seq":18446744073709551615}`)
+
+// directGet is the subject of direct gets from the hub's stream.
+func directGet(hub domain.HubID) string { return "$JS.API.DIRECT.GET." + streams.HubStream(hub) }
+
+// ask puts a question to the broker's API about the hub's stream and decodes the answer.
+func (l *Logs) ask(ctx context.Context, hub domain.HubID, api string, request []byte, answer any) error {
+	ctx, cancel := withTimeout(ctx)
+	defer cancel()
+	msg, err := l.shard(hub).nc.RequestWithContext(ctx, api+streams.HubStream(hub), request)
+	if err != nil {
+		return fmt.Errorf("ask the broker: %w", err)
+	}
+	if err := json.Unmarshal(msg.Data, answer); err != nil {
+		return fmt.Errorf("the broker's answer: %w", err)
+	}
+	return nil
+}
+
+func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, apiTimeout)
+}

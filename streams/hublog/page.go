@@ -1,0 +1,228 @@
+package hublog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// freshTries is how often a read from the oldest event begins again because that has expired in the meantime, or the log was begun anew.
+const freshTries = 5
+
+// Page gives up to limit events behind the cursor after, oldest first; an empty one stands for the oldest that is kept. Everything is there that was
+// stored before the call, and HasMore is exact.
+//
+// Next is the last event's cursor. When no event follows, and after or the last event is older than half the retention, it is a position instead that
+// was made now: whoever keeps reading never finds it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a
+// hub that nobody has, and those of the broker.
+func (l *Logs) Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error) {
+	return l.Wait(ctx, hub, after, limit, 0)
+}
+
+// Wait is Page, but when there is no event it waits for one, for that long. Then, and when ctx ends meanwhile, it answers an empty page.
+func (l *Logs) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+	l.metrics.pages.Inc()
+	begun := time.Now()
+	for try := 1; ; try++ {
+		page, err := l.wait(ctx, hub, after, limit, wait-time.Since(begun))
+		var gone *dropped
+		switch {
+		case err == nil:
+			return page, nil
+		case errors.As(err, &gone) && after != "":
+			return page, errExpired()
+		case after == "" && try < freshTries && (gone != nil || errors.Is(err, ErrLogEnded)):
+		default:
+			return page, err
+		}
+	}
+}
+
+func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+	s := l.shard(hub)
+	t, err := s.acquire(ctx, hub)
+	if err != nil {
+		return domain.EventPage{}, err
+	}
+	defer s.release(t)
+	r := pageRead{logs: l, tail: t, after: after, limit: max(limit, 1)}
+	if err := r.start(ctx); err != nil {
+		return domain.EventPage{}, err
+	}
+	if err := r.fill(ctx, true); err != nil {
+		return domain.EventPage{}, err
+	}
+	if len(r.events) > 0 || wait <= 0 {
+		return r.page(), nil
+	}
+	elapsed := time.NewTimer(wait)
+	defer elapsed.Stop()
+	for waiting := true; waiting && len(r.events) == 0; {
+		quiet := r.pos
+		select {
+		case <-t.wait(r.pos):
+			err = r.fill(ctx, false)
+		case <-elapsed.C:
+			err, waiting = r.fill(ctx, true), false
+		case <-ctx.Done():
+			waiting = false
+		}
+		if ctx.Err() != nil {
+			// Whether more follows what may have come at the last moment can be told no more: it is left for the next page.
+			r.events, r.pos = nil, quiet
+			break
+		}
+		if err != nil {
+			return domain.EventPage{}, err
+		}
+	}
+	return r.page(), nil
+}
+
+// pageRead is one page in the making.
+type pageRead struct {
+	logs  *Logs
+	tail  *tail
+	after string
+	limit int
+
+	// from is the decoded after.
+	from cursor
+	// pos is the sequence up to which events were looked for, from where it began on.
+	pos    uint64
+	events []domain.EncodedEvent
+	// end is the last check. When there are no more events than asked for, pos is at its end or beyond.
+	end *check
+	// checked says that end is as good as one made now.
+	checked bool
+}
+
+// start finds where to begin.
+func (r *pageRead) start(ctx context.Context) (err error) {
+	if r.after == "" {
+		if r.end, err = r.tail.check(ctx); err != nil {
+			return err
+		}
+		r.pos, r.checked = r.end.first-1, true
+		return nil
+	}
+	r.from, err = r.logs.resume(ctx, r.tail, r.after)
+	r.pos = r.from.seq
+	return err
+}
+
+// resume decodes a cursor from which reading is to go on, and refuses it when it has expired as far as that can be told without reading.
+func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error) {
+	c, err := parseCursor(after)
+	if err != nil {
+		return c, err
+	}
+	if c.tag != t.tag || c.seq < t.after || l.age(c) > l.cfg.Retention {
+		return c, errExpired()
+	}
+	if t.sees(c.seq) {
+		return c, nil
+	}
+	// It may have been stored just now, and the feed is yet to bring it.
+	if _, err := t.check(ctx); err != nil {
+		return c, err
+	}
+	if !t.sees(c.seq) {
+		return c, errExpired()
+	}
+	return c, nil
+}
+
+func (l *Logs) age(c cursor) time.Duration { return l.cfg.Now().Sub(c.stored()) }
+
+// fill reads on, up to one event more than asked for, which is not for the page. When that one does not come, the tail is checked and what there is
+// then is read too; but not if there is no event at all, unless sure says so.
+func (r *pageRead) fill(ctx context.Context, sure bool) error {
+	if err := r.gather(ctx); err != nil {
+		return err
+	}
+	if len(r.events) > r.limit || len(r.events) == 0 && !sure {
+		return nil
+	}
+	if r.checked {
+		// By start, a moment ago.
+		r.checked = false
+		return nil
+	}
+	end, err := r.tail.check(ctx)
+	if err != nil {
+		return err
+	}
+	r.end = end
+	return r.gather(ctx)
+}
+
+// gather adds the events behind pos that readers see now, up to one more than asked for.
+func (r *pageRead) gather(ctx context.Context) error {
+	for len(r.events) <= r.limit {
+		v, err := r.tail.view(r.pos, r.limit+1-len(r.events))
+		if err != nil {
+			return err
+		}
+		if v.logTo > 0 {
+			v.events, v.next, err = r.logs.history.read(ctx, r.tail, r.pos+1, v.logTo, r.limit+1-len(r.events))
+			if err != nil {
+				return err
+			}
+		}
+		if v.next == r.pos {
+			return nil
+		}
+		r.pos = v.next
+		if len(v.events) > 0 {
+			r.events = join(r.events, v.events)
+		}
+	}
+	return nil
+}
+
+// page makes the answer.
+func (r *pageRead) page() domain.EventPage {
+	if len(r.events) > r.limit {
+		events := r.events[:r.limit:r.limit]
+		return domain.EventPage{Events: events, Next: events[r.limit-1].Cursor, HasMore: true}
+	}
+	next := r.after
+	if n := len(r.events); n > 0 {
+		next = r.events[n-1].Cursor
+	}
+	return domain.EventPage{Events: r.events, Next: r.logs.renew(next, cursor{r.tail.tag, r.pos, r.end.at.UnixMilli()})}
+}
+
+// renew gives the cursor text, or position, which is as good, when text is empty or older than half the retention.
+func (l *Logs) renew(text string, position cursor) string {
+	if text != "" {
+		c, err := parseCursor(text)
+		if err == nil && (l.age(c) <= l.cfg.Retention/2 || c.ms >= position.ms) {
+			return text
+		}
+	}
+	return position.String()
+}
+
+// Position gives a cursor of the log's end as it is now: what is stored before the call lies before it, what is stored afterwards behind it.
+func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
+	tag, after, err := l.incarnation(hub)
+	if err != nil {
+		return "", err
+	}
+	now := l.cfg.Now()
+	b, err := l.bounds(ctx, hub)
+	if err != nil {
+		return "", err
+	}
+	if b.last > 0 {
+		// A crash must not take back what a cursor stands on.
+		if err := l.settle(ctx, hub); err != nil {
+			return "", err
+		}
+	}
+	return cursor{tag, max(b.last, after), now.UnixMilli()}.String(), nil
+}
