@@ -32,7 +32,7 @@ type serviceFlags struct {
 	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
 
-	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"live" enum:"live,dev" group:"Limits"`
+	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Limits"`
 	EventRetention    time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
 	StreamLifetime    time.Duration `help:"Longest life of an event stream." default:"15m" group:"Limits"`
 	StreamKeepalive   time.Duration `help:"Time between two keepalives of an event stream." default:"30s" group:"Limits"`
@@ -46,7 +46,7 @@ type serviceFlags struct {
 
 	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
 	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
-	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"info" enum:"debug,info,warn,error" group:"Log"`
+	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
 	LogFormat    string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
 }
 

@@ -76,26 +76,29 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 
 // register puts a hub into the inventory with a new secret, and prints both.
 func (s *session) register(ctx context.Context, hub domain.HubID, p printed, out Streams) error {
-	secret, hash, err := newEnrolmentSecret()
+	secret, err := newEnrolmentSecret()
 	if err != nil {
 		return err
 	}
-	if err := s.service.RegisterHub(ctx, byOperator(), hub, hash); err != nil {
+	if err := s.service.RegisterHub(ctx, byOperator(), hub, hashEnrolmentSecret(secret)); err != nil {
 		return err
 	}
 	return p.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"secret", secret})
 }
 
-// newEnrolmentSecret makes a hub's enrolment secret as the hub link writes it (32 random bytes, base64url without padding), and the
-// hash of that text that the directory keeps.
-func newEnrolmentSecret() (secret string, hash []byte, err error) {
+// newEnrolmentSecret makes a hub's enrolment secret as the hub link writes it: 32 random bytes, base64url without padding.
+func newEnrolmentSecret() (string, error) {
 	var entropy [32]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
-		return "", nil, err
+		return "", err
 	}
-	secret = base64.RawURLEncoding.EncodeToString(entropy[:])
+	return base64.RawURLEncoding.EncodeToString(entropy[:]), nil
+}
+
+// hashEnrolmentSecret gives the hash that the directory keeps of a secret: of its text, as the hub shows it.
+func hashEnrolmentSecret(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
-	return secret, sum[:], nil
+	return sum[:]
 }
 
 // inventHub makes up a hub id. Letters that are easily misread on a label are left out.

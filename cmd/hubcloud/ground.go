@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/hubbridge/identity"
+	"hubcloud/projections/cluster"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+)
+
+// layGround takes the data directory, and brings up broker and database side by side.
+func (s *service) layGround(ctx context.Context) (err error) {
+	if s.lock, err = s.dir.lock(); err != nil {
+		return err
+	}
+	// What a killed service left must not tell anybody that this one is ready.
+	if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.openDatabase(groupCtx) })
+	group.Go(func() error { return s.openBroker(groupCtx) })
+	return group.Wait()
+}
+
+func (s *service) openDatabase(ctx context.Context) (err error) {
+	if s.flags.PostgresURL != "" {
+		s.postgresURL = s.flags.PostgresURL
+		return nil
+	}
+	s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Log: s.log})
+	if err != nil {
+		return fmt.Errorf("private database: %w", err)
+	}
+	s.postgresURL = s.postgres.URL()
+	return nil
+}
+
+func (s *service) openBroker(ctx context.Context) (err error) {
+	s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log,
+	})
+	if err != nil {
+		return fmt.Errorf("certificate authority: %w", err)
+	}
+	if s.flags.NATSURL != "" {
+		err = s.joinBroker(ctx)
+	} else {
+		err = s.embedBroker(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.flags.LogReplicas); err != nil {
+		return err
+	}
+	s.settings, err = settle(ctx, s.buckets.Installation, s.flags.Environment)
+	return err
+}
+
+// embedBroker runs the broker in this process.
+func (s *service) embedBroker(ctx context.Context) (err error) {
+	sync, err := s.flags.syncInterval()
+	if err != nil {
+		return err
+	}
+	s.broker, err = broker.Start(ctx, broker.Config{
+		DataDir: string(s.dir), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT, MQTTTLS: s.authority.ServerTLS(),
+		SyncInterval: sync, Log: s.log, Metrics: s.registry,
+	})
+	if err != nil {
+		return err
+	}
+	s.credentials = s.broker.Credentials()
+	s.bound.NATS, s.bound.MQTT = s.broker.NATSAddr(), s.broker.MQTTAddr()
+	if s.conns, err = s.broker.Connect(ctx); err != nil {
+		return err
+	}
+	s.reads, err = s.broker.Connect(ctx)
+	return err
+}
+
+// joinBroker uses a broker that others run.
+func (s *service) joinBroker(ctx context.Context) (err error) {
+	if s.credentials, err = streams.ReadCredentials(s.flags.NATSCredentials); err != nil {
+		return err
+	}
+	s.credentials.URL = s.flags.NATSURL
+	where, err := url.Parse(s.flags.NATSURL)
+	if err != nil {
+		return fmt.Errorf("--nats-url: %w", err)
+	}
+	s.bound.NATS, s.bound.MQTT = where.Host, s.flags.PublicMQTT
+	if s.conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
+		return err
+	}
+	s.reads, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log))
+	return err
+}
+
+// brokerHosts are the names under which hubs reach the broker, for its certificate.
+func (s *service) brokerHosts() []string {
+	var hosts []string
+	for _, address := range []string{s.flags.PublicMQTT, s.flags.MQTT} {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	if public, err := url.Parse(s.flags.PublicURL); err == nil {
+		hosts = append(hosts, public.Hostname())
+	}
+	return hosts
+}
+
+// brokerURL is the address of the broker that hubs are told.
+func (s *service) brokerURL() string {
+	if s.flags.PublicMQTT != "" {
+		return "mqtts://" + s.flags.PublicMQTT
+	}
+	host, port, err := net.SplitHostPort(s.bound.MQTT)
+	if err != nil {
+		return "mqtts://" + s.bound.MQTT
+	}
+	if public, err := url.Parse(s.bound.PublicURL); err == nil && isWildcard(host) {
+		host = public.Hostname()
+	}
+	return "mqtts://" + net.JoinHostPort(host, port)
+}
+
+// isWildcard says that an address is every address of the machine, so that nobody can be told to connect to it.
+func isWildcard(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
+}
+
+// leaveGround stops broker and database side by side, and gives the data directory free.
+func (s *service) leaveGround() {
+	for _, conns := range []*streams.Conns{s.reads, s.conns} {
+		if conns != nil {
+			conns.Close()
+		}
+	}
+	var group errgroup.Group
+	if s.broker != nil {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), brokerTimeout)
+			defer cancel()
+			return s.broker.Close(ctx)
+		})
+	}
+	if s.postgres != nil {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), pgTimeout)
+			defer cancel()
+			return s.postgres.Stop(ctx)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		s.log.Error("could not stop in order", "error", err)
+	}
+	if s.lock != nil {
+		if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.log.Warn("could not remove endpoints.json", "error", err)
+		}
+		s.lock.Close() // gives the lock free
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/url"
+	"sync"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/hublog"
+)
+
+// startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
+func (s *service) startHTTP(ctx context.Context) error {
+	admin, err := net.Listen("tcp", s.flags.Admin)
+	if err != nil {
+		return fmt.Errorf("--admin: %w", err)
+	}
+	s.bound.Admin = admin.Addr().String()
+	var handler http.Handler = http.NotFoundHandler()
+	if s.flags.has(roleAPI) {
+		public, err := net.Listen("tcp", s.flags.HTTP)
+		if err != nil {
+			admin.Close()
+			return fmt.Errorf("--http: %w", err)
+		}
+		s.bound.HTTP = public.Addr().String()
+		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
+		if handler, err = s.api(); err != nil {
+			admin.Close()
+			public.Close()
+			return err
+		}
+		s.serveHTTP(public, handler)
+	}
+	s.serveHTTP(admin, s.adminHandler(handler))
+	return nil
+}
+
+// api makes the handler of everything that the public port serves.
+func (s *service) api() (http.Handler, error) {
+	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.log, Metrics: s.registry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return httpapi.New(httpapi.Config{
+		Keys:            s.access,
+		Hubs:            s.access,
+		ReadModels:      s.store,
+		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks},
+		Events:          apiEvents{s.logs},
+		Enrolment:       enrolment,
+		Ready:           s.components,
+		Environment:     s.flags.Environment,
+		Rate:            float64(s.flags.Rate),
+		Burst:           s.flags.Burst,
+		StreamLifetime:  s.flags.StreamLifetime,
+		StreamKeepalive: s.flags.StreamKeepalive,
+		StreamsPerKey:   s.flags.StreamsPerKey,
+		Draining:        s.draining,
+		Log:             s.log,
+		Metrics:         s.registry,
+	}), nil
+}
+
+// adminHandler serves what operators ask: metrics, profiles, and health as the public port says it.
+func (s *service) adminHandler(public http.Handler) http.Handler {
+	r := chi.NewRouter()
+	r.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
+	r.Handle("/healthz", public)
+	r.Handle("/readyz", public)
+	r.HandleFunc("/debug/pprof/*", pprof.Index)
+	r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	r.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	r.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	r.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return r
+}
+
+// serveHTTP serves a listener until stopHTTP.
+func (s *service) serveHTTP(listener net.Listener, handler http.Handler) {
+	server := httpapi.NewServer(handler, s.log)
+	s.servers = append(s.servers, server)
+	s.foundation.run("http "+listener.Addr().String(), func(ctx context.Context) error {
+		err := server.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return err
+	})
+}
+
+// stopHTTP takes no more requests and waits for those under way. Streams and long-polls end by themselves: the service is draining.
+func (s *service) stopHTTP() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	var servers sync.WaitGroup
+	for _, server := range s.servers {
+		servers.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				s.log.Warn("requests were cut off at the end", "error", err)
+				server.Close()
+			}
+		})
+	}
+	servers.Wait()
+}
+
+// publicURL is where the API is reached when nobody says: made of what was bound.
+func publicURL(given, bound string) string {
+	if given != "" {
+		return given
+	}
+	host, port, err := net.SplitHostPort(bound)
+	if err != nil {
+		return "http://" + bound
+	}
+	if isWildcard(host) {
+		host = "localhost"
+	}
+	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}).String()
+}
+
+// incarnations tells the hub logs which of a stream's events are a hub's log now.
+func (s *service) incarnations(hub domain.HubID) (hublog.Incarnation, bool) {
+	access, ok := s.access.Hub(hub)
+	return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter}, ok
+}

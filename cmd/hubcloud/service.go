@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/projections"
+	"hubcloud/projections/cluster"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/hublog"
+)
+
+const (
+	// startTimeout bounds a start; a cold one makes a database, a warm one recovers every hub's log.
+	startTimeout = 5 * time.Minute
+	// What an orderly stop may take, by part; all together stay below ten seconds.
+	drainTimeout  = 3 * time.Second
+	brokerTimeout = 3 * time.Second
+	pgTimeout     = 3 * time.Second
+)
+
+// service is everything that one process runs. Its parts stand in layers, each on those before it: they start in this order and stop in
+// the reverse one.
+type service struct {
+	flags    *serviceFlags
+	dir      dataDir
+	log      *slog.Logger
+	registry *prometheus.Registry
+	bound    endpoints
+	failed   chan error
+
+	// The ground: the data directory, the database and the broker, each our own or somebody else's.
+	lock        *os.File
+	authority   *identity.Authority
+	postgres    *cluster.Cluster
+	postgresURL string
+	broker      *broker.Server
+	credentials streams.Credentials
+	conns       *streams.Conns
+	reads       *streams.Conns
+	buckets     *streams.Buckets
+	settings    settings
+
+	// What is built on it.
+	events    *directory.Log
+	directory *directory.Service
+	store     *projections.Store
+	access    *projections.Access
+	presence  *presence.View
+	logs      *hublog.Logs
+	kicks     *identity.Kicker
+	bridge    *hubbridge.Bridge
+
+	// The loops, by layer.
+	foundation *crew // read models, indexes, barrier, callout
+	bridging   *crew // ingest and presence
+	guests     *crew // what runs on the service as its users do: the demo
+
+	// draining is closed when the service begins to stop.
+	draining chan struct{}
+	servers  []*http.Server
+}
+
+// startService starts the service and returns once it is ready: every part is up, the read models have what was in the directory, and
+// endpoints.json says where it listens. What it started it has put away again when it fails.
+func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_ *service, err error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	failed := make(chan error, 1)
+	s := &service{
+		flags: flags, dir: dataDir(flags.DataDir), log: log, registry: prometheus.NewRegistry(), failed: failed,
+		foundation: newCrew(failed), bridging: newCrew(failed), guests: newCrew(failed),
+		draining: make(chan struct{}),
+	}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"ground", s.layGround},
+		{"read models", s.startReadModels},
+		{"hub link", s.startHubLink},
+		{"http", s.startHTTP},
+	} {
+		stepBegan := time.Now()
+		if err := step.run(ctx); err != nil {
+			return nil, err
+		}
+		log.Debug("started", "part", step.name, "duration_ms", time.Since(stepBegan).Milliseconds())
+	}
+	if err := s.dir.writeEndpoints(s.bound); err != nil {
+		return nil, fmt.Errorf("write endpoints.json: %w", err)
+	}
+	log.Info("ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS, "admin", s.bound.Admin,
+		"public_url", s.bound.PublicURL, "duration_ms", time.Since(began).Milliseconds())
+	return s, nil
+}
+
+// stop puts everything away in order: not ready any more, no new requests, streams ended, the demo gone, the bridge drained at a message's
+// boundary, the read models at an event's, then the broker and the database. It takes at most ten seconds and what it cannot
+// finish is as safe as after a kill -9.
+func (s *service) stop() {
+	began := time.Now()
+	close(s.draining)
+	s.stopHTTP()
+	s.guests.stop()
+	s.bridging.stop()
+	if s.kicks != nil {
+		s.kicks.Close()
+	}
+	s.foundation.stop()
+	if s.logs != nil {
+		s.logs.Close()
+	}
+	if s.store != nil {
+		s.store.Close()
+	}
+	s.leaveGround()
+	s.log.Info("stopped", "duration_ms", time.Since(began).Milliseconds())
+}

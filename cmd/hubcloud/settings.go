@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// settingsKey is where the bucket `installation` keeps the settings.
+const settingsKey = "settings"
+
+// settings is what was settled when the installation was made. Every replica and every operator's command reads it from the broker.
+type settings struct {
+	// ID tells this installation from every other: read models of one are never filled from another.
+	ID string `json:"id"`
+	// Environment is that of its API keys.
+	Environment string `json:"environment"`
+}
+
+// readSettings reads the settings of an installation that has been started before.
+func readSettings(ctx context.Context, bucket jetstream.KeyValue) (settings, error) {
+	var s settings
+	entry, err := bucket.Get(ctx, settingsKey)
+	if err != nil {
+		return s, fmt.Errorf("read the installation's settings: %w", err)
+	}
+	if err := json.Unmarshal(entry.Value(), &s); err != nil {
+		return s, fmt.Errorf("read the installation's settings: %w", err)
+	}
+	return s, nil
+}
+
+// settle reads the settings, or makes them at the installation's first start. It refuses an environment other than the installation's.
+func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) (settings, error) {
+	s, err := readSettings(ctx, bucket)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		var entropy [16]byte
+		if _, err := rand.Read(entropy[:]); err != nil {
+			return s, err
+		}
+		made, err := json.Marshal(settings{ID: hex.EncodeToString(entropy[:]), Environment: environment})
+		if err != nil {
+			return s, err
+		}
+		// Of two replicas that start at once, one makes them and both read them.
+		if _, err := bucket.Create(ctx, settingsKey, made); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+			return s, fmt.Errorf("write the installation's settings: %w", err)
+		}
+		s, err = readSettings(ctx, bucket)
+		if err != nil {
+			return s, err
+		}
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.Environment != environment {
+		return s, usagef("this installation is of the environment %q: with --environment %s none of its API keys would be taken. "+
+			"Start it with --environment %s, or give the other one a --data-dir of its own", s.Environment, environment, s.Environment)
+	}
+	return s, nil
+}
