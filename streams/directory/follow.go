@@ -31,9 +31,8 @@ const (
 
 // Recorded is one event where it stands in the log.
 type Recorded struct {
-	Seq     uint64
-	Subject string
-	Event   domain.Event
+	Seq   uint64
+	Event domain.Event
 	// Fact is the event's data, nil when Err is set.
 	Fact domain.Fact
 	// Err says that there is an event, and that it cannot be read: domain.ErrUnknownEvent when a newer program wrote it, ErrMissing when it is
@@ -136,31 +135,33 @@ func (f *follower) scanLog(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
-	for asked, more := false, true; more; {
-		if !asked {
-			if err := s.ask(f.position + 1); err != nil {
-				return err
-			}
-		}
-		var msgs []stored
-		if msgs, more, err = f.collect(ctx, s); err != nil || len(msgs) == 0 {
+	if err := s.ask(f.position+1, true); err != nil {
+		return err
+	}
+	for {
+		msgs, err := f.collect(ctx, s)
+		if err != nil || len(msgs) == 0 {
 			return err
 		}
-		if asked = more; more {
-			if err := s.ask(msgs[len(msgs)-1].seq + 1); err != nil {
-				return err
-			}
+		if err := s.ask(msgs[len(msgs)-1].seq+1, true); err != nil {
+			return err
 		}
 		if err := f.give(msgs); err != nil {
 			return &endedError{err}
 		}
 	}
-	return nil
 }
 
-func (f *follower) collect(ctx context.Context, s *scan) ([]stored, bool, error) {
+func (f *follower) collect(ctx context.Context, s *scan) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	msgs, err := s.collect(ctx)
+	if !errors.Is(err, errGap) {
+		return msgs, err
+	}
+	if err := s.ask(s.from, false); err != nil {
+		return nil, err
+	}
 	return s.collect(ctx)
 }
 
@@ -217,7 +218,7 @@ func (f *follower) give(msgs []stored) error {
 		if next := f.position + 1; m.seq > next {
 			batch = append(batch, Recorded{Seq: next, Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.seq-1)})
 		}
-		r := Recorded{Seq: m.seq, Subject: m.subject}
+		r := Recorded{Seq: m.seq}
 		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.data)
 		if r.Err != nil {
 			r.Fact = nil

@@ -29,8 +29,8 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 				return fmt.Errorf("a batch of %d", len(batch))
 			}
 			for _, r := range batch {
-				if r.Seq != next || r.Err != nil || r.Fact == nil || r.Subject != subjectOf(r.Seq) {
-					return fmt.Errorf("%d came as %d of %s with %v", next, r.Seq, r.Subject, r.Err)
+				if r.Seq != next || r.Err != nil || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: fmt.Sprint(next)}) {
+					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
 				}
 				next++
 			}
@@ -47,7 +47,7 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 	return done
 }
 
-// fill stores events up to a sequence; ten of them are one batch, each under a subject that follows from its sequence.
+// fill stores events up to a sequence; each is named after its sequence, and they spread over a thousand subjects.
 func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 	t.Helper()
 	const size = 500

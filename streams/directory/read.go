@@ -24,9 +24,8 @@ const (
 
 // stored is one message of the stream.
 type stored struct {
-	seq     uint64
-	subject string
-	data    []byte
+	seq  uint64
+	data []byte
 	// follows is the last sequence of the subject before this message, if known: the condition on which it was appended.
 	follows   uint64
 	followsOK bool
@@ -106,7 +105,6 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	var answer struct {
 		Error   *streams.BrokerError `json:"error"`
 		Message *struct {
-			Subject string `json:"subject"`
 			Seq     uint64 `json:"seq"`
 			Headers []byte `json:"hdrs"`
 			Data    []byte `json:"data"`
@@ -123,7 +121,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	case answer.Message == nil:
 		return stored{}, false, errors.New("unreadable answer of the broker: no message")
 	}
-	m = stored{seq: answer.Message.Seq, subject: answer.Message.Subject, data: answer.Message.Data}
+	m = stored{seq: answer.Message.Seq, data: answer.Message.Data}
 	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil && headers.Get("Nats-Batch-Id") == "" {
 		follows, err := strconv.ParseUint(headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64)
 		m.follows, m.followsOK = follows, err == nil
@@ -138,9 +136,8 @@ func (l *Log) read(ctx context.Context, subject string, from uint64) ([]stored, 
 		return nil, err
 	}
 	defer s.close()
-	if err := s.ask(from); err != nil {
+	if err := s.ask(from, false); err != nil {
 		return nil, err
 	}
-	msgs, _, err := s.collect(ctx)
-	return msgs, err
+	return s.collect(ctx)
 }
