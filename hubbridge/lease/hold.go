@@ -29,7 +29,6 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 		return nil
 	}
 	taken := time.Now()
-	r.setHeld(shard, true)
 	r.log.Debug("lease taken", "shard", shard)
 	served := make(chan error, 1)
 	go func() { served <- r.serve(ctx, shard) }()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,27 +53,21 @@ type Keeper struct {
 	shards  int
 	log     *slog.Logger
 
-	mu   sync.Mutex
-	held map[int]bool
-	due  map[int]bool
+	mu    sync.Mutex
+	share []int
 }
 
 // NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts and is nobody else's, in the bucket
 // streams.Buckets.Leases.
 func NewKeeper(bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger) *Keeper {
-	return &Keeper{bucket: bucket, replica: replica, shards: shards, log: log, held: map[int]bool{}, due: map[int]bool{}}
+	return &Keeper{bucket: bucket, replica: replica, shards: shards, log: log}
 }
 
-// Missing gives how many shards this replica should hold and does not, and whether it knows its share at all.
-func (k *Keeper) Missing() (missing int, known bool) {
+// Share gives the shards that this replica should hold, as far as it knows: nil before it has seen who else is there.
+func (k *Keeper) Share() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for shard := range k.due {
-		if !k.held[shard] {
-			missing++
-		}
-	}
-	return missing, len(k.due) > 0
+	return slices.Clone(k.share)
 }
 
 // Run takes and keeps leases until ctx ends, and calls serve for each shard it holds, each in its own goroutine. serve's context ends with ctx
@@ -129,7 +124,6 @@ func (r *running) run(ctx context.Context) error {
 			done, updates = nil, nil // each goroutine ends with ctx
 		case ended := <-r.over:
 			delete(r.mine, ended.shard)
-			r.setHeld(ended.shard, false)
 			if ended.err != nil && ctx.Err() == nil {
 				cancel(ended.err)
 			}
@@ -171,7 +165,7 @@ func (r *running) divide(ctx context.Context) {
 			replicas = append(replicas, id)
 		}
 	}
-	due := make(map[int]bool)
+	var share []int
 	for shard := range r.shards {
 		h := r.mine[shard]
 		if holder(shard, replicas) != r.replica {
@@ -180,14 +174,14 @@ func (r *running) divide(ctx context.Context) {
 			}
 			continue
 		}
-		due[shard] = true
+		share = append(share, shard)
 		current, taken := r.entries[shardKey(shard)]
 		if h == nil && (!taken || current.Replica == r.replica) {
 			r.hold(ctx, shard, current.revision)
 		}
 	}
 	r.mu.Lock()
-	r.due = due
+	r.share = share
 	r.mu.Unlock()
 }
 
@@ -212,16 +206,6 @@ func mix(h uint64) uint64 {
 }
 
 func shardKey(shard int) string { return shardPrefix + strconv.Itoa(shard) }
-
-func (k *Keeper) setHeld(shard int, held bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if held {
-		k.held[shard] = true
-	} else {
-		delete(k.held, shard)
-	}
-}
 
 // present keeps this replica's own key.
 func (k *Keeper) present(ctx context.Context) {

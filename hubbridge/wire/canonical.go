@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"strconv"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -98,4 +99,15 @@ func appendCompact(out, text []byte) []byte {
 		}
 	}
 	return append(out, text[kept:]...)
+}
+
+// AppendLinkEvent appends an event of the cloud about a hub's link as it is stored: typ and data, a JSON object, are the cloud's own and need
+// no escapes.
+func AppendLinkEvent(out []byte, typ string, hub domain.HubID, at time.Time, data []byte) []byte {
+	out = append(append(out, `{"type":"`...), typ...)
+	out = append(append(out, `","hub_id":"`...), hub...)
+	out = append(out, `","device_id":null,"time":"`...)
+	out = at.UTC().AppendFormat(out, domain.TimeLayout)
+	out = append(out, `","clock_trusted":true,"data":`...)
+	return append(append(out, data...), '}')
 }

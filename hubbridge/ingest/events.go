@@ -1,0 +1,151 @@
+package ingest
+
+import (
+	"context"
+	"slices"
+
+	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/wire"
+	"hubcloud/streams"
+	"hubcloud/streams/hublog"
+)
+
+// events deals with an events message, and with those that wait behind it if they go on with the same log: all as one atomic batch.
+func (s *session) events(ctx context.Context, reader *wire.Reader, message []byte) error {
+	metrics := s.shard.cfg.Metrics
+	batch, err := reader.Events(s.hub, message)
+	if err != nil {
+		metrics.unreadable.Inc()
+		s.shard.cfg.Log.Debug("an events message is dropped", "hub_id", s.hub, "error", err)
+		return s.settle(ctx, func() error {
+			if s.log.name != "" {
+				s.ack(s.log.name, s.log.through)
+			}
+			return nil
+		})
+	}
+	run, count := []wire.Batch{batch}, len(batch.Events)
+	for s.loaded && batch.Log == s.log.name && count+link.MaxMessageEvents <= streams.MaxBatch {
+		message, ok := s.shard.more(s)
+		if !ok {
+			break
+		}
+		next, err := reader.Events(s.hub, message)
+		if err != nil || next.Log != batch.Log {
+			s.shard.putBack(s, message)
+			break
+		}
+		run, count = append(run, next), count+len(next.Events)
+	}
+	if err := s.settle(ctx, func() error { return s.store(ctx, run) }); err != nil {
+		metrics.withheld.Add(float64(len(run) - 1)) // one is counted with the error
+		return err
+	}
+	return nil
+}
+
+// store stores the new events of messages of one log, and acknowledges each message. More than one message is of the log that the hub has.
+func (s *session) store(ctx context.Context, run []wire.Batch) error {
+	log, first := run[0].Log, run[0].First
+	switch {
+	case log == s.log.name:
+	case slices.Contains(s.log.retired, log):
+		s.shard.cfg.Metrics.strays.Add(float64(len(run)))
+		return nil // from a connection of before the reset: no ack either, it would be about another log
+	case !s.log.owned():
+		if err := s.turnTo(ctx, log, first-1); err != nil {
+			return err
+		}
+	case first != 1:
+		// The hub was reset and did not say hello. From the middle of a log nothing can be told; it sends again from the first number,
+		// or says hello with the oldest that it has, and then the log begins.
+		for range run {
+			s.ack(log, 0)
+		}
+		return nil
+	default:
+		if err := s.turnTo(ctx, log, 0); err != nil {
+			return err
+		}
+	}
+	if !s.log.owned() {
+		return s.forgo(ctx, run)
+	}
+	plan := s.plan(run)
+	if len(plan.records) > 0 {
+		if err := s.append(ctx, plan.records); err != nil {
+			return err
+		}
+	}
+	plan.count(s.shard.cfg.Metrics)
+	for _, through := range plan.acks {
+		s.ack(log, through)
+	}
+	return nil
+}
+
+// forgo acknowledges events of a hub that nobody has added, and keeps none.
+func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
+	for i := range run {
+		s.log.through = max(s.log.through, run[i].Last())
+	}
+	s.dirty = true
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	for range run {
+		s.ack(s.log.name, s.log.through)
+	}
+	return nil
+}
+
+// plan is what becomes of a run of messages.
+type plan struct {
+	records []hublog.Record
+	// acks has, for each message, up to which number the log is settled after it.
+	acks []uint64
+
+	repeats, beyond int
+	flaws           map[wire.Flaw]int
+}
+
+// plan passes over what is stored already and what lies beyond the next number, and makes a record of everything else.
+func (s *session) plan(run []wire.Batch) plan {
+	p := plan{acks: make([]uint64, 0, len(run))}
+	through := s.log.through
+	for i := range run {
+		batch := &run[i]
+		if batch.First > through+1 {
+			p.beyond++
+			p.acks = append(p.acks, through)
+			continue
+		}
+		known := min(through+1-batch.First, uint64(len(batch.Events)))
+		p.repeats += int(known)
+		for _, e := range batch.Events[known:] {
+			through++
+			if e.Flaw == "" {
+				p.records = append(p.records, s.deviceRecord(e.Payload, through))
+				continue
+			}
+			p.records = append(p.records, s.skipRecord(through, through))
+			if p.flaws == nil {
+				p.flaws = make(map[wire.Flaw]int)
+			}
+			p.flaws[e.Flaw]++
+		}
+		p.acks = append(p.acks, through)
+	}
+	return p
+}
+
+func (p *plan) count(m *Metrics) {
+	flawed := 0
+	for flaw, n := range p.flaws {
+		m.flawed.WithLabelValues(string(flaw)).Add(float64(n))
+		flawed += n
+	}
+	m.stored.Add(float64(len(p.records) - flawed))
+	m.repeats.Add(float64(p.repeats))
+	m.beyond.Add(float64(p.beyond))
+}

@@ -1,0 +1,81 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+
+	"hubcloud/hubbridge/wire"
+	"hubcloud/streams/hublog"
+)
+
+// hello deals with a hello of the hub.
+func (s *session) hello(ctx context.Context, message []byte) error {
+	cfg := &s.shard.cfg
+	h, err := wire.ParseHello(message)
+	if err != nil {
+		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
+		cfg.Log.Warn("a hello is passed over", "hub_id", s.hub, "error", err)
+		return nil
+	}
+	err = s.settle(ctx, func() error {
+		if err := s.agree(ctx, h); err != nil {
+			return err
+		}
+		return s.introduce(ctx, h)
+	})
+	if err != nil {
+		return err
+	}
+	cfg.Metrics.hellos.WithLabelValues("ok").Inc()
+	s.ack(s.log.name, s.log.through)
+	if !s.presence.Online {
+		cfg.Check(s.hub, connectGrace)
+	}
+	return nil
+}
+
+func helloOutcome(err error) string {
+	if errors.Is(err, wire.ErrProtocol) {
+		return "protocol"
+	}
+	return "unreadable"
+}
+
+// agree settles with the hub from where it goes on.
+func (s *session) agree(ctx context.Context, h wire.Hello) error {
+	cfg := &s.shard.cfg
+	before := h.Oldest - 1
+	switch {
+	case s.log.name != h.Log:
+		return s.turnTo(ctx, h.Log, before)
+	case before <= s.log.through:
+		if h.Newest < s.log.through {
+			cfg.Log.Warn("a hub says that it never gave numbers that are stored", "hub_id", s.hub, "log", h.Log, "newest", h.Newest, "through", s.log.through)
+		}
+	case !s.log.owned():
+		// What a hub loses that nobody has added is no gap in anything.
+		return s.turnTo(ctx, h.Log, before)
+	case before-s.log.through <= s.log.slack:
+		s.log.through = before
+	default:
+		from := s.log.through + 1
+		if err := s.append(ctx, []hublog.Record{s.skipRecord(from, before)}); err != nil {
+			return err
+		}
+		cfg.Metrics.lost.Add(float64(before - from + 1))
+		cfg.Log.Warn("a hub has lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before)
+	}
+	if s.log.slack > 0 {
+		s.log.slack, s.log.seq = 0, max(s.log.seq, s.log.horizon)
+		s.dirty = true
+	}
+	return nil
+}
+
+// introduce keeps what the hub says of itself. Without a record in the bucket it waits for the broker's word that the hub is there.
+func (s *session) introduce(ctx context.Context, h wire.Hello) error {
+	s.presence.HubID = s.hub
+	s.presence.Firmware, s.presence.Network = h.Firmware, wire.Network(h.Network, s.now())
+	s.presenceDirty = s.presenceDirty || s.presenceRevision > 0
+	return s.putPresence(ctx)
+}

@@ -1,0 +1,183 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/streams/hublog"
+)
+
+// logState is what is known of a hub's log.
+type logState struct {
+	// incarnation is the tag of its event log; empty while nobody has added it: then no event is kept.
+	incarnation string
+	// last is the sequence of the stream's last event, of whatever incarnation: what every append expects. 0 when there is none.
+	last uint64
+	// name is the hub's own name of its log, empty while none was heard of; through is the number up to which it is settled.
+	name    string
+	through uint64
+	// seq is the sequence in the stream up to which all this takes everything into account.
+	seq uint64
+	// horizon is the stream's last sequence when that is beyond seq while no event is left, and slack their distance: see resolve.
+	horizon uint64
+	slack   uint64
+	retired []string
+}
+
+func (l *logState) owned() bool { return l.incarnation != "" }
+
+// errBehind says that this replica's view of the directory is older than what the directory or the ledger says.
+var errBehind = errors.New("the view of the directory is behind")
+
+// current sees to it that the session knows the hub's log as the hub's owner has it now.
+func (s *session) current(ctx context.Context) error {
+	access, err := s.access(ctx)
+	if err != nil || s.loaded && s.log.incarnation == access.Incarnation {
+		return err
+	}
+	return s.load(ctx, access)
+}
+
+// access says who has the hub; the zero value for nobody. "Nobody" is taken from the directory alone: a view that is behind would have events
+// acknowledged and not kept that belong to somebody already.
+func (s *session) access(ctx context.Context) (domain.HubAccess, error) {
+	if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok {
+		return access, nil
+	}
+	state, _, err := s.shard.cfg.Directory.Hub(ctx, s.hub)
+	if err != nil || state.OrgID == "" {
+		return domain.HubAccess{}, err
+	}
+	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter}, nil
+}
+
+// load reads what is stored about the hub.
+func (s *session) load(ctx context.Context, access domain.HubAccess) (err error) {
+	cfg := &s.shard.cfg
+	if !s.ledgerRead {
+		s.ledger = ledger{}
+		if s.ledgerRevision, err = cfg.Ledger.Get(ctx, string(s.hub), &s.ledger); err != nil {
+			return err
+		}
+		s.ledgerRead = true
+	}
+	if !s.presenceRead {
+		p := domain.Presence{}
+		if s.presenceRevision, err = cfg.Presence.Get(ctx, string(s.hub), &p); err != nil {
+			return err
+		}
+		s.presence, s.presenceRead = p, true
+	}
+	if access.Incarnation == "" {
+		if s.ledger.Incarnation != "" {
+			return fmt.Errorf("%w: the ledger of %s is of a hub that somebody has added", errBehind, s.hub)
+		}
+		s.log = logState{name: s.ledger.Log, through: s.ledger.Through, retired: s.ledger.Retired}
+		s.loaded = true
+		return nil
+	}
+	evidence := evidence{access: access, ledger: s.ledger}
+	if evidence.marks, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
+		return err
+	}
+	if evidence.needsDirectory() {
+		state, _, err := cfg.Directory.Hub(ctx, s.hub)
+		if err != nil {
+			return err
+		}
+		if state.Incarnation != access.Incarnation {
+			return fmt.Errorf("%w: hub %s", errBehind, s.hub)
+		}
+		evidence.begun, evidence.begunThrough = state.Log, state.LogThrough
+	}
+	if len(evidence.speaking()) == 0 {
+		if evidence.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
+			return err
+		}
+	}
+	s.log = evidence.resolve()
+	s.recall(evidence.marks)
+	s.loaded = true
+	return nil
+}
+
+// recall takes from the last of the cloud's own events what was told last about the hub's connection. It is at least as new as the bucket, which is
+// written after it; when it is newer, a process has stopped in between, and the bucket is put right.
+func (s *session) recall(marks []hublog.Mark) {
+	for _, m := range marks {
+		if !m.Link || m.Connection == "" || m.Connection == presence.Tell(s.presence) {
+			continue
+		}
+		s.presence = presence.Recall(s.presence, m.Connection)
+		s.presence.HubID = s.hub
+		s.presenceDirty = true
+	}
+}
+
+// evidence is everything that says how far a hub's log has come.
+type evidence struct {
+	access domain.HubAccess
+	marks  []hublog.Mark
+	ledger ledger
+	// begun is the log that the hub began when it was last reset, if it was, and begunThrough the number before its first.
+	begun        string
+	begunThrough uint64
+	// lastSequence is the stream's, if no record speaks of the hub's log any more.
+	lastSequence uint64
+}
+
+// speaking gives the marks that speak of the incarnation.
+func (e *evidence) speaking() []hublog.Mark {
+	var speaking []hublog.Mark
+	for _, m := range e.marks {
+		if m.Seq > e.access.LogAfter && m.Incarnation == e.access.Incarnation && m.Log != "" {
+			speaking = append(speaking, m)
+		}
+	}
+	return speaking
+}
+
+// needsDirectory says that neither the log nor the ledger speaks of the incarnation.
+func (e *evidence) needsDirectory() bool {
+	return len(e.speaking()) == 0 && (e.ledger.Incarnation != e.access.Incarnation || e.ledger.Log == "")
+}
+
+// resolve decides. Of what speaks of the incarnation, the one that speaks of the highest sequence counts: the last record, the ledger, the
+// directory's word about the reset with which it began. When none does, and the hub was not reset since it was added, the ledger from before
+// it was added counts: what was acknowledged then is no gap.
+//
+// The ledger is written some time after the log. A process that is killed in between, and stays down until retention has emptied the log, leaves
+// a ledger that knows less than was stored. The stream shows that, since its last sequence is kept for ever: it is then beyond the one that the
+// ledger speaks of while no event is left, and their distance (commands count too) bounds how many numbers may have been settled that nobody
+// remembers. A hub that then holds only events from further on has lost none of them as far as anybody can tell, so a gap of at most that
+// many numbers in its next hello is none. Readers lose nothing by it: their cursors are older than the retention and answer 410.
+func (e *evidence) resolve() logState {
+	l := logState{incarnation: e.access.Incarnation}
+	for _, m := range e.marks {
+		l.last = max(l.last, m.Seq)
+	}
+	switch {
+	case e.ledger.Incarnation == e.access.Incarnation && e.ledger.Log != "":
+		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, e.ledger.StreamSeq
+	case e.begun != "":
+		l.name, l.through, l.seq = e.begun, e.begunThrough, e.access.LogAfter
+	case e.ledger.Incarnation == "":
+		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, e.access.LogAfter
+	default:
+		l.seq = e.access.LogAfter
+	}
+	speaking := e.speaking()
+	for _, m := range speaking {
+		if m.Seq > l.seq {
+			l.name, l.through, l.seq = m.Log, m.Through, m.Seq
+		}
+	}
+	if len(speaking) == 0 && e.lastSequence > l.seq && l.name != "" {
+		l.horizon, l.slack = e.lastSequence, e.lastSequence-l.seq
+	}
+	l.retired = retire(e.ledger.Retired, e.ledger.Log, l.name)
+	return l
+}
