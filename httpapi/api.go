@@ -35,7 +35,7 @@ type Config struct {
 	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
 	Ready func(ctx context.Context) []Component
 
-	// Environment is the installation's, `live` or `dev`: keys of the other are refused.
+	// Environment is the installation's, `live` or `dev`: keys of the other are refused. It must be given.
 	Environment string
 	// Rate is how many requests a second each key, and each address without one, may make in the long run; Burst how many at
 	// once. 0 stands for DefaultRate and DefaultBurst.

@@ -63,6 +63,7 @@ func TestAuthorization(t *testing.T) {
 			t.Errorf("%s: WWW-Authenticate %q", name, res.Header.Get("WWW-Authenticate"))
 		}
 	}
+	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") >= 18 })
 	if log := s.logged.String(); strings.Contains(log, key[20:]) || !strings.Contains(log, key[7:19]) {
 		t.Errorf("the log must hold key ids and no secrets:\n%s", log)
 	}

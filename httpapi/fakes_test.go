@@ -322,6 +322,11 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 func (r *worldReader) Ready() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.begun || r.at < len(r.log) {
+		already := make(chan struct{})
+		close(already)
+		return already
+	}
 	return r.changed
 }
 
@@ -342,6 +347,7 @@ type service struct {
 	bearer string // of a key of orgOne with every scope
 	revoke func()
 	drain  func()
+	server *http.Server
 	logged *lockedBuffer
 }
 
@@ -373,10 +379,10 @@ func start(t *testing.T, change func(*Config)) *service {
 }
 
 // startInBubble serves on pipes, which testing/synctest can wait for.
-func startInBubble(t *testing.T, change func(*Config)) (*service, *pipeListener) {
+func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols) (*service, *pipeListener) {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() }}
+	transport := &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() }}
 	return startOn(t, listener, transport, "http://hubcloud", change), listener
 }
 
@@ -398,6 +404,8 @@ func startOn(t *testing.T, listener net.Listener, transport *http.Transport, bas
 		change(&cfg)
 	}
 	server := NewServer(New(cfg), cfg.Log)
+	server.Protocols = transport.Protocols
+	s.server = server
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -527,4 +535,14 @@ func refused(t *testing.T, a answer, status int, code domain.Code) string {
 		t.Errorf("X-Request-Id %q, body %s", id, a.body)
 	}
 	return body.Error.Message
+}
+
+// eventually waits until done says so. What a request leaves behind comes after its answer.
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not come about")
+		}
+	}
 }

@@ -79,11 +79,10 @@ type Events interface {
 
 // EventReader follows one hub's event log. It is used by one goroutine.
 type EventReader interface {
-	// Next gives at most limit events that are there now, in order; none when there are none yet. A log that was begun anew
-	// is a domain.Error cursor_expired.
+	// Next gives at most limit events that are there now, in order; none when there are none yet. It may give fewer than there are. A log
+	// that was begun anew, and events that expired before they were given, are a domain.Error cursor_expired.
 	Next(limit int) ([]domain.EncodedEvent, error)
-	// Ready gives a channel that is closed, or can be received from, once Next has something to say. To miss nothing it must be
-	// got before the call of Next that finds nothing.
+	// Ready gives a channel that is closed once there is more than Next has given: already, when there is more now. It is good for one wait.
 	Ready() <-chan struct{}
 	// Position is the cursor from which another reader would go on.
 	Position() string

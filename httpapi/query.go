@@ -14,7 +14,7 @@ type parameter struct{ name, value string }
 
 // readQuery takes the known parameters out of a raw query and leaves others alone. A known one may appear once, and must have a value.
 func readQuery(raw string, known ...string) (query, error) {
-	var q query
+	q := make(query, 0, len(known))
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")

@@ -58,10 +58,10 @@ func (a *api) routes() []*route {
 
 		{method: "POST", pattern: "/link/v1/certificates", access: forAddress, takesBody: true, handle: a.issueCertificate},
 
-		{method: "GET", pattern: "/healthz", quiet: true, handle: a.health},
-		{method: "HEAD", pattern: "/healthz", quiet: true, handle: a.health},
-		{method: "GET", pattern: "/readyz", quiet: true, handle: a.readiness},
-		{method: "HEAD", pattern: "/readyz", quiet: true, handle: a.readiness},
+		{method: "GET", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
+		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
+		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
+		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
 	}
 }
 
@@ -96,7 +96,7 @@ func (a *api) newMux() (*http.ServeMux, map[string]*route) {
 		nowhere[segment] = register("/"+segment+"/", rt)
 		register("/"+segment, rt)
 	}
-	nowhere[""] = register("/", &route{method: "any", pattern: "/", handle: noSuchPath})
+	nowhere[""] = register("/", &route{method: "any", pattern: "/", access: forAnyone, handle: noSuchPath})
 	return mux, nowhere
 }
 

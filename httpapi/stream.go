@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -24,13 +23,6 @@ var (
 	cacheControlSSE   = []string{"no-cache, no-transform"}
 	noBuffering       = []string{"no"}
 )
-
-// always is what a stream waits on when more is there already.
-var always = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
 
 func (a *api) streamEvents(x *exchange) error {
 	hub, err := a.ownHub(x)
@@ -102,12 +94,14 @@ func (s *stream) run() (ended string, cause error) {
 	timer := time.NewTimer(time.Until(earlier(expires, keepalive)))
 	defer timer.Stop()
 	for {
-		ready := s.reader.Ready()
 		events, err := s.reader.Next(streamBatch)
 		if err != nil {
+			if s.x.ctx.Err() != nil {
+				return "client", nil
+			}
 			s.extend()
-			if errors.Is(err, &domain.Error{Code: domain.CodeCursorExpired}) {
-				return "log begun anew", nil
+			if domain.CodeOf(err) == domain.CodeCursorExpired {
+				return "cursor expired", nil // as the client hears when it comes back
 			}
 			return "fault", err
 		}
@@ -115,12 +109,9 @@ func (s *stream) run() (ended string, cause error) {
 			if err := s.send(events); err != nil {
 				return "client", nil
 			}
-			if len(events) == streamBatch {
-				ready = always
-			}
 		}
 		select {
-		case <-ready:
+		case <-s.reader.Ready():
 		case <-s.x.ctx.Done():
 			return "client", nil
 		case <-a.Draining:

@@ -20,7 +20,7 @@ const streamPath = "/v1/hubs/" + string(hubOne) + "/events/stream"
 func inBubble(t *testing.T, change func(*Config), test func(*service, *pipeListener)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s, listener := startInBubble(t, change)
+		s, listener := startInBubble(t, change, nil)
 		test(s, listener)
 	})
 }
@@ -146,15 +146,7 @@ func TestStreamRefusals(t *testing.T) {
 		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 	}
 	open.stop()
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		again := s.stream()
-		if again.res.StatusCode == 200 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the place of an ended stream is not free again")
-		}
-	}
+	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
 }
 
 // TestStreamOrder: every event comes once, in order, whatever its size, also when many wait.
@@ -338,4 +330,64 @@ func TestLongPollClientGone(t *testing.T) {
 			t.Errorf("log %s", log)
 		}
 	})
+}
+
+// TestStreamOverHTTP2: HTTP/2 keeps a write's deadline after the write, and would reset a stream that is only quiet.
+func TestStreamOverHTTP2(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		s, _ := startInBubble(t, nil, protocols)
+		o := s.stream()
+		if o.res.ProtoMajor != 2 {
+			t.Fatalf("protocol %s", o.res.Proto)
+		}
+		o.expect("id: c0\n\n")
+		o.expect(": keepalive\nid: c0\n\n")
+		s.emit(1, 0)
+		o.expect(string(encodedEvent(1, 0).Frame))
+		time.Sleep(25 * time.Second)
+		if a := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after=c1&wait=60", ""); a.StatusCode != 200 {
+			t.Errorf("long-poll: %d", a.StatusCode)
+		}
+		o.end()
+	})
+}
+
+// TestShutdown: whatever is open when the service stops ends cleanly and at once, and the server waits for nothing.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ended := make(chan error)
+	for range 50 {
+		o := s.stream()
+		o.expect("id: c0\n\n")
+		go func() {
+			_, err := io.ReadAll(o.text)
+			ended <- err
+		}()
+		go func() {
+			req, _ := http.NewRequest("GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+			req.Header.Set("Authorization", s.bearer)
+			res, err := s.client.Do(req)
+			if err == nil {
+				_, err = io.ReadAll(res.Body)
+				res.Body.Close()
+			}
+			ended <- err
+		}()
+	}
+	began := time.Now()
+	s.drain()
+	for range 100 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil || time.Since(began) > 3*time.Second {
+		t.Errorf("stopped after %s: %v", time.Since(began), err)
+	}
 }

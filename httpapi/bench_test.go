@@ -1,0 +1,247 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+// TestAllocations keeps the chain lean: what a page costs beyond what net/http does anyway. Ready-made pages are the busiest route.
+func TestAllocations(t *testing.T) {
+	w := newWorld()
+	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
+	w.emit(100, 300)
+	handler := New(Config{
+		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6,
+		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+	})
+	req := httptest.NewRequest("GET", "/v1/hubs/"+string(hubOne)+"/events?limit=100", nil)
+	req.Header.Set("Authorization", bearer)
+	req.Body = http.NoBody
+	header := http.Header{}
+	answer := func() {
+		clear(header)
+		handler.ServeHTTP(discard{header}, req)
+	}
+	answer()
+	if got := testing.AllocsPerRun(1000, answer); got > 22 { // 13, and some more under the race detector
+		t.Errorf("%v allocations a request", got)
+	}
+}
+
+// discard is a http.ResponseWriter that costs nothing.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
+// BenchmarkEventPage compares a page of 100 events with a bare server that writes the same bytes ready-made.
+func BenchmarkEventPage(b *testing.B) {
+	w := newWorld()
+	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
+	w.emit(100, 200)
+	page := &exchange{api: &api{}, w: httptest.NewRecorder()}
+	events, _ := w.Page(b.Context(), hubOne, "", 100)
+	page.writeEvents(events)
+	ready := page.w.(*httptest.ResponseRecorder).Body.Bytes()
+	for name, handler := range map[string]http.Handler{
+		"api": New(Config{
+			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6,
+			Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		}),
+		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", strconv.Itoa(len(ready)))
+			_, _ = w.Write(ready)
+		}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			address := serveBench(b, handler)
+			b.ReportAllocs()
+			b.SetParallelism(4)
+			b.RunParallel(func(pb *testing.PB) {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer conn.Close()
+				reader := bufio.NewReaderSize(conn, 64<<10)
+				request := fmt.Sprintf("GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", hubOne, bearer)
+				for pb.Next() {
+					_, _ = io.WriteString(conn, request)
+					if err := skipResponse(reader); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// skipResponse reads one response with a Content-Length.
+func skipResponse(reader *bufio.Reader) error {
+	length := -1
+	for {
+		line, err := reader.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == 2 {
+			break
+		}
+		if len(line) > 16 && string(line[:16]) == "Content-Length: " {
+			if length, err = strconv.Atoi(string(line[16 : len(line)-2])); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := reader.Discard(length)
+	return err
+}
+
+// BenchmarkIdleStream compares what an idle stream holds with one on a bare server.
+func BenchmarkIdleStream(b *testing.B) {
+	const streams = 2000
+	w := newWorld()
+	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
+	for name, handler := range map[string]http.Handler{
+		"api": New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6}),
+		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "id: c0\n\n")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				address := serveBench(b, handler)
+				before := inUse()
+				conns := make([]net.Conn, streams)
+				buf := make([]byte, 2048)
+				for i := range conns {
+					conn, err := net.Dial("tcp", address)
+					if err != nil {
+						b.Fatal(err)
+					}
+					conns[i] = conn
+					_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, bearer)
+					if _, err := conn.Read(buf); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(inUse()-before)/streams, "B/stream")
+				for _, conn := range conns {
+					conn.Close()
+				}
+			}
+		})
+	}
+}
+
+// inUse gives the memory of heap and stacks that is in use.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapInuse + stats.StackInuse)
+}
+
+// BenchmarkStreamDelivery compares what an event costs for each of 200 readers with a bare server that writes the same frames.
+func BenchmarkStreamDelivery(b *testing.B) {
+	const readers = 200
+	for _, name := range []string{"api", "bare"} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld()
+			bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
+			handler := bareStream(w)
+			if name == "api" {
+				handler = New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6})
+			}
+			address := serveBench(b, handler)
+			frame := len(encodedEvent(1, 300).Frame)
+			received := make(chan struct{}, readers)
+			for range readers {
+				conn, err := net.Dial("tcp", address)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer conn.Close()
+				_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, bearer)
+				buf := make([]byte, 4096)
+				if _, err := conn.Read(buf); err != nil {
+					b.Fatal(err)
+				}
+				go func() {
+					for {
+						n, err := conn.Read(buf)
+						if err != nil {
+							return
+						}
+						if n >= frame {
+							received <- struct{}{}
+						}
+					}
+				}()
+			}
+			b.ResetTimer()
+			for range b.N {
+				w.emit(1, 300)
+				for range readers {
+					<-received
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*readers), "ns/delivery")
+		})
+	}
+}
+
+// bareStream is a stream with nothing around it.
+func bareStream(w *world) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		reader, _ := w.Follow(r.Context(), hubOne, "")
+		defer reader.Close()
+		rw.Header().Set("Content-Type", "text/event-stream")
+		control := http.NewResponseController(rw)
+		_, _ = io.WriteString(rw, "id: c0\n\n")
+		_ = control.Flush()
+		for {
+			ready := reader.Ready()
+			events, _ := reader.Next(streamBatch)
+			for _, e := range events {
+				_, _ = rw.Write(e.Frame)
+				_ = control.Flush()
+			}
+			select {
+			case <-ready:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+}
+
+func serveBench(b *testing.B, handler http.Handler) string {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := NewServer(handler, slog.New(slog.DiscardHandler))
+	go func() { _ = server.Serve(listener) }()
+	b.Cleanup(func() { _ = server.Close() })
+	return listener.Addr().String()
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+)
+
+// TestObservation: each request is one line in the log and one count, under its route and never under the path as it was written.
+func TestObservation(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := start(t, func(c *Config) { c.Metrics = registry })
+	last := func() map[string]any {
+		t.Helper()
+		lines := strings.Split(strings.TrimSpace(s.logged.String()), "\n")
+		var line map[string]any
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
+			t.Fatalf("log %q: %v", lines[len(lines)-1], err)
+		}
+		return line
+	}
+	a := s.do("GET", "/v1/sites/"+siteOne, "")
+	s.client.CloseIdleConnections()
+	eventually(t, func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) })
+	line := last()
+	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
+	for name, want := range map[string]any{
+		"msg": "request", "level": "INFO", "request_id": a.Header.Get("X-Request-Id"), "method": "GET", "route": "/v1/sites/{site_id}",
+		"status": 200.0, "bytes": float64(len(a.body)), "key_id": key.ID, "org_id": orgOne, "remote": "127.0.0.1",
+	} {
+		if line[name] != want {
+			t.Errorf("%s is %v, want %v", name, line[name], want)
+		}
+	}
+	s.do("BREW", "/v1/sites", "")
+	s.do("GET", "/v1/admin/secrets", "")
+	s.do("GET", "/v1/sites", "", "Authorization", "")
+	open := s.stream()
+	open.block()
+	eventually(t, func() bool {
+		got := samples(t, registry)
+		for series, want := range map[string]float64{
+			"requests_total code=200 method=GET route=/v1/sites/{site_id}": 1,
+			"requests_total code=405 method=other route=/v1/sites":         1,
+			"requests_total code=404 method=any route=/v1/":                1,
+			"requests_total code=401 method=GET route=/v1/sites":           1,
+			"streams": 1,
+		} {
+			if got[series] != want {
+				return false
+			}
+		}
+		return len(got) < 60
+	})
+	if strings.Contains(s.logged.String(), key.Secret) {
+		t.Error("the log holds a secret")
+	}
+}
+
+// samples gives the values of the package's counters and gauges by name and labels.
+func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := strings.TrimPrefix(family.GetName(), "hubcloud_httpapi_")
+			for _, label := range metric.GetLabel() {
+				name += fmt.Sprintf(" %s=%s", label.GetName(), label.GetValue())
+			}
+			values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return values
+}
