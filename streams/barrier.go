@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -36,15 +35,15 @@ const (
 // A replica that serves keeps a heartbeat in the bucket `replicas` and answers questions under its id. Wait asks each replica that has a
 // heartbeat. One that is killed has no subscription any more: after 1.2 s without one it counts as gone, whatever its heartbeat says.
 type Barrier struct {
-	nc       *nats.Conn
-	replicas jetstream.KeyValue
-	id       string
-	log      *slog.Logger
+	nc  *nats.Conn
+	id  string
+	log *slog.Logger
 }
 
-// NewBarrier makes the barrier of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts. A caller that only waits needs no id.
-func NewBarrier(conns *Conns, buckets *Buckets, replicaID string, log *slog.Logger) *Barrier {
-	return &Barrier{nc: conns.Cloud, replicas: buckets.Replicas, id: replicaID, log: log}
+// NewBarrier makes the barrier of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts. A caller that only waits needs no id. The
+// buckets must have been opened once, by whomever.
+func NewBarrier(conns *Conns, replicaID string, log *slog.Logger) *Barrier {
+	return &Barrier{nc: conns.Cloud, id: replicaID, log: log}
 }
 
 // question is what a replica is asked, and answer what it says: whether it applied Seq within WaitMS.
@@ -64,9 +63,13 @@ func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, s
 	if b.id == "" || strings.ContainsAny(b.id, ".*> \t\r\n") {
 		return fmt.Errorf("barrier: %q is no id for a replica", b.id)
 	}
+	heartbeats, err := openHeartbeats(ctx, b.nc)
+	if err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.answerQuestions(ctx, applied) })
-	group.Go(func() error { return b.keepHeartbeat(ctx) })
+	group.Go(func() error { return b.keepHeartbeat(ctx, heartbeats) })
 	return group.Wait()
 }
 
@@ -111,11 +114,11 @@ func (b *Barrier) answer(ctx context.Context, msg *nats.Msg, applied func(ctx co
 	}
 }
 
-func (b *Barrier) keepHeartbeat(ctx context.Context) error {
+func (b *Barrier) keepHeartbeat(ctx context.Context, heartbeats heartbeats) error {
 	beat := func() {
 		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 		defer cancel()
-		if _, err := b.replicas.Put(ctx, b.id, []byte("{}")); err != nil && ctx.Err() == nil {
+		if _, err := heartbeats.Put(ctx, b.id, []byte("{}")); err != nil && ctx.Err() == nil {
 			b.log.Warn("barrier could not renew the replica's heartbeat", "replica", b.id, "error", err)
 		}
 	}
@@ -129,7 +132,7 @@ func (b *Barrier) keepHeartbeat(ctx context.Context) error {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierGone)
 			defer cancel()
-			if err := b.replicas.Delete(last, b.id); err != nil {
+			if err := heartbeats.Delete(last, b.id); err != nil {
 				b.log.Warn("barrier could not take the replica's heartbeat away", "replica", b.id, "error", err)
 			}
 			return ctx.Err()
@@ -140,14 +143,18 @@ func (b *Barrier) keepHeartbeat(ctx context.Context) error {
 // Wait returns nil once every replica that is alive has applied the event at seq. Its error is ctx's when that takes longer: the event stands,
 // only its effect everywhere is not certain yet.
 func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
-	ids, err := b.alive(ctx)
+	heartbeats, err := openHeartbeats(ctx, b.nc)
+	if err != nil {
+		return err
+	}
+	ids, err := heartbeats.alive(ctx)
 	if err != nil {
 		return fmt.Errorf("barrier: list the replicas: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := b.waitFor(ctx, id, seq); err != nil {
+			if err := b.waitFor(ctx, heartbeats, id, seq); err != nil {
 				return fmt.Errorf("barrier: replica %s has not applied sequence %d: %w", id, seq, err)
 			}
 			return nil
@@ -156,31 +163,8 @@ func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
 	return group.Wait()
 }
 
-// alive lists the replicas with a heartbeat, among them perhaps some that ended just now. It asks the leader of the bucket's stream: the
-// bucket's own listing can end early without a word, and a replica left out would not be waited for.
-func (b *Barrier) alive(ctx context.Context) ([]string, error) {
-	js, err := jetstream.New(b.nc)
-	if err != nil {
-		return nil, err
-	}
-	stream, err := js.Stream(ctx, bucketStreamName(b.replicas.Bucket()))
-	if err != nil {
-		return nil, err
-	}
-	prefix := "$KV." + b.replicas.Bucket() + "."
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
-	if err != nil {
-		return nil, err
-	}
-	ids := make([]string, 0, len(info.State.Subjects))
-	for subject := range info.State.Subjects {
-		ids = append(ids, strings.TrimPrefix(subject, prefix))
-	}
-	return ids, nil
-}
-
 // waitFor asks one replica until it has applied seq or is gone.
-func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
+func (b *Barrier) waitFor(ctx context.Context, heartbeats heartbeats, id string, seq uint64) error {
 	payload, err := json.Marshal(question{Seq: seq, WaitMS: barrierAsk.Milliseconds()})
 	if err != nil {
 		return err
@@ -196,7 +180,7 @@ func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
 		case err == nil:
 			unreachable = time.Time{}
 			continue // it is alive and behind, and has waited before it said so
-		case b.heartbeatEnded(ctx, id):
+		case heartbeats.ended(ctx, id):
 			return nil
 		case !errors.Is(err, nats.ErrNoResponders):
 			unreachable = time.Time{}
@@ -226,9 +210,4 @@ func (b *Barrier) ask(ctx context.Context, id string, payload []byte) (applied b
 		return false, err
 	}
 	return a.Applied, nil
-}
-
-func (b *Barrier) heartbeatEnded(ctx context.Context, id string) bool {
-	_, err := b.replicas.Get(ctx, id)
-	return errors.Is(err, jetstream.ErrKeyNotFound)
 }

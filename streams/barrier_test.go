@@ -34,7 +34,7 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{id: id, conns: conns, stop: cancel, stopped: make(chan error, 1), changed: make(chan struct{})}
 	go func() {
-		r.stopped <- streams.NewBarrier(conns, buckets, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
+		r.stopped <- streams.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -75,11 +75,10 @@ func (r *replica) awaitApplied(ctx context.Context, seq uint64) error {
 func waiter(t *testing.T, broker *streamstest.Broker) *streams.Barrier {
 	t.Helper()
 	conns := broker.Connect(t)
-	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
+	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
 		t.Fatal(err)
 	}
-	return streams.NewBarrier(conns, buckets, "", slog.New(slog.DiscardHandler))
+	return streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
 }
 
 func eventually(t *testing.T, what func() bool) {
@@ -191,12 +190,8 @@ func TestBarrierRefusesAnIDThatIsNone(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
-	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, id := range []string{"", "a.b", "*", ">", "a b"} {
-		if err := streams.NewBarrier(conns, buckets, id, slog.New(slog.DiscardHandler)).Serve(t.Context(), nil); err == nil {
+		if err := streams.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(t.Context(), nil); err == nil {
 			t.Errorf("%q serves", id)
 		}
 	}

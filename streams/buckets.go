@@ -20,6 +20,9 @@ const (
 	markerTTL = time.Minute
 )
 
+// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself.
+const bucketReplicas = "replicas"
+
 // Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of each key only.
 type Buckets struct {
 	// Presence holds a domain.Presence a hub, under the hub's id.
@@ -51,13 +54,14 @@ func bucketDeclarations(b *Buckets) []struct {
 			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
 		}},
 		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked after.
-		{&b.Replicas, jetstream.KeyValueConfig{Bucket: "replicas", Description: "which replicas are alive", TTL: HeartbeatTTL}},
+		{&b.Replicas, jetstream.KeyValueConfig{Bucket: bucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL}},
 		{&b.Installation, jetstream.KeyValueConfig{Bucket: "installation", Description: "what was settled when the installation was made"}},
 	}
 }
 
-// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the broker (1, 3 or 5). One that is there with
-// other properties is ErrIncompatible; only the number of replicas is brought to what is asked.
+// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the broker (1, 3 or 5; 0 leaves
+// them as they are, and makes one). One that is there with other properties is ErrIncompatible; only the number of replicas is brought to what is
+// asked.
 func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -89,7 +93,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, declared jetstream.
 	if err := checkDeclared(bucketStream(declared), config); err != nil {
 		return nil, err
 	}
-	if config.Replicas != declared.Replicas {
+	if declared.Replicas > 0 && config.Replicas != declared.Replicas {
 		return js.UpdateKeyValue(ctx, declared)
 	}
 	return kv, nil

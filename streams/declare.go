@@ -13,13 +13,15 @@ import (
 // ErrIncompatible says that a stream or a bucket is on the broker with other properties than those declared. It is left as it is.
 var ErrIncompatible = errors.New("incompatible with what is on the broker")
 
-// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the number of replicas to what is asked.
-// Anything else that differs is ErrIncompatible, with what differs; the stream stays untouched.
+// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the number of replicas to what is asked; 0
+// replicas leaves them as they are, and makes one. Anything else that differs is ErrIncompatible, with what differs; the stream stays untouched.
 func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		// Another replica that makes it at the same moment makes the same one: the broker answers both alike.
-		stream, err = js.CreateStream(ctx, want)
+		made := want
+		made.Replicas = max(want.Replicas, 1)
+		stream, err = js.CreateStream(ctx, made)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("declare stream %s: %w", want.Name, err)
@@ -28,7 +30,7 @@ func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 	if err := checkDeclared(want, got); err != nil {
 		return nil, fmt.Errorf("stream %s: %w", want.Name, err)
 	}
-	if got.Replicas != want.Replicas {
+	if want.Replicas > 0 && got.Replicas != want.Replicas {
 		got.Replicas = want.Replicas
 		if stream, err = js.UpdateStream(ctx, got); err != nil {
 			return nil, fmt.Errorf("give stream %s %d replicas: %w", want.Name, want.Replicas, err)

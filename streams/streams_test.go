@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,18 +62,42 @@ func TestConnectReachesEveryAccount(t *testing.T) {
 	}
 }
 
-func TestConnectClosesWhatItOpenedWhenOneAccountRefuses(t *testing.T) {
-	t.Parallel()
-	broker := streamstest.New(t)
-	c := broker.Credentials()
-	c.Users[streams.ShardAccount(2)] = streams.User{User: "shard02", Password: "wrong"}
-	// Over a pipe the refusal can get stuck behind what the client still writes: the deadline ends that.
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	conns, err := streams.Connect(ctx, c, nats.InProcessServer(broker))
-	if err == nil || !strings.Contains(err.Error(), "SHARD02") || strings.Contains(err.Error(), "wrong") || conns != nil {
-		t.Errorf("connected to %v, %v", conns, err)
+// fewConns is a broker that takes so many connections and then no more.
+type fewConns struct {
+	*streamstest.Broker
+	left atomic.Int32
+	open atomic.Int32
+}
+
+func (f *fewConns) InProcessConn() (net.Conn, error) {
+	if f.left.Add(-1) < 0 {
+		return nil, errors.New("no more")
 	}
+	conn, err := f.Broker.InProcessConn()
+	f.open.Add(1)
+	return &countedConn{Conn: conn, open: &f.open}, err
+}
+
+type countedConn struct {
+	net.Conn
+	open   *atomic.Int32
+	closed sync.Once
+}
+
+func (c *countedConn) Close() error {
+	c.closed.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}
+
+func TestConnectClosesWhatItOpenedWhenOneAccountFails(t *testing.T) {
+	t.Parallel()
+	broker := &fewConns{Broker: streamstest.New(t)}
+	broker.left.Store(3)
+	conns, err := streams.Connect(t.Context(), broker.Credentials(), nats.InProcessServer(broker))
+	if err == nil || conns != nil || !strings.Contains(err.Error(), "account") {
+		t.Fatalf("connected to %v, %v", conns, err)
+	}
+	eventually(t, func() bool { return broker.open.Load() == 0 })
 }
 
 func TestOpenBucketsTwiceIsOnce(t *testing.T) {

@@ -57,8 +57,8 @@ type Log struct {
 	js jetstream.JetStream
 }
 
-// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5). One that is there with other
-// properties is streams.ErrIncompatible.
+// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5; 0 leaves them as they are, and
+// makes one). One that is there with other properties is streams.ErrIncompatible.
 func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {

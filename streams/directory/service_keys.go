@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"hubcloud/domain"
 )
@@ -18,6 +19,9 @@ func (s *Service) CreateKey(ctx context.Context, o domain.Origin, orgID, label s
 	}
 	if _, err := s.org(ctx, orgID); err != nil {
 		return "", "", err
+	}
+	if !domain.IsEnvironment(s.cfg.Environment) {
+		return "", "", fmt.Errorf("directory: keys of the environment %q cannot be made", s.cfg.Environment)
 	}
 	o = s.stamp(o)
 	var entropy [domain.KeyEntropy]byte
