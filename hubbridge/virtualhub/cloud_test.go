@@ -1,0 +1,367 @@
+package virtualhub_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/directory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
+	patient = 20 * time.Second
+)
+
+// cloud is the cloud's end of the link, written from the link's description: the real broker, certificates and enrolment, and an ingest
+// that keeps what it is told in memory. It misbehaves when a test asks for it.
+type cloud struct {
+	broker    *broker.Server
+	conns     *streams.Conns
+	directory *directory.Service
+	kicker    *identity.Kicker
+	http      *httptest.Server
+
+	enrolments atomic.Int32
+	refuse     atomic.Int32 // status of enrolments that are refused; 0: none
+
+	mu    sync.Mutex
+	hubs  map[domain.HubID]*remote
+	calls map[string]chan link.Response
+	token int
+}
+
+// remote is what the cloud knows of a hub.
+type remote struct {
+	known   bool
+	log     string
+	through uint64
+	hellos  []link.Hello
+	stored  []link.Event
+	skipped [][2]uint64
+	logs    []string
+	// loseNext is how many events messages are taken for lost on the way, silent whether acks are.
+	loseNext int
+	silent   bool
+	messages int      // of events
+	largest  int      // in bytes
+	faults   []string // what the hub did against the rules
+}
+
+func startCloud(t testing.TB) *cloud {
+	t.Helper()
+	ctx := context.Background()
+	dir := t.TempDir()
+	quiet := slog.New(slog.DiscardHandler)
+	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir + "/ca", Log: quiet})
+	must(t, err)
+	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan link.Response{}}
+	c.broker, err = broker.Start(ctx, broker.Config{
+		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet,
+	})
+	must(t, err)
+	c.conns, err = c.broker.Connect(ctx)
+	must(t, err)
+	log, err := directory.Open(ctx, c.conns, 1)
+	must(t, err)
+	c.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: authority, Directory: c.directory, Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Log: quiet,
+	})
+	must(t, err)
+	callout, err := identity.NewCallout(identity.CalloutConfig{Conns: c.conns, Credentials: c.broker.Credentials(), Directory: c.directory, Log: quiet})
+	must(t, err)
+	calloutCtx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- callout.Run(calloutCtx) }()
+	c.kicker = identity.NewKicker(c.conns, c.directory, quiet)
+	c.http = httptest.NewServer(c.enrol(enrolment))
+	_, err = c.conns.Shards[0].Subscribe("hub.>", c.hear)
+	must(t, err)
+	must(t, c.conns.Shards[0].Flush())
+	t.Cleanup(func() {
+		c.http.Close()
+		c.kicker.Close()
+		stop()
+		<-ended
+		c.conns.Close()
+		must(t, c.broker.Close(ctx))
+	})
+	return c
+}
+
+func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c.enrolments.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		var req link.CertificateRequest
+		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost || r.URL.Path != "/link/v1/certificates" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if status := c.refuse.Load(); status != 0 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(int(status))
+			return
+		}
+		certificate, err := enrolment.Issue(r.Context(), req)
+		if err != nil {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(certificate)
+	}
+}
+
+// register puts a hub into the inventory.
+func (c *cloud) register(t testing.TB, id string) virtualhub.Credentials {
+	t.Helper()
+	hash := sha256.Sum256([]byte(secret))
+	must(t, c.directory.RegisterHub(t.Context(), operator(), domain.HubID(id), hash[:]))
+	return virtualhub.Credentials{Serial: strings.ToUpper(id), Secret: secret}
+}
+
+func operator() domain.Origin {
+	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator, ID: "test"}}
+}
+
+// hear takes what hubs publish.
+func (c *cloud) hear(m *nats.Msg) {
+	levels := strings.SplitN(m.Subject, ".", 4)
+	id := domain.HubID(levels[1])
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.remote(id)
+	switch levels[2] {
+	case "hello":
+		r.hello(m.Data)
+	case "events":
+		if r.loseNext > 0 {
+			r.loseNext--
+			return
+		}
+		r.events(m.Data)
+	case "response":
+		var response link.Response
+		if err := json.Unmarshal(m.Data, &response); err != nil || (response.Result == nil) == (response.Error == nil) {
+			r.faults = append(r.faults, fmt.Sprintf("response %s", m.Data))
+			return
+		}
+		if ch, ok := c.calls[levels[3]]; ok {
+			ch <- response
+		}
+		return
+	default:
+		return
+	}
+	if !r.silent {
+		ack, _ := json.Marshal(link.Ack{Log: r.log, Through: r.through})
+		_ = c.conns.Shard(id).Publish(streams.AckSubject(id), ack)
+	}
+}
+
+func (c *cloud) remote(id domain.HubID) *remote {
+	r, ok := c.hubs[id]
+	if !ok {
+		r = &remote{}
+		c.hubs[id] = r
+	}
+	return r
+}
+
+func (r *remote) hello(data []byte) {
+	var h link.Hello
+	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil || h.Firmware == nil || h.Network == nil || h.Oldest > h.Newest+1 {
+		r.faults = append(r.faults, fmt.Sprintf("hello %s", data))
+		return
+	}
+	r.hellos = append(r.hellos, h)
+	switch {
+	case !r.known || h.Log != r.log:
+		r.known, r.log, r.through = true, h.Log, h.Oldest-1
+		r.logs = append(r.logs, h.Log)
+	case h.Oldest > r.through+1:
+		r.skipped = append(r.skipped, [2]uint64{r.through + 1, h.Oldest - 1})
+		r.through = h.Oldest - 1
+	}
+}
+
+func (r *remote) events(data []byte) {
+	r.messages++
+	r.largest = max(r.largest, len(data))
+	var m link.Events
+	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 || len(m.Events) > 500 || len(data) > 256<<10 {
+		r.faults = append(r.faults, fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err))
+		return
+	}
+	for i, e := range m.Events {
+		if e.Seq != m.Events[0].Seq+uint64(i) {
+			r.faults = append(r.faults, "numbers do not rise by one")
+			return
+		}
+	}
+	if m.Events[0].Seq > r.through+1 {
+		return
+	}
+	for _, e := range m.Events {
+		if e.Seq > r.through {
+			r.stored = append(r.stored, e)
+			r.through = e.Seq
+		}
+	}
+}
+
+// with looks at what the cloud knows of a hub, or changes it.
+func (c *cloud) with(h *virtualhub.Hub, do func(*remote)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do(c.remote(domain.HubID(h.ID())))
+}
+
+// of gives the stored events of the given types, all when none is given.
+func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []link.Event) {
+	c.with(h, func(r *remote) {
+		for _, e := range r.stored {
+			for _, t := range types {
+				if e.Type == t {
+					found = append(found, e)
+				}
+			}
+			if len(types) == 0 {
+				found = append(found, e)
+			}
+		}
+	})
+	return found
+}
+
+// call asks a hub.
+func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any) link.Response {
+	t.Helper()
+	response := c.ask(t, h, method, params)
+	select {
+	case r := <-response:
+		return r
+	case <-time.After(patient):
+		t.Fatalf("%s: no answer", method)
+		return link.Response{}
+	}
+}
+
+func (c *cloud) ask(t testing.TB, h *virtualhub.Hub, method string, params any) <-chan link.Response {
+	t.Helper()
+	raw, err := json.Marshal(params)
+	must(t, err)
+	answer := make(chan link.Response, 2)
+	c.mu.Lock()
+	c.token++
+	token := fmt.Sprintf("k3/%d", c.token)
+	c.calls[strings.ReplaceAll(token, "/", ".")] = answer
+	c.mu.Unlock()
+	request, err := json.Marshal(link.Request{ID: token + "-id", Token: token, Method: method, Params: raw, TimeoutMS: 10000})
+	must(t, err)
+	id := domain.HubID(h.ID())
+	must(t, c.conns.Shard(id).Publish(streams.RequestSubject(id), request))
+	return answer
+}
+
+// hub starts a hub with the given changes to its configuration, and stops it when the test ends.
+func (c *cloud) hub(t testing.TB, id string, change func(*virtualhub.Config)) *virtualhub.Hub {
+	t.Helper()
+	credentials := c.register(t, id)
+	cfg := virtualhub.Config{
+		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
+		BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	h, _ := c.start(t, cfg)
+	c.connected(t, h)
+	return h
+}
+
+// start runs a hub; stop ends it, and waits.
+func (c *cloud) start(t testing.TB, cfg virtualhub.Config) (h *virtualhub.Hub, stop func()) {
+	t.Helper()
+	h, err := virtualhub.New(cfg)
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		c.with(h, func(r *remote) {
+			if len(r.faults) > 0 {
+				t.Errorf("the hub broke the link's rules: %v", r.faults)
+			}
+		})
+	})
+	t.Cleanup(stop)
+	return h, stop
+}
+
+func (c *cloud) connected(t testing.TB, h *virtualhub.Hub) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	if err := h.WaitConnected(ctx); err != nil {
+		t.Fatalf("not connected: %v", err)
+	}
+}
+
+func (c *cloud) acked(t testing.TB, h *virtualhub.Hub, seq uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	if err := h.WaitAcked(ctx, seq); err != nil {
+		t.Fatalf("%d is not acknowledged, %d is: %v", seq, h.Acked(), err)
+	}
+}
+
+// eventually waits for something to become true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patient)
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !is() {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		<-ticker.C
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}

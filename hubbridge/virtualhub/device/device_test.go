@@ -1,0 +1,389 @@
+package device
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+var (
+	start   = time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
+	healthy = Surroundings{Radio: true}
+)
+
+func make1(t *testing.T, spec Spec) *Device {
+	t.Helper()
+	d, err := New(1, spec, 42, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDemoHasEveryKey holds that the demo's devices have a channel of every key of the contract.
+func TestDemoHasEveryKey(t *testing.T) {
+	t.Parallel()
+	missing := Keys()
+	for _, spec := range Demo() {
+		for _, c := range make1(t, spec).Channels {
+			missing = slices.DeleteFunc(missing, func(key string) bool { return key == c.Key })
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("no device has %v", missing)
+	}
+	if len(Keys()) != 33 {
+		t.Errorf("%d keys; the contract names 33", len(Keys()))
+	}
+}
+
+// TestValues holds what commands take, and what they say when they do not.
+func TestValues(t *testing.T) {
+	t.Parallel()
+	devices := map[string]*Device{}
+	for _, spec := range Demo() {
+		devices[spec.Kind] = make1(t, spec)
+	}
+	for _, tc := range []struct {
+		kind, channel string
+		value         string
+		refusal       string // "": taken
+	}{
+		{"garage_door", "barrier", `true`, ""},
+		{"garage_door", "barrier", `1`, "value of barrier must be true or false"},
+		{"garage_door", "barrier", `null`, "value of barrier must be true or false"},
+		{"garage_door", "barrier", ``, "value of barrier must be true or false"},
+		{"switch", "switch/2", `false`, ""},
+		{"switch", "switch/3", `false`, "device 1 has no channel switch at endpoint 3"},
+		{"switch", "switch", `false`, "device 1 has no channel switch"},
+		{"dimmer", "level", `0`, ""},
+		{"dimmer", "level", `99`, ""},
+		{"dimmer", "level", `5.0e1`, ""},
+		{"dimmer", "level", `100`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `-1`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `1.5`, "value of level must be an integer from 0 to 99"},
+		{"dimmer", "level", `"50"`, "value of level must be an integer from 0 to 99"},
+		{"shade", "position", `true`, "value of position must be an integer from 0 to 99"},
+		{"thermostat", "heating_setpoint", `21.35`, ""},
+		{"thermostat", "heating_setpoint", `4.9`, "value of heating_setpoint must be from 5 to 35"},
+		{"thermostat", "heating_setpoint", `35.01`, "value of heating_setpoint must be from 5 to 35"},
+		{"thermostat", "heating_setpoint", `"warm"`, "value of heating_setpoint must be a number"},
+		{"thermostat", "mode", `"eco"`, ""},
+		{"thermostat", "mode", `"party"`, "value of mode must be one of off, heat, cool, auto, eco"},
+		{"thermostat", "mode", `true`, "value of mode must be a name, as a string"},
+		{"thermostat", "temperature", `20`, "channel temperature is read-only"},
+		{"color_bulb", "color", `{"red":1,"green":2,"blue":3}`, ""},
+		{"color_bulb", "color", `{"red":1,"green":2,"blue":3,"warm_white":255}`, ""},
+		{"color_bulb", "color", `{"red":1,"green":2}`, "blue of color must be an integer from 0 to 255"},
+		{"color_bulb", "color", `{"red":256,"green":2,"blue":3}`, "red of color must be an integer from 0 to 255"},
+		{"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`, `color has no component "Red": it takes red, green, blue and warm_white`},
+		{"color_bulb", "color", `[1,2,3]`, "value of color must be an object of red, green and blue, and warm_white if wanted"},
+		{"outlet", "local_protection", `true`, ""},
+		{"keypad", "scene", `{"scene":1}`, "channel scene is read-only"},
+		{"outlet", "lock", `true`, "device 1 has no channel lock"},
+	} {
+		ref, err := parseRef(tc.channel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = devices[tc.kind].Check(ref, json.RawMessage(tc.value))
+		var refusal *Refusal
+		switch {
+		case tc.refusal == "" && err != nil:
+			t.Errorf("%s %s: %v", tc.channel, tc.value, err)
+		case tc.refusal != "" && (!errors.As(err, &refusal) || refusal.Message != tc.refusal):
+			t.Errorf("%s %s: %v; want %s", tc.channel, tc.value, err, tc.refusal)
+		}
+	}
+}
+
+// do commands a device and carries it on until there is an outcome.
+func do(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observation {
+	t.Helper()
+	v, err := d.Check(ref, json.RawMessage(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := start.Add(time.Hour)
+	answer, desired := d.Command(ref, v, now)
+	if answer.Status != Pending || desired.Ref != ref || desired.Value != v {
+		t.Fatalf("answer %+v, desired %+v", answer, desired)
+	}
+	if told, changed := d.Advance(now, s); len(told) > 0 || changed {
+		t.Fatalf("an outcome at once: %v", told)
+	}
+	told, changed := d.Advance(d.Due(s), s)
+	if !changed {
+		t.Fatal("no outcome")
+	}
+	return told
+}
+
+func quiet() Surroundings { return Surroundings{Radio: true, Quiet: true} }
+
+func TestCommandOutcomes(t *testing.T) {
+	t.Parallel()
+	lock := make1(t, Spec{Kind: "lock"})
+	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(told, []Observation{{Ref{Key: "lock"}, false}}) {
+		t.Errorf("unlock: %v", told)
+	}
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != Synchronized || c.Value != false {
+		t.Errorf("after unlock: %+v", c.State)
+	}
+
+	lock.Jammed = true
+	told := do(t, lock, Ref{Key: "lock"}, "true", quiet())
+	if len(told) != 2 || told[0] != (Observation{Ref{Key: "lock"}, false}) || told[1].Key != "alarm" {
+		t.Errorf("jammed: %v", told)
+	}
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != Diverged || c.Value != false || c.Desired != true {
+		t.Errorf("after a jam: %+v", c.State)
+	}
+
+	// A radio that is down, or a device out of reach: the hub gives up.
+	for name, s := range map[string]Surroundings{"radio": {Quiet: true}, "reach": quiet()} {
+		lock := make1(t, Spec{Kind: "lock"})
+		lock.Available = name != "reach"
+		if told := do(t, lock, Ref{Key: "lock"}, "false", s); len(told) != 0 {
+			t.Errorf("%s: %v", name, told)
+		}
+		if c := lock.Channel(Ref{Key: "lock"}); c.Status != Failed || c.Value != true {
+			t.Errorf("%s: %+v", name, c.State)
+		}
+	}
+}
+
+func TestDimmer(t *testing.T) {
+	t.Parallel()
+	d := make1(t, Spec{Kind: "dimmer"})
+	level, on := Ref{Key: "level"}, Ref{Key: "switch"}
+	for _, step := range []struct {
+		ref   Ref
+		value string
+		level float64
+		on    bool
+	}{
+		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true}, {level, "0", 0, false}, {on, "true", 40, true},
+	} {
+		do(t, d, step.ref, step.value, quiet())
+		if d.number("level") != step.level || d.flag("switch") != step.on {
+			t.Fatalf("%s %s: level %v, switch %v", step.ref, step.value, d.number("level"), d.flag("switch"))
+		}
+	}
+}
+
+// TestShadeTurnsAround holds that a shade takes as long as its way, from where it is.
+func TestShadeTurnsAround(t *testing.T) {
+	t.Parallel()
+	d := make1(t, Spec{Kind: "shade"})
+	ref := Ref{Key: "position"}
+	d.Command(ref, 0.0, start)
+	whole := d.Due(quiet()).Sub(start)
+	if whole < fullTravel || whole > fullTravel+time.Second {
+		t.Fatalf("%v for the whole way", whole)
+	}
+	half := start.Add(whole / 2)
+	d.Command(ref, 99.0, half)
+	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second || back > fullTravel/2+time.Second {
+		t.Errorf("%v for the way back from the middle", back)
+	}
+	told, _ := d.Advance(d.Due(quiet()), quiet())
+	if !reflect.DeepEqual(told, []Observation{{ref, 99.0}}) {
+		t.Errorf("told %v: the first command is replaced, it has no outcome of its own", told)
+	}
+}
+
+// TestThermostat holds that the room goes to the setpoint and stays about there.
+func TestThermostat(t *testing.T) {
+	t.Parallel()
+	d := make1(t, Spec{Kind: "thermostat", Values: map[string]json.RawMessage{"temperature": json.RawMessage("15"), "heating_setpoint": json.RawMessage("22")}})
+	now, heated, news := start, false, 0
+	for range 400 {
+		now = now.Add(5 * time.Second)
+		told, _ := d.Advance(now, healthy)
+		news += len(told)
+		heated = heated || d.text("operating_state") == "heating"
+	}
+	if n := d.number("temperature"); !heated || n < 21 || n > 23 {
+		t.Errorf("heated %v, and it is %v °C with a setpoint of 22", heated, n)
+	}
+	if news < 50 {
+		t.Errorf("%d events in half an hour", news)
+	}
+	do(t, d, Ref{Key: "mode"}, `"off"`, quiet())
+	if d.text("operating_state") != "idle" || d.text("fan_state") != "idle" {
+		t.Errorf("off: %s, %s", d.text("operating_state"), d.text("fan_state"))
+	}
+}
+
+// TestDemoIsAlive holds that a hub with the demo's devices has something to tell every few seconds.
+func TestDemoIsAlive(t *testing.T) {
+	t.Parallel()
+	var devices []*Device
+	for i, spec := range Demo() {
+		d, err := New(int64(i+1), spec, 7, start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, d)
+	}
+	var last, longest time.Duration
+	for at := time.Duration(0); at < 10*time.Minute; at += 100 * time.Millisecond {
+		for _, d := range devices {
+			if told, _ := d.Advance(start.Add(at), healthy); len(told) > 0 {
+				longest, last = max(longest, at-last), at
+			}
+		}
+	}
+	if longest > 4*time.Second {
+		t.Errorf("nothing told for %v", longest)
+	}
+}
+
+// TestAlarmsAndScenesAreAlwaysTold holds that a report that repeats the last one is an event for them, and only for them.
+func TestAlarmsAndScenesAreAlwaysTold(t *testing.T) {
+	t.Parallel()
+	d := make1(t, Spec{Kind: "keypad"})
+	for key, tc := range map[string]struct {
+		value string
+		again int
+	}{
+		"scene": {`{"scene":2,"attribute":"pressed"}`, 1}, "alarm": {`{"type":"intrusion","event":"tamper","active":true,"user":null}`, 1}, "tamper": {`true`, 0},
+	} {
+		for i, want := range []int{1, tc.again} {
+			told, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
+			if err != nil || len(told) != want {
+				t.Errorf("%s, report %d: told %v, %v", key, i+1, told, err)
+			}
+		}
+	}
+}
+
+// TestForms holds which fields a channel has in which answer.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	d := make1(t, Spec{Kind: "thermostat", Min: new(7.5)})
+	head := []string{"available", "endpoint", "key", "kind", "unit"}
+	abilities := []string{"capabilities", "readable", "writable"}
+	state := []string{"desired", "desired_at", "observed_at", "status", "value"}
+	answer, _ := d.Command(Ref{Key: "mode"}, "off", start)
+	for name, tc := range map[string]struct {
+		got  any
+		want [][]string
+	}{
+		"list":    {d.Listed().Channels[1], [][]string{head, abilities}},
+		"get":     {d.Full().Channels[1], [][]string{head, abilities, state}},
+		"command": {answer, [][]string{head, state}},
+	} {
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal(encode(tc.got), &fields); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for field := range fields {
+			names = append(names, field)
+		}
+		slices.Sort(names)
+		want := slices.Concat(tc.want...)
+		slices.Sort(want)
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: %v, want %v", name, names, want)
+		}
+	}
+	full := string(encode(d.Full().Channels[1]))
+	if want := `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,` +
+		`"capabilities":{"min":7.5,"max":35},"value":21,"observed_at":"2026-01-02T03:04:05.123456Z","desired":null,"desired_at":null,"status":"synchronized"}`; full != want {
+		t.Errorf("%s\nwant %s", full, want)
+	}
+	if unknown := string(encode(make1(t, Spec{Kind: "keypad"}).Full().Channels[0])); unknown != `{"key":"alarm","endpoint":0,"kind":"alarm","unit":null,`+
+		`"available":true,"readable":true,"writable":false,"capabilities":{},"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}` {
+		t.Error(unknown)
+	}
+}
+
+// TestSnapshot holds that every device is the same after a restart, with commands under way.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, spec := range Demo() {
+		d := make1(t, spec)
+		for range 5 {
+			d.Advance(start.Add(time.Minute), healthy)
+		}
+		for _, c := range d.Channels {
+			if keys[c.Key].writable && c.Value != nil {
+				d.Command(c.Ref, c.Value, start)
+			}
+		}
+		raw := encode(d.Snapshot())
+		var s Snapshot
+		if err := json.Unmarshal(raw, &s); err != nil {
+			t.Fatal(err)
+		}
+		back, err := Restore(s, 42)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := encode(back.Snapshot()); string(again) != string(raw) {
+			t.Errorf("%s: %s\nwas %s", spec.Kind, again, raw)
+		}
+		if !reflect.DeepEqual(back.Full(), d.Full()) {
+			t.Errorf("%s: %+v\nwas %+v", spec.Kind, back.Full(), d.Full())
+		}
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		if err := Check(Spec{Kind: kind}); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	for name, spec := range map[string]Spec{
+		"no kind":               {},
+		"no such kind":          {Kind: "toaster"},
+		"gangs of a lock":       {Kind: "lock", Gangs: 2},
+		"nine gangs":            {Kind: "switch", Gangs: 9},
+		"setpoints of a lock":   {Kind: "lock", Min: new(1.0)},
+		"min above max":         {Kind: "thermostat", Min: new(40.0)},
+		"value of no channel":   {Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")}},
+		"value of another form": {Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")}},
+		"bad endpoint":          {Kind: "switch", Gangs: 2, Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")}},
+	} {
+		if Check(spec) == nil {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
+
+// FuzzCommand: whatever is commanded is refused with a type of the hub link, or taken and then reported.
+func FuzzCommand(f *testing.F) {
+	for _, seed := range []string{`true`, `50`, `{"red":1,"green":2,"blue":3}`, `"heat"`, `1e308`, `-0`, `null`, `[`, `{"red":null}`} {
+		f.Add("level", 0, []byte(seed))
+		f.Add("color", 0, []byte(seed))
+		f.Add("mode", 1, []byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, key string, endpoint int, value []byte) {
+		for _, spec := range Demo() {
+			d := make1(t, spec)
+			ref := Ref{Key: key, Endpoint: endpoint}
+			v, err := d.Check(ref, value)
+			var refusal *Refusal
+			if err != nil {
+				if !errors.As(err, &refusal) || refusal.Message == "" {
+					t.Fatalf("%v", err)
+				}
+				continue
+			}
+			d.Command(ref, v, start)
+			d.Advance(start.Add(time.Hour), quiet())
+			if c := d.Channel(ref); c.Status != Synchronized {
+				t.Fatalf("%s %s of a %s: %s", key, value, spec.Kind, c.Status)
+			}
+			encode(d.Snapshot())
+		}
+	})
+}

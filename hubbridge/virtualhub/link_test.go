@@ -1,0 +1,359 @@
+package virtualhub_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+)
+
+func emit(t testing.TB, h *virtualhub.Hub, n int) (last uint64) {
+	t.Helper()
+	events := make([]virtualhub.Event, n)
+	for i := range events {
+		events[i] = virtualhub.Event{Type: "test.event", Data: map[string]int{"n": i}}
+	}
+	last, err := h.Emit(events...)
+	must(t, err)
+	return last
+}
+
+// inOrder holds that the cloud has exactly the numbers from first to last of the hub's log.
+func inOrder(t testing.TB, c *cloud, h *virtualhub.Hub, first, last uint64) {
+	t.Helper()
+	for _, e := range c.of(h) {
+		if e.Seq != first {
+			t.Fatalf("the cloud has %d in the place of %d", e.Seq, first)
+		}
+		first++
+	}
+	if first != last+1 {
+		t.Fatalf("the cloud has up to %d, not to %d", first-1, last)
+	}
+}
+
+// TestLink holds the hub's end of the hub link against the real broker, one rule a subtest.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t)
+
+	t.Run("hello, events, acks", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0001", nil)
+		last := emit(t, h, 3)
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+		e := c.of(h)[0]
+		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil || time.Since(at) > time.Minute || e.ClockTrusted == nil || !*e.ClockTrusted || e.DeviceID != nil {
+			t.Errorf("%+v", e)
+		}
+		s := h.Status()
+		if s.Oldest != last+1 || s.Newest != last || s.Acked != last || !s.Connected {
+			t.Errorf("what is acknowledged is still held: %+v", s)
+		}
+	})
+
+	t.Run("large backlog keeps to the limits", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0002", nil)
+		h.Offline(true)
+		eventually(t, "offline", func() bool { return !h.Connected() })
+		_, err := h.Flood(6000)
+		must(t, err)
+		padded := virtualhub.Event{Type: "test.event", Data: strings.Repeat("x", 15<<10)}
+		last, err := h.Emit(slices.Repeat([]virtualhub.Event{padded}, 100)...)
+		must(t, err)
+		h.Offline(false)
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+		c.with(h, func(r *remote) {
+			if r.largest > 256<<10 {
+				t.Errorf("%d bytes in a message", r.largest)
+			}
+		})
+	})
+
+	t.Run("no more than 2,000 without an ack", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0013", nil)
+		c.with(h, func(r *remote) { r.silent = true })
+		last, err := h.Flood(2700)
+		must(t, err)
+		eventually(t, "sends", func() bool { return len(c.of(h)) >= 2000 })
+		// What is too much would follow at once; the second time around shows that nothing did.
+		eventually(t, "sends again", func() (again bool) {
+			c.with(h, func(r *remote) { again = r.messages >= 8 })
+			return again
+		})
+		inOrder(t, c, h, 1, 2000)
+		c.with(h, func(r *remote) { r.silent = false })
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run("a lost message is sent again at once when a later one shows the gap", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0003", func(cfg *virtualhub.Config) { cfg.Batch = 10 })
+		c.with(h, func(r *remote) { r.loseNext = 1 })
+		begun := time.Now()
+		last := emit(t, h, 100)
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+		if took := time.Since(begun); took > 4*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+
+	t.Run("no ack: again after 5 s", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0004", nil)
+		c.with(h, func(r *remote) { r.loseNext = 1 })
+		begun := time.Now()
+		c.acked(t, h, emit(t, h, 1))
+		if took := time.Since(begun); took < 4*time.Second || took > 9*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+
+	t.Run("hello again every 5 s until an ack", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0005", nil)
+		c.with(h, func(r *remote) { r.silent, r.hellos = true, nil })
+		h.CutConnection()
+		eventually(t, "two hellos", func() (two bool) {
+			c.with(h, func(r *remote) { two = len(r.hellos) == 2 })
+			return two
+		})
+		if h.Connected() {
+			t.Error("taken for connected without an ack")
+		}
+		last := emit(t, h, 5)
+		c.with(h, func(r *remote) {
+			if r.through != 0 {
+				t.Error("events before an ack")
+			}
+			r.silent = false
+		})
+		c.acked(t, h, last)
+	})
+
+	t.Run("dropped events are said in a hello", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0006", func(cfg *virtualhub.Config) { cfg.Capacity = 10 })
+		c.acked(t, h, emit(t, h, 4))
+		h.Offline(true)
+		eventually(t, "offline", func() bool { return !h.Connected() })
+		last := emit(t, h, 30)
+		h.Offline(false)
+		c.acked(t, h, last)
+		c.with(h, func(r *remote) {
+			if want := [][2]uint64{{5, 24}}; !slices.Equal(r.skipped, want) {
+				t.Errorf("skipped %v, want %v", r.skipped, want)
+			}
+		})
+	})
+
+	t.Run("lost events while connected", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0007", nil)
+		c.acked(t, h, emit(t, h, 4))
+		from, to, err := h.LoseEvents(7)
+		if err != nil || from != 5 || to != 11 {
+			t.Fatalf("%d to %d, %v", from, to, err)
+		}
+		c.acked(t, h, emit(t, h, 1))
+		c.with(h, func(r *remote) {
+			if want := [][2]uint64{{5, 11}}; !slices.Equal(r.skipped, want) || r.through != 12 {
+				t.Errorf("skipped %v, through %d", r.skipped, r.through)
+			}
+		})
+	})
+
+	t.Run("the cloud is ahead of a hub that lost its log's end", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0008", nil)
+		c.with(h, func(r *remote) { r.through = 100 })
+		h.CutConnection()
+		eventually(t, "goes on after it", func() bool { return h.Acked() == 100 })
+		if last := emit(t, h, 1); last != 101 {
+			t.Errorf("number %d is given again", last)
+		}
+	})
+
+	t.Run("cut connections and restarts", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0009", nil)
+		var last uint64
+		for i := range 10 {
+			last = emit(t, h, 100)
+			if i%2 == 0 {
+				h.CutConnection()
+			} else {
+				h.Restart()
+			}
+			eventually(t, "notices", func() bool { return !h.Connected() || h.Acked() == last })
+			c.connected(t, h)
+		}
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run("a half-open connection is noticed by its keep-alive", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0010", func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second })
+		h.HalfOpen()
+		last := emit(t, h, 3)
+		if h.Connected() == false {
+			t.Error("noticed at once: it was told")
+		}
+		c.acked(t, h, last)
+		inOrder(t, c, h, 1, last)
+	})
+
+	t.Run("factory reset", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0011", func(cfg *virtualhub.Config) { cfg.Dir = t.TempDir() })
+		c.acked(t, h, emit(t, h, 5))
+		must(t, h.FactoryReset())
+		last := emit(t, h, 2)
+		if last != 2 {
+			t.Errorf("numbering goes on at %d", last)
+		}
+		c.acked(t, h, 2)
+		c.with(h, func(r *remote) {
+			if len(r.logs) != 2 || r.logs[0] == r.logs[1] || r.through != 2 {
+				t.Errorf("logs %v, through %d", r.logs, r.through)
+			}
+		})
+	})
+
+	t.Run("malformed events do not stop the line", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0012", nil)
+		c.with(h, func(r *remote) { r.silent = true })
+		emit(t, h, 1)
+		last, err := h.EmitMalformed()
+		must(t, err)
+		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`[1]`)}); err == nil {
+			t.Error("an array is taken for an event")
+		}
+		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`{"a":"` + strings.Repeat("x", 300<<10) + `"}`)}); err == nil {
+			t.Error("an event that no message can carry is taken")
+		}
+		if last != uint64(1+len(virtualhub.Malformed())) {
+			t.Errorf("last is %d", last)
+		}
+		c.with(h, func(r *remote) { r.faults = nil }) // the strict reader of this cloud has no mind for them
+	})
+}
+
+// TestKill holds that what a hub has on its disk is enough: at any instant, a hub that is started from a copy of the directory goes on where
+// the cloud stands, gives no number twice and loses nothing.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	c := startCloud(t)
+	credentials := c.register(t, "hub-kill-0000-0001")
+	cfg := virtualhub.Config{
+		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true, Dir: t.TempDir(),
+		BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
+	}
+	var last uint64
+	for round := range 5 {
+		h, stop := c.start(t, cfg)
+		c.connected(t, h)
+		for range 20 {
+			last = emit(t, h, 7)
+		}
+		if round%2 == 0 {
+			c.acked(t, h, last)
+		}
+		copied := t.TempDir()
+		must(t, os.CopyFS(copied, os.DirFS(cfg.Dir)))
+		stop()
+		cfg.Dir = copied
+	}
+	h, _ := c.start(t, cfg)
+	c.acked(t, h, emit(t, h, 1))
+	inOrder(t, c, h, 1, last+1)
+	if n := c.enrolments.Load(); n != 1 {
+		t.Errorf("%d enrolments: the certificate is not kept", n)
+	}
+	c.with(h, func(r *remote) {
+		if len(r.logs) != 1 || len(r.skipped) != 0 {
+			t.Errorf("logs %v, skipped %v", r.logs, r.skipped)
+		}
+	})
+}
+
+// TestEnrolment holds when a hub asks for a certificate.
+func TestEnrolment(t *testing.T) {
+	t.Parallel()
+
+	t.Run("until it gets one", func(t *testing.T) {
+		t.Parallel()
+		c := startCloud(t)
+		c.refuse.Store(503)
+		credentials := c.register(t, "hub-enro-0000-0001")
+		h, _ := c.start(t, virtualhub.Config{
+			EnrollURL: c.http.URL + "/", Serial: strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")), Secret: credentials.Secret,
+			BackoffMin: 10 * time.Millisecond,
+		})
+		eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
+		c.refuse.Store(0)
+		c.connected(t, h)
+	})
+
+	t.Run("refused by the broker", func(t *testing.T) {
+		t.Parallel()
+		c := startCloud(t)
+		h := c.hub(t, "hub-enro-0000-0002", nil)
+		_, err := c.directory.RevokeCertificate(t.Context(), operator(), "", "hub-enro-0000-0002")
+		if err != nil {
+			t.Skipf("the directory revokes for an organization only: %v", err)
+		}
+		must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))
+		eventually(t, "disconnected", func() bool { return !h.Connected() })
+	})
+
+	t.Run("its certificate ends soon", func(t *testing.T) {
+		t.Parallel()
+		c := startCloud(t)
+		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour } // every certificate ends sooner
+		h := c.hub(t, "hub-enro-0000-0003", cfg)
+		if n := c.enrolments.Load(); n != 1 {
+			t.Errorf("%d enrolments at first", n)
+		}
+		h.CutConnection()
+		eventually(t, "enrols again", func() bool { return c.enrolments.Load() == 2 })
+		c.connected(t, h)
+	})
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	good := virtualhub.Config{EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"}
+	for name, change := range map[string]func(*virtualhub.Config){
+		"serial": func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" }, "secret": func(c *virtualhub.Config) { c.Secret = "" },
+		"address": func(c *virtualhub.Config) { c.EnrollURL = "" }, "batch": func(c *virtualhub.Config) { c.Batch = 501 },
+		"keep-alive": func(c *virtualhub.Config) { c.KeepAlive = 61 * time.Second },
+		"devices":    func(c *virtualhub.Config) { c.Devices = []virtualhub.DeviceSpec{{Kind: "toaster"}} },
+	} {
+		cfg := good
+		change(&cfg)
+		if h, err := virtualhub.New(cfg); err == nil {
+			t.Errorf("%s: taken", name)
+			_ = h.Close()
+		}
+	}
+	h, err := virtualhub.New(good)
+	must(t, err)
+	if h.ID() != "hub-7k2m-q4xd-93ta" || fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
+		t.Errorf("%s with %v", h.ID(), h.DeviceIDs())
+	}
+	must(t, h.Close())
+}
