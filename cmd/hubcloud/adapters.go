@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
-	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/streams"
+	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
 )
@@ -16,19 +14,18 @@ import (
 // apiDirectory is the directory as the API needs it: with what the bridge knows of a hub's connection.
 type apiDirectory struct {
 	*directory.Service
-	presence *hubbridge.PresenceView
-	conns    *streams.Conns
+	presence *presence.View
 	kicks    *identity.Kicker
 }
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
 func (d apiDirectory) AddHub(ctx context.Context, o domain.Origin, add httpapi.HubAddition) error {
-	presence, ever, err := d.presence.Fetch(ctx, add.HubID)
+	seen, ever, err := d.presence.Fetch(ctx, add.HubID)
 	if err != nil {
 		return err
 	}
 	_, err = d.Service.AddHub(ctx, o, directory.AddHub{
-		OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name, Ever: ever, Connected: ever && presence.Online,
+		OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name, Ever: ever, Connected: ever && seen.Online,
 	})
 	return err
 }
@@ -60,9 +57,4 @@ func (e apiEvents) Follow(ctx context.Context, hub domain.HubID, after string) (
 		return nil, err
 	}
 	return reader, nil
-}
-
-// Wait is a long-poll.
-func (e apiEvents) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
-	return e.Logs.Wait(ctx, hub, after, limit, wait)
 }

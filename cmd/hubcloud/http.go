@@ -11,12 +11,11 @@ import (
 	"sync"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/streams/hublog"
 )
 
 // startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
@@ -133,8 +132,32 @@ func publicURL(given, bound string) string {
 	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}).String()
 }
 
-// incarnations tells the hub logs which of a stream's events are a hub's log now.
-func (s *service) incarnations(hub domain.HubID) (hublog.Incarnation, bool) {
-	access, ok := s.access.Hub(hub)
-	return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter}, ok
+// components tells how the parts of the service are doing, for /readyz.
+func (s *service) components(ctx context.Context) []httpapi.Component {
+	component := func(name string, err error) httpapi.Component {
+		if err != nil {
+			return httpapi.Component{Name: name, Detail: err.Error()}
+		}
+		return httpapi.Component{Name: name, OK: true, Detail: "ok"}
+	}
+	parts := []httpapi.Component{component("broker", s.brokerReady()), component("read_models", s.store.Ready(ctx))}
+	if s.bridge != nil {
+		parts = append(parts, component("bridge", s.bridge.Ready()))
+	}
+	return parts
+}
+
+// brokerReady says which connections to the broker are down.
+func (s *service) brokerReady() error {
+	down := 0
+	all := append([]*nats.Conn{s.conns.Sys, s.conns.Cloud}, s.conns.Shards...)
+	for _, conn := range all {
+		if !conn.IsConnected() {
+			down++
+		}
+	}
+	if down > 0 {
+		return fmt.Errorf("%d of %d connections to the broker are down", down, len(all))
+	}
+	return nil
 }

@@ -25,6 +25,9 @@ type operator struct {
 	NATSCredentials string `help:"Credentials file for --nats-url; by default nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
 }
 
+// anyReplicas leaves streams and buckets with as many replicas as they have.
+const anyReplicas = 0
+
 // session is an operator's command under way.
 type session struct {
 	conns   *streams.Conns
@@ -41,15 +44,32 @@ func (o operator) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", errNotRunning, credentials.URL, err)
 	}
-	log, err := directory.Open(ctx, conns, 0)
+	s, err := newSession(ctx, conns)
 	if err != nil {
 		conns.Close()
+	}
+	return s, err
+}
+
+func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
+	buckets, err := streams.OpenBuckets(ctx, conns, anyReplicas)
+	if err != nil {
 		return nil, err
 	}
-	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
+	installation, err := readSettings(ctx, buckets.Installation)
+	if err != nil {
+		return nil, err
+	}
+	log, err := directory.Open(ctx, conns, anyReplicas)
+	if err != nil {
+		return nil, err
+	}
+	barrier := streams.NewBarrier(conns, buckets, "", slog.New(slog.DiscardHandler))
 	return &session{
-		conns:   conns,
-		service: directory.NewService(log, directory.ServiceConfig{Now: time.Now, EverywhereApplied: barrier.Wait}),
+		conns: conns,
+		service: directory.NewService(log, directory.ServiceConfig{
+			Environment: installation.Environment, EverywhereApplied: barrier.Wait,
+		}),
 	}, nil
 }
 

@@ -51,6 +51,7 @@ type service struct {
 	reads       *streams.Conns
 	buckets     *streams.Buckets
 	settings    settings
+	replicaID   string
 
 	// What is built on it.
 	events    *directory.Log

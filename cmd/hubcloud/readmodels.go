@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hubcloud/projections"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+)
+
+// startReadModels opens the directory and the database's read models, brings both up with what was written before the start, and makes the
+// write side, whose commands return once the read models have them.
+func (s *service) startReadModels(ctx context.Context) (err error) {
+	if s.events, err = directory.Open(ctx, s.conns, s.flags.LogReplicas); err != nil {
+		return err
+	}
+	s.store, err = projections.Open(ctx, projections.StoreConfig{
+		URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.log, Metrics: s.registry,
+	})
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	if s.flags.has(roleProjector) {
+		s.foundation.run("projector", func(ctx context.Context) error {
+			return s.store.RunProjector(ctx, s.events, s.buckets.Presence)
+		})
+	}
+	s.foundation.run("checkpoints", s.store.Run)
+	s.access = projections.NewAccess(s.store, s.events, s.log)
+	s.foundation.run("access", s.access.Run)
+
+	id, err := s.dir.replicaID()
+	if err != nil {
+		return err
+	}
+	s.replicaID = id
+	barrier := streams.NewBarrier(s.conns, s.buckets, id, s.log)
+	s.directory = directory.NewService(s.events, directory.ServiceConfig{
+		Environment: s.settings.Environment, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
+	})
+	head, err := s.events.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.access.WaitFor(ctx, head); err != nil {
+		return fmt.Errorf("index of keys and hubs: %w", err)
+	}
+	s.foundation.run("barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) })
+	return nil
+}
