@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// fanOutSize is how many events go to how many readers.
+type fanOutSize struct {
+	hubs, readers int // readers of each hub
+	rate          int // events a second of each hub
+	rounds        int
+	during        time.Duration
+}
+
+func (n fanOutSize) events() int { return max(1, int(n.during.Seconds()*float64(n.hubs*n.rate))) }
+
+// measureFanOutOneHub compares many readers of one busy hub.
+func measureFanOutOneHub(b *bench) {
+	measureFanOut(b, "fan-out, 1 hub", size(b, fanOutSize{1, 1000, 50, 3, 4 * time.Second}, fanOutSize{1, 10, 50, 1, 200 * time.Millisecond}))
+}
+
+// measureFanOutManyHubs compares few readers of each of many quiet hubs.
+func measureFanOutManyHubs(b *bench) {
+	measureFanOut(b, "fan-out, 500 hubs", size(b, fanOutSize{500, 2, 1, 3, 6 * time.Second}, fanOutSize{5, 2, 10, 1, 200 * time.Millisecond}))
+}
+
+// fanOut is what one side did in one round.
+type fanOut struct {
+	// total is the process's CPU for each delivery, and own what of it the readers cost.
+	total, own float64
+	latencies  []float64
+}
+
+func measureFanOut(b *bench, name string, n fanOutSize) {
+	s := startService(b, "--log-level", "warn")
+	hubs := s.hubs(n.hubs)
+	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
+	frames, err := s.frames(hubs[0], 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	acks := &ackTimes{}
+	sends := make([]func() error, n.hubs)
+	for i, h := range hubs {
+		m := newEventsMessage(h, 1)
+		var sent atomic.Int64
+		h.acked = func() { acks.add(time.Now().UnixNano() - sent.Load()) }
+		sends[i] = func() error { sent.Store(time.Now().UnixNano()); return m.send(h) }
+	}
+	defer keep(b, hubs)()
+	web := startBare(b, roleWeb, nothing{})
+	feeds, err := web.feeds(n.hubs, frames)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	cpu := row{Measure: name + ", CPU a delivery", Unit: "µs", Aim: atMost(1.3)}
+	p50 := row{Measure: name + ", latency p50", Unit: "ms", Aim: atMost(2)}
+	p99 := row{Measure: name + ", latency p99", Unit: "ms", Aim: atMost(2)}
+	var total, bareTotal, bare50, bare99 []float64
+	for round := range n.rounds {
+		done := b.profile(s.process, name, 2*n.during, round == 0)
+		acks.take()
+		quiet := pace(b, n, sends, s.process, nil)
+		stored := acks.take()
+		of := func(i int) (string, string) { return s.Service.HTTP, s.streamRequest(hubs[i], "") }
+		own := spread(b, n, sends, s.process, quiet, of)
+		done()
+		done = b.profile(web.process, name+" limit", 2*n.during, round == 0)
+		quiet = pace(b, n, feeds, web.process, nil)
+		of = func(i int) (string, string) {
+			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i, web.ready.HTTP, s.Key)
+		}
+		limit := spread(b, n, feeds, web.process, quiet, of)
+		done()
+
+		cpu.Values, cpu.Limits = append(cpu.Values, own.own/1e3), append(cpu.Limits, limit.own/1e3)
+		total, bareTotal = append(total, own.total/1e3), append(bareTotal, limit.total/1e3)
+		bare50, bare99 = append(bare50, median(limit.latencies)/1e6), append(bare99, percentile(limit.latencies, 0.99)/1e6)
+		both := make([]float64, len(limit.latencies))
+		for i, latency := range limit.latencies {
+			both[i] = latency + stored[rand.IntN(len(stored))]
+		}
+		p50.Values, p50.Limits = append(p50.Values, median(own.latencies)/1e6), append(p50.Limits, median(both)/1e6)
+		p99.Values, p99.Limits = append(p99.Values, percentile(own.latencies, 0.99)/1e6), append(p99.Limits, percentile(both, 0.99)/1e6)
+	}
+	cpu.Note = fmt.Sprintf("%d hubs × %d readers × %d events/s; with what the events themselves cost %.1f µs, of the bare server %.1f µs",
+		n.hubs, n.readers, n.rate, median(total), median(bareTotal))
+	p50.Note = fmt.Sprintf("of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way into the log",
+		median(bare50), median(bare99))
+	b.report.add(cpu, p50, p99)
+}
+
+// spread opens the readers, sends the events, and waits until all have all.
+func spread(b *bench, n fanOutSize, sends []func() error, p process, quiet time.Duration, of func(int) (address, request string)) fanOut {
+	reading := newReaders(b)
+	defer reading.closeStreams()
+	for i := range n.hubs {
+		for range n.readers {
+			address, request := of(i)
+			if _, err := reading.open(address, request, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	reading.awaitGreeted(n.hubs * n.readers)
+	time.Sleep(rest(b.full)) // what the connections cost is over
+	want := n.events() * n.readers
+	finished := reading.expect(n.hubs*n.readers, n.events()/n.hubs)
+	used := pace(b, n, sends, p, finished)
+	got, latencies := reading.counted()
+	if got != want {
+		b.Fatalf("%d deliveries, wanted %d", got, want)
+	}
+	return fanOut{total: float64(used) / float64(want), own: float64(used-quiet) / float64(want), latencies: latencies}
+}
+
+// rest is how long things are left alone before they are measured.
+func rest(full bool) time.Duration {
+	if full {
+		return 500 * time.Millisecond
+	}
+	return 0
+}
+
+// pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the process used until finished, and until
+// a moment later when there is nothing to wait for.
+func pace(b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{}) time.Duration {
+	before := p.cpu(b)
+	began := time.Now()
+	events := n.events()
+	for i := range events {
+		time.Sleep(time.Until(began.Add(n.during * time.Duration(i) / time.Duration(events))))
+		if err := sends[i%len(sends)](); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if finished == nil {
+		time.Sleep(50 * time.Millisecond)
+		return p.cpu(b) - before
+	}
+	select {
+	case <-finished:
+	case <-time.After(20 * time.Second):
+		b.Fatal("events are missing 20 s after the last was sent")
+	}
+	return p.cpu(b) - before
+}
+
+// ackTimes collects how long acks took, in nanoseconds.
+type ackTimes struct {
+	mu    sync.Mutex
+	times []float64
+}
+
+func (a *ackTimes) add(ns int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.times = append(a.times, float64(ns))
+}
+
+func (a *ackTimes) take() []float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	times := a.times
+	a.times = nil
+	return times
+}
+
+// frames gives a hub's oldest events as an event stream has them.
+func (s *service) frames(h *hub, count int) ([]byte, error) {
+	page := s.Events(h.ID, "", count, 0)
+	answer := s.Must("GET", fmt.Sprintf("/hubs/%s/events?limit=%d", h.ID, count), nil, 200)
+	var frames bytes.Buffer
+	rest := answer.Body
+	for _, e := range page.Data {
+		// The envelope's own text: from its cursor to the end of its data.
+		start := bytes.Index(rest, []byte(`{"cursor":"`+e.Cursor))
+		end := bytes.Index(rest, e.Data)
+		if start < 0 || end < start {
+			return nil, fmt.Errorf("no event of cursor %s in %q", e.Cursor, answer.Body)
+		}
+		end += len(e.Data) + len(`}`)
+		fmt.Fprintf(&frames, "id: %s\nevent: %s\ndata: %s\n\n", e.Cursor, e.Type, rest[start:end])
+		rest = rest[end:]
+	}
+	if len(page.Data) != count {
+		return nil, fmt.Errorf("%d events of hub %s, wanted %d", len(page.Data), h.ID, count)
+	}
+	return frames.Bytes(), nil
+}
+
+// feeds gives functions that send the frame, stamped with the time, to each topic of the bare server.
+func (b *bare) feeds(topics int, frame []byte) ([]func() error, error) {
+	conn, err := net.Dial("tcp", b.ready.Feed)
+	if err != nil {
+		return nil, err
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	feeds := make([]func() error, topics)
+	for i := range feeds {
+		packet := feedFrame(uint16(i), frame)
+		at := places(packet, []byte(stampPrefix))[0]
+		feeds[i] = func() error {
+			patch(packet[at:at+stampWidth], uint64(time.Now().UnixMicro()))
+			_, err := conn.Write(packet)
+			return err
+		}
+	}
+	return feeds, nil
+}

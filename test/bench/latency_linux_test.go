@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+type latencySize struct {
+	events, rounds int
+}
+
+// pause between two events, so that each finds everything at rest.
+const pause = time.Millisecond
+
+// measureLatency compares the time of one event from the hub to a reader.
+func measureLatency(b *bench) {
+	n := size(b, latencySize{400, 5}, latencySize{5, 1})
+	s := startService(b, "--log-level", "warn")
+	h := s.hubs(1)[0]
+	s.each([]*hub{h}, func(h *hub) error { return h.emit(1, 1) })
+	sample := s.sampleOf(h)
+
+	ca := newAuthority(b)
+	broker := ca.broker(b.TempDir(), defaultShards)
+	echo := ca.hubs(broker, func(id string) string { return string(accountOf(id)) }, 1)[0]
+	broker.do("/streams", streamsCommand{Sample: sample, Hubs: []string{echo.ID}, Messages: 1}, nil)
+	broker.do("/answer", nothing{}, nil)
+	if err := echo.connect(); err != nil {
+		b.Fatal(err)
+	}
+	defer echo.disconnect()
+
+	reading := newReaders(b)
+	reading.arrived = make(chan struct{}, n.events)
+	if _, err := reading.open(s.Service.HTTP, s.streamRequest(h, ""), false); err != nil {
+		b.Fatal(err)
+	}
+	reading.awaitGreeted(1)
+
+	r := row{Measure: "latency, median", Unit: "µs", Aim: atMost(2)}
+	tail := row{Measure: "latency, p99", Unit: "µs", Aim: atMost(2)}
+	var trips, appends []float64
+	for round := range n.rounds {
+		done := b.profile(s.process, "latency", time.Duration(n.events)*1500*time.Microsecond, round == 0)
+		reading.expect(1, n.events)
+		for range n.events {
+			if err := h.emit(1, 1); err != nil {
+				b.Fatal(err)
+			}
+			<-reading.arrived
+			time.Sleep(pause)
+		}
+		_, latencies := reading.counted()
+		done()
+		r.Values = append(r.Values, median(latencies)/1e3)
+		tail.Values = append(tail.Values, percentile(latencies, 0.99)/1e3)
+
+		trip := echo.roundTrips(b, n.events)
+		var stored []float64
+		broker.do("/append", appendCommand{Sample: sample, Hub: echo.ID, Count: n.events}, &stored)
+		trips, appends = append(trips, median(trip)/1e3), append(appends, median(stored)/1e3)
+		r.Limits = append(r.Limits, (median(trip)+median(stored))/1e3)
+		tail.Limits = append(tail.Limits, (percentile(trip, 0.99)+percentile(stored, 0.99))/1e3)
+	}
+	r.Note = fmt.Sprintf("the limit is a round trip of %.0f µs and an append of %.0f µs", median(trips), median(appends))
+	b.report.add(r, tail)
+}
+
+// roundTrips gives the times from sending an event to the bare broker to its answer.
+func (h *hub) roundTrips(b *bench, count int) []float64 {
+	m := newEventsMessage(h, 1)
+	var took []float64
+	for range count {
+		began := time.Now()
+		if err := m.send(h); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := h.ack(); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, float64(time.Since(began)))
+		time.Sleep(pause)
+	}
+	return took
+}
+
+// appendCommand lets the bare broker's process store one message after the other.
+type appendCommand struct {
+	Sample sample
+	Hub    string
+	Count  int
+}
+
+// append gives the time of each append.
+func (b *bareBroker) append(c appendCommand) ([]float64, error) {
+	msg := c.Sample.message(c.Hub)
+	nc := b.shard(c.Hub)
+	var took []float64
+	for range c.Count {
+		began := time.Now()
+		if _, err := streams.Store(context.Background(), nc, msg); err != nil {
+			return nil, err
+		}
+		took = append(took, float64(time.Since(began)))
+		time.Sleep(pause)
+	}
+	return took, nil
+}
+
+// accountOf names the account that a hub's log is in.
+func accountOf(hub string) streams.Account {
+	return streams.ShardAccount(streams.ShardOf(domain.HubID(hub), defaultShards))
+}

@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// memorySize is how many idle things are held.
+type memorySize struct {
+	count int
+	// first are made before the first look, so that what is there once does not count; readers are spread over that many hubs.
+	first int
+	// settle is how long everything is left alone: buffers of what was written lately are given back.
+	settle time.Duration
+	rounds int
+}
+
+// measureHubMemory compares what an idle connected hub takes.
+func measureHubMemory(b *bench) {
+	n := size(b, memorySize{1000, 20, 20 * time.Second, 1}, memorySize{10, 2, 0, 1})
+	s := startService(b, "--log-level", "warn")
+	r := row{Measure: "memory of an idle hub", Unit: "KB", Aim: atMost(1.3)}
+
+	first := s.hubs(n.first)
+	s.each(first, func(h *hub) error { return h.emit(1, 1) })
+	sample := s.sampleOf(first[0])
+	release := keep(b, first)
+	time.Sleep(n.settle)
+	before := s.memory(b)
+	hubs := s.hubs(n.count)
+	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
+	releaseMore := keep(b, hubs)
+	time.Sleep(n.settle)
+	after := s.memory(b)
+	b.heap(s.process, "hub memory")
+	r.Values = append(r.Values, (after-before)/float64(n.count)/1e3)
+	release()
+	releaseMore()
+	s.Stop()
+
+	ca := newAuthority(b)
+	broker := ca.broker(b.TempDir(), defaultShards)
+	all := ca.hubs(broker, func(id string) string { return string(accountOf(id)) }, n.first+n.count)
+	connect := func(some []*hub) (release func()) {
+		c := streamsCommand{Sample: sample, Messages: 1}
+		for _, h := range some {
+			c.Hubs = append(c.Hubs, h.ID)
+		}
+		broker.do("/streams", c, nil)
+		s.each(some, (*hub).connect)
+		return keep(b, some)
+	}
+	release = connect(all[:n.first])
+	time.Sleep(n.settle)
+	bareBefore := broker.memory(b)
+	releaseMore = connect(all[n.first:])
+	time.Sleep(n.settle)
+	bareAfter := broker.memory(b)
+	b.heap(broker.process, "hub memory limit")
+	r.Limits = append(r.Limits, (bareAfter-bareBefore)/float64(n.count)/1e3)
+	release()
+	releaseMore()
+	r.Note = fmt.Sprintf("%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f and %.1f",
+		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6)
+	b.report.add(r)
+}
+
+// measureReaderMemory compares what an idle event stream takes.
+func measureReaderMemory(b *bench) {
+	n := size(b, memorySize{2000, 100, 5 * time.Second, 2}, memorySize{20, 2, 0, 1})
+	s := startService(b, "--log-level", "warn")
+	hubs := s.hubs(n.first)
+	s.each(hubs, func(h *hub) error { h.disconnect(); return nil })
+	r := row{Measure: "memory of an idle reader", Unit: "KB", Aim: atMost(1.5), Note: fmt.Sprintf("%d event streams of %d hubs", n.count, n.first)}
+	for round := range n.rounds {
+		if round > 0 {
+			s.restart()
+		}
+		r.Values = append(r.Values, memoryOfReaders(b, n, s.process, func(i int) (string, string) {
+			return s.Service.HTTP, s.streamRequest(hubs[i%len(hubs)], "")
+		}, "reader memory"))
+		web := startBare(b, roleWeb, nothing{})
+		r.Limits = append(r.Limits, memoryOfReaders(b, n, web.process, func(i int) (string, string) {
+			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i%len(hubs), web.ready.HTTP, s.Key)
+		}, "reader memory limit"))
+		web.stop()
+	}
+	b.report.add(r)
+}
+
+// memoryOfReaders gives what a process grows by for each stream, in KB.
+func memoryOfReaders(b *bench, n memorySize, p process, of func(i int) (address, request string), name string) float64 {
+	open := func(count int) (closeAll func()) {
+		reading := newReaders(b)
+		for i := range count {
+			address, request := of(i)
+			if _, err := reading.open(address, request, false); err != nil {
+				b.Fatal(err)
+			}
+		}
+		reading.awaitGreeted(count)
+		return reading.closeStreams
+	}
+	open(n.first)() // what is there once
+	time.Sleep(n.settle)
+	before := p.memory(b)
+	closeAll := open(n.count)
+	defer closeAll()
+	time.Sleep(n.settle)
+	after := p.memory(b)
+	b.heap(p, name)
+	return (after - before) / float64(n.count) / 1e3
+}
+
+// defaultShards is what the service makes an installation with.
+const defaultShards = 16

@@ -1,0 +1,213 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a running server whose CPU and memory are measured. Its admin address has the runtime's profiles.
+type process struct {
+	pid   int
+	admin string
+}
+
+// cpu is the time that the process's threads have run, as the scheduler counts it. Go programs keep their threads.
+func (p process) cpu(t testing.TB) time.Duration {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
+	if err != nil || len(tasks) == 0 {
+		t.Fatalf("CPU of process %d: no threads: %v", p.pid, err)
+	}
+	var sum time.Duration
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		ran, _, _ := strings.Cut(string(text), " ")
+		ns, err := strconv.ParseInt(ran, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", task, err)
+		}
+		sum += time.Duration(ns)
+	}
+	return sum
+}
+
+// memory is the resident size once the process has settled: after garbage collections, less what the runtime holds free.
+func (p process) memory(t testing.TB) float64 {
+	t.Helper()
+	const patience, steady = 30, 3
+	var sizes []float64
+	for range patience {
+		sizes = append(sizes, p.resident(t))
+		if n := len(sizes); n >= steady {
+			last := sizes[n-steady:]
+			if low, high := slices.Min(last), slices.Max(last); high-low < 0.005*high {
+				return median(last)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+	return median(sizes[patience-steady:])
+}
+
+func (p process) resident(t testing.TB) float64 {
+	t.Helper()
+	// The second collection frees what the first one found to have a finalizer, and empties the pools.
+	p.get(t, "/debug/pprof/heap?gc=1")
+	heap := string(p.get(t, "/debug/pprof/heap?gc=1&debug=1"))
+	rss := field(t, string(read(t, fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))), "Rss:") * 1024
+	return rss - (field(t, heap, "# HeapIdle =") - field(t, heap, "# HeapReleased ="))
+}
+
+// field gives the number behind a name.
+func field(t testing.TB, text, name string) float64 {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, name)
+	words := strings.Fields(rest)
+	if !ok || len(words) == 0 {
+		t.Fatalf("no %q in\n%.2000s", name, text)
+	}
+	n, err := strconv.ParseFloat(words[0], 64)
+	if err != nil {
+		t.Fatalf("%s %v", name, err)
+	}
+	return n
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func (p process) get(t testing.TB, path string) []byte {
+	t.Helper()
+	body, err := p.fetch(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func (p process) fetch(path string) ([]byte, error) {
+	response, err := http.Get("http://" + p.admin + path)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: %d %.500s", path, response.StatusCode, body)
+	}
+	return body, err
+}
+
+// roleVariable makes a started test binary a bare server instead; configVariable configures it.
+const (
+	roleVariable   = "HUBCLOUD_BENCH_ROLE"
+	configVariable = "HUBCLOUD_BENCH_CONFIG"
+)
+
+// bare is a bare server: a process of this test binary in one of its roles.
+type bare struct {
+	process
+	t       testing.TB
+	command *exec.Cmd
+	stdin   io.WriteCloser
+	stderr  *bytes.Buffer
+	// started is how long it took from the start of the process to ready.
+	started time.Duration
+	ready   bareReady
+}
+
+// bareReady is the line that a bare server prints once it is ready.
+type bareReady struct {
+	// Control takes commands and has the profiles; HTTP, Feed and MQTT are the addresses of what is measured, as the role has them.
+	Control, HTTP, Feed, MQTT string
+}
+
+// startBare starts a bare server, to be stopped when the test ends.
+func startBare(t testing.TB, role string, config any) *bare {
+	t.Helper()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bare{t: t, command: exec.Command(os.Args[0]), stderr: &bytes.Buffer{}}
+	b.command.Env = append(os.Environ(), roleVariable+"="+role, configVariable+"="+string(text))
+	b.command.Stderr = b.stderr
+	b.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	stdout, err := b.command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.stdin, err = b.command.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := b.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadBytes('\n')
+	b.started = time.Since(began)
+	if err == nil {
+		err = json.Unmarshal(line, &b.ready)
+	}
+	if err != nil {
+		b.command.Process.Kill()
+		b.command.Wait()
+		t.Fatalf("the bare %s does not start: %v\n%s", role, err, b.stderr)
+	}
+	b.process = process{pid: b.command.Process.Pid, admin: b.ready.Control}
+	t.Cleanup(b.stop)
+	return b
+}
+
+// stop ends the process; it may be called twice.
+func (b *bare) stop() {
+	b.stdin.Close() // what it waits for
+	if err := b.command.Wait(); err != nil && b.command.ProcessState != nil && !b.command.ProcessState.Success() {
+		b.t.Logf("a bare server ended: %v\n%s", err, b.stderr)
+	}
+}
+
+// do gives the bare server a command and waits for its answer.
+func (b *bare) do(command string, body, answer any) {
+	b.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	response, err := http.Post("http://"+b.ready.Control+command, "application/json", bytes.NewReader(text))
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", command, err, b.stderr)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.t.Fatalf("%s: %d %s %v", command, response.StatusCode, content, err)
+	}
+	if answer != nil {
+		if err := json.Unmarshal(content, answer); err != nil {
+			b.t.Fatalf("%s: %v in %s", command, err, content)
+		}
+	}
+}

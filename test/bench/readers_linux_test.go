@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// readers holds many open event streams and reads them all with one thread, which costs the machine little beside what the kernel does
+// for a socket. A stream that ends, or anything that is no event stream, fails the test.
+type readers struct {
+	t     testing.TB
+	epoll int
+	ended chan struct{}
+
+	mu      sync.Mutex
+	stopped bool
+	byFD    map[int32]*eventStream
+
+	// greeted counts streams that have got their first block.
+	greeted int
+	// events counts events; latencies has the time from the stamp to here of each since reset, in nanoseconds.
+	events    int
+	latencies []float64
+	// Each stream is to get target events; done counts those that have, finished is closed when all of count have.
+	target, count, done int
+	finished            chan struct{}
+	// arrived, when not nil, gets a signal for every event.
+	arrived chan struct{}
+}
+
+// eventStream is one of the streams.
+type eventStream struct {
+	fd       int
+	http     bool // the answer's header is read
+	head     []byte
+	chunk    int // bytes left of the present chunk; -1 before its size is known
+	line     []byte
+	seen     bool
+	events   int
+	lastID   string
+	keepsIDs bool
+}
+
+func newReaders(t testing.TB) *readers {
+	t.Helper()
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &readers{t: t, epoll: epoll, ended: make(chan struct{}), byFD: map[int32]*eventStream{}}
+	go r.run()
+	t.Cleanup(r.close)
+	return r
+}
+
+// open connects to an address and sends the request for an event stream. The stream's first block comes later.
+func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, error) {
+	tcp, err := net.ResolveTCPAddr("tcp4", address)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	to := &syscall.SockaddrInet4{Port: tcp.Port}
+	copy(to.Addr[:], tcp.IP.To4())
+	if err = syscall.Connect(fd, to); err == nil {
+		_, err = syscall.Write(fd, []byte(request))
+	}
+	if err == nil {
+		err = syscall.SetNonblock(fd, true)
+	}
+	if err != nil {
+		syscall.Close(fd)
+		return nil, fmt.Errorf("open a stream: %w", err)
+	}
+	s := &eventStream{fd: fd, chunk: -1, keepsIDs: keepsIDs}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.byFD[int32(fd)] = s
+	return s, syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+}
+
+// expect forgets what was counted; from now on each of count streams is to get target events. The channel is closed when they have.
+func (r *readers) expect(count, target int) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events, r.latencies, r.done = 0, nil, 0
+	r.count, r.target, r.finished = count, target, make(chan struct{})
+	for _, s := range r.byFD {
+		s.events = 0
+	}
+	return r.finished
+}
+
+// counted gives the events since expect, and their latencies.
+func (r *readers) counted() (int, []float64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.events, r.latencies
+}
+
+// awaitGreeted waits until that many streams have got their first block.
+func (r *readers) awaitGreeted(count int) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		r.mu.Lock()
+		greeted := r.greeted
+		r.mu.Unlock()
+		if greeted >= count {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("of %d event streams %d have begun", count, greeted)
+		}
+	}
+}
+
+// closeStreams ends all streams and forgets them.
+func (r *readers) closeStreams() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for fd := range r.byFD {
+		syscall.Close(int(fd))
+	}
+	clear(r.byFD)
+	r.greeted = 0
+}
+
+func (r *readers) close() {
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
+	<-r.ended
+	r.closeStreams()
+	syscall.Close(r.epoll)
+}
+
+func (r *readers) run() {
+	defer close(r.ended)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	events := make([]syscall.EpollEvent, 1024)
+	buf := make([]byte, 256<<10)
+	for {
+		n, err := syscall.EpollWait(r.epoll, events, 100)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			r.t.Error(err)
+			return
+		}
+		if !r.take(events[:max(n, 0)], buf) {
+			return
+		}
+	}
+}
+
+// take reads from the streams that have something.
+func (r *readers) take(ready []syscall.EpollEvent, buf []byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range ready {
+		s, ok := r.byFD[e.Fd]
+		if !ok {
+			continue // closed since
+		}
+		n, err := syscall.Read(s.fd, buf)
+		if err == syscall.EAGAIN || err == syscall.EINTR {
+			continue
+		}
+		if err == nil && n == 0 {
+			err = errors.New("it has ended")
+		}
+		if err == nil {
+			err = s.feed(buf[:n], r)
+		}
+		if err != nil {
+			r.t.Errorf("an event stream: %v", err)
+			syscall.Close(s.fd)
+			delete(r.byFD, e.Fd)
+		}
+	}
+	return !r.stopped
+}
+
+// feed takes what came over the wire: an HTTP/1.1 answer in chunks.
+func (s *eventStream) feed(wire []byte, r *readers) error {
+	if !s.http {
+		s.head = append(s.head, wire...)
+		head, rest, whole := bytes.Cut(s.head, []byte("\r\n\r\n"))
+		if !whole {
+			return nil
+		}
+		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, []byte("chunked")) {
+			return fmt.Errorf("answer %q", s.head)
+		}
+		s.http, s.head, wire = true, nil, rest
+	}
+	for len(wire) > 0 {
+		if s.chunk < 0 {
+			size, rest, whole := bytes.Cut(wire, []byte("\r\n"))
+			if len(s.head)+len(size) == 0 && whole { // the line end of the chunk before
+				wire = rest
+				continue
+			}
+			s.head = append(s.head, size...)
+			if !whole {
+				return nil
+			}
+			n, err := strconv.ParseUint(string(bytes.TrimSpace(s.head)), 16, 31)
+			if err != nil || n == 0 {
+				return fmt.Errorf("chunk %q", s.head)
+			}
+			s.chunk, s.head, wire = int(n), s.head[:0], rest
+			continue
+		}
+		n := min(s.chunk, len(wire))
+		s.text(wire[:n], r)
+		wire = wire[n:]
+		if s.chunk -= n; s.chunk == 0 {
+			s.chunk = -1
+		}
+	}
+	return nil
+}
+
+// text takes the stream's own bytes, line by line.
+func (s *eventStream) text(content []byte, r *readers) {
+	for {
+		end := bytes.IndexByte(content, '\n')
+		if end < 0 {
+			s.line = append(s.line, content...)
+			return
+		}
+		line := content[:end]
+		if len(s.line) > 0 {
+			s.line = append(s.line, line...)
+			line = s.line
+		}
+		s.take(line, r)
+		s.line = s.line[:0]
+		content = content[end+1:]
+	}
+}
+
+func (s *eventStream) take(line []byte, r *readers) {
+	if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+		s.events++
+		r.events++
+		if at, ok := stampOf(data); ok {
+			r.latencies = append(r.latencies, float64(time.Since(at)))
+		}
+		if s.events == r.target {
+			if r.done++; r.done == r.count {
+				close(r.finished)
+			}
+		}
+		if r.arrived != nil {
+			r.arrived <- struct{}{}
+		}
+		return
+	}
+	id, ok := bytes.CutPrefix(line, []byte("id: "))
+	if ok && s.keepsIDs {
+		s.lastID = string(id)
+	}
+	if ok && !s.seen {
+		s.seen = true
+		r.greeted++
+	}
+}

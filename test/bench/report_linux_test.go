@@ -1,0 +1,163 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+)
+
+// aim says how a value is to stand to its limit: at least, or at most, so many times as much.
+type aim struct {
+	Least, Most float64
+}
+
+func atLeast(times float64) aim { return aim{Least: times} }
+func atMost(times float64) aim  { return aim{Most: times} }
+
+func (a aim) String() string {
+	if a.Least > 0 {
+		return fmt.Sprintf("≥ %g", a.Least)
+	}
+	return fmt.Sprintf("≤ %g", a.Most)
+}
+
+func (a aim) met(ratio float64) bool {
+	if a.Least > 0 {
+		return ratio >= a.Least
+	}
+	return ratio <= a.Most
+}
+
+// row is one line of the table: what was measured in each round, and its limit.
+type row struct {
+	Measure string
+	Unit    string
+	Values  []float64
+	Limits  []float64
+	Aim     aim
+	// Note tells what one should know beside the figures.
+	Note string
+}
+
+func (r row) ratio() float64 { return median(r.Values) / median(r.Limits) }
+
+func (r row) verdict() string {
+	if r.Aim.met(r.ratio()) {
+		return "met"
+	}
+	return "short"
+}
+
+// report collects the rows of a run. It is safe for concurrent use.
+type report struct {
+	mu   sync.Mutex
+	rows []row
+}
+
+func (r *report) add(rows ...row) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rows = append(r.rows, rows...)
+}
+
+// table writes the rows for people.
+func (r *report) table(w io.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max")
+	for _, row := range r.rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", row.Measure, figure(median(row.Values)), figure(median(row.Limits)), row.Unit,
+			row.ratio(), row.Aim, row.verdict(), span(row.Values), span(row.Limits))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, row := range r.rows {
+		if row.Note != "" {
+			if _, err := fmt.Fprintf(w, "  %s: %s\n", row.Measure, row.Note); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// write appends the rows to a file, one JSON object a line, each figure of each round in it: two runs can be compared from it.
+func (r *report) write(path string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	lines := json.NewEncoder(file)
+	lines.SetEscapeHTML(false)
+	for _, row := range r.rows {
+		err := lines.Encode(struct {
+			Measure string    `json:"measure"`
+			Unit    string    `json:"unit"`
+			Value   float64   `json:"value"`
+			Limit   float64   `json:"limit"`
+			Ratio   float64   `json:"ratio"`
+			Aim     string    `json:"aim"`
+			Verdict string    `json:"verdict"`
+			Values  []float64 `json:"values"`
+			Limits  []float64 `json:"limits"`
+			Note    string    `json:"note,omitempty"`
+		}{row.Measure, row.Unit, median(row.Values), median(row.Limits), row.ratio(), row.Aim.String(), row.verdict(), row.Values, row.Limits, row.Note})
+		if err != nil {
+			return err
+		}
+	}
+	return file.Close()
+}
+
+func span(values []float64) string {
+	if len(values) < 2 {
+		return "one round"
+	}
+	return figure(slices.Min(values)) + "–" + figure(slices.Max(values))
+}
+
+// figure writes three significant digits, and thousands apart.
+func figure(v float64) string {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return fmt.Sprint(v)
+	}
+	decimals := max(0, 2-int(math.Floor(math.Log10(math.Abs(v)))))
+	text := fmt.Sprintf("%.*f", decimals, v)
+	whole, fraction, _ := strings.Cut(text, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
+}
+
+// median is the middle of the values, NaN without any.
+func median[N ~int64 | ~float64](values []N) float64 { return percentile(values, 0.5) }
+
+// percentile is the value below which that part of the values lies, NaN without any.
+func percentile[N ~int64 | ~float64](values []N, part float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	at := part * float64(len(sorted)-1)
+	low := int(at)
+	if low+1 == len(sorted) {
+		return float64(sorted[low])
+	}
+	return float64(sorted[low]) + (at-float64(low))*float64(sorted[low+1]-sorted[low])
+}

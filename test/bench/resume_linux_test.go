@@ -1,0 +1,103 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+)
+
+// resumeSize is how many readers come back at once.
+type resumeSize struct {
+	hubs, readers int // readers of all hubs together
+	behind        int // events that each has missed
+	rounds        int
+}
+
+// measureResume compares how long it takes until all readers have caught up.
+func measureResume(b *bench) {
+	one := size(b, resumeSize{1, 1000, 100, 5}, resumeSize{1, 10, 20, 1})
+	many := size(b, resumeSize{100, 1000, 100, 5}, resumeSize{4, 8, 20, 1})
+	s := startService(b, "--log-level", "warn")
+	hubs := s.hubs(many.hubs)
+	web := startBare(b, roleWeb, nothing{})
+	for _, n := range []resumeSize{one, many} {
+		s.measureResume(b, web, hubs[:n.hubs], n)
+	}
+	for _, h := range hubs {
+		h.disconnect()
+	}
+}
+
+func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) {
+	r := row{Measure: fmt.Sprintf("resume, %d readers of %d hubs", n.readers, n.hubs), Unit: "ms", Aim: atMost(2)}
+	for round := range n.rounds {
+		// Everybody is away while the events come.
+		cursors := s.positions(hubs)
+		const message = 20
+		s.each(hubs, func(h *hub) error { return h.emit(n.behind/message, message) })
+		if round == 0 {
+			frames, err := s.frames(hubs[0], n.behind)
+			if err != nil {
+				b.Fatal(err)
+			}
+			web.do("/backlog", frames, nil)
+		}
+		time.Sleep(rest(b.full))
+
+		done := b.profile(s.process, r.Measure, time.Second, round == 0)
+		r.Values = append(r.Values, storm(b, n, func(i int) (string, string) {
+			return s.Service.HTTP, s.streamRequest(hubs[i%len(hubs)], cursors[i%len(hubs)])
+		}))
+		done()
+		time.Sleep(rest(b.full))
+		done = b.profile(web.process, r.Measure+" limit", time.Second, round == 0)
+		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
+			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
+				i%len(hubs), web.ready.HTTP, s.Key, cursors[i%len(hubs)])
+		}))
+		done()
+	}
+	r.Note = fmt.Sprintf("each %d events behind, from the first connection to the last event", n.behind)
+	b.report.add(r)
+}
+
+// positions gives the cursor of the end of each hub's log: the first block of an event stream has it.
+func (s *service) positions(hubs []*hub) []string {
+	s.t.Helper()
+	reading := newReaders(s.t)
+	defer reading.closeStreams()
+	opened := make([]*eventStream, len(hubs))
+	var err error
+	for i, h := range hubs {
+		if opened[i], err = reading.open(s.Service.HTTP, s.streamRequest(h, ""), true); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	reading.awaitGreeted(len(hubs))
+	reading.mu.Lock()
+	defer reading.mu.Unlock()
+	cursors := make([]string, len(hubs))
+	for i, stream := range opened {
+		cursors[i] = stream.lastID
+	}
+	return cursors
+}
+
+// storm opens all streams as fast as it can and gives the milliseconds until each has got what it missed.
+func storm(b *bench, n resumeSize, of func(i int) (address, request string)) float64 {
+	reading := newReaders(b)
+	defer reading.closeStreams()
+	finished := reading.expect(n.readers, n.behind)
+	began := time.Now()
+	for i := range n.readers {
+		address, request := of(i)
+		if _, err := reading.open(address, request, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	select {
+	case <-finished:
+	case <-time.After(30 * time.Second):
+		b.Fatal("readers have not caught up after 30 s")
+	}
+	return float64(time.Since(began)) / 1e6
+}
