@@ -127,14 +127,14 @@ func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
 	log := open(t, streamstest.Start(t))
 	folded := map[string]int{}
 	r := directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) },
-		func(id string, e domain.Event) (string, error) {
+		func(_ string, e domain.Event) (string, error) {
 			fact, err := e.Fact()
 			if err != nil {
 				return "", err
 			}
-			id = fact.(domain.SiteRenamed).Name
-			folded[id]++
-			return id, nil
+			name := fact.(domain.SiteRenamed).Name
+			folded[name]++
+			return name, nil
 		}, 2)
 	for _, id := range []string{"a", "b", "c"} {
 		appendTo(t, log, streams.SiteSubject("o", id), 0, renamed(id))
