@@ -53,8 +53,8 @@ func payloadType(payload []byte) (string, error) {
 // envelope keeps the type as it is.
 var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
 
-// frameOverhead is what a frame has beside type and payload: `id: `, the cursor, `\nevent: `, `\ndata: `, `{"cursor":"…",` and two line ends.
-const frameOverhead = 4 + cursorText + 8 + 7 + 11 + cursorText + 2 + 2
+// frameOverhead is what a frame has beside type and payload. The payload leaves its first brace to the envelope.
+const frameOverhead = len("id: ") + cursorText + len("\nevent: ") + len("\ndata: ") + len(`{"cursor":"`) + cursorText + len(`",`) - len(`{`) + len("\n\n")
 
 // encode makes the event that readers get of a stored one. The payload is copied.
 func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.EncodedEvent, error) {

@@ -1,0 +1,58 @@
+package hublog
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+func TestCursorText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := cursor{seq: rapid.Uint64Range(0, 1<<48-1).Draw(t, "seq"), ms: rapid.Int64Range(0, 1<<48-1).Draw(t, "ms")}
+		copy(c.tag[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "tag"))
+		got, err := parseCursor(c.String())
+		if err != nil || got != c {
+			t.Fatalf("%+v reads back as %+v, %v", c, got, err)
+		}
+		// No other text is as good: not one with a character changed, not a longer or a shorter one.
+		i := rapid.IntRange(0, cursorText-1).Draw(t, "place")
+		other := []byte(c.String())
+		other[i] = rapid.SampledFrom([]byte("ABCabc019-_=+/. \n")).Draw(t, "character")
+		if string(other) != c.String() {
+			if _, err := parseCursor(string(other)); codeOf(err) != domain.CodeInvalidRequest {
+				t.Fatalf("%q is taken: %v", other, err)
+			}
+		}
+	})
+}
+
+func TestCursorRefusals(t *testing.T) {
+	t.Parallel()
+	good := cursor{seq: 7, ms: 1}.String()
+	for _, text := range []string{"", " ", good + "=", good + "A", good[1:], " " + good, good + "\n", strings.Repeat("A", cursorText),
+		strings.Repeat(good, 1000), strings.Repeat("\x00", cursorText), strings.ToUpper(good)} {
+		if _, err := parseCursor(text); codeOf(err) != domain.CodeInvalidRequest {
+			t.Errorf("%.40q: %v", text, err)
+		}
+	}
+}
+
+func FuzzParseCursor(f *testing.F) {
+	f.Add(cursor{seq: 7, ms: 1}.String())
+	f.Add("")
+	f.Add(strings.Repeat("A", cursorText))
+	f.Add(strings.Repeat("_", 100))
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := parseCursor(text)
+		switch {
+		case err != nil && domain.CodeOf(err) != domain.CodeInvalidRequest:
+			t.Fatalf("%q: %v", text, err)
+		case err == nil && c.String() != text:
+			t.Fatalf("%q reads as %+v, which is written %q", text, c, c)
+		}
+	})
+}

@@ -1,0 +1,188 @@
+package hublog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The embedded server's own, which it does not wait for when it shuts down.
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*Server).startGoRoutine.func1"),
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server.(*fileStore).syncBlocks"),
+		goleak.IgnoreAnyFunction("github.com/nats-io/nats-server/v2/server/ats.init.0.func1"),
+	)
+}
+
+const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
+
+// fixture is Logs over a real broker, with hubs whose logs a test may begin anew.
+type fixture struct {
+	*Logs
+	conns *streams.Conns
+	tb    testing.TB
+
+	mu   sync.Mutex
+	incs map[domain.HubID]Incarnation
+}
+
+func (f *fixture) incarnationOf(hub domain.HubID) (Incarnation, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	inc, ok := f.incs[hub]
+	return inc, ok
+}
+
+func (f *fixture) begin(hub domain.HubID, inc Incarnation) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.incs[hub] = inc
+}
+
+func start(tb testing.TB, cfg Config) *fixture {
+	tb.Helper()
+	return startOn(tb, streamstest.Start(tb), cfg)
+}
+
+// startOn makes Logs that run until the test ends.
+func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
+	tb.Helper()
+	f := &fixture{conns: conns, tb: tb, incs: map[domain.HubID]Incarnation{hubA: {Tag: "0000000a"}}}
+	if cfg.Retention == 0 {
+		cfg.Retention = time.Hour
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Incarnation = f.incarnationOf
+	logs, err := New(conns, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	f.Logs = logs
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- logs.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-ran; err != nil {
+			tb.Errorf("Run: %v", err)
+		}
+		logs.Close()
+	})
+	return f
+}
+
+// record makes an event that carries a number.
+func record(hub domain.HubID, inc string, n int) Record {
+	e := domain.HubEvent{Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Unix(int64(n), 0)),
+		Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+	payload, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	return Record{Payload: payload, Incarnation: inc, Log: "log-1", Through: uint64(n)}
+}
+
+// append stores count events numbered from n on, behind expected.
+func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
+	f.tb.Helper()
+	inc, _ := f.incarnationOf(hub)
+	records := make([]Record, count)
+	for i := range records {
+		records[i] = record(hub, inc.Tag, n+i)
+	}
+	last, err := f.Append(f.tb.Context(), hub, expected, records)
+	if err != nil {
+		f.tb.Fatalf("append %d events from %d on: %v", count, n, err)
+	}
+	return last
+}
+
+func (f *fixture) command(hub domain.HubID) uint64 {
+	f.tb.Helper()
+	seq, err := f.AppendCommand(f.tb.Context(), hub, []byte(`{}`), nats.Header{"X": {"y"}})
+	if err != nil {
+		f.tb.Fatalf("append a command: %v", err)
+	}
+	return seq
+}
+
+func (f *fixture) page(hub domain.HubID, after string, limit int) domain.EventPage {
+	f.tb.Helper()
+	page, err := f.Page(f.tb.Context(), hub, after, limit)
+	if err != nil {
+		f.tb.Fatalf("page after %q: %v", after, err)
+	}
+	return page
+}
+
+// number gives the number that an event carries, and checks that its parts fit together.
+func number(tb testing.TB, e domain.EncodedEvent) int {
+	tb.Helper()
+	var envelope struct {
+		Cursor string
+		Type   string
+		Data   struct{ N int }
+	}
+	if err := json.Unmarshal(e.Envelope, &envelope); err != nil {
+		tb.Fatalf("envelope %q: %v", e.Envelope, err)
+	}
+	if envelope.Cursor != e.Cursor {
+		tb.Fatalf("envelope has cursor %q, the event %q", envelope.Cursor, e.Cursor)
+	}
+	if want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(e.Envelope) + "\n\n"; string(e.Frame) != want {
+		tb.Fatalf("frame is %q, want %q", e.Frame, want)
+	}
+	return envelope.Data.N
+}
+
+func numbers(tb testing.TB, events []domain.EncodedEvent) []int {
+	tb.Helper()
+	all := make([]int, 0, len(events))
+	for _, e := range events {
+		all = append(all, number(tb, e))
+	}
+	return all
+}
+
+// upTo gives from, from+1, … up to to.
+func upTo(from, to int) []int {
+	all := []int{}
+	for n := from; n <= to; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+// eventually polls until ok.
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			tb.Fatalf("not in time: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// codeOf gives the code of an error, "" for none.
+func codeOf(err error) domain.Code {
+	if err == nil {
+		return ""
+	}
+	return domain.CodeOf(err)
+}

@@ -1,0 +1,458 @@
+package hublog
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+// valueOf gives the value of a counter or a gauge.
+func valueOf(tb testing.TB, m prometheus.Metric) float64 {
+	tb.Helper()
+	var value dto.Metric
+	if err := m.Write(&value); err != nil {
+		tb.Fatal(err)
+	}
+	return value.GetCounter().GetValue() + value.GetGauge().GetValue()
+}
+
+// read collects a reader's events until it has the one numbered last.
+func read(tb testing.TB, r *Reader, limit, last int) []int {
+	tb.Helper()
+	var got []int
+	timeout := time.After(30 * time.Second)
+	for len(got) == 0 || got[len(got)-1] < last {
+		ready := r.Ready()
+		events, err := r.Next(limit)
+		if err != nil {
+			tb.Errorf("after %v: %v", got, err)
+			return got
+		}
+		if len(events) > limit {
+			tb.Errorf("%d events at once, at most %d were asked for", len(events), limit)
+		}
+		got = append(got, numbers(tb, events)...)
+		if len(events) > 0 {
+			continue
+		}
+		select {
+		case <-ready:
+		case <-timeout:
+			tb.Errorf("no more than %v in time", got)
+			return got
+		}
+	}
+	return got
+}
+
+func TestFollowFromTheNextEvent(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	last := f.append(hubA, 0, 1, 5)
+	f.command(hubA)
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	from := r.Position()
+	if events, err := r.Next(10); err != nil || len(events) != 0 {
+		t.Fatalf("there is %v, %v", numbers(t, events), err)
+	}
+	select {
+	case <-r.Ready():
+		t.Fatal("ready without an event")
+	default:
+	}
+	last = f.append(hubA, last, 6, 1)
+	<-r.Ready()
+	if got := read(t, r, 10, 6); !slices.Equal(got, upTo(6, 6)) {
+		t.Errorf("got %v", got)
+	}
+	f.append(hubA, last, 7, 100)
+	if got := read(t, r, 10, 106); !slices.Equal(got, upTo(7, 106)) {
+		t.Errorf("got %v", got)
+	}
+	// The position from before the first event misses none.
+	again, err := f.Follow(t.Context(), hubA, from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if got := read(t, again, 1000, 106); !slices.Equal(got, upTo(6, 106)) {
+		t.Errorf("from the first position: %v", got)
+	}
+}
+
+// A reader that stops for a while holds up nobody, and goes on where it was: from the log, since the ring has gone on.
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	f := start(t, Config{RingEvents: 50, Metrics: registry})
+	const events = 2000
+	slow, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	var wg sync.WaitGroup
+	for range 5 {
+		fast, err := f.Follow(t.Context(), hubA, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer fast.Close()
+			if got := read(t, fast, 100, events); !slices.Equal(got, upTo(1, events)) {
+				t.Errorf("a fast reader got %d events", len(got))
+			}
+		})
+	}
+	var last uint64
+	for n := 1; n <= events/2; n += 25 {
+		last = f.append(hubA, last, n, 25)
+	}
+	// It wakes in the midst of it, and reads while the ring moves on.
+	wg.Go(func() {
+		if got := read(t, slow, 30, events); !slices.Equal(got, upTo(1, events)) {
+			t.Errorf("the slow reader got %d events", len(got))
+		}
+	})
+	for n := events/2 + 1; n <= events; n += 25 {
+		last = f.append(hubA, last, n, 25)
+	}
+	wg.Wait()
+	if f.shard(hubA).tail(hubA).ringFrom < events-60 {
+		t.Error("the ring is longer than it may be")
+	}
+}
+
+// A thousand clients that come back at once, a hundred events behind, cost about as much as one.
+func TestThousandReadersResume(t *testing.T) {
+	t.Parallel()
+	const readers = 1000
+	broker := streamstest.New(t)
+	last := startOn(t, broker.Connect(t), Config{}).append(hubA, 0, 1, 300)
+	f := startOn(t, broker.Connect(t), Config{})
+	after := f.page(hubA, "", 200).Next
+	gets := valueOf(t, f.metrics.directGets)
+	var wg sync.WaitGroup
+	caughtUp := make(chan struct{}, readers)
+	for range readers {
+		wg.Go(func() {
+			r, err := f.Follow(t.Context(), hubA, after)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer r.Close()
+			got := read(t, r, 100, 300)
+			caughtUp <- struct{}{}
+			got = append(got, read(t, r, 100, 350)...)
+			if !slices.Equal(got, upTo(201, 350)) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	for range readers {
+		<-caughtUp
+	}
+	if n := valueOf(t, f.metrics.directGets) - gets; n > 10 {
+		t.Errorf("%v direct gets", n)
+	}
+	for n := 301; n <= 350; n += 10 {
+		last = f.append(hubA, last, n, 10)
+	}
+	wg.Wait()
+	if n := valueOf(t, f.metrics.readers); n != 0 {
+		t.Errorf("%v readers are left", n)
+	}
+}
+
+// The feed loses messages: in between, which the next one shows, and the last ones, which only the sweep finds.
+func TestFeedLoss(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{Retention: 4 * time.Second})
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	last := f.append(hubA, 0, 1, 10)
+	got := read(t, r, 100, 10)
+	tail := f.shard(hubA).tail(hubA)
+	if err := tail.sub.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	last = f.append(hubA, last, 11, 5)
+	if err := tail.subscribe(); err != nil {
+		t.Fatal(err)
+	}
+	last = f.append(hubA, last, 16, 2)
+	got = append(got, read(t, r, 100, 17)...)
+	if n := valueOf(t, f.metrics.feedGaps); n != 1 {
+		t.Errorf("%v gaps were noticed", n)
+	}
+	if err := tail.sub.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	f.append(hubA, last, 18, 3)
+	got = append(got, read(t, r, 100, 20)...)
+	if !slices.Equal(got, upTo(1, 20)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Readers go on after the broker was away.
+func TestReadersAcrossBrokerRestart(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	f := startOn(t, broker.Connect(t), Config{})
+	last := f.append(hubA, 0, 1, 10)
+	var readers []*Reader
+	for range 3 {
+		r, err := f.Follow(t.Context(), hubA, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		readers = append(readers, r)
+	}
+	broker.Stop()
+	broker.Start(t)
+	eventually(t, "the log takes events", func() bool {
+		seq, err := f.Append(t.Context(), hubA, last, []Record{record(hubA, "0000000a", 11), record(hubA, "0000000a", 12)})
+		last = max(last, seq)
+		return err == nil
+	})
+	f.append(hubA, last, 13, 1)
+	for _, r := range readers {
+		if got := read(t, r, 10, 13); !slices.Equal(got, upTo(11, 13)) {
+			t.Errorf("got %v", got)
+		}
+	}
+}
+
+// The broker publishes a batch before it is on disk. A broker that ends in that moment gives the same sequences to other messages later: readers
+// must have seen nothing of the first ones.
+func TestAnnouncedIsNotYetStored(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	last := f.append(hubA, 0, 1, 2)
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	tail := f.shard(hubA).tail(hubA)
+	feed := func(seq, batchSeq uint64, commit bool, n int) {
+		t.Helper()
+		m := stored{seq: seq, data: record(hubA, "0000000a", n).Payload, event: true, tag: tail.tag, at: time.Now(), batchSeq: batchSeq, batchCommit: commit}
+		if _, err := tail.feed(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tail.appendBegun() // nobody but an append of ours is to say what is stored
+	expect := func(want ...int) {
+		t.Helper()
+		events, err := r.Next(100)
+		if got := numbers(t, events); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("readers see %v, %v; want %v", got, err, want)
+		}
+	}
+	feed(last+1, 1, false, 91)
+	feed(last+2, 2, false, 92)
+	feed(last+3, 3, true, 93)
+	expect()
+	// Others with the same sequences; the first is plain.
+	feed(last+1, 0, false, 3)
+	expect(3)
+	feed(last+2, 1, false, 4)
+	feed(last+3, 2, true, 5)
+	expect()
+	tail.confirm(last + 2)
+	expect(4)
+	tail.confirm(last + 3)
+	expect(5)
+	// What follows a batch says that it is stored.
+	feed(last+4, 1, false, 6)
+	feed(last+5, 2, true, 7)
+	expect()
+	feed(last+6, 1, false, 8)
+	expect(6, 7)
+}
+
+// All rings together keep to their bytes, also when some have grown before others come; readers get everything all the same.
+func TestRingsShareTheirBytes(t *testing.T) {
+	t.Parallel()
+	const hubs, events, limit = 20, 200, 100_000
+	f := start(t, Config{RingBytes: limit})
+	var wg sync.WaitGroup
+	for i := range hubs {
+		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
+		f.begin(hub, Incarnation{Tag: fmt.Sprintf("%08x", i)})
+		r, err := f.Follow(t.Context(), hub, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		var last uint64
+		for n := 1; n <= events; n += 50 {
+			last = f.append(hub, last, n, 50)
+		}
+		wg.Go(func() {
+			if got := read(t, r, 100, events); !slices.Equal(got, upTo(1, events)) {
+				t.Errorf("%s: %d events", hub, len(got))
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "the rings keep to their bytes", func() bool { return f.rings.used.Load() <= limit })
+}
+
+// A tail goes some time after its last reader, and its events are no more counted.
+func TestIdleTailsGo(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{TailIdle: 50 * time.Millisecond})
+	r, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.append(hubA, 0, 1, 10)
+	read(t, r, 100, 10)
+	r.Close()
+	r.Close()
+	eventually(t, "the tail goes", func() bool {
+		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 && f.rings.tails.Load() == 0
+	})
+	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Readers come and go while events come, logs begin anew and tails close.
+func TestReadersComeAndGo(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{TailIdle: time.Millisecond, RingEvents: 20, CacheBytes: 50_000})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			after := ""
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				page, err := f.Wait(t.Context(), hubA, after, 7, 5*time.Millisecond)
+				if codeOf(err) == domain.CodeCursorExpired {
+					after = ""
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for i, n := range numbers(t, page.Events) {
+					if first := number(t, page.Events[0]); n != first+i {
+						t.Errorf("events %v in one page", numbers(t, page.Events))
+						return
+					}
+				}
+				after = page.Next
+				r, err := f.Follow(t.Context(), hubA, after)
+				if codeOf(err) == domain.CodeCursorExpired {
+					after = ""
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := r.Next(5); err != nil && codeOf(err) != domain.CodeCursorExpired {
+					t.Error(err)
+				}
+				r.Close()
+			}
+		})
+	}
+	var last uint64
+	for n := 1; n < 1500; n += 5 {
+		last = f.append(hubA, last, n, 5)
+		if n%500 == 1 {
+			f.begin(hubA, Incarnation{Tag: fmt.Sprintf("%08x", n), After: last})
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// An idle reader of a stream costs little memory and no goroutine.
+func TestIdleReadersAreSmall(t *testing.T) {
+	const readers = 5000
+	f := start(t, Config{})
+	f.append(hubA, 0, 1, 10)
+	first, err := f.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	var before, after runtime.MemStats
+	goroutines := runtime.NumGoroutine()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	all := make([]*Reader, 0, readers)
+	for range readers {
+		r, err := f.Follow(t.Context(), hubA, first.Position())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		r.Ready()
+		all = append(all, r)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / readers; each > 400 {
+		t.Errorf("an idle reader takes %d bytes", each)
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > 5 {
+		t.Errorf("%d readers have %d goroutines", len(all), more)
+	}
+}
+
+func TestCloseEndsReaders(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	logs, err := New(conns, Config{Retention: time.Hour, Incarnation: func(domain.HubID) (Incarnation, bool) { return Incarnation{Tag: "0000000a"}, true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := logs.Follow(t.Context(), hubA, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs.Close()
+	<-r.Ready()
+	if _, err := r.Next(1); err != ErrClosed {
+		t.Errorf("a reader ends with %v", err)
+	}
+	r.Close()
+	if _, err := logs.Page(t.Context(), hubA, "", 1); err != ErrClosed {
+		t.Errorf("a page: %v", err)
+	}
+	if n := conns.Shards[streams.ShardOf(hubA, len(conns.Shards))].NumSubscriptions(); n > 1 {
+		t.Errorf("%d subscriptions are left", n)
+	}
+}
