@@ -47,6 +47,8 @@ type cloud struct {
 	enrolments atomic.Int32
 	refuse     atomic.Int32 // status of enrolments that are refused; 0: none
 
+	org string // of the hubs that own gave away
+
 	mu    sync.Mutex
 	hubs  map[domain.HubID]*remote
 	calls map[string]chan link.Response
@@ -142,6 +144,23 @@ func (c *cloud) register(t testing.TB, id string) virtualhub.Credentials {
 	hash := sha256.Sum256([]byte(secret))
 	must(t, c.directory.RegisterHub(t.Context(), operator(), domain.HubID(id), hash[:]))
 	return virtualhub.Credentials{Serial: strings.ToUpper(id), Secret: secret}
+}
+
+// own gives a hub to an organization, once.
+func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
+	t.Helper()
+	if c.org != "" {
+		return
+	}
+	var err error
+	c.org, _, err = c.directory.CreateOrg(t.Context(), operator(), "Test", "owner@example.com")
+	must(t, err)
+	site, err := c.directory.CreateSite(t.Context(), operator(), c.org, "Site")
+	must(t, err)
+	_, err = c.directory.AddHub(t.Context(), operator(), directory.AddHub{
+		OrgID: c.org, SiteID: site.ID, HubID: domain.HubID(h.ID()), Ever: true, Connected: true,
+	})
+	must(t, err)
 }
 
 func operator() domain.Origin {

@@ -308,16 +308,31 @@ func TestEnrolment(t *testing.T) {
 		c.connected(t, h)
 	})
 
-	t.Run("refused by the broker", func(t *testing.T) {
+	t.Run("refused by the broker: at once after a restart, otherwise later", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		h := c.hub(t, "hub-enro-0000-0002", nil)
-		_, err := c.directory.RevokeCertificate(t.Context(), operator(), "", "hub-enro-0000-0002")
-		if err != nil {
-			t.Skipf("the directory revokes for an organization only: %v", err)
+		h := c.hub(t, "hub-enro-0000-0002", func(cfg *virtualhub.Config) { cfg.EnrollEvery = 2 * time.Second })
+		revoke := func() {
+			t.Helper()
+			c.own(t, h)
+			_, err := c.directory.RevokeCertificate(t.Context(), operator(), c.org, "hub-enro-0000-0002")
+			must(t, err)
+			must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))
+			eventually(t, "disconnected", func() bool { return !h.Connected() })
 		}
-		must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))
-		eventually(t, "disconnected", func() bool { return !h.Connected() })
+		revoke()
+		begun := time.Now()
+		c.connected(t, h)
+		if took, n := time.Since(begun), c.enrolments.Load(); n != 2 || took < time.Second {
+			t.Errorf("%d enrolments, let in after %v", n, took)
+		}
+		revoke()
+		begun = time.Now()
+		h.Restart()
+		c.connected(t, h)
+		if took, n := time.Since(begun), c.enrolments.Load(); n != 3 || took > 1500*time.Millisecond {
+			t.Errorf("%d enrolments, let in after %v", n, took)
+		}
 	})
 
 	t.Run("its certificate ends soon", func(t *testing.T) {
