@@ -111,10 +111,6 @@ func (s *service) enrol(h *hub) error {
 		return fmt.Errorf("enrol %s: no certificate", h.ID)
 	}
 	h.broker = strings.TrimPrefix(answer.Broker, "mqtts://")
-	// The service knows itself under a name that tests need not resolve.
-	if _, port, ok := strings.Cut(h.broker, ":"); ok {
-		h.broker = "127.0.0.1:" + port
-	}
 	h.tls, err = clientTLS([]byte(answer.CA), block.Bytes, key)
 	return err
 }

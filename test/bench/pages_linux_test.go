@@ -1,25 +1,14 @@
 package bench
 
 import (
-	"bufio"
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
-
-	"hubcloud/domain"
-	"hubcloud/streams"
 )
 
 // pageSize is how much is stored and read.
@@ -193,158 +182,4 @@ func (s *service) readAll(hubs []*hub, readers int) (int, error) {
 	}
 	err := group.Wait()
 	return int(pages.Load()), err
-}
-
-// pageRequest is the request for a page, as it goes over the wire.
-func (s *service) pageRequest(h *hub, after string) []byte {
-	query := "?limit=" + strconv.Itoa(pageEvents)
-	if after != "" {
-		query += "&after=" + after
-	}
-	return []byte(s.get("/hubs/" + h.ID + "/events" + query))
-}
-
-// streamRequest is the request for a hub's event stream.
-func (s *service) streamRequest(h *hub, lastEventID string) string {
-	request := s.get("/hubs/" + h.ID + "/events/stream")
-	if lastEventID != "" {
-		request = strings.TrimSuffix(request, "\r\n") + "Last-Event-ID: " + lastEventID + "\r\n\r\n"
-	}
-	return request
-}
-
-func (s *service) get(path string) string {
-	return "GET /v1" + path + " HTTP/1.1\r\nHost: " + s.Service.HTTP + "\r\nAuthorization: Bearer " + s.Key + "\r\n\r\n"
-}
-
-// pageClient reads pages over one connection.
-type pageClient struct {
-	conn   net.Conn
-	reader *bufio.Reader
-	body   []byte
-}
-
-func dialPages(address string) (*pageClient, error) {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &pageClient{conn: conn, reader: bufio.NewReaderSize(conn, 64<<10)}, nil
-}
-
-var contentLength = []byte("Content-Length: ")
-
-// read sends a request and reads the answer's body.
-func (c *pageClient) read(request []byte) error {
-	if _, err := c.conn.Write(request); err != nil {
-		return err
-	}
-	length, first := -1, true
-	for {
-		line, err := c.reader.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
-			return fmt.Errorf("answer %q to %q", line, request)
-		}
-		first = false
-		if value, ok := bytes.CutPrefix(line, contentLength); ok {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return err
-			}
-		}
-		if len(line) == 2 {
-			break
-		}
-	}
-	if length < 0 {
-		return errors.New("an answer without a length")
-	}
-	if cap(c.body) < length {
-		c.body = make([]byte, length)
-	}
-	c.body = c.body[:length]
-	_, err := io.ReadFull(c.reader, c.body)
-	return err
-}
-
-// next gives the page's next_cursor, and more its has_more.
-func (c *pageClient) next() string {
-	_, rest, _ := bytes.Cut(c.tail(), []byte(`"next_cursor":"`))
-	cursor, _, _ := bytes.Cut(rest, []byte(`"`))
-	return string(cursor)
-}
-
-func (c *pageClient) more() bool { return bytes.Contains(c.tail(), []byte(`"has_more":true`)) }
-
-func (c *pageClient) tail() []byte { return c.body[max(0, len(c.body)-200):] }
-
-// pagesCommand lets the bare broker's process read every page of the hubs' logs.
-type pagesCommand struct {
-	Hubs    []string
-	Readers int
-	Events  int
-}
-
-// pages gives pages a second.
-func (b *bareBroker) pages(c pagesCommand) (float64, error) {
-	var next atomic.Int64
-	var pages atomic.Int64
-	var group errgroup.Group
-	began := time.Now()
-	for range c.Readers {
-		group.Go(func() error {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(c.Hubs) {
-					return nil
-				}
-				n, err := b.readLog(c.Hubs[i], c.Events)
-				pages.Add(int64(n))
-				if err != nil {
-					return fmt.Errorf("pages of %s: %w", c.Hubs[i], err)
-				}
-			}
-		})
-	}
-	err := group.Wait()
-	return float64(pages.Load()) / time.Since(began).Seconds(), err
-}
-
-// readLog reads a stream in batches of a page by direct get.
-func (b *bareBroker) readLog(hub string, events int) (pages int, err error) {
-	nc := b.shard(hub)
-	inbox := nc.NewInbox()
-	answers := make(chan *nats.Msg, 2*pageEvents)
-	sub, err := nc.ChanSubscribe(inbox, answers)
-	if err != nil {
-		return 0, err
-	}
-	defer sub.Unsubscribe()
-	subject := "$JS.API.DIRECT.GET." + streams.HubStream(domain.HubID(hub))
-	seq, got := uint64(1), 0
-	for got < events {
-		if err := nc.PublishRequest(subject, inbox, fmt.Appendf(nil, `{"seq":%d,"batch":%d}`, seq, pageEvents)); err != nil {
-			return pages, err
-		}
-		for {
-			m := <-answers
-			status := m.Header.Get("Status")
-			if status == strconv.Itoa(http.StatusNoContent) {
-				break
-			}
-			if status != "" {
-				return pages, fmt.Errorf("status %s from %d on", status, seq)
-			}
-			last, err := strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64)
-			if err != nil {
-				return pages, err
-			}
-			seq = last + 1
-			got++
-		}
-		pages++
-	}
-	return pages, nil
 }

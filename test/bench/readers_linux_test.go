@@ -1,12 +1,10 @@
 package bench
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"runtime"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,19 +32,6 @@ type readers struct {
 	finished            chan struct{}
 	// arrived, when not nil, gets a signal for every event.
 	arrived chan struct{}
-}
-
-// eventStream is one of the streams.
-type eventStream struct {
-	fd       int
-	http     bool // the answer's header is read
-	head     []byte
-	chunk    int // bytes left of the present chunk; -1 before its size is known
-	line     []byte
-	seen     bool
-	events   int
-	lastID   string
-	keepsIDs bool
 }
 
 func newReaders(t testing.TB) *readers {
@@ -189,91 +174,4 @@ func (r *readers) take(ready []syscall.EpollEvent, buf []byte) bool {
 		}
 	}
 	return !r.stopped
-}
-
-// feed takes what came over the wire: an HTTP/1.1 answer in chunks.
-func (s *eventStream) feed(wire []byte, r *readers) error {
-	if !s.http {
-		s.head = append(s.head, wire...)
-		head, rest, whole := bytes.Cut(s.head, []byte("\r\n\r\n"))
-		if !whole {
-			return nil
-		}
-		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, []byte("chunked")) {
-			return fmt.Errorf("answer %q", s.head)
-		}
-		s.http, s.head, wire = true, nil, rest
-	}
-	for len(wire) > 0 {
-		if s.chunk < 0 {
-			size, rest, whole := bytes.Cut(wire, []byte("\r\n"))
-			if len(s.head)+len(size) == 0 && whole { // the line end of the chunk before
-				wire = rest
-				continue
-			}
-			s.head = append(s.head, size...)
-			if !whole {
-				return nil
-			}
-			n, err := strconv.ParseUint(string(bytes.TrimSpace(s.head)), 16, 31)
-			if err != nil || n == 0 {
-				return fmt.Errorf("chunk %q", s.head)
-			}
-			s.chunk, s.head, wire = int(n), s.head[:0], rest
-			continue
-		}
-		n := min(s.chunk, len(wire))
-		s.text(wire[:n], r)
-		wire = wire[n:]
-		if s.chunk -= n; s.chunk == 0 {
-			s.chunk = -1
-		}
-	}
-	return nil
-}
-
-// text takes the stream's own bytes, line by line.
-func (s *eventStream) text(content []byte, r *readers) {
-	for {
-		end := bytes.IndexByte(content, '\n')
-		if end < 0 {
-			s.line = append(s.line, content...)
-			return
-		}
-		line := content[:end]
-		if len(s.line) > 0 {
-			s.line = append(s.line, line...)
-			line = s.line
-		}
-		s.take(line, r)
-		s.line = s.line[:0]
-		content = content[end+1:]
-	}
-}
-
-func (s *eventStream) take(line []byte, r *readers) {
-	if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-		s.events++
-		r.events++
-		if at, ok := stampOf(data); ok {
-			r.latencies = append(r.latencies, float64(time.Since(at)))
-		}
-		if s.events == r.target {
-			if r.done++; r.done == r.count {
-				close(r.finished)
-			}
-		}
-		if r.arrived != nil {
-			r.arrived <- struct{}{}
-		}
-		return
-	}
-	id, ok := bytes.CutPrefix(line, []byte("id: "))
-	if ok && s.keepsIDs {
-		s.lastID = string(id)
-	}
-	if ok && !s.seen {
-		s.seen = true
-		r.greeted++
-	}
 }
