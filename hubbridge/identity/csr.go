@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -9,6 +8,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
+	"strings"
 
 	"hubcloud/domain"
 )
@@ -27,17 +27,16 @@ func parseCSR(text string) (crypto.PublicKey, error) {
 	if len(text) > maxCSRBytes {
 		return nil, invalid("is too long: at most 16 KiB are allowed")
 	}
-	// Decode steps over text before a block and over blocks that it cannot read: both would be a second thing in there.
-	if !bytes.HasPrefix(bytes.TrimSpace([]byte(text)), []byte("-----BEGIN ")) {
-		return nil, invalid("is not PEM: one CERTIFICATE REQUEST block is wanted")
-	}
+	text = strings.TrimSpace(text)
 	block, rest := pem.Decode([]byte(text))
 	switch {
-	case block == nil:
+	// Decode steps over what stands before a block.
+	case block == nil || !strings.HasPrefix(text, "-----BEGIN "):
 		return nil, invalid("is not PEM: one CERTIFICATE REQUEST block is wanted")
 	case block.Type != "CERTIFICATE REQUEST" && block.Type != "NEW CERTIFICATE REQUEST":
 		return nil, invalid("is PEM of something else: one CERTIFICATE REQUEST block is wanted")
-	case len(bytes.TrimSpace(rest)) > 0:
+	// Decode also steps over a block that it cannot read.
+	case len(rest) > 0 || strings.Count(text, "-----BEGIN ") > 1:
 		return nil, invalid("holds more than one PEM block: one CERTIFICATE REQUEST block is wanted")
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)

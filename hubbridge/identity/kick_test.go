@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	mqtt "github.com/eclipse/paho.mqtt.golang"
 	"github.com/nats-io/nats-server/v2/server"
 
 	"hubcloud/domain"
@@ -117,15 +118,11 @@ func TestKickNotices(t *testing.T) {
 	h := i.newHub(t, 1)
 	i.add(t, h.id)
 	for range 10 {
-		current := i.enrol(t, h.id)
-		connected := make(chan struct{})
+		client := mqtt.NewClient(i.enrol(t, h.id).options())
+		ended := make(chan struct{})
 		go func() {
-			defer close(connected)
-			client, _, err := connect(t, current.options())
-			if err != nil {
-				return
-			}
-			for client.IsConnectionOpen() {
+			defer close(ended)
+			for token := client.Connect(); token.Wait() && token.Error() == nil && client.IsConnectionOpen(); {
 				time.Sleep(5 * time.Millisecond)
 			}
 		}()
@@ -133,10 +130,6 @@ func TestKickNotices(t *testing.T) {
 		if err := i.kicker.Kick(t.Context(), h.id); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-connected:
-		case <-time.After(patient):
-			t.Fatal("a connection with a revoked certificate stays")
-		}
+		mustEnd(t, "a connection with a revoked certificate", ended)
 	}
 }

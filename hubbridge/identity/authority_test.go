@@ -1,0 +1,290 @@
+package identity_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/identity"
+)
+
+const day = 24 * time.Hour
+
+// clock is one that tests set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) set(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+}
+
+func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authority {
+	t.Helper()
+	if cfg.Log == nil {
+		cfg.Log = quiet()
+	}
+	a, err := identity.OpenAuthority(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestAuthorityIsMadeOnce: the first start makes it, later ones find it; the key is nobody else's to read.
+func TestAuthorityIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "ca")
+	first := openAuthority(t, identity.AuthorityConfig{Dir: dir})
+	second := openAuthority(t, identity.AuthorityConfig{Dir: dir})
+	if !bytes.Equal(first.CAPEM(), second.CAPEM()) {
+		t.Error("another authority at the second start")
+	}
+	ca := parseCertificate(t, string(first.CAPEM()))
+	key, ok := ca.PublicKey.(*ecdsa.PublicKey)
+	if !ok || key.Curve != elliptic.P256() || !ca.IsCA || ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign || !ca.MaxPathLenZero {
+		t.Errorf("the authority's certificate: %+v", ca)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, dir + "/ca-key.pem": 0o600, dir + "/ca.pem": 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%d files, %v", len(left), err)
+	}
+}
+
+// TestHalfAnAuthority: a crash between the two files leaves a key, which is made whole; a certificate without its key is a loss that nothing
+// may paper over.
+func TestHalfAnAuthority(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	openAuthority(t, identity.AuthorityConfig{Dir: dir})
+	if err := os.Remove(dir + "/ca.pem"); err != nil {
+		t.Fatal(err)
+	}
+	openAuthority(t, identity.AuthorityConfig{Dir: dir})
+	if err := os.Remove(dir + "/ca-key.pem"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "ca-key.pem") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHubCertificate is what the hub link says of it.
+func TestHubCertificate(t *testing.T) {
+	t.Parallel()
+	time0 := time.Date(2030, 1, 2, 3, 4, 5, 678, time.UTC)
+	a := openAuthority(t, identity.AuthorityConfig{Dir: t.TempDir(), Now: (&clock{now: time0}).Now})
+	key := newKey(t)
+	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := parseCertificate(t, string(issued.PEM))
+	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 || c.IsCA {
+		t.Errorf("subject %s, names %v %v, CA %t", c.Subject, c.DNSNames, c.IPAddresses, c.IsCA)
+	}
+	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth || c.KeyUsage != x509.KeyUsageDigitalSignature {
+		t.Errorf("usage %v %v", c.KeyUsage, c.ExtKeyUsage)
+	}
+	if want := time0.Add(365 * day).Truncate(time.Second); !c.NotAfter.Equal(want) || !issued.ExpiresAt.Equal(want) || c.NotBefore.After(time0) {
+		t.Errorf("from %v to %v, said %v", c.NotBefore, c.NotAfter, issued.ExpiresAt)
+	}
+	if c.SerialNumber.Sign() <= 0 || c.SerialNumber.BitLen() < 120 {
+		t.Errorf("serial %v", c.SerialNumber)
+	}
+	again, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	if err != nil || again.Fingerprint == issued.Fingerprint {
+		t.Errorf("two certificates with one fingerprint, %v", err)
+	}
+}
+
+// TestServerCertificate has the names of this start, convinces clients, and is renewed a month before its end.
+func TestServerCertificate(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	a := openAuthority(t, identity.AuthorityConfig{
+		Dir: t.TempDir(), Hosts: []string{"hubs.example.org", "192.0.2.7", "localhost", "0.0.0.0", "::", ""}, Now: now.Now,
+	})
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.CAPEM())
+	shown := func() *x509.Certificate {
+		t.Helper()
+		certificate, err := a.ServerTLS().GetCertificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, host := range []string{"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7"} {
+			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now.Now()}); err != nil {
+				t.Errorf("%s: %v", host, err)
+			}
+		}
+		if len(certificate.Certificate) != 1 {
+			t.Errorf("shows %d certificates, though hubs have the authority's", len(certificate.Certificate))
+		}
+		return certificate.Leaf
+	}
+	first := shown()
+	if len(first.DNSNames) != 2 || len(first.IPAddresses) != 3 {
+		t.Errorf("names %v, addresses %v", first.DNSNames, first.IPAddresses)
+	}
+	now.set(now.Now().Add(330 * day))
+	if !shown().Equal(first) {
+		t.Error("renewed 35 days before its end")
+	}
+	now.set(now.Now().Add(10 * day))
+	second := shown()
+	if second.Equal(first) {
+		t.Error("not renewed 25 days before its end")
+	}
+	if !shown().Equal(second) {
+		t.Error("renewed again at once")
+	}
+}
+
+// given writes an authority of an operator's: an intermediate one under a root that has its key in a safe.
+func given(t *testing.T, notAfter time.Time, edit func(*x509.Certificate)) identity.AuthorityConfig {
+	t.Helper()
+	rootKey, key := newKey(t), newKey(t)
+	template := func(name string) *x509.Certificate {
+		return &x509.Certificate{
+			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
+			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		}
+	}
+	root, intermediate := template("Root"), template("Hubs")
+	edit(intermediate)
+	rootDER, err := x509.CreateCertificate(rand.Reader, root, root, rootKey.Public(), rootKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, intermediate, root, key.Public(), rootKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cfg := identity.AuthorityConfig{CertificateFile: dir + "/given.pem", KeyFile: dir + "/given-key.pem", Log: quiet()}
+	write(t, cfg.CertificateFile, append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...))
+	write(t, cfg.KeyFile, pemBlock("EC PRIVATE KEY", keyDER))
+	return cfg
+}
+
+func pemBlock(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGivenAuthority: certificates of an operator's own authority work in both directions of a handshake, by the chain that hubs are given.
+func TestGivenAuthority(t *testing.T) {
+	t.Parallel()
+	end := time.Now().Add(100 * day)
+	a := openAuthority(t, given(t, end, func(*x509.Certificate) {}))
+	key := newKey(t)
+	issued, err := a.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if issued.ExpiresAt.After(end) {
+		t.Errorf("lasts until %v, longer than its authority", issued.ExpiresAt)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(a.CAPEM())
+	server, client := net.Pipe()
+	defer server.Close()
+	defer client.Close()
+	shaken := make(chan error, 1)
+	go func() { shaken <- tls.Server(server, a.ServerTLS()).Handshake() }()
+	hub := tls.Client(client, &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{
+		{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
+	}})
+	if err := hub.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-shaken; err != nil {
+		t.Fatal(err)
+	}
+	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
+		t.Errorf("the broker shows %d certificates, not its own and the intermediate one", len(shown))
+	}
+}
+
+// TestBadAuthorities are refused at the start, with the file and the reason.
+func TestBadAuthorities(t *testing.T) {
+	t.Parallel()
+	far := time.Now().Add(1000 * day)
+	nothing := func(*x509.Certificate) {}
+	for what, c := range map[string]struct {
+		cfg  identity.AuthorityConfig
+		want string
+	}{
+		"no authority's certificate": {given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not an authority's"},
+		"not for certificates":       {given(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }), "not for signing"},
+		"ended":                      {given(t, time.Now().Add(-time.Minute), nothing), "ended on"},
+		"another's key": {identity.AuthorityConfig{
+			CertificateFile: given(t, far, nothing).CertificateFile, KeyFile: given(t, far, nothing).KeyFile,
+		}, "not that of the certificate"},
+		"half of it":        {identity.AuthorityConfig{CertificateFile: given(t, far, nothing).CertificateFile}, "or neither"},
+		"files exchanged":   {exchanged(given(t, far, nothing)), "where certificates are wanted"},
+		"a file that is no": {identity.AuthorityConfig{CertificateFile: "/dev/null", KeyFile: "/dev/null"}, "holds no PEM certificate"},
+	} {
+		c.cfg.Log = quiet()
+		if _, err := identity.OpenAuthority(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func exchanged(c identity.AuthorityConfig) identity.AuthorityConfig {
+	c.CertificateFile, c.KeyFile = c.KeyFile, c.CertificateFile
+	return c
+}
+
+// TestAuthorityThatEnds is announced while there is time.
+func TestAuthorityThatEnds(t *testing.T) {
+	t.Parallel()
+	for days, want := range map[int]bool{700: true, 760: false} {
+		var lines bytes.Buffer
+		cfg := given(t, time.Now().Add(time.Duration(days)*day), func(*x509.Certificate) {})
+		cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+		openAuthority(t, cfg)
+		if got := strings.Contains(lines.String(), "level=WARN"); got != want {
+			t.Errorf("%d days before: %q", days, lines.String())
+		}
+	}
+}

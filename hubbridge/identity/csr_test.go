@@ -1,0 +1,153 @@
+package identity
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+func request(t testing.TB, key crypto.Signer) string {
+	t.Helper()
+	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody else"}, DNSNames: []string{"api.example.org"}}
+	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block("CERTIFICATE REQUEST", der)
+}
+
+func block(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func ecKey(t testing.TB, curve elliptic.Curve) crypto.Signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func rsaKey(t testing.TB, bits int) crypto.Signer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// testdata gives a request that cannot be made here: Go makes no weak RSA keys, and very large ones take minutes.
+func testdata(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestGoodRequests(t *testing.T) {
+	t.Parallel()
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, key := range map[string]crypto.Signer{
+		"P-256": ecKey(t, elliptic.P256()), "P-384": ecKey(t, elliptic.P384()), "P-521": ecKey(t, elliptic.P521()),
+		"RSA-2048": rsaKey(t, 2048), "Ed25519": edwards,
+	} {
+		text := request(t, key)
+		for form, text := range map[string]string{
+			"as made":                      text,
+			"without the last line's end":  strings.TrimSpace(text),
+			"with DOS line ends":           strings.ReplaceAll(text, "\n", "\r\n"),
+			"with empty lines around":      "\n\n" + text + "\n\n",
+			"under the name of old tools":  strings.ReplaceAll(text, "CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
+			"with white space at the ends": " " + text + "\t",
+		} {
+			got, err := parseCSR(text)
+			if err != nil {
+				t.Errorf("%s, %s: %v", what, form, err)
+				continue
+			}
+			if !key.Public().(interface{ Equal(crypto.PublicKey) bool }).Equal(got) {
+				t.Errorf("%s, %s: another key", what, form)
+			}
+		}
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	good := request(t, ecKey(t, elliptic.P256()))
+	decoded, _ := pem.Decode([]byte(good))
+	forged := append([]byte(nil), decoded.Bytes...)
+	forged[len(forged)-1] ^= 1
+	for what, c := range map[string]struct{ text, want string }{
+		"nothing":            {"", "not PEM"},
+		"text":               {"hello", "not PEM"},
+		"base64 alone":       {strings.Join(strings.Split(good, "\n")[1:3], "\n"), "not PEM"},
+		"text before it":     {"hello\n" + good, "not PEM"},
+		"text after it":      {good + "hello", "more than one"},
+		"two of them":        {good + good, "more than one"},
+		"a broken one first": {good[:len(good)/2] + "\n" + good, "more than one"},
+		"cut off":            {good[:len(good)/2], "not PEM"},
+		"a certificate":      {block("CERTIFICATE", decoded.Bytes), "something else"},
+		"a private key":      {block("PRIVATE KEY", []byte("secret")), "something else"},
+		"no PKCS#10":         {block("CERTIFICATE REQUEST", []byte("hello")), "PKCS#10"},
+		"bytes after it":     {block("CERTIFICATE REQUEST", append(decoded.Bytes, 0)), "PKCS#10"},
+		"a forged signature": {block("CERTIFICATE REQUEST", forged), "not signed"},
+		"P-224":              {request(t, ecKey(t, elliptic.P224())), "too weak"},
+		"RSA-1024":           {testdata(t, "rsa1024.csr"), "too weak"},
+		"RSA-16384":          {testdata(t, "rsa16384.csr"), "too large"},
+		"DSA":                {testdata(t, "dsa.csr"), "kind that is not allowed"},
+		"too long":           {good + strings.Repeat("\n", maxCSRBytes), "too long"},
+	} {
+		_, err := parseCSR(c.text)
+		var refused *domain.Error
+		if !errors.As(err, &refused) || refused.Code != domain.CodeInvalidRequest || !strings.HasPrefix(refused.Message, "csr: ") {
+			t.Errorf("%s: %v", what, err)
+			continue
+		}
+		if !strings.Contains(refused.Message, c.want) {
+			t.Errorf("%s: %q says nothing of %q", what, refused.Message, c.want)
+		}
+		if strings.Contains(refused.Message, "secret") {
+			t.Errorf("%s: the message quotes what was sent", what)
+		}
+	}
+}
+
+// FuzzParseCSR: whatever a stranger sends is a key that is allowed or an invalid_request.
+func FuzzParseCSR(f *testing.F) {
+	good := request(f, ecKey(f, elliptic.P256()))
+	f.Add(good)
+	f.Add(good + good)
+	f.Add("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----")
+	f.Add(testdata(f, "rsa1024.csr"))
+	f.Add(testdata(f, "dsa.csr"))
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := parseCSR(text)
+		switch {
+		case err != nil && domain.CodeOf(err) != domain.CodeInvalidRequest:
+			t.Errorf("got %v", err)
+		case err == nil && checkKey(key) != "":
+			t.Errorf("took a %T", key)
+		}
+	})
+}

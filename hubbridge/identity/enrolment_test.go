@@ -1,0 +1,202 @@
+package identity_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/link"
+)
+
+// kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is read.
+type kept struct {
+	mu    sync.Mutex
+	hubs  map[domain.HubID]domain.HubState
+	reads int
+	err   error
+}
+
+func (k *kept) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reads++
+	return k.hubs[hub], 1, k.err
+}
+
+func (k *kept) IssueCertificate(_ context.Context, o domain.Origin, hub domain.HubID, fingerprint string, expiresAt time.Time) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o.Actor != (domain.Actor{Kind: domain.ActorHub, ID: string(hub)}) || o.At.IsZero() {
+		return errors.New("recorded as somebody else's doing")
+	}
+	state := k.hubs[hub]
+	state.Certificate, state.CertificateExpires = fingerprint, expiresAt
+	k.hubs[hub] = state
+	return nil
+}
+
+const (
+	known   domain.HubID = "hub-7k2m-q4xd-93ta"
+	unknown domain.HubID = "hub-7k2m-q4xd-93tb"
+)
+
+func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registry) {
+	t.Helper()
+	hash := sha256.Sum256([]byte(secret))
+	directory := &kept{hubs: map[domain.HubID]domain.HubState{known: {ID: known, Registered: true, SecretHash: hash[:]}}}
+	registry := prometheus.NewPedanticRegistry()
+	e, err := identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: openAuthority(t, identity.AuthorityConfig{Dir: t.TempDir()}), Directory: directory,
+		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Log: quiet(), Metrics: registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, directory, registry
+}
+
+// TestEnrolment is the hub link's answer, field by field.
+func TestEnrolment(t *testing.T) {
+	t.Parallel()
+	e, directory, registry := newEnrolment(t)
+	key := newKey(t)
+	for _, serial := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "Hub-7k2M-Q4xd93tA"} {
+		answer, err := e.Issue(t.Context(), link.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)})
+		if err != nil {
+			t.Fatalf("%s: %v", serial, err)
+		}
+		c := parseCertificate(t, answer.Certificate)
+		ca := parseCertificate(t, answer.CA)
+		if err := c.CheckSignatureFrom(ca); err != nil {
+			t.Error(err)
+		}
+		if answer.HubID != string(known) || c.Subject.CommonName != string(known) || answer.Broker != "mqtts://hubs.example.org:8883" {
+			t.Errorf("answered %+v", answer)
+		}
+		if answer.ExpiresAt != domain.FormatTime(c.NotAfter) {
+			t.Errorf("expires at %s, the certificate at %v", answer.ExpiresAt, c.NotAfter)
+		}
+		if current := directory.hubs[known]; current.Certificate != (&hub{certificate: c}).fingerprint() || !current.CertificateExpires.Equal(c.NotAfter) {
+			t.Errorf("recorded %s until %v", current.Certificate, current.CertificateExpires)
+		}
+	}
+	if got := counted(t, registry, "hubcloud_identity_enrolments_total", "issued"); got != 3 {
+		t.Errorf("%v counted", got)
+	}
+}
+
+// counted gives a counter by its name and only label.
+func counted(t testing.TB, registry *prometheus.Registry, name, label string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			if family.GetName() == name && metric.GetLabel()[0].GetValue() == label {
+				return metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// TestRefusals: what is wrong in itself is told before anything is looked up; what is wrong with a secret is not told from an unknown serial.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	e, directory, _ := newEnrolment(t)
+	csr := newCSR(t, newKey(t))
+	for what, c := range map[string]struct {
+		req   link.CertificateRequest
+		code  domain.Code
+		names string
+		reads int
+	}{
+		"no serial":                       {link.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
+		"a serial that is no":             {link.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
+		"a subject as serial":             {link.CertificateRequest{Serial: "*", Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
+		"no secret":                       {link.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest, "secret", 0},
+		"an endless secret":               {link.CertificateRequest{Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr}, domain.CodeInvalidRequest, "secret", 0},
+		"no request":                      {link.CertificateRequest{Serial: string(known), Secret: secret}, domain.CodeInvalidRequest, "csr", 0},
+		"no request, from an unknown hub": {link.CertificateRequest{Serial: string(unknown), Secret: secret}, domain.CodeInvalidRequest, "csr", 0},
+		"a wrong secret":                  {link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr}, domain.CodeUnauthenticated, "", 1},
+		"an unknown serial":               {link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr}, domain.CodeUnauthenticated, "", 1},
+	} {
+		directory.reads = 0
+		_, err := e.Issue(t.Context(), c.req)
+		var refused *domain.Error
+		if !errors.As(err, &refused) || refused.Code != c.code || !strings.HasPrefix(refused.Message, c.names) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if c.code == domain.CodeUnauthenticated && refused.Message != "unknown serial or wrong secret" {
+			t.Errorf("%s: %q tells which", what, refused.Message)
+		}
+		if directory.reads != c.reads {
+			t.Errorf("%s: looked up %d times", what, directory.reads)
+		}
+	}
+	if directory.hubs[known].Certificate != "" {
+		t.Error("a certificate was recorded")
+	}
+
+	directory.err = errors.New("away")
+	_, err := e.Issue(t.Context(), link.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr})
+	if domain.CodeOf(err) != domain.CodeInternal {
+		t.Errorf("a directory that cannot be read: %v", err)
+	}
+}
+
+// TestRefusalsTakeTheSameTime compares a wrong secret with an unknown serial. Both take a fixed time that hides what was done meanwhile.
+func TestRefusalsTakeTheSameTime(t *testing.T) {
+	t.Parallel()
+	e, _, _ := newEnrolment(t)
+	csr := newCSR(t, newKey(t))
+	took := func(req link.CertificateRequest) time.Duration {
+		var times []time.Duration
+		for range 9 {
+			began := time.Now()
+			if _, err := e.Issue(t.Context(), req); domain.CodeOf(err) != domain.CodeUnauthenticated {
+				t.Fatal(err)
+			}
+			times = append(times, time.Since(began))
+		}
+		slices.Sort(times)
+		return times[len(times)/2]
+	}
+	wrong := took(link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+	none := took(link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
+	if difference := (wrong - none).Abs(); difference > 20*time.Millisecond {
+		t.Errorf("a wrong secret takes %v, an unknown serial %v", wrong, none)
+	}
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	for range 100 {
+		_, _ = e.Issue(ended, link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("100 refusals to callers that have gone took %v", took)
+	}
+}
+
+// BenchmarkEnrolment is the cost of a certificate without the directory's.
+func BenchmarkEnrolment(b *testing.B) {
+	e, _, _ := newEnrolment(b)
+	req := link.CertificateRequest{Serial: string(known), Secret: secret, CSR: newCSR(b, newKey(b))}
+	for b.Loop() {
+		if _, err := e.Issue(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
