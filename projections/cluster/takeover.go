@@ -20,6 +20,7 @@ const (
 	fastShutdown      = 5 * time.Second
 	immediateShutdown = 3 * time.Second
 	killed            = 2 * time.Second
+	orphanedChildren  = 500 * time.Millisecond
 )
 
 // takeOver leaves the cluster in data without a server: one that outlived the process that started it is shut down, together
@@ -40,15 +41,19 @@ func takeOver(ctx context.Context, data string, log *slog.Logger) error {
 		if len(pids) == 0 {
 			break
 		}
-		// Without its postmaster a child has nobody to tell it; and SIGINT to a child means something else.
-		if postmaster := readPIDFile(data).pid; step.signal != syscall.SIGKILL && slices.Contains(pids, postmaster) {
+		wait := step.wait
+		if postmaster := readPIDFile(data).pid; slices.Contains(pids, postmaster) && step.signal != syscall.SIGKILL {
 			_ = syscall.Kill(postmaster, step.signal) // it may have ended by now
-		} else if step.signal != syscall.SIGINT {
+		} else {
+			// Children whose postmaster is gone end by themselves when they notice. SIGINT means something else to them.
+			wait = min(wait, orphanedChildren)
 			for _, pid := range pids {
-				_ = syscall.Kill(pid, step.signal)
+				if step.signal != syscall.SIGINT {
+					_ = syscall.Kill(pid, step.signal)
+				}
 			}
 		}
-		if pids, err = awaitNone(ctx, data, step.wait); err != nil {
+		if pids, err = awaitNone(ctx, data, wait); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,266 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams/directory"
+)
+
+// ErrNotLoaded says that Access has not caught up with the directory since it began.
+var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
+
+// Access is what requests are let in by: which keys are in force, and whose each hub is and where its event log begins. It is
+// kept in memory by every replica, some 200 bytes a hub, and follows the directory itself, a few milliseconds behind. All
+// methods can be called at any time, from any goroutine.
+type Access struct {
+	store *Store
+	dir   Directory
+	log   *slog.Logger
+
+	applied progress
+	// loaded is closed once it has everything that was in the directory when Run began.
+	loaded     chan struct{}
+	loadedOnce sync.Once
+
+	mu      sync.RWMutex
+	keys    map[string]keyAccess
+	hubs    map[domain.HubID]domain.HubAccess
+	orgs    map[string]string // every organization's id once, shared by its keys and hubs
+	eventID string            // that of the last event applied, if it is known
+	stopped error             // what it stands still at, nil when it does not
+}
+
+// keyAccess is a key and the end of what closes its Revoked.
+type keyAccess struct {
+	domain.KeyAccess
+	revoke chan struct{}
+}
+
+// NewAccess makes an Access that Run fills. The store is where it is loaded from; nil loads all of it from the directory.
+func NewAccess(store *Store, dir Directory, log *slog.Logger) *Access {
+	if log == nil {
+		log = slog.Default()
+	}
+	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{})}
+	a.forget()
+	return a
+}
+
+// forget makes it empty.
+func (a *Access) forget() {
+	a.keys, a.hubs, a.orgs, a.eventID = map[string]keyAccess{}, map[domain.HubID]domain.HubAccess{}, map[string]string{}, ""
+}
+
+// Key gives a key that is in force, by its id. Its Revoked is closed when it is revoked.
+func (a *Access) Key(id string) (domain.KeyAccess, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	key, ok := a.keys[id]
+	return key.KeyAccess, ok
+}
+
+// Hub gives a hub that an organization has added.
+func (a *Access) Hub(id domain.HubID) (domain.HubAccess, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	hub, ok := a.hubs[id]
+	return hub, ok
+}
+
+// Applied gives the sequence of the directory's last event that it has.
+func (a *Access) Applied() uint64 {
+	at, _ := a.applied.position()
+	return at
+}
+
+// WaitFor returns nil once it has the directory up to and including seq, or with ctx's error.
+func (a *Access) WaitFor(ctx context.Context, seq uint64) error { return a.applied.wait(ctx, seq) }
+
+// Loaded is closed once it has everything that was in the directory when Run began. Until then keys and hubs may be missing.
+func (a *Access) Loaded() <-chan struct{} { return a.loaded }
+
+// Ready returns nil while it follows the directory, ErrNotLoaded before it has caught up, and a *StoppedError when an event that it
+// cannot read keeps it from going on.
+func (a *Access) Ready() error {
+	select {
+	case <-a.loaded:
+	default:
+		return ErrNotLoaded
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.stopped
+}
+
+// Run loads the keys and hubs and follows the directory until ctx ends, and returns nil then. An event that it cannot read is not
+// passed over: it might be a revocation. It stands still there, shows it in Ready, and tries again every 10 s. An error is returned
+// only when the broker's connection was closed for good.
+func (a *Access) Run(ctx context.Context) error {
+	a.load(ctx)
+	for {
+		err := a.follow(ctx)
+		var stopped *StoppedError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("access: %w", err)
+		case errors.Is(err, ErrOtherStream) || errors.Is(err, directory.ErrBeyondEnd):
+			a.log.Warn("the read models are not of this directory; loading keys and hubs from the directory alone", "error", err)
+			a.restart()
+		case errors.As(err, &stopped):
+			a.log.Error("keys and hubs cannot be followed any further", "sequence", stopped.Sequence, "event_type", stopped.Type,
+				"error", stopped.Err, "retry_ms", retryStopped.Milliseconds())
+			a.stand(stopped)
+			pause(ctx, retryStopped)
+		default:
+			a.log.Warn("lost the directory; following again", "error", err)
+			pause(ctx, firstRetry)
+		}
+	}
+}
+
+// load takes what the read models have. Without them everything comes from the directory, which only takes longer.
+func (a *Access) load(ctx context.Context) {
+	if a.store == nil {
+		return
+	}
+	begun := time.Now()
+	loading, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	from, err := a.store.snapshot(loading)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.log.Warn("cannot load keys and hubs from the read models; loading them from the directory", "error", err)
+		}
+		return
+	}
+	a.mu.Lock()
+	for _, key := range from.keys {
+		a.putKey(key.ID, key.OrgID, key.Environment, column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }), key.SecretHash)
+	}
+	for _, hub := range from.hubs {
+		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter)}
+	}
+	a.eventID = from.eventID
+	a.mu.Unlock()
+	a.applied.advance(from.sequence)
+	a.log.Info("keys and hubs loaded from the read models", "keys", len(from.keys), "hubs", len(from.hubs), "sequence", from.sequence,
+		"duration_ms", time.Since(begun).Milliseconds())
+}
+
+// restart begins again without what was loaded. Nobody was let in by it yet: what it was loaded from was checked with the first
+// event.
+func (a *Access) restart() {
+	a.mu.Lock()
+	for _, key := range a.keys {
+		close(key.revoke)
+	}
+	a.forget()
+	a.mu.Unlock()
+	_, changes := a.applied.position()
+	a.applied.set(0, changes)
+}
+
+func (a *Access) stand(stopped error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stopped = stopped
+}
+
+// follow applies the directory from where it stands.
+func (a *Access) follow(ctx context.Context) error {
+	head, err := a.dir.Head(ctx)
+	if err != nil {
+		return err
+	}
+	after := a.Applied()
+	a.caughtUp(after, head)
+	a.mu.RLock()
+	if a.eventID != "" && after > 0 {
+		after-- // the last event comes again, to be compared
+	}
+	a.mu.RUnlock()
+	return a.dir.Follow(ctx, after, func(batch []directory.Recorded) error {
+		last, err := a.apply(batch)
+		a.applied.advance(last)
+		a.caughtUp(last, head)
+		return err
+	})
+}
+
+func (a *Access) caughtUp(at, head uint64) {
+	if at >= head {
+		a.loadedOnce.Do(func() { close(a.loaded) })
+	}
+}
+
+// apply takes a batch, up to the first event that cannot be read, and gives how far it came.
+func (a *Access) apply(batch []directory.Recorded) (last uint64, err error) {
+	last = a.Applied()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range batch {
+		switch {
+		case r.Seq < last:
+			continue
+		case r.Seq == last:
+			if a.eventID != "" && r.Event.ID != a.eventID {
+				return last, fmt.Errorf("%w: event %d is %q there and %q here", ErrOtherStream, r.Seq, r.Event.ID, a.eventID)
+			}
+			continue
+		case r.Err != nil:
+			return last, &StoppedError{Projection: "access", Sequence: r.Seq, Type: r.Event.Type, Err: r.Err}
+		}
+		a.applyFact(r.Fact)
+		last, a.eventID, a.stopped = r.Seq, r.Event.ID, nil
+	}
+	return last, nil
+}
+
+// applyFact takes one fact. Those that are not named let nobody in and keep nobody out.
+func (a *Access) applyFact(fact domain.Fact) {
+	switch f := fact.(type) {
+	case domain.KeyCreated:
+		a.putKey(f.KeyID, f.OrgID, f.Environment, f.Scopes, f.SecretHash)
+	case domain.KeyRevoked:
+		if key, ok := a.keys[f.KeyID]; ok {
+			delete(a.keys, f.KeyID)
+			close(key.revoke)
+		}
+	case domain.HubAdded:
+		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation}
+	case domain.HubLogBegun:
+		if hub, ok := a.hubs[f.HubID]; ok {
+			hub.Incarnation, hub.LogAfter = f.Incarnation, f.After
+			a.hubs[f.HubID] = hub
+		}
+	}
+}
+
+// putKey makes a key valid. One whose hash is none matches no secret, and is left out.
+func (a *Access) putKey(id, org, environment string, scopes []domain.Scope, hash []byte) {
+	if len(hash) != 32 {
+		return
+	}
+	revoke := make(chan struct{})
+	a.keys[id] = keyAccess{revoke: revoke, KeyAccess: domain.KeyAccess{
+		ID: id, OrgID: a.org(org), Environment: environment, Scopes: scopes, SecretHash: [32]byte(hash), Revoked: revoke,
+	}}
+}
+
+func (a *Access) org(id string) string {
+	if known, ok := a.orgs[id]; ok {
+		return known
+	}
+	a.orgs[id] = id
+	return id
+}

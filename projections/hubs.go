@@ -1,0 +1,103 @@
+package projections
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/internal/query"
+)
+
+// Hubs gives an organization's hubs in the order of their ids, without what only single reads show: at most limit of them (1 or
+// more), after the hub startingAfter when that is not empty, only those at the site when it is not nil. A site that the
+// organization does not have has no hubs. A startingAfter that is no hub of the organization is an invalid_request; one that has
+// left the site meanwhile still says where to go on.
+func (s *Store) Hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+	none := domain.Page[domain.Hub]{}
+	if startingAfter = storable(startingAfter); startingAfter != "" {
+		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter}); {
+		case err != nil:
+			return none, fmt.Errorf("read models: hubs: %w", err)
+		case !known:
+			return none, unknownStart("hub")
+		}
+	}
+	if site == nil {
+		rows, err := s.queries.HubsOfOrg(ctx, query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1})
+		if err != nil {
+			return none, fmt.Errorf("read models: hubs: %w", err)
+		}
+		return pageOf(rows, limit, listedHub), nil
+	}
+	rows, err := s.queries.HubsOfSite(ctx, query.HubsOfSiteParams{
+		OrgID: org, SiteID: storable(*site), After: startingAfter, RowLimit: int32(limit) + 1,
+	})
+	if err != nil {
+		return none, fmt.Errorf("read models: hubs: %w", err)
+	}
+	return pageOf(rows, limit, func(row query.HubsOfSiteRow) domain.Hub { return listedHub(query.HubsOfOrgRow(row)) }), nil
+}
+
+// Hub gives a hub of the organization, with everything. Any other is not_found.
+func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
+	row, err := s.queries.Hub(ctx, query.HubParams{OrgID: org, ID: storable(string(id))})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Hub{}, domain.ErrHubNotFound()
+	}
+	if err != nil {
+		return domain.Hub{}, fmt.Errorf("read models: hub: %w", err)
+	}
+	hub := listedHub(query.HubsOfOrgRow{
+		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
+		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
+	})
+	// Where it connected from, and why that ended, before this organization had it is none of its business.
+	if hub.Status != domain.HubUnknown {
+		hub.PublicIP, hub.DisconnectReason = row.PublicIp, row.Reason
+	}
+	hub.Firmware, hub.Network = rawOf(row.Firmware), rawOf(row.Network)
+	return hub, nil
+}
+
+func listedHub(row query.HubsOfOrgRow) domain.Hub {
+	hub := domain.Hub{ID: domain.HubID(row.ID), Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt.UTC()}
+	hub.Status, hub.Since = connection(hub.RegisteredAt, row.ConnectedWhenAdded, row.Online, row.Since)
+	return hub
+}
+
+// connection gives a hub's status and since when it has it. online and since are the presence that is known; nil when there is
+// none. A hub is unknown until it connects after it was added, unless it was connected at that moment.
+func connection(added time.Time, connectedWhenAdded bool, online *bool, since *time.Time) (domain.HubStatus, time.Time) {
+	switch {
+	case online == nil || since == nil:
+		if connectedWhenAdded { // its presence is on its way here
+			return domain.HubOnline, added
+		}
+		return domain.HubUnknown, added
+	case *online:
+		return domain.HubOnline, latest(added, *since)
+	case since.Before(added) && !connectedWhenAdded:
+		return domain.HubUnknown, added
+	default:
+		return domain.HubOffline, latest(added, *since)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a.UTC()
+	}
+	return b.UTC()
+}
+
+func rawOf(text *string) json.RawMessage {
+	if text == nil {
+		return nil
+	}
+	return json.RawMessage(*text)
+}

@@ -1,0 +1,77 @@
+package projections
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections/internal/query"
+)
+
+// lookEvery is how often the checkpoint is looked at without having been told of anything: what bounds the delay of a waiter if
+// a notification does not come, whatever the reason.
+const lookEvery = time.Second
+
+// WaitFor returns nil once the read models have the directory up to and including seq: what is queried afterwards shows it. It
+// returns ctx's error when that takes too long.
+func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
+	return s.directory.wait(ctx, seq)
+}
+
+// listen keeps s.directory at the checkpoint that whichever process projects has committed, until ctx ends.
+func (s *Store) listen(ctx context.Context) {
+	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
+		connected := time.Now()
+		err := s.with(ctx, func(conn *pgx.Conn) error { return s.listenOn(ctx, conn) })
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(connected) > lastRetry {
+			wait = firstRetry
+		}
+		s.log.Warn("lost touch with the read models' database; connecting again", "error", err, "wait_ms", wait.Milliseconds())
+		pause(ctx, wait)
+	}
+}
+
+// listenOn listens first, then looks, so that nothing committed in between is missed.
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
+		return err
+	}
+	for {
+		if err := s.look(ctx, conn); err != nil {
+			return err
+		}
+		for next := time.Now().Add(lookEvery); time.Now().Before(next); {
+			waiting, cancel := context.WithDeadline(ctx, next)
+			heard, err := conn.WaitForNotification(waiting)
+			cancel()
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err != nil && waiting.Err() == nil:
+				return err
+			case err == nil:
+				// Only the projector notifies; what is not a number is nobody's, and the next look finds what there is.
+				if seq, err := strconv.ParseUint(heard.Payload, 10, 64); err == nil {
+					s.directory.advance(seq)
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) look(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	_, changes := s.directory.position()
+	at, err := query.New(conn).Checkpoint(ctx, DirectoryProjection)
+	if err != nil {
+		return err
+	}
+	s.directory.set(uint64(at.Sequence), changes)
+	return nil
+}

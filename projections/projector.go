@@ -1,0 +1,126 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// standByEvery is how often a process that stands by tries to take over, and how often the one that projects makes sure that it
+	// still may.
+	standByEvery = time.Second
+	// headsEvery is how often the metrics learn how long the streams are.
+	headsEvery = 5
+)
+
+// RunProjector builds the read models from the directory and the presence bucket until ctx ends, or stands by for as long as
+// another process does. It returns nil when ctx ends, and an error only when the broker's connection was closed for good: what
+// goes wrong with an event or with the database is waited out, and shows in Status, Ready and the metrics.
+func (s *Store) RunProjector(ctx context.Context, dir Directory, presence jetstream.KeyValue) error {
+	for {
+		err := s.with(ctx, func(conn *pgx.Conn) error {
+			if err := s.standBy(ctx, conn); err != nil {
+				return err
+			}
+			return s.project(ctx, conn, dir, presence)
+		})
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, nats.ErrConnectionClosed) {
+			return err
+		}
+		s.log.Warn("cannot project at the moment; standing by", "error", err, "wait_ms", standByEvery.Milliseconds())
+		pause(ctx, standByEvery)
+	}
+}
+
+// standBy waits until the lock is this connection's. It asks rather than waits in the database: a waiting statement would keep
+// the database from cleaning up for as long as it stands.
+func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
+	// So that the lock of a machine that has vanished is not held for hours. No effect on a Unix socket.
+	const soon = "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3"
+	if _, err := conn.Exec(ctx, soon); err != nil {
+		return err
+	}
+	for told := false; ; {
+		var mine bool
+		asking, cancel := context.WithTimeout(ctx, answerLimit)
+		err := conn.QueryRow(asking, "SELECT pg_try_advisory_lock($1::int, $2::int)", lockSpace, s.projectorLock()).Scan(&mine)
+		cancel()
+		if err != nil || mine {
+			return err
+		}
+		if !told {
+			s.log.Info("another process builds the read models; standing by", "schema", s.schema)
+			told = true
+		}
+		pause(ctx, standByEvery)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// projectorLock is the lock of this schema's projector: another schema has one of its own.
+func (s *Store) projectorLock() int32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(s.schema)) // never fails
+	return int32(hash.Sum32())
+}
+
+// project runs the projections for as long as the lock is held.
+func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, bucket jetstream.KeyValue) error {
+	s.log.Info("building the read models", "schema", s.schema)
+	s.metrics.leading.Set(1)
+	defer s.metrics.leading.Set(0)
+	presence := &presenceSource{bucket: bucket}
+	directory := &directorySource{log: dir, presence: &s.presence, presenceHead: presence.head}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return newLine(s, directory, &s.directory, true).run(ctx) })
+	group.Go(func() error { return newLine(s, presence, &s.presence, false).run(ctx) })
+	group.Go(func() error { return s.hold(ctx, conn, directory.head, presence.head) })
+	return group.Wait()
+}
+
+func newLine[E any](s *Store, from source[E], committed *progress, announce bool) *line[E] {
+	return &line[E]{store: s, source: from, log: s.log.With("projection", from.name()), committed: committed, announce: announce}
+}
+
+// hold returns an error as soon as the lock may be lost, which it is with its connection. Until then it keeps the metrics of the
+// streams' heads.
+func (s *Store) hold(ctx context.Context, conn *pgx.Conn, directory, presence func(context.Context) (uint64, error)) error {
+	tick := time.NewTicker(standByEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		asking, cancel := context.WithTimeout(ctx, answerLimit)
+		err := conn.Ping(asking)
+		if err == nil && n%headsEvery == 0 {
+			s.measure(asking, DirectoryProjection, directory)
+			s.measure(asking, PresenceProjection, presence)
+		}
+		cancel()
+		if err != nil {
+			return fmt.Errorf("the projector's lock: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Store) measure(ctx context.Context, projection string, head func(context.Context) (uint64, error)) {
+	if at, err := head(ctx); err == nil {
+		s.metrics.head.WithLabelValues(projection).Set(float64(at))
+	}
+}

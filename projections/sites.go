@@ -1,0 +1,75 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/internal/query"
+)
+
+// Sites gives an organization's sites in the order in which they were created: at most limit of them (1 or more), after the site
+// startingAfter when that is not empty. A startingAfter that is no site of the organization is an invalid_request.
+func (s *Store) Sites(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Site], error) {
+	params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
+	if startingAfter != "" {
+		after, err := s.queries.SiteSequence(ctx, query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return domain.Page[domain.Site]{}, unknownStart("site")
+		}
+		if err != nil {
+			return domain.Page[domain.Site]{}, fmt.Errorf("read models: sites: %w", err)
+		}
+		params.After = after
+	}
+	rows, err := s.queries.Sites(ctx, params)
+	if err != nil {
+		return domain.Page[domain.Site]{}, fmt.Errorf("read models: sites: %w", err)
+	}
+	return pageOf(rows, limit, func(row query.SitesRow) domain.Site { return siteOf(query.SiteRow(row)) }), nil
+}
+
+// Site gives a site of the organization. Any other is not_found.
+func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
+	row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: storable(id)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Site{}, domain.ErrSiteNotFound()
+	}
+	if err != nil {
+		return domain.Site{}, fmt.Errorf("read models: site: %w", err)
+	}
+	return siteOf(row), nil
+}
+
+func siteOf(row query.SiteRow) domain.Site {
+	return domain.Site{ID: row.ID, Name: row.Name, HubCount: int(row.HubCount), CreatedAt: row.CreatedAt.UTC()}
+}
+
+// pageOf makes a page of rows that were asked for with one more than the limit.
+func pageOf[R, V any](rows []R, limit int, view func(R) V) domain.Page[V] {
+	page := domain.Page[V]{HasMore: len(rows) > limit}
+	rows = rows[:min(limit, len(rows))]
+	page.Data = make([]V, 0, len(rows))
+	for _, row := range rows {
+		page.Data = append(page.Data, view(row))
+	}
+	return page
+}
+
+func unknownStart(what string) error {
+	return domain.Errorf(domain.CodeInvalidRequest, "starting_after: there is no such %s; give the id of the last item of the page before", what)
+}
+
+// storable gives the nearest text that PostgreSQL can hold: valid UTF-8 without zero bytes. Ids that callers make up, and what
+// hubs say of themselves, may be anything.
+func storable(s string) string {
+	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
+		return s
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
+}

@@ -1,0 +1,66 @@
+-- name: Checkpoints :many
+SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error FROM checkpoints ORDER BY projection;
+
+-- name: Checkpoint :one
+SELECT sequence, event_id, built FROM checkpoints WHERE projection = @projection;
+
+-- Checkpoint and tables move together or not at all: no row is changed when somebody else has moved the checkpoint.
+-- name: Advance :execrows
+UPDATE checkpoints
+SET sequence = @sequence, event_id = @event_id, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL
+WHERE projection = @projection AND sequence = @expected;
+
+-- name: Stop :exec
+UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
+WHERE projection = @projection;
+
+-- name: SetBuilt :exec
+UPDATE checkpoints SET built = true WHERE projection = @projection AND NOT built;
+
+-- name: SiteSequence :one
+SELECT created_sequence FROM sites WHERE org_id = @org_id AND id = @id;
+
+-- name: Sites :many
+SELECT s.id, s.name, s.created_at,
+    (SELECT count(*) FROM hubs h WHERE h.org_id = s.org_id AND h.site_id = s.id) AS hub_count
+FROM sites s
+WHERE s.org_id = @org_id AND s.created_sequence > @after
+ORDER BY s.created_sequence
+LIMIT @row_limit;
+
+-- name: Site :one
+SELECT s.id, s.name, s.created_at,
+    (SELECT count(*) FROM hubs h WHERE h.org_id = s.org_id AND h.site_id = s.id) AS hub_count
+FROM sites s
+WHERE s.org_id = @org_id AND s.id = @id;
+
+-- name: OrgHasHub :one
+SELECT EXISTS (SELECT FROM hubs WHERE org_id = @org_id AND id = @id);
+
+-- name: HubsOfOrg :many
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = @org_id AND h.id > @after
+ORDER BY h.id
+LIMIT @row_limit;
+
+-- name: HubsOfSite :many
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = @org_id AND h.site_id = @site_id AND h.id > @after
+ORDER BY h.id
+LIMIT @row_limit;
+
+-- name: Hub :one
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since, p.public_ip, p.reason, p.firmware, p.network
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = @org_id AND h.id = @id;
+
+-- name: KeysInForce :many
+SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL;
+
+-- name: HubLogs :many
+SELECT id, org_id, incarnation, log_after FROM hubs;

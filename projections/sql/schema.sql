@@ -1,0 +1,91 @@
+-- The read models. This file is their definition: the schema that they are built in is named after its hash, so any change here,
+-- also of this comment, makes a schema of its own, built from the streams beside the others.
+--
+-- Revision 1. Raise it when the program comes to write something else into the same tables.
+--
+-- Ids are ordered by their bytes whatever the database's collation: lists of hubs depend on it.
+
+-- How far each projection is. Rows are there from the beginning, one a projection.
+CREATE TABLE checkpoints (
+    projection text PRIMARY KEY,
+    -- The last event of the projection's stream that the tables have.
+    sequence bigint NOT NULL DEFAULT 0,
+    -- That event's id, where events have one: a stream with another event in its place is another stream.
+    event_id text NOT NULL DEFAULT '',
+    -- Whether it has been up with its stream since the schema was made: from then on the tables are complete.
+    built boolean NOT NULL DEFAULT false,
+    -- The event that stops the line, and why; null while it runs.
+    stopped_sequence bigint,
+    stopped_type text,
+    stopped_error text
+);
+
+INSERT INTO checkpoints (projection) VALUES ('directory'), ('presence');
+
+CREATE TABLE orgs (
+    id text COLLATE "C" PRIMARY KEY,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL
+);
+
+CREATE TABLE members (
+    org_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    email text NOT NULL,
+    role text NOT NULL,
+    joined_at timestamptz NOT NULL,
+    PRIMARY KEY (org_id, id)
+);
+
+CREATE TABLE sites (
+    id text COLLATE "C" PRIMARY KEY,
+    org_id text COLLATE "C" NOT NULL,
+    name text NOT NULL,
+    created_at timestamptz NOT NULL,
+    -- The sequence of the event that began it: the order of creation, with no two the same.
+    created_sequence bigint NOT NULL
+);
+
+CREATE UNIQUE INDEX sites_oldest_first ON sites (org_id, created_sequence);
+
+-- The hubs that an organization has added.
+CREATE TABLE hubs (
+    id text COLLATE "C" PRIMARY KEY,
+    org_id text COLLATE "C" NOT NULL,
+    site_id text COLLATE "C" NOT NULL,
+    name text,
+    registered_at timestamptz NOT NULL,
+    -- Whether it was connected at the moment when it was added.
+    connected_when_added boolean NOT NULL,
+    -- The event log that readers see: its tag, and the sequence of the hub's stream that it begins after.
+    incarnation text NOT NULL,
+    log_after bigint NOT NULL
+);
+
+CREATE UNIQUE INDEX hubs_of_org ON hubs (org_id, id);
+CREATE UNIQUE INDEX hubs_of_site ON hubs (org_id, site_id, id);
+
+CREATE TABLE api_keys (
+    id text COLLATE "C" PRIMARY KEY,
+    org_id text COLLATE "C" NOT NULL,
+    label text NOT NULL,
+    environment text NOT NULL,
+    scopes text[] NOT NULL,
+    -- SHA-256 of the key's secret part.
+    secret_hash bytea NOT NULL,
+    created_at timestamptz NOT NULL,
+    revoked_at timestamptz
+);
+
+-- What the broker and the hub said last, for every hub that has ever connected, added or not.
+CREATE TABLE hub_presence (
+    hub_id text COLLATE "C" PRIMARY KEY,
+    online boolean NOT NULL,
+    since timestamptz NOT NULL,
+    public_ip text,
+    reason text,
+    -- JSON objects as the hub sent them. They are text here because PostgreSQL's JSON types refuse some of what JSON allows,
+    -- and no hub may stop the line.
+    firmware text,
+    network text
+);

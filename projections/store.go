@@ -1,0 +1,146 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/projections/internal/query"
+)
+
+// StoreConfig says where the read models are.
+type StoreConfig struct {
+	// URL is the database's connection string, as libpq writes it. Required.
+	URL string
+	// InstallationID names the installation; the database is claimed for it, or refused when it is another's. Required.
+	InstallationID string
+	// MaxConns is the most connections that queries use. 0: 16. The projector and the listener use up to four more.
+	MaxConns int32
+	// Log gets what the store does. Nil: slog.Default().
+	Log *slog.Logger
+	// Metrics gets the store's metrics. Nil: they are not published.
+	Metrics prometheus.Registerer
+}
+
+const (
+	defaultMaxConns = 16
+	// How long is waited between tries to reach the database: twice as long each time.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 2 * time.Second
+	// One query to a database that answers takes milliseconds; one that does not answer is left after this long.
+	answerLimit = 5 * time.Second
+)
+
+// Store is the read models: queries on them, and what builds them.
+type Store struct {
+	log     *slog.Logger
+	metrics *metrics
+	schema  string
+	dial    *pgx.ConnConfig
+	pool    *pgxpool.Pool
+	queries *query.Queries
+
+	// directory and presence are how far the read models are, as far as this process knows.
+	directory, presence progress
+
+	close  context.CancelFunc
+	closed sync.WaitGroup
+}
+
+// Open connects to the database, waiting for it until ctx ends, and creates the schema of the read models if it is not there.
+// It fails with ErrOtherInstallation or ErrEncoding when the database cannot be used.
+func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
+	s := &Store{log: cfg.Log, schema: schemaName()}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	pooling, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("read models: database URL: %w", err)
+	}
+	if pooling.MaxConns = cfg.MaxConns; cfg.MaxConns == 0 {
+		pooling.MaxConns = defaultMaxConns
+	}
+	pooling.ConnConfig.RuntimeParams["search_path"] = s.schema
+	pooling.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if pooling.ConnConfig.RuntimeParams["application_name"] == "" {
+		pooling.ConnConfig.RuntimeParams["application_name"] = "hubcloud"
+	}
+	if pooling.ConnConfig.ConnectTimeout == 0 {
+		pooling.ConnConfig.ConnectTimeout = answerLimit
+	}
+	s.dial = pooling.ConnConfig.Copy()
+	if s.metrics, err = newMetrics(cfg.Metrics); err != nil {
+		return nil, fmt.Errorf("read models: %w", err)
+	}
+	err = s.retry(ctx, "reach the database", func(ctx context.Context) error {
+		return s.with(ctx, func(conn *pgx.Conn) error { return install(ctx, conn, s.schema, cfg.InstallationID) })
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read models: %w", err)
+	}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, pooling); err != nil {
+		return nil, fmt.Errorf("read models: %w", err)
+	}
+	s.queries = query.New(s.pool)
+	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.close = cancel
+	s.closed.Go(func() { s.listen(listening) })
+	return s, nil
+}
+
+// Close ends the store's connections and its goroutine, and waits for queries under way. RunProjector and Access.Run must have
+// ended.
+func (s *Store) Close() {
+	s.close()
+	s.closed.Wait()
+	s.pool.Close()
+}
+
+// with runs fn on a connection of its own.
+func (s *Store) with(ctx context.Context, fn func(conn *pgx.Conn) error) (err error) {
+	dialing, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(dialing, s.dial.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // whatever it was for is settled by now
+	}()
+	return fn(conn)
+}
+
+// retry runs fn until it succeeds, fails for good, or ctx ends.
+func (s *Store) retry(ctx context.Context, what string, fn func(ctx context.Context) error) error {
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		err := fn(ctx)
+		switch {
+		case err == nil || isPermanent(err) || errors.Is(err, ErrOtherInstallation) || errors.Is(err, ErrEncoding):
+			return err
+		case ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		}
+		s.log.Warn("cannot "+what+"; trying again", "error", err, "wait_ms", wait.Milliseconds())
+		pause(ctx, wait)
+	}
+}
+
+// pause waits, at most until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
