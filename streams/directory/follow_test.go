@@ -50,6 +50,9 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 // fill stores events up to a sequence; each is named after its sequence, and they spread over a thousand subjects.
 func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 	t.Helper()
+	// A busy disk may take longer than Store's own patience.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	const size = 500
 	for seq := from; seq <= to; {
 		var msgs []*nats.Msg
@@ -62,7 +65,7 @@ func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 			}
 			msgs = append(msgs, &nats.Msg{Subject: subjectOf(seq), Data: raw})
 		}
-		if last, err := streams.Store(t.Context(), conns.Cloud, msgs...); err != nil || last != seq-1 {
+		if last, err := streams.Store(ctx, conns.Cloud, msgs...); err != nil || last != seq-1 {
 			t.Fatalf("stored up to %d of %d: %v", last, seq-1, err)
 		}
 	}

@@ -1,9 +1,11 @@
 package directory
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,6 +28,9 @@ func TestFollowTellsOfGaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A busy disk may take longer than Store's own patience.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	const last = 2500
 	var msgs []*nats.Msg
 	for range last / 5 {
@@ -35,7 +40,7 @@ func TestFollowTellsOfGaps(t *testing.T) {
 		for _, msg := range msgs {
 			msg.Header = nil
 		}
-		if _, err := streams.Store(t.Context(), conns.Cloud, msgs...); err != nil {
+		if _, err := streams.Store(ctx, conns.Cloud, msgs...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"hubcloud/domain"
 )
 
-// maxConflicts is how often Update decides again before it gives up: with the pauses in between, some seconds of others winning each time.
-const maxConflicts = 16
+// maxConflicts is how often Update decides again before it gives up: with the pauses in between, about 2 s of others winning each time.
+const maxConflicts = 12
 
 // Repository loads and changes the aggregates of one kind. Those used last stay warm in memory: a Get then asks only for what is new. The number
 // of warm ones is bounded; those used longest ago go first.
