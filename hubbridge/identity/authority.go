@@ -86,7 +86,7 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 		err = a.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
+		return nil, err
 	}
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.chain[0])

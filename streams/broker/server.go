@@ -42,14 +42,6 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	s, err := start(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
-	}
-	return s, nil
-}
-
-func start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
