@@ -64,7 +64,7 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	barrier := streams.NewBarrier(conns, buckets, "", slog.New(slog.DiscardHandler))
+	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
 	return &session{
 		conns: conns,
 		service: directory.NewService(log, directory.ServiceConfig{

@@ -27,7 +27,6 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 			return s.store.RunProjector(ctx, s.events, s.buckets.Presence)
 		})
 	}
-	s.foundation.run("checkpoints", s.store.Run)
 	s.access = projections.NewAccess(s.store, s.events, s.log)
 	s.foundation.run("access", s.access.Run)
 
@@ -36,7 +35,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 		return err
 	}
 	s.replicaID = id
-	barrier := streams.NewBarrier(s.conns, s.buckets, id, s.log)
+	barrier := streams.NewBarrier(s.conns, id, s.log)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
 	})

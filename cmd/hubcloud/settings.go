@@ -39,22 +39,10 @@ func readSettings(ctx context.Context, bucket jetstream.KeyValue) (settings, err
 func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) (settings, error) {
 	s, err := readSettings(ctx, bucket)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		var entropy [16]byte
-		if _, err := rand.Read(entropy[:]); err != nil {
-			return s, err
-		}
-		made, err := json.Marshal(settings{ID: hex.EncodeToString(entropy[:]), Environment: environment})
-		if err != nil {
-			return s, err
-		}
-		// Of two replicas that start at once, one makes them and both read them.
-		if _, err := bucket.Create(ctx, settingsKey, made); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		if err := makeSettings(ctx, bucket, environment); err != nil {
 			return s, fmt.Errorf("write the installation's settings: %w", err)
 		}
 		s, err = readSettings(ctx, bucket)
-		if err != nil {
-			return s, err
-		}
 	}
 	if err != nil {
 		return s, err
@@ -64,4 +52,20 @@ func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) 
 			"Start it with --environment %s, or give the other one a --data-dir of its own", s.Environment, environment, s.Environment)
 	}
 	return s, nil
+}
+
+// makeSettings makes the settings of a new installation. Of two replicas that start at once one makes them, and both read them then.
+func makeSettings(ctx context.Context, bucket jetstream.KeyValue, environment string) error {
+	var entropy [16]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		return err
+	}
+	made, err := json.Marshal(settings{ID: hex.EncodeToString(entropy[:]), Environment: environment})
+	if err != nil {
+		return err
+	}
+	if _, err := bucket.Create(ctx, settingsKey, made); !errors.Is(err, jetstream.ErrKeyExists) {
+		return err
+	}
+	return nil
 }

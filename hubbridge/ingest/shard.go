@@ -18,6 +18,9 @@ import (
 	"hubcloud/streams"
 )
 
+// subscribeTimeout is how long the broker may take to take a subscription in.
+const subscribeTimeout = 10 * time.Second
+
 // Shard serves the hubs of one shard.
 type Shard struct {
 	cfg      Config
@@ -73,7 +76,7 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		defer func() { _ = sub.Unsubscribe() }() // again at the end of an error's way; otherwise done below
 		subs = append(subs, sub)
 	}
-	if err := sh.cfg.Conn.FlushWithContext(ctx); err != nil {
+	if err := sh.cfg.Conn.FlushTimeout(subscribeTimeout); err != nil {
 		return fmt.Errorf("ingest: subscribe: %w", err)
 	}
 	ready()

@@ -26,6 +26,8 @@ const (
 	roundLimit = 5 * time.Second
 	// grace is how long the broker's own word about an end is waited for, once the connection is known to be gone: it says why.
 	grace = 1500 * time.Millisecond
+	// subscribeTimeout is how long the broker may take to take a subscription in.
+	subscribeTimeout = 10 * time.Second
 	// pageSize is how many connections a server lists at a time.
 	pageSize = 1024
 )
@@ -86,7 +88,7 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone, and the subscription with it
 		r.subs = append(r.subs, sub)
 	}
-	if err := w.sys.FlushWithContext(ctx); err != nil {
+	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
 		return fmt.Errorf("watch presence of %s: %w", w.account, err)
 	}
 	ready()
