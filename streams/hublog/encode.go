@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"hubcloud/domain"
 )
@@ -21,6 +22,9 @@ func checkPayload(payload []byte) error {
 	}
 	if bytes.ContainsAny(payload, "\r\n") {
 		return errors.New("payload is not on one line")
+	}
+	if !utf8.Valid(payload) {
+		return errors.New("payload is not UTF-8")
 	}
 	return nil
 }

@@ -373,3 +373,34 @@ func TestLogLost(t *testing.T) {
 		t.Errorf("page: %+v", page)
 	}
 }
+
+// The retention was made longer: a cursor of the time before is young enough now, yet events behind it are gone.
+func TestRetentionMadeLonger(t *testing.T) {
+	t.Parallel()
+	short := start(t, Config{Retention: 300 * time.Millisecond})
+	last := short.append(hubA, 0, 1, 10)
+	page := short.page(hubA, "", 5)
+	end := short.page(hubA, page.Next, 10).Next
+	eventually(t, "all expire", func() bool {
+		b, err := short.bounds(t.Context(), hubA)
+		return err == nil && b.first == last+1
+	})
+	long := startOn(t, short.conns, Config{})
+	if err := long.Ensure(t.Context(), hubA); err != nil {
+		t.Fatal(err)
+	}
+	long.append(hubA, 0, 11, 2)
+	for range 2 {
+		if page, err := long.Page(t.Context(), hubA, page.Next, 10); codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf("page behind event 5: %v, %v", numbers(t, page.Events), err)
+		}
+		if _, err := long.Follow(t.Context(), hubA, page.Next); codeOf(err) != domain.CodeCursorExpired {
+			t.Errorf("stream behind event 5: %v", err)
+		}
+		for _, after := range []string{end, ""} {
+			if got := numbers(t, long.page(hubA, after, 10).Events); !slices.Equal(got, upTo(11, 12)) {
+				t.Errorf("page behind %q: %v", after, got)
+			}
+		}
+	}
+}

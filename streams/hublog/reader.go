@@ -25,6 +25,17 @@ type Reader struct {
 // Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that the first event is the next one to be stored.
 // ctx bounds all that the reader reads. Errors are those of Page.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
+	for try := 1; ; try++ {
+		r, err := l.follow(ctx, hub, after)
+		if after == "" && errors.Is(err, ErrLogEnded) && try < freshTries {
+			// Begun anew at this very moment: the new log has an end too.
+			continue
+		}
+		return r, err
+	}
+}
+
+func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	s := l.shard(hub)
 	t, err := s.acquire(ctx, hub)
 	if err != nil {

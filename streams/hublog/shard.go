@@ -16,7 +16,7 @@ import (
 
 const (
 	// feedRoom is how many messages of a shard's feed may wait. What comes when it is full is lost and read from the log.
-	feedRoom = 16384
+	feedRoom = 4096
 	// feedDrain is the most messages that are dealt with before their readers are woken.
 	feedDrain = 256
 )

@@ -11,6 +11,8 @@ const (
 	maxSweep = 250 * time.Millisecond
 	// maxUnchecked is how long a log with readers goes without being compared with its stream.
 	maxUnchecked = 4 * time.Second
+	// keptTails is how many tails a shard keeps for readers that may come back; with more, those without readers go at once.
+	keptTails = 2048
 	// sweepChecks is the most checks that one sweep begins in a shard.
 	sweepChecks = 64
 )
@@ -56,14 +58,19 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 	}
 	suspect := s.suspect.Swap(false)
 	begun := 0
-	for _, t := range s.all() {
+	all := s.all()
+	idle := now.Add(-s.logs.cfg.TailIdle)
+	if len(all) > keptTails {
+		idle = now
+	}
+	for _, t := range all {
 		tag, _, err := s.logs.incarnation(t.hub)
 		if err != nil || tag != t.tag {
 			s.end(t, ErrLogEnded)
 			continue
 		}
-		if t.idleSince(now.Add(-s.logs.cfg.TailIdle)) {
-			s.endIdle(t, now.Add(-s.logs.cfg.TailIdle))
+		if t.idleSince(idle) {
+			s.endIdle(t, idle)
 			continue
 		}
 		t.trimToBudget()
