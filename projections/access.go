@@ -113,7 +113,7 @@ func (a *Access) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("access: %w", err)
-		case errors.Is(err, ErrOtherStream) || errors.Is(err, directory.ErrBeyondEnd):
+		case errors.Is(err, ErrOtherStream):
 			a.log.Warn("the read models are not of this directory; loading keys and hubs from the directory alone", "error", err)
 			a.restart()
 		case errors.As(err, &stopped):
@@ -144,6 +144,7 @@ func (a *Access) load(ctx context.Context) {
 		return
 	}
 	a.mu.Lock()
+	a.hubs = make(map[domain.HubID]domain.HubAccess, len(from.hubs))
 	for _, key := range from.keys {
 		a.putKey(key.ID, key.OrgID, key.Environment, column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }), key.SecretHash)
 	}
@@ -157,8 +158,8 @@ func (a *Access) load(ctx context.Context) {
 		"duration_ms", time.Since(begun).Milliseconds())
 }
 
-// restart begins again without what was loaded. Nobody was let in by it yet: what it was loaded from was checked with the first
-// event.
+// restart begins again without what was loaded. That is found out with the first event, before Loaded; whatever was let in so early
+// ends.
 func (a *Access) restart() {
 	a.mu.Lock()
 	for _, key := range a.keys {
@@ -183,18 +184,27 @@ func (a *Access) follow(ctx context.Context) error {
 		return err
 	}
 	after := a.Applied()
-	a.caughtUp(after, head)
-	a.mu.RLock()
-	if a.eventID != "" && after > 0 {
+	if after > head {
+		return fmt.Errorf("%w: they have it up to sequence %d, and it ends at %d", ErrOtherStream, after, head)
+	}
+	if a.checked() {
+		a.caughtUp(after, head)
+	} else {
 		after-- // the last event comes again, to be compared
 	}
-	a.mu.RUnlock()
 	return a.dir.Follow(ctx, after, func(batch []directory.Recorded) error {
 		last, err := a.apply(batch)
 		a.applied.advance(last)
 		a.caughtUp(last, head)
 		return err
 	})
+}
+
+// checked says that there is no event to be compared with the directory's.
+func (a *Access) checked() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.eventID == ""
 }
 
 func (a *Access) caughtUp(at, head uint64) {

@@ -70,7 +70,7 @@ func (l *line[E]) run(ctx context.Context) error {
 			return fmt.Errorf("projection %s: %w", l.source.name(), err)
 		case errors.As(err, &stopped):
 			l.stop(ctx, stopped)
-			pause(ctx, retryStopped)
+			pause(ctx, l.store.retryStopped)
 			continue
 		}
 		if time.Since(begun) > lastRetry {
@@ -86,7 +86,7 @@ func (l *line[E]) run(ctx context.Context) error {
 func (l *line[E]) stop(ctx context.Context, stopped *StoppedError) {
 	l.store.metrics.stopped.WithLabelValues(l.source.name()).Set(1)
 	l.log.Error("the projection is stopped; it is tried again, and goes on once a program that understands the event runs",
-		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err, "retry_ms", retryStopped.Milliseconds())
+		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err, "retry_ms", l.store.retryStopped.Milliseconds())
 	sequence, reason := int64(stopped.Sequence), storable(stopped.Err.Error())
 	kind := storable(stopped.Type)
 	telling, cancel := context.WithTimeout(ctx, answerLimit)

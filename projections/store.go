@@ -49,6 +49,8 @@ type Store struct {
 
 	// directory and presence are how far the read models are, as far as this process knows.
 	directory, presence progress
+	// retryStopped is how long a stopped projection waits before it tries its event again.
+	retryStopped time.Duration
 
 	close  context.CancelFunc
 	closed sync.WaitGroup
@@ -57,7 +59,7 @@ type Store struct {
 // Open connects to the database, waiting for it until ctx ends, and creates the schema of the read models if it is not there.
 // It fails with ErrOtherInstallation or ErrEncoding when the database cannot be used.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	s := &Store{log: cfg.Log, schema: schemaName()}
+	s := &Store{log: cfg.Log, schema: schemaName(), retryStopped: retryStopped}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
