@@ -372,8 +372,9 @@ func TestWarnings(t *testing.T) {
 	}
 	c.SyncInterval = 2 * time.Minute
 	c.ExpectedHubs = 1 << 40
+	c.NATSAddr = ":0"
 	stop(t, start(t, c))
-	for _, want := range []string{"limit of open files is too low", "power cut", "sync_interval=2m0s"} {
+	for _, want := range []string{"limit of open files is too low", "power cut", "sync_interval=2m0s", "open to other machines"} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("nothing about %q in:\n%s", want, lines.String())
 		}

@@ -74,6 +74,12 @@ func listenAddress(what, addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
+// loopback says whether only this machine reaches an address.
+func loopback(host string) bool {
+	address := net.ParseIP(host)
+	return host == "localhost" || address != nil && address.IsLoopback()
+}
+
 func wildcardHost() string {
 	probe, err := net.Listen("tcp", ":0")
 	if err != nil {

@@ -17,12 +17,6 @@ const (
 	logBurst = 50
 )
 
-// quiet begins the lines that say less than others that are there already.
-var quiet = []string{
-	// Every refusal is logged and counted by whoever answers the callout.
-	"Auth callout service returned an error",
-}
-
 // logger brings the NATS server's lines into the service's log. Its notices are details here, and so is what it says of a single hub's
 // connection: that is somebody else's doing, and the service's own parts tell what matters of it.
 type logger struct {
@@ -65,7 +59,7 @@ func (l *logger) Tracef(string, ...any) {}
 
 func (l *logger) line(level slog.Level, format string, v []any) {
 	text := fmt.Sprintf(format, v...)
-	if ofHub(text) || isQuiet(text) {
+	if detail(text) {
 		l.log.Debug(text)
 		return
 	}
@@ -85,14 +79,18 @@ func (l *logger) line(level slog.Level, format string, v []any) {
 	l.log.Log(context.Background(), level, text)
 }
 
-// ofHub says whether a line is about one MQTT connection: the server begins those with address and number, such as `[::1]:4711 - mid:12`.
-func ofHub(text string) bool { return strings.Contains(text, " - mid:") }
-
-func isQuiet(text string) bool {
-	for _, beginning := range quiet {
-		if strings.HasPrefix(text, beginning) {
-			return true
-		}
+// detail says whether a line is of no use to an operator.
+func detail(text string) bool {
+	switch {
+	case strings.Contains(text, " - mid:"):
+		// About one MQTT connection: the server begins those with address and number, such as `[::1]:4711 - mid:12`.
+		return true
+	case strings.HasPrefix(text, "Auth callout service returned an error"):
+		// Every refusal is logged and counted by whoever answers the callout.
+		return true
+	case strings.HasPrefix(text, "Filestore [") && strings.Contains(text, " outdated"):
+		// After a crash a stream's index is behind its messages, and is made from them again: for every stream a line.
+		return true
 	}
 	return false
 }

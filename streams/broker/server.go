@@ -70,6 +70,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !loopback(opts.Host) {
+		cfg.Log.Warn("the NATS listener is open to other machines and has no TLS: passwords and data pass in the clear", "nats", cfg.NATSAddr)
+	}
 	s := &Server{credentials: credentials, log: cfg.Log}
 	if err := s.run(ctx, cfg, opts); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))

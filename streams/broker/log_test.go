@@ -1,0 +1,50 @@
+package broker
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"golang.org/x/time/rate"
+)
+
+// TestLogger: what strangers do at the listeners, and what follows a crash, is a detail; the rest is told, and never without bound.
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	l := newLogger(slog.New(slog.NewTextHandler(&lines, nil)))
+	l.Noticef("Server is ready")
+	l.Errorf("%s - %s", "[::1]:4711 - mid:12", "TLS handshake error: EOF")
+	l.Warnf("Auth callout service returned an error: refused")
+	l.Warnf("Filestore [%s] TTL state is outdated; attempting to recover using linear scan (seq 1 to 187)", "KV_leases")
+	l.Warnf("Filestore [%s] Stream state outdated, last block has additional entries, will rebuild", "HUB_x")
+	if lines.Len() > 0 {
+		t.Fatalf("said:\n%s", lines.String())
+	}
+	l.Warnf("Filestore [%s] Stream state checksum did not match", "HUB_x")
+	l.Errorf("JetStream out of %s", "resources")
+	for _, want := range []string{"level=WARN msg=\"Filestore [HUB_x]", "level=ERROR msg=\"JetStream out of resources\" component=nats-server"} {
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("no %s in:\n%s", want, lines.String())
+		}
+	}
+	lines.Reset()
+	for range 1000 {
+		l.Errorf("flood")
+	}
+	if got := strings.Count(lines.String(), "\n"); got > logBurst+10 {
+		t.Errorf("%d lines of a flood", got)
+	}
+	lines.Reset()
+	l.limit = rate.NewLimiter(rate.Inf, 1)
+	l.Errorf("after the flood")
+	if !strings.Contains(lines.String(), "lines_suppressed=") {
+		t.Errorf("nothing of what was left out: %s", lines.String())
+	}
+	l.Fatalf("cannot %s", "listen")
+	l.Fatalf("and more")
+	if first := <-l.fatal; first != "cannot listen" {
+		t.Errorf("got %q", first)
+	}
+}
