@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/link"
 	"hubcloud/hubbridge/virtualhub"
 )
@@ -94,7 +95,8 @@ func TestFleet(t *testing.T) {
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("%+v", s)
 		}
-		must(t, c.kicker.Kick(t.Context(), "hub-flee-0000-0000"))
+		_, err = identity.Kick(t.Context(), c.conns, "hub-flee-0000-0000")
+		must(t, err)
 		eventually(t, "cut", func() bool { return f.Stats().Disconnections == 1 })
 		eventually(t, "back", func() bool { return f.Stats().Connected == 2 })
 		if _, err := f.Emit(7, virtualhub.Event{}); err == nil {

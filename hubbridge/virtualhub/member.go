@@ -243,11 +243,11 @@ func (m *member) drive(now time.Time) (due time.Time) {
 			return due
 		}
 	}
-	switch {
-	case m.nextPing.IsZero():
-		m.nextPing = now.Add(m.c.cfg.KeepAlive)
-	case !now.Before(m.nextPing):
-		m.nextPing = now.Add(m.c.cfg.KeepAlive)
+	// Well within the keep-alive: a broker that counts in whole seconds may wait no longer than that.
+	if ping := m.c.cfg.KeepAlive * 3 / 4; m.nextPing.IsZero() {
+		m.nextPing = now.Add(ping)
+	} else if !now.Before(m.nextPing) {
+		m.nextPing = now.Add(ping)
 		if w.ping() != nil {
 			w.close(false)
 		}
