@@ -68,14 +68,3 @@ func parseDevicesFile(raw []byte) (DevicesFile, error) {
 	}
 	return f, nil
 }
-
-// Apply lays the file over cfg.
-func (f DevicesFile) Apply(cfg *Config) {
-	if f.Devices != nil {
-		cfg.Devices = f.Devices
-	}
-	if f.Joinable != nil {
-		cfg.Joinable = f.Joinable
-	}
-	cfg.Faults = f.Faults
-}

@@ -120,6 +120,16 @@ func TestLink(t *testing.T) {
 		}
 	})
 
+	t.Run("a heedless hub sends more than that", func(t *testing.T) {
+		t.Parallel()
+		h := c.hub(t, "hub-link-0000-0014", nil)
+		h.Heedless(true)
+		c.with(h, func(r *remote) { r.silent = true })
+		_, err := h.Flood(4000)
+		must(t, err)
+		eventually(t, "sends", func() bool { return len(c.of(h)) == 4000 })
+	})
+
 	t.Run("hello again every 5 s until an ack", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(t, "hub-link-0000-0005", nil)

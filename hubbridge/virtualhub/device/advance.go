@@ -25,14 +25,16 @@ func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, cha
 		told = append(told, d.take(d.settle(a), now)...)
 	}
 	if d.sampled(s) && !now.Before(d.nextSample) {
+		// Spread, so that the devices of many hubs do not report in step: the first time anywhere within the interval, then by a fifth.
+		wait := d.rnd.Float64()
 		if !d.nextSample.IsZero() {
+			wait = 0.8 + 0.4*wait
 			readings := d.kind.sample(d)
 			if reachable {
 				told = append(told, d.take(readings, now)...)
 			}
 		}
-		// Spread by a fifth, so that the devices of many hubs do not report in step.
-		d.nextSample = now.Add(d.kind.every + time.Duration((d.rnd.Float64()-0.5)*0.4*float64(d.kind.every)))
+		d.nextSample = now.Add(time.Duration(wait * float64(d.kind.every)))
 	}
 	return told, changed || len(told) > 0
 }
