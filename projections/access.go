@@ -24,6 +24,8 @@ type Access struct {
 	store *Store
 	dir   Directory
 	log   *slog.Logger
+	// retryStopped is how long it waits before it tries again an event that it cannot read.
+	retryStopped time.Duration
 
 	applied progress
 	// loaded is closed once it has everything that was in the directory when Run began.
@@ -49,7 +51,7 @@ func NewAccess(store *Store, dir Directory, log *slog.Logger) *Access {
 	if log == nil {
 		log = slog.Default()
 	}
-	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{})}
+	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{}), retryStopped: retryStopped}
 	a.forget()
 	return a
 }
@@ -118,9 +120,9 @@ func (a *Access) Run(ctx context.Context) error {
 			a.restart()
 		case errors.As(err, &stopped):
 			a.log.Error("keys and hubs cannot be followed any further", "sequence", stopped.Sequence, "event_type", stopped.Type,
-				"error", stopped.Err, "retry_ms", retryStopped.Milliseconds())
+				"error", stopped.Err, "retry_ms", a.retryStopped.Milliseconds())
 			a.stand(stopped)
-			pause(ctx, retryStopped)
+			pause(ctx, a.retryStopped)
 		default:
 			a.log.Warn("lost the directory; following again", "error", err)
 			pause(ctx, firstRetry)

@@ -245,6 +245,9 @@ func (p *pass[E]) finish(ctx context.Context) error {
 	}
 	err := pgx.BeginFunc(ctx, p.conn, func(tx pgx.Tx) error {
 		queries := query.New(tx)
+		if _, err := queries.LockSchema(ctx, p.store.schema); err != nil {
+			return err
+		}
 		if err := queries.SetBuilt(ctx, p.source.name()); err != nil {
 			return err
 		}

@@ -11,6 +11,10 @@ ON CONFLICT (name) DO UPDATE SET state = 'building', created_at = now(), live_at
 -- name: SchemaState :one
 SELECT state FROM hubcloud.schemas WHERE name = @name;
 
+-- Projections that are built at the same moment see each other only if one waits for the other.
+-- name: LockSchema :one
+SELECT state FROM hubcloud.schemas WHERE name = @name FOR UPDATE;
+
 -- A schema is live once all its projections are built.
 -- name: SetLive :exec
 UPDATE hubcloud.schemas SET state = 'live', live_at = now()

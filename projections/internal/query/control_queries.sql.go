@@ -29,6 +29,18 @@ func (q *Queries) Installation(ctx context.Context) (string, error) {
 	return id, err
 }
 
+const lockSchema = `-- name: LockSchema :one
+SELECT state FROM hubcloud.schemas WHERE name = $1 FOR UPDATE
+`
+
+// Projections that are built at the same moment see each other only if one waits for the other.
+func (q *Queries) LockSchema(ctx context.Context, name string) (string, error) {
+	row := q.db.QueryRow(ctx, lockSchema, name)
+	var state string
+	err := row.Scan(&state)
+	return state, err
+}
+
 const recordSchema = `-- name: RecordSchema :exec
 INSERT INTO hubcloud.schemas (name, definition_hash) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET state = 'building', created_at = now(), live_at = NULL
