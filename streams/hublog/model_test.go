@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// model is what a log should have: its messages in order, each with when it was stored at the earliest and at the latest.
+// model is what a log should have: its messages in order, each with when it was stored at the earliest.
 type model struct {
 	t     *rapid.T
 	hub   domain.HubID
@@ -26,8 +26,8 @@ type model struct {
 }
 
 type message struct {
-	n             int // 0 for a command
-	after, before time.Time
+	n      int // 0 for a command
+	stored time.Time
 }
 
 // place is a cursor that was given out, and the number of the last event before it.
@@ -38,7 +38,9 @@ type place struct {
 
 const modelRetention = 250 * time.Millisecond
 
-func (m *model) process(name string) *fixture { return rapid.SampledFrom(m.now).Draw(m.t, name) }
+func (m *model) process(name string) *fixture {
+	return m.now[rapid.IntRange(0, len(m.now)-1).Draw(m.t, name)]
+}
 
 func (m *model) append(count int) {
 	f := m.process("writer")
@@ -62,7 +64,7 @@ func (m *model) append(count int) {
 	}
 	for range count {
 		m.count++
-		m.seqs = append(m.seqs, message{m.count, before, time.Now()})
+		m.seqs = append(m.seqs, message{m.count, before})
 	}
 	if m.last = last; int(last) != len(m.seqs) {
 		m.t.Fatalf("%d messages were stored, the last is %d", len(m.seqs), last)
@@ -74,7 +76,7 @@ func (m *model) command() {
 	if _, err := m.process("commander").AppendCommand(m.t.Context(), m.hub, []byte(`{}`), nil); err != nil {
 		m.t.Fatal(err)
 	}
-	m.seqs = append(m.seqs, message{0, before, time.Now()})
+	m.seqs = append(m.seqs, message{0, before})
 }
 
 // read reads a page, behind a cursor that was given out or from the oldest event on.
@@ -100,7 +102,7 @@ func (m *model) read(wait time.Duration) {
 	switch {
 	case len(got) > 0:
 		first := got[0]
-		if from.text != "" && first != from.n+1 || from.text == "" && m.keptUntil(first-1, begun) {
+		if from.text != "" && first != from.n+1 || from.text == "" && m.keptUntil(first-1, ended) {
 			m.t.Fatalf("page behind event %d begins with %d", from.n, first)
 		}
 		last = got[len(got)-1]
@@ -108,7 +110,7 @@ func (m *model) read(wait time.Duration) {
 			m.t.Fatalf("page behind event %d, limit %d: %v", from.n, limit, got)
 		}
 	case from.text == "":
-		if m.keptUntil(m.count, begun) {
+		if m.keptUntil(m.count, ended) {
 			m.t.Fatalf("nothing from the oldest on, but event %d is not old", m.count)
 		}
 		last = m.count
@@ -129,7 +131,7 @@ func (m *model) read(wait time.Duration) {
 func (m *model) keptUntil(n int, then time.Time) bool {
 	for _, s := range m.seqs {
 		if s.n == n && n > 0 {
-			return then.Before(s.after.Add(modelRetention))
+			return then.Before(s.stored.Add(modelRetention))
 		}
 	}
 	return false

@@ -222,7 +222,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 func TestEmptiedLogAcrossRestart(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	f := startOn(t, broker.Connect(t), Config{Retention: time.Second})
+	f := startOn(t, broker.Connect(t), Config{Retention: 3 * time.Second})
 	f.append(hubA, 0, 1, 20)
 	for range 5 {
 		f.command(hubA)
@@ -234,13 +234,18 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 		b, err := f.bounds(t.Context(), hubA)
 		return err == nil && b.first == 26 && b.last == 25
 	})
+	// As young as can be: the restart may take its time.
+	after, err := f.Position(t.Context(), hubA)
+	if err != nil {
+		t.Fatal(err)
+	}
 	broker.Stop()
 	broker.Start(t)
 	eventually(t, "the broker is back", func() bool {
 		last, err := f.LastSequence(t.Context(), hubA)
 		return err == nil && last == 25
 	})
-	fresh := startOn(t, broker.Connect(t), Config{Retention: time.Second})
+	fresh := startOn(t, broker.Connect(t), Config{Retention: 3 * time.Second})
 	if page := fresh.page(hubA, after, 10); len(page.Events) != 0 {
 		t.Fatalf("page: %+v", page)
 	}
