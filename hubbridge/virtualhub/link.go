@@ -36,8 +36,10 @@ func (h *Hub) runLink(ctx context.Context) error {
 			wait.reset()
 		}
 		if h.refused(err) {
-			h.cfg.Log.Warn("the broker refuses the hub: it enrols again", "error", err)
-			h.enrol(ctx)
+			h.cfg.Log.Warn("the hub's certificate is of no use: it enrols again", "error", err)
+			if h.enrol(ctx) == nil {
+				continue
+			}
 		}
 		retry := wait.next()
 		h.cfg.Log.Info("no connection", "error", err, "retry_in", retry)
@@ -94,7 +96,7 @@ func (h *Hub) enrol(ctx context.Context) error {
 		err = i.write(h.cfg.Dir)
 	}
 	if err != nil {
-		h.cfg.Log.Warn("no certificate", "error", err)
+		h.cfg.Log.Warn("the hub gets no certificate", "error", err)
 		return err
 	}
 	h.identity = i
