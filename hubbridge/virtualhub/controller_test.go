@@ -260,3 +260,19 @@ func FuzzAck(f *testing.F) {
 		}
 	})
 }
+
+// TestFullDisk holds that a command that cannot be kept is not run, and not remembered.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	c := newTestController(t, t.TempDir())
+	if err := c.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon)
+	if r := c.ask(link.MethodChannelsCommand, unlock, noon); r.Error == nil || r.Error.Type != "storage" {
+		t.Errorf("%s %+v", r.Result, r.Error)
+	}
+	if after := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon); string(after.Result) != string(before.Result) || len(c.commands) != 0 {
+		t.Errorf("%s\nwas %s", after.Result, before.Result)
+	}
+}
