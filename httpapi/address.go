@@ -3,23 +3,33 @@ package httpapi
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
 // clientAddress gives the address that a request came from. Of a request from a trusted proxy it is the last in X-Forwarded-For
-// that is no trusted proxy: what stands before that, the client may have written itself.
+// that is no trusted proxy: what stands before that, the client may have written itself. What is no address ends the search, at the
+// proxy that passed it on.
 func (a *api) clientAddress(r *http.Request) netip.Addr {
 	addr, _ := parseAddress(r.RemoteAddr)
 	if !a.isTrustedProxy(addr) {
 		return addr
 	}
-	hops := strings.Split(strings.Join(r.Header["X-Forwarded-For"], ","), ",")
-	for i := len(hops) - 1; i >= 0 && a.isTrustedProxy(addr); i-- {
-		hop, ok := parseAddress(strings.TrimSpace(hops[i]))
-		if !ok {
-			break
+	for _, line := range slices.Backward(r.Header["X-Forwarded-For"]) {
+		for more := true; more; {
+			comma := strings.LastIndexByte(line, ',')
+			hop, ok := parseAddress(strings.Trim(line[comma+1:], " \t"))
+			if !ok {
+				return addr
+			}
+			addr = hop
+			if !a.isTrustedProxy(addr) {
+				return addr
+			}
+			if more = comma >= 0; more {
+				line = line[:comma]
+			}
 		}
-		addr = hop
 	}
 	return addr
 }

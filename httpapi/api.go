@@ -5,10 +5,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"path"
-	"strings"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
@@ -63,10 +62,12 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
-// api is the handler that New makes.
+// api is what the handlers share.
 type api struct {
 	Config
-	mux       *http.ServeMux
+	router    *chi.Mux
+	methods   []string          // of the table
+	refusing  map[string]*route // what answers methods that a pattern does not take
 	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
 	keys      *limiter[string]
 	addresses *limiter[netip.Prefix]
@@ -103,29 +104,12 @@ func New(cfg Config) http.Handler {
 		Config:    cfg,
 		keys:      newLimiter[string](cfg.Rate, cfg.Burst, cfg.Now()),
 		addresses: newLimiter[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
+		refusing:  map[string]*route{},
 		streams:   newQuota(cfg.StreamsPerKey),
 		metrics:   newMetrics(cfg.Metrics),
 	}
-	a.mux, a.nowhere = a.newMux()
-	return a
-}
-
-// ServeHTTP answers one request. Whatever happens to it, it ends with one answer, one log line and one count.
-func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := a.begin(w, r)
-	defer x.end()
-	if p := r.URL.EscapedPath(); r.Method == http.MethodConnect || !isPlain(p) {
-		// The mux would answer these with a redirect.
-		a.nothingAt(p).ServeHTTP(x, r)
-		return
-	}
-	a.mux.ServeHTTP(x, r)
-}
-
-// isPlain says whether p is an absolute path without empty and dot segments, one that means what it says.
-func isPlain(p string) bool {
-	clean := path.Clean(p)
-	return strings.HasPrefix(p, "/") && (p == clean || clean != "/" && p == clean+"/")
+	a.router = a.newRouter()
+	return a.router
 }
 
 // ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id

@@ -99,7 +99,7 @@ func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	a := &api{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, tt := range []struct {
-		remote, forwarded, want string
+		remote, forwarded, want string // forwarded has one line for each time that the header is there
 	}{
 		{"192.0.2.1:9", "", "192.0.2.1"},
 		{"192.0.2.1:9", "198.51.100.1", "192.0.2.1"},
@@ -108,9 +108,14 @@ func TestClientAddress(t *testing.T) {
 		{"[::ffff:10.0.0.1]:9", "203.0.113.9, 198.51.100.1,10.2.2.2", "198.51.100.1"},
 		{"10.0.0.1:9", "198.51.100.1, nonsense", "10.0.0.1"},
 		{"10.0.0.1:9", "[2001:db8::1]:8080", "2001:db8::1"},
+		{"10.0.0.1:9", "10.2.2.2, 10.3.3.3", "10.2.2.2"},
+		{"10.0.0.1:9", "198.51.100.1, , 10.2.2.2", "10.2.2.2"},
+		{"10.0.0.1:9", "192.0.2.66\n198.51.100.1\n10.2.2.2", "198.51.100.1"},
+		{"10.0.0.1:9", "192.0.2.66,198.51.100.1:443\n10.2.2.2\t, 10.3.3.3", "198.51.100.1"},
+		{"192.0.2.1:9", "10.0.0.1\n10.2.2.2", "192.0.2.1"},
 		{"nonsense", "198.51.100.1", "invalid IP"},
 	} {
-		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": {tt.forwarded}}}
+		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": strings.Split(tt.forwarded, "\n")}}
 		if got := a.clientAddress(r).String(); got != tt.want {
 			t.Errorf("%s with %q: %s, want %s", tt.remote, tt.forwarded, got, tt.want)
 		}

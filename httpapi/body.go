@@ -35,11 +35,15 @@ func (x *exchange) readBody(into io.Writer) error {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		return nil
 	}
+	tooLarge := invalid("body: must have at most %d bytes", maxBody)
+	if x.r.ContentLength > maxBody {
+		return tooLarge
+	}
 	_, err := io.Copy(into, http.MaxBytesReader(x.w, x.r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
+	var beyond *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return invalid("body: must have at most %d bytes", maxBody)
+	case errors.As(err, &beyond):
+		return tooLarge
 	case err != nil:
 		return invalid("body: could not be read to its end")
 	}

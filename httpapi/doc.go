@@ -13,13 +13,14 @@
 //
 // 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400. A request with a valid key counts on that key's
 // bucket alone; one without, and every request for a certificate, on the bucket of the client's address (an IPv6 client is its
-// /64), so that guessing is refused with 429 after a burst. 405 carries Allow and the type invalid_request. HEAD is answered for
+// /64), so that guessing is refused with 429 after a burst. The routes of 404 and 405 ask what the others beside them ask: under /v1
+// nobody learns without a key what paths there are. 405 carries Allow and the type invalid_request. HEAD is answered for
 // /healthz and /readyz; the contract has none for the rest.
 //
 // # What is taken
 //
-// Paths are taken as they stand: `//`, dot segments and a trailing slash are other paths, and there is nothing at them. Field names
-// are case-sensitive. A body is one JSON object in UTF-8 of at most 64 KiB with Content-Type application/json; unknown fields,
+// Paths are taken as they stand: `//`, dot segments and a trailing slash are other paths, and there is nothing at them. A letter and
+// its percent-encoding are the same, but an encoded slash separates nothing: no id has one. Field names are case-sensitive. A body is one JSON object in UTF-8 of at most 64 KiB with Content-Type application/json; unknown fields,
 // fields that appear twice, and anything after the object are refused with a message that names them. A body where a route takes
 // none is read and ignored up to the same size. Unknown query parameters are ignored (clients add their own, such as cache busters);
 // one of the contract's that is empty, repeated or out of bounds is refused.

@@ -94,9 +94,9 @@ func (x *exchange) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ServeHTTP answers a request that the mux found the route of.
+// ServeHTTP answers a request that the router found the route of.
 func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := w.(*exchange) // api.ServeHTTP hands the mux nothing else
+	x := w.(*exchange) // exchanges hands on nothing else
 	x.route = rt
 	if err := rt.run(x); err != nil {
 		x.refuse(err)

@@ -1,12 +1,6 @@
 package httpapi
 
-import (
-	"net/http"
-	"slices"
-	"strings"
-
-	"hubcloud/domain"
-)
+import "hubcloud/domain"
 
 // access is what a route asks of its callers before anything else.
 type access int
@@ -62,61 +56,5 @@ func (a *api) routes() []*route {
 		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
 		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
-	}
-}
-
-// newMux makes the mux of the table, with an answer of our own for every other method and every other path. What is under /v1
-// asks for a key also where there is nothing: an outsider learns no path by asking.
-func (a *api) newMux() (*http.ServeMux, map[string]*route) {
-	mux := http.NewServeMux()
-	register := func(pattern string, rt *route) *route {
-		rt.api, rt.count = a, a.metrics.route(rt.method, rt.pattern)
-		mux.Handle(pattern, rt)
-		return rt
-	}
-	methods := map[string][]string{}
-	accesses := map[string]access{}
-	for _, rt := range a.routes() {
-		register(rt.method+" "+rt.pattern, rt)
-		methods[rt.pattern] = append(methods[rt.pattern], rt.method)
-		accesses[rt.pattern] = rt.access
-	}
-	for pattern, allowed := range methods {
-		slices.Sort(allowed)
-		refuse := refuseMethod(strings.Join(allowed, ", "))
-		register(pattern, &route{method: "other", pattern: pattern, access: accesses[pattern], handle: refuse})
-		if slices.Contains(allowed, "GET") && !slices.Contains(allowed, "HEAD") {
-			// A pattern for GET matches HEAD as well, unless there is one for HEAD.
-			register("HEAD "+pattern, &route{method: "other", pattern: pattern, access: accesses[pattern], handle: refuse})
-		}
-	}
-	nowhere := map[string]*route{}
-	for segment, access := range map[string]access{"v1": forKey, "link": forAddress} {
-		rt := &route{method: "any", pattern: "/" + segment + "/", access: access, handle: noSuchPath}
-		nowhere[segment] = register("/"+segment+"/", rt)
-		register("/"+segment, rt)
-	}
-	nowhere[""] = register("/", &route{method: "any", pattern: "/", access: forAnyone, handle: noSuchPath})
-	return mux, nowhere
-}
-
-// nothingAt gives the route that answers for a path that cannot be one of ours.
-func (a *api) nothingAt(p string) *route {
-	segment, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	if rt, ok := a.nowhere[segment]; ok {
-		return rt
-	}
-	return a.nowhere[""]
-}
-
-func noSuchPath(*exchange) error {
-	return domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
-}
-
-func refuseMethod(allowed string) func(*exchange) error {
-	return func(x *exchange) error {
-		x.w.Header().Set("Allow", allowed)
-		return &refusal{status: http.StatusMethodNotAllowed,
-			Err: domain.Errorf(domain.CodeInvalidRequest, "method: this path takes %s", allowed)}
 	}
 }

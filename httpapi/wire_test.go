@@ -1,0 +1,191 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestOnTheWire sends what no HTTP client would: each request as its bytes, over TCP.
+func TestOnTheWire(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const hub = "/v1/hubs/" + string(hubOne)
+	auth := "Host: h\r\nAuthorization: " + s.bearer + "\r\n"
+	post := auth + "Content-Type: application/json\r\n"
+	for name, tt := range map[string]struct {
+		request string
+		want    []int // one status for each answer, until the connection is closed or the requests have been answered
+		has     string
+	}{
+		"absolute form":               {"GET http://elsewhere/v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200}, ""},
+		"absolute form without path":  {"GET http://elsewhere HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"authority form":              {"CONNECT h:80 HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"asterisk form":               {"OPTIONS * HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"HTTP/1.0":                    {"GET /v1/sites HTTP/1.0\r\n" + auth + "\r\n", []int{200}, ""},
+		"pipelined":                   {strings.Repeat("GET /v1/sites HTTP/1.1\r\n"+auth+"\r\n", 3), []int{200, 200, 200}, ""},
+		"pipelined, some refused":     {"GET /v1/no HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{404, 401, 200}, ""},
+		"keys in two headers":         {"GET /v1/sites HTTP/1.1\r\n" + auth + "Authorization: " + s.bearer + "\r\n\r\n", []int{401}, "exactly one"},
+		"key folded over two lines":   {"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " + strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n", []int{200}, ""},
+		"a body on GET":               {"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200, 200}, ""},
+		"a body on a refused request": {"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{401, 200}, ""},
+		"chunks":                      {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{201, 200}, ""},
+		"chunks that are none":        {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", []int{400}, "body"},
+		"chunks without end":          {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17), []int{400}, "65536"},
+		"a length and chunks":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}, ""},
+		"two lengths":                 {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nnull", []int{400}, ""},
+		"a length beyond all":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 9223372036854775807\r\n\r\n{", []int{400}, "65536"},
+		"two content types":           {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", []int{400}, "Content-Type"},
+		"expecting to be refused":     {"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", []int{401}, ""},
+		"expecting what we do not":    {"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}", []int{417}, ""},
+		"no host":                     {"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, ""},
+		"a header without end":        {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431}, ""},
+		"a path without end":          {"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, ""},
+		"a long path":                 {"GET /v1/hubs/" + strings.Repeat("%2e%2e/", 2000) + " HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"empty segments":              {"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"a fragment":                  {"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"a bad escape":                {"GET /v1/sites/%zz HTTP/1.1\r\n" + auth + "\r\n", []int{400}, ""},
+		"a line feed in the path":     {"GET /v1/sites%0A HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
+		"an upgrade":                  {"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", []int{200}, ""},
+		"HEAD of nothing":             {"HEAD /v1/none HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{404, 200}, ""},
+		"HEAD of a stream":            {"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, ""},
+		"no HTTP at all":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, answers := s.raw(t, tt.request)
+			defer conn.Close()
+			var got []int
+			var all strings.Builder
+			for _, method := range methodsOf(tt.request, len(tt.want)) {
+				res, err := http.ReadResponse(answers, &http.Request{Method: method})
+				if err != nil {
+					t.Fatalf("after %v: %v", got, err)
+				}
+				body, err := io.ReadAll(res.Body)
+				if err != nil {
+					t.Errorf("body: %v", err)
+				}
+				got = append(got, res.StatusCode)
+				all.Write(body)
+				ours := strings.HasPrefix(res.Header.Get("Content-Type"), "application/json")
+				if ours != (res.Header.Get("X-Request-Id") != "") {
+					t.Errorf("X-Request-Id %q of %q", res.Header.Get("X-Request-Id"), body)
+				}
+			}
+			if !slices.Equal(got, tt.want) || !strings.Contains(all.String(), tt.has) {
+				t.Errorf("%v %s, want %v with %q", got, all.String(), tt.want, tt.has)
+			}
+		})
+	}
+}
+
+// methodsOf gives the method that each of n answers is to: HEAD has no body.
+func methodsOf(requests string, n int) []string {
+	methods := make([]string, n)
+	if strings.HasPrefix(requests, "HEAD ") {
+		methods[0] = "HEAD"
+	}
+	return methods
+}
+
+// raw sends text over a connection of its own.
+func (s *service) raw(t *testing.T, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.WriteString(conn, text) }()
+	return conn, bufio.NewReader(conn)
+}
+
+// TestExpectContinue: a client that asks first is told to go on only when its body will be read.
+func TestExpectContinue(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	conn, answers := s.raw(t, "POST /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+
+		"\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 12\r\n\r\n")
+	defer conn.Close()
+	line, err := answers.ReadString('\n')
+	if err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("%q: %v", line, err)
+	}
+	_, _ = answers.ReadString('\n')
+	_, _ = io.WriteString(conn, `{"name":"x"}`)
+	if line, err = answers.ReadString('\n'); err != nil || line != "HTTP/1.1 201 Created\r\n" {
+		t.Errorf("%q: %v", line, err)
+	}
+}
+
+// TestStreamOverHTTP10: a client that knows no chunks gets the events as they are, up to the connection's end.
+func TestStreamOverHTTP10(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	conn, answers := s.raw(t, "GET "+streamPath+" HTTP/1.0\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+	defer conn.Close()
+	res, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := make([]byte, len("id: c0\n\n"))
+	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "id: c0\n\n" {
+		t.Fatalf("%q: %v", first, err)
+	}
+	s.emit(1, 0)
+	want := string(encodedEvent(1, 0).Frame)
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
+		t.Errorf("%q: %v", got, err)
+	}
+	s.drain()
+	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
+		t.Errorf("%q: %v", rest, err)
+	}
+}
+
+// TestStalledReaderOverTCP: a client that does not read is cut off ten seconds after its connection is full, which is soon, and
+// until then another one gets every event at once.
+func TestStalledReaderOverTCP(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes as long as a write may")
+	}
+	s := start(t, nil)
+	stalled, _ := s.raw(t, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer))
+	defer stalled.Close()
+	open := s.stream()
+	open.block()
+	readers := func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.readers
+	}
+	eventually(t, func() bool { return readers() == 2 })
+	began := time.Now()
+	const size = 10_000
+	var sent uint64
+	for readers() == 2 {
+		s.emit(1, size)
+		sent++
+		emitted := time.Now()
+		open.expect(string(encodedEvent(sent, size).Frame))
+		if took := time.Since(emitted); took > 5*time.Second {
+			t.Fatalf("event %d took %s", sent, took)
+		}
+		if took := time.Since(began); took > 2*writeTimeout {
+			t.Fatalf("the reader that stalls is there after %s and %d bytes", took, sent*size)
+		}
+		time.Sleep(5 * time.Millisecond) // the rate of the events
+	}
+	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
+}
