@@ -196,8 +196,8 @@ func (a *Access) follow(ctx context.Context) error {
 	}
 	return a.dir.Follow(ctx, after, func(batch []directory.Recorded) error {
 		last, err := a.apply(batch)
-		a.applied.advance(last)
 		a.caughtUp(last, head)
+		a.applied.advance(last)
 		return err
 	})
 }

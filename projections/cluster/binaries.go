@@ -52,7 +52,11 @@ func findBinaries(ctx context.Context, wanted []int, log *slog.Logger) (binaries
 	if len(installed) > 0 {
 		return installed[0], nil
 	}
-	fetched, err := fetchBinaries(ctx, wanted, log)
+	cache, err := cacheDir()
+	if err != nil {
+		return binaries{}, fmt.Errorf("%w: %s: %w", ErrNoBinaries, installHint(), err)
+	}
+	fetched, err := fetchBinaries(ctx, repository, cache, wanted, log)
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
 			ErrNoBinaries, installHint(), err)

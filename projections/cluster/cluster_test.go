@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -426,4 +427,31 @@ func TestLinesOfTheServer(t *testing.T) {
 	if n, err := o.Write([]byte(strings.Repeat("x", 3*maxLine))); err != nil || n != 3*maxLine || len(o.rest) > maxLine {
 		t.Errorf("a line without end: %d bytes held", len(o.rest))
 	}
+}
+
+// Nothing is left running when nobody starts us again.
+func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a child of its parent's death")
+	}
+	dir := filepath.Join(t.TempDir(), "postgres")
+	command, url := holder(t, dir)
+	run(t, url, "SELECT 1")
+	majors, err := existing(dir)
+	if err != nil || len(majors) != 1 {
+		t.Fatal(majors, err)
+	}
+	data := filepath.Join(dir, strconv.Itoa(majors[0]))
+	if pids, err := servers(data); err != nil || len(pids) == 0 {
+		t.Fatalf("the server is not seen: %v, %v", pids, err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait()
+	within(t, 10*time.Second, "the server has ended", func() bool {
+		pids, err := servers(data)
+		return err == nil && len(pids) == 0
+	})
 }

