@@ -111,6 +111,8 @@ type pass[E any] struct {
 	// target is the stream's head when the pass began: the tables are complete from there on.
 	target uint64
 	built  bool
+	// doubted says that the stream was found to be another one at the checkpoint.
+	doubted bool
 }
 
 func (p *pass[E]) run(ctx context.Context) error {
@@ -120,6 +122,7 @@ func (p *pass[E]) run(ctx context.Context) error {
 		return err
 	}
 	p.checkpoint, p.eventID, p.built = uint64(row.Sequence), row.EventID, row.Built
+	p.doubted = row.StoppedSequence != nil && uint64(*row.StoppedSequence) == p.checkpoint
 	p.committed.set(p.checkpoint, changes)
 	if p.target, err = p.source.head(ctx); err != nil {
 		return err
@@ -134,6 +137,8 @@ func (p *pass[E]) run(ctx context.Context) error {
 	after := p.checkpoint
 	if p.eventID != "" {
 		after-- // the event at the checkpoint comes again, to be compared
+	} else if err := p.trust(ctx); err != nil {
+		return err
 	}
 	return p.source.follow(ctx, after, func(batch []E) error { return p.apply(ctx, batch) })
 }
@@ -144,10 +149,28 @@ func (p *pass[E]) otherStream(why string) error {
 		ErrOtherStream, why, p.store.schema, p.store.schema)}
 }
 
+// trust takes back that the stream is another one, once it turns out to be the right one again.
+func (p *pass[E]) trust(ctx context.Context) error {
+	if !p.doubted {
+		return nil
+	}
+	if err := p.queries.GoOn(ctx, p.source.name()); err != nil {
+		return err
+	}
+	p.doubted = false
+	p.store.metrics.stopped.WithLabelValues(p.source.name()).Set(0)
+	return nil
+}
+
 // apply commits the entries of a batch up to the first that cannot be read or applied. If there is one, its StoppedError is the
 // answer.
 func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	good, stopped := p.sift(batch)
+	if !errors.Is(stopped, ErrOtherStream) {
+		if err := p.trust(ctx); err != nil {
+			return err
+		}
+	}
 	if len(good) > 0 {
 		err := p.commit(ctx, good)
 		if isPermanent(err) {

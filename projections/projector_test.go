@@ -218,6 +218,10 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 			t.Errorf("%s: something was written: %v, %v", step, page, err)
 		}
 	}
+	// With the right stream it goes on, also when nothing new comes.
+	stop = w.project(t, s)
+	within(t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil })
+	stop()
 	// The advice works.
 	execute(t, w.url, "DROP SCHEMA "+s.Schema()+" CASCADE")
 	anew := elsewhere.open(t)

@@ -2,7 +2,7 @@
 SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error FROM checkpoints ORDER BY projection;
 
 -- name: Checkpoint :one
-SELECT sequence, event_id, built FROM checkpoints WHERE projection = @projection;
+SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = @projection;
 
 -- Checkpoint and tables move together or not at all: no row is changed when somebody else has moved the checkpoint.
 -- name: Advance :execrows
@@ -13,6 +13,9 @@ WHERE projection = @projection AND sequence = @expected;
 -- name: Stop :exec
 UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
 WHERE projection = @projection;
+
+-- name: GoOn :exec
+UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection;
 
 -- name: SetBuilt :exec
 UPDATE checkpoints SET built = true WHERE projection = @projection AND NOT built;

@@ -38,19 +38,25 @@ func (q *Queries) Advance(ctx context.Context, arg AdvanceParams) (int64, error)
 }
 
 const checkpoint = `-- name: Checkpoint :one
-SELECT sequence, event_id, built FROM checkpoints WHERE projection = $1
+SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = $1
 `
 
 type CheckpointRow struct {
-	Sequence int64
-	EventID  string
-	Built    bool
+	Sequence        int64
+	EventID         string
+	Built           bool
+	StoppedSequence *int64
 }
 
 func (q *Queries) Checkpoint(ctx context.Context, projection string) (CheckpointRow, error) {
 	row := q.db.QueryRow(ctx, checkpoint, projection)
 	var i CheckpointRow
-	err := row.Scan(&i.Sequence, &i.EventID, &i.Built)
+	err := row.Scan(
+		&i.Sequence,
+		&i.EventID,
+		&i.Built,
+		&i.StoppedSequence,
+	)
 	return i, err
 }
 
@@ -84,6 +90,15 @@ func (q *Queries) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const goOn = `-- name: GoOn :exec
+UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1
+`
+
+func (q *Queries) GoOn(ctx context.Context, projection string) error {
+	_, err := q.db.Exec(ctx, goOn, projection)
+	return err
 }
 
 const hub = `-- name: Hub :one
