@@ -186,8 +186,9 @@ func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
 
 func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
 	t.Parallel()
-	execute(t, server.URL(), "CREATE DATABASE narrow ENCODING 'SQL_ASCII' TEMPLATE template0")
-	url := strings.Replace(server.URL(), "/postgres?", "/narrow?", 1)
+	name := fmt.Sprintf("narrow_%d", databases.Add(1))
+	execute(t, server.URL(), "CREATE DATABASE "+name+" ENCODING 'SQL_ASCII' TEMPLATE template0")
+	url := strings.Replace(server.URL(), "/postgres?", "/"+name+"?", 1)
 	if _, err := Open(t.Context(), StoreConfig{URL: url, InstallationID: "test"}); !errors.Is(err, ErrEncoding) {
 		t.Error(err)
 	}
