@@ -39,7 +39,7 @@ func pageInMemory() (answer func()) {
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	w.emit(100, 300)
 	handler := New(Config{
-		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6,
+		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6,
 		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	req := httptest.NewRequest("GET", "/v1/hubs/"+string(hubOne)+"/events?limit=100", nil)
@@ -70,7 +70,7 @@ func BenchmarkEventPage(b *testing.B) {
 	ready := page.w.(*httptest.ResponseRecorder).Body.Bytes()
 	for name, handler := range map[string]http.Handler{
 		"api": New(Config{
-			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6,
+			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6,
 			Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 		}),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func BenchmarkIdleStream(b *testing.B) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	for name, handler := range map[string]http.Handler{
-		"api": New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6}),
+		"api": New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6}),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "id: c0\n\n")
@@ -183,7 +183,7 @@ func BenchmarkStreamDelivery(b *testing.B) {
 			bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 			handler := bareStream(w)
 			if name == "api" {
-				handler = New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e6})
+				handler = New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6})
 			}
 			address := serveBench(b, handler)
 			frame := len(encodedEvent(1, 300).Frame)

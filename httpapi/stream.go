@@ -91,7 +91,9 @@ func (s *stream) run() (ended string, cause error) {
 	if err := s.write(s.position("")); err != nil {
 		return "client", nil
 	}
-	timer := time.NewTimer(time.Until(earlier(expires, keepalive)))
+	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each wait, which is at each event.
+	due := make(chan struct{}, 1)
+	timer := time.AfterFunc(time.Until(earlier(expires, keepalive)), func() { due <- struct{}{} })
 	defer timer.Stop()
 	for {
 		events, err := s.reader.Next(streamBatch)
@@ -120,24 +122,27 @@ func (s *stream) run() (ended string, cause error) {
 		case <-s.x.key.Revoked:
 			s.extend()
 			return "key revoked", nil
-		case now := <-timer.C:
-			if !now.Before(expires) {
+		case <-due:
+			if !time.Now().Before(expires) {
 				s.extend()
 				return "lifetime", nil
 			}
-			if err := s.write(s.position(": keepalive\n")); err != nil {
+			if err := s.write(s.position(": keepalive\n\n")); err != nil {
 				return "client", nil
 			}
-			keepalive = keepalive.Add(a.StreamKeepalive)
+			if keepalive = keepalive.Add(a.StreamKeepalive); time.Now().After(keepalive) {
+				keepalive = time.Now().Add(a.StreamKeepalive) // the process stood still: what was missed is not made up for
+			}
 			timer.Reset(time.Until(earlier(expires, keepalive)))
 		}
 	}
 }
 
 // position makes a block that dispatches no event and sets the client's last event id: the next connection of a client that has
-// seen nothing yet begins where this one did.
-func (s *stream) position(comment string) []byte {
-	return []byte(comment + "id: " + s.reader.Position() + "\n\n")
+// seen nothing yet begins where this one did. What goes before it is a block of its own, so that clients which take a stream apart
+// at empty lines see each as it is.
+func (s *stream) position(before string) []byte {
+	return []byte(before + "id: " + s.reader.Position() + "\n\n")
 }
 
 // send writes events in as few writes as their size allows.

@@ -174,7 +174,8 @@ func TestStreamKeepalive(t *testing.T) {
 		began := time.Now()
 		o.expect("id: c0\n\n")
 		for i := 1; i <= 3; i++ {
-			o.expect(": keepalive\nid: c0\n\n")
+			o.expect(": keepalive\n\n")
+			o.expect("id: c0\n\n")
 			if at := time.Since(began); at != time.Duration(i)*DefaultStreamKeepalive {
 				t.Errorf("keepalive %d after %s", i, at)
 			}
@@ -182,7 +183,8 @@ func TestStreamKeepalive(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		s.emit(1, 0)
 		o.expect(string(encodedEvent(1, 0).Frame))
-		o.expect(": keepalive\nid: c1\n\n")
+		o.expect(": keepalive\n\n")
+		o.expect("id: c1\n\n")
 		if at := time.Since(began); at != 4*DefaultStreamKeepalive {
 			t.Errorf("keepalive after an event after %s", at)
 		}
@@ -344,7 +346,8 @@ func TestStreamOverHTTP2(t *testing.T) {
 			t.Fatalf("protocol %s", o.res.Proto)
 		}
 		o.expect("id: c0\n\n")
-		o.expect(": keepalive\nid: c0\n\n")
+		o.expect(": keepalive\n\n")
+		o.expect("id: c0\n\n")
 		s.emit(1, 0)
 		o.expect(string(encodedEvent(1, 0).Frame))
 		time.Sleep(25 * time.Second)
