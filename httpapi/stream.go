@@ -84,7 +84,7 @@ type stream struct {
 
 // run sends until there is a reason to end, and says which. The error is for the log: by then the answer is under way.
 func (s *stream) run() (ended string, cause error) {
-	a := s.x.api
+	a, gone := s.x.api, s.x.ctx.Done()
 	now := time.Now()
 	expires := now.Add(spread(a.StreamLifetime))
 	keepalive := now.Add(a.StreamKeepalive)
@@ -114,7 +114,7 @@ func (s *stream) run() (ended string, cause error) {
 		}
 		select {
 		case <-s.reader.Ready():
-		case <-s.x.ctx.Done():
+		case <-gone:
 			return "client", nil
 		case <-a.Draining:
 			s.extend()
