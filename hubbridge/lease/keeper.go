@@ -165,7 +165,7 @@ func (r *running) divide(ctx context.Context) {
 			replicas = append(replicas, id)
 		}
 	}
-	var share []int
+	share := []int{} // also without any it is known
 	for shard := range r.shards {
 		h := r.mine[shard]
 		if holder(shard, replicas) != r.replica {

@@ -1,0 +1,396 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/ingest"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/streams"
+	"hubcloud/streams/hublog"
+)
+
+// nobody is a view of the directory that has heard of nothing.
+type nobody struct{}
+
+func (nobody) Hub(domain.HubID) (domain.HubAccess, bool) { return domain.HubAccess{}, false }
+
+// faultyLogs fails appends as a test tells it.
+type faultyLogs struct {
+	ingest.Logs
+	mu sync.Mutex
+	// before is what happens instead of an append, after what happens once it is done; nil is nothing.
+	before, after func() error
+}
+
+func (l *faultyLogs) set(before, after func() error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.before, l.after = before, after
+}
+
+func (l *faultyLogs) Append(ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record) (uint64, error) {
+	l.mu.Lock()
+	before, after := l.before, l.after
+	l.mu.Unlock()
+	if before != nil {
+		if err := before(); err != nil {
+			return 0, err
+		}
+	}
+	last, err := l.Logs.Append(ctx, hub, expected, records)
+	if err == nil && after != nil {
+		err = after()
+	}
+	return last, err
+}
+
+func withLogs(logs *faultyLogs) change {
+	return func(cfg *ingest.Config) { logs.Logs, cfg.Logs = cfg.Logs, logs }
+}
+
+// once answers err the first time, and nothing later.
+func once(err error) func() error {
+	var done sync.Once
+	return func() (now error) {
+		done.Do(func() { now = err })
+		return now
+	}
+}
+
+// TestNoAckWithoutStorage holds that what is not stored is not acknowledged, whatever the hub sends, and that all goes on once it can be.
+func TestNoAckWithoutStorage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h, logs := adopted(r), &faultyLogs{}
+	r.shard(h.id, withLogs(logs))
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	logs.set(func() error { return errors.New("the disk is full") }, nil)
+	h.events("a", 1, 3)
+	if got, ok := h.ackWithin(200 * time.Millisecond); ok {
+		t.Fatalf("ack %+v of what is not stored", got)
+	}
+	logs.set(nil, nil)
+	h.events("a", 1, 3) // the hub sends again
+	h.wantAck("a", 3)
+	h.wantTold("1 2 3")
+	if got := r.count("acks_withheld_total"); got != 1 {
+		t.Errorf("acks withheld counted: %v", got)
+	}
+}
+
+// TestLostAnswer: the broker stored an append and its answer was lost. Nothing is stored twice.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h, logs := adopted(r), &faultyLogs{}
+	r.shard(h.id, withLogs(logs))
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	logs.set(nil, once(fmt.Errorf("no answer: %w", streams.ErrUnsure)))
+	h.events("a", 1, 3)
+	h.wantAck("a", 3)
+	logs.set(once(fmt.Errorf("no answer: %w", streams.ErrUnsure)), nil) // this one was not stored
+	h.events("a", 4, 5)
+	h.wantAck("a", 5)
+	h.wantTold("1 2 3 4 5")
+}
+
+// TestTwoWriters: two processes look after the same hub, each thinking that it is alone. Nothing is stored twice, and no event is lost.
+func TestTwoWriters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	r.shard(h.id)
+	r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	h.wantAck("a", 0)
+	want := ""
+	for seq := uint64(1); seq <= 60; seq += 3 {
+		h.events("a", seq, seq+2)
+		h.wantAck("a", seq+2)
+		h.wantAck("a", seq+2)
+		want += fmt.Sprintf("%d %d %d ", seq, seq+1, seq+2)
+	}
+	h.wantTold(want[:len(want)-1])
+}
+
+// TestRetentionEmptiesTheLog holds that the number and identity of a hub's log survive its events: no false gap, no false reset, no repeat,
+// after any restart.
+func TestRetentionEmptiesTheLog(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*running){"none": func(*running) {}, "stop": (*running).stop, "kill": (*running).kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 500*time.Millisecond)
+			h := adopted(r)
+			s := r.shard(h.id)
+			h.hello("a", 1, 5)
+			h.wantAck("a", 0)
+			h.events("a", 1, 5)
+			h.wantAck("a", 5)
+			h.emptied() // by then the ledger is long written
+			end(s)
+			if name != "none" {
+				r.shard(h.id)
+			}
+			h.hello("a", 6, 5)
+			h.wantAck("a", 5)
+			h.events("a", 4, 7)
+			h.wantAck("a", 7)
+			h.wantTold("6 7")
+			h.emptied()
+			h.hello("a", 10, 10)
+			h.wantAck("a", 9)
+			h.wantTold("skip:8-9")
+		})
+	}
+}
+
+// TestDeadLongerThanRetention: a process was killed before it had written the ledger, and stayed away until every event had expired. What the hub no
+// longer holds was acknowledged, as far as anybody can tell.
+func TestDeadLongerThanRetention(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		oldest uint64
+		want   string
+	}{
+		"everything was acknowledged": {7, "connected 7"},
+		"the last ack was lost":       {6, "connected 6 7"}, // 6 expired before anybody could have read it since
+		"some were lost in addition":  {9, "connected skip:3-8 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 1500*time.Millisecond)
+			h := adopted(r)
+			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour }) // so that the ledger comes late
+			h.hello("a", 1, 2)
+			h.wantAck("a", 0)
+			h.events("a", 1, 2)
+			h.wantAck("a", 2)
+			s.stop() // this one has written it
+			s = r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
+			h.events("a", 3, 6)
+			h.wantAck("a", 6)
+			s.kill()
+			h.emptied()
+			// The bridge starts again, twice, and hears the broker before the hub says hello.
+			r.shard(h.id).kill()
+			s = r.shard(h.id)
+			s.Observe(h.id, began(1))
+			eventually(t, "the hub is online", func() bool { return h.presence().Online })
+			s.kill()
+			r.shard(h.id)
+			h.hello("a", tc.oldest, 8)
+			h.wantAck("a", tc.oldest-1)
+			if tc.oldest < 9 {
+				h.events("a", tc.oldest, 7)
+				h.wantAck("a", 7)
+			} else {
+				h.events("a", 9, 9)
+				h.wantAck("a", 9)
+			}
+			h.wantTold(tc.want)
+		})
+	}
+}
+
+// TestResetSurvivesACrash: a process was killed right after the directory heard of the reset.
+func TestResetSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 2)
+	h.wantAck("a", 0)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	s.stop()
+	last, err := r.logs.LastSequence(t.Context(), h.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{Log: "b", Through: 4, After: last}); err != nil {
+		t.Fatal(err)
+	}
+	r.shard(h.id)
+	h.events("a", 3, 3) // a stray by now
+	h.hello("b", 5, 6)
+	h.wantAck("b", 4)
+	h.events("b", 5, 6)
+	h.wantAck("b", 6)
+	h.wantTold("5 6")
+	if got := r.count("resets_total"); got != 0 {
+		t.Errorf("it was reset again: %v", got)
+	}
+}
+
+// TestBehindTheDirectory: this replica has not heard of a reset that another one has dealt with. It must not begin the log once more.
+func TestBehindTheDirectory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	stale := &lagging{rig: r}
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = stale })
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	stale.freeze(h.id)
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{Log: "b", Through: 0}); err != nil {
+		t.Fatal(err)
+	}
+	h.hello("b", 1, 1)
+	if got, ok := h.ackWithin(100 * time.Millisecond); ok {
+		t.Errorf("ack %+v before the view had caught up", got)
+	}
+	stale.freeze("")
+	h.hello("b", 1, 1)
+	h.wantAck("b", 0)
+	h.events("b", 1, 1)
+	h.wantAck("b", 1)
+	h.wantTold("1")
+	if got := r.count("resets_total"); got != 0 {
+		t.Errorf("it was reset again: %v", got)
+	}
+}
+
+// lagging is a view of the directory that can stand still.
+type lagging struct {
+	rig    *rig
+	mu     sync.Mutex
+	frozen domain.HubID
+	access domain.HubAccess
+}
+
+func (l *lagging) freeze(hub domain.HubID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = hub
+	l.access, _ = l.rig.Hub(hub)
+}
+
+func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if hub == l.frozen {
+		return l.access, true
+	}
+	return l.rig.Hub(hub)
+}
+
+// TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what it had received, and written the ledger.
+func TestShutdownFinishes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	for seq := uint64(1); seq <= 200; seq++ {
+		h.events("a", seq, seq)
+	}
+	eventually(t, "the first ack", func() bool { return len(h.acks) > 0 })
+	s.stop()
+	if err := r.conns.Shard(h.id).Flush(); err != nil {
+		t.Fatal(err)
+	}
+	acks := map[uint64]bool{}
+	for {
+		got, ok := h.ackWithin(200 * time.Millisecond)
+		if !ok {
+			break
+		}
+		acks[got.Through] = true
+	}
+	through := uint64(0)
+	for seq := range acks {
+		through = max(through, seq)
+	}
+	var ledger struct {
+		Log       string
+		Through   uint64
+		StreamSeq uint64 `json:"stream_seq"`
+	}
+	h.record(ingest.LedgerName, &ledger)
+	if ledger.Log != "a" || ledger.Through != through || ledger.StreamSeq != through {
+		t.Errorf("acknowledged through %d, ledger %+v", through, ledger)
+	}
+}
+
+// TestFlood: one hub floods. Another one keeps its latency, memory stays bounded, and what is stored of the flood is right.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	flooding := adopted(r)
+	other := adopted(r)
+	for streams.ShardOf(other.id, streamsShards(r)) != streams.ShardOf(flooding.id, streamsShards(r)) {
+		other = adopted(r)
+	}
+	r.shard(flooding.id)
+	flooding.hello("f", 1, 0)
+	flooding.wantAck("f", 0)
+	other.hello("o", 1, 0)
+	other.wantAck("o", 0)
+	stop := make(chan struct{})
+	var flood sync.WaitGroup
+	flood.Go(func() {
+		for seq := uint64(1); ; seq += 20 {
+			select {
+			case <-stop:
+				return
+			default:
+				flooding.events("f", seq, seq+19)
+			}
+			if seq%1000 == 1 {
+				_ = flooding.nc.Flush()
+			}
+		}
+	})
+	var latencies []time.Duration
+	for seq := uint64(1); seq <= 100; seq++ {
+		began := time.Now()
+		other.events("o", seq, seq)
+		other.wantAck("o", seq)
+		latencies = append(latencies, time.Since(began))
+	}
+	close(stop)
+	flood.Wait()
+	slices.Sort(latencies)
+	t.Logf("the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v", latencies[50], latencies[99],
+		r.count("messages_shed_total"), r.count("messages_dropped_total"), r.count("events_stored_total"))
+	if latencies[50] > 250*time.Millisecond {
+		t.Errorf("the other hub's median latency is %v", latencies[50])
+	}
+	page, err := r.logs.Page(t.Context(), flooding.id, "", 500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range page.Events {
+		if got := word(t, e.Envelope); got != fmt.Sprint(i+1) {
+			t.Fatalf("event %d of the flood is %s", i+1, got)
+		}
+	}
+}
+
+func streamsShards(r *rig) int { return len(r.conns.Shards) }
+
+// began is the observation of a connection that begins.
+func began(cid uint64) presence.Observation {
+	return presence.Observation{Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()}, IP: "10.0.0.7"}
+}
+
+// ended is the observation of its end, with the broker's reason; "" for none.
+func ended(cid uint64, reason string) presence.Observation {
+	o := presence.Observation{Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()}, Ended: true}
+	if reason != "" {
+		o.Reason = &reason
+	}
+	return o
+}

@@ -1,0 +1,277 @@
+package ingest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/ingest"
+	"hubcloud/hubbridge/link"
+)
+
+// adopted gives a hub that belongs to somebody and has said hello with an empty log.
+func adopted(r *rig) *hub {
+	r.t.Helper()
+	h := r.hub()
+	h.adopt()
+	return h
+}
+
+// started gives an adopted hub whose shard runs and whose log is "a", empty.
+func started(t *testing.T) (*hub, *running) {
+	t.Helper()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	return h, s
+}
+
+func TestRepeatsArePassedOver(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	h.events("a", 1, 3)
+	h.wantAck("a", 3)
+	h.events("a", 1, 3)
+	h.wantAck("a", 3)
+	h.events("a", 2, 5)
+	h.wantAck("a", 5)
+	h.wantTold("1 2 3 4 5")
+	if got := h.r.count("events_repeated_total"); got != 5 {
+		t.Errorf("repeats counted: %v", got)
+	}
+}
+
+func TestBeyondTheNextNumber(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	h.events("a", 2, 3)
+	h.wantAck("a", 0)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	h.events("a", 4, 6)
+	h.wantAck("a", 2)
+	h.events("a", 3, 6)
+	h.wantAck("a", 6)
+	h.wantTold("1 2 3 4 5 6")
+}
+
+func TestLostEventsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	for range 2 {
+		h.hello("a", 10, 12)
+		h.wantAck("a", 9)
+	}
+	h.events("a", 10, 12)
+	h.wantAck("a", 12)
+	h.hello("a", 13, 12)
+	h.wantAck("a", 12)
+	h.hello("a", 5, 8) // it never gave 9 to 12, it says
+	h.wantAck("a", 12)
+	h.wantTold("1 2 skip:3-9 10 11 12")
+}
+
+func TestFirstLogStartsAtItsOldest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	r.shard(h.id)
+	h.hello("a", 17, 42)
+	h.wantAck("a", 16)
+	h.events("a", 17, 18)
+	h.wantAck("a", 18)
+	h.wantTold("17 18")
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	h, s := started(t)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	h.hello("b", 5, 6)
+	h.wantAck("b", 4)
+	h.events("b", 5, 6)
+	h.wantAck("b", 6)
+	h.wantTold("5 6")
+	// Nothing of before counts after a restart either.
+	s.stop()
+	h.r.shard(h.id)
+	h.hello("b", 5, 6)
+	h.wantAck("b", 6)
+	h.events("b", 7, 7)
+	h.wantAck("b", 7)
+	h.wantTold("5 6 7")
+	// Back to the former log: a reset like any other.
+	h.hello("a", 1, 3)
+	h.wantAck("a", 0)
+	h.wantTold("")
+	if got := h.r.count("resets_total"); got != 2 {
+		t.Errorf("resets counted: %v", got)
+	}
+}
+
+// TestStraysOfAFormerLog holds that what still comes of a log that the hub has given up, over another connection, is no reset.
+func TestStraysOfAFormerLog(t *testing.T) {
+	t.Parallel()
+	h, s := started(t)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	h.hello("b", 1, 0)
+	h.wantAck("b", 0)
+	for _, restart := range []bool{false, true} {
+		if restart {
+			s.kill()
+			h.r.shard(h.id)
+		}
+		h.events("a", 3, 4)
+		h.events("a", 1, 1)
+		h.hello("b", 1, 1)
+		h.wantAck("b", 0)
+		h.wantTold("")
+	}
+	if got := h.r.count("messages_stray_total"); got != 4 {
+		t.Errorf("strays counted: %v", got)
+	}
+}
+
+// TestResetWithoutHello: a hub that was reset while connected sends events of a log that nobody has heard of.
+func TestResetWithoutHello(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	h.events("a", 1, 2)
+	h.wantAck("a", 2)
+	h.events("b", 7, 8)
+	h.wantAck("b", 0)
+	h.wantTold("1 2") // nothing has happened yet
+	h.events("b", 1, 3)
+	h.wantAck("b", 3)
+	h.wantTold("1 2 3")
+	h.events("c", 9, 9)
+	h.wantAck("c", 0)
+	h.hello("c", 8, 9) // it has no number 1 any more
+	h.wantAck("c", 7)
+	h.events("c", 8, 9)
+	h.wantAck("c", 9)
+	h.wantTold("8 9")
+}
+
+func TestMalformedEventsAreMarked(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	without := func(seq uint64, what, instead string) string { return strings.Replace(event(seq), what, instead, 1) }
+	h.these("a", event(1),
+		without(2, `"type":"channel.observed",`, ``), without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4),
+		without(5, `channel.observed`, `hub.connected`), without(6, `{"value":6}`, `[]`), without(7, `"device_id":1`, `"device_id":"1"`),
+		without(8, `true`, `1`), without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", link.MaxEventBytes)+`"}`), `9`,
+		without(11, `channel.observed`, `weather.changed`))
+	h.wantAck("a", 11)
+	h.wantTold("1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed")
+	if got := h.r.count("events_malformed_total", "time"); got != 1 {
+		t.Errorf("malformed times counted: %v", got)
+	}
+}
+
+func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
+	t.Parallel()
+	h, _ := started(t)
+	h.events("a", 1, 1)
+	h.wantAck("a", 1)
+	many := make([]string, 501)
+	for i := range many {
+		many[i] = event(uint64(i) + 2)
+	}
+	for _, payload := range []string{
+		"", "{", `{"log":"a","events":[]}`, `{"events":[` + event(2) + `]}`, `{"log":"a","events":[` + event(2) + "," + event(4) + `]}`,
+		`{"log":"a","events":[{"type":"x"}]}`, `{"log":"a","events":[` + strings.Join(many, ",") + `]}`,
+		`{"log":"a","events":[` + event(2) + `]}` + strings.Repeat(" ", link.MaxMessageBytes),
+	} {
+		h.send("events", payload)
+		h.wantAck("a", 1)
+	}
+	for _, payload := range []string{"", `{"protocol":2,"log":"a","oldest":1,"newest":1}`, `{"protocol":1,"log":"a","oldest":5,"newest":1}`} {
+		h.send("hello", payload) // no ack
+	}
+	h.events("a", 2, 2)
+	h.wantAck("a", 2)
+	h.wantTold("1 2")
+	if got := h.r.count("messages_unreadable_total"); got != 8 {
+		t.Errorf("unreadable messages counted: %v", got)
+	}
+	if got := h.r.count("hellos_total", "protocol"); got != 1 {
+		t.Errorf("hellos of another protocol counted: %v", got)
+	}
+}
+
+// TestAdoption: everything of a hub that nobody has is acknowledged, nothing kept; added, it goes on where it is, with no new hello.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarts=%v", restarts), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, time.Hour)
+			h := r.hub()
+			s := r.shard(h.id)
+			restart := func() {
+				if restarts {
+					s.kill()
+					s = r.shard(h.id)
+				}
+			}
+			h.hello("a", 3, 8)
+			h.wantAck("a", 2)
+			restart()
+			h.events("a", 3, 5)
+			h.wantAck("a", 5)
+			h.events("a", 8, 9) // a gap in what nobody keeps is none
+			h.wantAck("a", 9)
+			h.these("a", "{}", event(11))
+			h.wantAck("a", 9)
+			restart()
+			h.adopt()
+			h.events("a", 8, 12)
+			h.wantAck("a", 12)
+			restart()
+			h.events("a", 13, 13)
+			h.wantAck("a", 13)
+			h.wantTold("10 11 12 13")
+			if h.presence().HubID != "" {
+				t.Error("a hub whose connection nobody has reported has a presence record")
+			}
+		})
+	}
+}
+
+func TestResetBeforeAdoption(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := r.hub()
+	r.shard(h.id)
+	h.events("a", 5, 6) // without a hello
+	h.wantAck("a", 6)
+	h.hello("b", 3, 4)
+	h.wantAck("b", 2)
+	h.adopt()
+	h.events("a", 7, 7)
+	h.events("b", 3, 4)
+	h.wantAck("b", 4)
+	h.wantTold("3 4")
+}
+
+// TestAdoptionIsNeverMissed holds that whoever looks up the owner in a view that is behind still stores what belongs to somebody.
+func TestAdoptionIsNeverMissed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := r.hub()
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Ownership = nobody{} })
+	h.hello("a", 1, 1)
+	h.wantAck("a", 0)
+	h.adopt()
+	h.events("a", 1, 1)
+	h.wantAck("a", 1)
+	h.wantTold("1")
+}
