@@ -1,0 +1,231 @@
+package hubbridge_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const hello = `{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi","interface":"w0","metered":false}}`
+
+// goOnline connects an adopted hub, waits until that is told, and says hello.
+func goOnline(i *installation) (*hub, mqtt.Client) {
+	i.t.Helper()
+	h := i.hub()
+	h.adopt()
+	client := h.connect(nil)
+	h.eventuallyTold("connected")
+	h.must(client.Publish(h.topic("hello"), 0, false, hello))
+	h.wantAck(`{"log":"a","through":0}`)
+	return h, client
+}
+
+func (h *hub) events(client mqtt.Client, from, to int) {
+	h.i.t.Helper()
+	var all []string
+	for seq := from; seq <= to; seq++ {
+		all = append(all, fmt.Sprintf(`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`, seq, seq))
+	}
+	h.must(client.Publish(h.topic("events"), 0, false, `{"log":"a","events":[`+strings.Join(all, ",")+`]}`))
+}
+
+// TestOverMQTT is the link end to end: connection, events, orderly end, takeover.
+func TestOverMQTT(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	h, client := goOnline(i)
+	h.events(client, 1, 3)
+	h.wantAck(`{"log":"a","through":3}`)
+	client.Disconnect(50)
+	h.eventuallyOnline(false)
+	h.connect(nil)
+	h.eventuallyOnline(true)
+	h.connect(nil)
+	h.eventuallyTold("connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id connected")
+	p, ok, err := i.view.Fetch(t.Context(), h.id)
+	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" || string(p.Firmware) != `{"version":"1"}` || !strings.Contains(string(p.Network), `"reported_at":"2`) {
+		t.Errorf("presence %+v, %v", p, err)
+	}
+}
+
+// TestShortConnections holds that a connection that is over before anybody looks still has its two events.
+func TestShortConnections(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	h := i.hub()
+	h.adopt()
+	const n = 8
+	for range n {
+		h.connect(nil).Disconnect(1)
+	}
+	h.eventuallyTold(strings.TrimSpace(strings.Repeat("connected disconnected:client_closed ", n)))
+}
+
+// TestBrokerEnds: a broker that ends tells nobody about its connections. Hubs that do not come back are offline, those that do are told to have
+// been away.
+func TestBrokerEnds(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	away, _ := goOnline(i)
+	back, _ := goOnline(i)
+	early, _ := goOnline(i)
+	i.down()
+	i.up()
+	early.connect(nil) // before there is a bridge
+	i.bridge("r1")
+	back.connect(nil) // while it compares
+	began := time.Now()
+	away.eventuallyTold("connected disconnected")
+	back.eventuallyTold("connected disconnected connected")
+	early.eventuallyTold("connected disconnected connected")
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for h, online := range map[*hub]bool{away: false, back: true, early: true} {
+		h.eventuallyOnline(online)
+		if p, _ := i.view.Get(h.id); p.Reason != nil {
+			t.Errorf("reason %q", *p.Reason)
+		}
+	}
+}
+
+// TestBridgeAway: what happened while no bridge listened is found in the broker's list.
+func TestBridgeAway(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	stays, _ := goOnline(i)
+	leaves, client := goOnline(i)
+	comes, returns := i.hub(), i.hub()
+	comes.adopt()
+	returns.adopt()
+	old := returns.connect(nil)
+	returns.eventuallyTold("connected")
+	i.bridges.end()
+
+	client.Disconnect(50)
+	old.Disconnect(50)
+	returns.connect(nil)
+	comes.connect(nil)
+	i.bridge("r1")
+	leaves.eventuallyTold("connected disconnected")
+	comes.eventuallyTold("connected")
+	returns.eventuallyTold("connected disconnected connected")
+	stays.eventuallyTold("connected")
+}
+
+// TestAddedWhileConnected over the broker's own words.
+func TestAddedWhileConnected(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	h := i.hub()
+	client := h.connect(nil)
+	h.eventuallyOnline(true)
+	h.adopt()
+	h.must(client.Publish(h.topic("hello"), 0, false, hello))
+	h.events(client, 1, 1)
+	h.wantAck(`{"log":"a","through":1}`)
+	client.Disconnect(50)
+	h.eventuallyTold("1 disconnected:client_closed")
+}
+
+// TestLongList: the broker lists its connections in pages, and a hub on the second page is not overlooked.
+func TestLongList(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	h := i.hub()
+	h.adopt()
+	for range 1030 { // others of the same account, with lower numbers
+		nc, err := nats.Connect("nats://"+i.broker.NATSAddr(), credentials(i, h.id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+	}
+	h.connect(nil)
+	i.bridge("r1")
+	h.eventuallyTold("connected")
+}
+
+// TestReplicas: two replicas share the shards; while hubs send, one comes, and then one goes. No event is lost or repeated.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	type sender struct {
+		*hub
+		client mqtt.Client
+	}
+	var senders []sender
+	for range 4 {
+		h, client := goOnline(i)
+		senders = append(senders, sender{h, client})
+	}
+	want := "connected"
+	send := func(from, to int) {
+		for seq := from; seq <= to; seq++ {
+			for _, s := range senders {
+				s.events(s.client, seq, seq)
+				// What nobody took while the shard changed hands is sent again, as a hub does after five seconds without an ack.
+				s.ackOrAgain(fmt.Sprintf(`{"log":"a","through":%d}`, seq), func() { s.events(s.client, seq, seq) })
+			}
+			want += fmt.Sprintf(" %d", seq)
+		}
+	}
+	send(1, 20)
+	first := i.bridges
+	i.bridges = parts{t: t}
+	i.bridge("r2")
+	send(21, 40)
+	first.end()
+	send(41, 60)
+	for _, s := range senders {
+		s.client.Disconnect(50)
+	}
+	want += " disconnected:client_closed"
+	for _, s := range senders {
+		s.eventuallyTold(want)
+	}
+}
+
+func (h *hub) ackOrAgain(want string, again func()) {
+	h.i.t.Helper()
+	for range 100 {
+		select {
+		case got := <-h.acks:
+			if got == want {
+				return
+			}
+		case <-time.After(200 * time.Millisecond):
+			again()
+		}
+	}
+	h.i.t.Fatalf("no ack %s", want)
+}
+
+// TestNotReadyAfterTheEnd holds that a bridge says why it is not ready.
+func TestNotReadyAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	b := i.bridge("r1")
+	i.bridges.end()
+	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "not looked after") {
+		t.Errorf("ready: %v", err)
+	}
+}
+
+func credentials(i *installation, hub domain.HubID) nats.Option {
+	user := i.broker.Credentials().Users[streams.ShardAccount(streams.ShardOf(hub, shards))]
+	return nats.UserInfo(user.User, user.Password)
+}
