@@ -203,7 +203,7 @@ func (c *Caller) exchange(ctx context.Context, hub domain.HubID, subject string,
 		if err := c.mustBeOnline(ctx, hub); err != nil {
 			return nil, err
 		}
-		if time.Since(asked) > min(listenTime, c.timeout) {
+		if time.Since(asked) > min(listenTime, c.timeout/2) {
 			return nil, domain.Errorf(domain.CodeHubError, "the request could not be sent to the hub: it is connected and does not listen")
 		}
 		select {

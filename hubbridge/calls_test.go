@@ -1,0 +1,53 @@
+package hubbridge_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/link"
+)
+
+// TestCallsOverMQTT asks a hub over real MQTT: an answer, a refusal, no answer, no hub.
+func TestCallsOverMQTT(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	i.bridge("r1")
+	h := i.hub()
+	client := h.connect(func(r request) string {
+		switch r.Method {
+		case link.MethodDevicesList:
+			return fmt.Sprintf(`{"id":%q,"result":{"devices":[{"id":3}]}}`, r.ID)
+		case link.MethodDevicesGet:
+			return fmt.Sprintf(`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`, r.ID)
+		}
+		return ""
+	})
+	h.eventuallyOnline(true)
+	var result struct{ Devices []struct{ ID int64 } }
+	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, &result); err != nil || len(result.Devices) != 1 || result.Devices[0].ID != 3 {
+		t.Errorf("%+v, %v", result, err)
+	}
+	for method, code := range map[string]domain.Code{link.MethodDevicesGet: domain.CodeNotFound, link.MethodPairingOpen: domain.CodeHubTimeout} {
+		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil || domain.CodeOf(err) != code {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	var latencies []time.Duration
+	for range 200 {
+		began := time.Now()
+		if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		latencies = append(latencies, time.Since(began))
+	}
+	slices.Sort(latencies)
+	t.Logf("latency: median %v, p99 %v", latencies[100], latencies[198])
+	client.Disconnect(50)
+	h.eventuallyOnline(false)
+	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); domain.CodeOf(err) != domain.CodeHubOffline {
+		t.Errorf("offline: %v", err)
+	}
+}
