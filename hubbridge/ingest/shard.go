@@ -77,7 +77,8 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 		subs = append(subs, sub)
 	}
 	if err := sh.cfg.Conn.FlushTimeout(subscribeTimeout); err != nil {
-		return fmt.Errorf("ingest: subscribe: %w", err)
+		// The connection is lost, and subscribes again when it is back. What hubs said meanwhile had no ack.
+		sh.cfg.Log.Warn("a shard's subscriptions are not confirmed yet", "error", err)
 	}
 	ready()
 	sh.receive(ctx, subs)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"slices"
@@ -13,8 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
 )
 
@@ -48,6 +49,7 @@ const (
 
 // Keeper holds this replica's leases.
 type Keeper struct {
+	cloud   *nats.Conn
 	bucket  jetstream.KeyValue
 	replica string
 	shards  int
@@ -58,9 +60,9 @@ type Keeper struct {
 }
 
 // NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts and is nobody else's, in the bucket
-// streams.Buckets.Leases.
-func NewKeeper(bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger) *Keeper {
-	return &Keeper{bucket: bucket, replica: replica, shards: shards, log: log}
+// streams.Buckets.Leases; cloud is the connection to the bucket's account.
+func NewKeeper(cloud *nats.Conn, bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger) *Keeper {
+	return &Keeper{cloud: cloud, bucket: bucket, replica: replica, shards: shards, log: log}
 }
 
 // Share gives the shards that this replica should hold, as far as it knows: nil before it has seen who else is there.
@@ -106,35 +108,33 @@ type over struct {
 func (r *running) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watcher, err := r.bucket.WatchAll(ctx)
-	if err != nil {
-		return fmt.Errorf("watch leases: %w", err)
-	}
-	defer func() { _ = watcher.Stop() }() // fails only when the connection is gone, and the watcher with it
-	var present sync.WaitGroup
-	present.Go(func() { r.present(ctx) })
-	defer present.Wait()
-
+	var aside sync.WaitGroup
+	defer aside.Wait()
+	aside.Go(func() { r.present(ctx) })
+	updates := make(chan bucket.Update)
+	aside.Go(func() {
+		cancel(bucket.Watch(ctx, r.cloud, r.bucket, func(u bucket.Update) {
+			select {
+			case updates <- u:
+			case <-ctx.Done():
+			}
+		}))
+	})
 	retry := time.NewTicker(retryEvery)
 	defer retry.Stop()
-	updates, loaded, done := watcher.Updates(), false, ctx.Done()
+	loaded, done := false, ctx.Done()
 	for done != nil || len(r.mine) > 0 {
 		select {
 		case <-done:
-			done, updates = nil, nil // each goroutine ends with ctx
+			done = nil // each goroutine ends with ctx
 		case ended := <-r.over:
 			delete(r.mine, ended.shard)
 			if ended.err != nil && ctx.Err() == nil {
 				cancel(ended.err)
 			}
 			continue // tried for again after a pause, not at once
-		case update, ok := <-updates:
-			if !ok {
-				updates = nil
-				cancel(errors.New("watch leases: the watch ended"))
-				continue
-			}
-			loaded = loaded || update == nil
+		case update := <-updates:
+			loaded = (loaded || update.Loaded) && !update.Again
 			r.take(update)
 		case <-retry.C:
 		}
@@ -145,16 +145,19 @@ func (r *running) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (r *running) take(update jetstream.KeyValueEntry) {
-	if update == nil {
+func (r *running) take(update bucket.Update) {
+	if update.Again {
+		clear(r.entries)
+	}
+	if update.Entry == nil {
 		return
 	}
 	var e entry
-	if update.Operation() != jetstream.KeyValuePut || json.Unmarshal(update.Value(), &e) != nil {
-		delete(r.entries, update.Key())
+	if update.Entry.Operation() != jetstream.KeyValuePut || json.Unmarshal(update.Entry.Value(), &e) != nil {
+		delete(r.entries, update.Entry.Key())
 		return
 	}
-	r.entries[update.Key()] = known{e, update.Revision()}
+	r.entries[update.Entry.Key()] = known{e, update.Entry.Revision()}
 }
 
 // divide begins to take what should be held, and to hand over what should not.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
@@ -46,11 +47,11 @@ func (s *serving) change(shard, by int) {
 	}
 }
 
-func start(t *testing.T, bucket jetstream.KeyValue, id string, all *serving) *replica {
+func start(t *testing.T, bucket store, id string, all *serving) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
-		keeper: lease.NewKeeper(bucket, id, shards, slog.New(slog.DiscardHandler)), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler)), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
 		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int) error {
@@ -111,13 +112,22 @@ func eventually(t *testing.T, within time.Duration, what string, ok func() bool)
 	}
 }
 
-func leases(t *testing.T) jetstream.KeyValue {
+// store is the bucket of leases and its broker.
+type store struct {
+	jetstream.KeyValue
+	cloud  *nats.Conn
+	broker *streamstest.Broker
+}
+
+func leases(t *testing.T) store {
 	t.Helper()
-	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buckets.Leases
+	return store{buckets.Leases, conns.Cloud, broker}
 }
 
 func TestAloneHasAll(t *testing.T) {
@@ -191,7 +201,8 @@ func TestLostLease(t *testing.T) {
 func TestServeEnds(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	k := lease.NewKeeper(leases(t), "a", shards, slog.New(slog.DiscardHandler))
+	bucket := leases(t)
+	k := lease.NewKeeper(bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler))
 	err := k.Run(t.Context(), func(ctx context.Context, shard int) error {
 		if shard == 2 {
 			return broken
@@ -202,4 +213,17 @@ func TestServeEnds(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("ended with %v", err)
 	}
+}
+
+// TestBrokerAway: the broker is away for longer than leases last. The replica lets go of its shards by itself, and has them again soon after.
+func TestBrokerAway(t *testing.T) {
+	t.Parallel()
+	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+	a := start(t, bucket, "a", all)
+	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	bucket.broker.Stop()
+	eventually(t, streams.LeaseTTL, "all shards are let go", func() bool { return a.count() == 0 })
+	bucket.broker.Start(t)
+	eventually(t, 15*time.Second, "all shards again", func() bool { return a.count() == shards })
+	a.end(t)
 }

@@ -3,7 +3,6 @@ package presence
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 
@@ -19,6 +18,7 @@ const BucketName = "presence"
 
 // View holds the presence of every hub in memory, as the bucket has it, a moment later at most. Safe for concurrent use.
 type View struct {
+	cloud   *nats.Conn
 	watched jetstream.KeyValue
 	fresh   bucket.Bucket
 	log     *slog.Logger
@@ -31,35 +31,22 @@ type View struct {
 // NewView makes the view of the presence bucket; cloud is the connection to the bucket's account. It is empty until Run has loaded it.
 func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *View {
 	return &View{
-		watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
+		cloud: cloud, watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
 		loaded: make(chan struct{}), hubs: make(map[domain.HubID]domain.Presence),
 	}
 }
 
 // Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that the bucket could not be followed.
 func (v *View) Run(ctx context.Context) error {
-	watcher, err := v.watched.WatchAll(ctx)
-	if err != nil {
-		return fmt.Errorf("watch presence: %w", err)
-	}
-	defer func() { _ = watcher.Stop() }() // fails only when the connection is gone, and the watcher with it
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case entry, ok := <-watcher.Updates():
-			switch {
-			case !ok && ctx.Err() != nil:
-				return ctx.Err()
-			case !ok:
-				return fmt.Errorf("watch presence: the watch ended")
-			case entry == nil:
-				close(v.loaded)
-			case entry.Operation() == jetstream.KeyValuePut:
-				v.take(entry)
-			}
+	loaded := sync.OnceFunc(func() { close(v.loaded) })
+	return bucket.Watch(ctx, v.cloud, v.watched, func(u bucket.Update) {
+		switch {
+		case u.Loaded:
+			loaded()
+		case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
+			v.take(u.Entry)
 		}
-	}
+	})
 }
 
 func (v *View) take(entry jetstream.KeyValueEntry) {

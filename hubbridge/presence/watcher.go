@@ -72,7 +72,8 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	}
 }
 
-// Run hears the broker until ctx ends, and compares its list with the view at once and every 30 s. It returns ctx's error, or what kept it
+// Run hears the broker until ctx ends, and compares its list with the view at once, every 30 s, and when it has lost the broker for a while.
+// It returns ctx's error, or what kept it
 // from subscribing. ready is called when it hears the broker.
 //
 // The broker's events and its answers come over one connection into one channel, so their order is the order in which the broker sent them: a
@@ -89,7 +90,7 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		r.subs = append(r.subs, sub)
 	}
 	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
-		return fmt.Errorf("watch presence of %s: %w", w.account, err)
+		w.log.Warn("the subscriptions to the broker's events are not confirmed yet", "account", w.account, "error", err)
 	}
 	ready()
 	select {
@@ -97,6 +98,8 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	back := w.sys.StatusChanged(nats.CONNECTED)
+	defer w.sys.RemoveStatusListener(back)
 	r.start("", time.Now())
 	timer := time.NewTimer(r.pause())
 	defer timer.Stop()
@@ -104,6 +107,9 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-back:
+			r.start("", time.Now()) // nobody listened for a while
+			timer.Reset(busyTick)
 		case msg := <-w.msgs:
 			w.take(r, msg)
 		case c := <-w.checks:

@@ -1,0 +1,92 @@
+package presence_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/bucket"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestView follows the bucket: what was there, what comes, and what comes after the broker has been away.
+func TestView(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := bucket.New(conns.Cloud, presence.BucketName)
+	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
+		t.Helper()
+		revision, err := records.Put(t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	const a, b domain.HubID = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb"
+	revision := put(a, true, 0)
+	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- view.Run(ctx) }()
+	<-view.Loaded()
+	if !view.Online(a) || view.Online(b) {
+		t.Error("loaded, and it does not hold what was there")
+	}
+	if _, known := view.Get(b); known {
+		t.Error("a hub that never connected is known")
+	}
+	put(b, true, 0)
+	revision = put(a, false, revision)
+	wait(t, func() bool { return !view.Online(a) && view.Online(b) })
+	if p, known, err := view.Fetch(t.Context(), a); err != nil || !known || p.Online {
+		t.Errorf("%+v %v %v", p, known, err)
+	}
+	if _, known, err := view.Fetch(t.Context(), "hub-cccc-cccc-cccc"); err != nil || known {
+		t.Errorf("%v %v", known, err)
+	}
+
+	broker.Stop()
+	broker.Start(t)
+	began := time.Now()
+	for {
+		next, err := records.Put(t.Context(), string(a), domain.Presence{HubID: a, Online: true}, revision)
+		if err == nil {
+			revision = next
+			break
+		}
+		if time.Since(began) > 20*time.Second {
+			t.Fatal(err)
+		}
+	}
+	wait(t, func() bool { return view.Online(a) })
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("after the broker was away it took %v", took)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func wait(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !ok(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not within 30 s")
+		}
+	}
+}
