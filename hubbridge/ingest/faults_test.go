@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -101,6 +102,43 @@ func TestLostAnswer(t *testing.T) {
 	h.events("a", 4, 5)
 	h.wantAck("a", 5)
 	h.wantTold("1 2 3 4 5")
+}
+
+// TestBrokerRestarts: the broker goes away and comes back under everything. All goes on by itself, and nothing is lost or repeated.
+func TestBrokerRestarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	s := r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	events := ""
+	for n := range uint64(3) {
+		seq := 10*n + 1
+		h.events("a", seq, seq+4)
+		if n > 0 { // in the midst of it
+			r.broker.Stop()
+			s.Observe(h.id, began(n))
+			r.broker.Start(t)
+		}
+		eventually(t, "the ack", func() bool {
+			h.events("a", seq, seq+9)
+			got, _ := h.ackWithin(500 * time.Millisecond)
+			return got.Through == seq+9
+		})
+	}
+	s.stop()
+	for _, w := range strings.Fields(h.told()) {
+		if w != "connected" && !strings.HasPrefix(w, "disconnected") {
+			events += w + " "
+		}
+	}
+	if events != "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 " {
+		t.Errorf("the log holds %s", events)
+	}
+	if p := h.presence(); !p.Online || p.Connection.CID != 1 {
+		t.Errorf("presence %+v", p)
+	}
 }
 
 // TestTwoWriters: two processes look after the same hub, each thinking that it is alone. Nothing is stored twice, and no event is lost.

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is an installation without a broker for MQTT: hubs are NATS clients of their shard's account, which is exactly what MQTT makes of them.
 type rig struct {
 	t         testing.TB
+	broker    *streamstest.Broker
 	conns     *streams.Conns // the service's
 	hubs      *streams.Conns // the hubs'
 	dir       *directory.Service
@@ -50,7 +51,7 @@ type rig struct {
 func newRig(t testing.TB, retention time.Duration) *rig {
 	t.Helper()
 	broker := streamstest.New(t)
-	r := &rig{t: t, conns: broker.Connect(t), hubs: broker.Connect(t), retention: retention, registry: prometheus.NewRegistry()}
+	r := &rig{t: t, broker: broker, conns: broker.Connect(t), hubs: broker.Connect(t), retention: retention, registry: prometheus.NewRegistry()}
 	ctx := t.Context()
 	if _, err := streams.OpenBuckets(ctx, r.conns, 1); err != nil {
 		t.Fatal(err)
