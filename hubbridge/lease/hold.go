@@ -43,7 +43,7 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 				r.remove(ctx, shardKey(shard), jetstream.LastRevision(revision))
 			}
 			if context.Cause(ctx) != nil {
-				r.log.Info("lease given up", "shard", shard, "reason", context.Cause(ctx))
+				r.log.Debug("lease given up", "shard", shard, "reason", context.Cause(ctx))
 				return nil
 			}
 			if err == nil {
