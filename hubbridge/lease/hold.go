@@ -21,6 +21,7 @@ func (r *running) hold(ctx context.Context, shard int, revision uint64) {
 
 // life is the life of one lease: take it, serve while it is renewed, give it up. Its error is serve's own.
 func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64) error {
+	asked := time.Now()
 	revision, err := r.acquire(ctx, shard, revision)
 	if err != nil {
 		if ctx.Err() == nil && !conflict(err) {
@@ -28,13 +29,14 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 		}
 		return nil
 	}
-	taken := time.Now()
 	r.log.Debug("lease taken", "shard", shard)
 	served := make(chan error, 1)
 	go func() { served <- r.serve(ctx, shard) }()
 
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
+	expiry := time.NewTimer(time.Until(asked.Add(letGo)))
+	defer expiry.Stop()
 	// The lease is renewed also while serve finishes: that may take longer than the lease would last.
 	for lost := false; ; {
 		select {
@@ -50,18 +52,25 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 				err = errors.New("the shard is not served any more")
 			}
 			return err
+		case <-expiry.C:
+			// Also the first thing that a process does that stood still for long.
+			r.log.Error("a lease is let go: it could not be renewed", "shard", shard, "for", letGo)
+			lost = true
+			cancel(ErrLost)
 		case <-ticker.C:
-			if lost {
+			if lost || time.Since(asked) > letGo {
 				continue
 			}
-			asked := time.Now()
+			began := time.Now()
 			next, err := r.renew(ctx, shard, revision)
 			switch {
 			case err == nil:
-				revision, taken = next, asked
-			case conflict(err), time.Since(taken) > letGo:
+				revision, asked = next, began
+				expiry.Reset(time.Until(asked.Add(letGo)))
+			case conflict(err):
 				r.log.Error("a lease is lost", "shard", shard, "error", err)
 				lost = true
+				expiry.Stop()
 				cancel(ErrLost)
 			default:
 				r.log.Warn("a lease cannot be renewed", "shard", shard, "error", err)
