@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,17 +160,17 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	t.Parallel()
 	e, _, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
+	// The fastest of several is what the machine's other business disturbs least.
 	took := func(req link.CertificateRequest) time.Duration {
-		var times []time.Duration
+		fastest := time.Hour
 		for range 9 {
 			began := time.Now()
 			if _, err := e.Issue(t.Context(), req); domain.CodeOf(err) != domain.CodeUnauthenticated {
 				t.Fatal(err)
 			}
-			times = append(times, time.Since(began))
+			fastest = min(fastest, time.Since(began))
 		}
-		slices.Sort(times)
-		return times[len(times)/2]
+		return fastest
 	}
 	wrong := took(link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
 	none := took(link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
@@ -185,7 +184,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	for range 100 {
 		_, _ = e.Issue(ended, link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took >= 100*50*time.Millisecond {
 		t.Errorf("100 refusals to callers that have gone took %v", took)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -26,6 +27,8 @@ const (
 	// processors, and one that is cut off comes again and makes the queue longer.
 	tlsTimeoutSeconds  = 20
 	authTimeoutSeconds = 10
+	// sessionTimeout is how long a hub that connects waits for its session to be on disk; what was said of the other two holds here.
+	sessionTimeout = 20 * time.Second
 	// memoryStorage bounds streams in memory. The service has none; the server wants a number.
 	memoryStorage = 256 << 20
 	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching would only slow the service's own connections.
@@ -53,6 +56,9 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
 	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
 	opts.AuthTimeout, opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = authTimeoutSeconds, authTimeoutSeconds, tlsTimeoutSeconds
+	opts.MQTT.JSAPITimeout = sessionTimeout
+	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.
+	opts.DisableShortFirstPing = true
 
 	opts.JetStream = true
 	opts.StoreDir = filepath.Join(cfg.DataDir, storeFolder)

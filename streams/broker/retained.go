@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
 )
 
-// declareAtOnce is how many shards are looked after side by side.
-const declareAtOnce = 8
+const (
+	// declareAtOnce is how many shards are looked after side by side.
+	declareAtOnce = 8
+	// declareTimeout bounds it all. Making a stream waits for the disk, which may be busy with a whole service that starts.
+	declareTimeout = time.Minute
+)
 
 // retainedStream is where the server keeps retained messages of MQTT clients. It makes the stream itself, without limits, when an account's
 // first MQTT client comes, and takes one that is there.
@@ -32,25 +36,36 @@ var retainedStream = jetstream.StreamConfig{
 }
 
 // refuseRetained declares retainedStream in every shard.
+//
+// The first shard goes alone, since these are the first requests to JetStream that the server gets in this run. With its first request the
+// server subscribes to the answers of all; one that overtakes it then is answered where nobody listens yet, and its sender waits in vain
+// (Account.newServiceReply of nats-server 2.15). Whoever sends a request after Start comes after that.
 func refuseRetained(ctx context.Context, conns *streams.Conns) error {
+	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
+	defer cancel()
+	if err := declareRetained(ctx, conns, 0); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(declareAtOnce)
-	for i, nc := range conns.Shards {
-		group.Go(func() error {
-			if err := declareRetained(ctx, nc); err != nil {
-				return fmt.Errorf("account %s: stream %s: %w", streams.ShardAccount(i), retainedStream.Name, err)
-			}
-			return nil
-		})
+	for shard := range conns.Shards[1:] {
+		group.Go(func() error { return declareRetained(ctx, conns, shard+1) })
 	}
 	return group.Wait()
 }
 
-func declareRetained(ctx context.Context, nc *nats.Conn) error {
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
+func declareRetained(ctx context.Context, conns *streams.Conns, shard int) error {
+	js, err := jetstream.New(conns.Shards[shard])
+	if err == nil {
+		err = createRetained(ctx, js)
 	}
+	if err != nil {
+		return fmt.Errorf("account %s: stream %s: %w", streams.ShardAccount(shard), retainedStream.Name, err)
+	}
+	return nil
+}
+
+func createRetained(ctx context.Context, js jetstream.JetStream) error {
 	stream, err := js.Stream(ctx, retainedStream.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		_, err = js.CreateStream(ctx, retainedStream)
