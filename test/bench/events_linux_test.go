@@ -34,7 +34,7 @@ func newEventsMessage(h *hub, events int) *eventsMessage {
 			text.WriteByte(',')
 		}
 		fmt.Fprintf(&text, `{"seq":%d,"type":"channel.observed","device_id":%d,"time":"2026-01-02T03:04:05.%06dZ","clock_trusted":true,`+
-			`"data":{"key":"temperature","endpoint":0,%s%d%s}`, firstNumber+i, 1+i%9, i, stampPrefix, time.Now().UnixMicro(), stampSuffix)
+			`"data":{"key":"temperature","endpoint":0,%s%d%s`, firstNumber+i, 1+i%9, i, stampPrefix, time.Now().UnixMicro(), stampSuffix)
 	}
 	text.WriteString(`]}`)
 	m := &eventsMessage{packet: mqttPublish("hub/"+h.ID+"/events", text.Bytes())}

@@ -26,12 +26,12 @@ func measureHubMemory(b *bench) {
 	sample := s.sampleOf(first[0])
 	release := keep(b, first)
 	time.Sleep(n.settle)
-	before := s.memory(b)
+	before := b.memory(s.process)
 	hubs := s.hubs(n.count)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
 	releaseMore := keep(b, hubs)
 	time.Sleep(n.settle)
-	after := s.memory(b)
+	after := b.memory(s.process)
 	b.heap(s.process, "hub memory")
 	r.Values = append(r.Values, (after-before)/float64(n.count)/1e3)
 	release()
@@ -52,10 +52,10 @@ func measureHubMemory(b *bench) {
 	}
 	release = connect(all[:n.first])
 	time.Sleep(n.settle)
-	bareBefore := broker.memory(b)
+	bareBefore := b.memory(broker.process)
 	releaseMore = connect(all[n.first:])
 	time.Sleep(n.settle)
-	bareAfter := broker.memory(b)
+	bareAfter := b.memory(broker.process)
 	b.heap(broker.process, "hub memory limit")
 	r.Limits = append(r.Limits, (bareAfter-bareBefore)/float64(n.count)/1e3)
 	release()
@@ -103,11 +103,11 @@ func memoryOfReaders(b *bench, n memorySize, p process, of func(i int) (address,
 	}
 	open(n.first)() // what is there once
 	time.Sleep(n.settle)
-	before := p.memory(b)
+	before := b.memory(p)
 	closeAll := open(n.count)
 	defer closeAll()
 	time.Sleep(n.settle)
-	after := p.memory(b)
+	after := b.memory(p)
 	b.heap(p, name)
 	return (after - before) / float64(n.count) / 1e3
 }

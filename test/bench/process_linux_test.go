@@ -48,21 +48,21 @@ func (p process) cpu(t testing.TB) time.Duration {
 }
 
 // memory is the resident size once the process has settled: after garbage collections, less what the runtime holds free.
-func (p process) memory(t testing.TB) float64 {
-	t.Helper()
+func (b *bench) memory(p process) float64 {
+	b.Helper()
 	const patience, steady = 30, 3
 	var sizes []float64
-	for range patience {
-		sizes = append(sizes, p.resident(t))
+	for range size(b, patience, steady) {
+		sizes = append(sizes, p.resident(b))
 		if n := len(sizes); n >= steady {
 			last := sizes[n-steady:]
 			if low, high := slices.Min(last), slices.Max(last); high-low < 0.005*high {
 				return median(last)
 			}
 		}
-		time.Sleep(time.Second)
+		time.Sleep(rest(b.full))
 	}
-	return median(sizes[patience-steady:])
+	return median(sizes[len(sizes)-steady:])
 }
 
 func (p process) resident(t testing.TB) float64 {
