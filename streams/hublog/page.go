@@ -176,8 +176,22 @@ func (r *pageRead) gather(ctx context.Context) error {
 			return nil
 		}
 		r.pos = v.next
+		if r.after == "" && len(r.events) == 0 {
+			v.events = r.logs.retained(v.events)
+		}
 		if len(v.events) > 0 {
 			r.events = join(r.events, v.events)
+		}
+	}
+	return nil
+}
+
+// retained leaves out the events at the beginning that are older than the retention. The broker removes them a little later than that, and
+// until then a page from the oldest event would show events whose cursors have expired.
+func (l *Logs) retained(events []domain.EncodedEvent) []domain.EncodedEvent {
+	for i, event := range events {
+		if c, err := parseCursor(event.Cursor); err != nil || l.age(c) <= l.cfg.Retention {
+			return events[i:]
 		}
 	}
 	return nil
