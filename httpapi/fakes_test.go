@@ -22,9 +22,10 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
+	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const (
 	orgOne  = "01940000-0000-7000-8000-000000000001"

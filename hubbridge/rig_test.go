@@ -29,9 +29,10 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const shards = 2
 

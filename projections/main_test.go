@@ -29,7 +29,7 @@ var server *cluster.Cluster
 var databases atomic.Int64
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(withServer{m})
+	goleak.VerifyTestMain(withServer{m}, streamstest.Leaks()...)
 }
 
 type withServer struct{ m *testing.M }

@@ -13,10 +13,10 @@ import (
 // serviceFlags configure the service. The limits of the contract are flags so that a test need not wait a day.
 type serviceFlags struct {
 	DataDir string `help:"Folder that holds everything this installation keeps on this machine." default:"./data" type:"path" group:"Where"`
-	HTTP    string `help:"Address of the API." default:":8080" name:"http" placeholder:"ADDR" group:"Where"`
-	Admin   string `help:"Address of metrics, health and profiling." default:"127.0.0.1:9090" placeholder:"ADDR" group:"Where"`
-	MQTT    string `help:"Address that hubs connect to (MQTT over TLS)." default:":8883" name:"mqtt" placeholder:"ADDR" group:"Where"`
-	NATS    string `help:"Address of the broker for operators and analytics." default:"127.0.0.1:4222" name:"nats" placeholder:"ADDR" group:"Where"`
+	HTTP    string `help:"Address of the API." default:":8080" name:"http" group:"Where"`
+	Admin   string `help:"Address of metrics, health and profiling." default:"127.0.0.1:9090" group:"Where"`
+	MQTT    string `help:"Address that hubs connect to (MQTT over TLS)." default:":8883" name:"mqtt" group:"Where"`
+	NATS    string `help:"Address of the broker for operators and analytics." default:"127.0.0.1:4222" name:"nats" group:"Where"`
 
 	PublicURL  string `help:"Where the API is reached from outside, without /v1; made of --http when not given." placeholder:"URL" name:"public-url" group:"Where"`
 	PublicMQTT string `help:"HOST:PORT under which hubs reach --mqtt; made of --public-url and --mqtt when not given." placeholder:"HOST:PORT" name:"public-mqtt" group:"Where"`
@@ -44,8 +44,8 @@ type serviceFlags struct {
 	InvitationTTL     time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
 	PairingWindow     time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
 
-	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
-	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" placeholder:"MIB" group:"Memory"`
+	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
+	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
 	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
 	LogFormat    string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
 }

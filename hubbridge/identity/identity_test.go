@@ -28,10 +28,11 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, streamstest.Leaks()...)
 }
 
 const (

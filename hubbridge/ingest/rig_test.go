@@ -27,7 +27,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 // rig is an installation without a broker for MQTT: hubs are NATS clients of their shard's account, which is exactly what MQTT makes of them.
 type rig struct {

@@ -16,7 +16,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 // TestView follows the bucket: what was there, what comes, and what comes after the broker has been away.
 func TestView(t *testing.T) {

@@ -26,10 +26,11 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/streamstest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, streamstest.Leaks()...)
 }
 
 const patient = 20 * time.Second

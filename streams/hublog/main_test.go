@@ -17,7 +17,7 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const hubA = domain.HubID("hub-aaaa-aaaa-aaaa")
 
