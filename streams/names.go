@@ -54,9 +54,6 @@ func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".c
 // FeedDestination is where everything in a hub's log is published again once it is stored; it stands for LogFilter.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
-// FeedFilter matches the events of a hub's log as they are published again.
-func FeedFilter(hub domain.HubID) string { return "feed." + string(hub) + ".event.>" }
-
 // The hub link, in the account of the hub's shard: MQTT topics with a dot for each slash.
 
 // AnyHub stands for every hub in a subject that is subscribed to.

@@ -33,7 +33,9 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 // cli is the grammar of the command line. Every flag is also an environment variable, HUBCLOUD_ and its name.
 type cli struct {
-	Serve      serveCommand      `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service: broker, database, bridge, projector, API."`
+	//lint:ignore SA5008 kong takes the tag `set` more than once
+	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service: broker, database, bridge, projector, API."`
+	//lint:ignore SA5008 kong takes the tag `set` more than once
 	Dev        devCommand        `cmd:"" set:"environment=dev" set:"loglevel=warn" help:"Run the service with a demo organization, an API key and three virtual hubs."`
 	Org        orgCommand        `cmd:"" help:"Organizations."`
 	Key        keyCommand        `cmd:"" help:"API keys."`

@@ -23,6 +23,12 @@ const (
 	// readyPoll is how often Start looks whether the listeners are there; they are when the server's own start returns, or never.
 	readyPoll    = 50 * time.Millisecond
 	readyTimeout = 5 * time.Second
+	// undecidedTimeout bounds how long Close waits for connections that are neither let in nor refused; whoever connects to the port and says
+	// nothing is one of them.
+	undecidedTimeout = time.Second
+	undecidedPoll    = 5 * time.Millisecond
+	// undecidedAccount is where the server has connections before it knows whose they are.
+	undecidedAccount = server.DEFAULT_GLOBAL_ACCOUNT
 )
 
 // Server is a running broker. Its methods are safe for concurrent use.
@@ -181,6 +187,7 @@ func (s *Server) Close(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
+		s.awaitDecisions()
 		s.server.Shutdown()
 		s.server.WaitForShutdown()
 	}()
@@ -189,5 +196,17 @@ func (s *Server) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// awaitDecisions waits until no connection is about to be put to the auth callout. The gate is closed, so none follows. Nats-server 2.15 takes
+// its system account away at the beginning of a shutdown, and a callout that begins after that ends the process.
+func (s *Server) awaitDecisions() {
+	account, err := s.server.LookupAccount(undecidedAccount)
+	if err != nil {
+		return // the server did not get that far
+	}
+	for deadline := time.Now().Add(undecidedTimeout); account.NumLocalConnections() > 0 && time.Now().Before(deadline); {
+		time.Sleep(undecidedPoll)
 	}
 }

@@ -164,9 +164,6 @@ func (s *Service) Stop() time.Duration {
 	return time.Since(began)
 }
 
-// ExitCode is the code of the ended process.
-func (s *Service) ExitCode() int { return s.process.ProcessState.ExitCode() }
-
 // PID is the process id.
 func (s *Service) PID() int { return s.process.Process.Pid }
 
