@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func (h *sender) session(stop <-chan struct{}) {
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
 	greeted := false
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(25 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -163,9 +164,9 @@ func TestKill(t *testing.T) {
 	}
 	harness.Eventually(t, 30*time.Second, "every hub is connected again", func() bool {
 		for _, h := range senders {
-			events := tenant.AllEvents(h.hub.ID, "")
-			last := events[len(events)-1]
-			if last.Type == "hub.disconnected" {
+			var got struct{ Connection struct{ Status string } }
+			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
+			if got.Connection.Status != "online" {
 				return false
 			}
 		}
