@@ -127,11 +127,12 @@ func (m *model) read(wait time.Duration) {
 	}
 }
 
-// keptUntil reports whether the event numbered n cannot have expired before then.
+// keptUntil reports whether the event numbered n cannot have expired before then. A cursor tells its event's time to the millisecond below, so
+// an event can count as expired that much early.
 func (m *model) keptUntil(n int, then time.Time) bool {
 	for _, s := range m.seqs {
 		if s.n == n && n > 0 {
-			return then.Before(s.stored.Add(modelRetention))
+			return then.Before(s.stored.Add(modelRetention - time.Millisecond))
 		}
 	}
 	return false
