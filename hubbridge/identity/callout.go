@@ -29,7 +29,9 @@ const (
 	// calloutsPerProcessor: an answer is a read of the directory, which waits for the broker, and two signatures, which do not.
 	calloutsPerProcessor = 4
 	// calloutTimeout bounds the read of the directory for one question.
-	calloutTimeout = 5 * time.Second
+	calloutTimeout = 4 * time.Second
+	// calloutFlush bounds what Run does at its end with a broker that does not react.
+	calloutFlush = time.Second
 )
 
 // CalloutConfig is what Callout needs.
@@ -85,7 +87,7 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	return c, nil
 }
 
-// Run answers until ctx ends, and then those questions that it has. It returns ctx's error.
+// Run answers until ctx ends, and then what was asked before. It returns ctx's error.
 func (c *Callout) Run(ctx context.Context) error {
 	questions := make(chan *nats.Msg, calloutWaiting)
 	sub, err := c.cfg.Conns.Cloud.ChanQueueSubscribe(calloutSubject, calloutQueue, questions)
@@ -102,12 +104,27 @@ func (c *Callout) Run(ctx context.Context) error {
 		})
 	}
 	<-ctx.Done()
-	// After Unsubscribe nothing is put into the channel any more, so it can be closed. It fails only with the connection, which ends the
-	// subscription too.
-	_ = sub.Unsubscribe()
+	drain(sub)
 	close(questions)
 	_ = workers.Wait() // they return no errors
+	// The answers are on their way when the caller goes on to stop the broker. Without a broker there is nobody to get them.
+	_ = c.cfg.Conns.Cloud.FlushTimeout(calloutFlush)
 	return ctx.Err()
+}
+
+// drain ends a subscription. When it returns, what the broker sent before is in the subscription's channel, unless the broker is away, and
+// nothing more gets into it.
+func drain(sub *nats.Subscription) {
+	drained := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(drained) })
+	if err := sub.Drain(); err == nil {
+		select {
+		case <-drained:
+			return
+		case <-time.After(calloutFlush):
+		}
+	}
+	_ = sub.Unsubscribe() // fails only with the connection, which ends the subscription too
 }
 
 // serve answers one question. What cannot be answered the broker refuses by itself.

@@ -98,6 +98,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 
 func (i *installation) down(t testing.TB) {
 	t.Helper()
+	i.broker.RefuseHubs(context.Background())
 	i.kicker.Close()
 	i.stopCallout()
 	i.conns.Close()

@@ -2,6 +2,7 @@ package identity_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
 	"hubcloud/streams/directory"
 )
 
@@ -44,7 +46,8 @@ func (i *installation) revoke(t testing.TB, id domain.HubID) {
 // listed is how many connections the broker has with a client id.
 func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	t.Helper()
-	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(`{"mqtt_client":"`+string(id)+`"}`), patient)
+	question := fmt.Sprintf(`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id)
+	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +71,10 @@ func TestKick(t *testing.T) {
 	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint()); err != nil || cut != 0 {
 		t.Fatalf("with another certificate: cut %d, %v", cut, err)
 	}
-	began := time.Now()
 	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil || cut != 1 {
 		t.Fatalf("cut %d, %v", cut, err)
 	}
 	mustEnd(t, "kicked", lost)
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("took %v", took)
-	}
 	if cut, err := identity.Kick(t.Context(), i.conns, h.id); err != nil || cut != 0 {
 		t.Fatalf("a hub that is away: cut %d, %v", cut, err)
 	}

@@ -23,12 +23,14 @@ const (
 	maxConnections = 1 << 20
 	// maxClosedConnections is how many ended connections the server remembers for questions that nobody asks here.
 	maxClosedConnections = 256
-	// tlsTimeoutSeconds and authTimeoutSeconds leave room for thousands of hubs that come back at once: each waits for its turn on the
-	// processors, and one that is cut off comes again and makes the queue longer.
-	tlsTimeoutSeconds  = 20
-	authTimeoutSeconds = 10
-	// sessionTimeout is how long a hub that connects waits for its session to be on disk; what was said of the other two holds here.
-	sessionTimeout = 20 * time.Second
+	// tlsTimeoutSeconds, for a handshake, connectTimeoutSeconds, for the CONNECT after it, and sessionTimeout, for the session to be on disk,
+	// leave room for thousands of hubs that come back at once: each waits for its turn, and one that is cut off comes again and makes the
+	// queue longer.
+	tlsTimeoutSeconds     = 20
+	connectTimeoutSeconds = 10
+	sessionTimeout        = 20 * time.Second
+	// calloutTimeoutSeconds is how long the server waits for an answer of the auth callout. A shutdown waits for that too.
+	calloutTimeoutSeconds = 5
 	// memoryStorage bounds streams in memory. The service has none; the server wants a number.
 	memoryStorage = 256 << 20
 	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching would only slow the service's own connections.
@@ -55,7 +57,7 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
 	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
-	opts.AuthTimeout, opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = authTimeoutSeconds, authTimeoutSeconds, tlsTimeoutSeconds
+	opts.AuthTimeout, opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = calloutTimeoutSeconds, connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
 	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.
 	opts.DisableShortFirstPing = true

@@ -23,7 +23,7 @@ const (
 	// readyPoll is how often Start looks whether the listeners are there; they are when the server's own start returns, or never.
 	readyPoll    = 50 * time.Millisecond
 	readyTimeout = 5 * time.Second
-	// undecidedTimeout bounds how long Close waits for connections that are neither let in nor refused; whoever connects to the port and says
+	// undecidedTimeout bounds how long RefuseHubs waits for connections that are neither let in nor refused; whoever connects to the port and says
 	// nothing is one of them.
 	undecidedTimeout = time.Second
 	undecidedPoll    = 5 * time.Millisecond
@@ -177,17 +177,40 @@ func (s *Server) MQTTAddr() string { return s.mqttAddr }
 // ServerID is the server's id of this run: events and requests of the account SYS carry it.
 func (s *Server) ServerID() string { return s.server.ID() }
 
-// Close ends every connection, writes what is to be written, and stops the server. It returns ctx's error when ctx ends before that; the
-// server then goes on stopping. It may be called more than once.
-func (s *Server) Close(ctx context.Context) error {
+// RefuseHubs lets no more hubs in and returns when those that were coming in are in or refused, ctx ends, or a second is over. It is due before
+// whoever answers the auth callout stops: a hub whose question nobody answers holds up Close for as long as the server waits for the answer.
+func (s *Server) RefuseHubs(ctx context.Context) {
 	s.gate.close()
+	// Nats-server 2.15 takes its system account away at the beginning of a shutdown, and a callout that begins after that ends the process:
+	// this waits for connections that may be about to.
+	account, err := s.server.LookupAccount(undecidedAccount)
+	if err != nil {
+		return // the server did not get that far
+	}
+	ctx, cancel := context.WithTimeout(ctx, undecidedTimeout)
+	defer cancel()
+	ticker := time.NewTicker(undecidedPoll)
+	defer ticker.Stop()
+	for account.NumLocalConnections() > 0 {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Close refuses hubs as RefuseHubs does, ends every connection, writes what is to be written, and stops the server. It returns ctx's error
+// when ctx ends before that; the server then goes on stopping. It may be called more than once.
+func (s *Server) Close(ctx context.Context) error {
 	if s.server == nil {
+		s.gate.close()
 		return nil
 	}
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		s.awaitDecisions()
+		s.RefuseHubs(ctx)
 		s.server.Shutdown()
 		s.server.WaitForShutdown()
 	}()
@@ -196,17 +219,5 @@ func (s *Server) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	}
-}
-
-// awaitDecisions waits until no connection is about to be put to the auth callout. The gate is closed, so none follows. Nats-server 2.15 takes
-// its system account away at the beginning of a shutdown, and a callout that begins after that ends the process.
-func (s *Server) awaitDecisions() {
-	account, err := s.server.LookupAccount(undecidedAccount)
-	if err != nil {
-		return // the server did not get that far
-	}
-	for deadline := time.Now().Add(undecidedTimeout); account.NumLocalConnections() > 0 && time.Now().Before(deadline); {
-		time.Sleep(undecidedPoll)
 	}
 }
