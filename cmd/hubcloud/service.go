@@ -26,6 +26,7 @@ const (
 	startTimeout = 5 * time.Minute
 	// What an orderly stop may take, by part; all together stay below ten seconds.
 	drainTimeout  = 3 * time.Second
+	refuseTimeout = time.Second
 	brokerTimeout = 3 * time.Second
 	pgTimeout     = 3 * time.Second
 )
@@ -121,6 +122,7 @@ func (s *service) stop() {
 	close(s.draining)
 	s.stopHTTP()
 	s.guests.stop()
+	s.refuseHubs()
 	s.bridging.stop()
 	if s.kicks != nil {
 		s.kicks.Close()
@@ -134,4 +136,14 @@ func (s *service) stop() {
 	}
 	s.leaveGround()
 	s.log.Info("stopped", "duration_ms", time.Since(began).Milliseconds())
+}
+
+// refuseHubs lets no more hubs in while there is still somebody to answer the broker's question about those that are coming.
+func (s *service) refuseHubs() {
+	if s.broker == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), refuseTimeout)
+	defer cancel()
+	s.broker.RefuseHubs(ctx)
 }
