@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/nats-io/jwt/v2"
@@ -116,7 +117,8 @@ func (c *Callout) Run(ctx context.Context) error {
 // nothing more gets into it.
 func drain(sub *nats.Subscription) {
 	drained := make(chan struct{})
-	sub.SetClosedHandler(func(string) { close(drained) })
+	closed := sync.OnceFunc(func() { close(drained) }) // the library can say it twice
+	sub.SetClosedHandler(func(string) { closed() })
 	if err := sub.Drain(); err == nil {
 		select {
 		case <-drained:

@@ -102,7 +102,7 @@ func TestStopWhileHubsConnect(t *testing.T) {
 		for _, h := range hubs {
 			together.Go(func() {
 				for {
-					client := mqtt.NewClient(h.options().SetConnectTimeout(time.Second))
+					client := mqtt.NewClient(h.options())
 					if token := client.Connect(); token.Wait() && token.Error() == nil {
 						connected.Add(1)
 					}

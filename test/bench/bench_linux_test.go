@@ -68,7 +68,10 @@ func TestBench(t *testing.T) {
 	}
 	results := &report{}
 	for _, m := range measures {
-		t.Run(m.name, func(t *testing.T) { m.run(&bench{TB: t, report: results, full: true}) })
+		t.Run(m.name, func(t *testing.T) {
+			results.unrest = append(results.unrest, unrest(t))
+			m.run(&bench{TB: t, report: results, full: true})
+		})
 	}
 	fmt.Println()
 	if err := results.table(os.Stdout); err != nil {

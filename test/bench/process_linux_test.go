@@ -47,6 +47,32 @@ func (p process) cpu(t testing.TB) time.Duration {
 	return sum
 }
 
+// unrest is what part of the machine's processors is in use while nothing is measured.
+func unrest(t testing.TB) float64 {
+	t.Helper()
+	before, idleBefore := processors(t)
+	time.Sleep(time.Second)
+	after, idleAfter := processors(t)
+	return 1 - (idleAfter-idleBefore)/(after-before)
+}
+
+// processors gives the time of all processors since the machine started, and what of it they were idle or waiting for a disk, in ticks.
+func processors(t testing.TB) (all, idle float64) {
+	t.Helper()
+	line, _, _ := strings.Cut(string(read(t, "/proc/stat")), "\n")
+	for i, word := range strings.Fields(line)[1:] {
+		ticks, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			t.Fatalf("/proc/stat: %q", line)
+		}
+		all += ticks
+		if i == 3 || i == 4 {
+			idle += ticks
+		}
+	}
+	return all, idle
+}
+
 // memory is the resident size once the process has settled: after garbage collections, less what the runtime holds free.
 func (b *bench) memory(p process) float64 {
 	b.Helper()

@@ -58,6 +58,8 @@ func (r row) verdict() string {
 type report struct {
 	mu   sync.Mutex
 	rows []row
+	// unrest has, for each measure, what part of the processors others used just before it.
+	unrest []float64
 }
 
 func (r *report) add(rows ...row) {
@@ -78,6 +80,12 @@ func (r *report) table(w io.Writer) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if most := slices.Max(append(r.unrest, 0)); most > 0.05 {
+		_, err := fmt.Fprintf(w, "\nThe machine was not at rest: before one of the measures other processes used %.0f %% of its processors.\n", 100*most)
+		if err != nil {
+			return err
+		}
 	}
 	for _, row := range r.rows {
 		if row.Note != "" {
