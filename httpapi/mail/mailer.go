@@ -1,0 +1,111 @@
+package mail
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"hubcloud/domain"
+)
+
+// Why a mail was not delivered.
+var (
+	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or the content for good, or it cannot be composed.
+	ErrRefused = errors.New("the mail is refused")
+	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take ours.
+	ErrUnreachable = errors.New("the mail server is not to be had")
+)
+
+// Queue keeps what is to be delivered.
+type Queue interface {
+	// Put returns once content is stored durably. Two with one id are one. What is not delivered by expires is dropped.
+	Put(ctx context.Context, id string, expires time.Time, content []byte) error
+}
+
+// Transport gets mails out.
+type Transport interface {
+	// Send delivers one mail. name is the same at every try, and has only letters, digits and `-`. Errors may be ErrRefused or ErrUnreachable.
+	Send(ctx context.Context, name string, m *gomail.Msg) error
+	// Plain says that mails may hold any byte as it is. Otherwise what is not ASCII is encoded.
+	Plain() bool
+}
+
+// Config is what a Mailer needs. Everything but Now must be given.
+type Config struct {
+	// From is the sender of every mail.
+	From netmail.Address
+	Queue
+	Transport
+	// Now is the clock of the mails' dates; nil stands for time.Now.
+	Now func() time.Time
+}
+
+// Mailer writes the service's mails.
+type Mailer struct{ cfg Config }
+
+// New makes a Mailer.
+func New(cfg Config) *Mailer {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Mailer{cfg}
+}
+
+// Invitation is a mail that invites somebody to an organization.
+type Invitation struct {
+	// ID is the invitation's. Two mails with the same one are one; without it each is its own.
+	ID string `json:"id"`
+	// To is one bare address.
+	To      string      `json:"to"`
+	OrgName string      `json:"org_name"`
+	Role    domain.Role `json:"role"`
+	// Link accepts the invitation. It is a secret.
+	Link string `json:"link"`
+	// ExpiresAt is when the link stops to work, and the service to try to deliver the mail.
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// queued is what is put into the queue: what a mail says, so that it is small, and written only when it goes out.
+type queued struct {
+	// QueuedAt becomes the mail's date.
+	QueuedAt   time.Time  `json:"queued_at"`
+	Invitation Invitation `json:"invitation"`
+}
+
+// SendInvitation puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
+func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
+	if inv.ID == "" {
+		inv.ID = rand.Text()
+	}
+	content, err := json.Marshal(queued{QueuedAt: m.cfg.Now().UTC(), Invitation: inv})
+	if err != nil {
+		return fmt.Errorf("mail: queue an invitation: %w", err)
+	}
+	if err := m.cfg.Put(ctx, inv.ID, inv.ExpiresAt, content); err != nil {
+		return fmt.Errorf("mail: queue an invitation: %w", err)
+	}
+	return nil
+}
+
+// Deliver composes what SendInvitation put into the queue and sends it. The error may be ErrRefused or ErrUnreachable; any other one says that
+// the same mail may be taken later.
+func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
+	var q queued
+	if err := json.Unmarshal(content, &q); err != nil {
+		return fmt.Errorf("mail: %w: the queue holds something else: %w", ErrRefused, err)
+	}
+	msg, err := m.composeInvitation(q)
+	if err != nil {
+		return fmt.Errorf("mail: %w: %w", ErrRefused, err)
+	}
+	if err := m.cfg.Send(ctx, fileName(q), msg); err != nil {
+		return fmt.Errorf("mail: %w", err)
+	}
+	return nil
+}

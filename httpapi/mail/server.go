@@ -1,0 +1,92 @@
+package mail
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// TLS is how a connection to a mail server is encrypted.
+type TLS int
+
+const (
+	// TLSImplicit encrypts from the first byte: smtps (RFC 8314).
+	TLSImplicit TLS = iota
+	// TLSRequired begins in the clear and goes no further without STARTTLS.
+	TLSRequired
+	// TLSOffered uses STARTTLS when the server offers it.
+	TLSOffered
+)
+
+// Ports of submission (RFC 8314, RFC 6409), for a URL without one.
+const (
+	portImplicit = 465
+	portStartTLS = 587
+)
+
+// Server is a mail server and how to talk to it.
+type Server struct {
+	Host string
+	Port int
+	TLS  TLS
+	// User is empty for a server that asks for none.
+	User     string
+	password string
+}
+
+// String gives the server without its password.
+func (s Server) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
+
+// ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first byte, at port 465 if none is given. smtp, at
+// port 587, needs the server to offer STARTTLS; for a server on this machine, and with `?tls=optional`, it is enough to use it when it is
+// offered, and a password is sent over an encrypted connection or not in the clear. Errors do not repeat the URL: it holds a password.
+func ParseServer(text string) (Server, error) {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
+		return Server{}, errors.New("must be smtp://USER:PASSWORD@HOST:PORT or smtps://…, with special characters in USER and PASSWORD percent-encoded")
+	}
+	if strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+		return Server{}, errors.New("must end after HOST:PORT, but for ?tls=optional")
+	}
+	s := Server{Host: u.Hostname(), Port: portStartTLS, TLS: TLSRequired, User: u.User.Username()}
+	s.password, _ = u.User.Password()
+	if u.Scheme == "smtps" {
+		s.Port, s.TLS = portImplicit, TLSImplicit
+	} else if isThisMachine(s.Host) {
+		s.TLS = TLSOffered
+	}
+	if port := u.Port(); port != "" {
+		if s.Port, err = strconv.Atoi(port); err != nil || s.Port < 1 || s.Port > 65535 {
+			return Server{}, errors.New("the port must be 1 to 65535")
+		}
+	}
+	for name, values := range u.Query() {
+		if name != "tls" || len(values) != 1 || values[0] != "optional" || u.Scheme != "smtp" {
+			return Server{}, errors.New("the only parameter is tls=optional, for smtp")
+		}
+		s.TLS = TLSOffered
+	}
+	if (s.User == "") != (s.password == "") {
+		return Server{}, errors.New("USER and PASSWORD go together")
+	}
+	return s, nil
+}
+
+func isThisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// ParseSender reads the sender of mails: an address, or a name and an address in angle brackets.
+func ParseSender(text string) (netmail.Address, error) {
+	sender, err := netmail.ParseAddress(text)
+	if err != nil {
+		return netmail.Address{}, fmt.Errorf("%q: must be an address such as hubs@example.org, or \"Hubs <hubs@example.org>\"", text)
+	}
+	return *sender, nil
+}
