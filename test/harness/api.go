@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -26,6 +27,13 @@ func NewClient(t testing.TB, base, key string) *Client {
 	return &Client{T: t, Base: base, Key: key, HTTP: &http.Client{Transport: transport, Timeout: 90 * time.Second}}
 }
 
+// For is the client in the hands of a subtest: what fails, fails there.
+func (c *Client) For(t testing.TB) *Client {
+	other := *c
+	other.T = t
+	return &other
+}
+
 // Answer is a response read whole.
 type Answer struct {
 	Status int
@@ -41,22 +49,43 @@ func (a Answer) JSON(t testing.TB, v any) {
 	}
 }
 
-// ErrorType is the `type` of the contract's error body, or empty.
-func (a Answer) ErrorType() string {
-	var body struct{ Error struct{ Type string } }
-	if json.Unmarshal(a.Body, &body) != nil {
-		return ""
-	}
-	return body.Error.Type
+// Object reads the body as an object of any fields.
+func (a Answer) Object(t testing.TB) map[string]any {
+	t.Helper()
+	var object map[string]any
+	a.JSON(t, &object)
+	return object
 }
 
-// Do sends one request; body may be nil, a string (sent as it is) or anything that JSON can hold.
-func (c *Client) Do(method, path string, body any) (Answer, error) {
+// Refusal is the contract's error body.
+type Refusal struct {
+	Type      string `json:"type"`
+	Message   string `json:"message"`
+	RequestID string `json:"request_id"`
+}
+
+// Refusal reads the contract's error body; what is none gives the zero Refusal.
+func (a Answer) Refusal() Refusal {
+	var body struct{ Error Refusal }
+	if json.Unmarshal(a.Body, &body) != nil {
+		return Refusal{}
+	}
+	return body.Error
+}
+
+// ErrorType is the `type` of the contract's error body, or empty.
+func (a Answer) ErrorType() string { return a.Refusal().Type }
+
+// Do sends one request; body may be nil, a string or bytes (sent as they are) or anything that JSON can hold. More header fields follow
+// as names and values; an empty value takes a field away.
+func (c *Client) Do(method, path string, body any, header ...string) (Answer, error) {
 	var content io.Reader
 	switch b := body.(type) {
 	case nil:
 	case string:
 		content = bytes.NewReader([]byte(b))
+	case []byte:
+		content = bytes.NewReader(b)
 	default:
 		text, err := json.Marshal(b)
 		if err != nil {
@@ -74,6 +103,11 @@ func (c *Client) Do(method, path string, body any) (Answer, error) {
 	if content != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if request.Header.Set(header[i], header[i+1]); header[i+1] == "" {
+			request.Header.Del(header[i])
+		}
+	}
 	response, err := c.HTTP.Do(request)
 	if err != nil {
 		return Answer{}, err
@@ -83,65 +117,58 @@ func (c *Client) Do(method, path string, body any) (Answer, error) {
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: text}, err
 }
 
-// Must is Do, and fails the test when the answer is not of the wanted status. A refusal for too many requests is waited out.
-func (c *Client) Must(method, path string, body any, status int) Answer {
-	c.T.Helper()
+// Try is Do, and waits as long as the service asks for when it says that there were too many requests.
+func (c *Client) Try(method, path string, body any, header ...string) (Answer, error) {
 	for {
-		answer, err := c.Do(method, path, body)
+		answer, err := c.Do(method, path, body, header...)
+		if err != nil || answer.Status != http.StatusTooManyRequests {
+			return answer, err
+		}
+		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 		if err != nil {
-			c.T.Fatalf("%s %s: %v", method, path, err)
+			return answer, fmt.Errorf("429 with Retry-After %q", answer.Header.Get("Retry-After"))
 		}
-		if answer.Status == http.StatusTooManyRequests && status != http.StatusTooManyRequests {
-			time.Sleep(200 * time.Millisecond)
-			continue
-		}
-		if answer.Status != status {
-			c.T.Fatalf("%s %s: status %d, wanted %d: %s", method, path, answer.Status, status, answer.Body)
-		}
-		return answer
+		time.Sleep(time.Duration(wait) * time.Second)
 	}
 }
 
-// Event is an event as the API gives it.
-type Event struct {
-	Cursor       string          `json:"cursor"`
-	Type         string          `json:"type"`
-	HubID        string          `json:"hub_id"`
-	DeviceID     *int64          `json:"device_id"`
-	Time         string          `json:"time"`
-	ClockTrusted *bool           `json:"clock_trusted"`
-	Data         json.RawMessage `json:"data"`
-}
-
-// Page is a page of events.
-type Page struct {
-	Data       []Event `json:"data"`
-	NextCursor string  `json:"next_cursor"`
-	HasMore    bool    `json:"has_more"`
-}
-
-// Events reads one page.
-func (c *Client) Events(hub, after string, limit int, wait int) Page {
+// Must is Try, and fails the test when the answer is not of the wanted status.
+func (c *Client) Must(method, path string, body any, status int, header ...string) Answer {
 	c.T.Helper()
-	path := fmt.Sprintf("/hubs/%s/events?limit=%d&wait=%d", hub, limit, wait)
-	if after != "" {
-		path += "&after=" + after
+	answer, err := c.Try(method, path, body, header...)
+	if err != nil {
+		c.T.Fatalf("%s %s: %v", method, path, err)
 	}
-	var page Page
-	c.Must(http.MethodGet, path, nil, http.StatusOK).JSON(c.T, &page)
-	return page
+	if answer.Status != status {
+		c.T.Fatalf("%s %s %s: status %d, wanted %d: %s", method, path, body, answer.Status, status, answer.Body)
+	}
+	return answer
 }
 
-// AllEvents reads a hub's log from a cursor (empty: from the oldest event) to its end.
-func (c *Client) AllEvents(hub, after string) []Event {
+// Refused is Must for a refusal, and holds its body to the contract: `{error: {type: string, message: string, request_id: string}}`.
+func (c *Client) Refused(method, path string, body any, status int, errorType string, header ...string) Refusal {
 	c.T.Helper()
-	var all []Event
-	for {
-		page := c.Events(hub, after, 500, 0)
-		all = append(all, page.Data...)
-		if !page.HasMore {
-			return all
-		}
-		after = page.NextCursor
+	answer := c.Must(method, path, body, status, header...)
+	refusal := CheckRefusal(c.T, answer)
+	if refusal.Type != errorType {
+		c.T.Errorf("%s %s %s: type %q, wanted %q: %s", method, path, body, refusal.Type, errorType, answer.Body)
 	}
+	return refusal
+}
+
+// CheckRefusal holds an error body to the contract, and gives it.
+func CheckRefusal(t testing.TB, answer Answer) Refusal {
+	t.Helper()
+	var whole map[string]map[string]string
+	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 || len(whole["error"]) != 3 {
+		t.Errorf("status %d: not the contract's error body: %q", answer.Status, answer.Body)
+	}
+	refusal := answer.Refusal()
+	if refusal.Type == "" || refusal.Message == "" || refusal.RequestID == "" {
+		t.Errorf("status %d: the error body lacks something: %s", answer.Status, answer.Body)
+	}
+	if id := answer.Header.Get("X-Request-Id"); id != refusal.RequestID {
+		t.Errorf("status %d: the header names request %q, the body %q", answer.Status, id, refusal.RequestID)
+	}
+	return refusal
 }

@@ -32,7 +32,8 @@ type RawHub struct {
 	broker string
 
 	client mqtt.Client
-	// Acks receives every ack, Requests every request.
+	answer func(Request) Response
+	// Acks receives every ack, Requests every request that OnRequest does not answer.
 	Acks     chan Ack
 	Requests chan Request
 	// Lost is closed when the connection has ended.
@@ -54,14 +55,31 @@ type Request struct {
 	TimeoutMS int64           `json:"timeout_ms"`
 }
 
+// Response is the hub's answer to a request: a result or an error, or what a hub should not answer.
+type Response struct {
+	// Result is the result; Error, when not nil, is sent in its place.
+	Result any
+	Error  *LinkError
+	// Raw, when not nil, is the whole message; Silent sends none.
+	Raw    []byte
+	Silent bool
+}
+
+// LinkError is the error of a response.
+type LinkError struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
 // NewRawHub registers a hub with the service and makes it known to nobody else.
 func NewRawHub(t testing.TB, s *Service) *RawHub {
 	t.Helper()
-	made := s.CLI("inventory", "generate", "--count", "1", "--prefix", "raw")[0]
-	return &RawHub{
-		t: t, url: "http://" + s.HTTP,
-		ID: made["hub_id"].(string), Serial: made["serial"].(string), Secret: made["secret"].(string),
-	}
+	return s.For(t).Inventory(1)[0].Raw(t, "http://"+s.HTTP)
+}
+
+// Raw makes a hub that does nothing by itself.
+func (m Made) Raw(t testing.TB, public string) *RawHub {
+	return &RawHub{t: t, url: public, ID: m.HubID, Serial: m.Serial, Secret: m.Secret}
 }
 
 // Enroll gets a certificate.
@@ -120,6 +138,14 @@ func (h *RawHub) Connect() {
 	}
 }
 
+// Come connects, says hello with an empty log and waits until that is heard.
+func (h *RawHub) Come() {
+	h.t.Helper()
+	h.Connect()
+	h.Hello("log-1", 1, 0)
+	h.WaitAck("log-1", 0)
+}
+
 // TryConnect connects under any client id, and subscribes.
 func (h *RawHub) TryConnect(clientID string) error {
 	lost := make(chan struct{})
@@ -156,9 +182,14 @@ func (h *RawHub) TryConnect(clientID string) error {
 	if err == nil {
 		err = subscribe("hub/"+clientID+"/request", func(_ mqtt.Client, m mqtt.Message) {
 			var request Request
-			if json.Unmarshal(m.Payload(), &request) == nil {
-				requests <- request
+			if json.Unmarshal(m.Payload(), &request) != nil {
+				return
 			}
+			if h.answer == nil {
+				requests <- request
+				return
+			}
+			go h.respond(client, request) // side by side, as the link says
 		})
 	}
 	if err != nil {
@@ -189,6 +220,31 @@ func (h *RawHub) Send(topic string, v any) {
 		h.t.Fatal(err)
 	}
 	h.Publish("hub/"+h.ID+"/"+topic, payload)
+}
+
+// OnRequest makes the hub answer requests from its next connection on.
+func (h *RawHub) OnRequest(answer func(Request) Response) { h.answer = answer }
+
+// respond answers a request.
+func (h *RawHub) respond(client mqtt.Client, request Request) {
+	response := h.answer(request)
+	if response.Silent {
+		return
+	}
+	payload := response.Raw
+	if payload == nil {
+		message := map[string]any{"id": request.ID}
+		if message["result"] = response.Result; response.Error != nil {
+			delete(message, "result")
+			message["error"] = response.Error
+		}
+		var err error
+		if payload, err = json.Marshal(message); err != nil {
+			h.t.Errorf("response to %s: %v", request.Method, err)
+			return
+		}
+	}
+	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).WaitTimeout(10 * time.Second)
 }
 
 // Hello says hello.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,17 +57,28 @@ func RemoveBinary() {
 
 // Service is one running hubcloud.
 type Service struct {
-	t       testing.TB
-	Dir     string
-	Args    []string
-	command string
+	t    testing.TB
+	Dir  string
+	Args []string
 
-	process *exec.Cmd
-	ended   chan struct{}
-	log     *tail
+	*running
 
 	// The addresses that it binds.
 	HTTP, Admin, MQTT, NATS string
+}
+
+// running is the process of a service.
+type running struct {
+	process *exec.Cmd
+	ended   chan struct{}
+	log     *tail
+}
+
+// For is the service in the hands of a subtest: what fails, fails there.
+func (s *Service) For(t testing.TB) *Service {
+	other := *s
+	other.t = t
+	return &other
 }
 
 // Start runs `hubcloud serve` on a data directory and ports of its own, the same over restarts, with more arguments as given, and
@@ -80,7 +92,7 @@ func Start(t testing.TB, args ...string) *Service {
 func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
-		t: t, Dir: dir, Args: args, command: "serve",
+		t: t, Dir: dir, Args: args, running: &running{},
 		HTTP: freeAddress(t), Admin: freeAddress(t), MQTT: freeAddress(t), NATS: freeAddress(t),
 	}
 	s.Begin()
@@ -99,7 +111,7 @@ func (s *Service) Begin() {
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
 	args := append([]string{
-		s.command, "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--mqtt", s.MQTT, "--nats", s.NATS,
+		"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--mqtt", s.MQTT, "--nats", s.NATS,
 		"--environment", "dev",
 	}, s.Args...)
 	s.process = exec.Command(Binary(s.t), args...)
@@ -170,8 +182,32 @@ func (s *Service) PID() int { return s.process.Process.Pid }
 // Log gives what the service has printed lately.
 func (s *Service) Log() string { return s.log.String() }
 
+// Public is the address of everything that it serves.
+func (s *Service) Public() string { return "http://" + s.HTTP }
+
 // Base is the address of the API, with /v1.
 func (s *Service) Base() string { return "http://" + s.HTTP + "/v1" }
+
+// Inventory registers new hubs.
+func (s *Service) Inventory(count int) []Made {
+	s.t.Helper()
+	var all []Made
+	for _, made := range s.CLI("inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try") {
+		all = append(all, Made{Serial: made["serial"].(string), HubID: made["hub_id"].(string), Secret: made["secret"].(string)})
+	}
+	return all
+}
+
+// Key makes an API key for an organization, of the given scopes (none: of every one).
+func (s *Service) Key(org string, scopes ...string) (id, key string) {
+	s.t.Helper()
+	which := []string{"--all-scopes"}
+	if len(scopes) > 0 {
+		which = []string{"--scope", strings.Join(scopes, ",")}
+	}
+	made := s.CLI(append([]string{"key", "create", "--org", org}, which...)...)[0]
+	return made["key_id"].(string), made["key"].(string)
+}
 
 // CLI runs an operator's command against the service with --json and gives the objects that it printed.
 func (s *Service) CLI(args ...string) []map[string]any {

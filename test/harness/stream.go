@@ -28,11 +28,17 @@ type Stream struct {
 // OpenStream opens a hub's event stream, after a cursor when one is given.
 func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 	t.Helper()
+	return c.For(t).Stream("/hubs/"+hub+"/events/stream", lastEventID)
+}
+
+// Stream opens an event stream, after a cursor when one is given. It is closed when the test ends.
+func (c *Client) Stream(path, lastEventID string) *Stream {
+	c.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+"/hubs/"+hub+"/events/stream", nil)
+	c.T.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
-		t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Key)
 	if lastEventID != "" {
@@ -40,11 +46,11 @@ func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 	}
 	response, err := (&http.Client{Transport: c.HTTP.Transport}).Do(request)
 	if err != nil {
-		t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	if response.StatusCode != http.StatusOK {
 		response.Body.Close()
-		t.Fatalf("stream of %s: status %d", hub, response.StatusCode)
+		c.T.Fatalf("stream %s: status %d", path, response.StatusCode)
 	}
 	s := &Stream{Header: response.Header, Messages: make(chan Message, 1<<16), Ended: make(chan struct{}), Close: cancel}
 	go func() {

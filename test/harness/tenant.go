@@ -2,6 +2,7 @@ package harness
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -10,18 +11,34 @@ import (
 type Tenant struct {
 	*Client
 	Org, Site, KeyID string
+	// Owner is the address of the organization's first owner.
+	Owner string
 }
 
 // NewTenant makes an organization on the service.
 func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	t.Helper()
-	org := s.CLI("org", "create", "--name", name, "--owner-email", "owner@example.com")[0]["org_id"].(string)
-	key := s.CLI("key", "create", "--org", org, "--all-scopes")[0]
-	tenant := &Tenant{Client: NewClient(t, s.Base(), key["key"].(string)), Org: org, KeyID: key["key_id"].(string)}
-	var site struct{ ID string }
-	tenant.Must(http.MethodPost, "/sites", map[string]string{"name": name + " site"}, http.StatusCreated).JSON(t, &site)
-	tenant.Site = site.ID
+	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
+	org := s.For(t).CLI("org", "create", "--name", name, "--owner-email", owner)[0]["org_id"].(string)
+	key := s.For(t).CLI("key", "create", "--org", org, "--all-scopes")[0]
+	tenant := &Tenant{Client: NewClient(t, s.Base(), key["key"].(string)), Org: org, KeyID: key["key_id"].(string), Owner: owner}
+	tenant.Site = tenant.NewSite(name + " site")
 	return tenant
+}
+
+// For is the tenant in the hands of a subtest: what fails, fails there.
+func (c *Tenant) For(t testing.TB) *Tenant {
+	other := *c
+	other.Client = c.Client.For(t)
+	return &other
+}
+
+// NewSite makes a site and gives its id.
+func (c *Tenant) NewSite(name string) string {
+	c.T.Helper()
+	var site struct{ ID string }
+	c.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(c.T, &site)
+	return site.ID
 }
 
 // Add adds a hub to the tenant's site.

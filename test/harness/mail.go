@@ -1,0 +1,134 @@
+package harness
+
+import (
+	"encoding/base64"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/http"
+	"net/mail"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Mail is a mail that the service has sent, from its outbox.
+type Mail struct {
+	Header mail.Header
+	// Text is all that it says, decoded, its parts one behind the other.
+	Text string
+	sent time.Time
+}
+
+var invitationLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/invitations/[A-Za-z0-9._~-]+`)
+
+// Link is the first invitation link of the mail.
+func (m Mail) Link() string { return invitationLink.FindString(m.Text) }
+
+// Mails waits until at least count mails to an address lie in the outbox of a service without an SMTP server, and gives them, oldest first.
+func (s *Service) Mails(address string, count int) []Mail {
+	s.t.Helper()
+	var mails []Mail
+	Eventually(s.t, 20*time.Second, "mail to "+address, func() bool {
+		mails = mails[:0]
+		files, err := filepath.Glob(filepath.Join(s.Dir, "outbox", "*.eml"))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, path := range files {
+			if m, ok := readMail(s.t, path, address); ok {
+				mails = append(mails, m)
+			}
+		}
+		return len(mails) >= count
+	})
+	slices.SortStableFunc(mails, func(a, b Mail) int { return a.sent.Compare(b.sent) })
+	return mails
+}
+
+func readMail(t testing.TB, path, address string) (Mail, bool) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	message, err := mail.ReadMessage(file)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	to, err := message.Header.AddressList("To")
+	if err != nil {
+		t.Fatalf("%s: To: %v", path, err)
+	}
+	if !slices.ContainsFunc(to, func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) }) {
+		return Mail{}, false
+	}
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := decodePart(message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"), message.Body)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return Mail{Header: message.Header, Text: text, sent: info.ModTime()}, true
+}
+
+// decodePart gives the text of a part, and of the parts within it.
+func decodePart(contentType, encoding string, body io.Reader) (string, error) {
+	mediaType, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(mediaType, "multipart/") {
+		parts := multipart.NewReader(body, params["boundary"])
+		text := ""
+		for {
+			part, err := parts.NextRawPart()
+			if err == io.EOF {
+				return text, nil
+			}
+			if err != nil {
+				return "", err
+			}
+			inner, err := decodePart(part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"), part)
+			if err != nil {
+				return "", err
+			}
+			text += inner + "\n"
+		}
+	}
+	switch strings.ToLower(encoding) {
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	text, err := io.ReadAll(body)
+	return string(text), err
+}
+
+// Open opens a link as a browser does, without an API key.
+func Open(t testing.TB, method, link string) Answer {
+	t.Helper()
+	request, err := http.NewRequest(method, link, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, link, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Answer{Status: response.StatusCode, Header: response.Header, Body: body}
+}
