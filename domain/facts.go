@@ -4,8 +4,15 @@ import "time"
 
 // The facts of the directory, by aggregate. Subjects are `directory.<aggregate>.<id…>`.
 const (
-	TypeOrgCreated  = "org.created"
-	TypeMemberAdded = "org.member_added"
+	TypeOrgCreated         = "org.created"
+	TypeMemberAdded        = "org.member_added"
+	TypeMemberRoleChanged  = "org.member_role_changed"
+	TypeMemberRemoved      = "org.member_removed"
+	TypeMemberInvited      = "org.invited"
+	TypeInvitationRevoked  = "org.invitation_revoked"
+	TypeInvitationAccepted = "org.invitation_accepted"
+
+	TypeAccountCreated = "account.created"
 
 	TypeSiteCreated = "site.created"
 	TypeSiteRenamed = "site.renamed"
@@ -17,6 +24,8 @@ const (
 	TypeHubMoved              = "hub.moved"
 	TypeHubRenamed            = "hub.renamed"
 	TypeHubLogBegun           = "hub.log_begun"
+	TypeDeviceLabeled         = "hub.device_labeled"
+	TypeDeviceForgotten       = "hub.device_forgotten"
 
 	TypeKeyCreated = "key.created"
 	TypeKeyRevoked = "key.revoked"
@@ -35,6 +44,56 @@ type MemberAdded struct {
 	// Email as it was given; addresses are compared by NormalizeEmail.
 	Email string `json:"email"`
 	Role  Role   `json:"role"`
+}
+
+// MemberRoleChanged gives a member another role (aggregate org).
+type MemberRoleChanged struct {
+	OrgID    string `json:"org_id"`
+	MemberID string `json:"member_id"`
+	Role     Role   `json:"role"`
+}
+
+// MemberRemoved ends a person's membership (aggregate org). Whoever is invited again joins under another id.
+type MemberRemoved struct {
+	OrgID    string `json:"org_id"`
+	MemberID string `json:"member_id"`
+}
+
+// MemberInvited asks a person to join the organization (aggregate org). It ends whatever invitation the address had before.
+type MemberInvited struct {
+	OrgID string `json:"org_id"`
+	// InvitationID is a UUIDv7.
+	InvitationID string `json:"invitation_id"`
+	// Email as it was given; addresses are compared by NormalizeEmail.
+	Email string `json:"email"`
+	Role  Role   `json:"role"`
+	// TokenHash is the SHA-256 of the secret in the invitation's link, 32 bytes.
+	TokenHash []byte `json:"token_hash"`
+	// ExpiresAt is when the link stops working.
+	ExpiresAt time.Time `json:"expires_at"`
+	// Replaces is the invitation that was pending for the address until now; empty when there was none.
+	Replaces string `json:"replaces,omitempty"`
+}
+
+// MemberInvitationRevoked takes a pending invitation back (aggregate org).
+type MemberInvitationRevoked struct {
+	OrgID        string `json:"org_id"`
+	InvitationID string `json:"invitation_id"`
+}
+
+// MemberInvitationAccepted says that the member, who was added by the event before it, has accepted the invitation (aggregate org).
+type MemberInvitationAccepted struct {
+	OrgID        string `json:"org_id"`
+	InvitationID string `json:"invitation_id"`
+	MemberID     string `json:"member_id"`
+}
+
+// AccountCreated makes the account of a person (aggregate account, id AccountKey of the address).
+type AccountCreated struct {
+	// AccountID is a UUIDv7.
+	AccountID string `json:"account_id"`
+	// Email as it was given; addresses are compared by NormalizeEmail.
+	Email string `json:"email"`
 }
 
 // SiteCreated begins a site (aggregate site, id <org>.<site>; SiteID is a UUIDv7).
@@ -113,6 +172,23 @@ type HubLogBegun struct {
 	After uint64 `json:"after"`
 }
 
+// DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate hub): all of it, not only what changed.
+// Both nil: nothing is set any more.
+type DeviceLabeled struct {
+	HubID    HubID   `json:"hub_id"`
+	OrgID    string  `json:"org_id"`
+	DeviceID int64   `json:"device_id"`
+	Name     *string `json:"name"`
+	Room     *string `json:"room"`
+}
+
+// DeviceForgotten says that the hub has forgotten a device, and with it go the name and room that were set (aggregate hub).
+type DeviceForgotten struct {
+	HubID    HubID  `json:"hub_id"`
+	OrgID    string `json:"org_id"`
+	DeviceID int64  `json:"device_id"`
+}
+
 // KeyCreated makes an API key (aggregate key, id KeyID).
 type KeyCreated struct {
 	KeyID string `json:"key_id"`
@@ -132,16 +208,24 @@ type KeyRevoked struct {
 }
 
 // EventType gives the type under which each fact is recorded.
-func (OrgCreated) EventType() string            { return TypeOrgCreated }
-func (MemberAdded) EventType() string           { return TypeMemberAdded }
-func (SiteCreated) EventType() string           { return TypeSiteCreated }
-func (SiteRenamed) EventType() string           { return TypeSiteRenamed }
-func (HubRegistered) EventType() string         { return TypeHubRegistered }
-func (HubCertificateIssued) EventType() string  { return TypeHubCertificateIssued }
-func (HubCertificateRevoked) EventType() string { return TypeHubCertificateRevoked }
-func (HubAdded) EventType() string              { return TypeHubAdded }
-func (HubMoved) EventType() string              { return TypeHubMoved }
-func (HubRenamed) EventType() string            { return TypeHubRenamed }
-func (HubLogBegun) EventType() string           { return TypeHubLogBegun }
-func (KeyCreated) EventType() string            { return TypeKeyCreated }
-func (KeyRevoked) EventType() string            { return TypeKeyRevoked }
+func (OrgCreated) EventType() string               { return TypeOrgCreated }
+func (MemberAdded) EventType() string              { return TypeMemberAdded }
+func (MemberRoleChanged) EventType() string        { return TypeMemberRoleChanged }
+func (MemberRemoved) EventType() string            { return TypeMemberRemoved }
+func (MemberInvited) EventType() string            { return TypeMemberInvited }
+func (MemberInvitationRevoked) EventType() string  { return TypeInvitationRevoked }
+func (MemberInvitationAccepted) EventType() string { return TypeInvitationAccepted }
+func (AccountCreated) EventType() string           { return TypeAccountCreated }
+func (SiteCreated) EventType() string              { return TypeSiteCreated }
+func (SiteRenamed) EventType() string              { return TypeSiteRenamed }
+func (HubRegistered) EventType() string            { return TypeHubRegistered }
+func (HubCertificateIssued) EventType() string     { return TypeHubCertificateIssued }
+func (HubCertificateRevoked) EventType() string    { return TypeHubCertificateRevoked }
+func (HubAdded) EventType() string                 { return TypeHubAdded }
+func (HubMoved) EventType() string                 { return TypeHubMoved }
+func (HubRenamed) EventType() string               { return TypeHubRenamed }
+func (HubLogBegun) EventType() string              { return TypeHubLogBegun }
+func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
+func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
+func (KeyCreated) EventType() string               { return TypeKeyCreated }
+func (KeyRevoked) EventType() string               { return TypeKeyRevoked }

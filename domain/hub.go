@@ -29,6 +29,10 @@ type HubState struct {
 	Log        string
 	LogThrough uint64
 
+	// Labels are the names and rooms of devices that were set through the API, by device id: only of those that have one, at most
+	// MaxDeviceLabels.
+	Labels map[int64]DeviceLabel
+
 	// Certificate is the fingerprint of the current certificate, the only one that may connect; empty when there is none.
 	Certificate        string
 	CertificateExpires time.Time
@@ -192,6 +196,11 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Name = f.Name
 	case HubLogBegun:
 		s.Incarnation, s.LogAfter, s.Log, s.LogThrough = f.Incarnation, f.After, f.Log, f.Through
+		s.Labels = nil
+	case DeviceLabeled:
+		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{Name: f.Name, Room: f.Room})
+	case DeviceForgotten:
+		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{})
 	default:
 		return s, misplaced(e, "hub")
 	}

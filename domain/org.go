@@ -11,8 +11,11 @@ type OrgState struct {
 	ID        string
 	Name      string
 	CreatedAt time.Time
-	// Members in the order in which they joined.
+	// Members in the order in which they joined. One of them at least is an owner, and no two have the same address.
 	Members []OrgMember
+	// Invitations that can still be accepted, or could until they expired, oldest first: at most one an address, and none of a member's.
+	// Of those that have expired the newest MaxExpiredInvitations are remembered.
+	Invitations []OrgInvitation
 }
 
 // OrgMember is a person in an organization.
@@ -22,6 +25,8 @@ type OrgMember struct {
 	Email    string
 	Role     Role
 	JoinedAt time.Time
+	// Accepted is the invitation by which the person came; its ID is empty for the first owner.
+	Accepted OrgInvitation
 }
 
 // Exists says whether there is such an organization.
@@ -38,7 +43,7 @@ func DecideCreateOrg(s OrgState, o Origin, orgID, name, ownerID, ownerEmail stri
 	}, nil
 }
 
-// EvolveOrg folds an event into an organization.
+// EvolveOrg folds an event into an organization. The former state may be in someone's hands: its lists are not touched.
 func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	fact, err := e.Fact()
 	if err != nil {
@@ -48,12 +53,26 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	case OrgCreated:
 		return OrgState{ID: f.OrgID, Name: f.Name, CreatedAt: e.At}, nil
 	case MemberAdded:
-		// The former state may be in someone's hands: its members are not touched.
 		s.Members = append(slices.Clip(s.Members), OrgMember{ID: f.MemberID, Email: f.Email, Role: f.Role, JoinedAt: e.At})
-		return s, nil
+	case MemberRoleChanged:
+		s.Members = slices.Clone(s.Members)
+		for i := range s.Members {
+			if s.Members[i].ID == f.MemberID {
+				s.Members[i].Role = f.Role
+			}
+		}
+	case MemberRemoved:
+		s.Members = slices.DeleteFunc(slices.Clone(s.Members), func(m OrgMember) bool { return m.ID == f.MemberID })
+	case MemberInvited:
+		return s.invite(e, f)
+	case MemberInvitationRevoked:
+		s.Invitations = withoutInvitation(s.Invitations, f.InvitationID)
+	case MemberInvitationAccepted:
+		s.acceptInvitation(f)
 	default:
 		return s, misplaced(e, "organization")
 	}
+	return s, nil
 }
 
 // ErrOrgNotFound is the refusal for an organization that does not exist.

@@ -24,6 +24,12 @@ type EventType struct {
 var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
 	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
+	{TypeMemberRoleChanged, 1}:     decodeFact[MemberRoleChanged],
+	{TypeMemberRemoved, 1}:         decodeFact[MemberRemoved],
+	{TypeMemberInvited, 1}:         decodeFact[MemberInvited],
+	{TypeInvitationRevoked, 1}:     decodeFact[MemberInvitationRevoked],
+	{TypeInvitationAccepted, 1}:    decodeFact[MemberInvitationAccepted],
+	{TypeAccountCreated, 1}:        decodeFact[AccountCreated],
 	{TypeSiteCreated, 1}:           decodeFact[SiteCreated],
 	{TypeSiteRenamed, 1}:           decodeFact[SiteRenamed],
 	{TypeHubRegistered, 1}:         decodeFact[HubRegistered],
@@ -33,6 +39,8 @@ var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeHubMoved, 1}:              decodeFact[HubMoved],
 	{TypeHubRenamed, 1}:            decodeFact[HubRenamed],
 	{TypeHubLogBegun, 1}:           decodeFact[HubLogBegun],
+	{TypeDeviceLabeled, 1}:         decodeFact[DeviceLabeled],
+	{TypeDeviceForgotten, 1}:       decodeFact[DeviceForgotten],
 	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],
 	{TypeKeyRevoked, 1}:            decodeFact[KeyRevoked],
 }

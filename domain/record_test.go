@@ -27,9 +27,20 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"org.member_added.v1": domain.MemberAdded{
 			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa", Email: "Owner@Example.org", Role: domain.RoleOwner,
 		},
-		"site.created.v1":   domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1"},
-		"site.renamed.v1":   domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1a"},
-		"hub.registered.v1": domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
+		"org.member_role_changed.v1": domain.MemberRoleChanged{OrgID: orgA, MemberID: ann, Role: domain.RoleAdmin},
+		"org.member_removed.v1":      domain.MemberRemoved{OrgID: orgA, MemberID: ann},
+		"org.invited.v1": domain.MemberInvited{
+			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1", Email: "Ann@Example.org", Role: domain.RoleMember, TokenHash: hash(3),
+			ExpiresAt: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC), Replaces: "01935f2e-0000-7000-8000-0000000000c0",
+		},
+		"org.invitation_revoked.v1": domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1"},
+		"org.invitation_accepted.v1": domain.MemberInvitationAccepted{
+			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1", MemberID: ann,
+		},
+		"account.created.v1": domain.AccountCreated{AccountID: "01935f2e-0000-7000-8000-0000000000d1", Email: "Ann@Example.org"},
+		"site.created.v1":    domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1"},
+		"site.renamed.v1":    domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1a"},
+		"hub.registered.v1":  domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
 		"hub.certificate_issued.v1": domain.HubCertificateIssued{
 			HubID: hub, Fingerprint: fingerprint(1), ExpiresAt: time.Date(2027, 11, 21, 4, 0, 0, 0, time.UTC),
 		},
@@ -42,6 +53,8 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"hub.log_begun.v1": domain.HubLogBegun{
 			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16, After: 4711,
 		},
+		"hub.device_labeled.v1":   domain.DeviceLabeled{HubID: hub, OrgID: orgA, DeviceID: 3, Name: ptr("Front door")},
+		"hub.device_forgotten.v1": domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3},
 		"key.created.v1": domain.KeyCreated{
 			KeyID: "0123456789AB", OrgID: orgA, Label: "building dashboard", Environment: domain.EnvironmentLive,
 			Scopes: []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, SecretHash: hash(2),

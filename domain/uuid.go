@@ -17,6 +17,10 @@ func NewUUIDv7(t time.Time, entropy [10]byte) string {
 	b[6] = b[6]&0x0f | 0x70
 	b[8] = b[8]&0x3f | 0x80
 
+	return formatUUID(b)
+}
+
+func formatUUID(b [16]byte) string {
 	var s [36]byte
 	hex.Encode(s[0:8], b[0:4])
 	hex.Encode(s[9:13], b[4:6])
@@ -25,6 +29,14 @@ func NewUUIDv7(t time.Time, entropy [10]byte) string {
 	hex.Encode(s[24:36], b[10:16])
 	s[8], s[13], s[18], s[23] = '-', '-', '-', '-'
 	return string(s[:])
+}
+
+// parseUUID gives the bytes of what IsUUID.
+func parseUUID(s string) (b [16]byte) {
+	for i, n := range [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} {
+		b[i] = hexDigit(s[n])<<4 | hexDigit(s[n+1])
+	}
+	return b
 }
 
 // IsUUID says whether s has the shape of a UUID as this service writes them: 8-4-4-4-12 hexadecimal digits in lower case. What has
@@ -62,3 +74,11 @@ func isLowerHex(s string, n int) bool {
 }
 
 func isHexDigit(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+
+// hexDigit gives the value of what isHexDigit.
+func hexDigit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c - 'a' + 10
+}

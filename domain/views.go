@@ -45,6 +45,46 @@ type Hub struct {
 	RegisteredAt time.Time
 }
 
+// Member is a person in an organization, as the organization sees it.
+type Member struct {
+	ID string
+	// Email as it was given.
+	Email string
+	Role  Role
+	// JoinedAt is in UTC.
+	JoinedAt time.Time
+}
+
+// InvitationStatus is where an invitation stands.
+type InvitationStatus string
+
+// The statuses of the contract.
+const (
+	InvitationPending  InvitationStatus = "pending"
+	InvitationAccepted InvitationStatus = "accepted"
+	InvitationRevoked  InvitationStatus = "revoked"
+	InvitationExpired  InvitationStatus = "expired"
+)
+
+// Invitation asks a person to join an organization.
+type Invitation struct {
+	ID string
+	// Email as it was given: where the link goes.
+	Email string
+	// Role is what the person becomes: RoleAdmin or RoleMember.
+	Role   Role
+	Status InvitationStatus
+	// CreatedAt and ExpiresAt are in UTC; from ExpiresAt on the link works no more.
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// DeviceLabel is what was set of a device through the API; nil is what was not set. The zero value is no label.
+type DeviceLabel struct {
+	Name *string
+	Room *string
+}
+
 // KeyAccess is what the service must know of an API key to let a request in. Revoked keys have none.
 type KeyAccess struct {
 	ID    string

@@ -13,11 +13,12 @@ import (
 // that are there already, one a row. So a batch costs a few statements, however many events it has.
 type changes struct {
 	orgs    []orgRow
-	members []memberRow
+	members memberChanges
 	sites   rows[string, siteRow]
 	renamed rows[string, siteRow]
 	hubs    rows[domain.HubID, hubRow]
 	changed rows[domain.HubID, hubChange]
+	labels  labelChanges
 	keys    rows[string, keyRow]
 	revoked rows[string, keyRow]
 }
@@ -25,11 +26,6 @@ type changes struct {
 type orgRow struct {
 	id, name string
 	created  time.Time
-}
-
-type memberRow struct {
-	org, id, email, role string
-	joined               time.Time
 }
 
 type siteRow struct {
@@ -95,7 +91,17 @@ func (c *changes) add(r directory.Recorded) error {
 	case domain.OrgCreated:
 		c.orgs = append(c.orgs, orgRow{id: f.OrgID, name: f.Name, created: r.Event.At})
 	case domain.MemberAdded:
-		c.members = append(c.members, memberRow{org: f.OrgID, id: f.MemberID, email: f.Email, role: string(f.Role), joined: r.Event.At})
+		c.members.join(r, f)
+	case domain.MemberRoleChanged:
+		return c.members.changeRole(f)
+	case domain.MemberRemoved:
+		return c.members.remove(f)
+	case domain.MemberInvited:
+		return c.members.invite(r, f)
+	case domain.MemberInvitationRevoked:
+		return c.members.settle(f.OrgID, f.InvitationID, domain.InvitationRevoked)
+	case domain.MemberInvitationAccepted:
+		return c.members.settle(f.OrgID, f.InvitationID, domain.InvitationAccepted)
 	case domain.SiteCreated:
 		if c.sites.of(f.SiteID) != nil {
 			return fmt.Errorf("%w: site %s is created twice", errBadEvent, f.SiteID)
@@ -120,8 +126,13 @@ func (c *changes) add(r directory.Recorded) error {
 		c.hub(f.HubID, f.OrgID,
 			func(h *hubRow) { h.incarnation, h.after = f.Incarnation, f.After },
 			func(h *hubChange) { h.incarnation, h.after = &f.Incarnation, &after })
-	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked:
-		// Inventory and certificates are asked of the directory itself: nothing here may be stale.
+		c.labels.clear(f.HubID)
+	case domain.DeviceLabeled:
+		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{Name: f.Name, Room: f.Room})
+	case domain.DeviceForgotten:
+		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{})
+	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked, domain.AccountCreated:
+		// Inventory, certificates and accounts are asked of the directory itself: nothing here may be stale.
 	case domain.KeyCreated:
 		if c.keys.of(f.KeyID) != nil || len(f.SecretHash) != 32 {
 			return fmt.Errorf("%w: key %s is created twice, or its hash has not 32 bytes", errBadEvent, f.KeyID)
@@ -169,7 +180,7 @@ func (c *changes) hub(id domain.HubID, org string, isNew func(*hubRow), isThere 
 func (c *changes) statements() []statement {
 	var all []statement
 	add := func(count int, s statement) {
-		if count > 0 {
+		if count != 0 {
 			s.rows = count
 			all = append(all, s)
 		}
@@ -179,13 +190,9 @@ func (c *changes) statements() []statement {
 		column(c.orgs, func(o orgRow) string { return o.name }),
 		column(c.orgs, func(o orgRow) time.Time { return o.created }),
 	}})
-	add(len(c.members), statement{what: "insert members", sql: insertMembers, args: []any{
-		column(c.members, func(m memberRow) string { return m.org }),
-		column(c.members, func(m memberRow) string { return m.id }),
-		column(c.members, func(m memberRow) string { return m.email }),
-		column(c.members, func(m memberRow) string { return m.role }),
-		column(c.members, func(m memberRow) time.Time { return m.joined }),
-	}})
+	for _, s := range c.members.statements() {
+		add(s.rows, s)
+	}
 	add(len(c.sites.list), statement{what: "insert sites", sql: insertSites, args: []any{
 		column(c.sites.list, func(s siteRow) string { return s.id }),
 		column(c.sites.list, func(s siteRow) string { return s.org }),
@@ -217,6 +224,9 @@ func (c *changes) statements() []statement {
 		column(c.changed.list, func(h hubChange) *string { return h.incarnation }),
 		column(c.changed.list, func(h hubChange) *int64 { return h.after }),
 	}})
+	for _, s := range c.labels.statements() {
+		add(s.rows, s)
+	}
 	add(len(c.keys.list), statement{what: "insert keys", sql: insertKeys, args: []any{
 		column(c.keys.list, func(k keyRow) string { return k.id }),
 		column(c.keys.list, func(k keyRow) string { return k.org }),

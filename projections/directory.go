@@ -31,7 +31,7 @@ const (
 	recently = time.Minute
 )
 
-// directorySource makes the tables of organizations, members, sites, hubs and keys.
+// directorySource makes the tables of organizations, members, invitations, sites, hubs, names and rooms of devices, and keys.
 type directorySource struct {
 	log Directory
 	// presence and presenceHead are how far the other projection is, and how far it has to go.

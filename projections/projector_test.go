@@ -27,7 +27,7 @@ import (
 func dump(t testing.TB, conn *pgx.Conn) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"orgs", "members", "sites", "hubs", "api_keys"} {
+	for _, table := range []string{"orgs", "members", "invitations", "sites", "hubs", "device_labels", "api_keys"} {
 		rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table))
 		if err != nil {
 			t.Fatal(err)
@@ -137,7 +137,7 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 		"a key without a hash": func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, statement := range []string{"TRUNCATE orgs, members, sites, hubs, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
+			for _, statement := range []string{"TRUNCATE orgs, members, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
 				if _, err := s.pool.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}

@@ -13,6 +13,14 @@ var (
 	insertOrgs string
 	//go:embed sql/apply/insert_members.sql
 	insertMembers string
+	//go:embed sql/apply/change_members.sql
+	changeMembers string
+	//go:embed sql/apply/delete_members.sql
+	deleteMembers string
+	//go:embed sql/apply/insert_invitations.sql
+	insertInvitations string
+	//go:embed sql/apply/settle_invitations.sql
+	settleInvitations string
 	//go:embed sql/apply/insert_sites.sql
 	insertSites string
 	//go:embed sql/apply/rename_sites.sql
@@ -21,6 +29,12 @@ var (
 	insertHubs string
 	//go:embed sql/apply/change_hubs.sql
 	changeHubs string
+	//go:embed sql/apply/clear_labels.sql
+	clearLabels string
+	//go:embed sql/apply/delete_labels.sql
+	deleteLabels string
+	//go:embed sql/apply/upsert_labels.sql
+	upsertLabels string
 	//go:embed sql/apply/insert_keys.sql
 	insertKeys string
 	//go:embed sql/apply/revoke_keys.sql

@@ -90,13 +90,16 @@ const (
 	DirectoryFeed = "feed.directory.>"
 )
 
-// OrgSubject holds an organization and its members.
+// OrgSubject holds an organization, its members and invitations.
 func OrgSubject(orgID string) string { return "directory.org." + orgID }
+
+// AccountSubject holds the account of an address, by its domain.AccountKey.
+func AccountSubject(key string) string { return "directory.account." + key }
 
 // SiteSubject holds a site.
 func SiteSubject(orgID, siteID string) string { return "directory.site." + orgID + "." + siteID }
 
-// HubSubject holds a hub: inventory, certificate, owner, place, name, log.
+// HubSubject holds a hub: inventory, certificate, owner, place, name, log, names and rooms of its devices.
 func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub) }
 
 // KeySubject holds an API key.

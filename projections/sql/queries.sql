@@ -62,6 +62,31 @@ FROM hubs h
 LEFT JOIN hub_presence p ON p.hub_id = h.id
 WHERE h.org_id = @org_id AND h.id = @id;
 
+-- name: MemberPlace :one
+SELECT (role <> 'owner')::boolean AS below_owners, joined_sequence FROM members WHERE org_id = @org_id AND id = @id;
+
+-- Owners come first, since false sorts before true.
+-- name: Members :many
+SELECT id, email, role, joined_at FROM members
+WHERE org_id = @org_id AND (role <> 'owner', joined_sequence) > (@below_owners::boolean, @joined_after::bigint)
+ORDER BY (role <> 'owner'), joined_sequence
+LIMIT @row_limit;
+
+-- name: Member :one
+SELECT id, email, role, joined_at FROM members WHERE org_id = @org_id AND id = @id;
+
+-- name: InvitationSequence :one
+SELECT created_sequence FROM invitations WHERE org_id = @org_id AND id = @id;
+
+-- name: PendingInvitations :many
+SELECT id, email, role, created_at, expires_at FROM invitations
+WHERE org_id = @org_id AND status = 'pending' AND expires_at > @at AND created_sequence < @before
+ORDER BY created_sequence DESC
+LIMIT @row_limit;
+
+-- name: DeviceLabels :many
+SELECT device_id, name, room FROM device_labels WHERE org_id = @org_id AND hub_id = @hub_id;
+
 -- name: KeysInForce :many
 SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL;
 

@@ -34,8 +34,29 @@ CREATE TABLE members (
     email text NOT NULL,
     role text NOT NULL,
     joined_at timestamptz NOT NULL,
+    -- The sequence of the event that made it one: the order of joining, with no two the same.
+    joined_sequence bigint NOT NULL,
     PRIMARY KEY (org_id, id)
 );
+
+CREATE UNIQUE INDEX members_owners_first ON members (org_id, (role <> 'owner'), joined_sequence);
+
+-- All invitations there ever were: a list that is being paged through goes on after one that was accepted meanwhile.
+CREATE TABLE invitations (
+    org_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    email text NOT NULL,
+    role text NOT NULL,
+    -- One that is pending has expired once expires_at has come.
+    status text NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'accepted', 'revoked')),
+    created_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL,
+    -- The sequence of the event that made it: the order of creation, with no two the same.
+    created_sequence bigint NOT NULL,
+    PRIMARY KEY (org_id, id)
+);
+
+CREATE UNIQUE INDEX invitations_newest_first ON invitations (org_id, created_sequence) WHERE status = 'pending';
 
 CREATE TABLE sites (
     id text COLLATE "C" PRIMARY KEY,
@@ -64,6 +85,16 @@ CREATE TABLE hubs (
 
 CREATE UNIQUE INDEX hubs_of_org ON hubs (org_id, id);
 CREATE UNIQUE INDEX hubs_of_site ON hubs (org_id, site_id, id);
+
+-- Names and rooms of devices that were set through the API; a device of which nothing is set has no row.
+CREATE TABLE device_labels (
+    org_id text COLLATE "C" NOT NULL,
+    hub_id text COLLATE "C" NOT NULL,
+    device_id bigint NOT NULL,
+    name text,
+    room text,
+    PRIMARY KEY (hub_id, device_id)
+);
 
 CREATE TABLE api_keys (
     id text COLLATE "C" PRIMARY KEY,

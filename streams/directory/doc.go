@@ -1,7 +1,7 @@
 // Package directory is the record of who owns what: the stream DIRECTORY, which keeps every event for ever, the aggregates that are folded
 // from it, and the commands that write to it.
 //
-// An aggregate (an organization, a site, a hub, a key) is what is stored under one subject. A command loads it, lets the domain decide, and
+// An aggregate (an organization with its members, an account, a site, a hub, a key) is what is stored under one subject. A command loads it, lets the domain decide, and
 // appends what was decided on condition that nothing was appended since. So a rule that one aggregate holds (a hub has one owner) holds
 // whoever races, on however many replicas.
 //

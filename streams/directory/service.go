@@ -15,7 +15,7 @@ const (
 	// settleTimeout bounds how long a command waits for its effect after it is stored.
 	settleTimeout = 10 * time.Second
 	// How many aggregates stay warm. Hubs are looked up at every connection, the others by management calls alone.
-	warmOrgs, warmSites, warmHubs, warmKeys = 1_000, 4_000, 20_000, 1_000
+	warmOrgs, warmAccounts, warmSites, warmHubs, warmKeys = 1_000, 1_000, 4_000, 20_000, 1_000
 )
 
 // ErrNotSettled says that a command is stored, and that it was not seen in time that it is in force. It will be; the command may be given again.
@@ -25,6 +25,8 @@ var ErrNotSettled = errors.New("stored, but not known to be in force yet")
 type ServiceConfig struct {
 	// Environment is that of the keys made here: domain.EnvironmentLive or domain.EnvironmentDev.
 	Environment string
+	// InvitationTTL is how long the link of an invitation works; 0 is domain.DefaultInvitationTTL.
+	InvitationTTL time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Settled waits until the read models have everything up to a sequence; nil does not wait.
@@ -36,17 +38,21 @@ type ServiceConfig struct {
 // Service is the directory's write side: every management command there is. What a command did can be read when it returns, and a command that
 // changes nothing is stored as nothing and succeeds. Refusals are *domain.Error.
 type Service struct {
-	cfg   ServiceConfig
-	orgs  *Repository[domain.OrgState]
-	sites *Repository[domain.SiteState]
-	hubs  *Repository[domain.HubState]
-	keys  *Repository[domain.KeyState]
+	cfg      ServiceConfig
+	orgs     *Repository[domain.OrgState]
+	accounts *Repository[domain.AccountState]
+	sites    *Repository[domain.SiteState]
+	hubs     *Repository[domain.HubState]
+	keys     *Repository[domain.KeyState]
 }
 
 // NewService makes the write side of a log.
 func NewService(l *Log, cfg ServiceConfig) *Service {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.InvitationTTL == 0 {
+		cfg.InvitationTTL = domain.DefaultInvitationTTL
 	}
 	nowhere := func(context.Context, uint64) error { return nil }
 	if cfg.Settled == nil {
@@ -57,15 +63,16 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	}
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	return &Service{
-		cfg:   cfg,
-		orgs:  NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
-		sites: NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
-		hubs:  NewRepository(l, hubSubject, domain.EvolveHub, warmHubs),
-		keys:  NewRepository(l, streams.KeySubject, domain.EvolveKey, warmKeys),
+		cfg:      cfg,
+		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
+		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
+		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
+		hubs:     NewRepository(l, hubSubject, domain.EvolveHub, warmHubs),
+		keys:     NewRepository(l, streams.KeySubject, domain.EvolveKey, warmKeys),
 	}
 }
 
-// CreateOrg begins an organization with its first owner and gives both ids.
+// CreateOrg begins an organization with its first owner, who gets an account if there is none, and gives both ids.
 func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error) {
 	if name, err = domain.CleanName("name", name); err != nil {
 		return "", "", err
@@ -75,6 +82,9 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	}
 	o = s.stamp(o)
 	orgID, ownerID = s.newID(o), s.newID(o)
+	if err := s.ensureAccount(ctx, o, ownerEmail); err != nil {
+		return "", "", err
+	}
 	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideCreateOrg(org, o, orgID, name, ownerID, ownerEmail)
 	})

@@ -41,7 +41,7 @@ func (s *Service) RegisterHub(ctx context.Context, o domain.Origin, hubID domain
 // Of several organizations that race for a hub exactly one gets it. On return every replica knows the owner.
 func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain.HubState, error) {
 	var err error
-	if c.Name, err = cleanHubName(c.Name); err != nil {
+	if c.Name, err = cleanOptional("name", c.Name); err != nil {
 		return domain.HubState{}, err
 	}
 	if err := s.mustHaveSite(ctx, c.OrgID, c.SiteID); err != nil {
@@ -62,7 +62,7 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (domain.HubState, error) {
 	var err error
 	if c.SetName {
-		if c.Name, err = cleanHubName(c.Name); err != nil {
+		if c.Name, err = cleanOptional("name", c.Name); err != nil {
 			return domain.HubState{}, err
 		}
 	}
@@ -135,11 +135,12 @@ func (s *Service) updateHub(
 	return s.hubs.Update(ctx, string(hubID), decide)
 }
 
-func cleanHubName(name *string) (*string, error) {
-	if name == nil {
+// cleanOptional is domain.CleanName for a text that may be missing.
+func cleanOptional(field string, text *string) (*string, error) {
+	if text == nil {
 		return nil, nil
 	}
-	clean, err := domain.CleanName("name", *name)
+	clean, err := domain.CleanName(field, *text)
 	return &clean, err
 }
 

@@ -92,6 +92,41 @@ func (q *Queries) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	return items, nil
 }
 
+const deviceLabels = `-- name: DeviceLabels :many
+SELECT device_id, name, room FROM device_labels WHERE org_id = $1 AND hub_id = $2
+`
+
+type DeviceLabelsParams struct {
+	OrgID string
+	HubID string
+}
+
+type DeviceLabelsRow struct {
+	DeviceID int64
+	Name     *string
+	Room     *string
+}
+
+func (q *Queries) DeviceLabels(ctx context.Context, arg DeviceLabelsParams) ([]DeviceLabelsRow, error) {
+	rows, err := q.db.Query(ctx, deviceLabels, arg.OrgID, arg.HubID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceLabelsRow
+	for rows.Next() {
+		var i DeviceLabelsRow
+		if err := rows.Scan(&i.DeviceID, &i.Name, &i.Room); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const goOn = `-- name: GoOn :exec
 UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1
 `
@@ -294,6 +329,22 @@ func (q *Queries) HubsOfSite(ctx context.Context, arg HubsOfSiteParams) ([]HubsO
 	return items, nil
 }
 
+const invitationSequence = `-- name: InvitationSequence :one
+SELECT created_sequence FROM invitations WHERE org_id = $1 AND id = $2
+`
+
+type InvitationSequenceParams struct {
+	OrgID string
+	ID    string
+}
+
+func (q *Queries) InvitationSequence(ctx context.Context, arg InvitationSequenceParams) (int64, error) {
+	row := q.db.QueryRow(ctx, invitationSequence, arg.OrgID, arg.ID)
+	var created_sequence int64
+	err := row.Scan(&created_sequence)
+	return created_sequence, err
+}
+
 const keysInForce = `-- name: KeysInForce :many
 SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL
 `
@@ -332,6 +383,107 @@ func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
 	return items, nil
 }
 
+const member = `-- name: Member :one
+SELECT id, email, role, joined_at FROM members WHERE org_id = $1 AND id = $2
+`
+
+type MemberParams struct {
+	OrgID string
+	ID    string
+}
+
+type MemberRow struct {
+	ID       string
+	Email    string
+	Role     string
+	JoinedAt time.Time
+}
+
+func (q *Queries) Member(ctx context.Context, arg MemberParams) (MemberRow, error) {
+	row := q.db.QueryRow(ctx, member, arg.OrgID, arg.ID)
+	var i MemberRow
+	err := row.Scan(
+		&i.ID,
+		&i.Email,
+		&i.Role,
+		&i.JoinedAt,
+	)
+	return i, err
+}
+
+const memberPlace = `-- name: MemberPlace :one
+SELECT (role <> 'owner')::boolean AS below_owners, joined_sequence FROM members WHERE org_id = $1 AND id = $2
+`
+
+type MemberPlaceParams struct {
+	OrgID string
+	ID    string
+}
+
+type MemberPlaceRow struct {
+	BelowOwners    bool
+	JoinedSequence int64
+}
+
+func (q *Queries) MemberPlace(ctx context.Context, arg MemberPlaceParams) (MemberPlaceRow, error) {
+	row := q.db.QueryRow(ctx, memberPlace, arg.OrgID, arg.ID)
+	var i MemberPlaceRow
+	err := row.Scan(&i.BelowOwners, &i.JoinedSequence)
+	return i, err
+}
+
+const members = `-- name: Members :many
+SELECT id, email, role, joined_at FROM members
+WHERE org_id = $1 AND (role <> 'owner', joined_sequence) > ($2::boolean, $3::bigint)
+ORDER BY (role <> 'owner'), joined_sequence
+LIMIT $4
+`
+
+type MembersParams struct {
+	OrgID       string
+	BelowOwners bool
+	JoinedAfter int64
+	RowLimit    int32
+}
+
+type MembersRow struct {
+	ID       string
+	Email    string
+	Role     string
+	JoinedAt time.Time
+}
+
+// Owners come first, since false sorts before true.
+func (q *Queries) Members(ctx context.Context, arg MembersParams) ([]MembersRow, error) {
+	rows, err := q.db.Query(ctx, members,
+		arg.OrgID,
+		arg.BelowOwners,
+		arg.JoinedAfter,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []MembersRow
+	for rows.Next() {
+		var i MembersRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Email,
+			&i.Role,
+			&i.JoinedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const orgHasHub = `-- name: OrgHasHub :one
 SELECT EXISTS (SELECT FROM hubs WHERE org_id = $1 AND id = $2)
 `
@@ -346,6 +498,59 @@ func (q *Queries) OrgHasHub(ctx context.Context, arg OrgHasHubParams) (bool, err
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const pendingInvitations = `-- name: PendingInvitations :many
+SELECT id, email, role, created_at, expires_at FROM invitations
+WHERE org_id = $1 AND status = 'pending' AND expires_at > $2 AND created_sequence < $3
+ORDER BY created_sequence DESC
+LIMIT $4
+`
+
+type PendingInvitationsParams struct {
+	OrgID    string
+	At       time.Time
+	Before   int64
+	RowLimit int32
+}
+
+type PendingInvitationsRow struct {
+	ID        string
+	Email     string
+	Role      string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+func (q *Queries) PendingInvitations(ctx context.Context, arg PendingInvitationsParams) ([]PendingInvitationsRow, error) {
+	rows, err := q.db.Query(ctx, pendingInvitations,
+		arg.OrgID,
+		arg.At,
+		arg.Before,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PendingInvitationsRow
+	for rows.Next() {
+		var i PendingInvitationsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Email,
+			&i.Role,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setBuilt = `-- name: SetBuilt :exec

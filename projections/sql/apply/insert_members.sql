@@ -1,3 +1,4 @@
-INSERT INTO members (org_id, id, email, role, joined_at)
-SELECT org_id, id, email, role, joined_at
-FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) AS m (org_id, id, email, role, joined_at)
+INSERT INTO members (org_id, id, email, role, joined_at, joined_sequence)
+SELECT org_id, id, email, role, joined_at, joined_sequence
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::bigint[])
+    AS m (org_id, id, email, role, joined_at, joined_sequence)

@@ -1,0 +1,64 @@
+package domain
+
+import "maps"
+
+// MaxDeviceLabels is how many devices of one hub may have a name or a room. Far more than a radio network has devices; it bounds what a hub that
+// makes devices up can leave behind.
+const MaxDeviceLabels = 10_000
+
+// LabelDevice asks for a name and a room of a device of a hub that the organization has. That the hub has the device has been asked before.
+type LabelDevice struct {
+	OrgID    string
+	HubID    HubID
+	DeviceID int64
+	// SetName says whether Name counts; a nil Name then clears it. The same goes for SetRoom and Room.
+	SetName bool
+	Name    *string
+	SetRoom bool
+	Room    *string
+}
+
+// DecideLabelDevice names and places a device. What is so already is no event. A hub that the organization does not have is not_found; a
+// label more than MaxDeviceLabels is an invalid_request.
+func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
+	if !s.ownedBy(c.OrgID) {
+		return nil, ErrHubNotFound()
+	}
+	former, labeled := s.Labels[c.DeviceID]
+	label := former
+	if c.SetName {
+		label.Name = c.Name
+	}
+	if c.SetRoom {
+		label.Room = c.Room
+	}
+	if sameText(label.Name, former.Name) && sameText(label.Room, former.Room) {
+		return nil, nil
+	}
+	if !labeled && len(s.Labels) >= MaxDeviceLabels {
+		return nil, Errorf(CodeInvalidRequest, "device_id: %d devices of this hub have a name or a room, as many as may", len(s.Labels))
+	}
+	return []Event{Record(o, DeviceLabeled{HubID: s.ID, OrgID: s.OrgID, DeviceID: c.DeviceID, Name: label.Name, Room: label.Room})}, nil
+}
+
+// DecideForgetDevice forgets the name and room of a device that its hub has forgotten; without any it is no event.
+func DecideForgetDevice(s HubState, o Origin, deviceID int64) []Event {
+	if _, labeled := s.Labels[deviceID]; !labeled {
+		return nil
+	}
+	return []Event{Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: deviceID})}
+}
+
+// withLabel gives the labels with one changed, which the zero label removes. The former map may be in someone's hands: it is not touched.
+func withLabel(labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel) map[int64]DeviceLabel {
+	labels = maps.Clone(labels)
+	if label == (DeviceLabel{}) {
+		delete(labels, deviceID)
+		return labels
+	}
+	if labels == nil {
+		labels = map[int64]DeviceLabel{}
+	}
+	labels[deviceID] = label
+	return labels
+}

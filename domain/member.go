@@ -1,0 +1,108 @@
+package domain
+
+import "slices"
+
+// ParseRole takes a role by its name. The Error names the field and the roles that there are.
+func ParseRole(field, s string) (Role, error) {
+	switch role := Role(s); role {
+	case RoleOwner, RoleAdmin, RoleMember:
+		return role, nil
+	}
+	return "", Errorf(CodeInvalidRequest, "%s: %q is none; allowed are %s and %s", field, s, RoleAdmin, RoleMember)
+}
+
+// View gives the member as readers see it.
+func (m OrgMember) View() Member {
+	return Member{ID: m.ID, Email: m.Email, Role: m.Role, JoinedAt: m.JoinedAt}
+}
+
+// Member gives a member by its id.
+func (s OrgState) Member(id string) (OrgMember, bool) {
+	return s.member(func(m OrgMember) bool { return m.ID == id })
+}
+
+func (s OrgState) member(is func(OrgMember) bool) (OrgMember, bool) {
+	i := slices.IndexFunc(s.Members, is)
+	if i < 0 {
+		return OrgMember{}, false
+	}
+	return s.Members[i], true
+}
+
+// DecideChangeRole gives a member another role; the same role is no event. Whoever may not is forbidden, a member that is not there is
+// not_found, and the last owner stays one: forbidden.
+func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event, error) {
+	if _, err := ParseRole("role", string(role)); err != nil {
+		return nil, err
+	}
+	if err := s.mayManage(o.Actor, role); err != nil {
+		return nil, err
+	}
+	member, err := s.managed(o.Actor, memberID)
+	if err != nil || member.Role == role {
+		return nil, err
+	}
+	if s.isLastOwner(member) {
+		return nil, errLastOwner()
+	}
+	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
+}
+
+// DecideRemoveMember ends a membership. Whoever may not is forbidden, a member that is not there (any more) is not_found, and the last owner
+// stays: forbidden.
+func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) {
+	member, err := s.managed(o.Actor, memberID)
+	if err != nil {
+		return nil, err
+	}
+	if s.isLastOwner(member) {
+		return nil, errLastOwner()
+	}
+	return []Event{Record(o, MemberRemoved{OrgID: s.ID, MemberID: member.ID})}, nil
+}
+
+// managed gives a member whom the actor may change.
+func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
+	if err := s.mayManage(actor, RoleMember); err != nil {
+		return OrgMember{}, err
+	}
+	member, ok := s.Member(memberID)
+	if !ok {
+		return OrgMember{}, ErrMemberNotFound()
+	}
+	return member, s.mayManage(actor, member.Role)
+}
+
+// mayManage says whether the actor may make members of a role, and change and remove those who have it. The operator and the service may
+// everything, an API key everything but owners, and a member what the role says: owners everything, admins everything but owners.
+func (s OrgState) mayManage(actor Actor, role Role) error {
+	switch actor.Kind {
+	case ActorOperator, ActorService:
+		return nil
+	case ActorKey:
+		if role == RoleOwner {
+			return Errorf(CodeForbidden, "role: an API key can neither change or remove an owner nor make someone an owner; owners do that in the portal")
+		}
+		return nil
+	case ActorMember:
+		switch member, _ := s.Member(actor.ID); {
+		case member.Role == RoleOwner, member.Role == RoleAdmin && role != RoleOwner:
+			return nil
+		case member.Role == RoleAdmin:
+			return Errorf(CodeForbidden, "only an owner may change or remove an owner, or make someone an owner")
+		}
+	}
+	return Errorf(CodeForbidden, "only owners and admins of the organization manage its members")
+}
+
+func (s OrgState) isLastOwner(member OrgMember) bool {
+	return member.Role == RoleOwner &&
+		!slices.ContainsFunc(s.Members, func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID })
+}
+
+// ErrMemberNotFound is the refusal for a member that the organization does not have.
+func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") }
+
+func errLastOwner() *Error {
+	return Errorf(CodeForbidden, "this is the organization's last owner; make another member an owner first")
+}

@@ -1,0 +1,130 @@
+package directory
+
+import (
+	"context"
+	"crypto/rand"
+
+	"hubcloud/domain"
+)
+
+// Invite invites a person into an organization, and gives the invitation, the organization's name and the token that the link in the mail
+// carries, which is kept nowhere. A pending invitation of the same address is replaced: its link stops working. The role owner is forbidden, and
+// so is whoever may not invite; a member's address is an invalid_request; an organization that there is not is not_found.
+func (s *Service) Invite(
+	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
+) (inv domain.Invitation, orgName, token string, err error) {
+	if err := domain.CheckInvitedRole(role); err != nil {
+		return inv, "", "", err
+	}
+	if email, err = domain.CleanEmail("email", email); err != nil {
+		return inv, "", "", err
+	}
+	if !domain.IsUUID(orgID) {
+		return inv, "", "", domain.ErrOrgNotFound()
+	}
+	o = s.stamp(o)
+	made := domain.InvitationToken{OrgID: orgID, InvitationID: s.newID(o)}
+	rand.Read(made.Secret[:]) // never fails: it ends the program instead
+	invite := domain.Invite{
+		InvitationID: made.InvitationID, Email: email, Role: role, TokenHash: made.SecretHash(), TTL: s.cfg.InvitationTTL,
+	}
+	org, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideInvite(org, o, invite)
+	})
+	if err != nil {
+		return inv, "", "", err
+	}
+	kept, _ := org.Invitation(made.InvitationID)
+	return kept.View(o.At), org.Name, made.Reveal(), s.settled(ctx, seq)
+}
+
+// RevokeInvitation takes a pending invitation back: its link stops working. One that is not pending (any more) is not_found.
+func (s *Service) RevokeInvitation(ctx context.Context, o domain.Origin, orgID, invitationID string) error {
+	if !domain.IsUUID(orgID) {
+		return domain.ErrInvitationNotFound()
+	}
+	o = s.stamp(o)
+	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideRevokeInvitation(org, o, invitationID)
+	})
+	if err != nil {
+		return err
+	}
+	return s.settled(ctx, seq)
+}
+
+// AcceptInvitation makes whoever has an invitation's token a member of its organization, and makes the person's account if there is none. It is
+// the person who does it, so the origin's actor does not count. Accepted again it does nothing, and says so. A token that is none, or whose
+// invitation was revoked or replaced, or whose member was removed, is not_found; one that comes too late is domain.ErrInvitationExpired.
+func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+	parsed, err := domain.ParseInvitationToken(token)
+	if err != nil {
+		return domain.Acceptance{}, err
+	}
+	o = s.stamp(o)
+	memberID := s.newID(o)
+	o.Actor = domain.Actor{Kind: domain.ActorMember, ID: memberID}
+	var accepted domain.Acceptance
+	decide := func(org domain.OrgState) (events []domain.Event, err error) {
+		events, accepted, err = domain.DecideAcceptInvitation(org, o, parsed, memberID)
+		return events, err
+	}
+	// The account comes first, so that no member is without one, and only for whom the invitation is good.
+	org, _, err := s.orgs.Get(ctx, parsed.OrgID)
+	if err == nil {
+		_, err = decide(org)
+	}
+	if err == nil && !accepted.Already {
+		err = s.ensureAccount(ctx, o, accepted.Email)
+	}
+	if err != nil {
+		return domain.Acceptance{}, err
+	}
+	_, seq, err := s.orgs.Update(ctx, parsed.OrgID, decide)
+	if err != nil {
+		return domain.Acceptance{}, err
+	}
+	return accepted, s.settled(ctx, seq)
+}
+
+// ChangeRole gives a member another role. A member that the organization does not have is not_found; what the actor may not do, and what would
+// leave the organization without an owner, is forbidden.
+func (s *Service) ChangeRole(ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role) (domain.Member, error) {
+	if !domain.IsUUID(orgID) {
+		return domain.Member{}, domain.ErrMemberNotFound()
+	}
+	o = s.stamp(o)
+	org, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideChangeRole(org, o, memberID, role)
+	})
+	if err != nil {
+		return domain.Member{}, err
+	}
+	member, _ := org.Member(memberID)
+	return member.View(), s.settled(ctx, seq)
+}
+
+// RemoveMember ends a membership. A member that the organization does not have (any more) is not_found; what the actor may not do, and what
+// would leave the organization without an owner, is forbidden.
+func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memberID string) error {
+	if !domain.IsUUID(orgID) {
+		return domain.ErrMemberNotFound()
+	}
+	o = s.stamp(o)
+	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+		return domain.DecideRemoveMember(org, o, memberID)
+	})
+	if err != nil {
+		return err
+	}
+	return s.settled(ctx, seq)
+}
+
+// ensureAccount makes the account of an address if there is none.
+func (s *Service) ensureAccount(ctx context.Context, o domain.Origin, email string) error {
+	id := s.newID(o)
+	_, _, err := s.accounts.Update(ctx, domain.AccountKey(email), func(account domain.AccountState) ([]domain.Event, error) {
+		return domain.DecideCreateAccount(account, o, id, email), nil
+	})
+	return err
+}
