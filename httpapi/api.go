@@ -31,6 +31,9 @@ type Config struct {
 	Events     Events
 	Enrolment  Enrolment
 
+	// Portal answers under /portal; nil: there is nothing.
+	Portal http.Handler
+
 	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
 	Ready func(ctx context.Context) []Component
 

@@ -56,8 +56,8 @@ func (a assets) name(file string) (string, error) {
 }
 
 // serve answers with a file.
-func (a assets) serve(w http.ResponseWriter, r *http.Request) {
-	file, ok := a.files[r.PathValue("name")]
+func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
+	file, ok := a.files[name]
 	if !ok {
 		http.NotFound(w, r)
 		return

@@ -21,7 +21,7 @@ type invitationView struct {
 }
 
 // invitation is the page behind an invitation's link.
-func (p *portal) invitation(w http.ResponseWriter, r *http.Request) {
+func (p *portal) invitation(w http.ResponseWriter, r *http.Request, token string) {
 	switch {
 	case r.Method == http.MethodHead:
 		setHeaders(w.Header())
@@ -32,7 +32,7 @@ func (p *portal) invitation(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	accepted, err := p.Invitations.AcceptInvitation(r.Context(), domain.Origin{At: p.Now(), RequestID: requestID(w)}, r.PathValue("token"))
+	accepted, err := p.Invitations.AcceptInvitation(r.Context(), domain.Origin{At: p.Now(), RequestID: requestID(w)}, token)
 	status, view := invitationAnswer(accepted, err)
 	if status == http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
 		p.Log.ErrorContext(r.Context(), "an invitation cannot be accepted", "request_id", requestID(w), "error", err)

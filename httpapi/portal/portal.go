@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -49,10 +50,16 @@ func New(cfg Config) http.Handler {
 	}
 	p := &portal{Config: cfg, assets: loadAssets()}
 	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name}).ParseFS(pages, "pages/*.html"))
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /portal/invitations/{token}", p.invitation) // and HEAD
-	mux.HandleFunc("GET /portal/assets/{name}", p.assets.serve)
-	return mux
+	return p
+}
+
+// ServeHTTP answers GET and HEAD; the router lets no other method through.
+func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if token, ok := strings.CutPrefix(r.URL.Path, "/portal/invitations/"); ok {
+		p.invitation(w, r, token)
+		return
+	}
+	p.assets.serve(w, r, strings.TrimPrefix(r.URL.Path, "/portal/assets/"))
 }
 
 // policy is the content security policy of every page.
