@@ -88,7 +88,7 @@ func TestOrg(t *testing.T) {
 	state := fold(t, domain.EvolveOrg, created, owner)
 	want := domain.OrgState{
 		ID: orgA, Name: "Acme", CreatedAt: origin.At,
-		Members: []domain.OrgMember{{ID: "m", Email: "a@example.org", Role: domain.RoleOwner, JoinedAt: origin.At}},
+		Members: []domain.OrgMember{{ID: "m", Email: "a@example.org", Address: "a@example.org", Role: domain.RoleOwner, JoinedAt: origin.At}},
 	}
 	if !reflect.DeepEqual(state, want) {
 		t.Errorf("folded to %#v, want %#v", state, want)

@@ -23,8 +23,9 @@ var ErrInvitationExpired error = Errorf(CodeNotFound, "the invitation has expire
 // OrgInvitation is an invitation as the organization keeps it.
 type OrgInvitation struct {
 	ID string
-	// Email as it was given; NormalizeEmail compares.
+	// Email as it was given, Address its NormalizeEmail.
 	Email     string
+	Address   string
 	Role      Role
 	CreatedAt time.Time
 	ExpiresAt time.Time
@@ -87,7 +88,8 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if err := s.mayManage(o.Actor, c.Role); err != nil {
 		return nil, err
 	}
-	if _, ok := s.member(func(m OrgMember) bool { return sameEmail(m.Email, c.Email) }); ok {
+	address := NormalizeEmail(c.Email)
+	if _, ok := s.member(func(m OrgMember) bool { return m.Address == address }); ok {
 		return nil, Errorf(CodeInvalidRequest, "email: this address is a member's already")
 	}
 	invited := MemberInvited{
@@ -98,7 +100,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	for _, i := range s.Invitations {
 		switch {
 		case i.expired(o.At):
-		case sameEmail(i.Email, c.Email):
+		case i.Address == address:
 			invited.Replaces = i.ID
 		default:
 			pending++
@@ -166,7 +168,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 	if len(f.TokenHash) != 32 {
 		return s, fmt.Errorf("event %s (%s): a token's hash of %d bytes", e.ID, e.Type, len(f.TokenHash))
 	}
-	expired := 0
+	address, expired := NormalizeEmail(f.Email), 0
 	for _, i := range s.Invitations {
 		if i.expired(e.At) {
 			expired++
@@ -177,10 +179,11 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 			expired--
 			return true
 		}
-		return sameEmail(i.Email, f.Email)
+		return i.Address == address
 	})
 	s.Invitations = append(kept, OrgInvitation{
-		ID: f.InvitationID, Email: f.Email, Role: f.Role, CreatedAt: e.At, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),
+		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,
+		CreatedAt: e.At, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),
 	})
 	return s, nil
 }
@@ -200,8 +203,6 @@ func (s *OrgState) acceptInvitation(f MemberInvitationAccepted) {
 func withoutInvitation(all []OrgInvitation, id string) []OrgInvitation {
 	return slices.DeleteFunc(slices.Clone(all), func(i OrgInvitation) bool { return i.ID == id })
 }
-
-func sameEmail(a, b string) bool { return NormalizeEmail(a) == NormalizeEmail(b) }
 
 // ErrInvitationNotFound is the refusal for an invitation that is not there (any more), and for a link that is none.
 func ErrInvitationNotFound() *Error { return Errorf(CodeNotFound, "no such invitation") }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Limits of what people write.
@@ -45,12 +47,15 @@ func cleanText(field, s string) (string, error) {
 	return s, nil
 }
 
-// CleanEmail takes an e-mail address as somebody wrote it and gives it without the white space around it. It refuses, with an
-// invalid_request that names the field, everything that is not one bare address: a name beside it, angle brackets, several.
+// CleanEmail takes an e-mail address as somebody wrote it and gives it without the white space around it and composed (Unicode NFC). It
+// refuses, with an invalid_request that names the field, everything that is not one bare address: a name beside it, angle brackets, several.
 func CleanEmail(field, s string) (string, error) {
-	s = strings.TrimSpace(s)
 	refused := Errorf(CodeInvalidRequest, "%s: is no e-mail address; allowed is one like name@example.org, of %d bytes at most", field, MaxEmailLength)
-	if len(s) > MaxEmailLength || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+	s = strings.TrimSpace(s)
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", refused
+	}
+	if s = norm.NFC.String(s); len(s) > MaxEmailLength {
 		return "", refused
 	}
 	// A parsed address that differs from the text had a display name, a comment or quotes around it.
@@ -61,6 +66,16 @@ func CleanEmail(field, s string) (string, error) {
 	return s, nil
 }
 
-// NormalizeEmail gives the form by which addresses are compared: without the white space around, in lower case. Mail providers that
-// tell `Ann@` from `ann@` are not seen; people who type both are.
-func NormalizeEmail(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+// NormalizeEmail gives the form by which addresses are compared: without the white space around, composed, in lower case. Mail providers that
+// tell `Ann@` from `ann@` are not seen; people who type both are. No other letters are taken for one another: what compares as one address
+// must not be two people's mailboxes.
+func NormalizeEmail(s string) string {
+	s = strings.Map(func(r rune) rune {
+		lower := unicode.ToLower(r)
+		if r >= utf8.RuneSelf && lower < utf8.RuneSelf {
+			return r // Go writes the Turkish İ as a plain i
+		}
+		return lower
+	}, norm.NFC.String(strings.TrimSpace(s)))
+	return norm.NFC.String(s)
+}

@@ -21,8 +21,9 @@ type OrgState struct {
 // OrgMember is a person in an organization.
 type OrgMember struct {
 	ID string
-	// Email as it was given; NormalizeEmail compares.
+	// Email as it was given, Address its NormalizeEmail.
 	Email    string
+	Address  string
 	Role     Role
 	JoinedAt time.Time
 	// Accepted is the invitation by which the person came; its ID is empty for the first owner.
@@ -53,7 +54,9 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	case OrgCreated:
 		return OrgState{ID: f.OrgID, Name: f.Name, CreatedAt: e.At}, nil
 	case MemberAdded:
-		s.Members = append(slices.Clip(s.Members), OrgMember{ID: f.MemberID, Email: f.Email, Role: f.Role, JoinedAt: e.At})
+		s.Members = append(slices.Clip(s.Members), OrgMember{
+			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role, JoinedAt: e.At,
+		})
 	case MemberRoleChanged:
 		s.Members = slices.Clone(s.Members)
 		for i := range s.Members {

@@ -20,8 +20,9 @@ type room struct {
 
 var rooms = []room{
 	{
-		folder: "hubcloud/domain", may: []string{"hubcloud/domain"}, libraries: []string{"github.com/oklog/ulid/v2"},
-		why: "the rules are pure: whoever imports them gets no I/O with them",
+		folder: "hubcloud/domain", may: []string{"hubcloud/domain"},
+		libraries: []string{"github.com/oklog/ulid/v2", "golang.org/x/text/unicode/norm"},
+		why:       "the rules are pure: whoever imports them gets no I/O with them",
 	},
 	{
 		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams"},
