@@ -1,6 +1,7 @@
 package hubbridge_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -27,7 +28,8 @@ func TestCallsOverMQTT(t *testing.T) {
 	})
 	h.eventuallyOnline(true)
 	var result struct{ Devices []struct{ ID int64 } }
-	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, &result); err != nil || len(result.Devices) != 1 || result.Devices[0].ID != 3 {
+	read := func(raw []byte) error { return json.Unmarshal(raw, &result) }
+	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, read); err != nil || len(result.Devices) != 1 || result.Devices[0].ID != 3 {
 		t.Errorf("%+v, %v", result, err)
 	}
 	for method, code := range map[string]domain.Code{link.MethodDevicesGet: domain.CodeNotFound, link.MethodPairingOpen: domain.CodeHubTimeout} {

@@ -20,8 +20,14 @@ const (
 	markerTTL = time.Minute
 )
 
-// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself.
-const bucketReplicas = "replicas"
+// DefaultIdempotencyWindow is how long the answers to commands are remembered in a bucket that is made: the contract's.
+const DefaultIdempotencyWindow = 24 * time.Hour
+
+// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself, and bucketIdempotency that of answers to commands.
+const (
+	bucketReplicas    = "replicas"
+	bucketIdempotency = "idempotency"
+)
 
 // Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of each key only.
 type Buckets struct {
@@ -35,27 +41,38 @@ type Buckets struct {
 	Replicas jetstream.KeyValue
 	// Installation holds what was settled when the installation was made.
 	Installation jetstream.KeyValue
+	// Idempotency holds what became of each command that was sent with an idempotency key, for as long as SetIdempotencyWindow says.
+	Idempotency jetstream.KeyValue
+}
+
+// bucketDeclaration declares a bucket.
+type bucketDeclaration struct {
+	into *jetstream.KeyValue
+	jetstream.KeyValueConfig
+	// adjustable says that its TTL is a setting: what is there may have another.
+	adjustable bool
 }
 
 // bucketDeclarations declares the buckets. None has a limit of size: one value a hub or a replica, and losing any of them loses truth.
-func bucketDeclarations(b *Buckets) []struct {
-	into *jetstream.KeyValue
-	jetstream.KeyValueConfig
-} {
-	return []struct {
-		into *jetstream.KeyValue
-		jetstream.KeyValueConfig
-	}{
+func bucketDeclarations(b *Buckets) []bucketDeclaration {
+	return []bucketDeclaration{
 		// For ever: the status of a hub that has been away for a year is still known, and its log's number is not forgotten.
-		{&b.Presence, jetstream.KeyValueConfig{Bucket: "presence", Description: "whether each hub is connected"}},
-		{&b.Ledger, jetstream.KeyValueConfig{Bucket: "ledger", Description: "how far each hub's own log is stored"}},
+		{into: &b.Presence, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "presence", Description: "whether each hub is connected"}},
+		{into: &b.Ledger, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "ledger", Description: "how far each hub's own log is stored"}},
 		// A lease that is not renewed runs out by itself, and the mark tells watchers at once.
-		{&b.Leases, jetstream.KeyValueConfig{
+		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
 		}},
 		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked after.
-		{&b.Replicas, jetstream.KeyValueConfig{Bucket: bucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL}},
-		{&b.Installation, jetstream.KeyValueConfig{Bucket: "installation", Description: "what was settled when the installation was made"}},
+		{into: &b.Replicas, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: bucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
+		}},
+		{into: &b.Installation, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: "installation", Description: "what was settled when the installation was made",
+		}},
+		{into: &b.Idempotency, adjustable: true, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: bucketIdempotency, Description: "what became of commands with an idempotency key", TTL: DefaultIdempotencyWindow,
+		}},
 	}
 }
 
@@ -70,17 +87,17 @@ func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, err
 	b := &Buckets{}
 	for _, declared := range bucketDeclarations(b) {
 		declared.History, declared.Storage, declared.Replicas = 1, jetstream.FileStorage, replicas
-		if *declared.into, err = openBucket(ctx, js, declared.KeyValueConfig); err != nil {
+		if *declared.into, err = openBucket(ctx, js, declared); err != nil {
 			return nil, fmt.Errorf("open bucket %s: %w", declared.Bucket, err)
 		}
 	}
 	return b, nil
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, declared jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+func openBucket(ctx context.Context, js jetstream.JetStream, declared bucketDeclaration) (jetstream.KeyValue, error) {
 	kv, err := js.KeyValue(ctx, declared.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, declared)
+		kv, err = js.CreateKeyValue(ctx, declared.KeyValueConfig)
 	}
 	if err != nil {
 		return nil, err
@@ -90,13 +107,39 @@ func openBucket(ctx context.Context, js jetstream.JetStream, declared jetstream.
 		return nil, err
 	}
 	config := got.CachedInfo().Config
-	if err := checkDeclared(bucketStream(declared), config); err != nil {
+	if declared.adjustable {
+		declared.TTL = config.MaxAge
+	}
+	if err := checkDeclared(bucketStream(declared.KeyValueConfig), config); err != nil {
 		return nil, err
 	}
 	if declared.Replicas > 0 && config.Replicas != declared.Replicas {
-		return js.UpdateKeyValue(ctx, declared)
+		return js.UpdateKeyValue(ctx, declared.KeyValueConfig)
 	}
 	return kv, nil
+}
+
+// SetIdempotencyWindow makes the broker keep what Idempotency holds for that long after it was written, from now on and for what is there; at least
+// 100 ms.
+func (b *Buckets) SetIdempotencyWindow(ctx context.Context, conns *Conns, window time.Duration) error {
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		return fmt.Errorf("set the idempotency window: %w", err)
+	}
+	stream, err := js.Stream(ctx, bucketStreamName(bucketIdempotency))
+	if err != nil {
+		return fmt.Errorf("set the idempotency window: %w", err)
+	}
+	config := stream.CachedInfo().Config
+	if config.MaxAge == window {
+		return nil
+	}
+	// The broker refuses to look for repeats for longer than it keeps anything. Nothing here relies on that.
+	config.MaxAge, config.Duplicates = window, min(window, config.Duplicates)
+	if _, err := js.UpdateStream(ctx, config); err != nil {
+		return fmt.Errorf("set the idempotency window to %v: %w", window, err)
+	}
+	return nil
 }
 
 // bucketStreamName names the stream that a bucket is kept in, as every NATS client does.

@@ -1,7 +1,7 @@
 package calls
 
 import (
-	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"unicode"
@@ -9,6 +9,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/wire"
 )
 
 const (
@@ -35,63 +36,37 @@ func errorsOf(method string) (codes []domain.Code, ok bool) {
 	return nil, false
 }
 
-// decode reads a hub's answer to a request of that id into result, which may be nil. It gives the hub's refusal, or hub_error for what is no
-// answer to it.
-func decode(method, id string, payload []byte, result any) error {
+// decode reads a hub's answer to a request of that id: read, which may be nil, gets the result, and its error says why it is none of the method.
+// It gives the hub's refusal, or hub_error for what is no answer to the request.
+func decode(method, id string, payload []byte, read func(result []byte) error) error {
 	if len(payload) > maxAnswerBytes {
 		return domain.Errorf(domain.CodeHubError, "the hub answered with %d bytes; at most %d are taken", len(payload), maxAnswerBytes)
 	}
-	// Into a map, because the names must be exact.
-	var members map[string]json.RawMessage
-	if json.Unmarshal(payload, &members) != nil {
-		return malformed("no JSON object")
-	}
-	var answered string
-	if json.Unmarshal(members["id"], &answered) != nil || answered != id {
-		return malformed("not the request's id")
-	}
-	raw, failure := present(members["result"]), present(members["error"])
+	answer, err := wire.ParseAnswer(payload)
 	switch {
-	case (raw == nil) == (failure == nil):
-		return malformed("not exactly one of result and error")
-	case failure != nil:
-		return refusal(method, failure)
-	case raw[0] != '{':
-		return malformed("a result that is no object")
-	case result == nil:
-		return nil
-	case json.Unmarshal(raw, result) != nil:
-		return malformed("a result of another shape than the method's")
+	case err != nil:
+	case answer.ID != id:
+		err = errors.New("it is not of the request's id")
+	case answer.Result == nil:
+		return refused(method, answer.Refusal)
+	case read != nil:
+		err = read(answer.Result)
+	}
+	if err != nil {
+		return domain.Errorf(domain.CodeHubError, "the hub's answer cannot be read: %v", err)
 	}
 	return nil
 }
 
-// present gives a member that is there and not null.
-func present(raw json.RawMessage) json.RawMessage {
-	if string(raw) == "null" {
-		return nil
-	}
-	return raw
-}
-
-func malformed(what string) error {
-	return domain.Errorf(domain.CodeHubError, "the hub's answer cannot be read: %s", what)
-}
-
-// refusal translates a hub's error.
-func refusal(method string, raw json.RawMessage) error {
-	var members map[string]json.RawMessage
-	var kind, message string
-	if json.Unmarshal(raw, &members) != nil || json.Unmarshal(members["type"], &kind) != nil {
-		return malformed("an error without a type")
-	}
-	_ = json.Unmarshal(members["message"], &message) // without a message the type says it
-	code := domain.Code(kind)
+// refused translates a hub's refusal.
+func refused(method string, refusal link.Error) error {
+	code := domain.Code(refusal.Type)
 	allowed, _ := errorsOf(method)
 	if code != domain.CodeHubUnavailable && !slices.Contains(allowed, code) {
 		code = domain.CodeHubError
 	}
-	if message = printable(message); message == "" {
+	message := printable(refusal.Message)
+	if message == "" {
 		message = "the hub says so without giving a reason"
 	}
 	return domain.Errorf(code, "%s", message)

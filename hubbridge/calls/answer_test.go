@@ -40,15 +40,20 @@ func TestDecode(t *testing.T) {
 		"names in another case":      {link.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError, "exactly one"},
 		"the id of another request":  {link.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id"},
 		"no id":                      {link.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id"},
-		"nothing":                    {link.MethodDevicesGet, ``, domain.CodeHubError, "no JSON"},
+		"nothing":                    {link.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
 		"no JSON":                    {link.MethodDevicesGet, `hello`, domain.CodeHubError, "no JSON"},
 		"too long":                   {link.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError, "bytes"},
-		"something after the object": {link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "no JSON"},
+		"something after the object": {link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var result struct{ Device struct{ ID int64 } }
-			err := decode(tc.method, "R", []byte(tc.answer), &result)
+			err := decode(tc.method, "R", []byte(tc.answer), func(raw []byte) error {
+				if json.Unmarshal(raw, &result) != nil {
+					return errors.New("a result of another shape")
+				}
+				return nil
+			})
 			if tc.want == "" {
 				if err != nil || result.Device.ID != 3 {
 					t.Errorf("%+v, %v", result, err)
@@ -64,8 +69,9 @@ func TestDecode(t *testing.T) {
 	if err := decode(link.MethodPairingClose, "R", []byte(`{"id":"R","result":{}}`), nil); err != nil {
 		t.Errorf("a result that nobody wants: %v", err)
 	}
-	var raw json.RawMessage
-	if err := decode(link.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), &raw); err != nil || string(raw) != `{"devices":[1.50]}` {
+	var raw string
+	read := func(result []byte) error { raw = string(result); return nil }
+	if err := decode(link.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil || raw != `{"devices":[1.50]}` {
 		t.Errorf("as it stands: %s, %v", raw, err)
 	}
 }
@@ -74,8 +80,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"id":"R","error":{"type":"not_found","message":"no device 3"}}`))
 	f.Add([]byte(`{"id":"R","result":{"device":{}}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
-		var result json.RawMessage
-		err := decode(link.MethodDevicesGet, "R", answer, &result)
+		var result []byte
+		err := decode(link.MethodDevicesGet, "R", answer, func(raw []byte) error { result = raw; return nil })
 		if err == nil {
 			if !json.Valid(result) || result[0] != '{' {
 				t.Fatalf("result %q of %q", result, answer)

@@ -92,22 +92,22 @@ func (c *Caller) Close() {
 	}
 }
 
-// Call asks a hub for a method (one of link's) with params, a JSON object, and reads what it answers into result, a pointer, or nil when only
-// success matters. Errors are *domain.Error: hub_offline at once, hub_timeout when no answer came in time (the hub may have acted),
-// hub_error when the request could not be delivered or the answer is none, and what the hub itself refuses with: hub_unavailable, not_found,
-// invalid_request, command_refused; or ctx's error.
-func (c *Caller) Call(ctx context.Context, hub domain.HubID, method string, params any, result any) error {
+// Call asks a hub for a method (one of link's) with params, a JSON object, and gives what it answers, a JSON object, to read, which must not keep it
+// and says with an error fit for an API caller why it is no result of the method; nil when only success matters. Errors are *domain.Error:
+// hub_offline at once, hub_timeout when no answer came in time (the hub may have acted), hub_error when the request could not be delivered or the
+// answer is none, and what the hub itself refuses with: hub_unavailable, not_found, invalid_request, command_refused; or ctx's error.
+func (c *Caller) Call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
 	if _, ok := errorsOf(method); !ok {
 		return fmt.Errorf("call hub %s: no method %q", hub, method)
 	}
 	began := time.Now()
-	err := c.call(ctx, hub, method, params, result)
+	err := c.call(ctx, hub, method, params, read)
 	c.latency.WithLabelValues(method, outcome(err)).Observe(time.Since(began).Seconds())
 	return err
 }
 
-func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, params, result any) error {
-	if err := c.mustBeOnline(ctx, hub); err != nil {
+func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
+	if err := c.MustBeOnline(ctx, hub); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(params)
@@ -125,18 +125,19 @@ func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, para
 	if err != nil {
 		return err
 	}
-	err = decode(method, id, answer, result)
+	err = decode(method, id, answer, read)
 	if errors.Is(err, &domain.Error{Code: domain.CodeHubError}) {
 		c.log.Warn("a hub failed a request", "hub_id", hub, "method", method, "request", id, "error", err)
 	}
 	return err
 }
 
-// mustBeOnline refuses a hub that is not connected. The view may be a moment behind the bucket, which has what was told last.
-func (c *Caller) mustBeOnline(ctx context.Context, hub domain.HubID) error {
+// MustBeOnline refuses a hub that is not connected with hub_offline, as every call does. Any other error is the broker connection's.
+func (c *Caller) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 	if c.presence.Online(hub) {
 		return nil
 	}
+	// The view may be a moment behind the bucket, which has what was told last.
 	p, _, err := c.presence.Fetch(ctx, hub)
 	if err != nil {
 		return fmt.Errorf("call hub %s: is it online: %w", hub, err)
@@ -200,7 +201,7 @@ func (c *Caller) exchange(ctx context.Context, hub domain.HubID, subject string,
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if err := c.mustBeOnline(ctx, hub); err != nil {
+		if err := c.MustBeOnline(ctx, hub); err != nil {
 			return nil, err
 		}
 		if time.Since(asked) > min(listenTime, c.timeout/2) {

@@ -1,0 +1,123 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/bucket"
+	"hubcloud/streams"
+)
+
+// Hubs are asked to run commands (devices.Devices).
+type Hubs interface {
+	// MustBeOnline refuses a hub that is not connected with hub_offline.
+	MustBeOnline(ctx context.Context, hub domain.HubID) error
+	// Command hands a command to its hub, which runs an id once.
+	Command(ctx context.Context, c domain.Command, id string) (domain.Channel, error)
+}
+
+// Logs are the hubs' logs (hublog.Logs).
+type Logs interface {
+	AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error)
+}
+
+// BucketName is the name of the bucket of reservations.
+const BucketName = "idempotency"
+
+// Config is what Commands may be told. ReplicaID is required.
+type Config struct {
+	// ReplicaID names this replica; it stays the same over restarts, and no other replica has it.
+	ReplicaID string
+	// Window is how long an idempotency key stands for its command; 0 is 24 h. The bucket must keep what is written at least as long.
+	Window time.Duration
+	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
+	HubTimeout time.Duration
+	// Now is the clock; nil is time.Now. The clocks of replicas must agree to some seconds.
+	Now func() time.Time
+	// Log gets one line for each command that was sent; nil is the default logger.
+	Log *slog.Logger
+	// Metrics gets the metrics; nil for none.
+	Metrics prometheus.Registerer
+}
+
+const (
+	defaultHubTimeout = 10 * time.Second
+	// storageTime is how long storage may take for what belongs to a command, beside the hub's own time.
+	storageTime = 5 * time.Second
+	// closingTime is how long a flight that is ended may take to let go of its reservation.
+	closingTime = time.Second
+	// maxFlights is how many commands may be under way. Each costs a goroutine, and a hub that does not answer keeps one for its time-out.
+	maxFlights = 4096
+)
+
+// ErrClosed says that a command came after Close; nothing was done.
+var ErrClosed = errors.New("commands: closed")
+
+// Commands sends commands. Safe for concurrent use.
+type Commands struct {
+	cfg      Config
+	hubs     Hubs
+	logs     Logs
+	reserved bucket.Bucket
+	metrics  *metrics
+
+	// ctx ends flights that Close does not wait for.
+	ctx    context.Context
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+	places chan struct{} // one for each flight
+
+	mu      sync.Mutex
+	closed  bool
+	flights map[flightKey]*flight
+}
+
+// New makes Commands that ask hubs, write to their logs, and reserve keys in the bucket of the account that conns.Cloud is connected to. The
+// caller ends them with Close, before it closes hubs, logs and connections.
+func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
+	if cfg.Window <= 0 {
+		cfg.Window = streams.DefaultIdempotencyWindow
+	}
+	if cfg.HubTimeout <= 0 {
+		cfg.HubTimeout = defaultHubTimeout
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	c := &Commands{
+		cfg: cfg, hubs: hubs, logs: logs, reserved: bucket.New(conns.Cloud, BucketName),
+		places: make(chan struct{}, maxFlights), flights: make(map[flightKey]*flight),
+	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.metrics = newMetrics(cfg.Metrics)
+	return c
+}
+
+// Close takes no more commands and waits for those under way until ctx ends; then it ends them, which takes a second at most. They are as after a
+// crash: sent again with their key they go on.
+func (c *Commands) Close(ctx context.Context) {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		c.group.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	c.cancel()
+	<-ended
+}

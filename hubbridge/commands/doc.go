@@ -1,0 +1,24 @@
+// Package commands sends commands to hubs, each once.
+//
+// # Promises
+//
+//   - A command with an idempotency key is run once by its hub within the window, however often it is sent, at whatever replica, also at the same
+//     moment and over crashes. The key is reserved in the bucket `idempotency`, with the id under which the hub knows the command, before
+//     anything is sent; everything that is ever sent under the key carries that id, and a hub runs an id once.
+//   - What settled the matter is remembered for the window and answered again without asking the hub: that the hub accepted the command, and that it
+//     refused it for good (not_found, invalid_request, command_refused). After any other outcome the same key sends the same id again, and the hub
+//     answers what it did.
+//   - The same key for another command is idempotency_conflict, whatever has become of the first.
+//   - A hub that is offline is refused at once; nothing is reserved then, and nothing queued.
+//   - The hub's log has each command before it is sent, and then what became of it: one record of each kind for each time it was sent.
+//   - What was begun is finished though the caller has gone: within the hub's time-out and that of storage.
+//
+// # Who does what
+//
+// A flight is one goroutine that sees a command through. Callers that come with the same key and command while it is under way wait for the same
+// flight. Flights of other replicas are seen in the bucket: the reservation names its holder and until when it may take, and who comes second
+// looks again until there is an answer or the time is over, and then takes over. What this replica's own former life has left behind, it takes over at
+// once. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
+//
+// The number of flights is bounded; one too many waits for its turn. Close ends them.
+package commands

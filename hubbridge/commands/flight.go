@@ -1,0 +1,113 @@
+package commands
+
+import (
+	"context"
+
+	"github.com/oklog/ulid/v2"
+
+	"hubcloud/domain"
+)
+
+// flightKey tells flights that callers may share.
+type flightKey struct {
+	// name is that of the reservation.
+	name string
+	// request is what the command asks.
+	request string
+}
+
+// flight is a command on its way. channel and err are there once done is closed.
+type flight struct {
+	done    chan struct{}
+	channel domain.Channel
+	err     error
+}
+
+// Send sends a command, whose value and idempotency key have been checked, and gives the channel as the hub answered, with the command pending. o says
+// who sent it, and when. Errors are *domain.Error: idempotency_conflict for a key that stands for another command, hub_offline, hub_timeout,
+// hub_error, hub_unavailable, and the hub's not_found, invalid_request and command_refused; ErrClosed; those of storage; and ctx's error, after
+// which the command may still be under way.
+func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error) {
+	f, err := c.board(ctx, o, command)
+	if err != nil {
+		return domain.Channel{}, err
+	}
+	select {
+	case <-f.done:
+		return f.channel, f.err
+	case <-ctx.Done():
+		return domain.Channel{}, ctx.Err()
+	}
+}
+
+// board gives the flight of a command: one that is under way with the same key and command, or its own.
+func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (*flight, error) {
+	key := flightKey{reservationName(command), fingerprint(command)}
+	if f, err := c.underWay(key); f != nil || err != nil {
+		return f, err
+	}
+	select {
+	case c.places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.flights[key]; f != nil || c.closed {
+		<-c.places
+		if c.closed {
+			return nil, ErrClosed
+		}
+		c.metrics.shared.Inc()
+		return f, nil
+	}
+	f := &flight{done: make(chan struct{})}
+	if key.name != "" {
+		c.flights[key] = f
+	}
+	c.group.Go(func() {
+		f.channel, f.err = c.fly(key, o, command)
+		c.mu.Lock()
+		if key.name != "" {
+			delete(c.flights, key)
+		}
+		c.mu.Unlock()
+		<-c.places
+		close(f.done)
+	})
+	return f, nil
+}
+
+func (c *Commands) underWay(key flightKey) (*flight, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	f := c.flights[key]
+	if f != nil {
+		c.metrics.shared.Inc()
+	}
+	return f, nil
+}
+
+// fly sees a command through. It takes at most the time of another holder, the hub's own, and what storage takes.
+func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) (domain.Channel, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, 2*(c.cfg.HubTimeout+storageTime)+storageTime)
+	defer cancel()
+	if key.name == "" {
+		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {
+			return domain.Channel{}, err
+		}
+		return c.try(ctx, o, command, ulid.Make().String(), nil)
+	}
+	r, err := c.reserve(ctx, key, command.HubID)
+	switch {
+	case err != nil:
+		return domain.Channel{}, err
+	case r.Answer != nil:
+		c.metrics.repeated.Inc()
+		return r.Answer.give()
+	}
+	return c.try(ctx, o, command, r.CommandID, r)
+}

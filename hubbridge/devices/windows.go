@@ -1,0 +1,38 @@
+package devices
+
+import (
+	"context"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/wire"
+)
+
+// OpenPairing opens the hub's pairing window, or opens it anew, with the setup code of the device that is to join; nil for none. A code that the
+// hub cannot read is an invalid_request.
+func (d *Devices) OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error) {
+	return d.open(ctx, hub, link.MethodPairingOpen, pairing{setupCode})
+}
+
+// ClosePairing closes the hub's pairing window; one that is closed stays so.
+func (d *Devices) ClosePairing(ctx context.Context, hub domain.HubID) error {
+	return d.caller.Call(ctx, hub, link.MethodPairingClose, none{}, nil)
+}
+
+// OpenRemoval opens the hub's removal window, or opens it anew.
+func (d *Devices) OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error) {
+	return d.open(ctx, hub, link.MethodRemovalOpen, none{})
+}
+
+// CloseRemoval closes the hub's removal window; one that is closed stays so.
+func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
+	return d.caller.Call(ctx, hub, link.MethodRemovalClose, none{}, nil)
+}
+
+func (d *Devices) open(ctx context.Context, hub domain.HubID, method string, params any) (window domain.Window, err error) {
+	err = d.caller.Call(ctx, hub, method, params, func(result []byte) (err error) {
+		window, err = wire.ParseWindow(result)
+		return err
+	})
+	return window, err
+}
