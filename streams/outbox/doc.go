@@ -1,0 +1,19 @@
+// Package outbox is the durable queue of what goes out of the service: mails. It keeps them in the stream MAIL of the account CLOUD, and hands
+// each to a function that delivers it until that works, is refused, or the mail's time is over. It does not know what it keeps.
+//
+// # Promises
+//
+//   - What Put returned nil for is stored: it outlives restarts, a kill -9, and with the broker's `sync always` a power cut. The same
+//     id put twice within two minutes, as by a caller that did not get an answer, is one mail.
+//   - Each mail is handed to one replica at a time, and is gone from the queue once it was delivered, with the broker's word for it. It is delivered
+//     twice only if the process (or its way to the broker) dies between a delivery and that word.
+//   - A failure of one mail delays that mail: 5 s, 10 s, 20 s, … up to 15 minutes, each cut by a random part. ErrUnreachable delays all of them,
+//     by a pause that grows from 1 s to a minute, since none would get through.
+//   - A mail ends undelivered in two cases, each with a log line at level error that has its id: it was refused (ErrRefused), or it was
+//     still undelivered at the time that Put was given. Nothing is dropped otherwise.
+//   - The queue is bounded: Capacity mails of at most MaxContent bytes. A full one refuses new mails (ErrFull) and keeps the old.
+//   - There is no order among mails.
+//
+// Run owns every goroutine. When its context ends, deliveries under way get Grace to come to their end, so that an orderly stop repeats none;
+// what is cut off then is delivered again by the next Run.
+package outbox

@@ -1,0 +1,46 @@
+package outbox
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics is what the package counts.
+type metrics struct {
+	mails    mailCounters
+	later    prometheus.Counter
+	closed   prometheus.Counter
+	waiting  prometheus.Gauge
+	duration prometheus.Histogram
+}
+
+// mailCounters counts mails by what became of them.
+type mailCounters struct{ queued, delivered, refused, expired prometheus.Counter }
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hubcloud_outbox_mails_total",
+		Help: "Mails by what became of them: queued, and then delivered, refused for good, or expired undelivered.",
+	}, []string{"outcome"})
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hubcloud_outbox_failures_total",
+		Help: "Deliveries that failed and are repeated: `mail`, this one was not taken yet, or `server`, none can be delivered.",
+	}, []string{"cause"})
+	m := &metrics{
+		mails: mailCounters{
+			queued: mails.WithLabelValues("queued"), delivered: mails.WithLabelValues("delivered"),
+			refused: mails.WithLabelValues("refused"), expired: mails.WithLabelValues("expired"),
+		},
+		later: failures.WithLabelValues("mail"), closed: failures.WithLabelValues("server"),
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_outbox_waiting",
+			Help: "Mails that wait for delivery, in all the installation, as of at most 15 s ago.",
+		}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "hubcloud_outbox_delivery_duration_seconds",
+			Help:    "Time of one try to deliver a mail.",
+			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(mails, failures, m.waiting, m.duration)
+	}
+	return m
+}

@@ -1,0 +1,251 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// deliverers is how many mails are delivered side by side: one server that answers slowly holds up few others.
+	deliverers = 4
+	// deliveryTimeout bounds one try.
+	deliveryTimeout = 90 * time.Second
+	// ackWait is how long the broker hears nothing of a mail before it hands it out again; progressEvery is how often it hears that a delivery
+	// is under way. So a mail that a killed process had in hand waits for no longer than ackWait.
+	ackWait       = 20 * time.Second
+	progressEvery = 5 * time.Second
+	// nextWait is how long one question for the next mail waits. nextPause is the pause after one that failed.
+	nextWait  = 30 * time.Second
+	nextPause = time.Second
+	// ackTimeout bounds the wait for the broker's word that it has noted a mail's end.
+	ackTimeout = 5 * time.Second
+	// countEvery is how often the waiting mails are counted.
+	countEvery = 15 * time.Second
+)
+
+// consumer declares the one consumer, which all replicas share. What a failed mail waits for counts as handed out, so that number is not
+// bounded: mails that wait must not keep others from their turn.
+func consumer() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       consumerName,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       ackWait,
+		MaxDeliver:    -1,
+		MaxAckPending: -1,
+	}
+}
+
+// Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it could not begin. deliver gets the content that
+// Put was given. It returns nil once the mail is delivered; an error that is ErrRefused ends the mail, one that is ErrUnreachable holds all of
+// them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
+// Grace after ctx.
+func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
+	mails, err := o.js.CreateOrUpdateConsumer(ctx, streamName, consumer())
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	// Deliveries outlive ctx by Grace.
+	patient, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cut) })()
+
+	r := &running{
+		Outbox: o, mails: mails, deliver: deliver, patient: patient,
+		gate: gate{first: o.cfg.FirstClosed, longest: o.cfg.MaxClosed}, hands: hands{mails: map[uint64]state{}},
+	}
+	var group errgroup.Group
+	for range deliverers {
+		group.Go(func() error { return r.work(ctx) })
+	}
+	group.Go(func() error { return r.count(ctx) })
+	return group.Wait()
+}
+
+// running is one Run.
+type running struct {
+	*Outbox
+	mails   jetstream.Consumer
+	deliver func(ctx context.Context, content []byte) error
+	patient context.Context
+	gate    gate
+	hands   hands
+}
+
+// work delivers one mail after the other.
+func (r *running) work(ctx context.Context) error {
+	for {
+		if err := r.gate.pass(ctx); err != nil {
+			return err
+		}
+		msg, err := r.next(ctx)
+		switch {
+		case ctx.Err() != nil:
+			if msg != nil {
+				r.release(msg, 0)
+			}
+			return ctx.Err()
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("outbox: %w", err)
+		case err != nil:
+			r.cfg.Log.Warn("the outbox cannot be read", "error", err)
+			if err := r.regain(ctx); err != nil {
+				return err
+			}
+		case msg != nil:
+			r.handle(msg)
+		}
+	}
+}
+
+// next gives the next mail, nil when there is none yet.
+func (r *running) next(ctx context.Context) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, nextWait)
+	defer cancel()
+	msg, err := r.mails.Next(jetstream.FetchContext(ctx))
+	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, nil
+	}
+	return msg, err
+}
+
+// regain waits a moment, and sees to it that the consumer is there. A broker that is away is waited for.
+func (r *running) regain(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(nextPause):
+	}
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, streamName, consumer()); err != nil && ctx.Err() == nil {
+		r.cfg.Log.Warn("the outbox's consumer cannot be made", "error", err)
+	}
+	return ctx.Err()
+}
+
+// handle brings one mail a step further.
+func (r *running) handle(msg jetstream.Msg) {
+	mail, err := read(msg)
+	if err != nil {
+		r.cfg.Log.Error("a mail is dropped: it cannot be read", "mail_id", mail.id, "error", err)
+		r.metrics.mails.refused.Inc()
+		r.finish(msg, mail.sequence)
+		return
+	}
+	switch r.hands.take(mail.sequence) {
+	case inHand:
+		r.release(msg, ackWait)
+	case done:
+		r.finish(msg, mail.sequence)
+	case untouched:
+		r.deliverOnce(msg, mail)
+	}
+}
+
+// deliverOnce makes one try, and does with the mail what follows from it.
+func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
+	log := r.cfg.Log.With("mail_id", mail.id, "tries", mail.tries)
+	if !r.cfg.Now().Before(mail.expires) {
+		log.Error("a mail is dropped: it could not be delivered in time", "expires_at", mail.expires)
+		r.metrics.mails.expired.Inc()
+		r.finish(msg, mail.sequence)
+		return
+	}
+	began := time.Now()
+	err := r.try(msg)
+	took := time.Since(began)
+	r.metrics.duration.Observe(took.Seconds())
+	switch {
+	case err == nil:
+		r.gate.free()
+		log.Info("mail delivered", "duration_ms", took.Milliseconds())
+		r.metrics.mails.delivered.Inc()
+		r.finish(msg, mail.sequence)
+	case r.patient.Err() != nil:
+		log.Info("a mail is left for the next start")
+		r.putBack(msg, mail, 0)
+	case errors.Is(err, ErrRefused):
+		r.gate.free()
+		log.Error("a mail is dropped: it is refused", "error", err)
+		r.metrics.mails.refused.Inc()
+		r.finish(msg, mail.sequence)
+	case errors.Is(err, ErrUnreachable):
+		wait, first := r.gate.close()
+		if first {
+			log.Warn("no mail can be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+		}
+		r.metrics.closed.Inc()
+		r.putBack(msg, mail, wait)
+	default:
+		r.gate.free()
+		wait := pause(mail.tries, r.cfg.FirstPause, r.cfg.MaxPause)
+		log.Warn("a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+		r.metrics.later.Inc()
+		r.putBack(msg, mail, wait)
+	}
+}
+
+// try makes one try at a delivery, and tells the broker meanwhile that it is under way.
+func (r *running) try(msg jetstream.Msg) error {
+	ctx, cancel := context.WithTimeout(r.patient, deliveryTimeout)
+	defer cancel()
+	delivered := make(chan error, 1)
+	go func() { delivered <- r.deliver(ctx, msg.Data()) }()
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-delivered:
+			return err
+		case <-ticker.C:
+			if err := msg.InProgress(); err != nil {
+				r.cfg.Log.Warn("the broker cannot be told that a mail is under way", "error", err)
+			}
+		}
+	}
+}
+
+// finish takes a mail out of the queue. Without the broker's word for it the mail may be handed out again, and is remembered.
+func (r *running) finish(msg jetstream.Msg, sequence uint64) {
+	ctx, cancel := context.WithTimeout(context.Background(), ackTimeout)
+	defer cancel()
+	r.hands.set(sequence, done)
+	if err := msg.DoubleAck(ctx); err != nil {
+		r.cfg.Log.Warn("the broker has not confirmed that a mail is done", "sequence", sequence, "error", err)
+		return
+	}
+	r.hands.set(sequence, untouched)
+}
+
+// putBack leaves a mail for a later try, at the latest when its time is over, so that its end is told.
+func (r *running) putBack(msg jetstream.Msg, mail mail, wait time.Duration) {
+	r.hands.set(mail.sequence, untouched)
+	r.release(msg, max(min(wait, mail.expires.Sub(r.cfg.Now())), 0))
+}
+
+// release gives a mail back to the broker. One that does not hear of it hands the mail out again by itself.
+func (r *running) release(msg jetstream.Msg, wait time.Duration) {
+	if err := msg.NakWithDelay(wait); err != nil {
+		r.cfg.Log.Warn("a mail could not be put back; it comes back by itself", "within", ackWait, "error", err)
+	}
+}
+
+// count keeps the gauge of waiting mails.
+func (r *running) count(ctx context.Context) error {
+	ticker := time.NewTicker(countEvery)
+	defer ticker.Stop()
+	for {
+		if stream, err := r.js.Stream(ctx, streamName); err == nil {
+			r.metrics.waiting.Set(float64(stream.CachedInfo().State.Msgs))
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
