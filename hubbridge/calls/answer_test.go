@@ -41,7 +41,7 @@ func TestDecode(t *testing.T) {
 		"the id of another request":  {link.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id"},
 		"no id":                      {link.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id"},
 		"nothing":                    {link.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
-		"no JSON":                    {link.MethodDevicesGet, `hello`, domain.CodeHubError, "no JSON"},
+		"no JSON":                    {link.MethodDevicesGet, `hello`, domain.CodeHubError, "no object"},
 		"too long":                   {link.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError, "bytes"},
 		"something after the object": {link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON"},
 	} {

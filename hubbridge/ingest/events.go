@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
 	"hubcloud/hubbridge/wire"
 	"hubcloud/streams"
@@ -72,6 +73,9 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 		return s.forgo(ctx, run)
 	}
 	plan := s.plan(run)
+	if err := s.forgetDevices(ctx, plan.forgotten); err != nil {
+		return err
+	}
 	if len(plan.records) > 0 {
 		if err := s.append(ctx, plan.records); err != nil {
 			return err
@@ -80,6 +84,21 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	plan.count(s.shard.cfg.Metrics)
 	for _, through := range plan.acks {
 		s.ack(log, through)
+	}
+	return nil
+}
+
+// forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before their events are stored: whoever has heard of the
+// event must not see the name any more, and what happens only afterwards would not happen at all after a crash in between.
+func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
+	for i, device := range devices {
+		if slices.Contains(devices[:i], device) {
+			continue
+		}
+		origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
+		if err := s.shard.cfg.Directory.ForgetDevice(ctx, origin, s.hub, device); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -104,6 +123,8 @@ type plan struct {
 	records []hublog.Record
 	// acks has, for each message, up to which number the log is settled after it.
 	acks []uint64
+	// forgotten are the devices that the records say the hub has forgotten.
+	forgotten []int64
 
 	repeats, beyond int
 	flaws           map[wire.Flaw]int
@@ -126,6 +147,9 @@ func (s *session) plan(run []wire.Batch) plan {
 			through++
 			if e.Flaw == "" {
 				p.records = append(p.records, s.deviceRecord(e.Payload, through))
+				if e.Forgotten != nil {
+					p.forgotten = append(p.forgotten, *e.Forgotten)
+				}
 				continue
 			}
 			p.records = append(p.records, s.skipRecord(through, through))

@@ -8,17 +8,20 @@ import (
 	"hubcloud/domain"
 )
 
-// appendEvent appends an event as it is stored: the members of domain.HubEvent in their order. On a flaw what was appended means nothing.
-func appendEvent(out []byte, hub domain.HubID, message []byte, p *parts) ([]byte, Flaw) {
-	if flaw := flawOf(message, p); flaw != "" {
-		return out, flaw
+// appendTo appends an event as it is stored, the members of domain.HubEvent in their order, and notes what else is to be known of it. On a flaw
+// what was appended means nothing.
+func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts) []byte {
+	if e.Flaw = flawOf(message, p); e.Flaw != "" {
+		return out
 	}
 	typ, ok := stringOf(message, p.typ)
 	if !ok || len(typ) == 0 || bytes.ContainsFunc(typ, isControl) {
-		return out, FlawType
+		e.Flaw = FlawType
+		return out
 	}
 	if bytes.HasPrefix(typ, []byte("hub.")) {
-		return out, FlawReserved
+		e.Flaw = FlawReserved
+		return out
 	}
 	out = append(out, `{"type":`...)
 	out = appendString(out, typ)
@@ -32,18 +35,25 @@ func appendEvent(out []byte, hub domain.HubID, message []byte, p *parts) ([]byte
 	default:
 		n, ok := integer(device)
 		if !ok {
-			return out, FlawDevice
+			e.Flaw = FlawDevice
+			return out
 		}
 		out = strconv.AppendInt(out, n, 10)
+		if string(typ) == domain.EventDeviceForgotten {
+			forgotten := n // of its own, so that other events have nothing on the heap
+			e.Forgotten = &forgotten
+		}
 	}
 
 	out = append(out, `,"time":"`...)
 	written, ok := stringOf(message, p.time)
 	if !ok {
-		return out, FlawTime
+		e.Flaw = FlawTime
+		return out
 	}
 	if out, ok = appendTime(out, written); !ok {
-		return out, FlawTime
+		e.Flaw = FlawTime
+		return out
 	}
 
 	out = append(out, `","clock_trusted":`...)
@@ -53,16 +63,17 @@ func appendEvent(out []byte, hub domain.HubID, message []byte, p *parts) ([]byte
 	case "":
 		out = append(out, "null"...)
 	default:
-		return out, FlawClockTrusted
+		e.Flaw = FlawClockTrusted
+		return out
 	}
 
 	out = append(out, `,"data":`...)
 	data := p.data.of(message)
 	if len(data) == 0 || data[0] != '{' {
-		return out, FlawData
+		e.Flaw = FlawData
+		return out
 	}
-	out = appendCompact(out, data)
-	return append(out, '}'), ""
+	return append(appendCompact(out, data), '}')
 }
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }

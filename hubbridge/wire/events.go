@@ -30,6 +30,8 @@ type Event struct {
 	Payload []byte
 	// Flaw says what is wrong with a malformed event; empty otherwise.
 	Flaw Flaw
+	// Forgotten is the device that the hub has forgotten, if that is what the event says.
+	Forgotten *int64
 }
 
 // Flaw is why an event is not stored.
@@ -88,13 +90,12 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	// What is stored is about as long as what came: the number goes, the hub's id comes. One allocation holds them all.
 	arena := make([]byte, 0, len(message)+len(r.parts)*(len(hub)+32))
 	for i := range r.parts {
-		from := len(arena)
-		var flaw Flaw
-		if arena, flaw = appendEvent(arena, hub, message, &r.parts[i]); flaw != "" {
-			batch.Events[i].Flaw, arena = flaw, arena[:from]
+		from, e := len(arena), &batch.Events[i]
+		if arena = e.appendTo(arena, hub, message, &r.parts[i]); e.Flaw != "" {
+			arena = arena[:from]
 			continue
 		}
-		batch.Events[i].Payload = arena[from:len(arena):len(arena)]
+		e.Payload = arena[from:len(arena):len(arena)]
 	}
 	return batch, nil
 }

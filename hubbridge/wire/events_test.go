@@ -203,6 +203,29 @@ func TestDeepData(t *testing.T) {
 	}
 }
 
+// TestForgotten: only a device.forgotten that is stored, and names a device, says that one is.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	forgotten := []string{"type", `"device.forgott\u0065n"`, "data", `{"name":"Lock"}`}
+	for name, tc := range map[string]struct {
+		event string
+		want  int64 // 0 for none
+	}{
+		"forgotten":         {event(1, forgotten...), 3},
+		"about no device":   {event(1, append(forgotten, "device_id", "null")...), 0},
+		"another type":      {event(1), 0},
+		"the type's prefix": {event(1, "type", `"device.forgotten2"`), 0},
+	} {
+		batch, err := read(t, message(tc.event))
+		if err != nil || batch.Events[0].Flaw != "" {
+			t.Fatalf("%s: %+v, %v", name, batch, err)
+		}
+		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) || got != nil && *got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // FuzzEvents holds the reader against encoding/json: what it takes is JSON, and what it stores is one line with the same data.
 func FuzzEvents(f *testing.F) {
 	f.Add(message(event(1), "null", event(3)))
