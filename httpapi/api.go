@@ -20,14 +20,18 @@ const (
 	DefaultStreamLifetime  = 15 * time.Minute
 	DefaultStreamKeepalive = 30 * time.Second
 	DefaultStreamsPerKey   = 5000
+	DefaultHubTimeout      = 10 * time.Second
+	DefaultRetention       = 24 * time.Hour
 )
 
-// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Events and Enrolment must be given.
+// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Events and Enrolment must be given.
 type Config struct {
 	Keys       Keys
 	Hubs       Hubs
 	ReadModels ReadModels
 	Directory  Directory
+	Devices    Devices
+	Commands   Commands
 	Events     Events
 	Enrolment  Enrolment
 
@@ -48,9 +52,14 @@ type Config struct {
 	StreamLifetime time.Duration
 	// StreamKeepalive is the time between two keepalive comments. 0 stands for DefaultStreamKeepalive.
 	StreamKeepalive time.Duration
-	// StreamsPerKey is how many event streams one key may have open on this replica; one more is refused with 429. 0 stands for
-	// DefaultStreamsPerKey.
+	// StreamsPerKey is how many event streams and waiting long-polls one key may have open on this replica; one more is refused with
+	// 429. 0 stands for DefaultStreamsPerKey.
 	StreamsPerKey int
+	// Retention is how long hubs' events are kept, and so how long a client can go on from a cursor: an open stream tells its client a
+	// new position well before. 0 stands for DefaultRetention.
+	Retention time.Duration
+	// HubTimeout is how long a hub may take to answer; what Devices and Commands keep. 0 stands for DefaultHubTimeout.
+	HubTimeout time.Duration
 	// TrustedProxies are the networks whose X-Forwarded-For is believed. None: a client's address is that of its connection.
 	TrustedProxies []netip.Prefix
 	// Draining is closed when the service begins to stop: open streams end, waiting requests answer at once, and /readyz says
@@ -65,6 +74,9 @@ type Config struct {
 	Metrics prometheus.Registerer
 }
 
+// API is the handler of everything that the package serves. Its methods may be called by several goroutines at once.
+type API struct{ api *api }
+
 // api is what the handlers share.
 type api struct {
 	Config
@@ -72,6 +84,7 @@ type api struct {
 	methods   []string          // of the table
 	refusing  map[string]*route // what answers methods that a pattern does not take
 	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
+	unread    *route            // what answers requests that the server could not read
 	keys      *limiter[string]
 	addresses *limiter[netip.Prefix]
 	streams   *quota
@@ -79,9 +92,9 @@ type api struct {
 	buffers   buffers
 }
 
-// New makes the handler of everything that the package serves. Serve it with a server made by NewServer, whose time-outs its own
-// deadlines are made to go with.
-func New(cfg Config) http.Handler {
+// New makes the API. Serve it with a server made by NewServer, whose time-outs its own deadlines are made to go with, on a listener that
+// went through Listener.
+func New(cfg Config) API {
 	if cfg.Rate <= 0 {
 		cfg.Rate = DefaultRate
 	}
@@ -96,6 +109,12 @@ func New(cfg Config) http.Handler {
 	}
 	if cfg.StreamsPerKey <= 0 {
 		cfg.StreamsPerKey = DefaultStreamsPerKey
+	}
+	if cfg.Retention <= 0 {
+		cfg.Retention = DefaultRetention
+	}
+	if cfg.HubTimeout <= 0 {
+		cfg.HubTimeout = DefaultHubTimeout
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -112,8 +131,11 @@ func New(cfg Config) http.Handler {
 		metrics:   newMetrics(cfg.Metrics),
 	}
 	a.router = a.newRouter()
-	return a.router
+	return API{a}
 }
+
+// ServeHTTP answers a request.
+func (a API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.api.router.ServeHTTP(w, r) }
 
 // ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id
 // at all take the same way to the same answer.

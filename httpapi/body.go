@@ -12,11 +12,15 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"hubcloud/domain"
 )
 
 const (
 	// maxBody is the most bytes that a request's body may have.
 	maxBody = 64 << 10
+	// maxBodyDepth is how deep objects and arrays may stand in one another in it; the contract's own bodies need two.
+	maxBodyDepth = 16
 	// bodyTimeout is how long a client may take to send it.
 	bodyTimeout = 10 * time.Second
 )
@@ -66,6 +70,22 @@ func (x *exchange) readObject(fields ...string) (object, error) {
 	return o, o.allow(fields)
 }
 
+// readOptionalObject reads the body of a route that can do without one; no body is one without fields.
+func (x *exchange) readOptionalObject(fields ...string) (object, error) {
+	var body bytes.Buffer
+	if err := x.readBody(&body); err != nil || body.Len() == 0 {
+		return nil, err
+	}
+	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+		return nil, err
+	}
+	o, err := decodeObject(body.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return o, o.allow(fields)
+}
+
 // readOpenObject reads the body of a route that ignores the fields it does not know.
 func (x *exchange) readOpenObject() (object, error) {
 	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
@@ -95,6 +115,9 @@ func decodeObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("body: must be UTF-8")
 	}
+	if depth(body) > maxBodyDepth {
+		return nil, invalid("body: must be nested at most %d deep", maxBodyDepth)
+	}
 	if err := json.Unmarshal(body, new(json.RawMessage)); err != nil {
 		return nil, malformed(err)
 	}
@@ -119,6 +142,30 @@ func decodeObject(body []byte) (object, error) {
 		o[name] = value
 	}
 	return o, nil
+}
+
+// depth gives how deep objects and arrays stand in one another, of a JSON text; of any other text it is some number.
+func depth(text []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted:
+			switch c {
+			case '\\':
+				i++
+			case '"':
+				quoted = false
+			}
+		case c == '"':
+			quoted = true
+		case c == '{', c == '[':
+			now++
+			deepest = max(deepest, now)
+		case c == '}', c == ']':
+			now--
+		}
+	}
+	return deepest
 }
 
 // malformed says what is wrong with a JSON text.
@@ -188,4 +235,17 @@ func (o object) nullableText(name string) (*string, error) {
 		return nil, err
 	}
 	return &s, nil
+}
+
+// nullableName gives a field that must be there and be a name that people give, or null.
+func (o object) nullableName(name string) (*string, error) {
+	s, err := o.nullableText(name)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	clean, err := domain.CleanName(name, *s)
+	if err != nil {
+		return nil, err
+	}
+	return &clean, nil
 }

@@ -49,6 +49,10 @@ func (a *api) readEvents(x *exchange) error {
 // waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, and
 // with 401 when the key is revoked in the meantime.
 func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+	if err := a.hold(x); err != nil {
+		return domain.EventPage{}, err
+	}
+	defer a.streams.release(x.key.ID)
 	// The answer's own time begins after the wait.
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
 	ctx, cancel := context.WithCancel(x.ctx)

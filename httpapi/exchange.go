@@ -124,11 +124,22 @@ func (rt *route) run(x *exchange) error {
 		}
 	}
 	if !rt.held {
-		ctx, cancel := context.WithTimeout(x.ctx, managementTimeout)
+		ctx, cancel := context.WithTimeout(x.ctx, x.limitTime())
 		defer cancel()
 		x.ctx = ctx
 	}
 	return rt.handle(x)
+}
+
+// limitTime gives how long the request may take. One that asks a hub may wait for another request of the same, and then for the hub, and
+// has some time left; with hubs that may take long that is more than the server gives an answer.
+func (x *exchange) limitTime() time.Duration {
+	limit := managementTimeout
+	if patience := 3 * x.api.HubTimeout; x.route.live && patience > limit {
+		limit = patience
+		_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(limit + writeTimeout))
+	}
+	return limit
 }
 
 // end is deferred: it makes an answer of a panic, and tells the log and the metrics what happened.

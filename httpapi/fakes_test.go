@@ -46,6 +46,7 @@ type world struct {
 	hubs  map[domain.HubID]domain.Hub
 	owner map[domain.HubID]string
 	sites map[string]domain.Site
+	hub   hub
 
 	log     []domain.EncodedEvent
 	changed chan struct{}
@@ -70,6 +71,7 @@ func newWorld() *world {
 			siteOne: {ID: siteOne, Name: "Mill", HubCount: 1, CreatedAt: day},
 			siteTwo: {ID: siteTwo, Name: "Quay", HubCount: 1, CreatedAt: day},
 		},
+		hub:     newHub(),
 		changed: make(chan struct{}),
 	}
 }
@@ -397,20 +399,21 @@ func startOn(t *testing.T, listener net.Listener, transport *http.Transport, bas
 	}
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	server := NewServer(New(cfg), cfg.Log)
+	api := New(cfg)
+	server := NewServer(api, cfg.Log)
 	server.Protocols = transport.Protocols
 	s.server = server
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener)
+		_ = server.Serve(api.Listener(listener))
 	}()
 	t.Cleanup(func() {
 		s.drain()

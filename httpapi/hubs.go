@@ -137,16 +137,10 @@ func (a *api) updateHub(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	change := HubChange{OrgID: x.key.OrgID, HubID: hub}
-	if body.has("name") {
-		change.SetName = true
-		if change.Name, err = body.nullableText("name"); err != nil {
+	change := HubChange{OrgID: x.key.OrgID, HubID: hub, SetName: body.has("name")}
+	if change.SetName {
+		if change.Name, err = body.nullableName("name"); err != nil {
 			return err
-		}
-		if change.Name != nil {
-			if *change.Name, err = domain.CleanName("name", *change.Name); err != nil {
-				return err
-			}
 		}
 	}
 	if body.has("site_id") {

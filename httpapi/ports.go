@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hubcloud/domain"
@@ -30,6 +31,13 @@ type ReadModels interface {
 	// Hubs lists hubs by id; site, when not nil, leaves only those at that site.
 	Hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
+	// Members lists members, owners first, then by joining.
+	Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error)
+	Member(ctx context.Context, org, member string) (domain.Member, error)
+	// Invitations lists those that are pending at now, newest first.
+	Invitations(ctx context.Context, org string, limit int, startingAfter string, now time.Time) (domain.Page[domain.Invitation], error)
+	// DeviceLabels gives what was set through the API for the hub's devices, by device id; devices without are absent.
+	DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error)
 }
 
 // Directory decides and records what callers change. A method returns once ReadModels, Keys and Hubs have it. Errors are
@@ -43,6 +51,42 @@ type Directory interface {
 	UpdateHub(ctx context.Context, o domain.Origin, change HubChange) error
 	// ResetLink revokes the hub's certificate and then cuts its connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
+	// LabelDevice names and places a device, and gives what is set for it then. That the hub has the device has been asked before.
+	LabelDevice(ctx context.Context, o domain.Origin, change domain.LabelDevice) (domain.DeviceLabel, error)
+
+	// Invite invites a person and sees to it that the link is mailed. A pending invitation of the same address is replaced. It answers
+	// invalid_request for what is no address or a member's, and forbidden for the role owner.
+	Invite(ctx context.Context, o domain.Origin, org, email string, role domain.Role) (domain.Invitation, error)
+	// RevokeInvitation ends one that is pending; any other is not_found.
+	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
+	// ChangeRole and RemoveMember answer not_found for who is no member, and forbidden for an owner and for the role owner.
+	ChangeRole(ctx context.Context, o domain.Origin, org, member string, role domain.Role) (domain.Member, error)
+	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
+}
+
+// Devices asks hubs, live. Errors are domain.Errors: not_found for a device that the hub does not have, hub_offline at once for a hub that is
+// not connected, hub_unavailable, hub_timeout and hub_error.
+type Devices interface {
+	// List gives the hub's devices, their channels without values and status.
+	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
+	// Get gives one device, with everything.
+	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
+	// Forget makes the hub forget a device that it can no longer reach; one that it can is an invalid_request.
+	Forget(ctx context.Context, hub domain.HubID, device int64) error
+	// OpenPairing opens the pairing window; the setup code is the device's own, nil when there is none. One that the hub cannot use is an
+	// invalid_request.
+	OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error)
+	ClosePairing(ctx context.Context, hub domain.HubID) error
+	OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error)
+	CloseRemoval(ctx context.Context, hub domain.HubID) error
+}
+
+// Commands has hubs run commands.
+type Commands interface {
+	// Send gives the channel once the hub has accepted the command, in the status pending. Under one IdempotencyKey of an organization the hub
+	// runs one command once, however often and wherever it is sent; another command under it is idempotency_conflict. The other errors
+	// are those of Devices, and command_refused and invalid_request from the hub. A caller that is gone does not end what it began.
+	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
 }
 
 // HubAddition is what POST /hubs asks for.
@@ -75,12 +119,17 @@ type Events interface {
 	Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error)
 	// Follow reads what follows the cursor, as it comes; after "" begins with the next new event.
 	Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error)
+	// Position gives a cursor of the log's end: what is stored before the call lies before it, what is stored afterwards behind it.
+	Position(ctx context.Context, hub domain.HubID) (string, error)
 }
+
+// ErrEventsClosed is what an EventReader answers once the service has stopped reading event logs: no fault, and nothing is lost.
+var ErrEventsClosed = errors.New("the event logs are closed")
 
 // EventReader follows one hub's event log. It is used by one goroutine.
 type EventReader interface {
 	// Next gives at most limit events that are there now, in order; none when there are none yet. It may give fewer than there are. A log
-	// that was begun anew, and events that expired before they were given, are a domain.Error cursor_expired.
+	// that was begun anew, and events that expired before they were given, are a domain.Error cursor_expired; ErrEventsClosed ends it for good.
 	Next(limit int) ([]domain.EncodedEvent, error)
 	// Ready gives a channel that is closed once there is more than Next has given: already, when there is more now. It is good for one wait.
 	Ready() <-chan struct{}

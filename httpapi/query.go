@@ -5,7 +5,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hubcloud/domain"
 )
+
+// maxListPage is the most items that a list answers with at once, and its default.
+const maxListPage = 50
 
 // query is the parameters of a request that its route knows.
 type query []parameter
@@ -58,4 +63,20 @@ func (q query) integer(name string, low, high, otherwise int) (int, error) {
 		return 0, invalid("%s: must be an integer from %d to %d", name, low, high)
 	}
 	return int(n), nil
+}
+
+// readListing reads the parameters of a list of what has UUIDs for ids; after is "" for the list's beginning.
+func (x *exchange) readListing(item string) (limit int, after string, err error) {
+	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
+	if err != nil {
+		return 0, "", err
+	}
+	if limit, err = q.integer("limit", 1, maxListPage, maxListPage); err != nil {
+		return 0, "", err
+	}
+	after, given := q.get("starting_after")
+	if given && !domain.IsUUID(after) {
+		return 0, "", invalid("starting_after: must be the id of a %s of the list", item)
+	}
+	return limit, after, nil
 }

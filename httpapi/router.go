@@ -37,6 +37,7 @@ func (a *api) newRouter() *chi.Mux {
 		"link": a.counted(&route{method: "any", pattern: "/link/", access: forAddress, handle: noSuchPath}),
 		"":     a.counted(&route{method: "any", pattern: "/", access: forAnyone, handle: noSuchPath}),
 	}
+	a.unread = a.counted(&route{method: "other", pattern: "(unreadable)", access: forAddress})
 	r.NotFound(a.notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 	return r

@@ -25,6 +25,8 @@ type route struct {
 	takesBody bool
 	// held says that the request may last as long as its client wants; otherwise it has managementTimeout.
 	held bool
+	// live says that a hub is asked meanwhile, which may make it longer.
+	live bool
 	// quiet says that its log lines are for debugging only: machines ask every few seconds.
 	quiet  bool
 	handle func(*exchange) error
@@ -35,7 +37,7 @@ type route struct {
 
 // routes is everything that is served.
 func (a *api) routes() []*route {
-	return []*route{
+	return append([]*route{
 		{method: "GET", pattern: "/v1/sites", access: forKey, scope: domain.ScopeSitesRead, handle: a.listSites},
 		{method: "POST", pattern: "/v1/sites", access: forKey, scope: domain.ScopeSitesWrite, takesBody: true, handle: a.createSite},
 		{method: "GET", pattern: "/v1/sites/{site_id}", access: forKey, scope: domain.ScopeSitesRead, handle: a.getSite},
@@ -47,14 +49,37 @@ func (a *api) routes() []*route {
 		{method: "PATCH", pattern: "/v1/hubs/{hub_id}", access: forKey, scope: domain.ScopeHubsWrite, takesBody: true, handle: a.updateHub},
 		{method: "POST", pattern: "/v1/hubs/{hub_id}/reset-link", access: forKey, scope: domain.ScopeHubsWrite, handle: a.resetLink},
 
+		{method: "GET", pattern: "/v1/hubs/{hub_id}/devices", access: forKey, scope: domain.ScopeHubsRead, live: true, handle: a.listDevices},
+		{method: "GET", pattern: "/v1/hubs/{hub_id}/devices/{device_id}", access: forKey, scope: domain.ScopeHubsRead, live: true, handle: a.getDevice},
+		{method: "PATCH", pattern: "/v1/hubs/{hub_id}/devices/{device_id}", access: forKey, scope: domain.ScopeHubsWrite, takesBody: true, live: true, handle: a.updateDevice},
+		{method: "DELETE", pattern: "/v1/hubs/{hub_id}/devices/{device_id}", access: forKey, scope: domain.ScopeHubsWrite, live: true, handle: a.forgetDevice},
+		{method: "POST", pattern: "/v1/hubs/{hub_id}/pairing", access: forKey, scope: domain.ScopeHubsWrite, takesBody: true, live: true, handle: a.openPairing},
+		{method: "DELETE", pattern: "/v1/hubs/{hub_id}/pairing", access: forKey, scope: domain.ScopeHubsWrite, live: true, handle: a.closePairing},
+		{method: "POST", pattern: "/v1/hubs/{hub_id}/removal", access: forKey, scope: domain.ScopeHubsWrite, live: true, handle: a.openRemoval},
+		{method: "DELETE", pattern: "/v1/hubs/{hub_id}/removal", access: forKey, scope: domain.ScopeHubsWrite, live: true, handle: a.closeRemoval},
+		{method: "POST", pattern: "/v1/hubs/{hub_id}/devices/{device_id}/commands", access: forKey, scope: domain.ScopeHubsCommand, takesBody: true, live: true, handle: a.sendCommand},
+
 		{method: "GET", pattern: "/v1/hubs/{hub_id}/events", access: forKey, scope: domain.ScopeEventsRead, held: true, handle: a.readEvents},
 		{method: "GET", pattern: "/v1/hubs/{hub_id}/events/stream", access: forKey, scope: domain.ScopeEventsRead, held: true, handle: a.streamEvents},
 
+		{method: "GET", pattern: "/v1/members", access: forKey, scope: domain.ScopeMembersRead, handle: a.listMembers},
+		{method: "GET", pattern: "/v1/members/{member_id}", access: forKey, scope: domain.ScopeMembersRead, handle: a.getMember},
+		{method: "PATCH", pattern: "/v1/members/{member_id}", access: forKey, scope: domain.ScopeMembersWrite, takesBody: true, handle: a.updateMember},
+		{method: "DELETE", pattern: "/v1/members/{member_id}", access: forKey, scope: domain.ScopeMembersWrite, handle: a.removeMember},
+		{method: "GET", pattern: "/v1/invitations", access: forKey, scope: domain.ScopeMembersRead, handle: a.listInvitations},
+		{method: "POST", pattern: "/v1/invitations", access: forKey, scope: domain.ScopeMembersWrite, takesBody: true, handle: a.createInvitation},
+		{method: "DELETE", pattern: "/v1/invitations/{invitation_id}", access: forKey, scope: domain.ScopeMembersWrite, handle: a.revokeInvitation},
+
 		{method: "POST", pattern: "/link/v1/certificates", access: forAddress, takesBody: true, handle: a.issueCertificate},
+
+		{method: "GET", pattern: "/portal/invitations/{token}", access: forAddress, handle: a.page},
+		{method: "HEAD", pattern: "/portal/invitations/{token}", access: forAddress, handle: a.page},
+		{method: "GET", pattern: "/portal/assets/{name}", access: forAddress, handle: a.page},
+		{method: "HEAD", pattern: "/portal/assets/{name}", access: forAddress, handle: a.page},
 
 		{method: "GET", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
 		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
-	}
+	}, a.documentRoutes()...)
 }

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -28,5 +30,19 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		// `OPTIONS *` gets an answer with a request id like everything else.
 		DisableGeneralOptionsHandler: true,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
+	}
+}
+
+// connKey is under what a request's context has its connection.
+type connKey struct{}
+
+// boundSendBuffer gives the request's connection the room of a stream, if it is one of its own: over HTTP/2 several requests share one.
+func boundSendBuffer(r *http.Request) {
+	conn, ok := r.Context().Value(connKey{}).(interface{ SetWriteBuffer(bytes int) error })
+	if ok && r.ProtoMajor == 1 {
+		_ = conn.SetWriteBuffer(streamSendBuffer) // a connection that is gone shows at the next write
 	}
 }

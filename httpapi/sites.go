@@ -6,9 +6,6 @@ import (
 	"hubcloud/domain"
 )
 
-// maxListPage is the most items that a list answers with at once, and its default.
-const maxListPage = 50
-
 // siteBody is the contract's Site.
 type siteBody struct {
 	ID        string `json:"id"`
@@ -22,17 +19,9 @@ func formOfSite(s domain.Site) siteBody {
 }
 
 func (a *api) listSites(x *exchange) error {
-	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
+	limit, after, err := x.readListing("site")
 	if err != nil {
 		return err
-	}
-	limit, err := q.integer("limit", 1, maxListPage, maxListPage)
-	if err != nil {
-		return err
-	}
-	after, given := q.get("starting_after")
-	if given && !domain.IsUUID(after) {
-		return invalid("starting_after: must be the id of a site of the list")
 	}
 	page, err := a.ReadModels.Sites(x.ctx, x.key.OrgID, limit, after)
 	if err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -15,6 +16,9 @@ const (
 	// stopped reading can hold back.
 	streamBatch      = 100
 	streamBatchBytes = 32 << 10
+	// streamSendBuffer is the room that a stream's connection has in the kernel. Left to itself the kernel gives a reader that stalls
+	// megabytes.
+	streamSendBuffer = 2 * streamBatchBytes
 )
 
 // Header fields of every stream. no-transform and X-Accel-Buffering keep proxies from collecting events.
@@ -33,9 +37,8 @@ func (a *api) streamEvents(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if !a.streams.acquire(x.key.ID) {
-		return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-			Message: "too many event streams are open with this API key: close some first"}
+	if err := a.hold(x); err != nil {
+		return err
 	}
 	defer a.streams.release(x.key.ID)
 	reader, err := a.Events.Follow(x.ctx, hub, after)
@@ -50,9 +53,19 @@ func (a *api) streamEvents(x *exchange) error {
 	header["Content-Type"] = contentTypeEvents
 	header["Cache-Control"] = cacheControlSSE
 	header["X-Accel-Buffering"] = noBuffering
+	boundSendBuffer(x.r)
 	s := stream{x: x, reader: reader, control: http.NewResponseController(x.w)}
 	x.ended, x.err = s.run()
 	return nil
+}
+
+// hold counts what may last as long as the client wants: release ends it.
+func (a *api) hold(x *exchange) error {
+	if a.streams.acquire(x.key.ID) {
+		return nil
+	}
+	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
+		Message: "too many event streams and waiting reads of events are open with this API key: close some first"}
 }
 
 // startOfStream gives the cursor to go on from, "" for none. The header wins over the query parameter, which is for clients that
@@ -88,24 +101,20 @@ func (s *stream) run() (ended string, cause error) {
 	now := time.Now()
 	expires := now.Add(spread(a.StreamLifetime))
 	keepalive := now.Add(a.StreamKeepalive)
+	// The log gives a position anew once it is older than half the retention: asked every quarter, a client that has heard nothing for long
+	// can still go on from the last that it was told.
+	renewal := now.Add(a.Retention / 4)
 	if err := s.write(s.position("")); err != nil {
 		return "client", nil
 	}
 	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each wait, which is at each event.
 	due := make(chan struct{}, 1)
-	timer := time.AfterFunc(time.Until(earlier(expires, keepalive)), func() { due <- struct{}{} })
+	timer := time.AfterFunc(time.Until(earliest(expires, keepalive, renewal)), func() { due <- struct{}{} })
 	defer timer.Stop()
 	for {
 		events, err := s.reader.Next(streamBatch)
 		if err != nil {
-			if s.x.ctx.Err() != nil {
-				return "client", nil
-			}
-			s.extend()
-			if domain.CodeOf(err) == domain.CodeCursorExpired {
-				return "cursor expired", nil // as the client hears when it comes back
-			}
-			return "fault", err
+			return s.broken(err)
 		}
 		if len(events) > 0 {
 			if err := s.send(events); err != nil {
@@ -123,18 +132,40 @@ func (s *stream) run() (ended string, cause error) {
 			s.extend()
 			return "key revoked", nil
 		case <-due:
-			if !time.Now().Before(expires) {
+			now := time.Now()
+			if !now.Before(expires) {
 				s.extend()
 				return "lifetime", nil
 			}
-			if err := s.write(s.position(": keepalive\n\n")); err != nil {
+			before := ""
+			if !now.Before(keepalive) {
+				before = ": keepalive\n\n"
+				if keepalive = keepalive.Add(a.StreamKeepalive); now.After(keepalive) {
+					keepalive = now.Add(a.StreamKeepalive) // the process stood still: what was missed is not made up for
+				}
+			}
+			renewal = now.Add(a.Retention / 4)
+			if err := s.write(s.position(before)); err != nil {
 				return "client", nil
 			}
-			if keepalive = keepalive.Add(a.StreamKeepalive); time.Now().After(keepalive) {
-				keepalive = time.Now().Add(a.StreamKeepalive) // the process stood still: what was missed is not made up for
-			}
-			timer.Reset(time.Until(earlier(expires, keepalive)))
+			timer.Reset(time.Until(earliest(expires, keepalive, renewal)))
 		}
+	}
+}
+
+// broken ends a stream whose reader can give no more.
+func (s *stream) broken(err error) (ended string, cause error) {
+	if s.x.ctx.Err() != nil {
+		return "client", nil
+	}
+	s.extend()
+	switch {
+	case domain.CodeOf(err) == domain.CodeCursorExpired:
+		return "cursor expired", nil // as the client hears when it comes back
+	case errors.Is(err, ErrEventsClosed):
+		return "draining", nil
+	default:
+		return "fault", err
 	}
 }
 
@@ -199,9 +230,11 @@ func spread(longest time.Duration) time.Duration {
 	return longest - rand.N(longest*2/15+1)
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+func earliest(first time.Time, others ...time.Time) time.Time {
+	for _, other := range others {
+		if other.Before(first) {
+			first = other
+		}
 	}
-	return b
+	return first
 }

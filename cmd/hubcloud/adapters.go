@@ -2,20 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi"
+	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
 )
 
-// apiDirectory is the directory as the API needs it: with what the bridge knows of a hub's connection.
+// apiDirectory is the directory as the API needs it: with what the bridge knows of a hub's connection, and with the mail that invites.
 type apiDirectory struct {
 	*directory.Service
-	presence *presence.View
-	kicks    *identity.Kicker
+	presence  *presence.View
+	kicks     *identity.Kicker
+	mailer    *mail.Mailer
+	publicURL string
 }
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
@@ -47,6 +51,19 @@ func (d apiDirectory) ResetLink(ctx context.Context, o domain.Origin, org string
 	return d.kicks.Kick(ctx, hub)
 }
 
+// Invite records the invitation, then puts its mail into the queue. Whoever hears of a failure in between invites again, which
+// replaces the first.
+func (d apiDirectory) Invite(ctx context.Context, o domain.Origin, org, email string, role domain.Role) (domain.Invitation, error) {
+	invitation, orgName, token, err := d.Service.Invite(ctx, o, org, email, role)
+	if err != nil {
+		return domain.Invitation{}, err
+	}
+	return invitation, d.mailer.SendInvitation(ctx, mail.Invitation{
+		ID: invitation.ID, To: invitation.Email, OrgName: orgName, Role: invitation.Role,
+		Link: d.publicURL + "/portal/invitations/" + token, ExpiresAt: invitation.ExpiresAt,
+	})
+}
+
 // apiEvents is the hub logs as the API needs them: with readers behind its own interface.
 type apiEvents struct{ *hublog.Logs }
 
@@ -56,5 +73,17 @@ func (e apiEvents) Follow(ctx context.Context, hub domain.HubID, after string) (
 	if err != nil {
 		return nil, err
 	}
-	return reader, nil
+	return apiReader{reader}, nil
+}
+
+// apiReader is a reader of a hub log whose end with the service is told in the API's words.
+type apiReader struct{ *hublog.Reader }
+
+// Next gives the events that are there now.
+func (r apiReader) Next(limit int) ([]domain.EncodedEvent, error) {
+	events, err := r.Reader.Next(limit)
+	if errors.Is(err, hublog.ErrClosed) {
+		err = httpapi.ErrEventsClosed
+	}
+	return events, err
 }

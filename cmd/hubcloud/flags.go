@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ type serviceFlags struct {
 
 	PublicURL  string `help:"Where the API is reached from outside, without /v1; made of --http when not given." placeholder:"URL" name:"public-url" group:"Where"`
 	PublicMQTT string `help:"HOST:PORT under which hubs reach --mqtt; made of --public-url and --mqtt when not given." placeholder:"HOST:PORT" name:"public-mqtt" group:"Where"`
+
+	TrustedProxies []string `help:"Networks (CIDR) of the proxies in front of --http: of a request from one, the client's address is taken from X-Forwarded-For." placeholder:"CIDR" sep:"," group:"Where"`
 
 	NATSURL         string   `help:"Use this broker instead of an embedded one." placeholder:"URL" name:"nats-url" group:"Servers of one's own"`
 	NATSCredentials string   `help:"Credentials file for --nats-url." placeholder:"FILE" name:"nats-credentials" type:"path" group:"Servers of one's own"`
@@ -80,6 +83,9 @@ func (f *serviceFlags) Validate() error {
 	if _, _, err := net.SplitHostPort(f.PublicMQTT); f.PublicMQTT != "" && err != nil {
 		return fmt.Errorf("--public-mqtt %q: must be HOST:PORT", f.PublicMQTT)
 	}
+	if _, err := f.trustedProxies(); err != nil {
+		return err
+	}
 	if (f.CACert == "") != (f.CAKey == "") {
 		return fmt.Errorf("--ca-cert and --ca-key go together")
 	}
@@ -123,6 +129,22 @@ func (f *serviceFlags) syncInterval() (time.Duration, error) {
 		return 0, fmt.Errorf("--sync %q: \"always\", or a time such as 2m", f.Sync)
 	}
 	return interval, nil
+}
+
+// trustedProxies reads --trusted-proxies: networks, or single addresses.
+func (f *serviceFlags) trustedProxies() ([]netip.Prefix, error) {
+	var proxies []netip.Prefix
+	for _, text := range f.TrustedProxies {
+		network, err := netip.ParsePrefix(text)
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+			network, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil || network.Addr().Is4In6() || network != network.Masked() {
+			return nil, fmt.Errorf("--trusted-proxies %q: a network is like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7, with no bits behind its length", text)
+		}
+		proxies = append(proxies, network)
+	}
+	return proxies, nil
 }
 
 // logger makes the log of the service.

@@ -34,30 +34,36 @@ func (s *service) startHTTP(ctx context.Context) error {
 		}
 		s.bound.HTTP = public.Addr().String()
 		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
-		if handler, err = s.api(); err != nil {
+		api, err := s.api()
+		if err != nil {
 			admin.Close()
 			public.Close()
 			return err
 		}
-		s.serveHTTP(public, handler)
+		handler = api
+		s.serveHTTP(api.Listener(public), api)
 	}
 	s.serveHTTP(admin, s.adminHandler(handler))
 	return nil
 }
 
 // api makes the handler of everything that the public port serves.
-func (s *service) api() (http.Handler, error) {
+func (s *service) api() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.log, Metrics: s.registry,
 	})
 	if err != nil {
-		return nil, err
+		return httpapi.API{}, err
+	}
+	proxies, err := s.flags.trustedProxies()
+	if err != nil {
+		return httpapi.API{}, err
 	}
 	return httpapi.New(httpapi.Config{
 		Keys:            s.access,
 		Hubs:            s.access,
 		ReadModels:      s.store,
-		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks},
+		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
 		Ready:           s.components,
@@ -67,6 +73,9 @@ func (s *service) api() (http.Handler, error) {
 		StreamLifetime:  s.flags.StreamLifetime,
 		StreamKeepalive: s.flags.StreamKeepalive,
 		StreamsPerKey:   s.flags.StreamsPerKey,
+		Retention:       s.flags.EventRetention,
+		HubTimeout:      s.flags.HubTimeout,
+		TrustedProxies:  proxies,
 		Draining:        s.draining,
 		Log:             s.log,
 		Metrics:         s.registry,

@@ -37,7 +37,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	s.replicaID = id
 	barrier := streams.NewBarrier(s.conns, id, s.log)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
-		Environment: s.settings.Environment, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
+		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
 	})
 	head, err := s.events.Head(ctx)
 	if err != nil {

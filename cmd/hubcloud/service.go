@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
@@ -65,6 +66,7 @@ type service struct {
 	presence  *presence.View
 	logs      *hublog.Logs
 	kicks     *identity.Kicker
+	mailer    *mail.Mailer
 	bridge    *hubbridge.Bridge
 
 	// The loops, by layer.

@@ -1,0 +1,103 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"hubcloud/domain"
+)
+
+// commandBody is what an accepted command answers.
+type commandBody struct {
+	HubID    domain.HubID     `json:"hub_id"`
+	DeviceID int64            `json:"device_id"`
+	Channel  commandedChannel `json:"channel"`
+}
+
+// sendCommand refuses what no hub would take before the hub is asked.
+func (a *api) sendCommand(x *exchange) error {
+	hub, device, err := a.ownDevice(x)
+	if err != nil {
+		return err
+	}
+	command := domain.Command{OrgID: x.key.OrgID, HubID: hub, DeviceID: device}
+	if command.IdempotencyKey, err = idempotencyKey(x.r.Header); err != nil {
+		return err
+	}
+	if err := x.readCommand(&command); err != nil {
+		return err
+	}
+	if command.Value, err = domain.CheckCommandValue(command.Key, command.Value); err != nil {
+		if domain.CodeOf(err) == domain.CodeNotFound {
+			return a.refuseKey(x, command, err)
+		}
+		return err
+	}
+	channel, err := a.Commands.Send(x.ctx, x.origin(), command)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusAccepted, commandBody{HubID: hub, DeviceID: device, Channel: commandedChannel{
+		channelIdentity: identityOf(channel), channelState: stateOf(channel), channelReach: channelReach{Available: channel.Available},
+	}})
+}
+
+// readCommand reads the body into command, its value still as it was sent.
+func (x *exchange) readCommand(command *domain.Command) error {
+	body, err := x.readObject("key", "value", "endpoint")
+	if err != nil {
+		return err
+	}
+	if command.Key, err = body.text("key"); err != nil {
+		return err
+	}
+	if !body.has("value") {
+		return invalid("value: is required")
+	}
+	command.Value = body["value"]
+	if body.has("endpoint") {
+		command.Endpoint, err = body.count("endpoint")
+	}
+	return err
+}
+
+// refuseKey refuses a command to a channel key that the contract does not name: 404, unless the device has a channel of that key, which
+// then is one that takes no commands. Whatever keeps the hub from telling leaves it at 404.
+func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) error {
+	device, err := a.Devices.Get(x.ctx, command.HubID, command.DeviceID)
+	if err != nil {
+		if gone := x.ctx.Err(); gone != nil {
+			return gone
+		}
+		return unknown
+	}
+	for _, c := range device.Channels {
+		if c.Key == command.Key && c.Endpoint == command.Endpoint {
+			return invalid("key: channel %s is read-only", shorten(command.Key))
+		}
+	}
+	return unknown
+}
+
+// idempotencyKey gives the key under which a command is sent once; "" when the client gives none.
+func idempotencyKey(header http.Header) (string, error) {
+	values := header["Idempotency-Key"]
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], domain.CheckIdempotencyKey(values[0])
+	default:
+		return "", invalid("Idempotency-Key: must be given once")
+	}
+}
+
+// count gives a field that must be there and be an integer from 0 on, written as one.
+func (o object) count(name string) (int64, error) {
+	n, err := strconv.ParseInt(string(o[name]), 10, 64) // what is no number, or has a fraction or an exponent, fails
+	if err != nil || n < 0 || !json.Valid(o[name]) {
+		return 0, invalid("%s: must be a non-negative integer", name)
+	}
+	return n, nil
+}

@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"hubcloud/domain"
+)
+
+// invitationBody is an invitation; the contract names its address and its role.
+type invitationBody struct {
+	ID        string                  `json:"id"`
+	Email     string                  `json:"email"`
+	Role      domain.Role             `json:"role"`
+	Status    domain.InvitationStatus `json:"status"`
+	CreatedAt string                  `json:"created_at"`
+	ExpiresAt string                  `json:"expires_at"`
+}
+
+func formOfInvitation(i domain.Invitation) invitationBody {
+	return invitationBody{
+		ID: i.ID, Email: i.Email, Role: i.Role, Status: i.Status,
+		CreatedAt: domain.FormatTime(i.CreatedAt), ExpiresAt: domain.FormatTime(i.ExpiresAt),
+	}
+}
+
+func (a *api) listInvitations(x *exchange) error {
+	limit, after, err := x.readListing("invitation")
+	if err != nil {
+		return err
+	}
+	page, err := a.ReadModels.Invitations(x.ctx, x.key.OrgID, limit, after, x.start)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, formOfInvitation))
+}
+
+func (a *api) createInvitation(x *exchange) error {
+	body, err := x.readObject("email", "role")
+	if err != nil {
+		return err
+	}
+	email, err := body.text("email")
+	if err != nil {
+		return err
+	}
+	role := domain.RoleMember
+	if body.has("role") {
+		if role, err = body.role("role"); err != nil {
+			return err
+		}
+	}
+	invitation, err := a.Directory.Invite(x.ctx, x.origin(), x.key.OrgID, email, role)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusCreated, formOfInvitation(invitation))
+}
+
+func (a *api) revokeInvitation(x *exchange) error {
+	id := x.r.PathValue("invitation_id")
+	if !domain.IsUUID(id) {
+		return domain.ErrInvitationNotFound()
+	}
+	if err := a.Directory.RevokeInvitation(x.ctx, x.origin(), x.key.OrgID, id); err != nil {
+		return err
+	}
+	x.writeNothing()
+	return nil
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+
+	"hubcloud/domain"
+)
+
+// Some requests net/http refuses by itself, before there is anything to handle: what is no HTTP, a header that is too large or malformed, a Host that
+// is none, a transfer coding, a version or an expectation that it does not know. It writes those answers straight to the connection, with a text
+// that is always the same and neither date nor request id. There the connection tells them from a handler's answers, and puts in their place
+// what the API answers: its error body, request id and rate limit, counted on the client's address.
+
+// Listener makes the connections that l accepts answer like the API also when net/http refuses a request by itself. It is for connections
+// without TLS.
+func (a API) Listener(l net.Listener) net.Listener { return listener{l, a.api} }
+
+type listener struct {
+	net.Listener
+	api *api
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: accepted, api: l.api}, nil
+}
+
+// conn is a connection whose refusals are the API's.
+type conn struct {
+	net.Conn
+	api *api
+}
+
+// Write writes p, or what the API answers in its place.
+func (c *conn) Write(p []byte) (int, error) {
+	status, reason, ok := ownRefusal(p)
+	if !ok {
+		return c.Conn.Write(p)
+	}
+	if _, err := c.Conn.Write(c.api.refuseUnread(c.RemoteAddr().String(), status, reason)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// CloseWrite lets the server end an answer before the request has come to its end, so that the client still gets to read it.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// SetWriteBuffer sets the room that the kernel gives to what is not sent yet.
+func (c *conn) SetWriteBuffer(bytes int) error {
+	if sized, ok := c.Conn.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		return sized.SetWriteBuffer(bytes)
+	}
+	return errors.ErrUnsupported
+}
+
+// ownRefusal says whether p is an answer of net/http's own. Those of handlers have a Date, and no handler answers 417.
+func ownRefusal(p []byte) (status int, reason string, ok bool) {
+	const head, only = "HTTP/1.", "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+	rest, ok := bytes.CutPrefix(p, []byte(head))
+	if !ok || len(rest) < len("1 400") || rest[2] != '4' && rest[2] != '5' {
+		return 0, "", false
+	}
+	line, after, _ := bytes.Cut(rest[2:], []byte("\r\n"))
+	status, err := strconv.Atoi(string(line[:3]))
+	if err != nil || status != http.StatusExpectationFailed && !bytes.HasPrefix(after, []byte(only)) {
+		return 0, "", false
+	}
+	if _, given, found := bytes.Cut(line, []byte(": ")); found {
+		reason = string(given)
+	}
+	return status, reason, true
+}
+
+// refuseUnread makes the answer to a request that the server could not read, as it goes over the connection, and tells log and metrics of it. What
+// the server calls its own shortcoming (501, 505) is the client's fault here: the contract has what is taken.
+func (a *api) refuseUnread(remote string, status int, reason string) []byte {
+	var err error
+	switch status {
+	case http.StatusRequestHeaderFieldsTooLarge:
+		err = &refusal{status, domain.Errorf(domain.CodeInvalidRequest, "header: must have at most %d bytes, with the path", maxHeaderBytes)}
+	case http.StatusExpectationFailed:
+		err = &refusal{status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue")}
+	case http.StatusNotImplemented:
+		err = invalid("Transfer-Encoding: must be chunked")
+	case http.StatusHTTPVersionNotSupported:
+		err = invalid("request: must be HTTP/1.1 or HTTP/1.0")
+	default:
+		if reason == "" {
+			reason = "must be well-formed HTTP"
+		}
+		err = invalid("request: %s", reason)
+	}
+	w := &rawAnswer{header: http.Header{"Connection": {"close"}}}
+	x := a.begin(w, &http.Request{RemoteAddr: remote})
+	x.route = a.unread
+	if limited := x.spend(a.addresses.take(addressBlock(x.remote), x.start)); limited != nil {
+		err = limited
+	}
+	x.refuse(err)
+	x.report()
+	return w.encode(x)
+}
+
+// rawAnswer is a http.ResponseWriter that keeps the answer.
+type rawAnswer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *rawAnswer) Header() http.Header         { return w.header }
+func (w *rawAnswer) WriteHeader(status int)      { w.status = status }
+func (w *rawAnswer) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+func (w *rawAnswer) encode(x *exchange) []byte {
+	w.header["Date"] = []string{x.start.UTC().Format(http.TimeFormat)}
+	var raw bytes.Buffer
+	fmt.Fprintf(&raw, "HTTP/1.1 %d %s\r\n", w.status, http.StatusText(w.status))
+	_ = w.header.Write(&raw) // into memory
+	raw.WriteString("\r\n")
+	raw.Write(w.body.Bytes())
+	return raw.Bytes()
+}
