@@ -121,7 +121,7 @@ func (c *Cluster) lay(ctx context.Context, dir string) error {
 		return err
 	}
 	c.data = filepath.Join(dir, strconv.Itoa(c.binary.major))
-	if err := removeHalfMade(dir); err != nil {
+	if err := removeHalfMade(ctx, dir); err != nil {
 		return err
 	}
 	if slices.Contains(majors, c.binary.major) {

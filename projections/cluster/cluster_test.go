@@ -330,6 +330,41 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	}
 }
 
+// The server that initdb runs outlives it by a moment when everything is killed, and made files in the directory that the next start was
+// removing: that start failed.
+func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"PG_VERSION", "global/pg_control", "base/1/1259", "base/4"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "postgres")
+			command := exec.Command(os.Args[0])
+			command.Env = append(os.Environ(), holdEnv+"="+dir)
+			if err := command.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+				if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", file)); err == nil && len(half) > 0 {
+					break
+				}
+				if _, err := os.Stat(filepath.Join(dir, "lock")); err == nil {
+					if made, _ := existing(dir); len(made) > 0 {
+						break // it was faster than this look
+					}
+				}
+			}
+			if err := command.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = command.Wait() // it was killed
+			run(t, start(t, dir).URL(), "SELECT 1")
+			if left, err := filepath.Glob(filepath.Join(dir, halfMade+"*")); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
+	}
+}
+
 // A directory of root's that nobody else may enter is where tests and careful operators put their data.
 func TestRunsBelowAClosedDirectory(t *testing.T) {
 	t.Parallel()

@@ -42,17 +42,42 @@ func lockDir(dir string) (*os.File, error) {
 }
 
 // removeHalfMade removes what an interrupted initdb left.
-func removeHalfMade(dir string) error {
+func removeHalfMade(ctx context.Context, dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, halfMade+"*"))
 	if err != nil {
 		return err
 	}
 	for _, path := range left {
-		if err := os.RemoveAll(path); err != nil {
+		if err := removeAbandoned(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs in there notices that a moment later, and
+// until then it makes new files.
+func removeAbandoned(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, killed)
+	defer cancel()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		if pids, err := servers(path); err == nil {
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended by now
+			}
+		}
+		err := os.RemoveAll(path)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // initialize makes the cluster c.data. It stands there whole or not at all: initdb works beside it, and the finished directory

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 
 	"hubcloud/test/harness"
 )
+
+// kills is how often TestKill kills the service; more find more.
+var kills = flag.Int("kills", 6, "how often TestKill kills the service")
 
 // sender is a hub that keeps sending numbered events, through every crash: it resends what was not acknowledged, as the link says.
 type sender struct {
@@ -141,7 +145,7 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 // under the same cursor, and a consumer that goes on with its last cursor misses and repeats nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	const hubs, kills = 8, 6
+	const hubs = 8
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
 	senders, followers := make([]*sender, hubs), make([]*follower, hubs)
@@ -157,7 +161,7 @@ func TestKill(t *testing.T) {
 		sending.Go(func() { senders[i].run(stopSending) })
 		reading.Go(func() { followers[i].run(stopReading) })
 	}
-	for range kills {
+	for range *kills {
 		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond) // the moment of the crash is to be any
 		s.Kill()
 		s.Begin()
