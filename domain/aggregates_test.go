@@ -191,8 +191,9 @@ func TestEvolveRefusesEventsOfOthers(t *testing.T) {
 	_, siteErr := domain.EvolveSite(domain.SiteState{}, moved)
 	_, keyErr := domain.EvolveKey(domain.KeyState{}, moved)
 	_, hubErr := domain.EvolveHub(domain.HubState{}, renamed)
+	_, accountErr := domain.EvolveAccount(domain.AccountState{}, moved)
 	_, unknownErr := domain.EvolveHub(domain.HubState{}, unknown)
-	for _, err := range []error{orgErr, siteErr, keyErr, hubErr, unknownErr} {
+	for _, err := range []error{orgErr, siteErr, keyErr, hubErr, accountErr, unknownErr} {
 		if err == nil {
 			t.Error("an event of another aggregate was folded")
 		}

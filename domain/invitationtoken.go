@@ -7,8 +7,12 @@ import (
 	"slices"
 )
 
-// invitationSecretLength is how many random bytes the link of an invitation carries.
-const invitationSecretLength = 32
+const (
+	// invitationSecretLength is how many random bytes the link of an invitation carries.
+	invitationSecretLength = 32
+	// invitationTokenLength adds the ids of the organization and the invitation.
+	invitationTokenLength = 16 + 16 + invitationSecretLength
+)
 
 // InvitationToken is what the link of an invitation carries: which invitation it is, and the secret that only the mail holds. It prints and
 // logs without the secret, and only Reveal gives all of it.
@@ -21,7 +25,8 @@ type InvitationToken struct {
 // ParseInvitationToken takes a token's text apart, exactly as Reveal gave it. Every refusal is the same not_found.
 func ParseInvitationToken(s string) (InvitationToken, error) {
 	raw, err := invitationTokenText.DecodeString(s)
-	if err != nil || len(raw) != 16+16+invitationSecretLength {
+	// The decoder passes over line breaks: the length tells.
+	if err != nil || len(raw) != invitationTokenLength || len(s) != invitationTokenText.EncodedLen(len(raw)) {
 		return InvitationToken{}, ErrInvitationNotFound()
 	}
 	return InvitationToken{

@@ -46,6 +46,7 @@ func TestCleanEmail(t *testing.T) {
 		"Ann@Example.org":        "Ann@Example.org",
 		" ann+hubs@example.org ": "ann+hubs@example.org",
 		"o'neil@example.co.uk":   "o'neil@example.co.uk",
+		"jose\u0301@example.org": "jos\u00e9@example.org",
 	} {
 		if got, err := domain.CleanEmail("owner_email", given); err != nil || got != want {
 			t.Errorf("%q became %q, %v", given, got, err)
@@ -60,9 +61,43 @@ func TestCleanEmail(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if domain.NormalizeEmail(" Ann@Example.ORG ") != domain.NormalizeEmail("ann@example.org") {
-		t.Error("addresses that differ in case do not compare as one")
+}
+
+func TestNormalizeEmail(t *testing.T) {
+	t.Parallel()
+	for _, same := range [][2]string{
+		{" Ann@Example.ORG ", "ann@example.org"},
+		{"JOS\u00c9@example.org", "jos\u00e9@example.org"},
+		{"JOSE\u0301@example.org", "jos\u00e9@example.org"}, // written with an accent of its own
+		{"\u212bsa@example.org", "\u00e5sa@example.org"},    // the \u00c5ngstr\u00f6m sign is the letter
+	} {
+		if a, b := domain.NormalizeEmail(same[0]), domain.NormalizeEmail(same[1]); a != b {
+			t.Errorf("%q and %q compare as %q and %q", same[0], same[1], a, b)
+		}
 	}
+	// Two mailboxes must not become one person.
+	for _, different := range [][2]string{
+		{"\u0130smail@example.org", "ismail@example.org"},
+		{"\u0131smail@example.org", "ismail@example.org"},
+		{"stra\u00dfe@example.org", "strasse@example.org"},
+		{"\uff41nn@example.org", "ann@example.org"},
+		{"\u0430nn@example.org", "ann@example.org"}, // Cyrillic
+		{"ann+a@example.org", "ann@example.org"},
+	} {
+		if a, b := domain.NormalizeEmail(different[0]), domain.NormalizeEmail(different[1]); a == b {
+			t.Errorf("%q and %q both compare as %q", different[0], different[1], a)
+		}
+	}
+	// The Kelvin sign compares as a k, so mail goes to the k: whoever owns the other mailbox gets nothing of it.
+	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil || clean != "Kate@example.org" {
+		t.Errorf("cleaned to %q, %v", clean, err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.String().Draw(t, "address")
+		if once := domain.NormalizeEmail(s); domain.NormalizeEmail(once) != once {
+			t.Fatalf("%q compares as %q, and that as %q", s, once, domain.NormalizeEmail(once))
+		}
+	})
 }
 
 func TestUUIDv7(t *testing.T) {

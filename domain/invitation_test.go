@@ -1,0 +1,419 @@
+package domain_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+const ttl = 7 * 24 * time.Hour
+
+func invitationID(n int) string { return fmt.Sprintf("01935f2e-0000-7000-8000-00000001%04d", n) }
+
+// link is the token of the test's n-th invitation.
+func link(n int) domain.InvitationToken {
+	return domain.InvitationToken{OrgID: orgA, InvitationID: invitationID(n), Secret: [32]byte{byte(n), byte(n >> 8), 1}}
+}
+
+func invited(n int, email string, role domain.Role) domain.MemberInvited {
+	hash := link(n).SecretHash()
+	return domain.MemberInvited{
+		OrgID: orgA, InvitationID: invitationID(n), Email: email, Role: role, TokenHash: hash[:], ExpiresAt: origin.At.Add(ttl),
+	}
+}
+
+func invite(n int, email string, role domain.Role) domain.Invite {
+	return domain.Invite{InvitationID: invitationID(n), Email: email, Role: role, TokenHash: link(n).SecretHash(), TTL: ttl}
+}
+
+func later(o domain.Origin, by time.Duration) domain.Origin {
+	o.At = o.At.Add(by)
+	return o
+}
+
+func TestInvite(t *testing.T) {
+	t.Parallel()
+	few := fold(t, domain.EvolveOrg, created, owner1, admin1, member1, invited(1, "Ann@example.org", domain.RoleMember))
+	again := invited(2, "ann@Example.org", domain.RoleAdmin)
+	again.Replaces = invitationID(1)
+	bob := []domain.Fact{invited(2, "bob@example.org", domain.RoleMember)}
+	for name, c := range map[string]struct {
+		state domain.OrgState
+		who   string
+		cmd   domain.Invite
+		facts []domain.Fact
+		code  domain.Code
+	}{
+		"by a key":                  {few, byKey, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
+		"by an owner":               {few, olga, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
+		"by an admin":               {few, ada, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
+		"by a member":               {few, maxi, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden},
+		"by who was removed":        {few, nemo, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden},
+		"an owner":                  {few, byKey, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden},
+		"an owner, by an owner":     {few, olga, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden},
+		"a boss":                    {few, byKey, invite(2, "bob@example.org", "boss"), nil, domain.CodeInvalidRequest},
+		"no role":                   {few, byKey, invite(2, "bob@example.org", ""), nil, domain.CodeInvalidRequest},
+		"a member":                  {few, byKey, invite(2, "OLGA@example.org", domain.RoleMember), nil, domain.CodeInvalidRequest},
+		"again":                     {few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, ""},
+		"by a key of nothing":       {domain.OrgState{}, byKey, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeNotFound},
+		"to nothing, by a stranger": {domain.OrgState{}, olga, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := acting(c.who)
+			events, err := domain.DecideInvite(c.state, o, c.cmd)
+			decidedBy(t, o, events, err, c.facts, c.code)
+		})
+	}
+	after := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleMember), again)
+	if len(after.Invitations) != 1 || after.Invitations[0].ID != invitationID(2) {
+		t.Errorf("folded to %+v", after.Invitations)
+	}
+	view := after.Invitations[0].View(origin.At)
+	want := domain.Invitation{
+		ID: invitationID(2), Email: "ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
+		CreatedAt: origin.At, ExpiresAt: origin.At.Add(ttl),
+	}
+	if view != want {
+		t.Errorf("shown as %+v, want %+v", view, want)
+	}
+	if view := after.Invitations[0].View(origin.At.Add(ttl)); view.Status != domain.InvitationExpired {
+		t.Errorf("at its end it is %s", view.Status)
+	}
+}
+
+// An invitation that has expired is not pending any more, so it is not replaced; a new one to the same address still takes its place.
+func TestInviteAfterTheFirstHasExpired(t *testing.T) {
+	t.Parallel()
+	state := fold(t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember))
+	o := later(origin, ttl)
+	events, err := domain.DecideInvite(state, o, invite(2, "ann@example.org", domain.RoleMember))
+	if err != nil || len(events) != 1 {
+		t.Fatalf("%v, %v", events, err)
+	}
+	fact, err := events[0].Fact()
+	if f, ok := fact.(domain.MemberInvited); err != nil || !ok || f.Replaces != "" || !f.ExpiresAt.Equal(o.At.Add(ttl)) {
+		t.Errorf("decided %+v, %v", fact, err)
+	}
+	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Invitations) != 1 {
+		t.Errorf("folded to %+v, %v", state.Invitations, err)
+	}
+	if _, _, err := domain.DecideAcceptInvitation(state, o, link(1), maxi); domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("the first link: %v", err)
+	}
+}
+
+func TestRevokeInvitation(t *testing.T) {
+	t.Parallel()
+	state := fold(t, domain.EvolveOrg, created, owner1, admin1, member1, invited(1, "ann@example.org", domain.RoleMember))
+	revoked := []domain.Fact{domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: invitationID(1)}}
+	for who, code := range map[string]domain.Code{byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden} {
+		events, err := domain.DecideRevokeInvitation(state, acting(who), invitationID(1))
+		decidedBy(t, acting(who), events, err, revoked, code)
+	}
+	for _, id := range []string{"", "*", invitationID(2), orgA} {
+		_, err := domain.DecideRevokeInvitation(state, origin, id)
+		if domain.CodeOf(err) != domain.CodeNotFound {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if _, err := domain.DecideRevokeInvitation(state, later(origin, ttl), invitationID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("one that has expired: %v", err)
+	}
+	state = fold(t, domain.EvolveOrg, append([]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)}, revoked...)...)
+	if _, err := domain.DecideRevokeInvitation(state, origin, invitationID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("again: %v", err)
+	}
+	if _, _, err := domain.DecideAcceptInvitation(state, origin, link(1), maxi); domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("its link: %v", err)
+	}
+}
+
+func TestAcceptInvitation(t *testing.T) {
+	t.Parallel()
+	pending := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin))
+	memberAdded := joined(nemo, "Ann@example.org", domain.RoleAdmin)
+	done := domain.MemberInvitationAccepted{OrgID: orgA, InvitationID: invitationID(1), MemberID: nemo}
+
+	events, acceptance, err := domain.DecideAcceptInvitation(pending, later(origin, ttl-time.Microsecond), link(1), nemo)
+	for i := range events {
+		events[i].At = origin.At
+	}
+	decided(t, events, err, []domain.Fact{memberAdded, done}, "")
+	want := domain.Acceptance{OrgID: orgA, OrgName: "Acme", MemberID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin}
+	if acceptance != want {
+		t.Errorf("accepted %+v, want %+v", acceptance, want)
+	}
+	member, _ := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done).Member(nemo)
+	if got := member.View(); got != (domain.Member{ID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At}) {
+		t.Errorf("the member is shown as %+v", got)
+	}
+	if _, _, err := domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo); !errors.Is(err, domain.ErrInvitationExpired) ||
+		domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("too late: %v", err)
+	}
+	wrong := link(1)
+	wrong.Secret[31] ^= 1
+	other := link(2)
+	other.Secret = link(1).Secret
+	for name, token := range map[string]domain.InvitationToken{"a wrong secret": wrong, "another's id": other, "nothing": {}} {
+		if _, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo); domain.CodeOf(err) != domain.CodeNotFound ||
+			errors.Is(err, domain.ErrInvitationExpired) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// Again it is nothing, whenever that is and whatever the member has become; but the secret must still be right.
+	accepted := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember})
+	want.Already, want.Role = true, domain.RoleMember
+	events, acceptance, err = domain.DecideAcceptInvitation(accepted, later(origin, 2*ttl), link(1), maxi)
+	decided(t, events, err, nil, "")
+	if acceptance != want || len(accepted.Invitations) != 0 {
+		t.Errorf("accepted again %+v, want %+v", acceptance, want)
+	}
+	for _, token := range []domain.InvitationToken{wrong, {}} {
+		if _, _, err := domain.DecideAcceptInvitation(accepted, origin, token, maxi); domain.CodeOf(err) != domain.CodeNotFound {
+			t.Errorf("with a wrong secret: %v", err)
+		}
+	}
+	if _, err := domain.DecideInvite(accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember)); domain.CodeOf(err) != domain.CodeInvalidRequest {
+		t.Errorf("invited who is a member: %v", err)
+	}
+	// Whoever was removed does not come back by the old link, only by another invitation, as another member.
+	gone := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done,
+		domain.MemberRemoved{OrgID: orgA, MemberID: nemo})
+	if _, _, err := domain.DecideAcceptInvitation(gone, origin, link(1), maxi); domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("the link of who was removed: %v", err)
+	}
+	if _, err := domain.DecideInvite(gone, origin, invite(2, "ann@example.org", domain.RoleMember)); err != nil {
+		t.Errorf("invited again: %v", err)
+	}
+}
+
+func TestInvitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	state := fold(t, domain.EvolveOrg, created, owner1)
+	week := func(n int) domain.Origin { return later(origin, time.Duration(n)*ttl) }
+	address := func(n int) string { return fmt.Sprintf("p%d@example.org", n) }
+	// A week has as many as may be pending; the last one of each is asked for, the others are there.
+	const each = domain.MaxPendingInvitations
+	for w := range 3 {
+		for n := w * each; n < (w+1)*each-1; n++ {
+			state.Invitations = append(state.Invitations, domain.OrgInvitation{
+				ID: invitationID(n), Email: address(n), Address: address(n), Role: domain.RoleMember,
+				CreatedAt: week(w).At, ExpiresAt: week(w + 1).At, TokenHash: link(n).SecretHash(),
+			})
+		}
+		ask := func(n int) error {
+			events, err := domain.DecideInvite(state, week(w), invite(n, address(n), domain.RoleMember))
+			for _, e := range events {
+				if state, err = domain.EvolveOrg(state, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return err
+		}
+		last := (w+1)*each - 1
+		if err := ask(last); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(last + 1); domain.CodeOf(err) != domain.CodeInvalidRequest {
+			t.Errorf("one more than may be pending: %v", err)
+		}
+		// The same address may always be invited anew.
+		if err := ask(last); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(state.Invitations) != domain.MaxPendingInvitations+domain.MaxExpiredInvitations {
+		t.Errorf("%d invitations are remembered", len(state.Invitations))
+	}
+	// Who comes late hears that it was too late.
+	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo); !errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("last week's: %v", err)
+	}
+	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(0), nemo); domain.CodeOf(err) != domain.CodeNotFound ||
+		errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("of long ago: %v", err)
+	}
+}
+
+func TestInvitationToken(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		bytes := func(n int, label string) []byte { return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label) }
+		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "time"))
+		token := domain.InvitationToken{
+			OrgID: domain.NewUUIDv7(at, [10]byte(bytes(10, "org"))), InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
+			Secret: [32]byte(bytes(32, "secret")),
+		}
+		text := token.Reveal()
+		if got, err := domain.ParseInvitationToken(text); err != nil || got != token {
+			t.Fatalf("%s is read as %#v, %v", text, got, err)
+		}
+		if len(text) != 86 || strings.ContainsFunc(text, func(r rune) bool {
+			return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r)
+		}) {
+			t.Fatalf("%s is no text for a link", text)
+		}
+		for _, printed := range []string{fmt.Sprint(token), fmt.Sprintf("%#v", token), fmt.Sprintf("%+v", token), token.LogValue().String()} {
+			if strings.Contains(printed, text[44:]) || strings.Contains(printed, fmt.Sprint(token.Secret[:4])) || !strings.Contains(printed, token.InvitationID) {
+				t.Fatalf("printed as %s", printed)
+			}
+		}
+	})
+}
+
+func FuzzParseInvitationToken(f *testing.F) {
+	text := link(1).Reveal()
+	for _, seed := range []string{"", text, text + "=", text[1:], text + "A", strings.Repeat("A", 86), strings.Repeat("_", 86), text[:85] + "B", "a\n" + text} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		token, err := domain.ParseInvitationToken(s)
+		if err != nil {
+			if domain.CodeOf(err) != domain.CodeNotFound {
+				t.Errorf("%q: %v", s, err)
+			}
+			return
+		}
+		if !domain.IsUUID(token.OrgID) || !domain.IsUUID(token.InvitationID) || token.Reveal() != s {
+			t.Errorf("%q is %#v", s, token)
+		}
+	})
+}
+
+// Whatever happens to an organization's people, in whatever order and by whomever: it has an owner, one member and one open invitation an
+// address and none of a member's; keys and admins leave owners alone; a link lets in once, in time and only while it is in force; and states that
+// were handed out do not change.
+func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
+	t.Parallel()
+	emails := []string{"olga@example.org", "OLGA@Example.ORG", "ann@example.org", "Ann@example.org", "bob@example.org", "jos\u00e9@example.org", "JOSE\u0301@example.org"}
+	begun := fold(t, domain.EvolveOrg, created, owner1)
+	rapid.Check(t, func(t *rapid.T) {
+		state, o := begun, origin
+		open := map[int]bool{} // the links that are in force, but for their time
+		ends := map[int]time.Time{}
+		members := func() []string {
+			ids := []string{nemo}
+			for _, m := range state.Members {
+				ids = append(ids, m.ID)
+			}
+			return ids
+		}
+		steps := rapid.IntRange(1, 60).Draw(t, "steps")
+		for step := range steps {
+			o.At = o.At.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "hours")) * time.Hour)
+			o.Actor = rapid.SampledFrom([]domain.Actor{
+				{Kind: domain.ActorKey, ID: "0123456789AB"}, {Kind: domain.ActorOperator},
+				{Kind: domain.ActorMember, ID: rapid.SampledFrom(members()).Draw(t, "actor")},
+			}).Draw(t, "kind")
+			role := rapid.SampledFrom([]domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}).Draw(t, "role")
+			before, copied := state, cloneOrg(state)
+			actor, _ := before.Member(o.Actor.ID)
+			mayOwners := o.Actor.Kind == domain.ActorOperator || actor.Role == domain.RoleOwner
+			var events []domain.Event
+			var err error
+			n := rapid.IntRange(0, max(step-1, 0)).Draw(t, "link")
+			member := rapid.SampledFrom(members()).Draw(t, "member")
+			switch rapid.IntRange(0, 5).Draw(t, "command") {
+			case 0, 1:
+				email := rapid.SampledFrom(emails).Draw(t, "email")
+				if events, err = domain.DecideInvite(state, o, invite(step, email, role)); err == nil {
+					for n := range open {
+						if i, ok := state.Invitation(invitationID(n)); ok && i.Address == domain.NormalizeEmail(email) {
+							delete(open, n)
+						}
+					}
+					open[step], ends[step] = true, o.At.Add(ttl)
+				}
+			case 2:
+				if events, err = domain.DecideRevokeInvitation(state, o, invitationID(n)); err == nil {
+					if !open[n] || !o.At.Before(ends[n]) {
+						t.Fatal("an invitation was revoked that is not pending")
+					}
+					delete(open, n)
+				}
+			case 3:
+				var acceptance domain.Acceptance
+				id := fmt.Sprintf("01935f2e-0000-7000-8000-00000002%04d", step)
+				events, acceptance, err = domain.DecideAcceptInvitation(state, o, link(n), id)
+				switch in := open[n] && o.At.Before(ends[n]); {
+				case in && (err != nil || acceptance.MemberID != id || acceptance.Already):
+					t.Fatalf("a link in force lets nobody in: %+v, %v", acceptance, err)
+				case !in && len(events) > 0:
+					t.Fatal("a link lets somebody in that is not in force")
+				case in:
+					delete(open, n)
+				case err == nil && !acceptance.Already:
+					t.Fatalf("nothing happened: %+v", acceptance)
+				}
+			case 4:
+				events, err = domain.DecideChangeRole(state, o, member, role)
+			case 5:
+				events, err = domain.DecideRemoveMember(state, o, member)
+			}
+			if err != nil {
+				if len(events) > 0 {
+					t.Fatal("refused, and decided")
+				}
+				continue
+			}
+			for _, e := range events {
+				if state, err = domain.EvolveOrg(state, e); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !reflect.DeepEqual(before, copied) {
+				t.Fatal("a state that was handed out has changed")
+			}
+			if !mayOwners && !slices.Equal(owners(before), owners(state)) {
+				t.Fatalf("%+v has changed the owners", o.Actor)
+			}
+			checkOrg(t, state)
+		}
+	})
+}
+
+func cloneOrg(s domain.OrgState) domain.OrgState {
+	s.Members, s.Invitations = slices.Clone(s.Members), slices.Clone(s.Invitations)
+	return s
+}
+
+func owners(s domain.OrgState) (ids []string) {
+	for _, m := range s.Members {
+		if m.Role == domain.RoleOwner {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func checkOrg(t *rapid.T, s domain.OrgState) {
+	t.Helper()
+	if len(owners(s)) == 0 {
+		t.Fatal("no owner is left")
+	}
+	ids, addresses := map[string]bool{}, map[string]bool{}
+	for _, m := range s.Members {
+		if ids[m.ID] || addresses[domain.NormalizeEmail(m.Email)] || m.JoinedAt.IsZero() {
+			t.Fatalf("members are %+v", s.Members)
+		}
+		ids[m.ID], addresses[domain.NormalizeEmail(m.Email)] = true, true
+	}
+	for _, i := range s.Invitations {
+		if ids[i.ID] || addresses[domain.NormalizeEmail(i.Email)] || i.Role == domain.RoleOwner {
+			t.Fatalf("members are %+v, invitations %+v", s.Members, s.Invitations)
+		}
+		ids[i.ID], addresses[domain.NormalizeEmail(i.Email)] = true, true
+	}
+}
