@@ -31,6 +31,9 @@ type serviceFlags struct {
 	CACert          string   `help:"Certificate (PEM) of the authority that signs the broker's and the hubs' certificates; made when not given." placeholder:"FILE" name:"ca-cert" type:"path" group:"Servers of one's own"`
 	CAKey           string   `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Servers of one's own"`
 
+	SMTPURL  string `help:"Mail server: smtp://USER:PASSWORD@HOST:PORT needs STARTTLS (a server on this machine, or one with ?tls=optional, does not), smtps://… is TLS. Without one, mails are written to outbox/ in --data-dir." placeholder:"URL" name:"smtp-url" group:"Mail"`
+	MailFrom string `help:"Sender of mails, such as hubs@example.org or \"Hubs <hubs@example.org>\"; no-reply at the host of --public-url when not given." placeholder:"ADDRESS" name:"mail-from" group:"Mail"`
+
 	Shards      int    `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above." default:"16" group:"Storage"`
 	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
@@ -99,6 +102,9 @@ func (f *serviceFlags) Validate() error {
 		return fmt.Errorf("--shards %d: 1 to 1024", f.Shards)
 	}
 	if _, err := f.syncInterval(); err != nil {
+		return err
+	}
+	if err := f.validateMail(); err != nil {
 		return err
 	}
 	for name, d := range map[string]time.Duration{

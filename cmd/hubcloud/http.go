@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hubcloud/httpapi"
+	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/identity"
 )
 
@@ -34,6 +35,11 @@ func (s *service) startHTTP(ctx context.Context) error {
 		}
 		s.bound.HTTP = public.Addr().String()
 		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
+		if err := s.startMail(ctx); err != nil {
+			admin.Close()
+			public.Close()
+			return fmt.Errorf("mail: %w", err)
+		}
 		api, err := s.api()
 		if err != nil {
 			admin.Close()
@@ -66,6 +72,7 @@ func (s *service) api() (httpapi.API, error) {
 		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
+		Portal:          portal.New(portal.Config{Invitations: s.directory, Log: s.log}),
 		Ready:           s.components,
 		Environment:     s.flags.Environment,
 		Rate:            float64(s.flags.Rate),

@@ -12,6 +12,8 @@
 //   - A mail ends undelivered in two cases, each with a log line at level error that has its id: it was refused (ErrRefused), or it was
 //     still undelivered at the time that Put was given. Nothing is dropped otherwise.
 //   - The queue is bounded: Capacity mails of at most MaxContent bytes. A full one refuses new mails (ErrFull) and keeps the old.
+//   - A mail that a killed process had in hand, or that waited for its next try when the broker ended, is tried again within ten seconds of the
+//     restart.
 //   - There is no order among mails.
 //
 // Run owns every goroutine. When its context ends, deliveries under way get Grace to come to their end, so that an orderly stop repeats none;

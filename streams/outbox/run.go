@@ -17,12 +17,15 @@ const (
 	// deliveryTimeout bounds one try.
 	deliveryTimeout = 90 * time.Second
 	// ackWait is how long the broker hears nothing of a mail before it hands it out again; progressEvery is how often it hears that a delivery
-	// is under way. So a mail that a killed process had in hand waits for no longer than ackWait.
-	ackWait       = 20 * time.Second
-	progressEvery = 5 * time.Second
+	// is under way. So a mail that a killed process had in hand waits for no longer than ackWait. It is also how long a broker that was
+	// restarted leaves all mails that wait for their next try alone.
+	ackWait       = 10 * time.Second
+	progressEvery = 3 * time.Second
 	// nextWait is how long one question for the next mail waits. nextPause is the pause after one that failed.
 	nextWait  = 30 * time.Second
 	nextPause = time.Second
+	// nextHeartbeat is how often the broker says that it still has the question. A broker that is back after it was away has not.
+	nextHeartbeat = 2 * time.Second
 	// ackTimeout bounds the wait for the broker's word that it has noted a mail's end.
 	ackTimeout = 5 * time.Second
 	// countEvery is how often the waiting mails are counted.
@@ -107,7 +110,7 @@ func (r *running) work(ctx context.Context) error {
 func (r *running) next(ctx context.Context) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, nextWait)
 	defer cancel()
-	msg, err := r.mails.Next(jetstream.FetchContext(ctx))
+	msg, err := r.mails.Next(jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat))
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil
 	}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	netmail "net/mail"
+	"net/netip"
+	"net/url"
+
+	"hubcloud/httpapi/mail"
+	"hubcloud/streams/outbox"
+)
+
+// startMail opens the queue of mails, delivers what is in it, and makes what writes them. The public URL is known by then.
+func (s *service) startMail(ctx context.Context) error {
+	queue, err := outbox.Open(ctx, s.conns, outbox.Config{Replicas: s.flags.LogReplicas, Log: s.log, Metrics: s.registry})
+	if err != nil {
+		return err
+	}
+	transport, err := s.mailTransport()
+	if err != nil {
+		return err
+	}
+	from, err := s.flags.sender(s.bound.PublicURL)
+	if err != nil {
+		return err
+	}
+	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport})
+	s.foundation.run("mail", func(ctx context.Context) error {
+		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
+			return outcome(s.mailer.Deliver(ctx, content))
+		})
+	})
+	return nil
+}
+
+// mailTransport is the mail server of --smtp-url, or a folder in the data directory.
+func (s *service) mailTransport() (mail.Transport, error) {
+	if s.flags.SMTPURL == "" {
+		dir := s.dir.path("outbox")
+		s.log.Warn("there is no mail server (--smtp-url): mails are written into a folder, and go no further", "folder", dir)
+		return mail.NewFolder(dir)
+	}
+	server, err := mail.ParseServer(s.flags.SMTPURL)
+	if err != nil {
+		return nil, err
+	}
+	s.log.Info("mails go out", "smtp_server", server.String())
+	return mail.NewSMTP(server, nil), nil
+}
+
+// outcome says in the queue's words how a delivery went.
+func outcome(err error) error {
+	switch {
+	case errors.Is(err, mail.ErrRefused):
+		return fmt.Errorf("%w: %w", outbox.ErrRefused, err)
+	case errors.Is(err, mail.ErrUnreachable):
+		return fmt.Errorf("%w: %w", outbox.ErrUnreachable, err)
+	default:
+		return err
+	}
+}
+
+// validateMail checks the flags about mail. What it says never repeats --smtp-url: a password is in it.
+func (f *serviceFlags) validateMail() error {
+	if f.SMTPURL != "" {
+		if _, err := mail.ParseServer(f.SMTPURL); err != nil {
+			return fmt.Errorf("--smtp-url: %w", err)
+		}
+	}
+	if f.MailFrom != "" {
+		if _, err := mail.ParseSender(f.MailFrom); err != nil {
+			return fmt.Errorf("--mail-from: %w", err)
+		}
+	}
+	return nil
+}
+
+// sender is who mails come from: --mail-from, or no-reply at the public URL's host.
+func (f *serviceFlags) sender(publicURL string) (netmail.Address, error) {
+	if f.MailFrom != "" {
+		return mail.ParseSender(f.MailFrom)
+	}
+	public, err := url.Parse(publicURL)
+	if err != nil {
+		return netmail.Address{}, err
+	}
+	host := public.Hostname()
+	if addr, err := netip.ParseAddr(host); err == nil { // RFC 5321, section 4.1.3
+		if host = "[" + host + "]"; addr.Is6() {
+			host = "[IPv6:" + addr.WithZone("").String() + "]"
+		}
+	}
+	return netmail.Address{Name: "hubcloud", Address: "no-reply@" + host}, nil
+}
