@@ -1,7 +1,7 @@
 package httpapi
 
 import (
-	"encoding/json"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -93,11 +93,15 @@ func idempotencyKey(header http.Header) (string, error) {
 	}
 }
 
-// count gives a field that must be there and be an integer from 0 on, written as one.
+// maxCount is the highest integer that every JSON reader takes for itself (RFC 8259, section 6).
+const maxCount = 1<<53 - 1
+
+// count gives a field that must be there and be an integer from 0 on, however it is written: 1.0 and 1e0 are 1.
 func (o object) count(name string) (int64, error) {
-	n, err := strconv.ParseInt(string(o[name]), 10, 64) // what is no number, or has a fraction or an exponent, fails
-	if err != nil || n < 0 || !json.Valid(o[name]) {
+	raw := string(o[name])
+	n, err := strconv.ParseFloat(raw, 64)
+	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) || n < 0 || n > maxCount {
 		return 0, invalid("%s: must be a non-negative integer", name)
 	}
-	return n, nil
+	return int64(n), nil
 }

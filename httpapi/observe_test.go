@@ -56,7 +56,7 @@ func TestObservation(t *testing.T) {
 				return false
 			}
 		}
-		return len(got) < 60
+		return len(got) < 200
 	})
 	if strings.Contains(s.logged.String(), key.Secret) {
 		t.Error("the log holds a secret")

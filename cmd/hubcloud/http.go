@@ -70,6 +70,8 @@ func (s *service) api() (httpapi.API, error) {
 		Hubs:            s.access,
 		ReadModels:      s.store,
 		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
+		Devices:         s.devices,
+		Commands:        s.commands,
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
 		Portal:          portal.New(portal.Config{Invitations: s.directory, Log: s.log}),

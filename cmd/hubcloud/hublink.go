@@ -7,6 +7,9 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/calls"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/hublog"
@@ -29,6 +32,11 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.log)
 	s.foundation.run("presence", s.presence.Run)
 	s.kicks = identity.NewKicker(s.conns, s.directory, s.log)
+	if s.flags.has(roleAPI) {
+		if err := s.startAsking(ctx); err != nil {
+			return err
+		}
+	}
 
 	if s.flags.has(roleBridge) {
 		s.bridge = hubbridge.New(s.conns, s.buckets, s.logs, s.directory, s.access, s.presence, hubbridge.Config{
@@ -47,6 +55,34 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	}
 	s.foundation.run("callout", callout.Run)
 	return nil
+}
+
+// startAsking opens what asks hubs. It needs no bridge on this replica: hubs hang on the broker.
+func (s *service) startAsking(ctx context.Context) (err error) {
+	if err := s.buckets.SetIdempotencyWindow(ctx, s.conns, s.flags.IdempotencyWindow); err != nil {
+		return err
+	}
+	s.caller, err = calls.New(s.conns, s.presence, calls.Config{Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry})
+	if err != nil {
+		return err
+	}
+	s.devices = devices.New(s.caller)
+	s.commands = commands.New(s.conns, s.logs, s.devices, commands.Config{
+		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, HubTimeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry,
+	})
+	return nil
+}
+
+// stopAsking waits for commands whose callers have gone, and asks hubs no more.
+func (s *service) stopAsking() {
+	if s.commands != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+		defer cancel()
+		s.commands.Close(ctx)
+	}
+	if s.caller != nil {
+		s.caller.Close()
+	}
 }
 
 // awaitBridge waits until the bridge looks after its shards.

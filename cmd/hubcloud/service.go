@@ -13,6 +13,9 @@ import (
 
 	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/calls"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/projections"
@@ -29,10 +32,11 @@ const (
 	// startGCPercent is how much the memory may grow between two garbage collections during a start, in percent.
 	startGCPercent = 400
 	// What an orderly stop may take, by part; all together stay below ten seconds.
-	drainTimeout  = 3 * time.Second
-	refuseTimeout = time.Second
-	brokerTimeout = 3 * time.Second
-	pgTimeout     = 3 * time.Second
+	drainTimeout   = 3 * time.Second
+	commandTimeout = time.Second
+	refuseTimeout  = time.Second
+	brokerTimeout  = 3 * time.Second
+	pgTimeout      = 3 * time.Second
 )
 
 // service is everything that one process runs. Its parts stand in layers, each on those before it: they start in this order and stop in
@@ -67,6 +71,9 @@ type service struct {
 	logs      *hublog.Logs
 	kicks     *identity.Kicker
 	mailer    *mail.Mailer
+	caller    *calls.Caller
+	devices   *devices.Devices
+	commands  *commands.Commands
 	bridge    *hubbridge.Bridge
 
 	// The loops, by layer.
@@ -121,13 +128,14 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 	return s, nil
 }
 
-// stop puts everything away in order: not ready any more, no new requests, streams ended, the demo gone, the bridge drained at a message's
-// boundary, the read models at an event's, then the broker and the database. It takes at most ten seconds and what it cannot
-// finish is as safe as after a kill -9.
+// stop puts everything away in order: not ready any more, no new requests, streams ended, commands under way finished, the demo gone, the
+// bridge drained at a message's boundary, the read models at an event's, then the broker and the database. It takes at most ten seconds
+// and what it cannot finish is as safe as after a kill -9.
 func (s *service) stop() {
 	began := time.Now()
 	close(s.draining)
 	s.stopHTTP()
+	s.stopAsking()
 	s.guests.stop()
 	s.refuseHubs()
 	s.bridging.stop()
