@@ -104,11 +104,9 @@ func (h *Hub) Join(spec DeviceSpec) (deviceID int64, err error) {
 // ErrNoWindow when none is open.
 func (h *Hub) Press(deviceID int64) error {
 	return h.onDevice(deviceID, func(d *device.Device, now time.Time) error {
-		if !h.c.removal.open(now) {
+		if !h.c.press(d, now) {
 			return fmt.Errorf("removal: %w", ErrNoWindow)
 		}
-		h.c.removal = window{}
-		h.c.remove(d, now)
 		return nil
 	})
 }

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub/device"
 	"hubcloud/hubbridge/virtualhub/journal"
 )
@@ -18,12 +18,10 @@ var ErrNoWindow = errors.New("the window is not open")
 
 // window is a pairing or removal window. The zero window is closed.
 type window struct {
-	until     time.Time
+	domain.WindowState
 	actAt     time.Time // when the installer acts; zero: nobody does
 	setupCode string
 }
-
-func (w window) open(now time.Time) bool { return now.Before(w.until) }
 
 // openWindow is what the cloud is told of a window.
 type openWindow struct {
@@ -33,11 +31,11 @@ type openWindow struct {
 
 // begin opens the window, or opens it anew.
 func (c *controller) begin(w *window, setupCode string, now time.Time) openWindow {
-	*w = window{until: now.Add(c.cfg.PairingWindow), setupCode: setupCode}
+	*w = window{WindowState: domain.OpenWindow(now, c.cfg.PairingWindow), setupCode: setupCode}
 	if c.cfg.Installer > 0 {
 		w.actAt = now.Add(c.cfg.Installer)
 	}
-	return openWindow{Status: "open", ExpiresIn: int(math.Ceil(c.cfg.PairingWindow.Seconds()))}
+	return openWindow(w.Tell(now))
 }
 
 // setupCodes are the forms of a setup code: a PIN, a DSK (eight groups of five digits), the text of a QR code (Z-Wave's digits, or Matter's).
@@ -45,7 +43,7 @@ var setupCodes = regexp.MustCompile(`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|M
 
 // advanceWindows lets the installer act and windows close, and says when to look again.
 func (c *controller) advanceWindows(now time.Time) (due time.Time) {
-	if w := c.pairing; w.open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
+	if w := c.pairing; w.Open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
 		c.pairing.actAt = time.Time{}
 		if len(c.cfg.Joinable) > 0 && !c.faults.RadioDown {
 			spec := c.cfg.Joinable[c.unpacked%len(c.cfg.Joinable)]
@@ -54,19 +52,18 @@ func (c *controller) advanceWindows(now time.Time) (due time.Time) {
 			}
 		}
 	}
-	if w := c.removal; w.open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
+	if w := c.removal; w.Open(now) && !w.actAt.IsZero() && !now.Before(w.actAt) {
 		c.removal.actAt = time.Time{}
 		if d := c.device(c.joined); d != nil && !c.faults.RadioDown {
-			c.remove(d, now)
-			c.removal = window{}
+			c.press(d, now)
 		}
 	}
 	for _, w := range []*window{&c.pairing, &c.removal} {
-		if !w.open(now) {
+		if !w.Open(now) {
 			*w = window{}
 			continue
 		}
-		for _, t := range []time.Time{w.until, w.actAt} {
+		for _, t := range []time.Time{w.Until, w.actAt} {
 			if !t.IsZero() && (due.IsZero() || t.Before(due)) {
 				due = t
 			}
@@ -77,7 +74,8 @@ func (c *controller) advanceWindows(now time.Time) (due time.Time) {
 
 // join adds a device that somebody makes join in the pairing window, and closes the window: it is for one device.
 func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
-	if !c.pairing.open(now) {
+	used, open := c.pairing.Use(now)
+	if !open {
 		return 0, fmt.Errorf("pairing: %w", ErrNoWindow)
 	}
 	if c.faults.RadioDown {
@@ -93,7 +91,7 @@ func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 	c.nextDevice++
 	c.unpacked++
 	c.joined = d.ID
-	c.pairing = window{}
+	c.pairing = window{WindowState: used}
 	c.devices = append(c.devices, d)
 	events := []json.RawMessage{c.event(eventAdded, d.ID, now, named{d.Spec.Name})}
 	for _, o := range d.First() {
@@ -106,6 +104,16 @@ func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 // named is the data of the events that tell a device's name.
 type named struct {
 	Name string `json:"name"`
+}
+
+// press takes a device off the hub whose button somebody presses in the removal window, and closes the window. False when it is not open.
+func (c *controller) press(d *device.Device, now time.Time) bool {
+	used, open := c.removal.Use(now)
+	if open {
+		c.removal = window{WindowState: used}
+		c.remove(d, now)
+	}
+	return open
 }
 
 // remove takes a device off the hub.

@@ -19,7 +19,7 @@ func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, cha
 		changed = true
 		if !reachable {
 			c := d.Channel(a.Ref)
-			c.State = c.GivenUp()
+			c.ChannelState = c.GivenUp()
 			continue
 		}
 		told = append(told, d.take(d.settle(a), now)...)
@@ -104,7 +104,7 @@ func (d *Device) take(readings []reading, now time.Time) []Observation {
 			continue
 		}
 		next, news := c.Reported(r.Value, now)
-		c.State = next
+		c.ChannelState = next
 		if news || keys[r.Key].everyReport {
 			told = append(told, Observation(r))
 		}

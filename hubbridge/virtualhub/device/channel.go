@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-)
 
-// timeLayout writes timestamps as the contract has them: UTC, microseconds.
-const timeLayout = "2006-01-02T15:04:05.000000Z"
+	"hubcloud/domain"
+)
 
 // Ref names a channel within its device.
 type Ref struct {
@@ -26,7 +25,8 @@ func (r Ref) String() string {
 // Channel is one thing that a device reads or sets.
 type Channel struct {
 	Ref
-	State
+	// ChannelState's values are Values.
+	domain.ChannelState
 	// limits are the bounds of a setpoint; nil for other channels.
 	limits *limits
 	// choices are the names that a mode takes; nil for other channels.
@@ -76,11 +76,11 @@ type (
 		Capabilities any  `json:"capabilities"`
 	}
 	channelState struct {
-		Value      Value   `json:"value"`
-		ObservedAt *string `json:"observed_at"`
-		Desired    Value   `json:"desired"`
-		DesiredAt  *string `json:"desired_at"`
-		Status     Status  `json:"status"`
+		Value      Value                `json:"value"`
+		ObservedAt *string              `json:"observed_at"`
+		Desired    Value                `json:"desired"`
+		DesiredAt  *string              `json:"desired_at"`
+		Status     domain.ChannelStatus `json:"status"`
 	}
 
 	// ListedChannel is a channel in a list of devices.
@@ -128,6 +128,6 @@ func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}
-	s := t.UTC().Format(timeLayout)
+	s := domain.FormatTime(t)
 	return &s
 }

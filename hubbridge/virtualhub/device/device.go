@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // Device is one device on a hub's network. It is not safe for concurrent use.
@@ -81,10 +83,7 @@ func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
 	d := blank(id, spec, seed)
 	d.Available = true
 	for _, c := range d.kind.channels(spec) {
-		c.Status = Unknown
-		if c.Value != nil {
-			c.Status, c.ObservedAt = Synchronized, now
-		}
+		c.ChannelState = domain.NewChannelState(c.Value, now)
 		d.Channels = append(d.Channels, &c)
 	}
 	for name, raw := range spec.Values {
@@ -114,7 +113,7 @@ func (d *Device) setFirst(name string, raw json.RawMessage, now time.Time) error
 	if err != nil {
 		return fmt.Errorf("values: %w", err)
 	}
-	c.Value, c.ObservedAt, c.Status = v, now, Synchronized
+	c.ChannelState = domain.NewChannelState(v, now)
 	return nil
 }
 
@@ -153,7 +152,7 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Obs
 		}
 		d.actions = slices.Delete(d.actions, i, i+1)
 	}
-	c.State = c.Commanded(v, now)
+	c.ChannelState = c.Commanded(v, now)
 	d.actions = append(d.actions, action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))})
 	return CommandedChannel{c.head(d.Available), c.state()}, Observation{ref, v}
 }

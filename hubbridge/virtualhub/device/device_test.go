@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"hubcloud/domain"
 )
 
 var (
@@ -109,7 +111,7 @@ func do(t *testing.T, d *Device, ref Ref, value string, s Surroundings) []Observ
 	}
 	now := start.Add(time.Hour)
 	answer, desired := d.Command(ref, v, now)
-	if answer.Status != Pending || desired.Ref != ref || desired.Value != v {
+	if answer.Status != domain.ChannelPending || desired.Ref != ref || desired.Value != v {
 		t.Fatalf("answer %+v, desired %+v", answer, desired)
 	}
 	if told, changed := d.Advance(now, s); len(told) > 0 || changed {
@@ -130,8 +132,8 @@ func TestCommandOutcomes(t *testing.T) {
 	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(told, []Observation{{Ref{Key: "lock"}, false}}) {
 		t.Errorf("unlock: %v", told)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != Synchronized || c.Value != false {
-		t.Errorf("after unlock: %+v", c.State)
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized || c.Value != false {
+		t.Errorf("after unlock: %+v", c.ChannelState)
 	}
 
 	lock.Jammed = true
@@ -139,8 +141,8 @@ func TestCommandOutcomes(t *testing.T) {
 	if len(told) != 2 || told[0] != (Observation{Ref{Key: "lock"}, false}) || told[1].Key != "alarm" {
 		t.Errorf("jammed: %v", told)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != Diverged || c.Value != false || c.Desired != true {
-		t.Errorf("after a jam: %+v", c.State)
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged || c.Value != false || c.Desired != true {
+		t.Errorf("after a jam: %+v", c.ChannelState)
 	}
 
 	// A radio that is down, or a device out of reach: the hub gives up.
@@ -150,8 +152,8 @@ func TestCommandOutcomes(t *testing.T) {
 		if told := do(t, lock, Ref{Key: "lock"}, "false", s); len(told) != 0 {
 			t.Errorf("%s: %v", name, told)
 		}
-		if c := lock.Channel(Ref{Key: "lock"}); c.Status != Failed || c.Value != true {
-			t.Errorf("%s: %+v", name, c.State)
+		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed || c.Value != true {
+			t.Errorf("%s: %+v", name, c.ChannelState)
 		}
 	}
 }
@@ -380,7 +382,7 @@ func FuzzCommand(f *testing.F) {
 			}
 			d.Command(ref, v, start)
 			d.Advance(start.Add(time.Hour), quiet())
-			if c := d.Channel(ref); c.Status != Synchronized {
+			if c := d.Channel(ref); c.Status != domain.ChannelSynchronized {
 				t.Fatalf("%s %s of a %s: %s", key, value, spec.Kind, c.Status)
 			}
 			encode(d.Snapshot())

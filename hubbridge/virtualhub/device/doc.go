@@ -4,8 +4,8 @@
 // It is pure: the time is an input, randomness is seeded, nothing here does I/O or starts a goroutine. A Device is not safe for
 // concurrent use; its hub serializes all calls.
 //
-//   - A device keeps what its channels last reported (value), what was asked of them (desired) and a status; State is that part of
-//     a channel, and its three transitions (Commanded, Reported, GivenUp) are the whole state machine.
+//   - A device keeps what its channels last reported (value), what was asked of them (desired) and a status: domain.ChannelState, whose
+//     three transitions (Commanded, Reported, GivenUp) are the whole state machine. What values a channel takes is the device's own to say.
 //   - A command schedules one action for its channel. A later command to the same channel replaces it: the earlier one has no outcome
 //     of its own. When the action is due, the device settles and reports; when it cannot be reached by then, the hub gives up and
 //     the channel has failed.

@@ -3,6 +3,8 @@ package device
 import (
 	"math"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // kind is what all devices of one kind have in common.
@@ -44,7 +46,7 @@ var kinds = map[string]kind{
 
 // channel makes a channel at endpoint 0.
 func channel(key string, first Value) Channel {
-	return Channel{Ref: Ref{Key: key}, State: State{Value: first}}
+	return Channel{Ref: Ref{Key: key}, ChannelState: domain.ChannelState{Value: first}}
 }
 
 // fixed makes the channels of a kind whose devices are all alike.

@@ -3,6 +3,8 @@ package device
 import (
 	"math"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // gangedSwitch: one switch, or several at the endpoints 1, 2, ….
@@ -14,7 +16,7 @@ var gangedSwitch = kind{
 		}
 		var gangs []Channel
 		for endpoint := 1; endpoint <= s.Gangs; endpoint++ {
-			gangs = append(gangs, Channel{Ref: Ref{Key: "switch", Endpoint: endpoint}, State: State{Value: false}})
+			gangs = append(gangs, Channel{Ref: Ref{Key: "switch", Endpoint: endpoint}, ChannelState: domain.ChannelState{Value: false}})
 		}
 		return gangs
 	},

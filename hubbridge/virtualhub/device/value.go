@@ -58,15 +58,13 @@ type Scene struct {
 	Attribute string `json:"attribute"`
 }
 
-// matches says whether a reported value is what was asked. A color is compared in the components that were asked.
-func matches(asked, reported Value) bool {
-	if a, ok := asked.(Color); ok && a.WarmWhite == NotAsked {
-		if r, ok := reported.(Color); ok {
-			r.WarmWhite = NotAsked
-			return a == r
-		}
+// FulfilledBy says whether a reported value is the color that was asked, in the components that were (domain.Wish).
+func (c Color) FulfilledBy(reported any) bool {
+	r, ok := reported.(Color)
+	if c.WarmWhite == NotAsked {
+		r.WarmWhite = NotAsked
 	}
-	return asked == reported
+	return ok && r == c
 }
 
 // parse reads a value of the given key. The error says what the key takes, in words fit for the caller of a command.

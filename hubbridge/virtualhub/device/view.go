@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // View is a device as the hub answers it; C is ListedChannel or FullChannel.
@@ -45,11 +47,11 @@ type Snapshot struct {
 
 type channelSnapshot struct {
 	Ref
-	Value      json.RawMessage `json:"value"`
-	ObservedAt time.Time       `json:"observed_at"`
-	Desired    json.RawMessage `json:"desired"`
-	DesiredAt  time.Time       `json:"desired_at"`
-	Status     Status          `json:"status"`
+	Value      json.RawMessage      `json:"value"`
+	ObservedAt time.Time            `json:"observed_at"`
+	Desired    json.RawMessage      `json:"desired"`
+	DesiredAt  time.Time            `json:"desired_at"`
+	Status     domain.ChannelStatus `json:"status"`
 }
 
 type actionSnapshot struct {

@@ -1,0 +1,162 @@
+package domain_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+// near is a wish that every number near it fulfils.
+type near float64
+
+func (n near) FulfilledBy(reported any) bool {
+	r, ok := reported.(float64)
+	return ok && r-float64(n) < 1 && float64(n)-r < 1
+}
+
+// TestChannelState holds the channel states of the contract, one transition a line.
+func TestChannelState(t *testing.T) {
+	t.Parallel()
+	const (
+		unknown, synchronized, pending = domain.ChannelUnknown, domain.ChannelSynchronized, domain.ChannelPending
+		diverged, failed               = domain.ChannelDiverged, domain.ChannelFailed
+	)
+	t0 := origin.At
+	t1 := t0.Add(time.Second)
+	type step func(domain.ChannelState) (domain.ChannelState, bool)
+	command := func(v any) step {
+		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Commanded(v, t1), false }
+	}
+	report := func(v any) step {
+		return func(s domain.ChannelState) (domain.ChannelState, bool) { return s.Reported(v, t1) }
+	}
+	giveUp := func(s domain.ChannelState) (domain.ChannelState, bool) { return s.GivenUp(), false }
+	for name, tc := range map[string]struct {
+		from domain.ChannelStatus
+		was  any // reported before
+		want any // asked before
+		do   step
+		then domain.ChannelStatus
+		read any
+		news bool
+	}{
+		"command to a channel that nothing is known of":  {unknown, nil, nil, command(true), pending, nil, false},
+		"command to a synchronized channel":              {synchronized, false, nil, command(true), pending, false, false},
+		"command to a pending channel":                   {pending, false, true, command(false), pending, false, false},
+		"command to a diverged channel":                  {diverged, false, true, command(true), pending, false, false},
+		"command to a failed channel":                    {failed, false, true, command(true), pending, false, false},
+		"first report":                                   {unknown, nil, nil, report(true), synchronized, true, true},
+		"first report of what is asked":                  {pending, nil, true, report(true), synchronized, true, true},
+		"first report of something else":                 {pending, nil, true, report(false), diverged, false, true},
+		"report when nothing was asked":                  {synchronized, true, nil, report(false), synchronized, false, true},
+		"report of what is asked":                        {pending, false, true, report(true), synchronized, true, true},
+		"report of something else than what is asked":    {pending, false, true, report(false), diverged, false, true},
+		"report of what was so already":                  {pending, true, true, report(true), synchronized, true, true},
+		"report of something else later":                 {synchronized, true, true, report(false), diverged, false, true},
+		"report of the same again":                       {synchronized, true, true, report(true), synchronized, true, false},
+		"report of what was asked by a diverged channel": {diverged, false, true, report(true), synchronized, true, true},
+		"report of something else by a diverged channel": {diverged, false, true, report(false), diverged, false, false},
+		"report of what was asked by a failed channel":   {failed, false, true, report(true), synchronized, true, true},
+		"report of the old value by a failed channel":    {failed, false, true, report(false), failed, false, false},
+		"pending is given up":                            {pending, false, true, giveUp, failed, false, false},
+		"nothing is given up":                            {synchronized, true, true, giveUp, synchronized, true, false},
+		"a wish that is fulfilled":                       {pending, 1.0, near(20), report(20.4), synchronized, 20.4, true},
+		"a wish that is not":                             {pending, 1.0, near(20), report(21.4), diverged, 21.4, true},
+		"a wish, and a value of another sort":            {pending, 1.0, near(20), report(true), diverged, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := domain.ChannelState{Status: tc.from, Value: tc.was, Desired: tc.want}
+			if tc.was != nil {
+				s.ObservedAt = t0
+			}
+			got, news := tc.do(s)
+			if got.Status != tc.then || got.Value != tc.read || news != tc.news {
+				t.Errorf("status %s, value %v, news %t; want %s, %v, %t", got.Status, got.Value, news, tc.then, tc.read, tc.news)
+			}
+		})
+	}
+}
+
+func TestNewChannelState(t *testing.T) {
+	t.Parallel()
+	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{Status: domain.ChannelUnknown}) {
+		t.Errorf("of nothing: %+v", s)
+	}
+	if s := domain.NewChannelState(3.0, origin.At); s != (domain.ChannelState{Value: 3.0, ObservedAt: origin.At, Status: domain.ChannelSynchronized}) {
+		t.Errorf("of a value: %+v", s)
+	}
+}
+
+// TestChannelHistories folds any history of commands, reports and abandonments, and holds what the contract says of each state.
+func TestChannelHistories(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		now := origin.At
+		s := domain.NewChannelState(nil, now)
+		var value, desired any
+		var observedAt, desiredAt time.Time
+		// What has happened since the last command.
+		var reports []any
+		given := false
+		values := rapid.SampledFrom([]any{false, true})
+		for range rapid.IntRange(0, 30).Draw(t, "steps") {
+			now = now.Add(time.Second)
+			switch rapid.SampledFrom([]string{"command", "report", "give up"}).Draw(t, "step") {
+			case "command":
+				desired, desiredAt = values.Draw(t, "desired"), now
+				s = s.Commanded(desired, now)
+				reports, given = nil, false
+			case "report":
+				value, observedAt = values.Draw(t, "reported"), now
+				s, _ = s.Reported(value, now)
+				reports = append(reports, value)
+			case "give up":
+				s = s.GivenUp()
+				given = given || desired != nil && len(reports) == 0
+			}
+			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired || !s.DesiredAt.Equal(desiredAt) {
+				t.Fatalf("%+v; reported %v, asked %v", s, value, desired)
+			}
+			var want domain.ChannelStatus
+			fulfilled := false
+			for _, r := range reports {
+				fulfilled = fulfilled || r == desired
+			}
+			switch {
+			case desired == nil && value == nil:
+				want = domain.ChannelUnknown
+			case desired == nil:
+				want = domain.ChannelSynchronized
+			case given && !fulfilled:
+				want = domain.ChannelFailed
+			case len(reports) == 0:
+				want = domain.ChannelPending
+			case value == desired:
+				want = domain.ChannelSynchronized
+			default:
+				want = domain.ChannelDiverged
+			}
+			if s.Status != want {
+				t.Fatalf("status %s, want %s: %+v, reports since the command %v, given up %t", s.Status, want, s, reports, given)
+			}
+		}
+	})
+}
+
+func TestParseChannelStatus(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{"unknown", "synchronized", "pending", "diverged", "failed"} {
+		if got, ok := domain.ParseChannelStatus(status); !ok || string(got) != status {
+			t.Errorf("%s became %q, %t", status, got, ok)
+		}
+	}
+	for _, bad := range []string{"", "Pending", "done", " failed"} {
+		if got, ok := domain.ParseChannelStatus(bad); ok {
+			t.Errorf("%q became %q", bad, got)
+		}
+	}
+}
