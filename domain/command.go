@@ -98,7 +98,7 @@ func (f valueForm) allowed() string {
 // take gives the canonical form of a value.
 func (f valueForm) take(value json.RawMessage) (json.RawMessage, bool) {
 	// The parser passes over null, and null is no value.
-	if value = bytes.TrimSpace(value); string(value) == "null" {
+	if value = bytes.Trim(value, " \t\r\n"); string(value) == "null" {
 		return nil, false
 	}
 	switch f {
