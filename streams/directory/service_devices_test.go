@@ -1,0 +1,153 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// withHub is a world in which the first organization has a hub.
+func withHub(t *testing.T, w *world) *world {
+	t.Helper()
+	w.register(t, hub)
+	_, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.waited()
+	return w
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func show(label domain.DeviceLabel) string {
+	text := func(s *string) string {
+		if s == nil {
+			return "-"
+		}
+		return *s
+	}
+	return text(label.Name) + " in " + text(label.Room)
+}
+
+func TestLabelAndForgetADevice(t *testing.T) {
+	t.Parallel()
+	w := withHub(t, newWorld(t, streamstest.Start(t)))
+	set := func(c domain.LabelDevice, want string) {
+		t.Helper()
+		c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, 3
+		if label, err := w.LabelDevice(t.Context(), origin, c); err != nil || show(label) != want {
+			t.Errorf("%s, %v; want %s", show(label), err, want)
+		}
+	}
+	set(domain.LabelDevice{SetName: true, Name: ptr("  Front door ")}, "Front door in -")
+	set(domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}, "Front door in Hall")
+	set(domain.LabelDevice{SetName: true}, "- in Hall")
+	set(domain.LabelDevice{SetName: true}, "- in Hall")
+	if settled, applied := w.waited(); len(settled) != 4 || settled[2] != settled[3] || len(applied) != 0 {
+		t.Errorf("waited for %v and %v", settled, applied)
+	}
+	for name, c := range map[string]domain.LabelDevice{
+		"another's hub":  {OrgID: w.orgB, HubID: hub, SetName: true},
+		"no hub":         {OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
+		"what is no hub": {OrgID: w.orgA, HubID: "hub.>", SetName: true},
+	} {
+		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(err) != domain.CodeNotFound {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for field, c := range map[string]domain.LabelDevice{
+		"name": {SetName: true, Name: ptr(" ")}, "room": {SetRoom: true, Room: ptr(strings.Repeat("x", 201))},
+	} {
+		c.OrgID, c.HubID = w.orgA, hub
+		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), field+": ") {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+
+	w.waited()
+	for _, device := range []int64{3, 3, 4} { // once there is something to forget
+		if err := w.ForgetDevice(t.Context(), origin, hub, device); err != nil {
+			t.Error(err)
+		}
+	}
+	if settled, _ := w.waited(); len(settled) != 1 {
+		t.Errorf("waited for %v", settled)
+	}
+	for _, id := range []domain.HubID{"hub-0000-0000-0000", "hub.>"} {
+		if err := w.ForgetDevice(t.Context(), origin, id, 3); err != nil {
+			t.Error(err)
+		}
+	}
+	set(domain.LabelDevice{SetName: true, Name: ptr("Door")}, "Door in -")
+	if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "second"}); err != nil {
+		t.Fatal(err)
+	}
+	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")
+}
+
+// A hub's events wait behind ForgetDevice, so it does not wait for read models that do not come.
+func TestForgettingDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	w := withHub(t, newWorld(t, streamstest.Start(t)))
+	if _, err := w.LabelDevice(t.Context(), origin, domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: 3, SetName: true, Name: ptr("Door")}); err != nil {
+		t.Fatal(err)
+	}
+	standing := directory.NewService(w.log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev,
+		Settled: func(ctx context.Context, _ uint64) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	})
+	begun := time.Now()
+	if err := standing.ForgetDevice(t.Context(), origin, hub, 3); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took < time.Second || took > 8*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if state, _, err := w.Hub(t.Context(), hub); err != nil || len(state.Labels) != 0 {
+		t.Errorf("%v, %v", state.Labels, err)
+	}
+	// A command of a person says that it is not seen yet.
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := standing.LabelDevice(ctx, origin, domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: 3, SetName: true, Name: ptr("Door")})
+	if !errors.Is(err, directory.ErrNotSettled) {
+		t.Error(err)
+	}
+}
+
+// Name and room are set at once by two replicas, a device after the other: both are kept.
+func TestNameAndRoomAreSetAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := withHub(t, newWorld(t, broker.Connect(t)))
+	both := replicas(t, broker)
+	for device := range int64(rounds) {
+		set := func(replica int, c domain.LabelDevice) func() error {
+			c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, device
+			return func() error {
+				_, err := both[replica].LabelDevice(t.Context(), origin, c)
+				return err
+			}
+		}
+		name := fmt.Sprint("Device ", device)
+		errs := race(set(0, domain.LabelDevice{SetName: true, Name: &name}), set(1, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}))
+		if errs[0] != nil || errs[1] != nil {
+			t.Fatal(errs)
+		}
+		state, _, err := w.Hub(t.Context(), hub)
+		if err != nil || show(state.Labels[device]) != name+" in Hall" {
+			t.Fatalf("%s, %v", show(state.Labels[device]), err)
+		}
+	}
+}

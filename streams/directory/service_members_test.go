@@ -1,0 +1,470 @@
+package directory_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+var byKey = domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorKey, ID: "0123456789AB"}}
+
+// org folds an organization from the log.
+func (w *world) org(t *testing.T, id string) domain.OrgState {
+	t.Helper()
+	var state domain.OrgState
+	_, err := w.log.Load(t.Context(), streams.OrgSubject(id), 0, func(_ uint64, e domain.Event) (err error) {
+		state, err = domain.EvolveOrg(state, e)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// accounts counts the times that an address got an account, and gives who it got it by.
+func (w *world) accounts(t *testing.T, email string) (count int, by domain.Actor) {
+	t.Helper()
+	_, err := w.log.Load(t.Context(), streams.AccountSubject(domain.AccountKey(email)), 0, func(_ uint64, e domain.Event) error {
+		count, by = count+1, e.Actor
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count, by
+}
+
+// invite invites somebody and gives the invitation and its token.
+func (w *world) invite(t *testing.T, email string, role domain.Role) (domain.Invitation, string) {
+	t.Helper()
+	inv, _, token, err := w.Invite(t.Context(), origin, w.orgA, email, role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inv, token
+}
+
+// join makes somebody a member of the first organization.
+func (w *world) join(t *testing.T, email string, role domain.Role) string {
+	t.Helper()
+	_, token := w.invite(t, email, role)
+	accepted, err := w.AcceptInvitation(t.Context(), origin, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return accepted.MemberID
+}
+
+func TestTheFirstOwnerHasAnAccount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	// Both organizations of this world are one person's.
+	if n, _ := w.accounts(t, "Owner@Example.org"); n != 1 {
+		t.Errorf("the owner of two organizations has %d accounts", n)
+	}
+}
+
+func TestInviteAndAccept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.waited()
+	inv, orgName, token, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin)
+	want := domain.Invitation{
+		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
+		CreatedAt: origin.At, ExpiresAt: origin.At.Add(domain.DefaultInvitationTTL),
+	}
+	if err != nil || inv != want || !domain.IsUUID(inv.ID) || orgName != "A" {
+		t.Fatalf("%+v of %q, %v", inv, orgName, err)
+	}
+	if settled, applied := w.waited(); len(settled) != 1 || len(applied) != 0 {
+		t.Errorf("waited for %v and %v", settled, applied)
+	}
+	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
+		t.Error("whoever is only invited has an account")
+	}
+
+	accepted, err := w.AcceptInvitation(t.Context(), domain.Origin{At: origin.At, RequestID: origin.RequestID}, token)
+	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
+		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
+	}) {
+		t.Fatalf("%+v, %v", accepted, err)
+	}
+	if settled, _ := w.waited(); len(settled) != 1 {
+		t.Errorf("waited for %v", settled)
+	}
+	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
+		t.Errorf("%d accounts, made by %+v", n, by)
+	}
+	again, err := w.AcceptInvitation(t.Context(), origin, token)
+	accepted.Already = true
+	if err != nil || again != accepted {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if settled, _ := w.waited(); len(settled) != 1 {
+		t.Errorf("who comes again must find the member too; waited for %v", settled)
+	}
+	refused(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
+	_, _, _, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	refused(t, err, domain.CodeInvalidRequest)
+
+	// Removed, the old link does not let in again; invited again, it is another member with the same account.
+	if err := w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID), domain.CodeNotFound)
+	_, err = w.AcceptInvitation(t.Context(), origin, token)
+	refused(t, err, domain.CodeNotFound)
+	if id := w.join(t, "ANN@example.org", domain.RoleMember); id == accepted.MemberID {
+		t.Error("who was removed came back as the same member")
+	}
+	if n, _ := w.accounts(t, "ann@example.org"); n != 1 {
+		t.Errorf("%d accounts", n)
+	}
+}
+
+func TestInvitationsThatLetNobodyIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	first, firstToken := w.invite(t, "ann@example.org", domain.RoleMember)
+	second, secondToken := w.invite(t, "Ann@Example.ORG", domain.RoleAdmin)
+	if first.ID == second.ID || firstToken == secondToken {
+		t.Fatal("two invitations are one")
+	}
+	if err := w.RevokeInvitation(t.Context(), origin, w.orgA, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	forged := domain.InvitationToken{OrgID: w.orgA, InvitationID: second.ID}
+	nowhere := domain.InvitationToken{OrgID: w.sitesA[0], InvitationID: second.ID}
+	for name, token := range map[string]string{
+		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(), "of no organization": nowhere.Reveal(),
+		"nothing": "", "garbage": "x/../*.>", "too long": secondToken + "A",
+	} {
+		if _, err := w.AcceptInvitation(t.Context(), origin, token); domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, id := range []string{"", "*", first.ID, second.ID, w.orgA} {
+		refused(t, w.RevokeInvitation(t.Context(), origin, w.orgA, id), domain.CodeNotFound)
+	}
+	third, thirdToken := w.invite(t, "ann@example.org", domain.RoleMember)
+	refused(t, w.RevokeInvitation(t.Context(), origin, w.orgB, third.ID), domain.CodeNotFound)
+	refused(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
+	late := origin
+	late.At = third.ExpiresAt
+	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(err, domain.ErrInvitationExpired) {
+		t.Errorf("too late: %v", err)
+	}
+	refused(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
+	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
+		t.Error("a link that lets nobody in has made an account")
+	}
+	if org := w.org(t, w.orgA); len(org.Members) != 1 {
+		t.Errorf("members are %+v", org.Members)
+	}
+}
+
+func TestInviteRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	before, err := w.log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		org, email string
+		role       domain.Role
+		code       domain.Code
+	}{
+		"an owner":                  {w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden},
+		"a boss":                    {w.orgA, "ann@example.org", "boss", domain.CodeInvalidRequest},
+		"no address":                {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
+		"two addresses":             {w.orgA, "ann@example.org, bob@example.org", domain.RoleMember, domain.CodeInvalidRequest},
+		"a mail of one's own":       {w.orgA, "ann@example.org\r\nBcc: x@example.org", domain.RoleMember, domain.CodeInvalidRequest},
+		"the owner":                 {w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest},
+		"into nothing":              {"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember, domain.CodeNotFound},
+		"into what is no id":        {"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound},
+		"an address of 255 letters": {w.orgA, strings.Repeat("a", 243) + "@example.org", domain.RoleMember, domain.CodeInvalidRequest},
+	} {
+		if _, _, token, err := w.Invite(t.Context(), origin, c.org, c.email, c.role); domain.CodeOf(err) != c.code || token != "" {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+	if now, err := w.log.Head(t.Context()); err != nil || now != before {
+		t.Errorf("refusals were stored: %d after %d", now, before)
+	}
+}
+
+func TestHowLongAnInvitationLasts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	short := directory.NewService(w.log, directory.ServiceConfig{Environment: domain.EnvironmentDev, InvitationTTL: time.Minute})
+	inv, _, token, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
+		t.Fatalf("%+v, %v", inv, err)
+	}
+	// Whoever accepts it, however long others last there: the invitation says so itself.
+	late := origin
+	late.At = origin.At.Add(time.Minute)
+	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(err, domain.ErrInvitationExpired) {
+		t.Error(err)
+	}
+	late.At = late.At.Add(-time.Microsecond)
+	if _, err := w.AcceptInvitation(t.Context(), late, token); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRolesAndRemoval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	owner := w.org(t, w.orgA).Members[0].ID
+	ann := w.join(t, "ann@example.org", domain.RoleMember)
+	w.waited()
+	head, err := w.log.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time nothing happens, and is waited for all the same
+		member, err := w.ChangeRole(t.Context(), byKey, w.orgA, ann, domain.RoleAdmin)
+		if err != nil || member != (domain.Member{ID: ann, Email: "ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At}) {
+			t.Errorf("%+v, %v", member, err)
+		}
+	}
+	if settled, _ := w.waited(); !slices.Equal(settled, []uint64{head + 1, head + 1}) {
+		t.Errorf("waited for %v after %d", settled, head)
+	}
+	change := func(o domain.Origin, org, id string, role domain.Role, code domain.Code) {
+		t.Helper()
+		_, err := w.ChangeRole(t.Context(), o, org, id, role)
+		refused(t, err, code)
+	}
+	change(byKey, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
+	change(byKey, w.orgA, ann, domain.RoleOwner, domain.CodeForbidden)
+	change(byKey, w.orgA, ann, "boss", domain.CodeInvalidRequest)
+	refused(t, w.RemoveMember(t.Context(), byKey, w.orgA, owner), domain.CodeForbidden)
+	change(origin, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
+	refused(t, w.RemoveMember(t.Context(), origin, w.orgA, owner), domain.CodeForbidden)
+	for _, org := range []string{w.orgB, "", ">", w.sitesA[0]} {
+		change(byKey, org, ann, domain.RoleMember, domain.CodeNotFound)
+		refused(t, w.RemoveMember(t.Context(), byKey, org, ann), domain.CodeNotFound)
+	}
+	for _, id := range []string{"", "*", w.orgA} {
+		change(byKey, w.orgA, id, domain.RoleMember, domain.CodeNotFound)
+		refused(t, w.RemoveMember(t.Context(), byKey, w.orgA, id), domain.CodeNotFound)
+	}
+	if now, err := w.log.Head(t.Context()); err != nil || now != head+1 {
+		t.Errorf("refusals were stored: %d after %d", now, head)
+	}
+}
+
+// race runs functions at the same moment and gives their errors.
+func race(fns ...func() error) []error {
+	errs := make([]error, len(fns))
+	start := make(chan struct{})
+	var wg sync.WaitGroup
+	for i, fn := range fns {
+		wg.Go(func() {
+			<-start
+			errs[i] = fn()
+		})
+	}
+	close(start)
+	wg.Wait()
+	return errs
+}
+
+// replicas are other services on the same directory, each with a connection of its own.
+func replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
+	t.Helper()
+	var both [2]*directory.Service
+	for i := range both {
+		both[i] = directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	}
+	return both
+}
+
+const rounds = 50
+
+// A person opens the link twice at once, in front of two replicas: one membership, one account, and both are told so.
+func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		_, token := w.invite(t, email, domain.RoleMember)
+		var accepted [2]domain.Acceptance
+		accept := func(i int) func() error {
+			return func() (err error) {
+				accepted[i], err = both[i].AcceptInvitation(t.Context(), origin, token)
+				return err
+			}
+		}
+		if errs := race(accept(0), accept(1)); errs[0] != nil || errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		if accepted[0].MemberID != accepted[1].MemberID || accepted[0].Already == accepted[1].Already {
+			t.Fatalf("round %d: %+v", round, accepted)
+		}
+		if n, _ := w.accounts(t, email); n != 1 {
+			t.Fatalf("round %d: %d accounts", round, n)
+		}
+	}
+	if org := w.org(t, w.orgA); len(org.Members) != 1+rounds || len(org.Invitations) != 0 {
+		t.Errorf("%d members, %d invitations", len(org.Members), len(org.Invitations))
+	}
+}
+
+// An invitation is taken back, or another takes its place, at the moment when it is accepted: one of the two, and never both.
+func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	joined := 0
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		inv, token := w.invite(t, email, domain.RoleMember)
+		replace := round%2 == 1
+		errs := race(func() error {
+			_, err := both[0].AcceptInvitation(t.Context(), origin, token)
+			return err
+		}, func() error {
+			if !replace {
+				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
+			}
+			_, _, _, err := both[1].Invite(t.Context(), origin, w.orgA, strings.ToUpper(email), domain.RoleAdmin)
+			return err
+		})
+		_, isMember := memberOf(w.org(t, w.orgA), email)
+		if (errs[0] == nil) == (errs[1] == nil) || isMember != (errs[0] == nil) {
+			t.Fatalf("round %d: %v, a member: %t", round, errs, isMember)
+		}
+		if !isMember {
+			refused(t, errs[0], domain.CodeNotFound)
+			continue
+		}
+		joined++
+		if replace {
+			refused(t, errs[1], domain.CodeInvalidRequest)
+		} else {
+			refused(t, errs[1], domain.CodeNotFound)
+		}
+	}
+	t.Logf("%d of %d were faster than what ended their invitation", joined, rounds)
+}
+
+func memberOf(org domain.OrgState, email string) (domain.OrgMember, bool) {
+	i := slices.IndexFunc(org.Members, func(m domain.OrgMember) bool { return m.Address == domain.NormalizeEmail(email) })
+	if i < 0 {
+		return domain.OrgMember{}, false
+	}
+	return org.Members[i], true
+}
+
+// The same address is invited twice at once: both are told yes, and one link works.
+func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		var tokens [2]string
+		invite := func(i int, email string) func() error {
+			return func() (err error) {
+				_, _, tokens[i], err = both[i].Invite(t.Context(), origin, w.orgA, email, domain.RoleMember)
+				return err
+			}
+		}
+		if errs := race(invite(0, email), invite(1, strings.ToUpper(email))); errs[0] != nil || errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		works := 0
+		for _, token := range tokens {
+			if _, err := w.AcceptInvitation(t.Context(), origin, token); err == nil {
+				works++
+			} else {
+				refused(t, err, domain.CodeNotFound)
+			}
+		}
+		if works != 1 {
+			t.Fatalf("round %d: %d links work", round, works)
+		}
+	}
+}
+
+// Two owners put each other out of office at once, by every way there is: an owner is left.
+func TestOwnersRaceEachOther(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	first := w.org(t, w.orgA).Members[0].ID
+	for round := range rounds {
+		second := w.join(t, fmt.Sprintf("p%d@example.org", round), domain.RoleAdmin)
+		if _, err := w.ChangeRole(t.Context(), origin, w.orgA, second, domain.RoleOwner); err != nil {
+			t.Fatal(err)
+		}
+		against := func(replica int, actor, other string, remove bool) func() error {
+			o := domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: actor}}
+			return func() error {
+				if remove {
+					return both[replica].RemoveMember(t.Context(), o, w.orgA, other)
+				}
+				_, err := both[replica].ChangeRole(t.Context(), o, w.orgA, other, domain.RoleMember)
+				return err
+			}
+		}
+		errs := race(against(0, first, second, round%2 == 0), against(1, second, first, round%4 < 2))
+		org := w.org(t, w.orgA)
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		for _, err := range errs {
+			if err != nil {
+				refused(t, err, domain.CodeForbidden)
+			}
+		}
+		owners := slices.DeleteFunc(org.Members, func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner })
+		if len(owners) != 1 {
+			t.Fatalf("round %d: owners are %+v", round, owners)
+		}
+		first = owners[0].ID
+	}
+}
+
+// A member is made an admin and removed at once: whoever comes second finds what the first has left.
+func TestAMemberIsChangedAndRemovedAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		id := w.join(t, fmt.Sprintf("p%d@example.org", round), domain.RoleMember)
+		errs := race(func() error {
+			_, err := both[0].ChangeRole(t.Context(), origin, w.orgA, id, domain.RoleAdmin)
+			return err
+		}, func() error { return both[1].RemoveMember(t.Context(), origin, w.orgA, id) })
+		if errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		if errs[0] != nil {
+			refused(t, errs[0], domain.CodeNotFound)
+		}
+		if _, ok := w.org(t, w.orgA).Member(id); ok {
+			t.Fatalf("round %d: %v, and the member is there", round, errs)
+		}
+	}
+}
