@@ -1,0 +1,183 @@
+package openapitest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// answer is what the document says of one status of an operation.
+type answer struct {
+	headers  map[string]headerField // by canonical name
+	contents map[string]content     // by media type; none: the body is empty
+	// types are the error types that a refusal may have; none for what is no refusal.
+	types []string
+}
+
+type headerField struct {
+	required bool
+	number   bool
+	schema   *jsonschema.Schema
+}
+
+type content struct {
+	schema  *jsonschema.Schema
+	message *jsonschema.Schema // of one message, in an event stream
+}
+
+// Statuses are those that are described for the operation, ascending.
+func (o *Operation) Statuses() []int { return slices.Sorted(maps.Keys(o.answers)) }
+
+// Types are the error types that are described for a status of the operation.
+func (o *Operation) Types(status int) []string { return o.answers[status].types }
+
+// Headers are the header fields that are described for a status of the operation, in canonical form and sorted.
+func (o *Operation) Headers(status int) []string {
+	return slices.Sorted(maps.Keys(o.answers[status].headers))
+}
+
+func (d *Document) answers(responses place) (map[int]*answer, error) {
+	all := map[int]*answer{}
+	for status, response := range responses.entries() {
+		code, err := strconv.Atoi(status)
+		if err != nil {
+			return nil, fmt.Errorf("status %q: %w", status, err)
+		}
+		if all[code], err = d.answer(response); err != nil {
+			return nil, fmt.Errorf("status %s: %w", status, err)
+		}
+	}
+	return all, nil
+}
+
+func (d *Document) answer(response place) (*answer, error) {
+	a := &answer{headers: map[string]headerField{}, contents: map[string]content{}}
+	for name, field := range response.get("headers").entries() {
+		schema, err := d.compile(field.get("schema"))
+		if err != nil {
+			return nil, err
+		}
+		a.headers[http.CanonicalHeaderKey(name)] = headerField{
+			required: field.get("required").text() == "true", number: field.get("schema", "type").text() == "integer", schema: schema,
+		}
+	}
+	for mediaType, body := range response.get("content").entries() {
+		var c content
+		var err error
+		if c.schema, err = d.compile(body.get("schema")); err != nil {
+			return nil, err
+		}
+		if message := body.get("x-message"); message.exists() {
+			if c.message, err = d.compile(message); err != nil {
+				return nil, err
+			}
+		}
+		a.contents[mediaType] = c
+		for _, part := range body.get("schema", "allOf").items() {
+			narrowed := part.get("properties", "error", "properties", "type")
+			a.types = append(a.types, narrowed.get("const").texts()...)
+			a.types = append(a.types, narrowed.get("enum").texts()...)
+		}
+	}
+	return a, nil
+}
+
+// plainFields are header fields that HTTP itself explains: answers may have them without being described.
+var plainFields = []string{"Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Transfer-Encoding"}
+
+// checkHeader holds the header fields to what is described.
+func (a *answer) checkHeader(header http.Header) error {
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(a.headers)) {
+		field, values := a.headers[name], header[name]
+		switch {
+		case len(values) == 0 && field.required:
+			wrong = append(wrong, fmt.Errorf("header %s: is missing", name))
+		case len(values) > 1:
+			wrong = append(wrong, fmt.Errorf("header %s: is there %d times", name, len(values)))
+		case len(values) == 1:
+			if err := validate(field.schema, field.value(values[0])); err != nil {
+				wrong = append(wrong, fmt.Errorf("header %s, %q: %w", name, values[0], err))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		if _, described := a.headers[name]; !described && !slices.Contains(plainFields, name) {
+			wrong = append(wrong, fmt.Errorf("header %s: is not described", name))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// value is a header field as its schema is to see it: numbers in decimal as numbers, everything else as text.
+func (f headerField) value(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil && strconv.FormatInt(n, 10) == text {
+		return n
+	}
+	return text
+}
+
+// contentOf finds what is described for the media type of an answer.
+func (a *answer) contentOf(header http.Header) (content, error) {
+	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
+	c, ok := a.contents[mediaType]
+	if err != nil || !ok {
+		return content{}, fmt.Errorf("header Content-Type, %q: described are %s", header.Get("Content-Type"),
+			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "))
+	}
+	return c, nil
+}
+
+// checkBody holds a body that is read whole to what is described.
+func (a *answer) checkBody(header http.Header, body []byte) error {
+	if len(a.contents) == 0 {
+		if len(body) > 0 {
+			return fmt.Errorf("body: none is described, but there is %s", abridged(body))
+		}
+		return nil
+	}
+	c, err := a.contentOf(header)
+	if err != nil {
+		return err
+	}
+	if mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type")); mediaType != "application/json" {
+		return nil
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err == nil {
+		err = validate(c.schema, value)
+	}
+	if err != nil {
+		return fmt.Errorf("body: %w\nin %s", err, abridged(body))
+	}
+	return nil
+}
+
+// validate holds a value to a schema. The error has a line for each thing that is wrong, with where it is.
+func validate(schema *jsonschema.Schema, value any) error {
+	err := schema.Validate(value)
+	if err == nil {
+		return nil
+	}
+	_, details, several := strings.Cut(err.Error(), "\n") // the first line names the schema, by a file that there is not
+	if !several {
+		return err
+	}
+	return errors.New(details)
+}
+
+func abridged(body []byte) string {
+	const most = 2000
+	if len(body) > most {
+		return string(body[:most]) + "…"
+	}
+	return string(body)
+}

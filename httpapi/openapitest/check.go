@@ -1,0 +1,143 @@
+package openapitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Expected is what the document says of an answer whose status is known.
+type Expected struct {
+	// Operation is the one that was asked; nil when the document has none for the path and the method.
+	Operation *Operation
+
+	what   string
+	method string
+	answer *answer
+}
+
+// Expect finds what the document says of an answer. It gives nil for pages that are not described at all, and an error for a status that is
+// not described there.
+func (d *Document) Expect(method, path string, status int) (*Expected, error) {
+	what := fmt.Sprintf("%s %s: %d", method, path, status)
+	var taken []string
+	for _, o := range d.Operations {
+		if !matches(o.Pattern, path) {
+			continue
+		}
+		if taken = append(taken, o.Method); o.Method != method {
+			continue
+		}
+		if o.answers[status] == nil {
+			return nil, fmt.Errorf("%s: is not described; described are %v", what, o.Statuses())
+		}
+		return &Expected{o, what, method, o.answers[status]}, nil
+	}
+	counted := strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/link/")
+	if page := path == "/v1/reference" || strings.HasPrefix(path, "/v1/reference/"); page || !counted && taken == nil {
+		return nil, nil
+	}
+	if !counted {
+		return nil, nil // the state of the process, asked with another method
+	}
+	if taken != nil == (status == http.StatusNotFound) || taken == nil == (status == http.StatusMethodNotAllowed) || d.unrouted[status] == nil {
+		return nil, fmt.Errorf("%s: is not described; the path takes %v", what, taken)
+	}
+	return &Expected{nil, what, method, d.unrouted[status]}, nil
+}
+
+// unroutedAnswers names the components that describe what a path that there is not answers, or a method that the path does not take.
+var unroutedAnswers = map[int]string{
+	http.StatusBadRequest:          "InvalidRequest",
+	http.StatusUnauthorized:        "Unauthenticated",
+	http.StatusNotFound:            "NotFound",
+	http.StatusMethodNotAllowed:    "MethodNotAllowed",
+	http.StatusTooManyRequests:     "RateLimited",
+	http.StatusInternalServerError: "InternalError",
+}
+
+func (d *Document) readUnrouted() error {
+	d.unrouted = map[int]*answer{}
+	for status, name := range unroutedAnswers {
+		var err error
+		if d.unrouted[status], err = d.answer(d.root.get("components", "responses", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matches says whether a path is one of a pattern's.
+func matches(pattern, path string) bool {
+	want, have := strings.Split(pattern, "/"), strings.Split(path, "/")
+	return slices.EqualFunc(want, have, func(w, h string) bool {
+		return w == h || strings.HasPrefix(w, "{") && h != ""
+	})
+}
+
+// Streams says whether the answer is an event stream, whose messages are held to the document one by one.
+func (e *Expected) Streams(header http.Header) bool {
+	c, err := e.answer.contentOf(header)
+	return err == nil && c.message != nil
+}
+
+// CheckHeader holds the answer's header fields to the document.
+func (e *Expected) CheckHeader(header http.Header) error {
+	return e.explain(e.answer.checkHeader(header))
+}
+
+// CheckBody holds the answer's body, read whole, to the document.
+func (e *Expected) CheckBody(header http.Header, body []byte) error {
+	if e.method == http.MethodHead {
+		return nil
+	}
+	err := e.answer.checkBody(header, body)
+	var refusal struct {
+		Error struct {
+			RequestID string `json:"request_id"`
+		}
+	}
+	if id := header.Get("X-Request-Id"); err == nil && len(e.answer.types) > 0 {
+		if json.Unmarshal(body, &refusal) != nil || refusal.Error.RequestID != id {
+			err = fmt.Errorf("body: names request %q, the header %q", refusal.Error.RequestID, id)
+		}
+	}
+	return e.explain(err)
+}
+
+// Messages gives what holds the messages of an event stream to the document. report is told of each that is wrong.
+func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
+	c, err := e.answer.contentOf(header)
+	if err != nil {
+		report(e.explain(err))
+	}
+	return &Messages{schema: c.message, report: func(err error) { report(e.explain(err)) }}
+}
+
+// explain says which answer is wrong.
+func (e *Expected) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: not as openapi.yaml describes it:\n%w", e.what, err)
+}
+
+// Check holds a whole answer to the document. It passes over pages that are not described.
+func (d *Document) Check(method, path string, status int, header http.Header, body []byte) error {
+	e, err := d.Expect(method, path, status)
+	if e == nil || err != nil {
+		return err
+	}
+	wrong := []error{e.CheckHeader(header)}
+	if e.Streams(header) {
+		messages := e.Messages(header, func(err error) { wrong = append(wrong, err) })
+		messages.Read(bytes.NewReader(body))
+	} else {
+		wrong = append(wrong, e.CheckBody(header, body))
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,252 @@
+package openapitest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// location is the name under which the compiler knows the document.
+const location = "openapi.yaml"
+
+// Document is the description, its schemas compiled. It does not change: any number of goroutines may use it.
+type Document struct {
+	// Operations in the order of the document.
+	Operations []*Operation
+	// Examples of everything that has any.
+	Examples []Example
+
+	root     place
+	compiler *jsonschema.Compiler
+	unrouted map[int]*answer // what paths and methods answer that are not described
+}
+
+// Operation is one method of one path.
+type Operation struct {
+	Method string
+	// Pattern is the whole path, with parameters as {name}.
+	Pattern string
+	// Scope is the one that the API key must have; "" asks for none.
+	Scope string
+	// Keyless says that no API key is asked for.
+	Keyless bool
+	// Query and Header are the parameters that it knows.
+	Query, Header []string
+	// Body is the name of the schema of its request body; "" takes none. BodyOptional says that it may be left out.
+	Body         string
+	BodyOptional bool
+	Description  string
+
+	answers map[int]*answer
+}
+
+// Example is a value with the schema that it is an example of.
+type Example struct {
+	Pointer string
+	Value   any
+	schema  *jsonschema.Schema
+}
+
+// Check holds the example to its schema.
+func (e Example) Check() error { return validate(e.schema, e.Value) }
+
+// Parse reads the description. The error says what is wrong with the document.
+func Parse(text string) (*Document, error) {
+	var file yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
+		return nil, err
+	}
+	var tree any
+	if err := file.Decode(&tree); err != nil {
+		return nil, err
+	}
+	closeObjects(tree)
+	tree, err := asJSON(tree)
+	if err != nil {
+		return nil, err
+	}
+	d := &Document{root: place{root: file.Content[0], node: file.Content[0]}, compiler: jsonschema.NewCompiler()}
+	d.compiler.DefaultDraft(jsonschema.Draft2020)
+	d.compiler.AssertFormat()
+	d.compiler.AssertContent()
+	if err := d.compiler.AddResource(location, tree); err != nil {
+		return nil, err
+	}
+	if err := d.readOperations(); err != nil {
+		return nil, err
+	}
+	if err := d.readUnrouted(); err != nil {
+		return nil, err
+	}
+	return d, d.readExamples()
+}
+
+// closeObjects makes every object schema that lists its properties refuse others, unless it says itself what it does with them.
+func closeObjects(tree any) {
+	switch t := tree.(type) {
+	case map[string]any:
+		_, lists := t["properties"].(map[string]any)
+		_, says := t["additionalProperties"]
+		if lists && !says && isObject(t["type"]) {
+			t["additionalProperties"] = false
+		}
+		for _, child := range t {
+			closeObjects(child)
+		}
+	case []any:
+		for _, child := range t {
+			closeObjects(child)
+		}
+	}
+}
+
+// isObject says whether a schema's `type` names objects, be it among others.
+func isObject(types any) bool {
+	if several, ok := types.([]any); ok {
+		for _, one := range several {
+			if one == "object" {
+				return true
+			}
+		}
+	}
+	return types == "object"
+}
+
+// asJSON gives a YAML value as the JSON value that the schemas are for.
+func asJSON(v any) (any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return jsonschema.UnmarshalJSON(bytes.NewReader(text))
+}
+
+func (d *Document) readOperations() error {
+	for path, item := range d.root.get("paths").entries() {
+		prefix := d.server(item)
+		for method, op := range item.entries() {
+			if method == "parameters" || method == "servers" {
+				continue
+			}
+			o := &Operation{Method: strings.ToUpper(method), Pattern: prefix + path, Description: op.get("description").text()}
+			o.readSecurity(op, d.root)
+			for _, p := range append(item.get("parameters").items(), op.get("parameters").items()...) {
+				switch p.get("in").text() {
+				case "query":
+					o.Query = append(o.Query, p.get("name").text())
+				case "header":
+					o.Header = append(o.Header, p.get("name").text())
+				}
+			}
+			if body := op.get("requestBody"); body.exists() {
+				o.Body = nameOf(body.get("content", "application/json", "schema"))
+				o.BodyOptional = body.get("required").text() != "true"
+			}
+			var err error
+			if o.answers, err = d.answers(op.get("responses")); err != nil {
+				return fmt.Errorf("%s %s: %w", o.Method, o.Pattern, err)
+			}
+			d.Operations = append(d.Operations, o)
+		}
+	}
+	return nil
+}
+
+// server is what stands before the path of an item.
+func (d *Document) server(item place) string {
+	servers := item.get("servers")
+	if !servers.exists() {
+		servers = d.root.get("servers")
+	}
+	for _, server := range servers.items() {
+		return strings.TrimSuffix(server.get("url").text(), "/")
+	}
+	return ""
+}
+
+func (o *Operation) readSecurity(op, root place) {
+	security := op.get("security")
+	if !security.exists() {
+		security = root.get("security")
+	}
+	o.Keyless = len(security.items()) == 0
+	for _, requirement := range security.items() {
+		for _, scope := range requirement.get("apiKey").texts() {
+			o.Scope = scope
+		}
+	}
+}
+
+// nameOf is the name of a schema that stands among the components.
+func nameOf(schema place) string {
+	name, ok := strings.CutPrefix(schema.pointer, "/components/schemas/")
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// compile makes the schema at a place ready to be held against values.
+func (d *Document) compile(p place) (*jsonschema.Schema, error) {
+	return d.compiler.Compile(location + "#" + (&url.URL{Fragment: p.pointer}).EscapedFragment())
+}
+
+// readExamples finds the examples of schemas, media types, parameters and header fields.
+func (d *Document) readExamples() error {
+	var failed error
+	var walk func(p place)
+	walk = func(p place) {
+		schema := p
+		if s := p.get("schema"); s.exists() {
+			schema = s
+		}
+		var values []place
+		if v := p.get("example"); v.exists() {
+			values = append(values, v)
+		}
+		values = append(values, p.get("examples").items()...)
+		for _, named := range p.get("examples").entries() {
+			values = append(values, named.get("value"))
+		}
+		if len(values) == 0 {
+			return
+		}
+		compiled, err := d.compile(schema)
+		if err != nil {
+			failed = fmt.Errorf("%s: %w", p.pointer, err)
+			return
+		}
+		for i, v := range values {
+			value, err := v.value()
+			if err != nil {
+				failed = fmt.Errorf("%s: %w", p.pointer, err)
+			}
+			d.Examples = append(d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled})
+		}
+	}
+	d.everyObject(d.root, walk)
+	return failed
+}
+
+// everyObject visits each object of the document where it is written, but what stands inside examples.
+func (d *Document) everyObject(p place, visit func(place)) {
+	switch p.node.Kind {
+	case yaml.MappingNode:
+		visit(p)
+		for i := 0; i+1 < len(p.node.Content); i += 2 {
+			if key := p.node.Content[i].Value; key != "example" && key != "examples" {
+				d.everyObject(place{p.root, p.node.Content[i+1], p.pointer + "/" + escapePointer.Replace(key)}, visit)
+			}
+		}
+	case yaml.SequenceNode:
+		for i, child := range p.node.Content {
+			d.everyObject(place{p.root, child, p.pointer + "/" + strconv.Itoa(i)}, visit)
+		}
+	}
+}
