@@ -2,6 +2,7 @@ package contract
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -9,98 +10,163 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestAccess: "A missing, malformed, revoked or unknown key gets 401 unauthenticated"; "A request outside the key's scopes gets 403
-// insufficient_scope, and the message names the needed scope"; "RateLimit-… on every response".
-func TestAccess(t *testing.T) {
-	t.Parallel()
-	s := harness.Start(t)
-	tenant := harness.NewTenant(t, s, "Access")
+// authentication holds the part "Authentication", but for scopes.
+func authentication(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Authentication")
 
-	refused := func(t *testing.T, key string, status int, errorType string) harness.Answer {
-		t.Helper()
-		client := harness.NewClient(t, s.Base(), key)
-		answer := client.Must(http.MethodGet, "/sites", nil, status)
-		if answer.ErrorType() != errorType {
-			t.Errorf("error type %q, wanted %q: %s", answer.ErrorType(), errorType, answer.Body)
+	t.Run("wrong keys", func(t *testing.T) {
+		// "A missing, malformed, revoked or unknown key gets 401 unauthenticated." It comes before everything else: also where there is
+		// nothing (design, section 6).
+		last := "x"
+		if strings.HasSuffix(tenant.Key, last) {
+			last = "y"
 		}
-		for _, name := range []string{"X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
-			if answer.Header.Get(name) == "" {
-				t.Errorf("no %s", name)
-			}
+		environment := regexp.MustCompile(`_(dev|live)_`).FindStringSubmatch(tenant.Key)
+		if environment == nil {
+			t.Fatal("the key names no environment")
 		}
-		if id := answer.Header.Get("X-Request-Id"); !strings.Contains(string(answer.Body), id) {
-			t.Errorf("the error body does not name request %s: %s", id, answer.Body)
+		other := map[string]string{"dev": "live", "live": "dev"}[environment[1]]
+		wrong := map[string][]string{
+			"missing":             {"Authorization", ""},
+			"no scheme":           {"Authorization", tenant.Key},
+			"another scheme":      {"Authorization", "Basic " + tenant.Key},
+			"no key":              {"Authorization", "Bearer "},
+			"no shape":            {"Authorization", "Bearer hello"},
+			"cut":                 {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1]},
+			"another last letter": {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1] + last},
+			"longer":              {"Authorization", "Bearer " + tenant.Key + "x"},
+			"other environment":   {"Authorization", "Bearer " + strings.Replace(tenant.Key, environment[0], "_"+other+"_", 1)},
 		}
-		return answer
-	}
-
-	t.Run("no key, no shape, no such key", func(t *testing.T) {
-		refused(t, "", http.StatusUnauthorized, "unauthenticated")
-		refused(t, "hello", http.StatusUnauthorized, "unauthenticated")
-		refused(t, tenant.Key[:len(tenant.Key)-1]+"!", http.StatusUnauthorized, "unauthenticated")
-		refused(t, strings.Replace(tenant.Key, "_dev_", "_live_", 1), http.StatusUnauthorized, "unauthenticated")
-	})
-
-	t.Run("a scope that the key lacks is named", func(t *testing.T) {
-		made := s.CLI("key", "create", "--org", tenant.Org, "--scope", "hubs:read,events:read", "--label", "narrow")[0]
-		answer := refused(t, made["key"].(string), http.StatusForbidden, "insufficient_scope")
-		if !strings.Contains(string(answer.Body), "sites:read") {
-			t.Errorf("the message names no scope: %s", answer.Body)
-		}
-	})
-
-	t.Run("a revoked key fails at once and its streams end", func(t *testing.T) {
-		made := s.CLI("key", "create", "--org", tenant.Org, "--all-scopes")[0]
-		client := harness.NewClient(t, s.Base(), made["key"].(string))
-		client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		hub := onlineHub(t, s, tenant)
-		stream := harness.OpenStream(t, client, hub.ID, "")
-		s.CLI("key", "revoke", made["key_id"].(string))
-		client.Must(http.MethodGet, "/sites", nil, http.StatusUnauthorized)
-		select {
-		case <-stream.Ended:
-		case <-time.After(time.Second):
-			t.Error("a revoked key's stream goes on after a second")
-		}
-	})
-
-	t.Run("too many requests are told when to come back", func(t *testing.T) {
-		made := s.CLI("key", "create", "--org", tenant.Org, "--all-scopes")[0]
-		client := harness.NewClient(t, s.Base(), made["key"].(string))
-		for range 300 {
-			answer, err := client.Do(http.MethodGet, "/sites", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answer.Status == http.StatusTooManyRequests {
-				if answer.ErrorType() != "rate_limited" || answer.Header.Get("Retry-After") == "" {
-					t.Errorf("%v %s", answer.Header, answer.Body)
+		for what, header := range wrong {
+			client := tenant.Client.For(t)
+			for _, path := range []string{"/sites", "/hubs/" + noHub, "/nothing/at/all"} {
+				refusal := client.Refused(http.MethodGet, path, nil, http.StatusUnauthorized, "unauthenticated", header...)
+				if strings.Contains(refusal.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2]) {
+					t.Errorf("%s: the message repeats the key: %s", what, refusal.Message)
 				}
-				return
 			}
 		}
-		t.Error("300 requests in a row and no 429")
 	})
 
-	t.Run("unknown paths and methods have the error body", func(t *testing.T) {
-		if answer := tenant.Must(http.MethodGet, "/nothing", nil, http.StatusNotFound); answer.ErrorType() != "not_found" {
-			t.Errorf("%s", answer.Body)
+	t.Run("every endpoint asks for a key", func(t *testing.T) {
+		// "Every request carries an API key as a bearer token in the Authorization header."
+		client := tenant.Client.For(t)
+		for _, e := range endpoints {
+			client.Refused(e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated", "Authorization", "")
 		}
-		answer := tenant.Must(http.MethodPut, "/sites", nil, http.StatusMethodNotAllowed)
-		if answer.ErrorType() != "invalid_request" || answer.Header.Get("Allow") == "" {
-			t.Errorf("%v %s", answer.Header, answer.Body)
+	})
+
+	t.Run("shape of a key", func(t *testing.T) {
+		// "Key shape: <prefix>_<environment>_<key_id><secret> in three parts: a prefix, live (production) or dev (development), …"
+		shape := regexp.MustCompile(`^[a-z]+_(live|dev)_([A-Za-z0-9]{12})([A-Za-z0-9]{20,})$`).FindStringSubmatch(tenant.Key)
+		if shape == nil {
+			t.Fatal("the key is not of three parts")
 		}
+		if s := c.For(t).Own(); s != nil && shape[2] != tenant.KeyID {
+			t.Errorf("key id %q, and the key's is %q", tenant.KeyID, shape[2])
+		}
+	})
+
+	t.Run("only a hash of the key is stored", func(t *testing.T) {
+		s := c.For(t).Own()
+		if path := s.FindInFiles(tenant.Key[len(tenant.Key)-30:]); path != "" {
+			t.Errorf("%s holds the key's secret", path)
+		}
+	})
+
+	t.Run("a key belongs to the organization and reaches only its resources", func(t *testing.T) {
+		// "A key belongs to the organization, not to the person who created it, and reaches only that organization's resources."
+		stranger := c.For(t).Stranger("Stranger to authentication")
+		stranger.Refused(http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found")
+		stranger.Refused(http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
+		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
+			stranger.Refused(http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound, "not_found")
+			stranger.Refused(http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound, "not_found")
+		}
+		_, key := c.For(t).Own().Key(tenant.Org)
+		second := harness.NewClient(t, c.Base, key)
+		second.Must(http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusOK)
+	})
+
+	t.Run("a revoked key fails immediately", func(t *testing.T) {
+		// "A revoked key fails immediately." Its open streams end too (design, section 6).
+		s := c.For(t).Own()
+		id, key := s.Key(tenant.Org)
+		client := harness.NewClient(t, c.Base, key)
+		hub := c.For(t).Online(tenant)
+		first, second := client.Stream("/hubs/"+hub.ID+"/events/stream", ""), client.Stream("/hubs/"+hub.ID+"/events/stream", "")
+		polled := make(chan harness.Answer, 1)
+		go func() {
+			answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60", nil)
+			if err != nil {
+				t.Error(err)
+			}
+			polled <- answer
+		}()
+		<-first.Messages
+		<-second.Messages
+		s.CLI("key", "revoke", id)
+		client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+		late := time.After(time.Second)
+		for what, ended := range map[string]<-chan struct{}{"a stream": first.Ended, "another stream": second.Ended} {
+			select {
+			case <-ended:
+			case <-late:
+				t.Fatalf("%s of a revoked key goes on after a second", what)
+			}
+		}
+		select {
+		case answer := <-polled:
+			if answer.Status != http.StatusUnauthorized {
+				t.Errorf("the long-poll of a revoked key: %d %s", answer.Status, answer.Body)
+			}
+		case <-late:
+			t.Error("a long-poll of a revoked key goes on after a second")
+		}
+		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	})
 }
 
-// onlineHub gives a connected hub that belongs to the tenant.
-func onlineHub(t *testing.T, s *harness.Service, tenant *harness.Tenant) *harness.RawHub {
-	t.Helper()
-	hub := harness.NewRawHub(t, s)
-	hub.Enroll()
-	hub.Connect()
-	hub.Hello("log-1", 1, 0)
-	hub.WaitAck("log-1", 0)
-	tenant.Add(hub.Serial)
-	return hub
+// scopes holds the table "Scopes" and the column "Scope" of each table of endpoints.
+func scopes(t *testing.T, c *harness.Target) {
+	s := c.Own()
+	tenant := c.Tenant("Scopes")
+	hub := c.Online(tenant)
+	all := []string{
+		"sites:read", "sites:write", "hubs:read", "hubs:write", "hubs:command", "events:read", "members:read", "members:write",
+	}
+	for _, scope := range all {
+		t.Run(scope, func(t *testing.T) {
+			// "A request outside the key's scopes gets 403 insufficient_scope, and the message names the needed scope."
+			others := []string{}
+			for _, other := range all {
+				if other != scope {
+					others = append(others, other)
+				}
+			}
+			_, withoutKey := s.For(t).Key(tenant.Org, others...)
+			_, onlyKey := s.For(t).Key(tenant.Org, scope)
+			without, only := harness.NewClient(t, c.Base, withoutKey), harness.NewClient(t, c.Base, onlyKey)
+			for _, e := range endpoints {
+				if e.scope != scope {
+					refusal := only.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope")
+					if !strings.Contains(refusal.Message, e.scope) {
+						t.Errorf("%s: the message does not name %s: %s", e, e.scope, refusal.Message)
+					}
+					continue
+				}
+				// It comes before 404 and 400 (design, section 6).
+				without.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope")
+				without.Refused(e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope")
+				// And the scope alone is enough: a hub that is none is not found, a site or member neither, the rest is answered.
+				answer, err := only.Try(e.method, e.at(noHub), e.sent())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized || answer.Status >= 500 {
+					t.Errorf("%s with %s alone: %d %s", e, scope, answer.Status, answer.Body)
+				}
+			}
+		})
+	}
 }

@@ -2,184 +2,336 @@ package contract
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/test/harness"
 )
 
-// TestEvents holds the part "Events": pages, long-polls, streams and cursors.
-func TestEvents(t *testing.T) {
-	t.Parallel()
-	s := harness.Start(t)
-	tenant := harness.NewTenant(t, s, "Events")
+// events holds the part "Events" of the endpoints: pages, cursors and waiting.
+func events(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Events")
 
-	t.Run("pages by cursor", func(t *testing.T) {
-		hub := onlineHub(t, s, tenant)
+	t.Run("pages", func(t *testing.T) {
+		// "200 {data: [Event], next_cursor: string, has_more: boolean}"; "limit (integer 1-500, default 100)". "Without after, events start
+		// from the oldest retained; with after, events after that cursor, oldest first." "The caller passes next_cursor as after on the
+		// next call." "When has_more is true, read again at once."
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
 		hub.EventsFrom("log-1", 1, 250)
 		hub.WaitAck("log-1", 250)
-		first := tenant.Events(hub.ID, "", 100, 0)
-		second := tenant.Events(hub.ID, first.NextCursor, 100, 0)
-		third := tenant.Events(hub.ID, second.NextCursor, 100, 0)
-		if len(first.Data) != 100 || !first.HasMore || len(second.Data) != 100 || !second.HasMore || len(third.Data) != 50 || third.HasMore {
-			t.Fatalf("%d %v, %d %v, %d %v", len(first.Data), first.HasMore, len(second.Data), second.HasMore, len(third.Data), third.HasMore)
+		path := "/hubs/" + hub.ID + "/events"
+		hasExactly(t, "page", client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t), "data", "next_cursor", "has_more")
+		var first harness.Page
+		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &first)
+		if len(first.Data) != 100 || !first.HasMore {
+			t.Fatalf("without a limit: %d events, has_more %v", len(first.Data), first.HasMore)
 		}
-		if first.NextCursor != first.Data[99].Cursor {
-			t.Errorf("next_cursor %q, last event %q", first.NextCursor, first.Data[99].Cursor)
+		for _, limit := range []int{1, 7, 125, 249, 250, 500} {
+			after, next := "", uint64(1)
+			for {
+				page := client.Events(hub.ID, after, limit, 0)
+				for _, e := range page.Data {
+					if string(e.Observed().Value) != text(number(next)) {
+						t.Fatalf("pages of %d: after %d comes %s", limit, next-1, e.Data)
+					}
+					next++
+				}
+				if more := next <= 250; page.HasMore != more || more && len(page.Data) != limit {
+					t.Fatalf("pages of %d: %d events, has_more %v, up to %d", limit, len(page.Data), page.HasMore, next-1)
+				}
+				if n := len(page.Data); n > 0 && page.NextCursor != page.Data[n-1].Cursor {
+					t.Errorf("next_cursor %q, the last event's %q", page.NextCursor, page.Data[n-1].Cursor)
+				}
+				after = page.NextCursor
+				if !page.HasMore {
+					break
+				}
+			}
+			if next != 251 {
+				t.Errorf("pages of %d end at %d", limit, next-1)
+			}
+			end := client.Events(hub.ID, after, limit, 0)
+			if len(end.Data) != 0 || end.NextCursor == "" || end.HasMore {
+				t.Errorf("past the end: %+v", end)
+			}
 		}
-		again := tenant.Events(hub.ID, first.Data[10].Cursor, 1, 0)
-		if again.Data[0].Cursor != first.Data[11].Cursor {
-			t.Errorf("after event 10 comes %+v", again.Data[0])
+		// One event has one cursor, whenever it is read; "unique per hub".
+		again, cursors := client.AllEvents(hub.ID, ""), map[string]bool{}
+		for i, e := range again {
+			if cursors[e.Cursor] = true; i < 100 && e.Cursor != first.Data[i].Cursor {
+				t.Errorf("event %d had cursor %s, and has %s", i+1, first.Data[i].Cursor, e.Cursor)
+			}
 		}
-		empty := tenant.Events(hub.ID, third.NextCursor, 100, 0)
-		if len(empty.Data) != 0 || empty.NextCursor == "" || empty.HasMore {
-			t.Errorf("past the end: %+v", empty)
+		if len(cursors) != 250 {
+			t.Errorf("250 events have %d cursors", len(cursors))
 		}
 	})
 
-	t.Run("wait holds the request until an event arrives or the wait elapses", func(t *testing.T) {
-		hub := onlineHub(t, s, tenant)
+	t.Run("wait", func(t *testing.T) {
+		// "wait holds the request open until an event arrives or the wait elapses"; "up to 60 seconds".
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
 		began := time.Now()
-		empty := tenant.Events(hub.ID, "", 100, 1)
-		if took := time.Since(began); len(empty.Data) != 0 || took < 900*time.Millisecond || took > 3*time.Second {
+		empty := client.Events(hub.ID, "", 100, 1)
+		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore || took < 900*time.Millisecond || took > 5*time.Second {
 			t.Errorf("an empty wait of 1 s took %s and gave %+v", took, empty)
 		}
-		answered := make(chan harness.Page, 1)
-		go func() { answered <- tenant.Events(hub.ID, empty.NextCursor, 100, 30) }()
+		answered := make(chan harness.Answer, 1)
+		go func() {
+			answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			answered <- answer
+		}()
 		hub.EventsFrom("log-1", 1, 1)
 		select {
-		case page := <-answered:
-			if len(page.Data) != 1 {
-				t.Errorf("%+v", page)
+		case answer := <-answered:
+			var page harness.Page
+			if answer.JSON(t, &page); len(page.Data) != 1 {
+				t.Errorf("%s", answer.Body)
 			}
-		case <-time.After(5 * time.Second):
-			t.Error("an event came and the long-poll goes on")
+		case <-time.After(10 * time.Second):
+			t.Fatal("an event came and the long-poll goes on")
+		}
+		began = time.Now()
+		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 || time.Since(began) > 5*time.Second {
+			t.Errorf("with an event there already, a wait took %s and gave %+v", time.Since(began), page)
 		}
 	})
 
-	t.Run("bad parameters and cursors", func(t *testing.T) {
-		hub, other := onlineHub(t, s, tenant), onlineHub(t, s, tenant)
-		other.EventsFrom("log-1", 1, 1)
-		other.WaitAck("log-1", 1)
-		foreign := tenant.Events(other.ID, "", 1, 0).NextCursor
+	t.Run("bad parameters", func(t *testing.T) {
+		client := tenant.For(t)
+		hub, other := c.For(t).Online(tenant), c.For(t).Online(tenant)
+		for _, h := range []*harness.RawHub{hub, other} {
+			h.EventsFrom("log-1", 1, 3)
+			h.WaitAck("log-1", 3)
+		}
 		path := "/hubs/" + hub.ID + "/events"
-		for _, query := range []string{"?limit=0", "?limit=501", "?limit=ten", "?wait=-1", "?wait=61", "?wait=1.5", "?after=garbage", "?after=", "?after=%00"} {
-			if answer := tenant.Must(http.MethodGet, path+query, nil, http.StatusBadRequest); answer.ErrorType() != "invalid_request" {
-				t.Errorf("%s: %s", query, answer.Body)
-			}
+		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
+		swapped := []byte(cursor)
+		if swapped[len(swapped)/2]++; swapped[len(swapped)/2] > 'z' || swapped[len(swapped)/2] == ':' || swapped[len(swapped)/2] == '[' {
+			swapped[len(swapped)/2] -= 2
 		}
-		if answer := tenant.Must(http.MethodGet, path+"?after="+foreign, nil, http.StatusGone); answer.ErrorType() != "cursor_expired" {
-			t.Errorf("another hub's cursor: %s", answer.Body)
+		for _, query := range []string{
+			"limit=0", "limit=501", "limit=ten", "limit=", "limit=-1", "limit=1.5", "limit=99999999999999999999", "wait=-1", "wait=61", "wait=1.5", "wait=x", "wait=",
+			"after=garbage", "after=", "after=%00", "after=" + strings.Repeat("x", 3000), "after=" + cursor + "x", "after=" + cursor[1:], "after=" + url.QueryEscape(string(swapped)),
+			"after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
+		} {
+			client.Refused(http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request")
+		}
+		// "cursor: position in the hub's events": another hub's is none of this hub's.
+		foreign := client.Events(other.ID, "", 1, 0).NextCursor
+		client.Refused(http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired")
+		answer, err := client.Do(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
+		if err != nil || answer.Status != http.StatusBadRequest || answer.ErrorType() != "invalid_request" {
+			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
+		}
+		answer, err = client.Do(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
+		if err != nil || answer.Status != http.StatusGone || answer.ErrorType() != "cursor_expired" {
+			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
 		}
 	})
 
-	t.Run("a stream starts with the next new event and resumes after the last", func(t *testing.T) {
-		hub := onlineHub(t, s, tenant)
+	t.Run("before a reset", func(t *testing.T) {
+		// "A cursor older than 24 hours, or from before a hub reset, gets 410 cursor_expired."
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
 		hub.EventsFrom("log-1", 1, 3)
 		hub.WaitAck("log-1", 3)
-		stream := harness.OpenStream(t, tenant.Client, hub.ID, "")
-		if got := stream.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/event-stream") {
-			t.Errorf("Content-Type %q", got)
+		page := client.Events(hub.ID, "", 2, 0)
+		hub.Hello("log-2", 1, 2)
+		hub.WaitAck("log-2", 0)
+		hub.EventsFrom("log-2", 1, 2)
+		hub.WaitAck("log-2", 2)
+		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
+			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone, "cursor_expired")
+			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil, http.StatusGone, "cursor_expired")
+			answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor)
+			if err != nil || answer.Status != http.StatusGone {
+				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
+			}
 		}
-		position := <-stream.Messages
-		if position.ID == "" || position.Data != "" {
-			t.Errorf("the first block is %+v, and should be an id alone", position)
+		if all := client.AllEvents(hub.ID, ""); len(all) != 2 {
+			t.Errorf("after the reset: %s", harness.Told(all))
 		}
-		hub.EventsFrom("log-1", 4, 6)
-		hub.WaitAck("log-1", 6)
-		fourth := stream.Next(t, 5*time.Second)
-		if fourth.Event != "channel.observed" || !strings.Contains(fourth.Data, `"value":4`) || !strings.Contains(fourth.Data, `"cursor":"`+fourth.ID+`"`) {
-			t.Errorf("%+v", fourth)
+	})
+
+	t.Run("order is per hub, and nothing is missing", func(t *testing.T) {
+		// "Order is per hub"; "Delivery is at least once": what repeats, repeats with its cursor; here a reader follows while the hub sends.
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+		const many = 1500
+		after := client.Head(hub.ID())
+		go func() {
+			for i := range many / 50 {
+				if _, err := hub.Flood(50); err != nil {
+					t.Error(err)
+					return
+				}
+				if i%10 == 5 {
+					hub.CutConnection() // and it sends again what was not acknowledged
+				}
+			}
+		}()
+		seen, got := map[string]bool{}, 0
+		for deadline := time.Now().Add(30 * time.Second); got < many && time.Now().Before(deadline); {
+			page := client.Events(hub.ID(), after, 500, 1)
+			for _, e := range page.Data {
+				if seen[e.Cursor] {
+					t.Fatalf("cursor %s came twice", e.Cursor)
+				}
+				if seen[e.Cursor] = true; e.Type == "channel.observed" {
+					if want := text(number(uint64(50 - got%50))); string(e.Observed().Value) != want {
+						t.Fatalf("event %d is %s, wanted %s", got, e.Data, want)
+					}
+					got++
+				}
+			}
+			after = page.NextCursor
 		}
-		resumed := harness.OpenStream(t, tenant.Client, hub.ID, fourth.ID)
-		if fifth := resumed.Next(t, 5*time.Second); !strings.Contains(fifth.Data, `"value":5`) {
-			t.Errorf("%+v", fifth)
-		}
-		fromStart := harness.OpenStream(t, tenant.Client, hub.ID, position.ID)
-		if again := fromStart.Next(t, 5*time.Second); again != fourth {
-			t.Errorf("%+v, then %+v", fourth, again)
+		if got != many {
+			t.Errorf("%d events of %d", got, many)
 		}
 	})
 }
 
-// TestRetention: "the last 24 hours are kept"; "A cursor older than 24 hours … gets 410". The day is three seconds here.
-func TestRetention(t *testing.T) {
-	t.Parallel()
-	s := harness.Start(t, "--event-retention", "3s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s")
-	tenant := harness.NewTenant(t, s, "Retention")
-
-	t.Run("an old cursor is gone", func(t *testing.T) {
-		t.Parallel()
-		hub := onlineHub(t, s, tenant)
-		hub.EventsFrom("log-1", 1, 2)
-		hub.WaitAck("log-1", 2)
-		cursor := tenant.Events(hub.ID, "", 1, 0).NextCursor
-		harness.Eventually(t, 10*time.Second, "410 for the old cursor", func() bool {
-			answer, err := tenant.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
-			return err == nil && answer.Status == http.StatusGone
-		})
-		if page := tenant.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
-			t.Errorf("past the retention the log holds %+v", page)
+func number(n uint64) *string {
+	s := ""
+	for {
+		s = string(rune('0'+n%10)) + s
+		if n /= 10; n == 0 {
+			return &s
 		}
-		// The numbering goes on: no gap is told, and nothing is stored twice.
-		hub.Hello("log-1", 3, 2)
-		hub.WaitAck("log-1", 2)
-		hub.EventsFrom("log-1", 3, 3)
-		hub.WaitAck("log-1", 3)
-		if page := tenant.Events(hub.ID, "", 100, 0); len(page.Data) != 1 || page.Data[0].Type != "channel.observed" {
-			t.Errorf("after the log was emptied: %+v", page)
+	}
+}
+
+// eventTypes holds the tables "Envelope" and "Types".
+func eventTypes(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Types")
+
+	t.Run("envelope", func(t *testing.T) {
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
+		send := func(seq int, eventType string, device, trusted, data any) map[string]any {
+			return map[string]any{"seq": seq, "type": eventType, "device_id": device, "time": "2026-01-02T03:04:05.123456Z", "clock_trusted": trusted, "data": data}
+		}
+		hub.Send("events", map[string]any{"log": "log-1", "events": []any{
+			send(1, "channel.observed", 3, true, map[string]any{"key": "lock", "endpoint": 0, "value": true}),
+			send(2, "channel.observed", 3, false, map[string]any{"key": "color", "endpoint": 0, "value": map[string]any{"red": 1, "green": 2, "blue": 3, "warm_white": 0}}),
+			send(3, "credential.created", 3, nil, map[string]any{"slot": 4, "label": "Cleaner «é»"}),
+			send(4, "credential.applied", 3, true, map[string]any{"state": "active"}),
+			send(5, "credential.revoked", 3, true, map[string]any{}),
+			send(6, "rule.created", nil, true, map[string]any{"name": "Night", "enabled": true}),
+			send(7, "rule.fired", nil, true, map[string]any{}),
+			// "New event types are added without a version change."
+			send(8, "weather.changed", nil, true, map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}}),
+		}})
+		hub.WaitAck("log-1", 8)
+		list := data(t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t))
+		if len(list) != 8 {
+			t.Fatalf("%v", list)
+		}
+		for i, e := range list {
+			hasExactly(t, "event", e, "cursor", "type", "hub_id", "device_id", "time", "clock_trusted", "data")
+			isMicroTimestamp(t, "time", e["time"])
+			if e["hub_id"] != hub.ID || e["time"] != "2026-01-02T03:04:05.123456Z" {
+				t.Errorf("event %d: %v", i+1, e)
+			}
+		}
+		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil || list[1]["clock_trusted"] != false || list[2]["clock_trusted"] != nil || list[0]["clock_trusted"] != true {
+			t.Errorf("%v", list)
+		}
+		all := client.AllEvents(hub.ID, "")
+		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) || !sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
+			t.Errorf("%s", harness.Told(all))
 		}
 	})
 
-	t.Run("a quiet hub read over several retentions", func(t *testing.T) {
-		t.Parallel()
-		hub := onlineHub(t, s, tenant)
-		cursor := tenant.Events(hub.ID, "", 100, 0).NextCursor
-		for range 10 {
-			page := tenant.Events(hub.ID, cursor, 100, 1)
-			if len(page.Data) != 0 {
-				t.Fatalf("%+v", page)
-			}
-			cursor = page.NextCursor
+	t.Run("of the cloud", func(t *testing.T) {
+		// "hub.connected {}", "hub.disconnected {reason: string or null} (the broker's disconnect reason, lowercased)"; "time: … (the
+		// cloud's clock for hub.* events)".
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
+		before := time.Now().Add(-time.Second)
+		hub.Disconnect()
+		gone := client.Await(hub.ID, "", "hub.disconnected", func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		hub.Connect()
+		back := client.Await(hub.ID, gone.Cursor, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		if !sameJSON(gone.Data, []byte(`{"reason":"client closed"}`)) || !sameJSON(back.Data, []byte(`{}`)) || gone.DeviceID != nil || back.DeviceID != nil {
+			t.Errorf("%+v, %+v", gone, back)
 		}
-		hub.EventsFrom("log-1", 1, 1)
-		if page := tenant.Events(hub.ID, cursor, 100, 10); len(page.Data) != 1 {
-			t.Errorf("%+v", page)
+		for _, e := range []harness.Event{gone, back} {
+			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) || at.After(time.Now().Add(time.Second)) {
+				t.Errorf("%s happened at %s", e.Type, e.Time)
+			}
+			isMicroTimestamp(t, "time", e.Time)
 		}
 	})
 
-	t.Run("a stream keeps a quiet client's cursor fresh and ends after its lifetime", func(t *testing.T) {
-		t.Parallel()
-		hub := onlineHub(t, s, tenant)
-		lastID := ""
-		for range 4 {
-			stream := harness.OpenStream(t, tenant.Client, hub.ID, lastID)
-			keepalives := 0
-			for open := true; open; {
-				select {
-				case m := <-stream.Messages:
-					if m.ID != "" {
-						lastID = m.ID
-					}
-					if m.Comment == "keepalive" {
-						keepalives++
-					}
-				case <-stream.Ended:
-					open = false
-				case <-time.After(5 * time.Second):
-					t.Fatal("a stream of 3 s goes on")
-				}
+	t.Run("lost events", func(t *testing.T) {
+		// "When some of a hub's events could not be obtained, a hub.events_skipped event marks the gap", "{from: integer, to: integer}".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+		head := client.Head(hub.ID())
+		from, to, err := hub.LoseEvents(5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hub.Report(1, virtualhub.ChannelRef{Key: "leak"}, true); err != nil {
+			t.Fatal(err)
+		}
+		skipped := client.Await(hub.ID(), head, "hub.events_skipped", func(e harness.Event) bool { return e.Type == "hub.events_skipped" })
+		want := `{"from":` + text(number(from)) + `,"to":` + text(number(to)) + `}`
+		if !sameJSON(skipped.Data, []byte(want)) || skipped.DeviceID != nil {
+			t.Errorf("%s, wanted %s", skipped.Data, want)
+		}
+		client.Await(hub.ID(), skipped.Cursor, "what came after", func(e harness.Event) bool { return e.About("channel.observed", 1) })
+	})
+
+	t.Run("an unknown clock", func(t *testing.T) {
+		// "clock_trusted: false when the hub stamped the event before it knew the time".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+		head := client.Head(hub.ID())
+		hub.ClockUnknown(true)
+		for _, value := range []bool{true, false} {
+			if err := hub.Report(1, virtualhub.ChannelRef{Key: "leak"}, value); err != nil {
+				t.Fatal(err)
 			}
-			if keepalives < 3 {
-				t.Errorf("%d keepalives", keepalives)
+			hub.ClockUnknown(false)
+		}
+		unsure := client.Await(hub.ID(), head, "channel.observed", func(e harness.Event) bool { return e.About("channel.observed", 1) })
+		sure := client.Await(hub.ID(), unsure.Cursor, "channel.observed", func(e harness.Event) bool { return e.About("channel.observed", 1) })
+		if unsure.ClockTrusted == nil || *unsure.ClockTrusted || !strings.HasPrefix(unsure.Time, "2000-") || sure.ClockTrusted == nil || !*sure.ClockTrusted {
+			t.Errorf("%+v, then %+v", unsure, sure)
+		}
+	})
+
+	t.Run("every report of alarm and scene", func(t *testing.T) {
+		// "sent on every change, and for alarm and scene channels on every report".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "keypad"}}})
+		head := client.Head(hub.ID())
+		for range 3 {
+			if err := hub.Report(1, virtualhub.ChannelRef{Key: "scene"}, map[string]any{"scene": 2, "attribute": "pressed"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 50); err != nil {
+				t.Fatal(err)
 			}
 		}
-		hub.EventsFrom("log-1", 1, 1)
-		hub.WaitAck("log-1", 1)
-		stream := harness.OpenStream(t, tenant.Client, hub.ID, lastID)
-		if first := stream.Next(t, 5*time.Second); !strings.Contains(first.Data, `"value":1`) {
-			t.Errorf("%+v", first)
+		harness.Stored(t, hub)
+		told := map[string]int{}
+		for _, e := range client.AllEvents(hub.ID(), head) {
+			told[e.Observed().Key]++
+		}
+		if told["scene"] != 3 || told["battery"] != 1 {
+			t.Errorf("told %v", told)
 		}
 	})
 }

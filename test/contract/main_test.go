@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -8,7 +9,84 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// The tests wait for hubs, mails and limits far more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	harness.RemoveBinary()
 	os.Exit(code)
+}
+
+// part is one part of the contract.
+type part struct {
+	name string
+	try  func(*testing.T, *harness.Target)
+}
+
+func try(t *testing.T, c *harness.Target, parts []part) {
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			p.try(t, c.For(t))
+		})
+	}
+}
+
+// TestContract tries the service with the limits that the contract gives.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	try(t, harness.NewTarget(t), []part{
+		{"authentication", authentication},
+		{"scopes", scopes},
+		{"limits", limits},
+		{"sites", sites},
+		{"hubs", hubs},
+		{"hub list", hubList},
+		{"foreign hubs", foreignHubs},
+		{"adoption races", adoptionRaces},
+		{"devices", devices},
+		{"device labels", deviceLabels},
+		{"device errors", deviceErrors},
+		{"windows", windows},
+		{"commands", commands},
+		{"command values", commandValues},
+		{"idempotency", idempotency},
+		{"late answers", lateAnswers},
+		{"events", events},
+		{"event types", eventTypes},
+		{"stream", stream},
+		{"resync", resync},
+		{"members", members},
+		{"invitations", invitations},
+		{"member races", memberRaces},
+		{"errors", errorBodies},
+		{"hostile", hostile},
+		{"versioning", versioning},
+	})
+}
+
+// TestShortLimits tries what comes after a limit has run out, with limits that can be waited for.
+func TestShortLimits(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t, "--event-retention", "3s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s", "--hub-timeout", "1s",
+		"--invitation-ttl", "4s", "--idempotency-window", "3s", "--streams-per-key", "3", "--rate", "100000", "--burst", "100000")
+	c.Own()
+	try(t, c, []part{
+		{"retention", retention},
+		{"stream ends", streamEnds},
+		{"streams per key", streamsPerKey},
+		{"hub timeouts", hubTimeouts},
+		{"idempotency window", idempotencyWindow},
+		{"invitation expiry", invitationExpiry},
+	})
+}
+
+// TestRestart tries what must outlive the process.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	c.Own()
+	killed(t, c)
 }

@@ -3,7 +3,9 @@ package contract
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"hubcloud/test/harness"
@@ -16,83 +18,133 @@ type site struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// TestSites holds the part "Sites".
-func TestSites(t *testing.T) {
-	t.Parallel()
-	s := harness.Start(t)
-	org := s.CLI("org", "create", "--name", "Sites", "--owner-email", "o@example.com")[0]["org_id"].(string)
-	client := harness.NewClient(t, s.Base(), s.CLI("key", "create", "--org", org, "--all-scopes")[0]["key"].(string))
-	stranger := harness.NewTenant(t, s, "Stranger")
+type siteList struct {
+	Data    []site
+	HasMore bool `json:"has_more"`
+}
+
+// sites holds the parts "Site" and "Sites".
+func sites(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Sites")
+
+	t.Run("fields", func(t *testing.T) {
+		// The table "Site": `id`, "UUID-shaped", `name`, `hub_count`, `created_at`.
+		client := tenant.For(t)
+		made := client.Must(http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated).Object(t)
+		hasExactly(t, "site", made, "id", "name", "hub_count", "created_at")
+		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).MatchString(id) {
+			t.Errorf("id %q is not UUID-shaped", id)
+		}
+		if made["name"] != "North wing" || made["hub_count"] != 0.0 {
+			t.Errorf("%v", made)
+		}
+		isTimestamp(t, "created_at", made["created_at"])
+	})
 
 	t.Run("what is written is read at once", func(t *testing.T) {
-		var made, read site
-		client.Must(http.MethodPost, "/sites", map[string]string{"name": "  North wing "}, http.StatusCreated).JSON(t, &made)
-		if made.Name != "North wing" || made.HubCount != 0 || made.CreatedAt == "" || len(made.ID) != 36 {
-			t.Errorf("made %+v", made)
-		}
-		client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
-		if read != made {
-			t.Errorf("made %+v, read %+v", made, read)
-		}
-		client.Must(http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "South wing"}, http.StatusOK).JSON(t, &read)
-		if read.Name != "South wing" || read.CreatedAt != made.CreatedAt {
-			t.Errorf("renamed %+v", read)
-		}
-	})
-
-	t.Run("another organization's site is none", func(t *testing.T) {
-		foreign := client.Must(http.MethodGet, "/sites/"+stranger.Site, nil, http.StatusNotFound)
-		unknown := client.Must(http.MethodGet, "/sites/0190a0a0-0000-7000-8000-000000000000", nil, http.StatusNotFound)
-		if foreign.ErrorType() != "not_found" || len(foreign.Body) != len(unknown.Body) {
-			t.Errorf("foreign %s, unknown %s", foreign.Body, unknown.Body)
-		}
-		client.Must(http.MethodPatch, "/sites/"+stranger.Site, map[string]string{"name": "Mine"}, http.StatusNotFound)
-	})
-
-	t.Run("bad input names the field", func(t *testing.T) {
-		for _, body := range []string{
-			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`, `{"name":7}`, `{"Name":"x"}`, `{"name":"x","color":"red"}`,
-			`{"name":"x"} trailing`, `{"name":"a\nb"}`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
-		} {
-			answer := client.Must(http.MethodPost, "/sites", body, http.StatusBadRequest)
-			if answer.ErrorType() != "invalid_request" {
-				t.Errorf("%s: %s", body, answer.Body)
+		client := tenant.For(t)
+		for i := range 20 {
+			var made, read site
+			name := fmt.Sprintf("Wing %d", i)
+			client.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(t, &made)
+			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
+			if read != made {
+				t.Fatalf("made %+v, read %+v", made, read)
+			}
+			client.Must(http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name}, http.StatusOK)
+			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
+			if read.Name != "New "+name || read.CreatedAt != made.CreatedAt {
+				t.Fatalf("renamed, and reads %+v", read)
 			}
 		}
-		if answer := client.Must(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest); !strings.Contains(string(answer.Body), "color") {
-			t.Errorf("the unknown field is not named: %s", answer.Body)
+	})
+
+	t.Run("names", func(t *testing.T) {
+		// The contract does not show lengths; the design: 1 to 200 characters after trimming, no control characters.
+		client := tenant.For(t)
+		for _, name := range []string{"x", strings.Repeat("x", 200), strings.Repeat("é", 200), "Café «Nörd» 🏢", "<script>alert(1)</script>", `quotes " and \ backslash`} {
+			var made, read site
+			client.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(t, &made)
+			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
+				t.Errorf("%q reads %q", name, read.Name)
+			}
+		}
+		for _, body := range []string{
+			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`, `{"name":7}`, `{"name":["x"]}`, `{"Name":"x"}`,
+			`{"name":"x","color":"red"}`, `{"name":"x"} trailing`, `{"name":"x","name":"y"}`, `{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
+			`{"name":"` + strings.Repeat("x", 201) + `"}`,
+		} {
+			client.Refused(http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request")
+			client.Refused(http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest, "invalid_request")
+		}
+		if refusal := client.Refused(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(refusal.Message, "color") {
+			t.Errorf("the unknown field is not named: %s", refusal.Message)
+		}
+	})
+
+	t.Run("no such site", func(t *testing.T) {
+		// "404 not_found: no such site … in the organization". One of another organization is none.
+		client := tenant.For(t)
+		stranger := c.For(t).Stranger("Stranger to sites")
+		for _, id := range []string{noSite, stranger.Site, "x", strings.ToUpper(tenant.Site) + "0", "%00", "..%2f..%2fetc"} {
+			client.Refused(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
+			client.Refused(http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
 		}
 	})
 
 	t.Run("pages, oldest first", func(t *testing.T) {
-		for i := range 4 {
-			client.Must(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)}, http.StatusCreated)
+		// "50 items per page; response {data: [...], has_more: boolean}; when has_more is true, pass the last item's id as starting_after."
+		client := tenant.For(t)
+		var making sync.WaitGroup
+		for worker := range 5 {
+			making.Go(func() {
+				for i := range 11 {
+					if answer, err := client.Try(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d-%d", worker, i)}); err != nil || answer.Status != http.StatusCreated {
+						t.Errorf("%d %s %v", answer.Status, answer.Body, err)
+					}
+				}
+			})
 		}
-		type list struct {
-			Data    []site
-			HasMore bool `json:"has_more"`
+		making.Wait()
+		first := client.Must(http.MethodGet, "/sites", nil, http.StatusOK).Object(t)
+		hasExactly(t, "list", first, "data", "has_more")
+		if n := len(data(t, first)); n != 50 || first["has_more"] != true {
+			t.Errorf("%d sites on the first page, has_more %v", n, first["has_more"])
 		}
-		var all, page list
-		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
-		if len(all.Data) != 5 || all.HasMore {
-			t.Fatalf("%+v", all)
-		}
-		var paged []site
-		query := "?limit=2"
-		for {
-			page = list{}
-			client.Must(http.MethodGet, "/sites"+query, nil, http.StatusOK).JSON(t, &page)
-			paged = append(paged, page.Data...)
-			if !page.HasMore {
-				break
+		all := everySite(t, client, 50)
+		for i := 1; i < len(all); i++ {
+			if all[i].CreatedAt < all[i-1].CreatedAt {
+				t.Errorf("%+v comes before %+v", all[i-1], all[i])
 			}
-			query = "?limit=2&starting_after=" + page.Data[len(page.Data)-1].ID
 		}
-		if fmt.Sprint(paged) != fmt.Sprint(all.Data) {
-			t.Errorf("paged %v, at once %v", paged, all.Data)
+		for _, limit := range []int{1, 7, 49} {
+			if limit == 1 && len(all) > 200 {
+				continue // a service that stands elsewhere may have any number
+			}
+			if paged := everySite(t, client, limit); fmt.Sprint(paged) != fmt.Sprint(all) {
+				t.Errorf("pages of %d give %v, of 50 %v", limit, paged, all)
+			}
 		}
-		for _, query := range []string{"?limit=0", "?limit=51", "?limit=x", "?limit=-1", "?starting_after=" + stranger.Site, "?starting_after=x"} {
-			client.Must(http.MethodGet, "/sites"+query, nil, http.StatusBadRequest)
+		for _, query := range []string{"limit=0", "limit=51", "limit=x", "limit=-1", "limit=1.5", "limit=", "starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999"} {
+			client.Refused(http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request")
 		}
 	})
+}
+
+func everySite(t *testing.T, client *harness.Tenant, limit int) []site {
+	t.Helper()
+	var all []site
+	query := fmt.Sprintf("?limit=%d", limit)
+	for {
+		var page siteList
+		client.Must(http.MethodGet, "/sites"+query, nil, http.StatusOK).JSON(t, &page)
+		all = append(all, page.Data...)
+		if !page.HasMore {
+			return all
+		}
+		if len(page.Data) != limit {
+			t.Fatalf("a page of %d has %d sites and says that there are more", limit, len(page.Data))
+		}
+		query = fmt.Sprintf("?limit=%d&starting_after=%s", limit, page.Data[limit-1].ID)
+	}
 }

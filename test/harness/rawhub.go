@@ -11,7 +11,9 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,16 +120,33 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	for {
+		status, answer, again := h.postCertificate(body)
+		if again == 0 {
+			return status, answer
+		}
+		time.Sleep(again) // as long as the service asks for: enrolment is limited per address, and all hubs of a test have one
+	}
+}
+
+func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again time.Duration) {
+	h.t.Helper()
 	response, err := http.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	var answer bytes.Buffer
-	if _, err := answer.ReadFrom(response.Body); err != nil {
+	if answer, err = io.ReadAll(response.Body); err != nil {
 		h.t.Fatal(err)
 	}
-	return response.StatusCode, answer.Bytes()
+	if response.StatusCode == http.StatusTooManyRequests {
+		wait, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		if err != nil {
+			h.t.Fatalf("429 with Retry-After %q", response.Header.Get("Retry-After"))
+		}
+		again = time.Duration(wait) * time.Second
+	}
+	return response.StatusCode, answer, again
 }
 
 // Connect connects and subscribes; it fails the test when the broker refuses.
@@ -305,4 +324,9 @@ func (h *RawHub) NextAck() Ack {
 		h.t.Fatalf("hub %s: no ack", h.ID)
 		return Ack{}
 	}
+}
+
+// Into reads the request's params; what is not there stays as it is.
+func (r Request) Into(params any) {
+	_ = json.Unmarshal(r.Params, params)
 }

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -276,4 +278,31 @@ func (l *tail) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return string(l.text)
+}
+
+// FindInFiles looks for a text in every file of the service's data directory but those of the given folders in it, and gives the path of
+// the first that has it, or "".
+func (s *Service) FindInFiles(text string, but ...string) string {
+	s.t.Helper()
+	found := ""
+	err := filepath.WalkDir(s.Dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || found != "" {
+			return nil // files come and go under a running service
+		}
+		if entry.IsDir() {
+			if relative, err := filepath.Rel(s.Dir, path); err == nil && slices.Contains(but, relative) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if entry.Type().IsRegular() && err == nil && bytes.Contains(content, []byte(text)) {
+			found = path
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return found
 }

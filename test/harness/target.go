@@ -156,3 +156,6 @@ func (c *Target) Online(tenant *Tenant) *RawHub {
 	tenant.For(c.t).Add(hub.Serial)
 	return hub
 }
+
+// Ours says whether the suite has started the service.
+func (c *Target) Ours() bool { return c.service != nil }

@@ -1,0 +1,362 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/test/harness"
+)
+
+// channel is a channel as a single device and the answer to a command have it.
+type channel struct {
+	Key        string
+	Endpoint   int64
+	Value      json.RawMessage
+	ObservedAt *string `json:"observed_at"`
+	Desired    json.RawMessage
+	DesiredAt  *string `json:"desired_at"`
+	Status     string
+	Available  bool
+}
+
+// getChannel reads one channel of a device.
+func getChannel(client *harness.Tenant, hub string, device int64, key string, endpoint int64) channel {
+	client.T.Helper()
+	var got struct{ Channels []channel }
+	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &got)
+	for _, c := range got.Channels {
+		if c.Key == key && c.Endpoint == endpoint {
+			return c
+		}
+	}
+	client.T.Fatalf("device %d of %s has no channel %s at endpoint %d", device, hub, key, endpoint)
+	return channel{}
+}
+
+func devicePath(hub string, device int64) string {
+	return fmt.Sprintf("/hubs/%s/devices/%d", hub, device)
+}
+
+// channelKeys are the contract's "Channel keys": whether each is writable, and what its value looks like.
+var channelKeys = map[string]struct {
+	writable bool
+	value    func(any) bool
+}{
+	"lock": {true, isBool}, "barrier": {true, isBool}, "switch": {true, isBool}, "level": {true, isPercent}, "position": {true, isPercent},
+	"color": {true, isColor}, "mode": {true, isText}, "heating_setpoint": {true, isNumber}, "cooling_setpoint": {true, isNumber},
+	"fan_mode": {true, isText}, "local_protection": {true, isBool}, "operating_state": {false, isText}, "fan_state": {false, isText},
+	"temperature": {false, isNumber}, "humidity": {false, isNumber}, "luminance": {false, isNumber}, "co2": {false, isNumber},
+	"contact": {false, isBool}, "motion": {false, isBool}, "leak": {false, isBool}, "smoke": {false, isBool}, "co": {false, isBool},
+	"heat": {false, isBool}, "tamper": {false, isBool}, "battery": {false, isNumber}, "energy": {false, isNumber}, "power": {false, isNumber},
+	"voltage": {false, isNumber}, "current": {false, isNumber}, "water": {false, isNumber}, "gas": {false, isNumber},
+	"alarm": {false, isAlarm}, "scene": {false, isScene},
+}
+
+func isBool(v any) bool   { _, ok := v.(bool); return ok }
+func isText(v any) bool   { _, ok := v.(string); return ok }
+func isNumber(v any) bool { _, ok := v.(float64); return ok }
+func isPercent(v any) bool {
+	n, ok := v.(float64)
+	return ok && n == float64(int(n)) && n >= 0 && n <= 99
+}
+
+func isColor(v any) bool {
+	c, ok := v.(map[string]any)
+	return ok && isNumber(c["red"]) && isNumber(c["green"]) && isNumber(c["blue"])
+}
+
+func isAlarm(v any) bool {
+	a, ok := v.(map[string]any)
+	return ok && isText(a["type"]) && isText(a["event"]) && isBool(a["active"])
+}
+
+func isScene(v any) bool {
+	s, ok := v.(map[string]any)
+	return ok && isNumber(s["scene"]) && isText(s["attribute"])
+}
+
+// devices holds the parts "Device", "Channel" and "Channel keys", and reading devices.
+func devices(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Devices")
+	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house: a channel of every key
+	path := "/hubs/" + hub.ID() + "/devices"
+
+	t.Run("list", func(t *testing.T) {
+		// "200 {data: [Device]} with channels lacking values and status (including room)".
+		list := tenant.For(t).Must(http.MethodGet, path, nil, http.StatusOK).Object(t)
+		hasExactly(t, "list", list, "data")
+		all := data(t, list)
+		if len(all) != len(device.Demo()) {
+			t.Errorf("%d devices of %d", len(all), len(device.Demo()))
+		}
+		for i, d := range all {
+			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
+			if d["id"] != float64(i+1) || d["name"] != device.Demo()[i].Name || d["room"] != nil {
+				t.Errorf("%v", d)
+			}
+			for _, item := range d["channels"].([]any) {
+				hasExactly(t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit", "readable", "writable", "capabilities", "available")
+			}
+		}
+	})
+
+	t.Run("single", func(t *testing.T) {
+		// "200 Device with every channel carrying value, observed_at, desired, desired_at, status".
+		client := tenant.For(t)
+		seen := map[string]bool{}
+		for _, id := range hub.DeviceIDs() {
+			d := client.Must(http.MethodGet, devicePath(hub.ID(), id), nil, http.StatusOK).Object(t)
+			hasExactly(t, "device", d, "id", "name", "manufacturer", "model", "room", "channels")
+			for _, item := range d["channels"].([]any) {
+				ch := item.(map[string]any)
+				key, _ := ch["key"].(string)
+				seen[key] = true
+				hasExactly(t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable", "writable", "capabilities", "available",
+					"value", "observed_at", "desired", "desired_at", "status")
+				known, ok := channelKeys[key]
+				if !ok {
+					t.Errorf("the contract has no channel key %q", key)
+					continue
+				}
+				// "kind: equals the key in every case given"; "unit: % for battery; null for lock"; "empty object by default; for
+				// heating_setpoint and cooling_setpoint holds min and max".
+				if ch["kind"] != key || ch["writable"] != known.writable || ch["available"] != true || ch["readable"] != true {
+					t.Errorf("%v", ch)
+				}
+				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
+					t.Errorf("unit of %s: %v", key, ch["unit"])
+				}
+				capabilities := ch["capabilities"].(map[string]any)
+				if key == "heating_setpoint" || key == "cooling_setpoint" {
+					hasExactly(t, "capabilities of "+key, capabilities, "min", "max")
+				} else if len(capabilities) != 0 {
+					t.Errorf("capabilities of %s: %v", key, capabilities)
+				}
+				if ch["value"] == nil {
+					// "unknown (nothing asked, nothing reported yet)".
+					if ch["observed_at"] != nil || ch["status"] != "unknown" {
+						t.Errorf("nothing reported: %v", ch)
+					}
+				} else {
+					// "synchronized (the device reports what was asked, or nothing was asked)".
+					if !known.value(ch["value"]) || ch["status"] != "synchronized" {
+						t.Errorf("%v", ch)
+					}
+					isMicroTimestamp(t, "observed_at of "+key, ch["observed_at"])
+				}
+				if ch["desired"] != nil || ch["desired_at"] != nil {
+					t.Errorf("nothing was asked: %v", ch)
+				}
+			}
+		}
+		for key := range channelKeys {
+			if !seen[key] {
+				t.Errorf("no device has a channel %s", key)
+			}
+		}
+	})
+
+	t.Run("endpoints", func(t *testing.T) {
+		// "0 unless the device has several of one channel (for example a two-gang switch has endpoints 1 and 2)".
+		var got struct{ Channels []channel }
+		tenant.For(t).Must(http.MethodGet, devicePath(hub.ID(), 4), nil, http.StatusOK).JSON(t, &got)
+		var ends []int64
+		for _, ch := range got.Channels {
+			if ch.Key == "switch" {
+				ends = append(ends, ch.Endpoint)
+			}
+		}
+		if !slices.Equal(ends, []int64{1, 2}) {
+			t.Errorf("endpoints %v", ends)
+		}
+	})
+
+	t.Run("no such device", func(t *testing.T) {
+		client := tenant.For(t)
+		for _, id := range []string{"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x"} {
+			client.Refused(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
+			client.Refused(http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found")
+			client.Refused(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
+			client.Refused(http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`, http.StatusNotFound, "not_found")
+		}
+	})
+
+	t.Run("read live", func(t *testing.T) {
+		// "Reads of devices and channels … are asked of the hub live"; "value: only what the device last reported".
+		client := tenant.For(t)
+		for _, value := range []float64{19.5, 20, 20.5} {
+			if err := hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
+				t.Fatal(err)
+			}
+			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(got.Value) != fmt.Sprint(value) {
+				t.Errorf("reported %v, reads %s", value, got.Value)
+			}
+		}
+	})
+
+	t.Run("availability", func(t *testing.T) {
+		// The table "Device availability": "radio can no longer reach the device", device.unavailable; and back.
+		client := tenant.For(t)
+		head := client.Head(hub.ID())
+		if err := hub.Unreachable(7); err != nil {
+			t.Fatal(err)
+		}
+		gone := client.Await(hub.ID(), head, "device.unavailable", func(e harness.Event) bool { return e.About("device.unavailable", 7) })
+		if string(gone.Data) != "{}" {
+			t.Errorf("data %s", gone.Data)
+		}
+		if getChannel(client, hub.ID(), 7, "leak", 0).Available {
+			t.Error("still available")
+		}
+		for _, d := range data(t, client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t)) {
+			for _, item := range d["channels"].([]any) {
+				if available := item.(map[string]any)["available"]; available != (d["id"] != 7.0) {
+					t.Errorf("device %v: available %v in the list", d["id"], available)
+				}
+			}
+		}
+		if err := hub.Reachable(7); err != nil {
+			t.Fatal(err)
+		}
+		client.Await(hub.ID(), gone.Cursor, "device.available", func(e harness.Event) bool { return e.About("device.available", 7) })
+		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
+			t.Error("not available again")
+		}
+	})
+
+	t.Run("forget", func(t *testing.T) {
+		// "204; forgets a device the hub can no longer reach; 400 when the device is still on the hub's network; … a device.forgotten event
+		// follows".
+		client := tenant.For(t)
+		head := client.Head(hub.ID())
+		client.Refused(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest, "invalid_request")
+		if err := hub.Unreachable(15); err != nil {
+			t.Fatal(err)
+		}
+		if answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent); len(answer.Body) != 0 {
+			t.Errorf("a 204 with a body: %s", answer.Body)
+		}
+		forgotten := client.Await(hub.ID(), head, "device.forgotten", func(e harness.Event) bool { return e.About("device.forgotten", 15) })
+		if string(forgotten.Data) != `{"name":"Water"}` {
+			t.Errorf("data %s", forgotten.Data)
+		}
+		client.Refused(http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
+		client.Refused(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
+	})
+}
+
+// deviceErrors holds what live calls answer when the hub does not: "404, 502 hub_error, 503 hub_offline or hub_unavailable, and 504
+// hub_timeout".
+func deviceErrors(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Device errors")
+
+	t.Run("offline", func(t *testing.T) {
+		// "503 hub_offline: the hub is not connected; nothing was done". At once: nobody waits for a hub that is not there.
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
+		hub.Offline(true)
+		harness.Eventually(t, 10*time.Second, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
+		for _, e := range endpoints {
+			if !e.live {
+				continue
+			}
+			began := time.Now()
+			client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%s: told after %s", e, took)
+			}
+		}
+		head := client.Head(hub.ID())
+		// "Commands are never queued for an offline hub."
+		hub.Offline(false)
+		harness.Connected(t, hub)
+		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		harness.Eventually(t, 5*time.Second, "an answer again", func() bool {
+			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
+			return err == nil && answer.Status == http.StatusOK
+		})
+		if ch := getChannel(client, hub.ID(), 1, "lock", 0); string(ch.Desired) != "null" {
+			t.Errorf("a command was queued: %+v", ch)
+		}
+	})
+
+	t.Run("the hub cannot act", func(t *testing.T) {
+		// "503 hub_unavailable: hub connected but cannot act now (its radio is down, or it does not know the time yet)".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
+		for _, fault := range []func(bool){hub.RadioDown, hub.ClockUnknown} {
+			fault(true)
+			for _, e := range endpoints {
+				if e.method == http.MethodPost && e.live {
+					client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_unavailable")
+				}
+			}
+			fault(false)
+		}
+	})
+
+	t.Run("what a hub may answer", func(t *testing.T) {
+		// "502 hub_error: the hub failed"; hub link, section 4: "any other type is a hub_error", "An answer that is no such object is a
+		// hub_error".
+		client := tenant.For(t)
+		hub := c.For(t).RawHub()
+		answers := make(chan harness.Response, 1)
+		hub.OnRequest(func(harness.Request) harness.Response { return <-answers })
+		hub.Enroll()
+		hub.Come()
+		client.Add(hub.Serial)
+		fails := func(kind string) harness.Response {
+			return harness.Response{Error: &harness.LinkError{Type: kind, Message: "as asked"}}
+		}
+		device := func(change func(d, ch map[string]any)) harness.Response {
+			ch := map[string]any{
+				"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{},
+				"available": true, "value": true, "observed_at": "2026-01-02T03:04:05.123456Z", "desired": nil, "desired_at": nil, "status": "synchronized",
+			}
+			d := map[string]any{"id": 1, "name": "Door", "manufacturer": "M", "model": "X", "channels": []any{ch}}
+			change(d, ch)
+			return harness.Response{Result: map[string]any{"device": d}}
+		}
+		for what, try := range map[string]struct {
+			answer harness.Response
+			status int
+			kind   string
+		}{
+			"not found":            {fails("not_found"), http.StatusNotFound, "not_found"},
+			"unavailable":          {fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable"},
+			"a type of its own":    {fails("on_fire"), http.StatusBadGateway, "hub_error"},
+			"one of the cloud's":   {fails("unauthenticated"), http.StatusBadGateway, "hub_error"},
+			"another of the cloud": {fails("rate_limited"), http.StatusBadGateway, "hub_error"},
+			"an empty type":        {fails(""), http.StatusBadGateway, "hub_error"},
+			"no result":            {harness.Response{}, http.StatusBadGateway, "hub_error"},
+			"an empty result":      {harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error"},
+			"a list":               {harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error"},
+			"a device of no kind":  {harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway, "hub_error"},
+			"no channels":          {device(func(d, _ map[string]any) { delete(d, "channels") }), http.StatusBadGateway, "hub_error"},
+			"a name that is none":  {device(func(d, _ map[string]any) { d["name"] = 7 }), http.StatusBadGateway, "hub_error"},
+			"another status":       {device(func(_, ch map[string]any) { ch["status"] = "tired" }), http.StatusBadGateway, "hub_error"},
+			"no key":               {device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway, "hub_error"},
+		} {
+			answers <- try.answer
+			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
+			if refusal := harness.CheckRefusal(t, answer); refusal.Type != try.kind {
+				t.Errorf("%s: %s", what, answer.Body)
+			}
+		}
+		// What is right is let through, and what the contract does not know is left out.
+		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
+		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
+		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
+		hasExactly(t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind", "unit", "readable", "writable",
+			"capabilities", "available", "value", "observed_at", "desired", "desired_at", "status")
+		if got["room"] != nil {
+			t.Errorf("room is set only through the API: %v", got)
+		}
+	})
+}

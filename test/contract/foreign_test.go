@@ -1,0 +1,102 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// foreignHubs: "A hub that belongs to another organization answers exactly like a hub that does not exist (404 not_found)"; "a hub of
+// another organization returns 404 not_found, never revealing it exists". The hub is online, and would answer.
+func foreignHubs(t *testing.T, c *harness.Target) {
+	tenant, stranger := c.Tenant("Own"), c.Stranger("Foreign")
+	foreign := c.VirtualHub(stranger, virtualhub.Config{}).ID()
+	// A hub that is in the inventory and nobody's is none either.
+	unowned := c.Inventory(1)[0].HubID
+
+	for _, e := range endpoints {
+		if !e.ofHub() {
+			continue
+		}
+		t.Run(e.String(), func(t *testing.T) {
+			client := tenant.For(t)
+			bodies := []any{e.sent()}
+			if e.body != "" {
+				bodies = append(bodies, `{"what":`, `{"unknown":1}`)
+			}
+			for i, body := range bodies {
+				unknown, err := client.Try(e.method, e.at(noHub), body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 && (unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
+					t.Fatalf("no such hub: %d %s", unknown.Status, unknown.Body)
+				}
+				for _, id := range []string{foreign, unowned} {
+					answer := client.Must(e.method, e.at(id), body, unknown.Status)
+					refusal := harness.CheckRefusal(t, answer)
+					if refusal.Type != unknown.ErrorType() || refusal.Message != unknown.Refusal().Message || strings.Contains(refusal.Message, id) {
+						t.Errorf("told apart: %s and %s", unknown.Body, answer.Body)
+					}
+				}
+			}
+		})
+	}
+	for _, id := range []string{strings.ToUpper(foreign), foreign + "-x", "x", "%00", "a%2fb", strings.Repeat("x", 2000)} {
+		tenant.Refused(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
+	}
+	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(list) != 0 {
+		t.Errorf("another organization's site lists %v", list)
+	}
+	tenant.Refused(http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest, "invalid_request")
+
+	t.Run("time", func(t *testing.T) {
+		// A difference that is there shows every time; one by chance does not.
+		client := tenant.For(t)
+		for _, e := range endpoints {
+			if !e.ofHub() || e.body != "" && e.method != http.MethodPost {
+				continue
+			}
+			var told string
+			alike := false
+			for attempt := 0; attempt < 5 && !alike; attempt++ {
+				var times [2][]time.Duration
+				for range 6 {
+					for i, id := range []string{foreign, noHub} {
+						began := time.Now()
+						answer, err := client.Do(e.method, e.at(id), e.sent())
+						took := time.Since(began)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if answer.Status == http.StatusTooManyRequests {
+							client.Must(http.MethodGet, "/sites", nil, http.StatusOK) // waits
+							continue
+						}
+						times[i] = append(times[i], took)
+					}
+				}
+				a, b := median(times[0]), median(times[1])
+				told = fmt.Sprintf("foreign %s, unknown %s", a, b)
+				alike = (a - b).Abs() < max(300*time.Microsecond, min(a, b)/2)
+			}
+			if !alike {
+				t.Errorf("%s: told apart by time: %s", e, told)
+			}
+		}
+	})
+}
+
+func median(times []time.Duration) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}

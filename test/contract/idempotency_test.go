@@ -1,0 +1,242 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+const keyHeader = "Idempotency-Key"
+
+// idempotency holds the paragraph "Idempotency".
+func idempotency(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Idempotency")
+	house := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}, {Kind: "lock", Insecure: true}, {Kind: "thermostat"}}}
+	const unlock = `{"key":"lock","value":false}`
+
+	t.Run("a retry returns the first response", func(t *testing.T) {
+		// "a retry with the same key within 24 hours returns the first response and does not send the command again". "The same key with a
+		// different body returns 409 idempotency_conflict"; bodies are compared as decoded JSON, and another path is another body (design,
+		// section 4).
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		path := commandPath(hub.ID(), 1)
+		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
+		harness.Eventually(t, 10*time.Second, "unlocked", func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" })
+		for _, body := range []string{unlock, `{ "value" : false, "key" : "lock" }`, "{\"key\":\"\\u006cock\",\n\"value\":false}"} {
+			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(again.Body, first.Body) {
+				t.Errorf("first %s\nthen %s", first.Body, again.Body)
+			}
+		}
+		for _, body := range []string{`{"key":"lock","value":true}`, `{"key":"level","value":1}`, `{"key":"lock","value":false,"endpoint":1}`} {
+			client.Refused(http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader, "retry")
+		}
+		client.Refused(http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict, "idempotency_conflict", keyHeader, "retry")
+		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
+			t.Errorf("one command was run %d times", n)
+		}
+		// "optional by contract": without one, and with another, each is a command of its own.
+		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
+		client.Must(http.MethodPost, path, unlock, http.StatusAccepted)
+		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "another")
+		if n := desiredCount(client, hub, 1, "lock"); n != 4 {
+			t.Errorf("four commands were run %d times", n)
+		}
+	})
+
+	t.Run("keys", func(t *testing.T) {
+		// "any unique string up to 255 characters".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		path := commandPath(hub.ID(), 1)
+		keys := []string{"k", strings.Repeat("k", 255), "with spaces and \"signs\" / * > . $", "../../etc/passwd", "KEY", "key", "k.*", "k.>", strings.Repeat(".", 200)}
+		for _, key := range keys {
+			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
+			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
+		}
+		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
+			t.Errorf("%d keys, and the hub ran %d commands", len(keys), n)
+		}
+		client.Refused(http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader, strings.Repeat("k", 256))
+	})
+
+	t.Run("of the organization", func(t *testing.T) {
+		// "Keys are per organization, over all its API keys" (design, section 4).
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		stranger := c.For(t).Stranger("Stranger to idempotency")
+		theirs := c.For(t).VirtualHub(stranger, house)
+		_, key := c.For(t).Own().Key(tenant.Org)
+		second := harness.NewClient(t, c.Base, key)
+		first := client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared")
+		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(again.Body, first.Body) {
+			t.Errorf("first %s\nthen %s", first.Body, again.Body)
+		}
+		stranger.Must(http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`, http.StatusAccepted, keyHeader, "shared")
+		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
+			t.Errorf("one command was run %d times", n)
+		}
+	})
+
+	t.Run("a refusal of the hub is the first response", func(t *testing.T) {
+		// "Only answers that settle the matter are remembered (202 and the 4xx of the hub)" (design, section 4).
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		hub.RefuseCommands(true)
+		first := client.Refused(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity, "command_refused", keyHeader, "refused")
+		hub.RefuseCommands(false)
+		again := client.Refused(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity, "command_refused", keyHeader, "refused")
+		if again.Message != first.Message {
+			t.Errorf("first %q, then %q", first.Message, again.Message)
+		}
+		client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "refused no more")
+	})
+
+	t.Run("what is not settled is tried again", func(t *testing.T) {
+		// "503 hub_offline: … nothing was done", "retry on … 502, 503, 504", "(same Idempotency-Key for commands)".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		path := commandPath(hub.ID(), 1)
+		hub.RadioDown(true)
+		client.Refused(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable", keyHeader, "later")
+		hub.RadioDown(false)
+		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
+		hub.Offline(true)
+		harness.Eventually(t, 10*time.Second, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
+		client.Refused(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader, "later still")
+		// What was answered before is answered also now: it asks nothing of the hub.
+		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
+		hub.Offline(false)
+		harness.Connected(t, hub)
+		harness.Eventually(t, 15*time.Second, "accepted once the hub is back", func() bool {
+			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
+			if err == nil && answer.Status != http.StatusAccepted && answer.Status != http.StatusServiceUnavailable {
+				t.Fatalf("%d %s", answer.Status, answer.Body)
+			}
+			return err == nil && answer.Status == http.StatusAccepted
+		})
+		if n := desiredCount(client, hub, 1, "lock"); n != 2 {
+			t.Errorf("two commands were run %d times", n)
+		}
+	})
+
+	t.Run("thirty at once", func(t *testing.T) {
+		// "the hub runs it once even if two retries race".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		answers := atOnce(t, 30, func(int) (harness.Answer, error) {
+			return client.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "race")
+		})
+		for _, answer := range answers {
+			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
+				t.Errorf("one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+			}
+		}
+		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
+			t.Errorf("one command was run %d times", n)
+		}
+	})
+
+	t.Run("one key, two bodies, at once", func(t *testing.T) {
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, house)
+		for round := range 10 {
+			key := fmt.Sprintf("two bodies %d", round)
+			answers := atOnce(t, 6, func(i int) (harness.Answer, error) {
+				return client.Try(http.MethodPost, commandPath(hub.ID(), 3), fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key)
+			})
+			ran := answers[0].Status == http.StatusAccepted
+			for i, answer := range answers {
+				want, kind := http.StatusAccepted, ""
+				if (i%2 == 0) != ran {
+					want, kind = http.StatusConflict, "idempotency_conflict"
+				}
+				if answer.Status != want || answer.ErrorType() != kind {
+					t.Errorf("round %d, body %d: %d %s, wanted %d", round, i%2, answer.Status, answer.Body, want)
+				}
+			}
+		}
+		if n := desiredCount(client, hub, 3, "heating_setpoint"); n != 10 {
+			t.Errorf("ten commands were run %d times", n)
+		}
+	})
+}
+
+// atOnce makes the same call n times at once and gives the answers.
+func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []harness.Answer {
+	t.Helper()
+	answers := make([]harness.Answer, n)
+	start := make(chan struct{})
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() {
+			<-start
+			answer, err := call(i)
+			if err != nil {
+				t.Error(err)
+			}
+			answers[i] = answer
+		})
+	}
+	close(start)
+	calls.Wait()
+	return answers
+}
+
+// lateAnswers: "504 hub_timeout: the hub did not answer within 10 seconds; it may still have acted"; "After 504 the hub may still act; retry
+// with the same key."
+func lateAnswers(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Late")
+	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	hub.LateAnswers(11 * time.Second)
+	late(t, tenant, hub, 10*time.Second)
+}
+
+// late calls a hub whose answers come later than the service waits for them, in time for a retry with the same key.
+func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout time.Duration) {
+	t.Helper()
+	const unlock = `{"key":"lock","value":false}`
+	calls := []endpoint{{http.MethodPost, commandPath(hub.ID(), 1), "", unlock, true}}
+	for _, e := range endpoints {
+		if e.live && !strings.HasSuffix(e.path, "/commands") {
+			calls = append(calls, e)
+		}
+	}
+	began := time.Now()
+	answers := atOnce(t, len(calls), func(i int) (harness.Answer, error) {
+		return tenant.Try(calls[i].method, calls[i].at(hub.ID()), calls[i].sent(), keyHeader, "late")
+	})
+	took := time.Since(began)
+	for i, answer := range answers {
+		if answer.Status != http.StatusGatewayTimeout || answer.ErrorType() != "hub_timeout" {
+			t.Errorf("%s: %d %s", calls[i], answer.Status, answer.Body)
+		}
+	}
+	if took < timeout-100*time.Millisecond || took > timeout+5*time.Second {
+		t.Errorf("a hub may take %s, and the answer came after %s", timeout, took)
+	}
+	hub.LateAnswers(0)
+	var got accepted
+	harness.Eventually(t, 20*time.Second, "the same key gives what the hub did", func() bool {
+		answer, err := tenant.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late")
+		if err != nil || answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
+			t.Fatalf("%d %s %v", answer.Status, answer.Body, err)
+		}
+		if answer.Status == http.StatusAccepted {
+			answer.JSON(t, &got)
+		}
+		return answer.Status == http.StatusAccepted
+	})
+	if got.Channel.Status != "pending" || string(got.Channel.Value) != "true" || string(got.Channel.Desired) != "false" {
+		t.Errorf("the first answer of the hub was not this: %+v", got)
+	}
+	if n := desiredCount(tenant, hub, 1, "lock"); n != 1 {
+		t.Errorf("one command was run %d times", n)
+	}
+}

@@ -1,0 +1,202 @@
+package contract
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// label is what a device is called and where it is, as the API tells it in every place.
+type label struct {
+	ID         int64
+	Name, Room *string
+}
+
+// labelOf reads a device's label, and holds that list and single device agree.
+func labelOf(client *harness.Tenant, hub string, device int64) (name, room string) {
+	client.T.Helper()
+	var single label
+	var list struct{ Data []label }
+	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &single)
+	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
+	for _, d := range list.Data {
+		if d.ID == device && (text(d.Name) != text(single.Name) || text(d.Room) != text(single.Room)) {
+			client.T.Errorf("device %d is %q in %q alone, and %q in %q in the list", device, text(single.Name), text(single.Room), text(d.Name), text(d.Room))
+		}
+	}
+	return text(single.Name), text(single.Room)
+}
+
+func text(s *string) string {
+	if s == nil {
+		return "<null>"
+	}
+	return *s
+}
+
+// deviceLabels holds what the contract says of a device's name and room.
+func deviceLabels(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Labels")
+	devices := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "dimmer", Name: "Lamp"}}
+	is := func(t *testing.T, hub string, device int64, name, room string) {
+		t.Helper()
+		if n, r := labelOf(tenant.For(t), hub, device); n != name || r != room {
+			t.Errorf("device %d is %q in %q, wanted %q in %q", device, n, r, name, room)
+		}
+	}
+
+	t.Run("set and clear", func(t *testing.T) {
+		// "body name (string or null), room (string or null); either or both; null clears"; "200 the device's name and room"; "name: what
+		// the hub reports unless set through the API"; "room: set only through the API".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
+		is(t, hub.ID(), 1, "Front door", "<null>")
+		for _, step := range []struct{ body, name, room string }{
+			{`{"name":" Main entrance "}`, "Main entrance", "<null>"},
+			{`{"room":"Lobby"}`, "Main entrance", "Lobby"},
+			{`{"name":"Entrance","room":"Hall"}`, "Entrance", "Hall"},
+			{`{"room":null}`, "Entrance", "<null>"},
+			{`{"room":"Hall"}`, "Entrance", "Hall"},
+			{`{"name":null}`, "Front door", "Hall"},
+			{`{"name":null,"room":null}`, "Front door", "<null>"},
+			{`{"name":"Café «1»","room":"Süd 🏢"}`, "Café «1»", "Süd 🏢"},
+		} {
+			answer := client.Must(http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK).Object(t)
+			hasExactly(t, "answer", answer, "id", "name", "room") // design, section 6
+			want := map[string]any{"id": 1.0, "name": step.name, "room": any(step.room)}
+			if step.room == "<null>" {
+				want["room"] = nil
+			}
+			if answer["id"] != want["id"] || answer["name"] != want["name"] || answer["room"] != want["room"] {
+				t.Errorf("%s is answered %v", step.body, answer)
+			}
+			is(t, hub.ID(), 1, step.name, step.room)
+		}
+		is(t, hub.ID(), 2, "Lamp", "<null>")
+		for _, body := range []string{
+			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`, `{"room":true}`, `{"color":"red"}`, `{"name":"a\nb"}`,
+			`{"name":"` + strings.Repeat("x", 201) + `"}`, `{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`, `{"name":"x","room":7}`,
+		} {
+			client.Refused(http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest, "invalid_request")
+		}
+		is(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
+	})
+
+	t.Run("kept through a restart of the hub, and its renaming", func(t *testing.T) {
+		// "name and room are kept by the service, not by the hub, and survive a hub restart."
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, Dir: t.TempDir()})
+		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"room":"Hall"}`, http.StatusOK)
+		head := client.Head(hub.ID())
+		hub.Restart()
+		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		harness.Connected(t, hub)
+		is(t, hub.ID(), 1, "Entrance", "Hall")
+		if err := hub.Rename(1, "Renamed by the hub"); err != nil {
+			t.Fatal(err)
+		}
+		if err := hub.Rename(2, "Renamed too", virtualhub.ChannelRef{Key: "switch"}); err != nil {
+			t.Fatal(err)
+		}
+		updated := client.Await(hub.ID(), head, "device.updated", func(e harness.Event) bool { return e.About("device.updated", 2) })
+		// "{name, removed_channels: array}".
+		if !sameJSON(updated.Data, []byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`)) {
+			t.Errorf("data %s", updated.Data)
+		}
+		is(t, hub.ID(), 1, "Entrance", "Hall")
+		is(t, hub.ID(), 2, "Renamed too", "Hall")
+		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":null}`, http.StatusOK)
+		is(t, hub.ID(), 1, "Renamed by the hub", "Hall")
+	})
+
+	t.Run("gone with the device", func(t *testing.T) {
+		// Hub link, section 4: "When a hub reports device.forgotten, the cloud forgets the name and room that were set for that device ID."
+		client := tenant.For(t)
+		hub := c.For(t).RawHub()
+		hub.OnRequest(twoLocks)
+		hub.Enroll()
+		hub.Come()
+		client.Add(hub.Serial)
+		for _, device := range []int64{1, 2} {
+			client.Must(http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`, http.StatusOK)
+		}
+		forgotten := harness.Numbered(1)
+		forgotten["type"], forgotten["device_id"], forgotten["data"] = "device.forgotten", 2, map[string]any{"name": "Lock 2"}
+		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
+		hub.WaitAck("log-1", 1)
+		harness.Eventually(t, 5*time.Second, "the label of a forgotten device is forgotten", func() bool {
+			name, room := labelOf(client, hub.ID, 2)
+			return name == "Lock 2" && room == "<null>"
+		})
+		is(t, hub.ID, 1, "Set", "Hall")
+		// A repeat of the event does not take away what was set since.
+		client.Must(http.MethodPatch, devicePath(hub.ID, 2), `{"name":"Set again"}`, http.StatusOK)
+		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
+		hub.EventsFrom("log-1", 2, 2)
+		hub.WaitAck("log-1", 2)
+		is(t, hub.ID, 2, "Set again", "<null>")
+	})
+
+	t.Run("gone with a reset of the hub", func(t *testing.T) {
+		// Hub link, section 4: "another log than before: the hub was reset. The cloud … forgets the names and rooms of its devices".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
+		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		before := client.Head(hub.ID())
+		if err := hub.FactoryReset(); err != nil {
+			t.Fatal(err)
+		}
+		harness.Eventually(t, 20*time.Second, "410 for a cursor from before the reset", func() bool {
+			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
+			return err == nil && answer.Status == http.StatusGone
+		})
+		harness.Connected(t, hub)
+		harness.Eventually(t, 5*time.Second, "the labels of a reset hub are forgotten", func() bool {
+			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
+			if err != nil || answer.Status != http.StatusOK {
+				return false
+			}
+			name, room := labelOf(client, hub.ID(), 1)
+			return name == "Front door" && room == "<null>"
+		})
+	})
+
+	t.Run("kept by the hub's move to another site, and by reset link", func(t *testing.T) {
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
+		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK)
+		is(t, hub.ID(), 1, "Entrance", "Hall")
+	})
+}
+
+// twoLocks answers requests as a hub with two locks does.
+func twoLocks(request harness.Request) harness.Response {
+	lock := func(id int64, full bool) map[string]any {
+		ch := map[string]any{
+			"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{}, "available": true,
+		}
+		if full {
+			ch["value"], ch["observed_at"], ch["desired"], ch["desired_at"], ch["status"] = true, "2026-01-02T03:04:05.123456Z", nil, nil, "synchronized"
+		}
+		return map[string]any{"id": id, "name": map[int64]string{1: "Lock 1", 2: "Lock 2"}[id], "manufacturer": "M", "model": "X", "channels": []any{ch}}
+	}
+	switch request.Method {
+	case "devices.list":
+		return harness.Response{Result: map[string]any{"devices": []any{lock(1, false), lock(2, false)}}}
+	case "devices.get":
+		var params struct {
+			DeviceID int64 `json:"device_id"`
+		}
+		if request.Into(&params); params.DeviceID == 1 || params.DeviceID == 2 {
+			return harness.Response{Result: map[string]any{"device": lock(params.DeviceID, true)}}
+		}
+		return harness.Response{Error: &harness.LinkError{Type: "not_found", Message: "no such device"}}
+	}
+	return harness.Response{Error: &harness.LinkError{Type: "unknown_method", Message: request.Method}}
+}

@@ -1,0 +1,91 @@
+package contract
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// killed kills the service while 30 retries of one command are under way, again and again: "the hub runs it once even if two retries race",
+// and all answers agree. What was answered before is the same after: members, invitations, names and rooms, remembered answers.
+func killed(t *testing.T, c *harness.Target) {
+	const rounds, retries = 3, 30
+	s := c.Own()
+	tenant := c.Tenant("Killed")
+	hub := c.VirtualHub(tenant, virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}}, Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+	})
+	const unlock = `{"key":"lock","value":false}`
+	path := commandPath(hub.ID(), 1)
+
+	tenant.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+	somebody := joined(t, s, tenant, "before@killed.example.com", "admin")
+	made, link := invite(s, tenant, "open@killed.example.com", "member")
+	settled := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled")
+
+	for round := range rounds {
+		key := []string{"first", "second", "third"}[round]
+		// The hub answers late, so that the crash comes while its answers are under way.
+		hub.LateAnswers(time.Duration(round) * 150 * time.Millisecond)
+		var sent atomic.Int64
+		answers := make([]harness.Answer, retries)
+		var retrying sync.WaitGroup
+		for i := range retries {
+			retrying.Go(func() {
+				client := tenant.For(t).Client
+				deadline := time.Now().Add(60 * time.Second)
+				for time.Now().Before(deadline) {
+					sent.Add(1)
+					answer, err := client.Do(http.MethodPost, path, unlock, keyHeader, key)
+					// "retry on network errors, 429, 502, 503, 504".
+					if err == nil && answer.Status != http.StatusTooManyRequests && answer.Status < 502 {
+						answers[i] = answer
+						return
+					}
+					time.Sleep(20 * time.Millisecond)
+				}
+			})
+		}
+		for sent.Load() < retries {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Duration(round) * 40 * time.Millisecond) // at three moments of the way
+		s.Kill()
+		s.Begin()
+		retrying.Wait()
+		for _, answer := range answers {
+			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
+				t.Fatalf("round %d: one answer %d %s, another %d %s", round, answers[0].Status, answers[0].Body, answer.Status, answer.Body)
+			}
+		}
+		hub.LateAnswers(0)
+		harness.Connected(t, hub)
+		if n := desiredCount(tenant, hub, 1, "lock"); n != 2+round {
+			t.Fatalf("round %d: %d commands were run %d times", round, 2+round, n)
+		}
+	}
+
+	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(again.Body, settled.Body) {
+		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
+	}
+	if name, room := labelOf(tenant, hub.ID(), 1); name != "Entrance" || room != "Hall" {
+		t.Errorf("%q in %q", name, room)
+	}
+	if m, ok := memberOf(tenant, somebody.Email); !ok || m != somebody {
+		t.Errorf("%+v, was %+v", m, somebody)
+	}
+	if !pending(tenant, made.ID) {
+		t.Error("the invitation is no longer pending")
+	}
+	if page := harness.Open(t, http.MethodGet, link); page.Status != http.StatusOK {
+		t.Errorf("%d %s", page.Status, page.Body)
+	}
+	if _, ok := memberOf(tenant, "open@killed.example.com"); !ok {
+		t.Error("opened after restarts, and no member")
+	}
+}

@@ -1,0 +1,167 @@
+package contract
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// stream holds the paragraph "Stream rules".
+func stream(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Stream")
+
+	t.Run("messages", func(t *testing.T) {
+		// "each message has id (the event cursor), event (the event type) and data (the whole event envelope as one JSON line). Without
+		// Last-Event-ID the stream starts with the next new event."
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
+		hub.EventsFrom("log-1", 1, 3)
+		hub.WaitAck("log-1", 3)
+		open := client.Stream("/hubs/"+hub.ID+"/events/stream", "")
+		if got := open.Header.Get("Content-Type"); got != "text/event-stream" {
+			t.Errorf("Content-Type %q", got)
+		}
+		// The design, section 6: fit for proxies.
+		if got := open.Header.Get("Cache-Control"); !strings.Contains(got, "no-cache") || open.Header.Get("X-Accel-Buffering") != "no" {
+			t.Errorf("%v", open.Header)
+		}
+		// The design, section 3: a block with only an id, so that nothing falls between two connections to a quiet hub.
+		position := <-open.Messages
+		if position.ID == "" || position.Data != "" || position.Event != "" {
+			t.Errorf("the first block is %+v, and should be an id alone", position)
+		}
+		hub.EventsFrom("log-1", 4, 6)
+		hub.WaitAck("log-1", 6)
+		stored := client.AllEvents(hub.ID, "")
+		var got []harness.Message
+		for i := range 3 {
+			message := open.Next(t, 10*time.Second)
+			got = append(got, message)
+			var envelope harness.Event
+			if err := json.Unmarshal([]byte(message.Data), &envelope); err != nil {
+				t.Fatalf("data %q: %v", message.Data, err)
+			}
+			want := stored[3+i]
+			if message.ID != want.Cursor || message.Event != want.Type || envelope.Cursor != want.Cursor || !sameJSON(envelope.Data, want.Data) || envelope.HubID != hub.ID {
+				t.Errorf("the stream says %+v, the page %+v", message, want)
+			}
+		}
+		// "header Last-Event-ID (string cursor)": with it, after it.
+		resumed := client.Stream("/hubs/"+hub.ID+"/events/stream", got[0].ID)
+		if next := resumed.Next(t, 10*time.Second); next != got[1] {
+			t.Errorf("%+v, wanted %+v", next, got[1])
+		}
+		quiet := client.Stream("/hubs/"+hub.ID+"/events/stream", position.ID)
+		if next := quiet.Next(t, 10*time.Second); next != got[0] {
+			t.Errorf("%+v, wanted %+v", next, got[0])
+		}
+		// A page's cursor is good for a stream, and a stream's for a page.
+		fromPage := client.Stream("/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor)
+		if next := fromPage.Next(t, 10*time.Second); next.ID != stored[2].Cursor {
+			t.Errorf("%+v, wanted %+v", next, stored[2])
+		}
+		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 || page.Data[0].Cursor != got[2].ID {
+			t.Errorf("%+v", page)
+		}
+	})
+
+	t.Run("no such hub", func(t *testing.T) {
+		tenant.For(t).Refused(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
+	})
+
+	t.Run("many readers see the same", func(t *testing.T) {
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+		const readers, many = 8, 600
+		var open []*harness.Stream
+		for range readers {
+			open = append(open, client.Stream("/hubs/"+hub.ID()+"/events/stream", ""))
+		}
+		if _, err := hub.Flood(many); err != nil {
+			t.Fatal(err)
+		}
+		harness.Stored(t, hub)
+		var stored []harness.Event
+		for _, e := range client.AllEvents(hub.ID(), "") {
+			if e.Observed().Key == "power" {
+				stored = append(stored, e)
+			}
+		}
+		if len(stored) != many {
+			t.Fatalf("%d events stored of %d", len(stored), many)
+		}
+		for i, s := range open {
+			for n, want := range stored {
+				if m := s.Next(t, 15*time.Second); m.ID != want.Cursor {
+					t.Fatalf("reader %d: message %d is %+v, wanted %s", i, n, m, want.Cursor)
+				}
+			}
+		}
+	})
+}
+
+// resync: "Resync after 410: call GET /hubs/{hub_id}/devices, then read events without after and continue from the newest event." The device
+// list says from where on events tell what it did not know yet, in Event-Cursor (design, section 6): with it there is no gap.
+func resync(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Resync")
+	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+	path := "/hubs/" + hub.ID() + "/devices"
+	before := tenant.Head(hub.ID())
+	if err := hub.FactoryReset(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 20*time.Second, "410", func() bool {
+		answer, err := tenant.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
+		return err == nil && answer.Status == http.StatusGone
+	})
+	harness.Connected(t, hub)
+
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // the hub goes on telling meanwhile
+		defer close(stopped)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for value := 1; ; value++ {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				if err := hub.Report(1, virtualhub.ChannelRef{Key: "energy"}, value); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}()
+	for range 10 {
+		var list harness.Answer
+		harness.Eventually(t, 10*time.Second, "the device list", func() bool {
+			answer, err := tenant.Try(http.MethodGet, path, nil)
+			list = answer
+			return err == nil && answer.Status == http.StatusOK
+		})
+		cursor := list.Header.Get("Event-Cursor")
+		if cursor == "" {
+			t.Fatalf("no Event-Cursor: %v", list.Header)
+		}
+		// What the hub says now is a value that the list's time knew at the latest; every later one must be told after the cursor.
+		known := getChannel(tenant, hub.ID(), 1, "energy", 0)
+		next := tenant.Await(hub.ID(), cursor, "an event after the cursor", func(e harness.Event) bool { return e.Observed().Key == "energy" })
+		var first, latest float64
+		if json.Unmarshal(next.Observed().Value, &first) != nil || json.Unmarshal(known.Value, &latest) != nil || first > latest+1 {
+			t.Errorf("after the list's cursor comes %s, and the hub was at %s", next.Data, known.Value)
+		}
+		// Rule 5 as it stands: the newest event of a read without a cursor is a place to go on from.
+		page := tenant.Events(hub.ID(), tenant.Head(hub.ID()), 100, 5)
+		if len(page.Data) == 0 {
+			t.Error("nothing came after the newest event")
+		}
+	}
+	close(stop)
+	<-stopped
+}

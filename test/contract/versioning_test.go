@@ -1,0 +1,30 @@
+package contract
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// versioning holds the part "Versioning".
+func versioning(t *testing.T, c *harness.Target) {
+	// "The version is the path prefix /v1, part of {base_url}."
+	tenant := c.Tenant("Versioning")
+	for _, prefix := range []string{"", "/v2", "/v0", "/V1"} {
+		elsewhere := harness.NewClient(t, c.Public+prefix, tenant.Key)
+		elsewhere.Refused(http.MethodGet, "/sites", nil, http.StatusNotFound, "not_found")
+	}
+	// "The current release of the contract is 1.0.0": the description of the API says so, and needs no key.
+	description := harness.Open(t, http.MethodGet, c.Base+"/openapi.yaml")
+	if description.Status != http.StatusOK || !strings.Contains(string(description.Body), "version: 1.0.0") {
+		t.Errorf("%d %.200s", description.Status, description.Body)
+	}
+	// It names each endpoint of the contract.
+	for _, e := range endpoints {
+		if !strings.Contains(string(description.Body), e.path+":") {
+			t.Errorf("it does not describe %s", e)
+		}
+	}
+}
