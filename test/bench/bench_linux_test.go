@@ -59,6 +59,8 @@ var measures = []struct {
 	{"hub-memory", measureHubMemory},
 	{"reader-memory", measureReaderMemory},
 	{"start", measureStart},
+	{"calls", measureCalls},
+	{"lists", measureLists},
 }
 
 // TestBench measures everything, one after the other, and prints the table. One measure is picked with -run TestBench/ingest.

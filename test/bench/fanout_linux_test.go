@@ -75,7 +75,7 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		done = b.profile(web.process, name+" limit", 2*n.during, round == 0)
 		quiet = pace(b, n, feeds, web.process, nil)
 		of = func(i int) (string, string) {
-			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i, web.ready.HTTP, s.Key)
+			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i, web.ready.HTTP, s.Tenant.Key)
 		}
 		limit := spread(b, n, feeds, web.process, quiet, of)
 		done()

@@ -35,6 +35,8 @@ type hub struct {
 	next uint64
 	// acked, when not nil, is called for each ack while the hub is kept connected.
 	acked func()
+	// answer, when not nil, makes the packet that answers a request while the hub is kept connected.
+	answer func(request []byte) ([]byte, error)
 }
 
 // The numbers of a bench hub's events have the same width from the first to the last, so that messages can be patched.
@@ -150,13 +152,13 @@ func (h *hub) stay(stop <-chan struct{}) error {
 	ended := make(chan error, 1)
 	go func() {
 		for {
-			kind, _, err := h.receive()
+			kind, body, err := h.receive()
+			if err == nil && kind == mqttPublished {
+				err = h.take(body)
+			}
 			if err != nil {
 				ended <- err
 				return
-			}
-			if kind == mqttPublished && h.acked != nil {
-				h.acked()
 			}
 		}
 	}()
@@ -176,6 +178,25 @@ func (h *hub) stay(stop <-chan struct{}) error {
 			return nil
 		}
 	}
+}
+
+// take deals with a message of the cloud: its topic, which is an ack's or a request's, and its payload.
+func (h *hub) take(message []byte) error {
+	length := 2 + int(binary.BigEndian.Uint16(message))
+	topic, payload := message[2:length], message[length:]
+	switch {
+	case !bytes.HasSuffix(topic, []byte("/request")):
+		if h.acked != nil {
+			h.acked()
+		}
+	case h.answer != nil:
+		packet, err := h.answer(payload)
+		if err != nil {
+			return err
+		}
+		return h.send(packet)
+	}
+	return nil
 }
 
 func (h *hub) disconnect() {

@@ -81,7 +81,7 @@ func measureReaderMemory(b *bench) {
 		}, "reader memory"))
 		web := startBare(b, roleWeb, nothing{})
 		r.Limits = append(r.Limits, memoryOfReaders(b, n, web.process, func(i int) (string, string) {
-			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i%len(hubs), web.ready.HTTP, s.Key)
+			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i%len(hubs), web.ready.HTTP, s.Tenant.Key)
 		}, "reader memory limit"))
 		web.stop()
 	}

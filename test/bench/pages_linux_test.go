@@ -109,7 +109,7 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 	}
 	web := startBare(b, roleWeb, nothing{})
 	web.do("/page", page, nil)
-	bareRequest := []byte("GET /page HTTP/1.1\r\nHost: " + web.ready.HTTP + "\r\nAuthorization: Bearer " + s.Key + "\r\n\r\n")
+	bareRequest := []byte("GET /page HTTP/1.1\r\nHost: " + web.ready.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n")
 
 	r := row{Measure: "pages, newest events", Unit: "pages/s", Aim: atLeast(0.4), Note: fmt.Sprintf(
 		"the newest %d events of one log, over and over, %d readers; a page has %d bytes", n.newest, n.readers, len(page))}

@@ -30,7 +30,7 @@ func (s *service) streamRequest(h *hub, lastEventID string) string {
 }
 
 func (s *service) get(path string) string {
-	return "GET /v1" + path + " HTTP/1.1\r\nHost: " + s.Service.HTTP + "\r\nAuthorization: Bearer " + s.Key + "\r\n\r\n"
+	return "GET /v1" + path + " HTTP/1.1\r\nHost: " + s.Service.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n"
 }
 
 // pageClient reads pages over one connection.
@@ -61,7 +61,7 @@ func (c *pageClient) read(request []byte) error {
 		if err != nil {
 			return err
 		}
-		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")) {
+		if first && !bytes.HasPrefix(line, []byte("HTTP/1.1 20")) {
 			return fmt.Errorf("answer %q to %q", line, request)
 		}
 		first = false

@@ -52,7 +52,7 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		done = b.profile(web.process, r.Measure+" limit", time.Second, round == 0)
 		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
 			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
-				i%len(hubs), web.ready.HTTP, s.Key, cursors[i%len(hubs)])
+				i%len(hubs), web.ready.HTTP, s.Tenant.Key, cursors[i%len(hubs)])
 		}))
 		done()
 	}

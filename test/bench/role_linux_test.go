@@ -24,6 +24,8 @@ func runRole(role string) error {
 		ready, err = runBareBroker(config, control)
 	case roleWeb:
 		ready, err = runBareWeb(control)
+	case roleDatabase:
+		ready, err = runBareDatabase(config, control)
 	default:
 		err = fmt.Errorf("no role %q", role)
 	}
