@@ -20,6 +20,7 @@ type Repository[S any] struct {
 	subject func(id string) string
 	evolve  func(S, domain.Event) (S, error)
 	size    int
+	turns   turns
 
 	mu   sync.Mutex
 	warm map[string]*list.Element
@@ -59,10 +60,11 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 }
 
 // Update lets decide look at the aggregate as it is now and appends the events that it answers, if any. It gives the state with them and the
-// sequence of the aggregate's last event, also when there was nothing to append. When somebody else was faster, decide is asked
+// sequence of the aggregate's last event, also when there was nothing to append. When another process was faster, decide is asked
 // again about the new state, some times; then Update gives up with ErrConflict. decide's error is returned as it is, with the state it was
 // about.
 func (r *Repository[S]) Update(ctx context.Context, id string, decide func(S) ([]domain.Event, error)) (S, uint64, error) {
+	defer r.turns.take(ctx, id)()
 	for pause, conflicts := firstPause, 0; ; pause, conflicts = min(2*pause, maxPause), conflicts+1 {
 		state, seq, err := r.Get(ctx, id)
 		if err != nil {

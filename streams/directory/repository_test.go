@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"hubcloud/domain"
@@ -101,6 +102,69 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 		if !strings.HasSuffix(name, fmt.Sprintf(" after %d", i)) {
 			t.Errorf("change %d was decided as %s", i, name)
 		}
+	}
+}
+
+// The updates of one process used to conflict with each other: a hundred at once, each deciding some ten times, took more than a second.
+func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
+	t.Parallel()
+	r := histories(open(t, streamstest.Start(t)), 10)
+	const changes = 100
+	var decisions atomic.Int64
+	fns := make([]func() error, changes)
+	for i := range fns {
+		fns[i] = func() error {
+			_, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
+				decisions.Add(1)
+				return []domain.Event{renamed(fmt.Sprint(i))}, nil
+			})
+			return err
+		}
+	}
+	if err := errors.Join(race(fns...)...); err != nil {
+		t.Error(err)
+	}
+	if n := decisions.Load(); n != changes {
+		t.Errorf("%d changes took %d decisions", changes, n)
+	}
+}
+
+// One update that does not get on keeps others waiting for a while, and not for ever; and who does not want to wait any more need not.
+func TestATurnIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	r := histories(open(t, streamstest.Start(t)), 10)
+	stuck, release := make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		asked := false
+		_, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
+			if !asked {
+				asked = true
+				close(stuck)
+				<-release
+			}
+			return []domain.Event{renamed("first")}, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-stuck
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := r.Update(ctx, "s", addName("gone")); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the caller went: %v", err)
+	}
+	if _, _, err := r.Update(t.Context(), "other", addName("elsewhere")); err != nil {
+		t.Error(err)
+	}
+	if h, _, err := r.Update(t.Context(), "s", addName("second")); err != nil || len(h) != 1 {
+		t.Errorf("%v, %v", h, err)
+	}
+	close(release)
+	first.Wait()
+	if h, _, err := r.Get(t.Context(), "s"); err != nil || len(h) != 2 || h[1] != "first" {
+		t.Errorf("%v, %v", h, err)
 	}
 }
 
