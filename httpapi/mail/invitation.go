@@ -101,9 +101,11 @@ func displayed(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// literal keeps a text from being read as an encoded word of RFC 2047 that it only looks like. What is not ASCII is encoded as a whole: an
-// invisible character in between is enough.
-func literal(s string) string { return strings.ReplaceAll(s, "=?", "=\u200B?") }
+// literal keeps a text from being read as an encoded word of RFC 2047 that it only looks like, and spaces from being folded away. What is not
+// ASCII is encoded as a whole: one character in between that nobody sees, or that looks like a space, is enough.
+func literal(s string) string {
+	return strings.NewReplacer("=?", "=\u200B?", "  ", " \u00A0").Replace(s)
+}
 
 func roleWords(role domain.Role) string {
 	if role == domain.RoleAdmin {

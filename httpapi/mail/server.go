@@ -43,8 +43,8 @@ type Server struct {
 func (s Server) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
 // ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first byte, at port 465 if none is given. smtp, at
-// port 587, needs the server to offer STARTTLS; for a server on this machine, and with `?tls=optional`, it is enough to use it when it is
-// offered, and a password is sent over an encrypted connection or not in the clear. Errors do not repeat the URL: it holds a password.
+// port 587, needs the server to offer STARTTLS; for a server on this machine, and with `?tls=optional`, STARTTLS is used when it is offered. A
+// password goes in the clear to this machine at most. Errors do not repeat the URL: it holds a password.
 func ParseServer(text string) (Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {

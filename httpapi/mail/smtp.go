@@ -44,13 +44,12 @@ func (s *SMTP) Send(ctx context.Context, _ string, m *gomail.Msg) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer line.close() // the client leaves it open when a greeting fails
+	defer line.close()                         // the client leaves it open when a greeting fails
+	defer context.AfterFunc(ctx, line.close)() // and looks at no context while it talks
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnreachable, s.server, err)
 	}
-	// The client looks at no context while it talks.
-	defer context.AfterFunc(ctx, line.close)()
 	err = client.SendWithSMTPClient(session, m)
 	if m.IsDelivered() {
 		// A server that is in a hurry to part has taken it all the same.
@@ -70,9 +69,17 @@ func (s *SMTP) client(line *line) (*gomail.Client, error) {
 		}),
 	}
 	if s.server.User != "" {
-		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(s.server.User), gomail.WithPassword(s.server.password))
+		options = append(options, gomail.WithOpportunisticSMTPAuth(mechanisms()...), gomail.WithUsername(s.server.User), gomail.WithPassword(s.server.password))
 	}
 	return gomail.NewClient(s.server.Host, options...)
+}
+
+// mechanisms are the ways to log in, the best first. Those that tell the password itself are used over TLS or to a server on this machine.
+func mechanisms() []gomail.SMTPAuthType {
+	return []gomail.SMTPAuthType{
+		gomail.SMTPAuthSCRAMSHA256PLUS, gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1PLUS, gomail.SMTPAuthSCRAMSHA1,
+		gomail.SMTPAuthPlain, gomail.SMTPAuthLogin, gomail.SMTPAuthCramMD5,
+	}
 }
 
 // implicitTLS gives how to encrypt a connection from its first byte, nil when that is not asked for.
