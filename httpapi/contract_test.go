@@ -74,8 +74,7 @@ func checkHeaders(t *testing.T, a answer) {
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
 		t.Errorf("%s %s: X-Request-Id %q: %v", a.Request.Method, a.Request.URL, a.Header.Get("X-Request-Id"), err)
 	}
-	path := a.Request.URL.Path
-	limited := strings.HasPrefix(path, "/v1") || strings.HasPrefix(path, "/link")
+	limited := a.Request.URL.Path != "/healthz" && a.Request.URL.Path != "/readyz"
 	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
 		if given := a.Header.Get(name) != ""; given != limited {
 			t.Errorf("%s %s: %s is %q", a.Request.Method, a.Request.URL, name, a.Header.Get(name))

@@ -52,6 +52,8 @@ type world struct {
 	changed chan struct{}
 	begun   bool // the log was begun anew
 	readers int
+	given   int   // events that readers have taken
+	closed  bool  // the logs are closed
 	fault   error // what every method answers
 }
 
@@ -236,6 +238,14 @@ func (w *world) beginAnew() {
 	w.wake()
 }
 
+// closeLogs ends every reader because the service stops.
+func (w *world) closeLogs() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.wake()
+}
+
 func encodedEvent(seq uint64, size int) domain.EncodedEvent {
 	cursor := fmt.Sprintf("c%d", seq)
 	envelope := fmt.Sprintf(`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor, strings.Repeat("x", size))
@@ -316,8 +326,12 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 	if r.begun {
 		return nil, domain.Errorf(domain.CodeCursorExpired, "the log was begun anew")
 	}
+	if r.closed {
+		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
+	}
 	to := min(len(r.log), r.at+limit)
 	events := r.log[r.at:to]
+	r.given += to - r.at
 	r.at = to
 	return events, nil
 }
@@ -325,7 +339,7 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 func (r *worldReader) Ready() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun || r.at < len(r.log) {
+	if r.begun || r.closed || r.at < len(r.log) {
 		already := make(chan struct{})
 		close(already)
 		return already

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,9 +49,99 @@ func FuzzBody(f *testing.F) {
 				t.Fatalf("field %q is %q, read as %q", name, o[name], got)
 			}
 			nullable, nullableErr := o.nullableText(name)
+			if n, err := o.count(name); err == nil {
+				if number, ok := want.(float64); !ok || number != float64(n) || n < 0 {
+					t.Fatalf("field %q is %q, read as %d", name, o[name], n)
+				}
+			}
 			if (want == nil && err == nil) || (err == nil && (nullable == nil || *nullable != got)) || (nullableErr != nil && err == nil) {
 				t.Fatalf("field %q is %q, read as %v", name, o[name], nullable)
 			}
+		}
+	})
+}
+
+// FuzzRequests: whatever is sent as the body of any route, and under whatever idempotency key, the answer is no fault, a refusal has the
+// contract's form, and what gets through to a hub is what the contract allows.
+func FuzzRequests(f *testing.F) {
+	w := newWorld()
+	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
+	handler := New(Config{
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Events: w, Enrolment: w,
+		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
+	})
+	var routes []*route
+	for _, rt := range (&api{}).routes() {
+		if rt.takesBody {
+			routes = append(routes, rt)
+		}
+	}
+	ids := strings.NewReplacer("{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "1", "{member_id}", memberAdmin)
+	for _, seed := range []string{
+		`{"name":"x"}`, `{"name":null,"room":"y"}`, `{"setup_code":"12345"}`, `{"key":"lock","value":true,"endpoint":0}`, `{"role":"member"}`,
+		`{"key":"color","value":{"red":0,"green":1,"blue":255,"warm_white":1.0}}`, `{"key":"mode","value":"heat"}`, `{"key":"level","value":9e1}`,
+		`{"email":"a@example.org","role":"admin"}`, `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `"}`, `{"key":"pressure","value":0,"endpoint":2}`, ``, `[`,
+	} {
+		for i := range routes {
+			f.Add(uint8(i), "key", []byte(seed))
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, key string, body []byte) {
+		rt := routes[int(which)%len(routes)]
+		req := httptest.NewRequest(rt.method, ids.Replace(rt.pattern), bytes.NewReader(body))
+		req.Header = http.Header{"Authorization": {bearer}, "Content-Type": {"application/json"}, "Idempotency-Key": {key}}
+		w.hub.sent = nil
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, req)
+		a := answer{recorder.Result(), recorder.Body.String()}
+		a.Request = req
+		if a.StatusCode >= 500 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		if a.StatusCode >= 400 {
+			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) || len(msg) > 400 {
+				t.Fatalf("message %q", msg)
+			}
+		}
+		for _, c := range w.hub.sent {
+			_, known := map[string]bool{
+				"lock": true, "barrier": true, "switch": true, "level": true, "position": true, "color": true, "mode": true, "heating_setpoint": true,
+				"cooling_setpoint": true, "fan_mode": true, "local_protection": true,
+			}[c.Key]
+			if a.StatusCode != http.StatusAccepted || !known || c.Endpoint < 0 || !json.Valid(c.Value) || c.IdempotencyKey != key {
+				t.Fatalf("%d, and the hub got %+v", a.StatusCode, c)
+			}
+		}
+	})
+}
+
+// typeOf gives the type of a refusal whose status has several.
+func typeOf(a answer) domain.Code {
+	for code, status := range statuses {
+		if status == a.StatusCode && strings.Contains(a.body, `"type":"`+string(code)+`"`) {
+			return code
+		}
+	}
+	return domain.CodeInvalidRequest
+}
+
+// FuzzOwnRefusal: what net/http answers itself is told from all else that is written to a connection.
+func FuzzOwnRefusal(f *testing.F) {
+	for _, seed := range []string{
+		"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request",
+		"HTTP/1.1 400 Bad Request: malformed Host header\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nx",
+		"HTTP/1.0 417 Expectation Failed\r\n", "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n", "HTTP/1.1 4", "HTTP/1.1 40\r\n", "HTTP/1.", "7\r\nHTTP/1.1",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		status, reason, ok := ownRefusal(p)
+		if !ok {
+			return
+		}
+		if status < 400 || status > 599 || !strings.HasPrefix(string(p), "HTTP/1.") || !strings.Contains(string(p), strconv.Itoa(status)) ||
+			!strings.Contains(string(p), reason) {
+			t.Fatalf("%q is %d, %q", p, status, reason)
 		}
 	})
 }
@@ -115,7 +208,7 @@ func TestMalformedRequests(t *testing.T) {
 			"null", url.PathEscape(noise()), strings.Repeat("a", 300))
 	}
 	value := func() string {
-		return pick(`null`, `1`, `-0.0`, `1e400`, `""`, `"x"`, `true`, `[]`, `{}`, `"`+siteOne+`"`, `"`+string(hubOne)+`"`, `"\u0000"`,
+		return pick(`null`, `1`, `-0.0`, `1e400`, `""`, `"x"`, `true`, `[]`, `{}`, `"`+siteOne+`"`, `"`+string(hubOne)+`"`, `"\u0000"`, `"lock"`, `"owner"`, `"admin"`, `0`,
 			`"\ud800"`, strings.Repeat("[", 9000), `"`+strings.Repeat("x", 5000)+`"`, fmt.Sprintf("%q", noise()))
 	}
 	routes := (&api{}).routes()
@@ -124,7 +217,10 @@ func TestMalformedRequests(t *testing.T) {
 		if strings.HasSuffix(rt.pattern, "/stream") && rt.method == "GET" && random.IntN(10) > 0 {
 			continue // a stream that is let in does not end by itself
 		}
-		path := strings.NewReplacer("{site_id}", id(), "{hub_id}", id()).Replace(rt.pattern)
+		path := strings.NewReplacer(
+			"{site_id}", id(), "{hub_id}", pick(id(), string(hubOne)), "{device_id}", pick("1", "2", "3", id()), "{member_id}", pick(memberAdmin, id()),
+			"{invitation_id}", pick(invitationOne, id()), "{token}", id(), "{name}", id(),
+		).Replace(rt.pattern)
 		if strings.HasSuffix(path, string(hubOne)+"/events/stream") {
 			continue
 		}
@@ -143,11 +239,15 @@ func TestMalformedRequests(t *testing.T) {
 		case 1, 2:
 			fields := []string{}
 			for range random.IntN(4) {
-				fields = append(fields, fmt.Sprintf("%q:%s", pick("name", "serial", "site_id", "secret", "csr", "Name", "", "x"), value()))
+				fields = append(fields, fmt.Sprintf("%q:%s", pick(
+					"name", "serial", "site_id", "secret", "csr", "Name", "", "x", "room", "key", "value", "endpoint", "setup_code", "role", "email"), value()))
 			}
 			body = "{" + strings.Join(fields, ",") + pick("}", "}", "}", "", "}}", ",}")
 		}
 		headers := []string{"Content-Type", pick("application/json", "application/json", "text/plain", "")}
+		if random.IntN(4) == 0 {
+			headers = append(headers, "Idempotency-Key", pick("k", strings.Repeat("k", 256), "\xff", " "))
+		}
 		if random.IntN(10) == 0 {
 			headers = append(headers, "Authorization", pick("", "Bearer x", "Basic eDp4", "Bearer "))
 		}
@@ -156,13 +256,7 @@ func TestMalformedRequests(t *testing.T) {
 			t.Fatalf("%s %s %q: %d %s", method, path, body, a.StatusCode, a.body)
 		}
 		if a.StatusCode >= 400 && method != "HEAD" {
-			code := domain.CodeInvalidRequest
-			for c, status := range statuses {
-				if status == a.StatusCode && strings.Contains(a.body, string(c)) {
-					code = c
-				}
-			}
-			if msg := refused(t, a, a.StatusCode, code); !utf8.ValidString(msg) || len(msg) > 400 {
+			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) || len(msg) > 400 {
 				t.Fatalf("message %q", msg)
 			}
 		}

@@ -24,7 +24,7 @@ func formOfInvitation(i domain.Invitation) invitationBody {
 }
 
 func (a *api) listInvitations(x *exchange) error {
-	limit, after, err := x.readListing("invitation")
+	limit, after, err := x.readListing("invitations")
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func formOfMember(m domain.Member) memberBody {
 }
 
 func (a *api) listMembers(x *exchange) error {
-	limit, after, err := x.readListing("member")
+	limit, after, err := x.readListing("members")
 	if err != nil {
 		return err
 	}

@@ -6,5 +6,8 @@ func (a *api) page(x *exchange) error {
 		return noSuchPath(x)
 	}
 	a.Portal.ServeHTTP(x, x.r.WithContext(x.ctx))
+	if x.status == 0 {
+		return x.ctx.Err() // the visitor has gone
+	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (q query) integer(name string, low, high, otherwise int) (int, error) {
 }
 
 // readListing reads the parameters of a list of what has UUIDs for ids; after is "" for the list's beginning.
-func (x *exchange) readListing(item string) (limit int, after string, err error) {
+func (x *exchange) readListing(items string) (limit int, after string, err error) {
 	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
 	if err != nil {
 		return 0, "", err
@@ -76,7 +76,7 @@ func (x *exchange) readListing(item string) (limit int, after string, err error)
 	}
 	after, given := q.get("starting_after")
 	if given && !domain.IsUUID(after) {
-		return 0, "", invalid("starting_after: must be the id of a %s of the list", item)
+		return 0, "", invalid("starting_after: must be an id from the list of %s", items)
 	}
 	return limit, after, nil
 }

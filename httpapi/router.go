@@ -35,7 +35,7 @@ func (a *api) newRouter() *chi.Mux {
 	a.nowhere = map[string]*route{
 		"v1":   a.counted(&route{method: "any", pattern: "/v1/", access: forKey, handle: noSuchPath}),
 		"link": a.counted(&route{method: "any", pattern: "/link/", access: forAddress, handle: noSuchPath}),
-		"":     a.counted(&route{method: "any", pattern: "/", access: forAnyone, handle: noSuchPath}),
+		"":     a.counted(&route{method: "any", pattern: "/", access: forAddress, handle: noSuchPath}),
 	}
 	a.unread = a.counted(&route{method: "other", pattern: "(unreadable)", access: forAddress})
 	r.NotFound(a.notFound)

@@ -19,7 +19,7 @@ func formOfSite(s domain.Site) siteBody {
 }
 
 func (a *api) listSites(x *exchange) error {
-	limit, after, err := x.readListing("site")
+	limit, after, err := x.readListing("sites")
 	if err != nil {
 		return err
 	}

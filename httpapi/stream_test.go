@@ -145,7 +145,13 @@ func TestStreamRefusals(t *testing.T) {
 	if a.Header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 	}
+	wait := "/v1/hubs/" + string(hubOne) + "/events?wait=1"
+	refused(t, s.do("GET", wait, ""), 429, domain.CodeRateLimited)
+	if a := s.do("GET", strings.TrimSuffix(wait, "?wait=1"), ""); a.StatusCode != 200 {
+		t.Errorf("a read that does not wait: %d", a.StatusCode)
+	}
 	open.stop()
+	eventually(t, func() bool { return s.do("GET", wait, "").StatusCode == 200 })
 	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
 }
 
@@ -191,6 +197,29 @@ func TestStreamKeepalive(t *testing.T) {
 	})
 }
 
+// TestStreamPosition: where events are kept for a short time, the client's position is told anew in time, without a keepalive and with one.
+func TestStreamPosition(t *testing.T) {
+	t.Parallel()
+	const retention = 40 * time.Second
+	inBubble(t, func(c *Config) { c.Retention = retention }, func(s *service, _ *pipeListener) {
+		o := s.stream()
+		began := time.Now()
+		o.expect("id: c0\n\n")
+		for _, step := range []struct {
+			at   time.Duration
+			want string
+		}{
+			{10, "id: c0\n\n"}, {20, "id: c0\n\n"}, {30, ": keepalive\n\n"}, {30, "id: c0\n\n"}, {40, "id: c0\n\n"}, {50, "id: c0\n\n"},
+			{60, ": keepalive\n\n"}, {60, "id: c0\n\n"}, {70, "id: c0\n\n"},
+		} {
+			o.expect(step.want)
+			if at := time.Since(began); at != step.at*time.Second {
+				t.Errorf("%q after %s, want %d s", step.want, at, step.at)
+			}
+		}
+	})
+}
+
 // TestStreamLifetime: a stream ends cleanly by itself between 13/15 and 15/15 of its lifetime.
 func TestStreamLifetime(t *testing.T) {
 	t.Parallel()
@@ -220,6 +249,7 @@ func TestStreamEnds(t *testing.T) {
 		"the key is revoked":    func(s *service) { s.revoke() },
 		"the service stops":     func(s *service) { s.drain() },
 		"the log is begun anew": func(s *service) { s.beginAnew() },
+		"the logs are closed":   func(s *service) { s.closeLogs() },
 		"while events are flowing": func(s *service) {
 			s.emit(1000, 100)
 			s.revoke()
@@ -236,6 +266,10 @@ func TestStreamEnds(t *testing.T) {
 				o.end()
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("ended after %s", took)
+				}
+				synctest.Wait()
+				if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) {
+					t.Errorf("it is no fault: %s", log)
 				}
 			})
 		})

@@ -6,10 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/domain"
 )
 
 // TestOnTheWire sends what no HTTP client would: each request as its bytes, over TCP.
@@ -36,6 +39,7 @@ func TestOnTheWire(t *testing.T) {
 		"a body on GET":               {"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200, 200}, ""},
 		"a body on a refused request": {"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{401, 200}, ""},
 		"chunks":                      {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{201, 200}, ""},
+		"a transfer coding":           {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: gzip\r\n\r\nx", []int{400}, "Transfer-Encoding: must be chunked"},
 		"chunks that are none":        {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", []int{400}, "body"},
 		"chunks without end":          {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17), []int{400}, "65536"},
 		"a length and chunks":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}, ""},
@@ -43,10 +47,10 @@ func TestOnTheWire(t *testing.T) {
 		"a length beyond all":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 9223372036854775807\r\n\r\n{", []int{400}, "65536"},
 		"two content types":           {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", []int{400}, "Content-Type"},
 		"expecting to be refused":     {"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", []int{401}, ""},
-		"expecting what we do not":    {"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}", []int{417}, ""},
-		"no host":                     {"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, ""},
-		"a header without end":        {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431}, ""},
-		"a path without end":          {"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, ""},
+		"expecting what we do not":    {"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}", []int{417}, "Expect: must be 100-continue"},
+		"no host":                     {"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, "missing required Host header"},
+		"a header without end":        {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431}, "32768"},
+		"a path without end":          {"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, "32768"},
 		"a long path":                 {"GET /v1/hubs/" + strings.Repeat("%2e%2e/", 2000) + " HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
 		"empty segments":              {"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
 		"a fragment":                  {"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
@@ -55,7 +59,18 @@ func TestOnTheWire(t *testing.T) {
 		"an upgrade":                  {"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", []int{200}, ""},
 		"HEAD of nothing":             {"HEAD /v1/none HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{404, 200}, ""},
 		"HEAD of a stream":            {"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, ""},
-		"no HTTP at all":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, ""},
+		"a Host that is none":         {"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host"},
+		"two Hosts":                   {"GET /v1/sites HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", []int{400}, "well-formed"},
+		"a header that is none":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "X Y: z\r\n\r\n", []int{400}, "invalid header name"},
+		"a control in a header":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: a\x01b\r\n\r\n", []int{400}, "well-formed"},
+		"a length that is none":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: -1\r\n\r\n", []int{400}, "well-formed"},
+		"a version of the future":     {"GET /v1/sites HTTP/7.3\r\n" + auth + "\r\n", []int{400}, "HTTP/1.1"},
+		"HTTP/2 without asking":       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, "not_found"},
+		"a version that is none":      {"GET /v1/sites HTTPS\r\n" + auth + "\r\n", []int{400}, "well-formed"},
+		"a method that is none":       {"G(T /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "well-formed"},
+		"no HTTP after some":          {"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n\r\nnonsense\r\n\r\n", []int{200, 400}, "well-formed"},
+		"expecting, over HTTP/1.0":    {"GET /v1/sites HTTP/1.0\r\nExpect: a miracle\r\n\r\n", []int{417}, "100-continue"},
+		"no HTTP at all":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, "well-formed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,15 +89,30 @@ func TestOnTheWire(t *testing.T) {
 				}
 				got = append(got, res.StatusCode)
 				all.Write(body)
-				ours := strings.HasPrefix(res.Header.Get("Content-Type"), "application/json")
-				if ours != (res.Header.Get("X-Request-Id") != "") {
-					t.Errorf("X-Request-Id %q of %q", res.Header.Get("X-Request-Id"), body)
+				answered := answer{&http.Response{
+					StatusCode: res.StatusCode, Header: res.Header, Request: &http.Request{Method: method, URL: &url.URL{Path: "/v1"}},
+				}, string(body)}
+				checkHeaders(t, answered)
+				if res.StatusCode >= 400 && method != "HEAD" {
+					refused(t, answered, res.StatusCode, codeOf(res.StatusCode))
 				}
 			}
 			if !slices.Equal(got, tt.want) || !strings.Contains(all.String(), tt.has) {
 				t.Errorf("%v %s, want %v with %q", got, all.String(), tt.want, tt.has)
 			}
 		})
+	}
+}
+
+// codeOf gives the code that goes with a status of the wire's.
+func codeOf(status int) domain.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return domain.CodeUnauthenticated
+	case http.StatusNotFound:
+		return domain.CodeNotFound
+	default:
+		return domain.CodeInvalidRequest
 	}
 }
 
@@ -188,4 +218,121 @@ func TestStalledReaderOverTCP(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // the rate of the events
 	}
 	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
+}
+
+// TestStalledReaderTakesLittle: what a client that does not read keeps from the service is bounded, in the kernel too, which would give it
+// megabytes.
+func TestStalledReaderTakesLittle(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	stalled, answers := s.raw(t, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer))
+	defer stalled.Close()
+	if err := stalled.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := answers.Peek(1); err != nil {
+		t.Fatal(err)
+	}
+	const size = 10_000
+	s.emit(1000, size)
+	taken := func() uint64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return uint64(s.given)
+	}
+	var before uint64
+	eventually(t, func() bool { // until it takes no more
+		now := taken()
+		time.Sleep(20 * time.Millisecond)
+		stands := now == before && now > 0
+		before = now
+		return stands
+	})
+	// What was given and not yet read: a batch in the handler, and what the kernel holds at both ends.
+	if held := before * size; held > 1<<20+streamBatch*size {
+		t.Errorf("%d bytes were taken for a client that reads nothing", held)
+	}
+}
+
+// TestUnreadableRequestsAreCounted: what is no HTTP is refused with 429 after a burst, as guessed keys are, and is seen in the log.
+func TestUnreadableRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 3 })
+	for i, want := range []int{400, 400, 431, 429, 429} {
+		request := "nonsense\r\n\r\n"
+		if want == 431 {
+			request = "GET /" + strings.Repeat("x", 64<<10)
+		}
+		conn, answers := s.raw(t, request)
+		res, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != want || !res.Close {
+			t.Errorf("request %d: %d, close %t", i, res.StatusCode, res.Close)
+		}
+		if (res.Header.Get("Retry-After") != "") != (want == 429) {
+			t.Errorf("request %d: Retry-After %q", i, res.Header.Get("Retry-After"))
+		}
+		conn.Close()
+	}
+	eventually(t, func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 })
+	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
+		t.Errorf("a valid key is held liable: %d", a.StatusCode)
+	}
+}
+
+// TestSlowHeader: a client that takes its time over the header is let go of.
+func TestSlowHeader(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(_ *service, listener *pipeListener) {
+		conn, err := listener.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		began := time.Now()
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for _, b := range []byte("GET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\n") {
+				time.Sleep(time.Second)
+				if _, err := conn.Write([]byte{b}); err != nil {
+					return
+				}
+			}
+		}()
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400 ") {
+			t.Errorf("answer %q: %v", answer, err)
+		}
+		<-sent
+		if took := time.Since(began); took > readHeaderTimeout+time.Second {
+			t.Errorf("held for %s", took)
+		}
+	})
+}
+
+// TestIdleConnection: a connection on which nothing comes is closed, before its first request soon and after it later.
+func TestIdleConnection(t *testing.T) {
+	t.Parallel()
+	for request, most := range map[string]time.Duration{
+		"": readHeaderTimeout, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n": idleTimeout,
+	} {
+		inBubble(t, nil, func(_ *service, listener *pipeListener) {
+			conn, err := listener.dial()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			began := time.Now()
+			go func() { _, _ = io.WriteString(conn, request) }()
+			if _, err := io.Copy(io.Discard, conn); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took != most {
+				t.Errorf("%q: closed after %s", request, took)
+			}
+		})
+	}
 }

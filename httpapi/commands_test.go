@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+)
+
+const commandPath = devicesPath + "/1/commands"
+
+// TestCommand holds the answer to an accepted command letter by letter, and that the hub gets what was asked.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, tt := range []struct {
+		body    string
+		key     string
+		want    string // of the channel, up to the value
+		value   string
+		command domain.Command
+	}{
+		{
+			body: `{"key":"lock","value":false}`, key: "k1", want: `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,"observed_at":null,"desired":`,
+			command: domain.Command{Key: "lock", Value: []byte(`false`), IdempotencyKey: "k1"},
+		},
+		{
+			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`, want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,"observed_at":null,"desired":`,
+			command: domain.Command{Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`)},
+		},
+		{
+			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`, key: strings.Repeat("é", 255),
+			want:    `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,"value":null,"observed_at":null,"desired":`,
+			command: domain.Command{Key: "heating_setpoint", Value: []byte(`21.5`), IdempotencyKey: strings.Repeat("é", 255)},
+		},
+	} {
+		a := s.do("POST", commandPath, tt.body, "Idempotency-Key", tt.key)
+		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want + string(tt.command.Value) +
+			`,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending","available":true}}`
+		if a.StatusCode != 202 || strings.TrimSpace(a.body) != want {
+			t.Errorf("%s: %d %s\nwant %s", tt.body, a.StatusCode, a.body, want)
+		}
+		checkHeaders(t, a)
+		sent := s.hub.sent[len(s.hub.sent)-1]
+		tt.command.OrgID, tt.command.HubID, tt.command.DeviceID = orgOne, hubOne, 1
+		value := string(tt.command.Value)
+		if string(sent.Value) != value {
+			t.Errorf("%s: the hub got the value %s", tt.body, sent.Value)
+		}
+		sent.Value, tt.command.Value = nil, nil
+		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint || sent.IdempotencyKey != tt.command.IdempotencyKey ||
+			sent.OrgID != orgOne || sent.HubID != hubOne || sent.DeviceID != 1 {
+			t.Errorf("%s: the hub got %+v", tt.body, sent)
+		}
+	}
+}
+
+// TestCommandRefusals: what no hub would take is refused before one is asked, by the name of the field.
+func TestCommandRefusals(t *testing.T) {
+	t.Parallel()
+	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
+	s := start(t, nil)
+	for _, tt := range []struct {
+		body   string
+		status int
+		code   domain.Code
+		names  string
+	}{
+		{``, 400, inv, "Content-Type"},
+		{`{}`, 400, inv, "key: is required"},
+		{`{"key":"lock"}`, 400, inv, "value: is required"},
+		{`{"value":true}`, 400, inv, "key: is required"},
+		{`{"key":null,"value":true}`, 400, inv, "key: must be a string"},
+		{`{"key":"lock","value":null}`, 400, inv, "value"},
+		{`{"key":"lock","value":1}`, 400, inv, "value"},
+		{`{"key":"lock","value":"true"}`, 400, inv, "value"},
+		{`{"key":"level","value":100}`, 400, inv, "value"},
+		{`{"key":"level","value":1.5}`, 400, inv, "value"},
+		{`{"key":"color","value":{"red":1,"green":2}}`, 400, inv, "value"},
+		{`{"key":"color","value":{"red":1,"green":2,"blue":256}}`, 400, inv, "value"},
+		{`{"key":"temperature","value":1}`, 400, inv, "read-only"},
+		{`{"key":"lock","value":true,"endpoint":-1}`, 400, inv, "endpoint: must be a non-negative integer"},
+		{`{"key":"lock","value":true,"endpoint":1.5}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"endpoint":"1"}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"endpoint":null}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"endpoint":true}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"endpoint":1e99}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"endpoint":1e999}`, 400, inv, "endpoint"},
+		{`{"key":"lock","value":true,"device_id":1}`, 400, inv, `unknown field "device_id"; allowed are key, value, endpoint`},
+		{`{"key":"lock","value":true,"value":false}`, 400, inv, `"value" must be given once`},
+		{`{"key":"lock","value":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`, 400, inv, "nested at most 16 deep"},
+	} {
+		a := s.do("POST", commandPath, tt.body)
+		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
+			t.Errorf("%.80s: %q does not name %q", tt.body, msg, tt.names)
+		}
+	}
+	if s.hub.asked > 0 {
+		t.Errorf("the hub was asked %d times", s.hub.asked)
+	}
+
+	// A key that the contract does not name: whether it is a channel at all, only the device can tell.
+	for _, tt := range []struct {
+		path, body string
+		fault      error
+		status     int
+		code       domain.Code
+	}{
+		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, nil, 400, inv},
+		{commandPath, `{"key":"pressure","value":1}`, nil, 404, nf},
+		{commandPath, `{"key":"` + strings.Repeat("x", 5000) + `","value":1}`, nil, 404, nf},
+		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, domain.Errorf(domain.CodeHubOffline, "away"), 404, nf},
+		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, domain.Errorf(domain.CodeHubTimeout, "slow"), 404, nf},
+		{devicesPath + "/3/commands", `{"key":"pressure","value":1}`, nil, 404, nf},
+		{devicesPath + "/3/commands", `{"key":"lock","value":true}`, nil, 404, nf},
+	} {
+		s.hub.fault = tt.fault
+		refused(t, s.do("POST", tt.path, tt.body), tt.status, tt.code)
+	}
+	if len(s.hub.sent) > 0 {
+		t.Errorf("the hub got %v", s.hub.sent)
+	}
+}
+
+// TestIdempotencyKey: 1 to 255 characters in one header, whatever they are.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, tt := range map[string]struct {
+		values []string
+		ok     bool
+	}{
+		"none":                     {nil, true},
+		"one character":            {[]string{"x"}, true},
+		"a quoted string":          {[]string{`"8e03978e-40d5-43dd-bc93-6894a57f9324"`}, true},
+		"255 characters":           {[]string{strings.Repeat("x", 255)}, true},
+		"255 characters of UTF-8":  {[]string{strings.Repeat("€", 255)}, true},
+		"characters of Latin-1":    {[]string{"cl\xe9"}, true},
+		"a comma":                  {[]string{"a, b"}, true},
+		"empty":                    {[]string{""}, false},
+		"256 characters":           {[]string{strings.Repeat("x", 256)}, false},
+		"256 characters of UTF-8":  {[]string{strings.Repeat("€", 256)}, false},
+		"two":                      {[]string{"x", "y"}, false},
+		"the same, but two of it":  {[]string{"x", "x"}, false},
+		"nothing and then one key": {[]string{"", "x"}, false},
+	} {
+		req, err := http.NewRequest("POST", s.base+commandPath, strings.NewReader(`{"key":"lock","value":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header = http.Header{"Authorization": {s.bearer}, "Content-Type": {"application/json"}, "Idempotency-Key": tt.values}
+		res, err := s.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		want := http.StatusBadRequest
+		if tt.ok {
+			want = http.StatusAccepted
+		}
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
+		}
+		if tt.ok && len(tt.values) == 1 && s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
+			t.Errorf("%s: the key was taken as %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const devicesPath = "/v1/hubs/" + string(hubOne) + "/devices"
+
+// TestDeviceForms holds the answers about devices and windows to the contract's fields, letter by letter and in its order.
+func TestDeviceForms(t *testing.T) {
+	t.Parallel()
+	const (
+		lock     = `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"readable":true,"writable":true,"capabilities":{},"available":true`
+		pressure = `{"key":"pressure","endpoint":2,"kind":"pressure","unit":"°C","readable":true,"writable":false,"capabilities":{},"available":false`
+		state    = `,"value":true,"observed_at":"2026-01-02T03:04:05.000001Z","desired":null,"desired_at":null,"status":"synchronized"}`
+		nothing  = `,"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}`
+		door     = `{"id":1,"name":"Front door","manufacturer":"Acme","model":"L1","room":"Hall","channels":[`
+		lamp     = `{"id":2,"name":"<Lamp> & co","manufacturer":"Acme","model":"D2","room":null,"channels":[]}`
+	)
+	s := start(t, nil)
+	for _, tt := range []struct { // in order: some change what later ones see
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"GET", devicesPath, "", 200, `{"data":[` + door + lock + `},` + pressure + `}]},` + lamp + `]}`},
+		{"GET", devicesPath + "/1", "", 200, door + lock + state + `,` + pressure + nothing + `]}`},
+		{"GET", devicesPath + "/2", "", 200, lamp},
+		{"PATCH", devicesPath + "/1", `{"name":" Gate "}`, 200, `{"id":1,"name":"Gate","room":"Hall"}`},
+		{"PATCH", devicesPath + "/1", `{"room":null}`, 200, `{"id":1,"name":"Gate","room":null}`},
+		{"PATCH", devicesPath + "/1", `{"name":null,"room":"Yard"}`, 200, `{"id":1,"name":"Front door","room":"Yard"}`},
+		{"PATCH", devicesPath + "/2", `{"name":"Lamp","room":"<b>"}`, 200, `{"id":2,"name":"Lamp","room":"<b>"}`},
+		{"GET", devicesPath + "/2", "", 200, `{"id":2,"name":"Lamp","manufacturer":"Acme","model":"D2","room":"<b>","channels":[]}`},
+		{"DELETE", devicesPath + "/2", "", 204, ""},
+		{"DELETE", devicesPath + "/2", "no JSON, and not looked at", 204, ""},
+
+		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "", 202, `{"status":"open","expires_in":120}`},
+		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "{}", 202, `{"status":"open","expires_in":120}`},
+		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", `{"setup_code":"01234"}`, 202, `{"status":"open","expires_in":120}`},
+		{"DELETE", "/v1/hubs/" + string(hubOne) + "/pairing", "", 204, ""},
+		{"POST", "/v1/hubs/" + string(hubOne) + "/removal", "", 202, `{"status":"open","expires_in":120}`},
+		{"DELETE", "/v1/hubs/" + string(hubOne) + "/removal", "", 204, ""},
+	} {
+		a := s.do(tt.method, tt.path, tt.body)
+		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
+			t.Errorf("%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body, tt.status, tt.want)
+		}
+		checkHeaders(t, a)
+	}
+}
+
+// TestSetupCode: the hub gets what was sent; without a body, or with an empty one of any kind, it gets none.
+func TestSetupCode(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	path := "/v1/hubs/" + string(hubOne) + "/pairing"
+	qr := strings.Repeat("0123456789", 12)
+	for body, want := range map[string]*string{
+		"": nil, "{}": nil, `{"setup_code":"01234"}`: text("01234"), `{"setup_code":" 34028-23669 "}`: text("34028-23669"), `{"setup_code":"` + qr + `"}`: &qr,
+	} {
+		if a := s.do("POST", path, body); a.StatusCode != 202 {
+			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
+		}
+		got := s.hub.pairing
+		if (got == nil) != (want == nil) || got != nil && *got != *want {
+			t.Errorf("%s: the hub got %v", body, got)
+		}
+	}
+	req, _ := http.NewRequest("POST", s.base+path, http.NoBody)
+	req.Header = http.Header{"Authorization": {s.bearer}, "Content-Type": {"application/json"}}
+	res, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 202 || s.hub.pairing != nil {
+		t.Errorf("a content type without a body: %d", res.StatusCode)
+	}
+}
+
+// TestEventCursor: the cursor of a device list is from before the hub was asked, so what happens while it answers comes after it.
+func TestEventCursor(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.emit(3, 0)
+	a := s.do("GET", devicesPath, "")
+	cursor := a.Header.Get("Event-Cursor")
+	if cursor != "c3" {
+		t.Fatalf("Event-Cursor %q", cursor)
+	}
+	next := s.do("GET", "/v1/hubs/"+string(hubOne)+"/events?after="+cursor, "")
+	if !strings.Contains(next.body, `"cursor":"c4"`) {
+		t.Errorf("the event that followed: %s", next.body)
+	}
+}
+
+// TestHubRefusals: what a hub, or the way to it, refuses with reaches the caller as it is, and a device that the hub does not have is no
+// fault of anybody's.
+func TestHubRefusals(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for code, status := range map[domain.Code]int{
+		domain.CodeHubOffline: 503, domain.CodeHubUnavailable: 503, domain.CodeHubTimeout: 504, domain.CodeHubError: 502,
+		domain.CodeInvalidRequest: 400, domain.CodeCommandRefused: 422,
+	} {
+		s.hub.fault = domain.Errorf(code, "because")
+		for _, request := range []string{
+			"GET " + devicesPath, "GET " + devicesPath + "/1", "PATCH " + devicesPath + "/1", "DELETE " + devicesPath + "/1",
+			"POST " + devicesPath + "/1/commands", "POST /v1/hubs/" + string(hubOne) + "/pairing", "DELETE /v1/hubs/" + string(hubOne) + "/pairing",
+			"POST /v1/hubs/" + string(hubOne) + "/removal", "DELETE /v1/hubs/" + string(hubOne) + "/removal",
+		} {
+			method, path, _ := strings.Cut(request, " ")
+			body := ""
+			switch {
+			case method == "PATCH":
+				body = `{"name":"x"}`
+			case strings.HasSuffix(path, "/commands"):
+				body = `{"key":"lock","value":true}`
+			}
+			a := s.do(method, path, body)
+			if msg := refused(t, a, status, code); msg != "because" {
+				t.Errorf("%s: %s", request, msg)
+			}
+			if a.Header.Get("Event-Cursor") != "" {
+				t.Errorf("%s: a refusal has an Event-Cursor", request)
+			}
+		}
+	}
+	if s.hub.labels[1].Name != nil {
+		t.Error("a device was named that the hub did not answer for")
+	}
+	s.hub.fault = errors.New("subject is closed: password hunter2")
+	if msg := refused(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(msg, "hunter2") {
+		t.Error(msg)
+	}
+	s.hub.fault, s.fault = nil, errors.New("no database")
+	refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
+}
+
+// TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub is not asked in vain.
+func TestDeviceRefusals(t *testing.T) {
+	t.Parallel()
+	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
+	const hub = "/v1/hubs/" + string(hubOne)
+	s := start(t, nil)
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		code               domain.Code
+		names              string
+		asked              int
+	}{
+		{"GET", devicesPath + "/3", "", 404, nf, "device", 1},
+		{"PATCH", devicesPath + "/3", `{"room":"x"}`, 404, nf, "device", 1},
+		{"DELETE", devicesPath + "/3", "", 404, nf, "device", 1},
+		{"DELETE", devicesPath + "/1", "", 400, inv, "network", 1},
+		{"GET", devicesPath + "/x", "", 404, nf, "device", 0},
+		{"GET", devicesPath + "/1.0", "", 404, nf, "device", 0},
+		{"GET", devicesPath + "/01", "", 404, nf, "device", 0},
+		{"GET", devicesPath + "/+1", "", 404, nf, "device", 0},
+		{"GET", devicesPath + "/1%20", "", 404, nf, "device", 0},
+		{"GET", devicesPath + "/9223372036854775808", "", 404, nf, "device", 0},
+		{"PATCH", devicesPath + "/-0", `{"room":"x"}`, 404, nf, "device", 0},
+		{"GET", devicesPath + "/", "", 404, nf, "", 0},
+		{"GET", devicesPath + "/1/commands/", "", 404, nf, "", 0},
+		{"PATCH", devicesPath + "/1", `{}`, 400, inv, "name, room, or both", 0},
+		{"PATCH", devicesPath + "/1", ``, 400, inv, "Content-Type", 0},
+		{"PATCH", devicesPath + "/1", `{"name":7}`, 400, inv, "name: must be a string or null", 0},
+		{"PATCH", devicesPath + "/1", `{"name":""}`, 400, inv, "name", 0},
+		{"PATCH", devicesPath + "/1", `{"room":"  "}`, 400, inv, "room", 0},
+		{"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv, "room", 0},
+		{"PATCH", devicesPath + "/1", `{"room":"a\nb"}`, 400, inv, "room", 0},
+		{"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv, `unknown field "model"; allowed are name, room`, 0},
+		{"POST", devicesPath, "", 405, inv, "GET", 0},
+		{"POST", devicesPath + "/1", "", 405, inv, "DELETE, GET, PATCH", 0},
+		{"GET", devicesPath + "/1/commands", "", 405, inv, "POST", 0},
+		{"GET", hub + "/pairing", "", 405, inv, "DELETE, POST", 0},
+		{"GET", hub + "/removal", "", 405, inv, "DELETE, POST", 0},
+		{"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv, "setup_code: must be a string", 0},
+		{"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv, "setup_code: must be a string", 0},
+		{"POST", hub + "/pairing", `{"setup_code":""}`, 400, inv, "setup_code", 0},
+		{"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv, `unknown field "pin"; allowed are setup_code`, 0},
+		{"POST", hub + "/pairing", `[]`, 400, inv, "body", 0},
+		{"POST", hub + "/pairing", ` `, 400, inv, "body", 0},
+	} {
+		before := s.hub.asked
+		a := s.do(tt.method, tt.path, tt.body)
+		checkHeaders(t, a)
+		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
+			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
+		}
+		if got := s.hub.asked - before; got != tt.asked {
+			t.Errorf("%s %s %.60s: the hub was asked %d times", tt.method, tt.path, tt.body, got)
+		}
+	}
+	if a := s.do("POST", hub+"/pairing", `{"setup_code":"1"}`, "Content-Type", "text/plain"); a.StatusCode != 400 {
+		t.Errorf("a setup code as text: %d", a.StatusCode)
+	}
+}
+
+// TestForeignHubsOnEveryRoute: on every route of hubs, with bodies and ids right or wrong, another organization's hub answers as one that does
+// not exist: status, body and headers. Neither is asked.
+func TestForeignHubsOnEveryRoute(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, rt := range (&api{}).routes() {
+		if !strings.Contains(rt.pattern, "{hub_id}") {
+			continue
+		}
+		for _, device := range []string{"1", "3", "x"} {
+			for _, body := range []string{"", `{}`, `{"name":"x"}`, `{"key":"lock","value":true}`, `{`} {
+				path := func(hub domain.HubID) string {
+					return strings.NewReplacer("{hub_id}", string(hub), "{device_id}", device).Replace(rt.pattern)
+				}
+				foreign, unknown := s.do(rt.method, path(hubTwo), body), s.do(rt.method, path(hubNone), body)
+				refused(t, foreign, http.StatusNotFound, domain.CodeNotFound)
+				same := strings.Replace(foreign.body, foreign.Header.Get("X-Request-Id"), unknown.Header.Get("X-Request-Id"), 1)
+				if foreign.StatusCode != unknown.StatusCode || same != unknown.body || fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
+					t.Errorf("%s %s %s: %d %s and %d %s", rt.method, rt.pattern, body, foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body)
+				}
+			}
+		}
+	}
+}
+
+// names gives the names of a header's fields, those that may differ in number left out.
+func names(header http.Header) map[string]bool {
+	all := map[string]bool{}
+	for name := range header {
+		all[name] = true
+	}
+	return all
+}
+
+// TestSlowHub: a hub may take as long as is configured, also when that is longer than other requests have.
+func TestSlowHub(t *testing.T) {
+	t.Parallel()
+	x := &exchange{api: &api{Config: Config{HubTimeout: time.Minute}}, w: discard{http.Header{}}, route: &route{live: true}}
+	if got := x.limitTime(); got < 2*time.Minute {
+		t.Errorf("%s for a hub that has a minute", got)
+	}
+	x.api.HubTimeout = DefaultHubTimeout
+	if got := x.limitTime(); got != managementTimeout {
+		t.Errorf("%s by default", got)
+	}
+}

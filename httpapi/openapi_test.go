@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/openapitest"
+)
+
+// described is openapi.yaml.
+func described(t testing.TB) *openapitest.Document {
+	t.Helper()
+	d, err := openapitest.Parse(OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// describable are the routes that openapi.yaml is to describe: all but the pages for people.
+func describable() map[string]*route {
+	routes := map[string]*route{}
+	for _, rt := range New(Config{Environment: domain.EnvironmentDev}).api.routes() {
+		if !strings.HasPrefix(rt.pattern, "/portal/") && !strings.HasPrefix(rt.pattern, "/v1/reference") {
+			routes[rt.method+" "+rt.pattern] = rt
+		}
+	}
+	return routes
+}
+
+// TestRoutesAreDescribed fails when a route, its scope, its body, its rate limit or one of its statuses is in the table alone or in
+// openapi.yaml alone.
+func TestRoutesAreDescribed(t *testing.T) {
+	t.Parallel()
+	routes := describable()
+	for _, op := range described(t).Operations {
+		name := op.String()
+		rt, ok := routes[name]
+		if !ok {
+			t.Errorf("%s: is described, and there is no such route", name)
+			continue
+		}
+		delete(routes, name)
+		if op.Scope != string(rt.scope) || op.Keyless != (rt.access != forKey) {
+			t.Errorf("%s: described with scope %q, keyless %t; the route asks for %q", name, op.Scope, op.Keyless, rt.scope)
+		}
+		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
+			t.Errorf("%s: the description begins with %.30q", name, op.Description)
+		}
+		if (op.Body != "") != rt.takesBody {
+			t.Errorf("%s: described with the body %q; the route takes one: %t", name, op.Body, rt.takesBody)
+		}
+		if want := statusesOf(rt); !slices.Equal(op.Statuses(), want) {
+			t.Errorf("%s: described are %v; the route answers %v", name, op.Statuses(), want)
+		}
+		for _, status := range op.Statuses() {
+			if counted := slices.Contains(op.Headers(status), "Ratelimit-Remaining"); counted != (rt.access != forAnyone) {
+				t.Errorf("%s: %d described with rate limit: %t", name, status, counted)
+			}
+		}
+	}
+	for name := range routes {
+		t.Errorf("%s: is not described", name)
+	}
+}
+
+// particular are the statuses that a route answers beside those of its kind. The first is that of success.
+var particular = map[string][]int{
+	"POST /v1/hubs":                                       {200, 404, 422},
+	"POST /v1/hubs/{hub_id}/reset-link":                   {204},
+	"POST /v1/hubs/{hub_id}/pairing":                      {202},
+	"POST /v1/hubs/{hub_id}/removal":                      {202},
+	"POST /v1/hubs/{hub_id}/devices/{device_id}/commands": {202, 409, 422},
+	"GET /v1/hubs/{hub_id}/events":                        {200, 410},
+	"GET /v1/hubs/{hub_id}/events/stream":                 {200, 410},
+	"GET /v1/openapi.yaml":                                {200, 304},
+	"POST /link/v1/certificates":                          {201, 401},
+	"GET /readyz":                                         {200, 503},
+	"HEAD /readyz":                                        {200, 503},
+}
+
+// statusesOf gives the statuses that a route answers, by its kind and by the contract, ascending.
+func statusesOf(rt *route) []int {
+	name := rt.method + " " + rt.pattern
+	statuses := particular[name]
+	if statuses == nil {
+		statuses = []int{map[string]int{"POST": 201, "DELETE": 204}[rt.method]}
+		statuses[0] = cmp.Or(statuses[0], 200)
+	}
+	statuses = append([]int{400}, statuses...) // a body of more than 64 KiB, at the least
+	if rt.access == forKey {
+		statuses = append(statuses, 401, 403)
+	}
+	if rt.access != forAnyone {
+		statuses = append(statuses, 429)
+	}
+	if strings.Contains(rt.pattern, "{") {
+		statuses = append(statuses, 404)
+	}
+	if rt.live {
+		statuses = append(statuses, 502, 503, 504)
+	}
+	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // those ask nobody
+		statuses = append(statuses, 500)
+	}
+	slices.Sort(statuses)
+	return slices.Compact(statuses)
+}
+
+// TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and each stands at its status.
+func TestErrorTypesAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := described(t)
+	types := d.Enum("ErrorType")
+	for _, name := range types {
+		if statuses[domain.Code(name)] == 0 {
+			t.Errorf("%s: is described, and there is no such code", name)
+		}
+	}
+	for code := range statuses {
+		if !slices.Contains(types, string(code)) {
+			t.Errorf("%s: is not described", code)
+		}
+	}
+	used := map[string]bool{}
+	for _, op := range d.Operations {
+		for _, status := range op.Statuses() {
+			for _, name := range op.Types(status) {
+				used[name] = true
+				if statuses[domain.Code(name)] != status {
+					t.Errorf("%v: %s is described at %d; it is answered with %d", op, name, status, statuses[domain.Code(name)])
+				}
+			}
+			if status >= 400 && len(op.Types(status)) == 0 && op.Pattern != "/readyz" {
+				t.Errorf("%v: %d is described without its types", op, status)
+			}
+		}
+	}
+	for _, name := range types {
+		if !used[name] {
+			t.Errorf("%s: no operation is described to answer it", name)
+		}
+	}
+}
+
+// TestScopesAreDescribed: each scope of the domain has its line in the description of keys, in the domain's order, and an operation.
+func TestScopesAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := described(t)
+	var lines []string
+	for line := range strings.Lines(d.Scopes()) {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
+			lines = append(lines, name)
+		}
+	}
+	if want := fmt.Sprint(domain.AllScopes()); fmt.Sprint(lines) != want {
+		t.Errorf("described are %v, want %s", lines, want)
+	}
+	for _, scope := range domain.AllScopes() {
+		if !slices.ContainsFunc(d.Operations, func(op *openapitest.Operation) bool { return op.Scope == string(scope) }) {
+			t.Errorf("%s: no operation is described to need it", scope)
+		}
+	}
+}
