@@ -1,9 +1,12 @@
-// Package wire reads what hubs say: hello and events messages, as bytes from the outside, into values that the bridge can act on. It is
-// pure and keeps nothing.
+// Package wire reads what hubs say, hello and events messages and answers to requests, as bytes from the outside, into values that the bridge can
+// act on. It is pure and keeps nothing.
 //
 // An events message is read in one pass over its bytes, which at the same time checks that it is JSON, finds the number of each event and
 // the extent of each of its members. Nothing is decoded into intermediate trees and no number of a hub's data goes through a float: what a
 // hub put into `data` is stored as it stands, less the white space between its tokens.
+//
+// Answers are read as strictly as they are needed: what the hub link asks for must be there with its type, a member that may be null may be absent,
+// and members that nobody knows are passed over.
 //
 // The rules where the hub link leaves a choice:
 //

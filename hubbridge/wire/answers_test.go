@@ -1,0 +1,267 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"hubcloud/domain"
+)
+
+// channelMembers are those of a channel with everything.
+var channelMembers = []string{
+	"key", `"heating_setpoint"`, "endpoint", "0", "kind", `"heating_setpoint"`, "unit", `"°C"`, "available", "true",
+	"readable", "true", "writable", "true", "capabilities", `{"min":5,"max":35}`,
+	"value", "21.50", "observed_at", `"2026-01-02T04:04:05.1+01:00"`, "desired", "22", "desired_at", `"2026-01-02T03:04:06Z"`, "status", `"pending"`,
+}
+
+var deviceMembers = []string{"id", "3", "name", `"Hall"`, "manufacturer", `"Acme"`, "model", `"T1"`, "channels", ""}
+
+// with writes an object with some members replaced, added, or, with "", left out.
+func with(members []string, replace ...string) string {
+	members = append([]string{}, members...)
+	for i := 0; i < len(replace); i += 2 {
+		found := false
+		for j := 0; j < len(members); j += 2 {
+			if members[j] == replace[i] {
+				members[j+1], found = replace[i+1], true
+			}
+		}
+		if !found {
+			members = append(members, replace[i], replace[i+1])
+		}
+	}
+	var out []string
+	for j := 0; j < len(members); j += 2 {
+		if members[j+1] != "" {
+			out = append(out, fmt.Sprintf("%q : %s", members[j], members[j+1]))
+		}
+	}
+	return "{ " + strings.Join(out, " ,\n") + " }"
+}
+
+func channelWith(replace ...string) string { return with(channelMembers, replace...) }
+
+func deviceWith(channel string, replace ...string) string {
+	return with(deviceMembers, append([]string{"channels", "[" + channel + "]"}, replace...)...)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
+	t.Parallel()
+	everything := domain.Channel{
+		Key: "heating_setpoint", Kind: "heating_setpoint", Unit: ptr("°C"), Readable: true, Writable: true, Capabilities: json.RawMessage(`{"min":5,"max":35}`),
+		Available: true, Value: json.RawMessage(`21.50`), Desired: json.RawMessage(`22`),
+		ObservedAt: ptr("2026-01-02T03:04:05.100000Z"), DesiredAt: ptr("2026-01-02T03:04:06.000000Z"), Status: domain.ChannelPending,
+	}
+	device := domain.Device{ID: 3, Name: "Hall", Manufacturer: "Acme", Model: "T1", Channels: []domain.Channel{everything}}
+
+	got, err := ParseDevice([]byte(` {"device":` + deviceWith(channelWith()) + `} `))
+	if err != nil || !reflect.DeepEqual(got, device) {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	list, err := ParseDevices([]byte(`{"devices":[` + deviceWith(channelWith()) + `,` + deviceWith("", "id", "-4") + `]}`))
+	listed := everything
+	listed.Value, listed.Desired, listed.ObservedAt, listed.DesiredAt, listed.Status = nil, nil, nil, nil, ""
+	want := []domain.Device{device, device}
+	want[0].Channels = []domain.Channel{listed}
+	want[1].ID, want[1].Channels = -4, []domain.Channel{}
+	if err != nil || !reflect.DeepEqual(list, want) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := ParseDevices([]byte(`{"devices":[]}`)); err != nil || list == nil || len(list) != 0 {
+		t.Errorf("no devices: %+v, %v", list, err)
+	}
+
+	channel, err := ParseChannel([]byte(`{"channel":` + channelWith() + `,"took_ms":7}`))
+	commanded := everything
+	commanded.Readable, commanded.Writable, commanded.Capabilities = false, false, nil
+	if err != nil || !reflect.DeepEqual(channel, commanded) {
+		t.Errorf("%+v, %v", channel, err)
+	}
+
+	window, err := ParseWindow([]byte(`{"expires_in":120,"status":"open"}`))
+	if err != nil || window != (domain.Window{Status: "open", ExpiresIn: 120}) {
+		t.Errorf("%+v, %v", window, err)
+	}
+}
+
+// TestWhatMayBeAbsent: a nullable member that is absent is null, members of the other forms are not needed, and nobody looks at them.
+func TestWhatMayBeAbsent(t *testing.T) {
+	t.Parallel()
+	bare := []string{
+		"unit", "", "value", "", "observed_at", "", "desired", "", "desired_at", "", "capabilities", "", "status", `"unknown"`, "firmware", `{"x":[1]}`,
+	}
+	want := domain.Channel{
+		Key: "heating_setpoint", Kind: "heating_setpoint", Readable: true, Writable: true, Capabilities: json.RawMessage(`{}`),
+		Available: true, Status: domain.ChannelUnknown,
+	}
+	for i, value := range []string{"", "null"} {
+		for j := 0; j < 12 && i == 1; j += 2 {
+			bare[j+1] = value
+		}
+		got, err := ParseDevice([]byte(`{"device":` + deviceWith(channelWith(bare...)) + `}`))
+		if err != nil || len(got.Channels) != 1 || !reflect.DeepEqual(got.Channels[0], want) {
+			t.Errorf("%q: %+v, %v", value, got, err)
+		}
+	}
+	if _, err := ParseDevices([]byte(`{"devices":[` + deviceWith(channelWith("value", "7", "status", "7", "observed_at", "7")) + `]}`)); err != nil {
+		t.Errorf("a list in which the states are nonsense: %v", err)
+	}
+	if _, err := ParseChannel([]byte(`{"channel":` + channelWith("readable", "", "writable", "7", "capabilities", "7") + `}`)); err != nil {
+		t.Errorf("a command's channel in which the abilities are nonsense: %v", err)
+	}
+	got, err := ParseDevice([]byte(`{"device":` + deviceWith(channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }")) + `,"device":` +
+		deviceWith(channelWith("value", "[ ]"), "name", `"Last"`) + `}`))
+	if err != nil || got.Name != "Last" || len(got.Channels) != 1 || string(got.Channels[0].Value) != "[]" {
+		t.Errorf("of the same name the last counts: %+v, %v", got, err)
+	}
+}
+
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	parse := map[string]func([]byte) error{
+		"devices": func(raw []byte) error { _, err := ParseDevices(raw); return err },
+		"device":  func(raw []byte) error { _, err := ParseDevice(raw); return err },
+		"channel": func(raw []byte) error { _, err := ParseChannel(raw); return err },
+		"window":  func(raw []byte) error { _, err := ParseWindow(raw); return err },
+	}
+	refused := func(form, result, words string) {
+		t.Helper()
+		err := parse[form]([]byte(result))
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s %s: %v, wanted %q", form, result, err, words)
+		}
+	}
+	for _, form := range []string{"devices", "device", "channel"} {
+		for _, result := range []string{`{}`, `{"Device":{},"Devices":[],"Channel":{}}`} {
+			refused(form, result, "has no "+form)
+		}
+		refused(form, `{"`+form+`":null}`, "no")
+		refused(form, `{"`+form+`":7}`, "no")
+		refused(form, `[]`, "no object")
+		refused(form, ``, "no object")
+		refused(form, `{`, "JSON")
+	}
+	refused("devices", `{"devices":{}}`, "array")
+	refused("devices", `{"devices":[7]}`, "object")
+	refused("device", `{"device":[]}`, "object")
+	for member, values := range map[string][]string{
+		"id": {"", "null", `"3"`, "3.0", "9223372036854775808"}, "name": {"", "null", "3"}, "manufacturer": {"", "null", "{}"}, "model": {"", "null", "true"},
+	} {
+		for _, value := range values {
+			refused("device", `{"device":`+deviceWith(channelWith(), member, value)+`}`, member)
+			refused("devices", `{"devices":[`+deviceWith(channelWith(), member, value)+`]}`, member)
+		}
+	}
+	for _, value := range []string{"", "null", "{}", `"x"`} {
+		refused("device", `{"device":`+deviceWith("", "channels", value)+`}`, "channels")
+	}
+	for member, values := range map[string][]string{
+		"key": {"", "null", "7", `""`}, "endpoint": {"", "null", `"0"`, "-1", "0.0", "1e2"}, "kind": {"", "null", "7"}, "unit": {"7", "{}"},
+		"available": {"", "null", `"true"`, "1"},
+	} {
+		for _, value := range values {
+			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			refused("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
+			refused("channel", `{"channel":`+channelWith(member, value)+`}`, member)
+		}
+	}
+	for member, values := range map[string][]string{
+		"readable": {"", "null", "1"}, "writable": {"", "null", `"yes"`}, "capabilities": {"[]", "7", `"x"`},
+	} {
+		for _, value := range values {
+			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			refused("devices", `{"devices":[`+deviceWith(channelWith(member, value))+`]}`, member)
+		}
+	}
+	deep := strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1)
+	for member, values := range map[string][]string{
+		"value": {deep}, "desired": {deep}, "observed_at": {"7", `"yesterday"`, `""`}, "desired_at": {"true", `"2026-01-02"`},
+		"status": {"", "null", "7", `"done"`, `"Pending"`, `""`},
+	} {
+		for _, value := range values {
+			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
+			refused("channel", `{"channel":`+channelWith(member, value)+`}`, member)
+		}
+	}
+	refused("channel", `{"channel":`+channelWith("kind", "\"\xff\"")+`}`, "UTF-8")
+	refused("channel", `{"channel":`+channelWith()+`} {}`, "JSON")
+	for result, words := range map[string]string{
+		`{}`: "no status", `{"status":"open"}`: "no expires_in", `{"status":"closed","expires_in":120}`: "status", `{"status":1,"expires_in":120}`: "status",
+		`{"status":"open","expires_in":"120"}`: "expires_in", `{"status":"open","expires_in":0}`: "expires_in",
+		`{"status":"open","expires_in":86401}`: "expires_in", `{"status":"open","expires_in":120.0}`: "expires_in", `[]`: "object", `{"status":"open","expires_in":120}x`: "JSON",
+	} {
+		refused("window", result, words)
+	}
+}
+
+// FuzzAnswers holds the parsers against encoding/json: what they take is JSON, and what they give encodes, is bounded, and has what it must.
+func FuzzAnswers(f *testing.F) {
+	f.Add([]byte(`{"device":` + deviceWith(channelWith()) + `}`))
+	f.Add([]byte(`{"devices":[` + deviceWith(channelWith()) + `]}`))
+	f.Add([]byte(`{"channel":` + channelWith("value", `{"a":[1,{"b":"\ud800"}]}`) + `}`))
+	f.Add([]byte(`{"status":"open","expires_in":120}`))
+	f.Add([]byte(`{"id":"x","error":{"type":"not_found","message":"m"}}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		check := func(err error, channels ...domain.Channel) {
+			if err != nil {
+				if err.Error() == "" || !utf8.ValidString(err.Error()) {
+					t.Fatalf("%q of %q", err, raw)
+				}
+				return
+			}
+			if !json.Valid(raw) {
+				t.Fatalf("read as JSON: %q", raw)
+			}
+			for _, c := range channels {
+				if c.Key == "" || c.Endpoint < 0 {
+					t.Fatalf("%+v of %q", c, raw)
+				}
+				if _, err := json.Marshal(c); err != nil {
+					t.Fatalf("%v of %q", err, raw)
+				}
+			}
+		}
+		devices, err := ParseDevices(raw)
+		check(err)
+		for _, d := range devices {
+			check(err, d.Channels...)
+		}
+		device, err := ParseDevice(raw)
+		check(err, device.Channels...)
+		if err == nil {
+			for _, c := range device.Channels {
+				if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok || c.Capabilities == nil {
+					t.Fatalf("%+v of %q", c, raw)
+				}
+			}
+		}
+		channel, err := ParseChannel(raw)
+		check(err, channel)
+		_, err = ParseWindow(raw)
+		check(err)
+		answer, err := ParseAnswer(raw)
+		check(err)
+		if err == nil && (answer.Result == nil) == (answer.Refusal.Type == "") {
+			t.Fatalf("%+v of %q", answer, raw)
+		}
+	})
+}
+
+func BenchmarkParseDevice(b *testing.B) {
+	channels := strings.TrimSuffix(strings.Repeat(channelWith()+",", 10), ",")
+	raw := []byte(`{"device":` + deviceWith(channels) + `}`)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ParseDevice(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
