@@ -83,8 +83,7 @@ func (d *Document) answer(response place) (*answer, error) {
 		a.contents[mediaType] = c
 		for _, part := range body.get("schema", "allOf").items() {
 			narrowed := part.get("properties", "error", "properties", "type")
-			a.types = append(a.types, narrowed.get("const").texts()...)
-			a.types = append(a.types, narrowed.get("enum").texts()...)
+			a.types = append(narrowed.get("const").texts(), narrowed.get("enum").texts()...) // the last part narrows most
 		}
 	}
 	return a, nil

@@ -46,6 +46,9 @@ type Operation struct {
 	answers map[int]*answer
 }
 
+// String is the method and the pattern, as a router is told them.
+func (o *Operation) String() string { return o.Method + " " + o.Pattern }
+
 // Example is a value with the schema that it is an example of.
 type Example struct {
 	Pointer string

@@ -19,18 +19,19 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// NewClient makes a client of its own connections.
+// NewClient makes a client of its own connections, whose answers are held to openapi.yaml.
 func NewClient(t testing.TB, base, key string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Client{T: t, Base: base, Key: key, HTTP: &http.Client{Transport: transport, Timeout: 90 * time.Second}}
+	return &Client{T: t, Base: base, Key: key, HTTP: &http.Client{Transport: Checked(t, transport), Timeout: 90 * time.Second}}
 }
 
 // For is the client in the hands of a subtest: what fails, fails there.
 func (c *Client) For(t testing.TB) *Client {
 	other := *c
 	other.T = t
+	other.HTTP = &http.Client{Transport: Checked(t, c.HTTP.Transport), Timeout: c.HTTP.Timeout}
 	return &other
 }
 

@@ -131,7 +131,8 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 
 func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again time.Duration) {
 	h.t.Helper()
-	response, err := http.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	client := http.Client{Transport: Checked(h.t, http.DefaultTransport)}
+	response, err := client.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}

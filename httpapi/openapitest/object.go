@@ -1,0 +1,46 @@
+package openapitest
+
+import "slices"
+
+// Field is a property of an object schema.
+type Field struct {
+	Name     string
+	Required bool
+	// Types are the JSON types that its schema names, sorted; none when it takes any, or says so in another way.
+	Types []string
+}
+
+// Objects are the names of the schemas among the components that list properties, in the order of the document.
+func (d *Document) Objects() []string {
+	var names []string
+	for name, schema := range d.root.get("components", "schemas").entries() {
+		if schema.get("properties").exists() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Object gives the properties of a schema among the components, in the order in which they are written. More names lead to a property's own.
+func (d *Document) Object(name string, properties ...string) []Field {
+	schema := d.root.get("components", "schemas", name)
+	for _, property := range properties {
+		schema = schema.get("properties", property)
+	}
+	required := schema.get("required").texts()
+	var fields []Field
+	for name, property := range schema.get("properties").entries() {
+		fields = append(fields, Field{name, slices.Contains(required, name), slices.Sorted(slices.Values(property.get("type").texts()))})
+	}
+	return fields
+}
+
+// Enum gives the values that a schema among the components allows.
+func (d *Document) Enum(name string) []string {
+	return d.root.get("components", "schemas", name).get("enum").texts()
+}
+
+// Scopes is what the document says of the scopes of an API key.
+func (d *Document) Scopes() string {
+	return d.root.get("components", "securitySchemes", "apiKey", "description").text()
+}
