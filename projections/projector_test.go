@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -134,7 +135,12 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 		"a text that cannot be kept": func(r *directory.Recorded) {
 			r.Fact = domain.SiteRenamed{OrgID: org, SiteID: siteID(1), Name: "a\x00b"}
 		},
-		"a key without a hash": func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
+		"a member who is not there": func(r *directory.Recorded) {
+			r.Fact = domain.MemberRoleChanged{OrgID: org, MemberID: memberID(1), Role: domain.RoleAdmin}
+		},
+		"a removal of who is not there":   func(r *directory.Recorded) { r.Fact = domain.MemberRemoved{OrgID: org, MemberID: memberID(1)} },
+		"an invitation that is not there": func(r *directory.Recorded) { r.Fact = invited(org, 2, time.Now(), invitationID(1)) },
+		"a key without a hash":            func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, statement := range []string{"TRUNCATE orgs, members, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
@@ -382,15 +388,16 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
 		}
-		var sites, hubs, keys []int
+		var sites, hubs, keys, members, invitations []int
 		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			pick := func(of []int) int { return rapid.SampledFrom(of).Draw(rt, "which") }
 			name := rapid.SampledFrom([]string{"a", "b", "ü"}).Draw(rt, "name")
-			switch kind := rapid.IntRange(0, 9).Draw(rt, "kind"); {
+			switch kind := rapid.IntRange(0, 15).Draw(rt, "kind"); {
 			case kind == 0:
 				record(domain.OrgCreated{OrgID: fmt.Sprint("org-", step), Name: name})
 			case kind == 1:
-				record(domain.MemberAdded{OrgID: org, MemberID: fmt.Sprint("member-", step), Email: name, Role: domain.RoleOwner})
+				members = append(members, step)
+				record(joined(org, step, domain.RoleMember))
 			case kind == 2 || len(sites) == 0:
 				sites = append(sites, step)
 				record(domain.SiteCreated{OrgID: org, SiteID: siteID(step), Name: name})
@@ -409,12 +416,45 @@ func TestBatchesDoNotMatter(t *testing.T) {
 				keys = append(keys, step)
 				record(domain.KeyCreated{KeyID: fmt.Sprint("key-", step), OrgID: org, Environment: domain.EnvironmentDev,
 					Scopes: domain.AllScopes()[:1+step%3], SecretHash: make([]byte, 32)})
+			case kind == 9 && len(members) > 0:
+				role := rapid.SampledFrom([]domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}).Draw(rt, "role")
+				record(domain.MemberRoleChanged{OrgID: org, MemberID: memberID(pick(members)), Role: role})
+			case kind == 10 && len(members) > 0:
+				var gone int
+				gone, members = take(rt, members)
+				record(domain.MemberRemoved{OrgID: org, MemberID: memberID(gone)})
+			case kind == 11 && len(invitations) > 0 && rapid.Bool().Draw(rt, "replace"):
+				var former int
+				former, invitations = take(rt, invitations)
+				record(invited(org, step, time.UnixMicro(2e15), invitationID(former)))
+				invitations = append(invitations, step)
+			case kind == 11:
+				record(invited(org, step, time.UnixMicro(2e15), ""))
+				invitations = append(invitations, step)
+			case kind == 12 && len(invitations) > 0:
+				var former int
+				if former, invitations = take(rt, invitations); rapid.Bool().Draw(rt, "revoke") {
+					record(domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(former)})
+					break
+				}
+				record(joined(org, step, domain.RoleMember))
+				members = append(members, step)
+				record(domain.MemberInvitationAccepted{OrgID: org, InvitationID: invitationID(former), MemberID: memberID(step)})
+			case kind == 13 || kind == 14:
+				text := rapid.SampledFrom([]*string{nil, &name})
+				record(domain.DeviceLabeled{
+					HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
+					Name: text.Draw(rt, "device's name"), Room: text.Draw(rt, "room"),
+				})
+			case kind == 15:
+				record(domain.DeviceForgotten{HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device")})
 			default:
 				record(domain.KeyRevoked{KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org})
 			}
 		}
 		apply := func(to *pass[directory.Recorded], size func() int) {
-			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM sites; DELETE FROM hubs; DELETE FROM api_keys; " +
+			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM invitations; DELETE FROM sites; DELETE FROM hubs; " +
+				"DELETE FROM device_labels; DELETE FROM api_keys; " +
 				"UPDATE checkpoints SET sequence = 0, event_id = ''"
 			if _, err := to.conn.Exec(t.Context(), empty); err != nil {
 				rt.Fatal(err)
@@ -434,6 +474,12 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			rt.Fatalf("in batches:\n%s\none by one:\n%s", got, want)
 		}
 	})
+}
+
+// take draws one of some, and gives it and the rest.
+func take(t *rapid.T, from []int) (one int, rest []int) {
+	i := rapid.IntRange(0, len(from)-1).Draw(t, "which")
+	return from[i], slices.Delete(slices.Clone(from), i, i+1)
 }
 
 func TestManyEventsTakeLittleTime(t *testing.T) {

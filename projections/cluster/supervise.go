@@ -128,7 +128,7 @@ func (c *Cluster) launchOnce() (*server, error) {
 	for {
 		select {
 		case <-running.exited:
-			return running, fmt.Errorf("%w: %w: %s", errEnded, running.err, running.output.last())
+			return running, fmt.Errorf("%w: %s: %s", errEnded, command.ProcessState, running.output.last())
 		case <-c.stop:
 			return running, errors.Join(errors.New("stopped while starting"), c.shutDown(running))
 		case <-look.C:
