@@ -25,6 +25,7 @@ func (p *portal) invitation(w http.ResponseWriter, r *http.Request, token string
 	switch {
 	case r.Method == http.MethodHead:
 		setHeaders(w.Header())
+		w.WriteHeader(http.StatusOK)
 		return
 	case fetchesAhead(r.Header):
 		// Nobody has opened the link. The browser takes this for "not now", and asks again when somebody does.
@@ -33,8 +34,11 @@ func (p *portal) invitation(w http.ResponseWriter, r *http.Request, token string
 		return
 	}
 	accepted, err := p.Invitations.AcceptInvitation(r.Context(), domain.Origin{At: p.Now(), RequestID: requestID(w)}, token)
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		return // nobody waits for the page any more
+	}
 	status, view := invitationAnswer(accepted, err)
-	if status == http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+	if status == http.StatusInternalServerError {
 		p.Log.ErrorContext(r.Context(), "an invitation cannot be accepted", "request_id", requestID(w), "error", err)
 	}
 	view.RequestID = requestID(w)

@@ -1,0 +1,251 @@
+package portal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+const secret = "AaH8_O8cfTGDFqYDlZI-vAGh_PzxYXtujd-92QN_Bsp98U5BZPEvtYjE-iDy4Hh5XfwaafROGZPaD5D-GpPdHQ"
+
+// invitations answers as a test wants it, and counts.
+type invitations struct {
+	acceptance domain.Acceptance
+	err        error
+	asked      []string
+	origins    []domain.Origin
+}
+
+func (i *invitations) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+	i.asked, i.origins = append(i.asked, token), append(i.origins, o)
+	return i.acceptance, i.err
+}
+
+func accepted(orgName string) *invitations {
+	return &invitations{acceptance: domain.Acceptance{OrgName: orgName, Email: "ann@example.org", Role: domain.RoleAdmin}}
+}
+
+// serve answers one request as the API's router hands it on.
+func serve(handler http.Handler, method, path string, header http.Header) *http.Response {
+	r := httptest.NewRequest(method, path, nil)
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("X-Request-Id", "01M7YFSWB1B2J5HN6GSRPC9BZB")
+	handler.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func open(i *invitations, method string, header http.Header) *http.Response {
+	return serve(portal.New(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
+}
+
+func read(t *testing.T, response *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// TestOutcomes: every end of a link has its status and a page that says what to do next.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	already := accepted("Acme")
+	already.acceptance.Already = true
+	for name, c := range map[string]struct {
+		invitations *invitations
+		status      int
+		says        []string
+	}{
+		"joined":  {accepted("Acme"), 200, []string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"}},
+		"already": {already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "accepted before"}},
+		"expired": {&invitations{err: domain.ErrInvitationExpired}, 410, []string{"has expired", "send a new invitation"}},
+		"unknown": {&invitations{err: domain.ErrInvitationNotFound()}, 404, []string{"does not work", "newer mail", "send a new invitation"}},
+		"failed":  {&invitations{err: errors.New("postgres is away")}, 500, []string{"our side", "open the link again", "01M7YFSWB1B2J5HN6GSRPC9BZB"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			response := open(c.invitations, "GET", nil)
+			page := read(t, response)
+			if response.StatusCode != c.status {
+				t.Errorf("status %d", response.StatusCode)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not say %q: %s", want, page)
+				}
+			}
+			if strings.Contains(page, "postgres") || strings.Contains(page, secret) {
+				t.Errorf("the page tells what is nobody's business: %s", page)
+			}
+			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" || c.invitations.origins[0].At.IsZero() {
+				t.Errorf("asked for %q by %+v", c.invitations.asked, c.invitations.origins)
+			}
+			checkHeaders(t, response.Header)
+			checkPage(t, page)
+		})
+	}
+}
+
+func checkHeaders(t *testing.T, header http.Header) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
+		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+	} {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// checkPage holds what every page holds to: one heading, a language, a title, a viewport, a name for every image, and nothing from elsewhere,
+// no script and no inline style, which the policy would refuse.
+func checkPage(t *testing.T, page string) {
+	t.Helper()
+	document, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for node := range document.Descendants() {
+		if node.Type != html.ElementNode {
+			continue
+		}
+		count[node.Data]++
+		attributes := map[string]string{}
+		for _, a := range node.Attr {
+			attributes[a.Key] = a.Val
+		}
+		for _, name := range []string{"src", "href"} {
+			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") {
+				t.Errorf("<%s %s=%q>", node.Data, name, address)
+			}
+		}
+		if _, ok := attributes["alt"]; node.Data == "img" && !ok {
+			t.Error("an image without a name")
+		}
+		for name := range attributes {
+			if name == "style" || strings.HasPrefix(name, "on") {
+				t.Errorf("<%s> has %s", node.Data, name)
+			}
+		}
+		if node.Data == "html" && attributes["lang"] != "en" {
+			t.Error("no language")
+		}
+	}
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 || count["style"] != 0 || count["link"] != 2 {
+		t.Errorf("the page has %v", count)
+	}
+	if !strings.Contains(page, `name="viewport"`) {
+		t.Error("no viewport")
+	}
+}
+
+// TestHostileNames: what an organization calls itself is a name on the page, and nothing else.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "</bdi></h1><h1>x", "{{.Email}}", "A\u202Egro", "日本語の組織", "&amp;"} {
+		page := read(t, open(accepted(name), "GET", nil))
+		checkPage(t, page)
+		document, err := html.Parse(strings.NewReader(page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for node := range document.Descendants() {
+			if node.Data == "bdi" && node.Parent.Data == "h1" && node.FirstChild.Data != name {
+				t.Errorf("%q is shown as %q", name, node.FirstChild.Data)
+			}
+		}
+	}
+}
+
+// TestOnlyOpeningAccepts: whoever looks whether the link is there, or fetches it ahead, opens nothing.
+func TestOnlyOpeningAccepts(t *testing.T) {
+	t.Parallel()
+	i := accepted("Acme")
+	response := open(i, "HEAD", nil)
+	checkHeaders(t, response.Header)
+	if body := read(t, response); response.StatusCode != 200 || body != "" || len(i.asked) != 0 {
+		t.Errorf("HEAD: %d, %q, %d accepted", response.StatusCode, body, len(i.asked))
+	}
+	for name, value := range map[string]string{"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch", "X-Purpose": "preview"} {
+		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 || len(i.asked) != 0 {
+			t.Errorf("%s: %d, %d accepted", name, response.StatusCode, len(i.asked))
+		}
+	}
+}
+
+// TestAssets: what pages name is there, under a name that changes with it, and may be kept for good.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	handler := portal.New(portal.Config{Invitations: accepted("Acme")})
+	page := read(t, serve(handler, "GET", "/portal/invitations/x", nil))
+	types := map[string]string{"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
+	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).FindAllStringSubmatch(page, -1)
+	if len(names) != 3 {
+		t.Errorf("the page names %q", names)
+	}
+	for _, name := range names {
+		for _, method := range []string{"GET", "HEAD"} {
+			response := serve(handler, method, "/portal/assets/"+name[1], nil)
+			if response.StatusCode != 200 || response.Header.Get("Content-Type") != types[name[2]] ||
+				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || (read(t, response) == "") != (method == "HEAD") {
+				t.Errorf("%s %s: %d %v", method, name[1], response.StatusCode, response.Header)
+			}
+		}
+	}
+	for _, name := range []string{"style.css", "../portal.go", ""} {
+		if response := serve(handler, "GET", "/portal/assets/"+name, nil); response.StatusCode != 404 {
+			t.Errorf("%q: %d", name, response.StatusCode)
+		}
+	}
+}
+
+// TestFailuresAreTold to the log, with the request's id and without the secret of the link.
+func TestFailuresAreTold(t *testing.T) {
+	t.Parallel()
+	for err, lines := range map[error]int{errors.New("postgres is away"): 1, context.Canceled: 1, domain.ErrInvitationExpired: 0} {
+		var log bytes.Buffer
+		handler := portal.New(portal.Config{
+			Invitations: &invitations{err: err}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Now: func() time.Time { return time.Unix(0, 0) },
+		})
+		serve(handler, "GET", "/portal/invitations/"+secret, nil)
+		if got := strings.Count(log.String(), "\n"); got != lines || strings.Contains(log.String(), secret) ||
+			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
+			t.Errorf("%v: %s", err, log.String())
+		}
+	}
+}
+
+// TestVisitorWhoLeft gets no page, and is no failure.
+func TestVisitorWhoLeft(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	handler := portal.New(portal.Config{Invitations: &invitations{err: context.Canceled}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
+	if w.Body.Len() != 0 || log.Len() != 0 {
+		t.Errorf("%q, log %q", w.Body, log.String())
+	}
+}
