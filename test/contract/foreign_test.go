@@ -3,7 +3,6 @@ package contract
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,16 +56,16 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 	tenant.Refused(http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest, "invalid_request")
 
 	t.Run("time", func(t *testing.T) {
-		// A difference that is there shows every time; one by chance does not.
+		// What else goes on here makes a request slower, never faster: the fastest of some tell. A difference that is there shows every
+		// time; one by chance does not.
 		client := tenant.For(t)
 		for _, e := range endpoints {
 			if !e.ofHub() || e.body != "" && e.method != http.MethodPost {
 				continue
 			}
-			var told string
-			alike := false
-			for attempt := 0; attempt < 5 && !alike; attempt++ {
-				var times [2][]time.Duration
+			told, alike := "", false
+			for attempt := 0; attempt < 10 && !alike; attempt++ {
+				fastest := [2]time.Duration{time.Hour, time.Hour}
 				for range 6 {
 					for i, id := range []string{foreign, noHub} {
 						began := time.Now()
@@ -79,24 +78,15 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 							client.Must(http.MethodGet, "/sites", nil, http.StatusOK) // waits
 							continue
 						}
-						times[i] = append(times[i], took)
+						fastest[i] = min(fastest[i], took)
 					}
 				}
-				a, b := median(times[0]), median(times[1])
-				told = fmt.Sprintf("foreign %s, unknown %s", a, b)
-				alike = (a - b).Abs() < max(300*time.Microsecond, min(a, b)/2)
+				told = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
+				alike = (fastest[0]-fastest[1]).Abs() < max(300*time.Microsecond, min(fastest[0], fastest[1])/2)
 			}
 			if !alike {
 				t.Errorf("%s: told apart by time: %s", e, told)
 			}
 		}
 	})
-}
-
-func median(times []time.Duration) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[len(times)/2]
 }

@@ -144,26 +144,23 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		silent.Enroll()
 		silent.Come()
 		client.Add(silent.Serial)
-		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub, under the same command id.
-		for range 3 {
-			client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
-		}
+		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub, under the same command id. The same key
+		// with another body is a conflict, also before the matter is settled.
+		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
+		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`, http.StatusConflict, "idempotency_conflict", keyHeader, "never")
+		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
 		first := <-seen
-		for range 2 {
-			if again := <-seen; again != first || first == "" {
-				t.Errorf("command id %q, then %q", first, again)
-			}
+		if again := <-seen; again != first || first == "" {
+			t.Errorf("command id %q, then %q", first, again)
 		}
 		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout")
 		if other := <-seen; other == first {
 			t.Error("a command without a key took another's command id")
 		}
-		// The same key with another body is another's, also before the matter is settled.
-		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`, http.StatusConflict, "idempotency_conflict", keyHeader, "never")
 	})
 }
 
-// idempotencyWindow: "a retry with the same key within 24 hours returns the first response". The day is three seconds here; after it the key
+// idempotencyWindow: "a retry with the same key within 24 hours returns the first response". The day is eight seconds here; after it the key
 // is as new.
 func idempotencyWindow(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Window")
@@ -187,11 +184,11 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
 	began := time.Now()
-	if answer := send(21); answer.Status != http.StatusConflict && time.Since(began) < 2*time.Second {
+	if answer := send(21); answer.Status != http.StatusConflict && time.Since(began) < 6*time.Second {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
-	harness.Eventually(t, 15*time.Second, "the key is as new", func() bool { return send(21).Status == http.StatusAccepted })
-	if took := time.Since(began); took < 2*time.Second {
+	harness.Eventually(t, 30*time.Second, "the key is as new", func() bool { return send(21).Status == http.StatusAccepted })
+	if took := time.Since(began); took < 6*time.Second {
 		t.Errorf("as new after %s", took)
 	}
 }
@@ -201,19 +198,21 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	s := c.Own()
 	tenant := c.Tenant("Expiry")
 	const email = "late@expiry.example.com"
-	made, link := invite(s, tenant, email, "member")
+	var made invitation
+	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated).JSON(t, &made)
 	if !pending(tenant, made.ID) {
 		t.Error("not pending before it has expired")
 	}
+	link := s.Mails(email, 1)[0].Link()
 	harness.Eventually(t, 15*time.Second, "no longer listed", func() bool { return !pending(tenant, made.ID) })
-	page := harness.Open(t, http.MethodGet, link)
-	if page.Status != http.StatusGone && page.Status != http.StatusNotFound {
-		t.Errorf("an expired link: %d %s", page.Status, page.Body)
-	}
 	dead(t, tenant, link, email)
 	tenant.Refused(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
-	// Who comes too late can be invited again.
-	if again := joined(t, s, tenant, email, "admin"); again.Role != "admin" {
-		t.Errorf("%+v", again)
+	// Who comes too late can be invited again, and may come too late again on a busy machine.
+	harness.Eventually(t, 30*time.Second, "a second invitation works", func() bool {
+		_, link := invite(s, tenant, email, "admin")
+		return harness.Open(t, http.MethodGet, link).Status == http.StatusOK
+	})
+	if m, ok := memberOf(tenant, email); !ok || m.Role != "admin" {
+		t.Errorf("%+v", m)
 	}
 }

@@ -101,7 +101,7 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Cleanup(func() {
 		s.Stop()
 		if t.Failed() {
-			t.Logf("the service's last lines:\n%s", s.log)
+			t.Logf("the service's last lines, but for requests that went well:\n%s", s.log.but("level=INFO msg=request"))
 		}
 	})
 	return s
@@ -272,6 +272,12 @@ func (l *tail) Write(p []byte) (int, error) {
 		l.text = append(l.text[:0], l.text[over:]...)
 	}
 	return len(p), nil
+}
+
+// but gives the lines without a text in them.
+func (l *tail) but(text string) string {
+	lines := strings.SplitAfter(l.String(), "\n")
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }), "")
 }
 
 func (l *tail) String() string {
