@@ -44,7 +44,8 @@ func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 	if !counted {
 		return nil, nil // the state of the process, asked with another method
 	}
-	if taken != nil == (status == http.StatusNotFound) || taken == nil == (status == http.StatusMethodNotAllowed) || d.unrouted[status] == nil {
+	misplaced := status == http.StatusNotFound && taken != nil || status == http.StatusMethodNotAllowed && taken == nil
+	if misplaced || d.unrouted[status] == nil {
 		return nil, fmt.Errorf("%s: is not described; the path takes %v", what, taken)
 	}
 	return &Expected{nil, what, method, d.unrouted[status]}, nil

@@ -90,6 +90,7 @@ func TestRight(t *testing.T) {
 		"a stream":                   stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
 		"a stream that was cut off":  stream("id: c0\n\nid: c1\nevent: channel.obs"),
 		"a path that there is not":   {"GET", "/v1/rooms", 404, header(), refusal("not_found")},
+		"the same without a key":     {"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"), refusal("unauthenticated")},
 		"a method that is not taken": {"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), refusal("invalid_request")},
 		"health":                     {"GET", "/healthz", 200, http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {requestID}}, `{"ok":true}`},
 		"a page for people":          {"GET", "/v1/reference", 200, http.Header{}, "<!doctype html>"},
