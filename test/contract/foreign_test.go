@@ -82,7 +82,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 					}
 				}
 				told = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
-				alike = (fastest[0]-fastest[1]).Abs() < max(300*time.Microsecond, min(fastest[0], fastest[1])/2)
+				alike = (fastest[0] - fastest[1]).Abs() < max(300*time.Microsecond, min(fastest[0], fastest[1])/2)
 			}
 			if !alike {
 				t.Errorf("%s: told apart by time: %s", e, told)
