@@ -65,23 +65,16 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	memberID := s.newID(o)
 	o.Actor = domain.Actor{Kind: domain.ActorMember, ID: memberID}
 	var accepted domain.Acceptance
-	decide := func(org domain.OrgState) (events []domain.Event, err error) {
+	_, seq, err := s.orgs.Update(ctx, parsed.OrgID, func(org domain.OrgState) (events []domain.Event, err error) {
 		events, accepted, err = domain.DecideAcceptInvitation(org, o, parsed, memberID)
 		return events, err
-	}
-	// The account comes first, so that no member is without one, and only for whom the invitation is good.
-	org, _, err := s.orgs.Get(ctx, parsed.OrgID)
-	if err == nil {
-		_, err = decide(org)
-	}
-	if err == nil && !accepted.Already {
-		err = s.ensureAccount(ctx, o, accepted.Email)
-	}
+	})
 	if err != nil {
 		return domain.Acceptance{}, err
 	}
-	_, seq, err := s.orgs.Update(ctx, parsed.OrgID, decide)
-	if err != nil {
+	// Also when it was accepted before: the process can have ended between the two.
+	o.Actor.ID = accepted.MemberID
+	if err := s.ensureAccount(ctx, o, accepted.Email); err != nil {
 		return domain.Acceptance{}, err
 	}
 	return accepted, s.settled(ctx, seq)
