@@ -1,0 +1,183 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// EventType is the type of an event. The service may have types that this package does not name: pass over what you do not handle.
+type EventType string
+
+// The types of the contract.
+const (
+	EventHubConnected      EventType = "hub.connected"
+	EventHubDisconnected   EventType = "hub.disconnected"
+	EventHubEventsSkipped  EventType = "hub.events_skipped"
+	EventChannelObserved   EventType = "channel.observed"
+	EventChannelDesired    EventType = "channel.desired"
+	EventDeviceAdded       EventType = "device.added"
+	EventDeviceUpdated     EventType = "device.updated"
+	EventDeviceAvailable   EventType = "device.available"
+	EventDeviceUnavailable EventType = "device.unavailable"
+	EventDeviceForgotten   EventType = "device.forgotten"
+	EventCredentialCreated EventType = "credential.created"
+	EventCredentialApplied EventType = "credential.applied"
+	EventCredentialRevoked EventType = "credential.revoked"
+	EventRuleCreated       EventType = "rule.created"
+	EventRuleUpdated       EventType = "rule.updated"
+	EventRuleFired         EventType = "rule.fired"
+	EventRuleDeleted       EventType = "rule.deleted"
+)
+
+// Event is one event of a hub.
+type Event struct {
+	// Cursor is the event's position in its hub's events: opaque, one for each event. Keep it to go on after the event.
+	Cursor string    `json:"cursor"`
+	Type   EventType `json:"type"`
+	HubID  string    `json:"hub_id"`
+	// DeviceID is nil for events that are about no device.
+	DeviceID *int64 `json:"device_id"`
+	// Time is when it happened, by the hub's clock; by the cloud's for hub.* events.
+	Time time.Time `json:"time"`
+	// ClockTrusted is false when the hub stamped the event before it knew the time, nil when that is not said.
+	ClockTrusted *bool `json:"clock_trusted"`
+	// Data depends on the type: see the structures below, and Decode.
+	Data json.RawMessage `json:"data"`
+}
+
+// Decode reads the event's data into what `into` points to:
+//
+//	var observed client.ChannelObserved
+//	err := event.Decode(&observed)
+func (e Event) Decode(into any) error {
+	if err := json.Unmarshal(e.Data, into); err != nil {
+		return fmt.Errorf("data of a %s event: %w: %w", e.Type, ErrProtocol, err)
+	}
+	return nil
+}
+
+// MarshalJSON writes the event as the service does, with microseconds.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type plain Event
+	return json.Marshal(struct {
+		Cursor   string    `json:"cursor"`
+		Type     EventType `json:"type"`
+		HubID    string    `json:"hub_id"`
+		DeviceID *int64    `json:"device_id"`
+		Time     string    `json:"time"`
+		plain
+	}{e.Cursor, e.Type, e.HubID, e.DeviceID, e.Time.UTC().Format("2006-01-02T15:04:05.000000Z"), plain(e)})
+}
+
+// The data of events by type. Events that are not here have an empty object.
+type (
+	// HubDisconnected is the data of hub.disconnected. Reason is the broker's; nil when there was none.
+	HubDisconnected struct {
+		Reason *string `json:"reason"`
+	}
+	// EventsSkipped is the data of hub.events_skipped: the hub's own numbers of the first and the last event that is missing.
+	EventsSkipped struct {
+		From int64 `json:"from"`
+		To   int64 `json:"to"`
+	}
+	// ChannelObserved is the data of channel.observed: what the device reports.
+	ChannelObserved = ChannelValue
+	// ChannelDesired is the data of channel.desired: what a command asked for.
+	ChannelDesired = ChannelValue
+	// ChannelValue is a value of a channel of the event's device.
+	ChannelValue struct {
+		Key      string `json:"key"`
+		Endpoint int    `json:"endpoint"`
+		Value    Value  `json:"value"`
+	}
+	// DeviceNamed is the data of device.added and device.forgotten.
+	DeviceNamed struct {
+		Name string `json:"name"`
+	}
+	// DeviceUpdated is the data of device.updated. What the contract does not say stands in RemovedChannels as it came.
+	DeviceUpdated struct {
+		Name            string            `json:"name"`
+		RemovedChannels []json.RawMessage `json:"removed_channels"`
+	}
+	// CredentialCreated is the data of credential.created.
+	CredentialCreated struct {
+		Slot  int    `json:"slot"`
+		Label string `json:"label"`
+	}
+	// CredentialApplied is the data of credential.applied. State is for example "active".
+	CredentialApplied struct {
+		State string `json:"state"`
+	}
+	// Rule is the data of rule.created and rule.updated.
+	Rule struct {
+		Name    string `json:"name"`
+		Enabled bool   `json:"enabled"`
+	}
+)
+
+// GapError stands beside a hub.events_skipped event in a sequence of events: some events of the hub could not be delivered, and what
+// they told is not known from the events. The sequence goes on after it; whoever keeps the state of devices reads them anew.
+type GapError struct {
+	// Event is the event that marks the gap.
+	Event Event
+	// Skipped says which of the hub's events are missing.
+	Skipped EventsSkipped
+}
+
+// Error says what is missing.
+func (g *GapError) Error() string {
+	return fmt.Sprintf("events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To, g.Event.HubID)
+}
+
+// IsGap says whether err is a GapError, after which the sequence of events goes on.
+func IsGap(err error) bool {
+	_, ok := errors.AsType[*GapError](err)
+	return ok
+}
+
+// EventPage is one page of a hub's events.
+type EventPage struct {
+	Data []Event `json:"data"`
+	// NextCursor is where to go on, also when there are no events.
+	NextCursor string `json:"next_cursor"`
+	// HasMore says that more events are there already.
+	HasMore bool `json:"has_more"`
+}
+
+// EventQuery says which page of a hub's events.
+type EventQuery struct {
+	// After is the cursor after which to read; "" begins with the oldest event that is kept.
+	After string
+	// Limit is how many events at most, up to 500; 0 leaves it to the service, which gives 100.
+	Limit int
+	// Wait is how long the service may wait for an event when there is none, in whole seconds up to a minute.
+	Wait time.Duration
+}
+
+// EventsPage reads one page of a hub's events. Scope events:read. ErrNotFound; ErrInvalidRequest for a cursor that is none;
+// ErrCursorExpired. Client.Events does the reading, waiting and resuming by itself.
+func (c *Client) EventsPage(ctx context.Context, hubID string, query EventQuery) (EventPage, error) {
+	var p EventPage
+	_, err := c.do(ctx, eventsCall(hubID, query), &p)
+	return p, err
+}
+
+func eventsCall(hubID string, query EventQuery) call {
+	values := url.Values{}
+	if query.After != "" {
+		values.Set("after", query.After)
+	}
+	if query.Limit != 0 {
+		values.Set("limit", strconv.Itoa(query.Limit))
+	}
+	if query.Wait != 0 {
+		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
+	}
+	return call{method: http.MethodGet, path: route("hubs", hubID, "events"), query: values, held: query.Wait}
+}

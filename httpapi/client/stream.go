@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxPause bounds what a stream may ask for in its retry field.
+const maxPause = time.Minute
+
+// eventStream is an open stream of a hub's events.
+type eventStream struct {
+	body   io.Closer
+	blocks *blockReader
+	ctx    context.Context
+	end    context.CancelCauseFunc
+}
+
+func streamRoute(hubID string) string { return route("hubs", hubID, "events", "stream") }
+
+// openStream opens a stream after a position, or with "" at the next new event. It ends with errStalled when it is silent for that long.
+func (c *Client) openStream(ctx context.Context, hubID, position string, stall time.Duration) (*eventStream, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	s := &eventStream{ctx: ctx, end: cancel}
+	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
+	response, err := c.request(ctx, call{method: http.MethodGet, path: streamRoute(hubID)}, nil, func(header http.Header) {
+		header.Set("Accept", "text/event-stream")
+		header.Set("Accept-Encoding", "identity") // what is compressed on the way is collected on the way
+		header.Set("Cache-Control", "no-cache")
+		if position != "" {
+			header.Set("Last-Event-ID", position)
+		}
+	})
+	if err == nil {
+		s.body = response.Body
+		if err = checkStream(response); err == nil {
+			watchdog.Stop()
+			s.blocks = newBlockReader(&watched{from: response.Body, watchdog: watchdog, stall: stall})
+			return s, nil
+		}
+		response.Body.Close()
+	}
+	watchdog.Stop()
+	err = brokenOff(ctx, err)
+	cancel(nil)
+	return nil, err
+}
+
+// brokenOff makes the error of a connection out of one that is neither a refusal nor garbage.
+func brokenOff(ctx context.Context, err error) error {
+	if _, refused := errors.AsType[*Error](err); refused || errors.Is(err, ErrProtocol) {
+		return err
+	}
+	return &connectionError{sent: true, err: causeOf(ctx, err)}
+}
+
+// checkStream refuses an answer that is no event stream.
+func checkStream(response *http.Response) error {
+	if response.StatusCode != http.StatusOK {
+		content, err := io.ReadAll(io.LimitReader(response.Body, maxBlock))
+		if err != nil {
+			return err
+		}
+		if response.StatusCode < 300 {
+			return fmt.Errorf("%w: status %d for an event stream", ErrProtocol, response.StatusCode)
+		}
+		return errorOf(response, content, time.Now())
+	}
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
+		return fmt.Errorf("%w: an event stream of type %q", ErrProtocol, response.Header.Get("Content-Type"))
+	}
+	return nil
+}
+
+// next gives the next block with an id or data.
+func (s *eventStream) next() (block, error) {
+	b, err := s.blocks.next()
+	if errors.Is(err, io.EOF) {
+		err = errEnded
+	}
+	if err != nil {
+		err = brokenOff(s.ctx, err)
+	}
+	return b, err
+}
+
+func (s *eventStream) close() {
+	s.end(nil)
+	s.body.Close()
+}
+
+// watched lets a watchdog run while a read is under way: a caller that takes its time is not the stream's silence.
+type watched struct {
+	from     io.Reader
+	watchdog *time.Timer
+	stall    time.Duration
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.watchdog.Reset(w.stall)
+	defer w.watchdog.Stop()
+	return w.from.Read(p)
+}
+
+// stream follows one connection to its end, and says what that was.
+func (f *follower) stream(ctx context.Context) error {
+	s, err := f.c.openStream(ctx, f.hub, f.position, f.stall)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for {
+		b, err := s.next()
+		if s.blocks.hasRetry {
+			f.pause = min(s.blocks.retry, maxPause)
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.take(b); err != nil {
+			return err
+		}
+	}
+}
+
+// unsendable says whether an id is no value of a header field.
+func unsendable(id string) bool {
+	return strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// take deals with a block: an event, or a position.
+func (f *follower) take(b block) error {
+	if unsendable(b.id) {
+		return fmt.Errorf("%w: an event id that cannot be sent back: %q", ErrProtocol, b.id)
+	}
+	if !b.hasData {
+		if b.id != "" { // an empty one would make the next connection begin at what is new then
+			f.move(b.id)
+		}
+		return nil
+	}
+	var event Event
+	if err := json.Unmarshal(b.data, &event); err != nil {
+		return fmt.Errorf("%w: an event that is no JSON of one: %w", ErrProtocol, err)
+	}
+	if b.hasID && b.id != event.Cursor {
+		return fmt.Errorf("%w: the event %q stands under the id %q", ErrProtocol, event.Cursor, b.id)
+	}
+	return f.deliver(event)
+}
