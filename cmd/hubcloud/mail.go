@@ -7,6 +7,7 @@ import (
 	netmail "net/mail"
 	"net/netip"
 	"net/url"
+	"path"
 
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams/outbox"
@@ -26,7 +27,7 @@ func (s *service) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport})
+	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Wanted: s.stillInvited})
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
 			return outcome(s.mailer.Deliver(ctx, content))
@@ -50,11 +51,18 @@ func (s *service) mailTransport() (mail.Transport, error) {
 	return mail.NewSMTP(server, nil), nil
 }
 
+// stillInvited says whether the link in a mail still works.
+func (s *service) stillInvited(ctx context.Context, inv mail.Invitation) (bool, error) {
+	return s.directory.InvitationPending(ctx, path.Base(inv.Link))
+}
+
 // outcome says in the queue's words how a delivery went.
 func outcome(err error) error {
 	switch {
 	case errors.Is(err, mail.ErrRefused):
 		return fmt.Errorf("%w: %w", outbox.ErrRefused, err)
+	case errors.Is(err, mail.ErrObsolete):
+		return fmt.Errorf("%w: %w", outbox.ErrObsolete, err)
 	case errors.Is(err, mail.ErrUnreachable):
 		return fmt.Errorf("%w: %w", outbox.ErrUnreachable, err)
 	default:

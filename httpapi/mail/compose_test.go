@@ -280,6 +280,36 @@ func TestMailThatCannotBeComposedIsRefused(t *testing.T) {
 	}
 }
 
+// TestInvitationThatIsOver is not sent; when nobody can say whether it is, the mail waits.
+func TestInvitationThatIsOver(t *testing.T) {
+	t.Parallel()
+	dir, away := t.TempDir(), errors.New("the broker is away")
+	folder, err := mail.NewFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		wanted    bool
+		err, want error
+		files     int
+	}{{false, nil, mail.ErrObsolete, 0}, {true, away, away, 0}, {true, nil, nil, 1}} {
+		q := &queue{}
+		m := mail.New(mail.Config{
+			From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder,
+			Wanted: func(_ context.Context, inv mail.Invitation) (bool, error) { return c.wanted && inv.Link == link, c.err },
+		})
+		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) || errors.Is(err, mail.ErrRefused) {
+			t.Errorf("%v", err)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != c.files {
+			t.Errorf("the folder has %v, %v", files, err)
+		}
+	}
+}
+
 // TestFolderThatIsGone: a full or missing disk is no fault of the mail.
 func TestFolderThatIsGone(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,8 @@ import (
 var (
 	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or the content for good, or it cannot be composed.
 	ErrRefused = errors.New("the mail is refused")
+	// ErrObsolete says that what the mail is about is over (Config.Wanted): it is not sent.
+	ErrObsolete = errors.New("what the mail is about is over")
 	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take ours.
 	ErrUnreachable = errors.New("the mail server is not to be had")
 )
@@ -36,12 +38,15 @@ type Transport interface {
 	Plain() bool
 }
 
-// Config is what a Mailer needs. Everything but Now must be given.
+// Config is what a Mailer needs. Everything but Wanted and Now must be given.
 type Config struct {
 	// From is the sender of every mail.
 	From netmail.Address
 	Queue
 	Transport
+	// Wanted says whether an invitation still stands. It is asked before each try: while a mail waited, its invitation may have been revoked, or
+	// replaced by a newer one, and its link would only lead astray. nil: every one stands.
+	Wanted func(ctx context.Context, inv Invitation) (bool, error)
 	// Now is the clock of the mails' dates; nil stands for time.Now.
 	Now func() time.Time
 }
@@ -93,12 +98,21 @@ func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
 	return nil
 }
 
-// Deliver composes what SendInvitation put into the queue and sends it. The error may be ErrRefused or ErrUnreachable; any other one says that
-// the same mail may be taken later.
+// Deliver composes what SendInvitation put into the queue and sends it. The error may be ErrRefused, ErrObsolete or ErrUnreachable; any
+// other one says that the same mail may be taken later.
 func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	var q queued
 	if err := json.Unmarshal(content, &q); err != nil {
 		return fmt.Errorf("mail: %w: the queue holds something else: %w", ErrRefused, err)
+	}
+	if m.cfg.Wanted != nil {
+		wanted, err := m.cfg.Wanted(ctx, q.Invitation)
+		if err != nil {
+			return fmt.Errorf("mail: ask whether it is wanted: %w", err)
+		}
+		if !wanted {
+			return fmt.Errorf("mail: %w", ErrObsolete)
+		}
 	}
 	msg, err := m.composeInvitation(q)
 	if err != nil {

@@ -9,8 +9,9 @@
 //     twice only if the process (or its way to the broker) dies between a delivery and that word.
 //   - A failure of one mail delays that mail: 5 s, 10 s, 20 s, … up to 15 minutes, each cut by a random part. ErrUnreachable delays all of them,
 //     by a pause that grows from 1 s to a minute, since none would get through.
-//   - A mail ends undelivered in two cases, each with a log line at level error that has its id: it was refused (ErrRefused), or it was
-//     still undelivered at the time that Put was given. Nothing is dropped otherwise.
+//   - A mail ends undelivered in three cases, each with a log line that has its id: it was refused (ErrRefused), or it was still undelivered at the
+//     time that Put was given, both at level error, or it has become pointless meanwhile (ErrObsolete), at level info. Nothing is dropped
+//     otherwise.
 //   - The queue is bounded: Capacity mails of at most MaxContent bytes. A full one refuses new mails (ErrFull) and keeps the old.
 //   - A mail that a killed process had in hand, or that waited for its next try when the broker ended, is tried again within ten seconds of the
 //     restart.

@@ -12,12 +12,12 @@ type metrics struct {
 }
 
 // mailCounters counts mails by what became of them.
-type mailCounters struct{ queued, delivered, refused, expired prometheus.Counter }
+type mailCounters struct{ queued, delivered, refused, expired, obsolete prometheus.Counter }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
-		Help: "Mails by what became of them: queued, and then delivered, refused for good, or expired undelivered.",
+		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, or obsolete before they went out.",
 	}, []string{"outcome"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_failures_total",
@@ -27,6 +27,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		mails: mailCounters{
 			queued: mails.WithLabelValues("queued"), delivered: mails.WithLabelValues("delivered"),
 			refused: mails.WithLabelValues("refused"), expired: mails.WithLabelValues("expired"),
+			obsolete: mails.WithLabelValues("obsolete"),
 		},
 		later: failures.WithLabelValues("mail"), closed: failures.WithLabelValues("server"),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{

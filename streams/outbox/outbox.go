@@ -19,6 +19,8 @@ var (
 	ErrFull = errors.New("the outbox is full")
 	// ErrRefused, from a delivery, says that this mail is never to be tried again.
 	ErrRefused = errors.New("the mail is refused for good")
+	// ErrObsolete, from a delivery, says that nobody wants this mail any more.
+	ErrObsolete = errors.New("the mail is not wanted any more")
 	// ErrUnreachable, from a delivery, says that no mail can be delivered at the moment.
 	ErrUnreachable = errors.New("no mail can be delivered")
 )

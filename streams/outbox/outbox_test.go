@@ -230,6 +230,21 @@ func TestRefusedMailIsDroppedAndTold(t *testing.T) {
 	}
 }
 
+// TestObsoleteMailIsDropped quietly.
+func TestObsoleteMailIsDropped(t *testing.T) {
+	t.Parallel()
+	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
+	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	o := open(t, conns, cfg)
+	man := newPostman(func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) })
+	put(t, o, "one")
+	run(t, o, man.deliver)
+	empty(t, conns)
+	if told := log.having("level=INFO", "mail_id=one", "revoked"); len(told) != 1 || man.tried("one") != 1 || len(log.having("level=ERROR")) != 0 {
+		t.Errorf("tried %d times: %s", man.tried("one"), log.text.String())
+	}
+}
+
 // TestWayThatIsClosedHoldsAllBack: while nothing can be delivered, few tries are made, however many mails wait, and none is lost.
 func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	t.Parallel()

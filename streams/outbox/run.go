@@ -45,8 +45,8 @@ func consumer() jetstream.ConsumerConfig {
 }
 
 // Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it could not begin. deliver gets the content that
-// Put was given. It returns nil once the mail is delivered; an error that is ErrRefused ends the mail, one that is ErrUnreachable holds all of
-// them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
+// Put was given. It returns nil once the mail is delivered; an error that is ErrRefused or ErrObsolete ends the mail, one that is ErrUnreachable holds
+// all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
 // Grace after ctx.
 func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
 	mails, err := o.js.CreateOrUpdateConsumer(ctx, streamName, consumer())
@@ -175,6 +175,10 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 		r.gate.free()
 		log.Error("a mail is dropped: it is refused", "error", err)
 		r.metrics.mails.refused.Inc()
+		r.finish(msg, mail.sequence)
+	case errors.Is(err, ErrObsolete):
+		log.Info("a mail is dropped: nobody wants it any more", "error", err)
+		r.metrics.mails.obsolete.Inc()
 		r.finish(msg, mail.sequence)
 	case errors.Is(err, ErrUnreachable):
 		wait, first := r.gate.close()

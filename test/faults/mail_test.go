@@ -130,9 +130,12 @@ func (s *sinkSession) Data(r io.Reader) error {
 	return nil
 }
 
-func invite(t *testing.T, tenant *harness.Tenant, email string) {
+// invite invites a person and gives the invitation's id.
+func invite(t *testing.T, tenant *harness.Tenant, email string) (id string) {
 	t.Helper()
-	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated)
+	var invitation struct{ ID string }
+	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated).JSON(t, &invitation)
+	return invitation.ID
 }
 
 var portalLink = regexp.MustCompile(`http://\S+/portal/invitations/\S+`)
@@ -149,6 +152,10 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s.Kill()
 	s.Begin()
 	invite(t, tenant, "bob@example.org")
+	// While the server is away, one invitation is replaced and one revoked: their mails would only lead astray.
+	invite(t, tenant, "dee@example.org")
+	tenant.Must(http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil, http.StatusNoContent)
+	invite(t, tenant, "dee@example.org")
 	s.Kill()
 	server.open()
 	s.Begin()
@@ -179,6 +186,12 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	harness.Eventually(t, time.Minute, "the queue is empty", func() bool { return waitingMails(t, s) == "0" })
 	server.await("ann@example.org")
 	server.await("bob@example.org")
+	if answer := harness.Open(t, http.MethodGet, portalLink.FindString(server.await("dee@example.org").text)); answer.Status != http.StatusOK {
+		t.Errorf("the mail that arrived is not the newest: %d", answer.Status)
+	}
+	if mails := server.to("eve@example.org"); len(mails) != 0 {
+		t.Errorf("a revoked invitation was mailed: %v", mails)
+	}
 }
 
 func waitingMails(t *testing.T, s *harness.Service) string {
