@@ -18,6 +18,8 @@ import (
 type answer struct {
 	headers  map[string]headerField // by canonical name
 	contents map[string]content     // by media type; none: the body is empty
+	// schema is the name of the JSON body's, when it stands among the components.
+	schema string
 	// types are the error types that a refusal may have; none for what is no refusal.
 	types []string
 }
@@ -38,6 +40,9 @@ func (o *Operation) Statuses() []int { return slices.Sorted(maps.Keys(o.answers)
 
 // Types are the error types that are described for a status of the operation.
 func (o *Operation) Types(status int) []string { return o.answers[status].types }
+
+// Schema is the name of the schema of a status's body; "" when it has none among the components.
+func (o *Operation) Schema(status int) string { return o.answers[status].schema }
 
 // Headers are the header fields that are described for a status of the operation, in canonical form and sorted.
 func (o *Operation) Headers(status int) []string {
@@ -81,6 +86,7 @@ func (d *Document) answer(response place) (*answer, error) {
 			}
 		}
 		a.contents[mediaType] = c
+		a.schema = nameOf(body.get("schema"))
 		for _, part := range body.get("schema", "allOf").items() {
 			narrowed := part.get("properties", "error", "properties", "type")
 			a.types = append(narrowed.get("const").texts(), narrowed.get("enum").texts()...) // the last part narrows most

@@ -41,6 +41,8 @@ type Operation struct {
 	// Body is the name of the schema of its request body; "" takes none. BodyOptional says that it may be left out.
 	Body         string
 	BodyOptional bool
+	// BodyExamples are the operation's own, and those of the schema.
+	BodyExamples []any
 	Description  string
 
 	answers map[int]*answer
@@ -148,12 +150,20 @@ func (d *Document) readOperations() error {
 				}
 			}
 			if body := op.get("requestBody"); body.exists() {
-				o.Body = nameOf(body.get("content", "application/json", "schema"))
 				o.BodyOptional = body.get("required").text() != "true"
+				content := body.get("content", "application/json")
+				o.Body = nameOf(content.get("schema"))
+				for _, example := range append(content.examples(), content.get("schema").examples()...) {
+					value, err := example.value()
+					if err != nil {
+						return fmt.Errorf("%v: %w", o, err)
+					}
+					o.BodyExamples = append(o.BodyExamples, value)
+				}
 			}
 			var err error
 			if o.answers, err = d.answers(op.get("responses")); err != nil {
-				return fmt.Errorf("%s %s: %w", o.Method, o.Pattern, err)
+				return fmt.Errorf("%v: %w", o, err)
 			}
 			d.Operations = append(d.Operations, o)
 		}
@@ -209,14 +219,7 @@ func (d *Document) readExamples() error {
 		if s := p.get("schema"); s.exists() {
 			schema = s
 		}
-		var values []place
-		if v := p.get("example"); v.exists() {
-			values = append(values, v)
-		}
-		values = append(values, p.get("examples").items()...)
-		for _, named := range p.get("examples").entries() {
-			values = append(values, named.get("value"))
-		}
+		values := p.examples()
 		if len(values) == 0 {
 			return
 		}

@@ -113,3 +113,16 @@ func (p place) value() (any, error) {
 	}
 	return asJSON(value)
 }
+
+// examples are those of a schema, a media type, a parameter or a header field.
+func (p place) examples() []place {
+	var examples []place
+	if one := p.get("example"); one.exists() {
+		examples = append(examples, one)
+	}
+	examples = append(examples, p.get("examples").items()...)
+	for _, named := range p.get("examples").entries() {
+		examples = append(examples, named.get("value"))
+	}
+	return examples
+}

@@ -1,0 +1,276 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/openapitest"
+	"hubcloud/hubbridge/link"
+)
+
+// there and notThere make paths and bodies of what the world has, and of what it has not.
+var (
+	there = strings.NewReplacer("{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{member_id}", memberAdmin,
+		"{invitation_id}", invitationOne)
+	notThere = strings.NewReplacer("{site_id}", nowhere, "{hub_id}", string(hubNone), "{device_id}", "99", "{member_id}", nowhere,
+		"{invitation_id}", nowhere, siteOne, nowhere)
+)
+
+// requestBodies are bodies with every field that the world takes, by the name of their schema.
+var requestBodies = map[string]string{
+	"":                   "",
+	"SiteChange":         `{"name":"Mill"}`,
+	"HubAddition":        `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `","name":"Basement"}`,
+	"HubChange":          `{"name":"Lobby","site_id":"` + siteOne + `"}`,
+	"DeviceChange":       `{"name":"Front door","room":"Hall"}`,
+	"PairingRequest":     `{"setup_code":"34512"}`,
+	"Command":            `{"key":"lock","value":true,"endpoint":0}`,
+	"RoleChange":         `{"role":"member"}`,
+	"InvitationRequest":  `{"email":"grace@example.com","role":"admin"}`,
+	"CertificateRequest": `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"x"}`,
+}
+
+// faulty is the world where its faults reach the routes that it is otherwise too simple for.
+type faulty struct{ *world }
+
+func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error) {
+	if w.fault != nil {
+		return nil, w.fault
+	}
+	return w.world.Follow(ctx, hub, after)
+}
+
+func (w faulty) Issue(context.Context, link.CertificateRequest) (link.Certificate, error) {
+	return link.Certificate{
+		HubID: string(hubOne), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883", ExpiresAt: domain.FormatTime(day),
+	}, w.fault
+}
+
+// startFaulty is start with the faulty world.
+func startFaulty(t *testing.T, change func(*Config)) *service {
+	t.Helper()
+	return start(t, func(c *Config) {
+		w := c.Events.(*world)
+		c.Events, c.Enrolment = faulty{w}, faulty{w}
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// TestAnswersAreDescribed brings about each answer that openapi.yaml describes, of each operation, status and error type, and holds it to
+// the description, the order of its fields included. An answer that no route can give would fail here.
+func TestAnswersAreDescribed(t *testing.T) {
+	t.Parallel()
+	d, routes := described(t), describable()
+	for _, op := range d.Operations {
+		for _, status := range op.Statuses() {
+			types := op.Types(status)
+			if len(types) == 0 {
+				types = []string{""}
+			}
+			for _, code := range types {
+				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
+					a := bringAbout(t, op, routes[op.String()], status, domain.Code(code))
+					var refusal errorBody
+					if err := json.Unmarshal([]byte(a.body), &refusal); code != "" && op.Method != http.MethodHead && (err != nil || string(refusal.Error.Type) != code) {
+						t.Errorf("answered with %s", a.body)
+					}
+					if a.StatusCode != status {
+						t.Fatalf("answered with %d: %s", a.StatusCode, a.body)
+					}
+					if err := d.Check(op.Method, a.Request.URL.EscapedPath(), status, a.Header, []byte(a.body)); err != nil {
+						t.Error(err)
+					}
+					if schema := op.Schema(status); schema != "" && a.body != "" {
+						if got, want := keysOf(t, a.body), namesOf(d.Object(schema)); !slices.Equal(got, want) {
+							t.Errorf("the fields are %v, described as %v", got, want)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// bringAbout makes a request that is to have that answer. Code is "" for what is no refusal.
+func bringAbout(t *testing.T, op *openapitest.Operation, rt *route, status int, code domain.Code) answer {
+	t.Helper()
+	s := startFaulty(t, func(c *Config) {
+		switch {
+		case code == domain.CodeRateLimited:
+			c.Rate, c.Burst = 0.001, 1
+		case code == domain.CodeInternal:
+			c.Ready = func(context.Context) []Component { panic("no parts") }
+		}
+	})
+	if strings.HasSuffix(op.Pattern, "/stream") || code == "" && status == http.StatusServiceUnavailable {
+		s.drain()
+	}
+	path, body, headers := op.Pattern, requestBodies[op.Body], []string{}
+	switch {
+	case code == "" && status == http.StatusNotModified:
+		headers = []string{"If-None-Match", s.do(op.Method, path, body).Header.Get("ETag")}
+	case code == "":
+	case code == domain.CodeInvalidRequest:
+		body = strings.Repeat(" ", maxBody+1)
+	case code == domain.CodeUnauthenticated && rt.access == forKey:
+		headers = []string{"Authorization", ""}
+	case code == domain.CodeInsufficientScope:
+		bearer, _ := s.addKey(orgOne, 9)
+		headers = []string{"Authorization", bearer}
+	case code == domain.CodeRateLimited:
+		s.do(op.Method, there.Replace(path), body)
+	case code == domain.CodeNotFound:
+		path, body = notThere.Replace(path), notThere.Replace(body)
+	default:
+		fault := error(domain.Errorf(code, "because"))
+		if code == domain.CodeInternal {
+			fault = errors.New("because")
+		}
+		if s.fault = fault; rt.live {
+			s.fault, s.hub.fault = nil, fault
+		}
+	}
+	return s.do(op.Method, there.Replace(path), body, headers...)
+}
+
+// keysOf gives the names of an object's fields in the order in which they are written.
+func keysOf(t *testing.T, object string) []string {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(object))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		t.Fatalf("no object: %s", object)
+	}
+	var keys []string
+	for decoder.More() {
+		key, err := decoder.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = decoder.Decode(&value)
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, object)
+		}
+		keys = append(keys, fmt.Sprint(key))
+	}
+	return keys
+}
+
+func namesOf(fields []openapitest.Field) []string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// TestRequestsAreDescribed fails when a field of a request is described and not taken or taken and not described, when it is required on one
+// side only, and when a route refuses an example.
+func TestRequestsAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := described(t)
+	s := startFaulty(t, nil)
+	for _, op := range d.Operations {
+		if op.Body == "" {
+			continue
+		}
+		path, fields := there.Replace(op.Pattern), d.Object(op.Body)
+		var whole map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(requestBodies[op.Body]), &whole); err != nil || len(whole) != len(fields) {
+			t.Fatalf("%v: %s has not every field: %v", op, requestBodies[op.Body], err)
+		}
+		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
+		if op.Body == "CertificateRequest" { // hubs may say more than we know
+			if sent := namesOf(fieldsOf(reflect.TypeFor[link.CertificateRequest]())); !slices.Equal(namesOf(fields), sent) {
+				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
+			}
+		} else if message := refused(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed are "+strings.Join(namesOf(fields), ", ")) {
+			t.Errorf("%v: described are %v; the answer says %s", op, namesOf(fields), message)
+		}
+		for _, field := range fields {
+			partial := map[string]json.RawMessage{}
+			for name, value := range whole {
+				if name != field.Name {
+					partial[name] = value
+				}
+			}
+			body, err := json.Marshal(partial)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := s.do(op.Method, path, string(body))
+			if missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required"); missed != field.Required {
+				t.Errorf("%v without %s: described as required: %t; answered with %d %s", op, field.Name, field.Required, a.StatusCode, a.body)
+			}
+		}
+		if a := s.do(op.Method, path, ""); (a.StatusCode != 400) != op.BodyOptional {
+			t.Errorf("%v without a body: described as optional: %t; answered with %d %s", op, op.BodyOptional, a.StatusCode, a.body)
+		}
+		for _, example := range op.BodyExamples {
+			body, err := json.Marshal(example)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := s.do(op.Method, path, string(body)); a.StatusCode == 400 {
+				t.Errorf("%v refuses the example %s: %s", op, body, a.body)
+			}
+		}
+	}
+}
+
+// TestParametersAreDescribed: a route refuses a parameter that it knows when that is given twice, and passes over one that it does not know.
+func TestParametersAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := described(t)
+	s := startFaulty(t, nil)
+	s.drain() // nothing waits
+	var queries []string
+	for _, op := range d.Operations {
+		queries = append(queries, op.Query...)
+	}
+	for _, op := range d.Operations {
+		path := there.Replace(op.Pattern)
+		for _, name := range queries {
+			a := s.do(op.Method, path+"?"+name+"=1&"+name+"=1", requestBodies[op.Body])
+			if known := strings.Contains(a.body, name+": must be given once"); known != slices.Contains(op.Query, name) {
+				t.Errorf("%v: described are %v; %s twice is answered with %d %s", op, op.Query, name, a.StatusCode, a.body)
+			}
+		}
+		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
+			answered := askTwice(t, s, op.Method, path, requestBodies[op.Body], name)
+			if known := strings.Contains(answered, name+": must be given once"); known != slices.Contains(op.Header, name) {
+				t.Errorf("%v: described are %v; %s twice is answered with %s", op, op.Header, name, answered)
+			}
+		}
+	}
+}
+
+// askTwice makes a request with a header field that is there twice, and gives the body of its answer.
+func askTwice(t *testing.T, s *service, method, path, body, header string) string {
+	t.Helper()
+	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Authorization": {s.bearer}, "Content-Type": {"application/json"}, header: {"1", "1"}}
+	res, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

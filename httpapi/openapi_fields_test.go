@@ -1,0 +1,203 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/openapitest"
+	"hubcloud/hubbridge/link"
+)
+
+// bodies are the objects that answers are made of, by the name of their schema.
+var bodies = map[string]any{
+	"Error":             errorBody{},
+	"Site":              siteBody{},
+	"SiteList":          listBody[siteBody]{},
+	"Hub":               hubBody{},
+	"HubConnection":     hubConnection{},
+	"Firmware":          link.Firmware{},
+	"Network":           reportedNetwork{},
+	"HubItem":           hubItem{},
+	"HubItemConnection": itemConnection{},
+	"HubList":           listBody[hubItem]{},
+	"DeviceItem":        deviceBody[listedChannel]{},
+	"ChannelItem":       listedChannel{},
+	"Device":            deviceBody[fullChannel]{},
+	"Channel":           fullChannel{},
+	"DeviceLabel":       labelBody{},
+	"Window":            windowBody{},
+	"AcceptedCommand":   commandBody{},
+	"CommandedChannel":  commandedChannel{},
+	"Event":             event{},
+	"Member":            memberBody{},
+	"MemberList":        listBody[memberBody]{},
+	"Invitation":        invitationBody{},
+	"InvitationList":    listBody[invitationBody]{},
+	"Certificate":       link.Certificate{},
+	"Readiness":         readinessBody{},
+	"Component":         Component{},
+}
+
+// reportedNetwork is the network of a hello with what the hub bridge adds.
+type reportedNetwork struct {
+	link.Network
+	ReportedAt string `json:"reported_at"`
+}
+
+// event is a stored event with the cursor that is put in front.
+type event struct {
+	Cursor string `json:"cursor"`
+	domain.HubEvent
+}
+
+// elsewhere are the object schemas that no structure of this package stands for, and what holds them instead.
+var elsewhere = map[string]string{
+	"EventPage":          "written by hand: TestAnswersAreDescribed",
+	"DeviceList":         "has no type of its own: TestAnswersAreDescribed",
+	"Health":             "has no type of its own: TestAnswersAreDescribed",
+	"EventMessage":       "written by hand: the black-box tests",
+	"Color":              "a value, passed on as the hub tells it",
+	"Alarm":              "a value, passed on as the hub tells it",
+	"Scene":              "a value, passed on as the hub tells it",
+	"DisconnectedData":   "data, passed on as it is stored",
+	"SkippedData":        "data, passed on as it is stored",
+	"ChannelData":        "data, passed on as it is stored",
+	"DeviceData":         "data, passed on as it is stored",
+	"SiteChange":         "a request: TestRequestsAreDescribed",
+	"HubAddition":        "a request: TestRequestsAreDescribed",
+	"HubChange":          "a request: TestRequestsAreDescribed",
+	"DeviceChange":       "a request: TestRequestsAreDescribed",
+	"PairingRequest":     "a request: TestRequestsAreDescribed",
+	"Command":            "a request: TestRequestsAreDescribed",
+	"RoleChange":         "a request: TestRequestsAreDescribed",
+	"InvitationRequest":  "a request: TestRequestsAreDescribed",
+	"CertificateRequest": "a request: TestRequestsAreDescribed",
+}
+
+// TestFieldsAreDescribed fails when a field of an answer is in its structure alone or in its schema alone, when their order differs, or what
+// kind of JSON they are.
+func TestFieldsAreDescribed(t *testing.T) {
+	t.Parallel()
+	d := described(t)
+	for name, body := range bodies {
+		if got, want := d.Object(name), fieldsOf(reflect.TypeOf(body)); !sameFields(got, want) {
+			t.Errorf("%s:\ndescribed %v\nanswered  %v", name, got, want)
+		}
+	}
+	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[errorDetail]()); !sameFields(got, want) {
+		t.Errorf("Error.error:\ndescribed %v\nanswered  %v", got, want)
+	}
+	for _, name := range d.Objects() {
+		if _, answered := bodies[name]; answered == (elsewhere[name] != "") {
+			t.Errorf("%s: is described, and it is not clear what it is compared with", name)
+		}
+	}
+	for name := range elsewhere {
+		if !slices.Contains(d.Objects(), name) {
+			t.Errorf("%s: there is no such schema", name)
+		}
+	}
+}
+
+// fieldsOf gives the fields of a structure as JSON has them: embedded ones in their place. A field that takes any JSON has no types.
+func fieldsOf(body reflect.Type) []openapitest.Field {
+	var fields []openapitest.Field
+	for i := range body.NumField() {
+		f := body.Field(i)
+		if f.Anonymous {
+			fields = append(fields, fieldsOf(f.Type)...)
+			continue
+		}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields = append(fields, openapitest.Field{Name: name, Required: !strings.Contains(options, "omit"), Types: typesOf(f.Type)})
+	}
+	return fields
+}
+
+func typesOf(t reflect.Type) []string {
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return nil
+	case t.Kind() == reflect.Pointer:
+		return slices.Sorted(slices.Values(append(typesOf(t.Elem()), "null")))
+	case t.Kind() == reflect.String:
+		return []string{"string"}
+	case t.Kind() == reflect.Bool:
+		return []string{"boolean"}
+	case t.Kind() == reflect.Slice:
+		return []string{"array"}
+	case t.Kind() == reflect.Struct:
+		return []string{"object"}
+	default:
+		return []string{"integer"}
+	}
+}
+
+func sameFields(described, answered []openapitest.Field) bool {
+	return slices.EqualFunc(described, answered, func(d, a openapitest.Field) bool {
+		return d.Name == a.Name && d.Required == a.Required && (a.Types == nil || slices.Equal(d.Types, a.Types))
+	})
+}
+
+// TestBodiesAreCompared fails when a structure of this package that is written as JSON is not among those that are compared.
+func TestBodiesAreCompared(t *testing.T) {
+	t.Parallel()
+	compared := map[string]bool{"errorDetail": true}
+	var note func(reflect.Type)
+	note = func(body reflect.Type) {
+		name, _, _ := strings.Cut(body.Name(), "[")
+		compared[name] = true
+		for i := range body.NumField() {
+			if body.Field(i).Anonymous {
+				note(body.Field(i).Type)
+			}
+		}
+	}
+	for _, body := range bodies {
+		note(reflect.TypeOf(body))
+	}
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if body, ok := spec.Type.(*ast.StructType); ok && hasJSON(body) {
+				found++
+				if !compared[spec.Name.Name] {
+					t.Errorf("%s: is written as JSON, and not compared with a schema", spec.Name.Name)
+				}
+			}
+			return true
+		})
+	}
+	if found < 15 {
+		t.Errorf("only %d structures were found", found)
+	}
+}
+
+func hasJSON(body *ast.StructType) bool {
+	return slices.ContainsFunc(body.Fields.List, func(f *ast.Field) bool {
+		return f.Tag != nil && strings.Contains(f.Tag.Value, "json:")
+	})
+}
