@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,14 +98,36 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 		t: t, Dir: dir, Args: args, running: &running{},
 		HTTP: freeAddress(t), Admin: freeAddress(t), MQTT: freeAddress(t), NATS: freeAddress(t),
 	}
+	s.launch()
+	return s
+}
+
+// Replica starts another process that serves the API on the broker and the database of this one. It is stopped before it.
+func (s *Service) Replica(args ...string) *Service {
+	s.t.Helper()
+	database := url.Values{"host": {filepath.Join(s.Dir, "postgres", "socket")}, "port": {"5432"}, "user": {"hubcloud"}, "sslmode": {"disable"}}
+	r := &Service{
+		t: s.t, Dir: s.t.TempDir(), running: &running{}, HTTP: freeAddress(s.t), Admin: freeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		Args: append([]string{
+			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials", filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
+			"--postgres-url", (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
+			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key", filepath.Join(s.Dir, "ca", "ca-key.pem"),
+		}, args...),
+	}
+	r.launch()
+	return r
+}
+
+// launch begins the service and ends it with the test.
+func (s *Service) launch() {
+	s.t.Helper()
 	s.Begin()
-	t.Cleanup(func() {
+	s.t.Cleanup(func() {
 		s.Stop()
-		if t.Failed() {
-			t.Logf("the service's last lines, but for requests that went well:\n%s", s.log.but("level=INFO msg=request"))
+		if s.t.Failed() {
+			s.t.Logf("the service's last lines, but for requests that went well:\n%s", s.log.but("level=INFO msg=request"))
 		}
 	})
-	return s
 }
 
 // Begin starts the process (again) and waits until it is ready.

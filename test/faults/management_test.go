@@ -1,0 +1,157 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// TestManagement kills the service while organizations write: what was answered holds, what was not was done wholly or not at all, and
+// nothing that was taken back comes again.
+func TestManagement(t *testing.T) {
+	t.Parallel()
+	const writers, kills = 6, 4
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenants := make([]*writer, writers)
+	for i := range tenants {
+		tenants[i] = &writer{Tenant: harness.NewTenant(t, s, fmt.Sprintf("Writer %d", i)), t: t, invited: map[string]bool{}}
+	}
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	for _, w := range tenants {
+		writing.Go(func() { w.run(stop) })
+	}
+	for range kills {
+		time.Sleep(300 * time.Millisecond) // the crash is to come in the midst of it
+		s.Kill()
+		s.Begin()
+	}
+	close(stop)
+	writing.Wait()
+	for i, w := range tenants {
+		if w.written == 0 {
+			t.Errorf("writer %d has written nothing", i)
+		}
+		w.check()
+	}
+}
+
+// writer makes and renames sites, invites and revokes, and keeps what was answered.
+type writer struct {
+	*harness.Tenant
+	t       *testing.T
+	written int
+	names   []string // of sites that were answered, in order
+	ids     []string
+	doubt   map[string]bool // names of requests without an answer
+	invited map[string]bool // id: pending
+	unknown int             // invitations without an answer
+}
+
+func (w *writer) run(stop <-chan struct{}) {
+	w.doubt = map[string]bool{}
+	for n := 0; ; n++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		name := fmt.Sprintf("Site %d", n)
+		var made struct{ ID string }
+		if w.write(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated, &made) {
+			w.names, w.ids = append(w.names, name), append(w.ids, made.ID)
+		} else {
+			w.doubt[name] = true
+			continue
+		}
+		if !w.write(http.MethodPost, "/invitations", map[string]string{"email": fmt.Sprintf("p%d@%s", n, w.Owner[len("owner@"):])}, http.StatusCreated, &made) {
+			w.unknown++
+			continue
+		}
+		w.invited[made.ID] = true
+		if n%2 == 0 {
+			delete(w.invited, made.ID) // in doubt, until it is answered
+			if w.write(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) {
+				w.invited[made.ID] = false
+			}
+		}
+	}
+}
+
+// write says whether a request was answered as it should be.
+func (w *writer) write(method, path string, body any, status int, answered any) bool {
+	answer, err := w.Do(method, path, body)
+	if err != nil || answer.Status >= 500 {
+		time.Sleep(20 * time.Millisecond) // the service is away
+		return false
+	}
+	if answer.Status != status {
+		w.t.Errorf("%s %s: %d %s", method, path, answer.Status, answer.Body)
+		return false
+	}
+	w.written++
+	if answered != nil {
+		if err := json.Unmarshal(answer.Body, answered); err != nil {
+			w.t.Error(err)
+		}
+	}
+	return true
+}
+
+func (w *writer) check() {
+	w.t.Helper()
+	var got []string
+	after := ""
+	for more := true; more; {
+		var page struct {
+			Data    []struct{ ID, Name string }
+			HasMore bool `json:"has_more"`
+		}
+		w.Must(http.MethodGet, "/sites"+after, nil, http.StatusOK).JSON(w.t, &page)
+		for _, site := range page.Data {
+			if site.ID != w.Site {
+				got = append(got, site.Name)
+			}
+			after = "?starting_after=" + site.ID
+		}
+		more = page.HasMore
+	}
+	next := 0
+	for _, name := range got {
+		switch {
+		case next < len(w.names) && w.names[next] == name:
+			next++
+		case w.doubt[name]:
+			w.doubt[name] = false // once
+		default:
+			w.t.Errorf("%s: site %q was never asked for, or is there twice", w.Owner, name)
+		}
+	}
+	if next != len(w.names) {
+		w.t.Errorf("%s: of %d sites that were answered %d are there, in order", w.Owner, len(w.names), next)
+	}
+	pending := map[string]bool{}
+	after = ""
+	for more := true; more; {
+		var page struct {
+			Data    []struct{ ID string }
+			HasMore bool `json:"has_more"`
+		}
+		w.Must(http.MethodGet, "/invitations"+after, nil, http.StatusOK).JSON(w.t, &page)
+		for _, invitation := range page.Data {
+			pending[invitation.ID] = true
+			after = "?starting_after=" + invitation.ID
+		}
+		more = page.HasMore
+	}
+	for id, is := range w.invited {
+		if pending[id] != is {
+			w.t.Errorf("%s: invitation %s is pending: %v, and should be: %v", w.Owner, id, pending[id], is)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// TestReplicas runs a second process that serves the API beside the first: what one has answered holds at the other, at once.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	first := c.Own()
+	second := first.Replica()
+	tenant := harness.NewTenant(t, first, "Replicas")
+	other := *tenant
+	other.Client = harness.NewClient(t, second.Base(), tenant.Key)
+	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	commands := "/hubs/" + hub.ID() + "/devices/1/commands"
+	const unlock = `{"key":"lock","value":false}`
+
+	t.Run("what one writes the other reads", func(t *testing.T) {
+		here, there := tenant.For(t), other.For(t)
+		for i := range 20 {
+			var site struct{ ID, Name string }
+			here.Must(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)}, http.StatusCreated).JSON(t, &site)
+			there.Must(http.MethodPatch, "/sites/"+site.ID, `{"name":"Renamed"}`, http.StatusOK)
+			here.Must(http.MethodGet, "/sites/"+site.ID, nil, http.StatusOK).JSON(t, &site)
+			if site.Name != "Renamed" {
+				t.Fatalf("%+v", site)
+			}
+			here, there = there, here
+		}
+		here.Must(http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		var device struct{ Name, Room string }
+		there.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices/1", nil, http.StatusOK).JSON(t, &device)
+		if device.Name != "Entrance" || device.Room != "Hall" {
+			t.Errorf("%+v", device)
+		}
+	})
+
+	t.Run("a command that both are asked for is run once", func(t *testing.T) {
+		for round := range 5 {
+			key := fmt.Sprintf("both %d", round)
+			answers := make([]harness.Answer, 30)
+			var asking sync.WaitGroup
+			for i := range answers {
+				asking.Go(func() {
+					client := tenant.Client
+					if i%2 == 1 {
+						client = other.Client
+					}
+					answer, err := client.Try(http.MethodPost, commands, unlock, "Idempotency-Key", key)
+					if err != nil {
+						t.Error(err)
+					}
+					answers[i] = answer
+				})
+			}
+			asking.Wait()
+			for _, answer := range answers {
+				if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
+					t.Errorf("one answer is %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+				}
+			}
+			harness.Stored(t, hub)
+			ran := 0
+			for _, e := range tenant.For(t).AllEvents(hub.ID(), "") {
+				if e.About("channel.desired", 1) {
+					ran++
+				}
+			}
+			if ran != round+1 {
+				t.Fatalf("%d commands were run %d times", round+1, ran)
+			}
+		}
+		// The same key with another body is a conflict at both.
+		for _, client := range []*harness.Client{tenant.Client.For(t), other.Client.For(t)} {
+			client.Refused(http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "both 0")
+		}
+	})
+
+	t.Run("a command under way when its replica is killed", func(t *testing.T) {
+		// The hub answers late, the replica that asked is killed, and the other, asked with the same key, says what the hub did.
+		before := len(desired(tenant.For(t), hub))
+		hub.LateAnswers(time.Second)
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed") // has no answer
+		}()
+		harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return len(desired(tenant.For(t), hub)) == before+1 })
+		second.Kill()
+		<-sent
+		hub.LateAnswers(0)
+		began := time.Now()
+		answer := tenant.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
+		t.Logf("answered after %s", time.Since(began))
+		second.Begin()
+		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(again.Body) != string(answer.Body) {
+			t.Errorf("one answer is %s, another %s", answer.Body, again.Body)
+		}
+		harness.Stored(t, hub)
+		if n := len(desired(tenant.For(t), hub)); n != before+1 {
+			t.Errorf("one command was run %d times", n-before)
+		}
+	})
+
+	t.Run("events and streams", func(t *testing.T) {
+		here, there := tenant.For(t), other.For(t)
+		after := here.Head(hub.ID())
+		one, two := harness.OpenStream(t, here.Client, hub.ID(), after), harness.OpenStream(t, there.Client, hub.ID(), after)
+		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := one.Next(t, 10*time.Second), two.Next(t, 10*time.Second); a != b {
+			t.Errorf("one says %+v, the other %+v", a, b)
+		}
+	})
+
+	t.Run("a revoked key", func(t *testing.T) {
+		id, key := first.For(t).Key(tenant.Org)
+		client := harness.NewClient(t, second.Base(), key)
+		stream := harness.OpenStream(t, client, hub.ID(), "")
+		<-stream.Messages
+		first.For(t).CLI("key", "revoke", id)
+		client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+		select {
+		case <-stream.Ended:
+		case <-time.After(time.Second):
+			t.Error("a revoked key's stream goes on after a second")
+		}
+	})
+}
+
+// desired gives what commands have asked of a hub.
+func desired(client *harness.Tenant, hub *virtualhub.Hub) []harness.Event {
+	client.T.Helper()
+	var all []harness.Event
+	for _, e := range client.AllEvents(hub.ID(), "") {
+		if e.Type == "channel.desired" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
