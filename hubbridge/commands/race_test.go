@@ -1,0 +1,452 @@
+package commands_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
+)
+
+// TestAtOnce: of 30 that come at once, over two replicas, one is sent, and all get its answer.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			release := make(chan struct{})
+			r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+			var all []*replica
+			for n := range replicas {
+				all = append(all, r.replica(fmt.Sprint("r", n)))
+			}
+			var group sync.WaitGroup
+			answers := make([]outcome, 30)
+			for i := range answers {
+				group.Go(func() { answers[i] = all[i%replicas].sent(r.command("k")) })
+			}
+			eventually(t, "the hub is asked, and all the others wait", func() bool {
+				shared := 0.0
+				for _, p := range all {
+					shared += p.count("shared_total")
+				}
+				return len(r.hub.ids()) == 1 && int(shared) == 30-replicas
+			})
+			close(release)
+			group.Wait()
+			for i, answer := range answers {
+				if answer != answers[0] || answer.err != "" {
+					t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
+				}
+			}
+			r.hub.wantRan(1, 1)
+			if got := r.told(); got != "requested accepted" {
+				t.Errorf("the log holds %s", got)
+			}
+		})
+	}
+}
+
+// TestOneOfTwoCommands: of two commands that come under one key at once, at two replicas, one is sent, and the other is a conflict.
+func TestOneOfTwoCommands(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	all := []*replica{r.replica("r1"), r.replica("r2")}
+	for n := range 20 {
+		key := fmt.Sprint("k", n)
+		errs := make([]error, 8)
+		var group sync.WaitGroup
+		for i := range errs {
+			group.Go(func() {
+				c := r.command(key)
+				c.Value = json.RawMessage([]string{"true", "false"}[i/2%2])
+				_, errs[i] = all[i%2].send(c)
+			})
+		}
+		group.Wait()
+		accepted := 0
+		for i, err := range errs {
+			switch {
+			case err == nil:
+				accepted++
+			case !errors.Is(err, &domain.Error{Code: domain.CodeIdempotencyConflict}):
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if accepted != 4 {
+			t.Errorf("%s: %d accepted: %v", key, accepted, errs)
+		}
+		r.hub.wantRan(n+1, n+1)
+	}
+}
+
+// TestKilled: 30 callers retry while the process that has their command is killed, again and again. The hub runs it once, and all hear the same.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	release := make(chan struct{})
+	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	var current atomic.Pointer[replica]
+	current.Store(r.replica("r1"))
+	answers := make([]outcome, 30)
+	var group sync.WaitGroup
+	for i := range answers {
+		group.Go(func() {
+			deadline := time.Now().Add(20 * time.Second)
+			for time.Now().Before(deadline) {
+				if answers[i] = current.Load().sent(r.command("k")); answers[i].err == "" {
+					return
+				}
+				<-time.After(time.Millisecond)
+			}
+		})
+	}
+	const kills = 5
+	asked := func() int { r.hub.mu.Lock(); defer r.hub.mu.Unlock(); return len(r.hub.asked) }
+	for n := range kills {
+		eventually(t, "the hub is asked", func() bool { return asked() == n+1 })
+		dead := current.Load()
+		dead.kill()
+		current.Store(r.replica("r1"))
+	}
+	eventually(t, "the hub is asked at last", func() bool { return asked() == kills+1 })
+	close(release)
+	group.Wait()
+	for i, answer := range answers {
+		if answer != answers[0] || answer.err != "" {
+			t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
+		}
+	}
+	r.hub.wantRan(kills+1, 1)
+	if got := r.told(); got != "requested requested requested requested requested requested accepted" {
+		t.Errorf("the log holds %s", got)
+	}
+}
+
+// TestHolderDies: what another replica began and left when it died is taken over once its time is over, under the same id.
+func TestHolderDies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.replica("r1")
+	held := make(chan struct{})
+	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-held } })
+	go p.sent(r.command("k"))
+	eventually(t, "the hub is asked", func() bool { return len(r.hub.ids()) == 1 })
+	p.kill()
+	close(held)
+
+	impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := r.replica("r2").Send(impatient, origin(), r.command("k")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("within its time: %v", err)
+	}
+	r.hub.wantRan(1, 1)
+	later := r.replica("r3", func(cfg *commands.Config) { cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) } })
+	channel, err := later.send(r.command("k"))
+	r.wantAccepted(channel, err)
+	r.hub.wantRan(2, 1)
+}
+
+// TestHolderDiesSoon is TestHolderDies by the real clock.
+func TestHolderDiesSoon(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	soon := hubTimeout(50 * time.Millisecond)
+	p := r.replica("r1", soon)
+	r.hub.set(func(h *hub) { h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true } })
+	p.sent(r.command("k"))
+	began := time.Now()
+	channel, err := r.replica("r2", soon).send(r.command("k"))
+	r.wantAccepted(channel, err)
+	if took := time.Since(began); took < 3*time.Second || took > 8*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	r.hub.wantRan(2, 1)
+}
+
+// TestCallerGone: a caller that does not wait loses nothing: the command goes on, and its outcome is remembered.
+func TestCallerGone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.replica("r1")
+	release := make(chan struct{})
+	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := p.Send(ctx, origin(), r.command("k"))
+		gone <- err
+	}()
+	eventually(t, "the hub is asked", func() bool { return len(r.hub.ids()) == 1 })
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(release)
+	eventually(t, "the outcome is in the log", func() bool { return r.told() == "requested accepted" })
+	r.hub.set(func(h *hub) { h.offline = true })
+	channel, err := p.send(r.command("k"))
+	r.wantAccepted(channel, err)
+	r.hub.wantRan(1, 1)
+}
+
+// TestClose: what is under way is waited for, and what is not waited for is left so that another replica goes on at once.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	for name, patient := range map[string]bool{"patient": true, "impatient": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			p := r.replica("r1")
+			release := make(chan struct{})
+			r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+			answer := make(chan outcome, 1)
+			go func() { answer <- p.sent(r.command("k")) }()
+			eventually(t, "the hub is asked", func() bool { return len(r.hub.ids()) == 1 })
+			ctx, cancel := context.WithCancel(t.Context())
+			closed := make(chan struct{})
+			go func() {
+				p.Close(ctx)
+				close(closed)
+			}()
+			r.hub.set(func(h *hub) { h.offline = true }) // what is still taken is refused at once
+			eventually(t, "no more are taken", func() bool {
+				_, err := p.send(r.command("another"))
+				return errors.Is(err, commands.ErrClosed)
+			})
+			if patient {
+				close(release)
+			} else {
+				cancel()
+			}
+			<-closed
+			cancel()
+			if got := <-answer; (got.err == "") != patient {
+				t.Errorf("%+v", got)
+			}
+			if !patient {
+				close(release)
+			}
+			r.hub.set(func(h *hub) { h.offline = false })
+			channel, err := r.replica("r2").send(r.command("k"))
+			r.wantAccepted(channel, err)
+			if patient {
+				r.hub.wantRan(1, 1)
+			} else {
+				r.hub.wantRan(2, 1)
+			}
+		})
+	}
+}
+
+// faultyLogs fails records as a test tells it.
+type faultyLogs struct {
+	commands.Logs
+	fail func(payload []byte) error
+}
+
+func (l faultyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error) {
+	if err := l.fail(payload); err != nil {
+		return 0, err
+	}
+	return l.Logs.AppendCommand(ctx, hub, payload, header)
+}
+
+// TestStorageFails: a command that cannot be recorded is not sent, and its key is free for it afterwards; an outcome that cannot be recorded is
+// answered all the same.
+func TestStorageFails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails string
+		asked int
+	}{
+		"before": {"command.requested", 0},
+		"after":  {"command.answered", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			var full atomic.Bool
+			full.Store(true)
+			p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs {
+				return faultyLogs{logs, func(payload []byte) error {
+					var one record
+					if err := json.Unmarshal(payload, &one); err != nil {
+						return err
+					}
+					if one.Type == tc.fails && full.Load() {
+						return errors.New("the disk is full")
+					}
+					return nil
+				}}
+			})
+			channel, err := p.send(r.command("k"))
+			if tc.asked == 0 {
+				wantCode(t, err, domain.CodeInternal)
+			} else {
+				r.wantAccepted(channel, err)
+			}
+			r.hub.wantRan(tc.asked, tc.asked)
+			full.Store(false)
+			channel, err = r.replica("r2").send(r.command("k"))
+			r.wantAccepted(channel, err)
+			r.hub.wantRan(1, 1)
+		})
+	}
+}
+
+// TestBrokerRestarts: the broker goes away while a command is under way, and comes back. The hub runs it once, whatever the caller heard first.
+func TestBrokerRestarts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.replica("r1", hubTimeout(time.Second))
+	r.wantAccepted(p.send(r.command("warm")))
+	r.hub.set(func(h *hub) {
+		h.before = func(hubCommand) { r.broker.Stop(); r.broker.Start(t); h.set(func(h *hub) { h.before = nil }) }
+	})
+	var last outcome
+	eventually(t, "it is accepted", func() bool {
+		last = p.sent(r.command("k"))
+		return last.err == ""
+	})
+	if again := p.sent(r.command("k")); again != last {
+		t.Errorf("%+v, first %+v", again, last)
+	}
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	if len(r.hub.ran) != 2 {
+		t.Errorf("ran %v", r.hub.ran)
+	}
+}
+
+// TestManyAtOnce: commands of different keys do not wait for one another, however slow the hub is.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.replica("r1")
+	release := make(chan struct{})
+	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	const many = 200
+	var group sync.WaitGroup
+	for i := range many {
+		group.Go(func() {
+			key := fmt.Sprint("k", i)
+			if i%2 == 0 {
+				key = ""
+			}
+			channel, err := p.send(r.command(key))
+			r.wantAccepted(channel, err)
+		})
+	}
+	eventually(t, "the hub has all of them", func() bool { return len(r.hub.ids()) == many })
+	close(release)
+	group.Wait()
+	r.hub.wantRan(many, many)
+}
+
+// TestOnceWhateverHappens: over any history of commands under a few keys at two replicas, of hubs that accept, refuse, fail, act without answering
+// and go away, and of replicas that are killed: under one key the hub runs one command once, the first answer that settles it stays the answer,
+// and any other command is a conflict.
+func TestOnceWhateverHappens(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	replicas := map[string]*replica{}
+	names := []string{"r1", "r2"}
+	start := func(name string) {
+		// The second one's clock is always past the first one's time: what a dead holder left need not be waited for. Only the first is killed.
+		replicas[name] = r.replica(name, hubTimeout(30*time.Millisecond), func(cfg *commands.Config) {
+			if name == "r2" {
+				cfg.Now = func() time.Time { return time.Now().Add(time.Minute) }
+			}
+		})
+	}
+	for _, name := range names {
+		start(name)
+	}
+	histories := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		histories++
+		type known struct {
+			value   string // what the key stands for
+			settled outcome
+		}
+		keys := map[string]*known{}
+		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+			key := fmt.Sprintf("%d-%s", histories, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"))
+			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
+			name := rapid.SampledFrom(names).Draw(rt, "replica")
+			mood := rapid.SampledFrom([]string{"accepts", "refuses", "unavailable", "mute", "fails", "offline", "kills"}).Draw(rt, "mood")
+			if name != "r1" && mood == "kills" {
+				continue
+			}
+			p := replicas[name]
+			r.hub.set(func(h *hub) {
+				h.offline = mood == "offline"
+				h.before = nil
+				h.act = func(c hubCommand) (string, bool) {
+					switch mood {
+					case "refuses":
+						return refuses("command_refused"), true
+					case "unavailable":
+						return refuses("hub_unavailable"), false
+					case "fails":
+						return `"result":[]`, false
+					case "mute":
+						h.ran = append(h.ran, c.CommandID)
+						h.answers[c.CommandID] = accepts(c, len(h.ran))
+						return "", false
+					case "kills":
+						go p.kill()
+					}
+					return accepts(c, len(h.ran)+1), true
+				}
+			})
+			c := r.command(key)
+			c.Value = json.RawMessage(value)
+			got := p.sent(c)
+			if mood == "kills" {
+				p.kill()
+				start(name)
+			}
+			k := keys[key]
+			conflict := k != nil && k.value != value
+			switch {
+			case mood == "kills" && got.err != "":
+			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another command; use a new key for this one").Error()):
+				rt.Fatalf("%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k)
+			}
+			if conflict || mood == "offline" && k == nil {
+				continue
+			}
+			if k == nil {
+				k = &known{value: value} // a replica that is killed when the hub is asked has reserved it before
+				keys[key] = k
+			}
+			if k.settled != (outcome{}) && mood != "kills" && got != k.settled {
+				rt.Fatalf("%s %s at %s (%s): %+v; it was %+v", key, value, name, mood, got, k.settled)
+			}
+			// What a process answered that could not write any more is an answer that a killed process does not give.
+			if mood != "kills" && (got.err == "" || got.err == "command_refused: because") {
+				k.settled = got
+			}
+		}
+	})
+	r.hub.mu.Lock()
+	defer r.hub.mu.Unlock()
+	ran := slices.Clone(r.hub.ran)
+	slices.Sort(ran)
+	if len(slices.Compact(ran)) != len(r.hub.ran) {
+		t.Error("an id was run twice")
+	}
+}
