@@ -7,6 +7,8 @@
 //     make it so: every record says up to which number of which of the hub's logs it settles, and is appended only if the log's last event is
 //     the one that this process knows. Two writers cannot both win.
 //   - An ack is sent only when everything up to its number is stored. Storage that fails withholds the ack, and the hub sends again.
+//   - A hub whose hello has its ack is known to be online: the ack waits for the broker's word, which comes by another way, until the hub says
+//     hello again.
 //   - The identity and number of a hub's log are known for good: by the last record, or, when retention has emptied the log, by the ledger.
 //     No false gap and no false reset, after any restart.
 //   - hub.connected and hub.disconnected are appended once per transition, also over a crash between the log and the presence bucket.

@@ -27,11 +27,21 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 		return err
 	}
 	cfg.Metrics.hellos.WithLabelValues("ok").Inc()
-	s.ack(s.log.name, s.log.through)
-	if !s.presence.Online {
-		cfg.Check(s.hub, connectGrace)
+	if s.presence.Online || s.greeting {
+		s.greet()
+		return nil
 	}
+	// The broker's word that the hub is connected is on its way. A hub that has its ack is online to everybody: it can be added, and
+	// what is told of it has its hub.connected. One that says hello again has waited long enough.
+	s.greeting = true
+	cfg.Check(s.hub, connectGrace)
 	return nil
+}
+
+// greet acknowledges a hello.
+func (s *session) greet() {
+	s.greeting = false
+	s.ack(s.log.name, s.log.through)
 }
 
 func helloOutcome(err error) string {

@@ -150,22 +150,43 @@ func TestAddedWhileConnected(t *testing.T) {
 	}
 }
 
-// TestHelloBeforeTheBroker: a hub was heard before the broker told of its connection.
+// TestHelloBeforeTheBroker: a hub was heard before the broker told of its connection. Who has an ack is online already: an organization that adds the
+// hub as soon as it has one must not hear that it has never come online.
 func TestHelloBeforeTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
 	h := adopted(r)
 	s := r.shard(h.id)
-	h.hello("a", 1, 0)
-	h.wantAck("a", 0)
-	r.mu.Lock()
-	if len(r.checks) != 1 {
-		t.Errorf("comparisons asked for: %v", r.checks)
+	h.helloOnce("a", 1, 0)
+	eventually(t, "a comparison with the broker's list", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.checks) == 1
+	})
+	if a, early := h.ackWithin(50 * time.Millisecond); early {
+		t.Errorf("ack %+v before the broker's word", a)
 	}
-	r.mu.Unlock()
 	s.Observe(h.id, began(1))
-	if p := h.wantOnline(true); string(p.Firmware) != `{"version":"1.0"}` || p.Network == nil {
+	h.wantAck("a", 0)
+	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` || p.Network == nil {
 		t.Errorf("presence %+v", p)
+	}
+	h.events("a", 1, 1)
+	h.wantAck("a", 1)
+	h.wantTold("connected 1")
+}
+
+// TestHelloWithoutTheBroker: the broker's word does not come. The hub's second hello has its ack all the same.
+func TestHelloWithoutTheBroker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	r.shard(h.id)
+	h.helloOnce("a", 1, 0)
+	h.helloOnce("a", 1, 0)
+	h.wantAck("a", 0)
+	if a, more := h.ackWithin(50 * time.Millisecond); more {
+		t.Errorf("a second ack %+v", a)
 	}
 }
 

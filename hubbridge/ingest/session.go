@@ -36,6 +36,8 @@ type session struct {
 	presenceRead     bool
 	presenceDirty    bool
 	held             []presence.Held
+	// greeting says that a hello has no ack yet because the broker has not said that the hub is connected.
+	greeting bool
 }
 
 func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }

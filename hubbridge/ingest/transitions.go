@@ -40,8 +40,14 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 		s.held = held
 		return s.putPresence(ctx)
 	})
-	if err != nil || s.presence.Online {
+	if err != nil {
 		return err
+	}
+	if s.presence.Online {
+		if s.greeting {
+			s.greet()
+		}
+		return nil
 	}
 	// The hub is gone for now: whatever is known of its log is put aside.
 	return s.flush(ctx)
