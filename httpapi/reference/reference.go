@@ -9,7 +9,6 @@ import (
 	"embed"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"path"
 	"strconv"
@@ -87,7 +86,19 @@ func acceptsGzip(values []string) bool {
 	return false
 }
 
-func contentTypeOf(name string) string { return mime.TypeByExtension(path.Ext(name)) }
+// contentTypeOf gives the media type by the extension. The machine's own table is not asked: it may have others.
+func contentTypeOf(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	default:
+		return "image/png"
+	}
+}
 
 func compress(content []byte) []byte {
 	var out bytes.Buffer

@@ -1,0 +1,93 @@
+package reference
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func get(t *testing.T, name, acceptEncoding string) *httptest.ResponseRecorder {
+	t.Helper()
+	w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/reference/"+name, nil)
+	if acceptEncoding != "" {
+		r.Header.Set("Accept-Encoding", acceptEncoding)
+	}
+	if !Load().Serve(w, r, name) {
+		t.Fatalf("there is no %s", name)
+	}
+	return w
+}
+
+// TestPageIsWhole: all that the page loads is there, from its own origin, and nothing stands in it that its policy forbids.
+func TestPageIsWhole(t *testing.T) {
+	t.Parallel()
+	page := get(t, Index, "").Body.String()
+	loaded := regexp.MustCompile(`(?:src|<link[^>]* href)="([^"]*)"`).FindAllStringSubmatch(page, -1)
+	if len(loaded) != len(Load())-1 {
+		t.Errorf("the page loads %d files of %d", len(loaded), len(Load())-1)
+	}
+	for _, link := range loaded {
+		name, ours := strings.CutPrefix(link[1], "reference/")
+		if _, ok := Load()[name]; !ours || !ok {
+			t.Errorf("%s: is not among the files", link[1])
+		}
+	}
+	if inline := regexp.MustCompile(`<style|style=|<script[^>]*>[^<]|\son[a-z]+=`).FindString(page); inline != "" {
+		t.Errorf("the policy does not let this work: %s", inline)
+	}
+}
+
+// TestHeaders: every file has its type and the policy, which names no other origin and nothing unsafe.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	types := map[string]string{
+		Index: "text/html; charset=utf-8", "reference.js": "text/javascript; charset=utf-8", "reference.css": "text/css; charset=utf-8",
+		"swagger-ui-bundle.js": "text/javascript; charset=utf-8", "swagger-ui.css": "text/css; charset=utf-8", "favicon-32x32.png": "image/png",
+	}
+	for name := range Load() {
+		header := get(t, name, "").Header()
+		if got := header.Get("Content-Type"); got != types[name] {
+			t.Errorf("%s: Content-Type %q", name, got)
+		}
+		policy := header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+			t.Errorf("%s: policy %q", name, policy)
+		}
+	}
+}
+
+// TestEncodings: a client that does not take gzip gets the same content as one that does.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	for name := range Load() {
+		plain := get(t, name, "")
+		for accept, gzipped := range map[string]bool{
+			"gzip": true, "br, GZIP;q=0.5": true, "gzip, deflate, br": true, "gzip;q=0": false, "identity": false, "xgzip": false, "br": false,
+		} {
+			w := get(t, name, accept)
+			content := w.Body.Bytes()
+			if (w.Header().Get("Content-Encoding") == "gzip") != gzipped {
+				t.Errorf("%s with %q: Content-Encoding %q", name, accept, w.Header().Get("Content-Encoding"))
+			} else if gzipped {
+				content = decompress(content)
+			}
+			if !bytes.Equal(content, plain.Body.Bytes()) {
+				t.Errorf("%s with %q: other content", name, accept)
+			}
+		}
+	}
+}
+
+// TestNoSuchFile: names that the page does not load are nobody's, the folder's own included.
+func TestNoSuchFile(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", ".", "..", "files", "reference.go", "swagger-ui.js", "oauth2-redirect.html", "../openapi.yaml"} {
+		w := httptest.NewRecorder()
+		if Load().Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), name) || w.Body.Len() > 0 {
+			t.Errorf("%q: was answered", name)
+		}
+	}
+}
