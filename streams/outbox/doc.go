@@ -15,6 +15,7 @@
 //   - The queue is bounded: Capacity mails of at most MaxContent bytes. A full one refuses new mails (ErrFull) and keeps the old.
 //   - A mail that a killed process had in hand, or that waited for its next try when the broker ended, is tried again within ten seconds of the
 //     restart.
+//   - A mail may hold a secret. It is in the broker's files only while it waits: what is done is overwritten there, not just marked.
 //   - There is no order among mails.
 //
 // Run owns every goroutine. When its context ends, deliveries under way get Grace to come to their end, so that an orderly stop repeats none;

@@ -52,7 +52,7 @@ const (
 	codeStoreFailed = 10077
 )
 
-// declaration declares the stream. A mail is removed once it is acknowledged; a full queue refuses what is new; no age is set, since each
+// declaration declares the stream. A mail is removed once it is done; a full queue refuses what is new; no age is set, since each
 // mail has its own, and what ends one is to be told.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{

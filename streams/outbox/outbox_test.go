@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -380,6 +383,45 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 	empty(t, conns)
 	if took := time.Since(began); took > 10*time.Second || len(man.delivered()) != 1 {
 		t.Errorf("delivered %v after %s", man.delivered(), took)
+	}
+}
+
+// inFiles says whether a file of a folder holds a text.
+func inFiles(t *testing.T, dir, text string) (found bool) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			content, readErr := os.ReadFile(path)
+			found = found || readErr == nil && bytes.Contains(content, []byte(text))
+		}
+		return nil // files come and go under a running broker
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestMailsThatAreDoneAreErased: no file of the broker holds what they said.
+func TestMailsThatAreDoneAreErased(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	o, man := open(t, conns, quick()), newPostman(nil)
+	put(t, o, "one")
+	const secret = "a-secret-that-only-a-mail-may-tell"
+	if err := o.Put(t.Context(), "two", time.Now().Add(time.Hour), []byte(secret)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, o, "three")
+	if !inFiles(t, broker.Dir(), secret) {
+		t.Fatal("a mail that waits is in no file")
+	}
+	run(t, o, man.deliver)
+	empty(t, conns)
+	eventually(t, "it is in no file", func() bool { return !inFiles(t, broker.Dir(), secret) })
+	if len(man.delivered()) != 3 {
+		t.Errorf("delivered %v", man.delivered())
 	}
 }
 

@@ -26,8 +26,8 @@ const (
 	nextPause = time.Second
 	// nextHeartbeat is how often the broker says that it still has the question. A broker that is back after it was away has not.
 	nextHeartbeat = 2 * time.Second
-	// ackTimeout bounds the wait for the broker's word that it has noted a mail's end.
-	ackTimeout = 5 * time.Second
+	// eraseTimeout bounds the wait for the broker's word that a mail is gone.
+	eraseTimeout = 5 * time.Second
 	// countEvery is how often the waiting mails are counted.
 	countEvery = 15 * time.Second
 )
@@ -49,6 +49,10 @@ func consumer() jetstream.ConsumerConfig {
 // all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
 // Grace after ctx.
 func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
+	stream, err := o.js.Stream(ctx, streamName)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
 	mails, err := o.js.CreateOrUpdateConsumer(ctx, streamName, consumer())
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
@@ -59,7 +63,7 @@ func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, cont
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cut) })()
 
 	r := &running{
-		Outbox: o, mails: mails, deliver: deliver, patient: patient,
+		Outbox: o, stream: stream, mails: mails, deliver: deliver, patient: patient,
 		gate: gate{first: o.cfg.FirstClosed, longest: o.cfg.MaxClosed}, hands: hands{mails: map[uint64]state{}},
 	}
 	var group errgroup.Group
@@ -73,6 +77,7 @@ func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, cont
 // running is one Run.
 type running struct {
 	*Outbox
+	stream  jetstream.Stream
 	mails   jetstream.Consumer
 	deliver func(ctx context.Context, content []byte) error
 	patient context.Context
@@ -216,16 +221,31 @@ func (r *running) try(msg jetstream.Msg) error {
 	}
 }
 
-// finish takes a mail out of the queue. Without the broker's word for it the mail may be handed out again, and is remembered.
+// finish takes a mail out of the queue: its bytes are overwritten where they lie, since they may be a secret. Without the broker's word for it
+// the mail may be handed out again, and is remembered.
 func (r *running) finish(msg jetstream.Msg, sequence uint64) {
-	ctx, cancel := context.WithTimeout(context.Background(), ackTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), eraseTimeout)
 	defer cancel()
 	r.hands.set(sequence, done)
-	if err := msg.DoubleAck(ctx); err != nil {
+	if err := r.erase(ctx, sequence); err != nil {
 		r.cfg.Log.Warn("the broker has not confirmed that a mail is done", "sequence", sequence, "error", err)
 		return
 	}
 	r.hands.set(sequence, untouched)
+	if err := msg.Ack(); err != nil { // the consumer finds out by itself, a little later
+		r.cfg.Log.Warn("the broker cannot be told that a mail is done", "sequence", sequence, "error", err)
+	}
+}
+
+// erase removes a mail from the stream. One that is not there any more is removed.
+func (r *running) erase(ctx context.Context, sequence uint64) error {
+	err := r.stream.SecureDeleteMsg(ctx, sequence)
+	if errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
+		if _, getErr := r.stream.GetMsg(ctx, sequence); errors.Is(getErr, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+	}
+	return err
 }
 
 // putBack leaves a mail for a later try, at the latest when its time is over, so that its end is told.

@@ -97,6 +97,9 @@ func (b *Broker) InProcessConn() (net.Conn, error) {
 	return b.server.InProcessConn()
 }
 
+// Dir is where the broker keeps its files.
+func (b *Broker) Dir() string { return b.dir }
+
 // Credentials says how to reach the broker's accounts, by way of InProcessConn alone.
 func (b *Broker) Credentials() streams.Credentials {
 	c := streams.Credentials{URL: "nats://in-process", Shards: Shards, Users: map[streams.Account]streams.User{}}
