@@ -255,7 +255,11 @@ func serveBench(b *testing.B, handler http.Handler) string {
 		b.Fatal(err)
 	}
 	server := NewServer(handler, slog.New(slog.DiscardHandler))
-	go func() { _ = server.Serve(listener) }()
+	served := listener
+	if api, ok := handler.(API); ok {
+		served = api.Listener(listener)
+	}
+	go func() { _ = server.Serve(served) }()
 	b.Cleanup(func() { _ = server.Close() })
 	return listener.Addr().String()
 }

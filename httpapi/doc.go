@@ -1,33 +1,65 @@
-// Package httpapi serves the contract over HTTP: sites, hubs and their event logs under /v1, certificates for hubs under
-// /link/v1, and the state of the process at /healthz and /readyz. It is an adapter: who may do what, what there is and what
-// happened come through the interfaces of ports.go, and nothing here knows where they keep it.
+// Package httpapi serves the contract over HTTP: sites, hubs, their devices, windows, commands and event logs, members and invitations under
+// /v1, certificates for hubs under /link/v1, pages for people under /portal, and the state of the process at /healthz and /readyz. It is an
+// adapter: who may do what, what there is, what happened and what a hub says come through the interfaces of ports.go, and nothing here
+// knows where they have it from.
 //
 // # What every answer holds
 //
-// Each answer, refusals, unknown paths and faults included, carries X-Request-Id, a ULID that the error body repeats; under /v1
-// and /link also RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset (seconds until the allowance is whole) and
-// RateLimit-Policy, as in drafts 03 to 07 of draft-ietf-httpapi-ratelimit-headers. A refusal has the contract's error body
-// and one of the contract's types; what is no domain.Error becomes internal_error, and its text goes to the log alone.
+// Each answer, refusals, unknown paths and faults included, carries X-Request-Id, a ULID that the error body repeats; all but /healthz and
+// /readyz also RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset (seconds until the allowance is whole) and RateLimit-Policy, as in
+// drafts 03 to 07 of draft-ietf-httpapi-ratelimit-headers. A refusal has the contract's error body and one of the contract's types; what is
+// no domain.Error becomes internal_error, and its text goes to the log alone. So it is too with what net/http refuses by itself, because it
+// is no HTTP that it can read (see Listener): 400, 417, or 431, each with Connection: close.
 //
 // # Order of refusals
 //
-// 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400. A request with a valid key counts on that key's
-// bucket alone; one without, and every request for a certificate, on the bucket of the client's address (an IPv6 client is its
-// /64), so that guessing is refused with 429 after a burst. The routes of 404 and 405 ask what the others beside them ask: under /v1
-// nobody learns without a key what paths there are. 405 carries Allow and the type invalid_request. HEAD is answered for
-// /healthz and /readyz; the contract has none for the rest.
+// 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400, and what a hub answers comes last: a hub is not asked
+// what no hub would do. A request with a valid key counts on that key's bucket alone; one without, one that cannot be read, and every request
+// for a certificate or a page, on the bucket of the client's address (an IPv6 client is its /64), so that guessing is refused with 429 after
+// a burst. The routes of 404 and 405 ask what the others beside them ask: under /v1 nobody learns without a key what paths there are. 405
+// carries Allow and the type invalid_request. HEAD is answered for /healthz, /readyz and pages; the contract has none for the rest.
+//
+// Another organization's hub takes the same way through every route as one that does not exist: its owner is looked up in memory before
+// anything else about the request is looked at.
 //
 // # What is taken
 //
 // Paths are taken as they stand: `//`, dot segments and a trailing slash are other paths, and there is nothing at them. A letter and
-// its percent-encoding are the same, but an encoded slash separates nothing: no id has one. Field names are case-sensitive. A body is one JSON object in UTF-8 of at most 64 KiB with Content-Type application/json; unknown fields,
-// fields that appear twice, and anything after the object are refused with a message that names them. A body where a route takes
-// none is read and ignored up to the same size. Unknown query parameters are ignored (clients add their own, such as cache busters);
-// one of the contract's that is empty, repeated or out of bounds is refused.
+// its percent-encoding are the same, but an encoded slash separates nothing: no id has one. A body is one JSON object in UTF-8 with
+// Content-Type application/json; names of fields are case-sensitive, and unknown ones, such as appear twice, and anything after the object are
+// refused with a message that names them. A body where a route takes none is read and ignored. Unknown query parameters are ignored
+// (clients add their own, such as cache busters); one of the contract's that is empty, repeated or out of bounds is refused, and so is an
+// Idempotency-Key.
+//
+// # Limits
+//
+//	header with the path          32 KiB (net/http adds 4 KiB of its own)   431
+//	time for the header           10 s, and for the first byte of it        400 or the connection's end
+//	body                          64 KiB                                    400
+//	objects in objects, arrays    16 deep                                   400
+//	time for the body             10 s                                      400
+//	idle connection               2 min                                     its end
+//	an answer that is not read    10 s for each write of a stream, 40 s for all else: the connection's end
+//	requests                      Config.Rate and Config.Burst              429
+//	streams and waiting reads     Config.StreamsPerKey on each replica      429
+//	kernel's memory for a stream  twice 64 KiB
+//	a request in all              30 s, or three times Config.HubTimeout where a hub is asked   500
+//
+// # Live calls
+//
+// Nothing that a hub says is kept. A device's name and room are laid over what its hub says of it; they are read while the hub is asked. The
+// list of devices carries Event-Cursor: a cursor of the hub's log from before the hub was asked, so that list and log together miss nothing.
+// What became of a command whose caller has gone is for Commands to see to.
 //
 // # Streams
 //
 // One goroutine, the server's own, owns each response. A stream begins with its position, sends what it has in one write, and ends
 // cleanly at the end of its lifetime, when its key is revoked, when the hub's log is begun anew, and when Config.Draining is closed.
-// Each write has a deadline: a reader that stops reading is cut off after at most ten seconds, and holds up nobody.
+// Each write has a deadline: a reader that stops reading is cut off after at most ten seconds, and holds up nobody. The position is told
+// with each keepalive, and more often where Config.Retention is short, so that a client that has heard nothing can still go on.
+//
+// Streams are as the HTML standard's EventSource takes them: 200 and text/event-stream begin one, any other answer ends the client's tries
+// (so 204 is never given), and retry is left to the client. EventSource cannot set Authorization; clients in browsers use fetch. There is no CORS: a
+// key of an organization has no place in a page of somebody else's, so preflights get 401 like all that has no key, and no answer carries
+// Access-Control-Allow-Origin.
 package httpapi
