@@ -1,6 +1,9 @@
 package domain
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // MaxDeviceLabels is how many devices of one hub may have a name or a room. Far more than a radio network has devices; it bounds what a hub that
 // makes devices up can leave behind.
@@ -41,12 +44,15 @@ func DecideLabelDevice(s HubState, o Origin, c LabelDevice) ([]Event, error) {
 	return []Event{Record(o, DeviceLabeled{HubID: s.ID, OrgID: s.OrgID, DeviceID: c.DeviceID, Name: label.Name, Room: label.Room})}, nil
 }
 
-// DecideForgetDevice forgets the name and room of a device that its hub has forgotten; without any it is no event.
-func DecideForgetDevice(s HubState, o Origin, deviceID int64) []Event {
-	if _, labeled := s.Labels[deviceID]; !labeled {
-		return nil
+// DecideForgetDevices forgets the names and rooms of devices that their hub has forgotten; a device without any is no event.
+func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
+	var events []Event
+	for i, id := range deviceIDs {
+		if _, labeled := s.Labels[id]; labeled && !slices.Contains(deviceIDs[:i], id) {
+			events = append(events, Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}))
+		}
 	}
-	return []Event{Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: deviceID})}
+	return events
 }
 
 // withLabel gives the labels with one changed, which the zero label removes. The former map may be in someone's hands: it is not touched.

@@ -48,18 +48,18 @@ func TestLabelDevice(t *testing.T) {
 	}
 }
 
-func TestForgetDevice(t *testing.T) {
+func TestForgetDevices(t *testing.T) {
 	t.Parallel()
 	forgotten := domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3}
 	both := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")))
-	decided(t, domain.DecideForgetDevice(both, origin, 3), nil, []domain.Fact{forgotten}, "")
-	decided(t, domain.DecideForgetDevice(both, origin, 5), nil, nil, "")
-	decided(t, domain.DecideForgetDevice(domain.HubState{}, origin, 3), nil, nil, "")
+	decided(t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil, []domain.Fact{forgotten}, "")
+	decided(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
+	decided(t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "")
 	after := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")), forgotten)
 	if len(after.Labels) != 1 || *after.Labels[4].Room != "Hall" {
 		t.Errorf("labels are %v", after.Labels)
 	}
-	decided(t, domain.DecideForgetDevice(after, origin, 3), nil, nil, "")
+	decided(t, domain.DecideForgetDevices(after, origin, []int64{3}), nil, nil, "")
 }
 
 // A hub that makes devices up must not fill the directory's memory.
@@ -92,8 +92,9 @@ func TestLabelsAreWhatWasSetLast(t *testing.T) {
 			var err error
 			switch rapid.IntRange(0, 5).Draw(rt, "command") {
 			case 0:
-				events = domain.DecideForgetDevice(state, origin, device)
+				events = domain.DecideForgetDevices(state, origin, []int64{device, device + 1})
 				delete(want, device)
+				delete(want, device+1)
 			case 1:
 				begun := domain.HubLogBegun{Incarnation: fmt.Sprintf("%08x", 16+step), Log: fmt.Sprint("log ", step)}
 				if events, err = domain.DecideBeginLog(state, origin, begun); err == nil && len(events) > 0 {

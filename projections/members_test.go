@@ -289,7 +289,7 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 		if got, err := reading.DeviceLabels(t.Context(), orgID, hubID(1)); err != nil || !reflect.DeepEqual(got[3], set) {
 			t.Fatalf("%v, %v; want %v", got, err, set)
 		}
-		if err := service.ForgetDevice(t.Context(), origin, hubID(1), 3); err != nil {
+		if err := service.ForgetDevices(t.Context(), origin, hubID(1), []int64{3}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := reading.DeviceLabels(t.Context(), orgID, hubID(1)); err != nil || len(got) != 0 {

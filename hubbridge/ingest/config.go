@@ -23,8 +23,8 @@ type Logs interface {
 type Directory interface {
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
 	BeginLog(ctx context.Context, o domain.Origin, hub domain.HubID, begun domain.HubLogBegun) error
-	// ForgetDevice forgets the name and room that were set for a device; without any it does nothing.
-	ForgetDevice(ctx context.Context, o domain.Origin, hub domain.HubID, device int64) error
+	// ForgetDevices forgets the names and rooms that were set for devices; without any it does nothing.
+	ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error
 }
 
 // Ownership is who owns what, from memory, a moment later at most (projections.Access).

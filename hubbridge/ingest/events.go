@@ -91,16 +91,11 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 // forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before their events are stored: whoever has heard of the
 // event must not see the name any more, and what happens only afterwards would not happen at all after a crash in between.
 func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
-	for i, device := range devices {
-		if slices.Contains(devices[:i], device) {
-			continue
-		}
-		origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
-		if err := s.shard.cfg.Directory.ForgetDevice(ctx, origin, s.hub, device); err != nil {
-			return err
-		}
+	if len(devices) == 0 {
+		return nil
 	}
-	return nil
+	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
+	return s.shard.cfg.Directory.ForgetDevices(ctx, origin, s.hub, devices)
 }
 
 // forgo acknowledges events of a hub that nobody has added, and keeps none.

@@ -20,16 +20,16 @@ type watchedDirectory struct {
 	forgotten []int64
 }
 
-func (d *watchedDirectory) ForgetDevice(ctx context.Context, o domain.Origin, hub domain.HubID, device int64) error {
+func (d *watchedDirectory) ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forgotten = append(d.forgotten, device)
+	d.forgotten = append(d.forgotten, devices...)
 	if d.fails != nil {
 		if err := d.fails(); err != nil {
 			return err
 		}
 	}
-	return d.Directory.ForgetDevice(ctx, o, hub, device)
+	return d.Directory.ForgetDevices(ctx, o, hub, devices)
 }
 
 func (d *watchedDirectory) asked() string {
@@ -63,7 +63,7 @@ func forgotten(seq uint64, device string) string {
 	return fmt.Sprintf(`{"seq":%d,"type":"device.forgotten","device_id":%s,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"name":"Lock"}}`, seq, device)
 }
 
-// TestForgottenDevices: the names of devices go with device.forgotten, each once for a message, and a repeat of an event that is stored leaves alone
+// TestForgottenDevices: the names of devices go with device.forgotten, once a message, and a repeat of an event that is stored leaves alone
 // what was named since.
 func TestForgottenDevices(t *testing.T) {
 	t.Parallel()
@@ -79,13 +79,13 @@ func TestForgottenDevices(t *testing.T) {
 	h.these("a", message...)
 	h.wantAck("a", 6)
 	h.wantTold("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
-	if got := dir.asked(); got != "[1 7]" || h.labeled() != 2 {
+	if got := dir.asked(); got != "[1 1 7]" || h.labeled() != 2 {
 		t.Errorf("forgotten %s, %d devices named", got, h.labeled())
 	}
 	h.label(1, "Another door")
 	h.these("a", message...)
 	h.wantAck("a", 6)
-	if got := dir.asked(); got != "[1 7]" || h.labeled() != 3 {
+	if got := dir.asked(); got != "[1 1 7]" || h.labeled() != 3 {
 		t.Errorf("after a repeat: forgotten %s, %d devices named", got, h.labeled())
 	}
 }

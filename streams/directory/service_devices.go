@@ -2,13 +2,19 @@ package directory
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
-// forgetWait bounds how long ForgetDevice waits for the read models: a hub's events wait behind it.
-const forgetWait = 2 * time.Second
+const (
+	// forgetWait bounds how long ForgetDevices waits for the read models: a hub's events wait behind it.
+	forgetWait = 2 * time.Second
+	// forgetBatch is how many devices one decision forgets; their events are stored as one batch.
+	forgetBatch = streams.MaxBatch / 2
+)
 
 // LabelDevice names and places a device, and gives what is then set for it. That the hub has the device is for the caller to know. A hub
 // that the organization does not have is not_found.
@@ -30,21 +36,30 @@ func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.Lab
 	return hub.Labels[c.DeviceID], s.settled(ctx, seq)
 }
 
-// ForgetDevice forgets the name and room of a device, since its hub has forgotten the device; without any it does nothing. It waits for the read
+// ForgetDevices forgets the names and rooms of devices, since their hub has forgotten them; without any it does nothing. It waits for the read
 // models for two seconds at most and is content without them: what is stored comes into force by itself.
-func (s *Service) ForgetDevice(ctx context.Context, o domain.Origin, hubID domain.HubID, deviceID int64) error {
+func (s *Service) ForgetDevices(ctx context.Context, o domain.Origin, hubID domain.HubID, deviceIDs []int64) error {
 	o = s.stamp(o)
-	forgotten := false
-	_, seq, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		events := domain.DecideForgetDevice(h, o, deviceID)
-		forgotten = len(events) > 0
-		return events, nil
-	})
-	if err != nil || !forgotten {
-		return err
+	var last uint64
+	for some := range slices.Chunk(deviceIDs, forgetBatch) {
+		forgotten := false
+		_, seq, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+			events := domain.DecideForgetDevices(h, o, some)
+			forgotten = len(events) > 0
+			return events, nil
+		})
+		if err != nil {
+			return err
+		}
+		if forgotten {
+			last = seq
+		}
+	}
+	if last == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetWait)
 	defer cancel()
-	_ = s.cfg.Settled(ctx, seq) // see above
+	_ = s.cfg.Settled(ctx, last) // see above
 	return nil
 }

@@ -73,8 +73,8 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	}
 
 	w.waited()
-	for _, device := range []int64{3, 3, 4} { // once there is something to forget
-		if err := w.ForgetDevice(t.Context(), origin, hub, device); err != nil {
+	for _, devices := range [][]int64{{4, 3, 3}, {3}, nil} { // once there is something to forget
+		if err := w.ForgetDevices(t.Context(), origin, hub, devices); err != nil {
 			t.Error(err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		t.Errorf("waited for %v", settled)
 	}
 	for _, id := range []domain.HubID{"hub-0000-0000-0000", "hub.>"} {
-		if err := w.ForgetDevice(t.Context(), origin, id, 3); err != nil {
+		if err := w.ForgetDevices(t.Context(), origin, id, []int64{3}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -93,12 +93,17 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")
 }
 
-// A hub's events wait behind ForgetDevice, so it does not wait for read models that do not come.
+// A hub's events wait behind ForgetDevices, so it does not wait for read models that do not come, nor for each device anew.
 func TestForgettingDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	w := withHub(t, newWorld(t, streamstest.Start(t)))
-	if _, err := w.LabelDevice(t.Context(), origin, domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: 3, SetName: true, Name: ptr("Door")}); err != nil {
-		t.Fatal(err)
+	var devices []int64
+	for device := range int64(5) {
+		c := domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: device, SetName: true, Name: ptr("Door")}
+		if _, err := w.LabelDevice(t.Context(), origin, c); err != nil {
+			t.Fatal(err)
+		}
+		devices = append(devices, device)
 	}
 	standing := directory.NewService(w.log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev,
@@ -108,7 +113,7 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 		},
 	})
 	begun := time.Now()
-	if err := standing.ForgetDevice(t.Context(), origin, hub, 3); err != nil {
+	if err := standing.ForgetDevices(t.Context(), origin, hub, devices); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took < time.Second || took > 8*time.Second {
