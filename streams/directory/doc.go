@@ -13,6 +13,7 @@
 //     replica of the broker is behind.
 //   - Follow gives every event once, in the order of the log, across reconnects and restarts of the broker. What it cannot read is given with
 //     an error in its place and never left out.
+//   - Updates that one process makes of one aggregate come in turn; only other processes can conflict with them.
 //   - States are values: what a Repository hands out never changes.
 //   - Nothing here starts a goroutine that outlives the call. Log, Repository and Service are safe for concurrent use.
 package directory
