@@ -69,6 +69,8 @@ type endpoints struct {
 	Admin string `json:"admin"`
 	MQTT  string `json:"mqtt"`
 	NATS  string `json:"nats"`
+	// NATSCredentials names the file with the credentials for a broker that is not the service's own.
+	NATSCredentials string `json:"nats_credentials,omitempty"`
 	// PublicURL is where the API is reached from outside, without /v1.
 	PublicURL string `json:"public_url"`
 }

@@ -7,8 +7,11 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // serviceFlags configure the service. The limits of the contract are flags so that a test need not wait a day.
@@ -68,9 +71,12 @@ func (f *serviceFlags) has(role string) bool { return slices.Contains(f.Roles, r
 // Validate checks what the flags say together; kong calls it once they are parsed.
 func (f *serviceFlags) Validate() error {
 	for name, address := range map[string]string{"http": f.HTTP, "admin": f.Admin, "mqtt": f.MQTT, "nats": f.NATS} {
-		if _, _, err := net.SplitHostPort(address); err != nil {
+		if err := checkAddress(address); err != nil {
 			return fmt.Errorf("--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one", name, address)
 		}
+	}
+	if len(f.Roles) == 0 {
+		return fmt.Errorf("--roles: a replica does one thing at least: api, bridge, projector")
 	}
 	for _, role := range f.Roles {
 		if !slices.Contains([]string{roleAPI, roleBridge, roleProjector}, role) {
@@ -83,7 +89,7 @@ func (f *serviceFlags) Validate() error {
 		}
 		f.PublicURL = strings.TrimRight(f.PublicURL, "/")
 	}
-	if _, _, err := net.SplitHostPort(f.PublicMQTT); f.PublicMQTT != "" && err != nil {
+	if f.PublicMQTT != "" && checkAddress(f.PublicMQTT) != nil {
 		return fmt.Errorf("--public-mqtt %q: must be HOST:PORT", f.PublicMQTT)
 	}
 	if _, err := f.trustedProxies(); err != nil {
@@ -92,8 +98,8 @@ func (f *serviceFlags) Validate() error {
 	if (f.CACert == "") != (f.CAKey == "") {
 		return fmt.Errorf("--ca-cert and --ca-key go together")
 	}
-	if f.NATSURL != "" && f.NATSCredentials == "" {
-		return fmt.Errorf("--nats-url needs --nats-credentials")
+	if err := f.validateServers(); err != nil {
+		return err
 	}
 	if f.LogReplicas != 1 && f.LogReplicas != 3 {
 		return fmt.Errorf("--log-replicas %d: 1 or 3", f.LogReplicas)
@@ -125,6 +131,38 @@ func (f *serviceFlags) Validate() error {
 	return nil
 }
 
+// checkAddress says what is wrong with HOST:PORT, where the host may be missing.
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return err
+}
+
+// validateServers checks what is said about a broker and a database of one's own.
+func (f *serviceFlags) validateServers() error {
+	if f.PostgresURL != "" {
+		if _, err := pgx.ParseConfig(f.PostgresURL); err != nil {
+			return fmt.Errorf("--postgres-url: must be like postgres://USER:PASSWORD@HOST/DATABASE") // the cause may have the password in it
+		}
+	}
+	switch {
+	case f.NATSURL == "":
+		return nil
+	case f.NATSCredentials == "":
+		return fmt.Errorf("--nats-url needs --nats-credentials")
+	case !f.has(roleAPI):
+		return nil
+	// This replica enrols hubs: they need certificates that the broker takes, and its address.
+	case f.CACert == "":
+		return fmt.Errorf("--nats-url needs --ca-cert and --ca-key, the authority that the broker's MQTT listener trusts, unless --roles is without api")
+	case f.PublicMQTT == "":
+		return fmt.Errorf("--nats-url needs --public-mqtt, where hubs reach the broker, unless --roles is without api")
+	}
+	return nil
+}
+
 // syncInterval reads --sync: zero means that every write is synced before it is acknowledged.
 func (f *serviceFlags) syncInterval() (time.Duration, error) {
 	if f.Sync == "always" {
@@ -142,7 +180,7 @@ func (f *serviceFlags) trustedProxies() ([]netip.Prefix, error) {
 	var proxies []netip.Prefix
 	for _, text := range f.TrustedProxies {
 		network, err := netip.ParsePrefix(text)
-		if addr, addrErr := netip.ParseAddr(text); addrErr == nil {
+		if addr, addrErr := netip.ParseAddr(text); addrErr == nil && addr.Zone() == "" {
 			network, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil || network.Addr().Is4In6() || network != network.Masked() {

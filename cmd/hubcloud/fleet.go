@@ -26,6 +26,9 @@ type virtualhubFleetCommand struct {
 
 // Run runs the fleet, and prints what it did while it does.
 func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
+	if err := checkEnroll(c.Enroll); err != nil {
+		return err
+	}
 	hubs, err := c.hubs()
 	if err != nil {
 		return usageError{err}

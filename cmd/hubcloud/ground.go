@@ -48,11 +48,13 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 }
 
 func (s *service) openBroker(ctx context.Context) (err error) {
-	s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log,
-	})
-	if err != nil {
-		return fmt.Errorf("certificate authority: %w", err)
+	if s.flags.NATSURL == "" || s.flags.has(roleAPI) { // who listens for hubs, and who enrols them
+		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
+			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log,
+		})
+		if err != nil {
+			return fmt.Errorf("certificate authority: %w", err)
+		}
 	}
 	if s.flags.NATSURL != "" {
 		err = s.joinBroker(ctx)
@@ -79,6 +81,9 @@ func (s *service) embedBroker(ctx context.Context) (err error) {
 		DataDir: string(s.dir), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT, MQTTTLS: s.authority.ServerTLS(),
 		SyncInterval: sync, Log: s.log, Metrics: s.registry,
 	})
+	if errors.Is(err, broker.ErrShards) {
+		return usagef("--shards: %w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,7 +106,7 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("--nats-url: %w", err)
 	}
-	s.bound.NATS, s.bound.MQTT = where.Host, s.flags.PublicMQTT
+	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = where.Host, s.flags.PublicMQTT, s.flags.NATSCredentials
 	if s.conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func (s *service) startHTTP(ctx context.Context) error {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	s.bound.Admin = admin.Addr().String()
-	var handler http.Handler = http.NotFoundHandler()
+	// A replica without the API tells how it is all the same; the admin port hands on nothing else to this.
+	handler := httpapi.New(httpapi.Config{Environment: s.flags.Environment, Ready: s.components, Draining: s.draining, Log: s.log})
 	if s.flags.has(roleAPI) {
 		public, err := net.Listen("tcp", s.flags.HTTP)
 		if err != nil {
@@ -40,14 +41,12 @@ func (s *service) startHTTP(ctx context.Context) error {
 			public.Close()
 			return fmt.Errorf("mail: %w", err)
 		}
-		api, err := s.api()
-		if err != nil {
+		if handler, err = s.api(); err != nil {
 			admin.Close()
 			public.Close()
 			return err
 		}
-		handler = api
-		s.serveHTTP(api.Listener(public), api)
+		s.serveHTTP(handler.Listener(public), handler)
 	}
 	s.serveHTTP(admin, s.adminHandler(handler))
 	return nil

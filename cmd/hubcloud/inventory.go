@@ -57,21 +57,29 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 		return err
 	}
 	defer s.conns.Close()
-	for made := 0; made < c.Count; {
+	for made := range c.Count {
+		if err := c.generate(ctx, s, out); err != nil {
+			return fmt.Errorf("after %d of %d hubs: %w", made, c.Count, err)
+		}
+	}
+	return nil
+}
+
+// inventTries is how often an id is made up that a hub has already. One of 10^17 is taken by chance once at most; whatever else is wrong with a hub
+// does not get better.
+const inventTries = 3
+
+func (c *inventoryGenerateCommand) generate(ctx context.Context, s *session, out Streams) error {
+	for try := 1; ; try++ {
 		hub, err := inventHub(c.Prefix)
 		if err != nil {
 			return err
 		}
 		err = s.register(ctx, hub, c.printed, out)
-		if errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) {
-			continue // a hub of that id exists: make up another
+		if try == inventTries || !errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) {
+			return err
 		}
-		if err != nil {
-			return fmt.Errorf("after %d of %d hubs: %w", made, c.Count, err)
-		}
-		made++
 	}
-	return nil
 }
 
 // register puts a hub into the inventory with a new secret, and prints both.

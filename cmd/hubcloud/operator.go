@@ -75,17 +75,19 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 
 func (o operator) credentials() (streams.Credentials, error) {
 	dir := dataDir(o.DataDir)
-	path := o.NATSCredentials
-	if path == "" {
-		path = dir.path("nats-credentials.json")
-	}
-	url := o.NATSURL
+	path, url := dir.path("nats-credentials.json"), o.NATSURL
 	if url == "" {
 		bound, err := dir.endpoints()
 		if err != nil {
 			return streams.Credentials{}, err
 		}
 		url = "nats://" + bound.NATS
+		if bound.NATSCredentials != "" {
+			path = bound.NATSCredentials
+		}
+	}
+	if o.NATSCredentials != "" {
+		path = o.NATSCredentials
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {

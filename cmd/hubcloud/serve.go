@@ -19,6 +19,10 @@ func (c *serveCommand) Run(ctx context.Context, out Streams) error {
 // a loop of its own that ends before the service does.
 func serve(ctx context.Context, flags *serviceFlags, log *slog.Logger, ready func(ctx context.Context, s *service) error) error {
 	s, err := startService(ctx, flags, log)
+	if err != nil && ctx.Err() != nil {
+		log.Info("stopped before it was ready")
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"os"
 
 	"hubcloud/hubbridge/virtualhub"
@@ -27,6 +28,9 @@ type virtualhubRunCommand struct {
 
 // Run runs the hub until SIGINT or SIGTERM.
 func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
+	if err := checkEnroll(c.Enroll); err != nil {
+		return err
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
 		return usageError{err}
@@ -56,6 +60,14 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
 	}
 	defer closeHub(hub, cfg.Log)
 	return ended(ctx, hub.Run(ctx))
+}
+
+// checkEnroll says what is wrong with --enroll.
+func checkEnroll(address string) error {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return usagef("--enroll %q: must be http://… or https://…", address)
+	}
+	return nil
 }
 
 // ended forgets the error of a loop that was told to end.
