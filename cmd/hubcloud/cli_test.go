@@ -23,6 +23,12 @@ func TestMistakesAreTold(t *testing.T) {
 		{[]string{"serve", "--roles", "api,cook"}, "cook"},
 		{[]string{"serve", "--environment", "test"}, "--environment"},
 		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1"}, "--nats-credentials"},
+		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json"}, "--ca-cert"},
+		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json", "--ca-cert", "c.pem", "--ca-key", "k.pem"}, "--public-mqtt"},
+		{[]string{"serve", "--postgres-url", "secret"}, "--postgres-url"},
+		{[]string{"serve", "--http", "127.0.0.1:99999"}, "--http"},
+		{[]string{"serve", "--public-mqtt", "example.org:mqtt"}, "--public-mqtt"},
+		{[]string{"serve", "--roles", ""}, "--roles"},
 		{[]string{"serve", "--ca-cert", "ca.pem"}, "--ca-key"},
 		{[]string{"serve", "--rate", "0"}, "--rate"},
 		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},
@@ -34,6 +40,8 @@ func TestMistakesAreTold(t *testing.T) {
 		{[]string{"inventory", "generate", "--count", "0"}, "--count"},
 		{[]string{"inventory", "generate", "--prefix", "Hub"}, "--prefix"},
 		{[]string{"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y"}, "Serial"},
+		{[]string{"virtualhub", "--enroll", "cloud", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret", "y"}, "--enroll"},
+		{[]string{"virtualhub", "fleet", "--enroll", "cloud", "--inventory", "/dev/null"}, "--enroll"},
 		{[]string{"virtualhub", "fleet", "--enroll", "http://127.0.0.1:1", "--inventory", "/nowhere"}, "/nowhere"},
 	} {
 		var out, errs bytes.Buffer
