@@ -232,8 +232,23 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			send(8, "weather.changed", nil, true, map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}}),
 		}})
 		hub.WaitAck("log-1", 8)
+		// "timestamp with microseconds", in UTC, however the hub has written it.
+		var odd []any
+		for i, written := range []string{"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00", "2026-01-02T03:04:05.123456789Z"} {
+			event := send(9+i, "rule.fired", nil, true, map[string]any{})
+			event["time"] = written
+			odd = append(odd, event)
+		}
+		hub.Send("events", map[string]any{"log": "log-1", "events": odd})
+		hub.WaitAck("log-1", 11)
+		last := client.AllEvents(hub.ID, "")[8:]
+		for i, want := range []string{"2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.500000Z", "2026-01-02T03:04:05.123456Z"} {
+			if last[i].Time != want {
+				t.Errorf("%v is told as %s, wanted %s", odd[i], last[i].Time, want)
+			}
+		}
 		list := data(t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t))
-		if len(list) != 8 {
+		if list = list[:min(8, len(list))]; len(list) != 8 {
 			t.Fatalf("%v", list)
 		}
 		for i, e := range list {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -59,6 +60,9 @@ func hubs(t *testing.T, c *harness.Target) {
 			hasExactly(t, what+" connection", connection, "status", "since", "public_ip", "disconnect_reason")
 			isTimestamp(t, what+" since", connection["since"])
 			isTimestamp(t, what+" registered_at", got["registered_at"])
+			if ip, _ := connection["public_ip"].(string); net.ParseIP(ip) == nil {
+				t.Errorf("%s: a connected hub's public_ip is %v", what, connection["public_ip"])
+			}
 			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site || connection["status"] != "online" {
 				t.Errorf("%s: %v", what, got)
 			}
@@ -91,9 +95,23 @@ func hubs(t *testing.T, c *harness.Target) {
 		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil || *got.Connection.DisconnectReason != strings.ToLower(*got.Connection.DisconnectReason) {
 			t.Errorf("disconnect_reason: %+v", got.Connection)
 		}
+		away := getHub(client.Client, raw.ID)
 		raw.Connect()
 		client.Await(raw.ID, head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
 		harness.Eventually(t, 3*time.Second, "status online", func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" })
+		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
+			t.Errorf("offline since %s, online since %s", away.Connection.Since, back.Connection.Since)
+		}
+		// `network`: "what the hub reported when it last connected"; and so with firmware.
+		raw.Send("hello", map[string]any{
+			"protocol": 1, "log": "log-1", "oldest": 1, "newest": 0, "clock_trusted": true, "firmware": map[string]any{"version": "9.9.9"},
+			"network": map[string]any{"type": "cellular", "interface": "wwan0", "carrier": "Telenor", "radio": "lte", "metered": true},
+		})
+		harness.Eventually(t, 5*time.Second, "what the last hello said", func() bool {
+			got := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
+			network := got["network"].(map[string]any)
+			return got["firmware"].(map[string]any)["version"] == "9.9.9" && network["type"] == "cellular" && network["carrier"] == "Telenor"
+		})
 	})
 
 	t.Run("added while it is away", func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestContract(t *testing.T) {
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--event-retention", "3s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s", "--hub-timeout", "1s",
-		"--invitation-ttl", "4s", "--idempotency-window", "8s", "--streams-per-key", "3", "--rate", "100000", "--burst", "100000")
+		"--invitation-ttl", "8s", "--idempotency-window", "8s", "--streams-per-key", "3", "--rate", "100000", "--burst", "100000")
 	c.Own()
 	try(t, c, []part{
 		{"retention", retention},

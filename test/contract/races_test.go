@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"hubcloud/test/harness"
 )
@@ -83,15 +84,22 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				t.Errorf("%d invitations to %s are pending", found, email)
 			}
 		}
-		// Of the two links of an address one works.
+		// Of the links that reach an address one works. The other's mail may not be sent at all.
 		for n := range 3 {
 			email := fmt.Sprintf("address%d@races.example.com", n)
-			worked := 0
-			for _, mail := range s.For(t).Mails(email, 2) {
-				if page := harness.Open(t, http.MethodGet, mail.Link()); page.Status == http.StatusOK {
-					worked++
+			opened, worked := map[string]bool{}, 0
+			harness.Eventually(t, 20*time.Second, "a link that works", func() bool {
+				for _, mail := range s.For(t).Mails(email, 1) {
+					if opened[mail.Link()] {
+						continue
+					}
+					opened[mail.Link()] = true
+					if page := harness.Open(t, http.MethodGet, mail.Link()); page.Status == http.StatusOK {
+						worked++
+					}
 				}
-			}
+				return worked > 0
+			})
 			if _, there := memberOf(tenant, email); worked != 1 || !there {
 				t.Errorf("%d links of %s worked, and a member: %v", worked, email, there)
 			}

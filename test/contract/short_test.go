@@ -193,7 +193,7 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 	}
 }
 
-// invitationExpiry: "pending, 7 days elapse: expired". They are four seconds here.
+// invitationExpiry: "pending, 7 days elapse: expired". They are eight seconds here.
 func invitationExpiry(t *testing.T, c *harness.Target) {
 	s := c.Own()
 	tenant := c.Tenant("Expiry")
@@ -204,7 +204,7 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 		t.Error("not pending before it has expired")
 	}
 	link := s.Mails(email, 1)[0].Link()
-	harness.Eventually(t, 15*time.Second, "no longer listed", func() bool { return !pending(tenant, made.ID) })
+	harness.Eventually(t, 20*time.Second, "no longer listed", func() bool { return !pending(tenant, made.ID) })
 	dead(t, tenant, link, email)
 	tenant.Refused(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
 	// Who comes too late can be invited again, and may come too late again on a busy machine.

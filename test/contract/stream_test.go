@@ -2,7 +2,9 @@ package contract
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +72,25 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 	})
 
+	t.Run("one line", func(t *testing.T) {
+		// "data (the whole event envelope as one JSON line)", however the hub has written it.
+		client := tenant.For(t)
+		hub := c.For(t).Online(tenant)
+		open := client.Stream("/hubs/"+hub.ID+"/events/stream", "")
+		<-open.Messages
+		event := harness.Numbered(1)
+		event["type"], event["data"] = "weather.changed", map[string]any{"text": "a\nb\r\u2028c", "deep": []any{map[string]any{}}}
+		payload, err := json.MarshalIndent(map[string]any{"log": "log-1", "events": []any{event}}, "\r\n\t", "\n  ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		hub.Publish("hub/"+hub.ID+"/events", payload)
+		var envelope harness.Event
+		if m := open.Next(t, 10*time.Second); json.Unmarshal([]byte(m.Data), &envelope) != nil || !sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
+			t.Errorf("%+v", m)
+		}
+	})
+
 	t.Run("no such hub", func(t *testing.T) {
 		tenant.For(t).Refused(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
 	})
@@ -122,44 +143,47 @@ func resync(t *testing.T, c *harness.Target) {
 	harness.Connected(t, hub)
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // the hub goes on telling meanwhile
+	go func() { // the hub goes on telling meanwhile: its device has another name every few milliseconds
 		defer close(stopped)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
-		for value := 1; ; value++ {
+		for n := 1; ; n++ {
 			select {
 			case <-stop:
 				return
 			case <-tick.C:
-				if err := hub.Report(1, virtualhub.ChannelRef{Key: "energy"}, value); err != nil {
+				if err := hub.Rename(1, fmt.Sprint(n)); err != nil {
 					t.Error(err)
 					return
 				}
 			}
 		}
 	}()
-	for range 10 {
-		var list harness.Answer
-		harness.Eventually(t, 10*time.Second, "the device list", func() bool {
-			answer, err := tenant.Try(http.MethodGet, path, nil)
-			list = answer
-			return err == nil && answer.Status == http.StatusOK
-		})
+	numbered := func(e harness.Event) (n int) {
+		var data struct{ Name string }
+		if e.Type != "device.updated" || json.Unmarshal(e.Data, &data) != nil {
+			return 0
+		}
+		n, _ = strconv.Atoi(data.Name)
+		return n
+	}
+	for range 15 {
+		list := tenant.Must(http.MethodGet, path, nil, http.StatusOK)
 		cursor := list.Header.Get("Event-Cursor")
 		if cursor == "" {
 			t.Fatalf("no Event-Cursor: %v", list.Header)
 		}
-		// What the hub says now is a value that the list's time knew at the latest; every later one must be told after the cursor.
-		known := getChannel(tenant, hub.ID(), 1, "energy", 0)
-		next := tenant.Await(hub.ID(), cursor, "an event after the cursor", func(e harness.Event) bool { return e.Observed().Key == "energy" })
-		var first, latest float64
-		if json.Unmarshal(next.Observed().Value, &first) != nil || json.Unmarshal(known.Value, &latest) != nil || first > latest+1 {
-			t.Errorf("after the list's cursor comes %s, and the hub was at %s", next.Data, known.Value)
+		name, _ := data(t, list.Object(t))[0]["name"].(string)
+		known, _ := strconv.Atoi(name) // 0: not renamed yet
+		next := tenant.Await(hub.ID(), cursor, "an event after the cursor", func(e harness.Event) bool { return numbered(e) > 0 })
+		if numbered(next) > known+1 {
+			t.Errorf("the list knows of %d, and the next event after its cursor tells of %d", known, numbered(next))
 		}
 		// Rule 5 as it stands: the newest event of a read without a cursor is a place to go on from.
-		page := tenant.Events(hub.ID(), tenant.Head(hub.ID()), 100, 5)
-		if len(page.Data) == 0 {
-			t.Error("nothing came after the newest event")
+		newest := tenant.AllEvents(hub.ID(), "")
+		last := newest[len(newest)-1]
+		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(after) != numbered(last)+1 {
+			t.Errorf("after the newest event, %d, comes %d", numbered(last), numbered(after))
 		}
 	}
 	close(stop)
