@@ -107,7 +107,8 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			}
 			// A role that there is not is refused before anything else.
 			for _, role := range []domain.Role{"", "boss", "Admin"} {
-				if _, err := domain.DecideChangeRole(all, o, ada, role); domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "role: ") {
+				_, err := domain.DecideChangeRole(all, o, ada, role)
+				if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "role: ") {
 					t.Errorf("role %q: %v", role, err)
 				}
 			}

@@ -99,7 +99,8 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		}
 	}
 	// Made, changed and removed by one batch.
-	await(t, s, w.tell(t, subject, joined(org, 4, domain.RoleMember), domain.MemberRoleChanged{OrgID: org, MemberID: memberID(4), Role: domain.RoleAdmin},
+	await(t, s, w.tell(t, subject,
+		joined(org, 4, domain.RoleMember), domain.MemberRoleChanged{OrgID: org, MemberID: memberID(4), Role: domain.RoleAdmin},
 		joined(org, 2, domain.RoleMember), domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleOwner},
 		domain.MemberRemoved{OrgID: org, MemberID: memberID(4)}))
 	listed(5, 1, 2, 9, 7)
@@ -195,7 +196,8 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	}
 	subject := streams.HubSubject(hubID(1))
 	w.tell(t, streams.HubSubject(hubID(2)), label(2, 3, &room, nil))
-	await(t, s, w.tell(t, subject, label(1, 3, &name, nil), label(1, 3, &name, &room), label(1, -4, nil, &room), label(1, 5, &name, nil), label(1, 5, nil, nil)))
+	await(t, s, w.tell(t, subject,
+		label(1, 3, &name, nil), label(1, 3, &name, &room), label(1, -4, nil, &room), label(1, 5, &name, nil), label(1, 5, nil, nil)))
 	check(1, map[int64]domain.DeviceLabel{3: {Name: &name, Room: &room}, -4: {Room: &room}})
 	check(2, map[int64]domain.DeviceLabel{3: {Name: &room}})
 	check(7, map[int64]domain.DeviceLabel{})

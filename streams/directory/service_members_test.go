@@ -149,7 +149,8 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(), "of no organization": nowhere.Reveal(),
 		"nothing": "", "garbage": "x/../*.>", "too long": secondToken + "A",
 	} {
-		if _, err := w.AcceptInvitation(t.Context(), origin, token); domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
+		_, err := w.AcceptInvitation(t.Context(), origin, token)
+		if domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
