@@ -15,7 +15,7 @@ func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts)
 		return out
 	}
 	typ, ok := stringOf(message, p.typ)
-	if !ok || len(typ) == 0 || bytes.ContainsFunc(typ, isControl) {
+	if !ok || len(typ) == 0 {
 		e.Flaw = FlawType
 		return out
 	}
@@ -76,16 +76,19 @@ func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts)
 	return append(appendCompact(out, data), '}')
 }
 
-func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
-
-// appendString appends text, which is UTF-8 without control characters, as a JSON string.
+// appendString appends text, which is UTF-8, as a JSON string.
 func appendString(out, text []byte) []byte {
+	const digits = "0123456789abcdef"
 	out = append(out, '"')
 	for _, c := range text {
-		if c == '"' || c == '\\' {
-			out = append(out, '\\')
+		switch {
+		case c == '"' || c == '\\':
+			out = append(out, '\\', c)
+		case c < 0x20:
+			out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			out = append(out, c)
 		}
-		out = append(out, c)
 	}
 	return append(out, '"')
 }

@@ -15,6 +15,6 @@
 //   - Numbers of events are written as plain integers: 1.0 and 1e3 are not readable.
 //   - An element that is not an object has the number that its place gives it, if any other event of the message tells its own.
 //   - `device_id` and `clock_trusted` that are absent are null.
-//   - A type with control characters is malformed: it could not be told in a line of an event stream. So is an event that is not UTF-8.
+//   - An event that is not UTF-8 is malformed. A type is any text that is not empty.
 //   - A time in a leap second (23:59:60 UTC) is the last microsecond before it. Digits beyond microseconds are cut off.
 package wire

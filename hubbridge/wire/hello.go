@@ -136,3 +136,5 @@ func text(raw json.RawMessage) *string {
 	}
 	return s
 }
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
