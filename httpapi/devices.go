@@ -117,12 +117,12 @@ func (a *api) listDevices(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	cursor, err := a.Events.Position(x.ctx, hub)
-	if err != nil {
-		return err
-	}
 	labels := a.labelsOf(x, hub)
-	devices, err := a.Devices.List(x.ctx, hub)
+	cursor, err := a.Events.Position(x.ctx, hub)
+	var devices []domain.Device
+	if err == nil {
+		devices, err = a.Devices.List(x.ctx, hub)
+	}
 	laid, labelsErr := labels()
 	if err != nil {
 		return err
