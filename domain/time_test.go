@@ -1,0 +1,36 @@
+package domain_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+// TestFormatTime holds what is written by hand to what the layout says.
+func TestFormatTime(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-1<<37, 1<<38).Draw(t, "seconds"), rapid.Int64Range(0, 1e9-1).Draw(t, "nanoseconds")).
+			In(time.FixedZone("there", rapid.IntRange(-50000, 50000).Draw(t, "offset")))
+		if got, want := domain.FormatTime(at), at.UTC().Format(domain.TimeLayout); got != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	})
+}
+
+func BenchmarkFormatTime(b *testing.B) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 123456789, time.UTC)
+	b.Run("layout", func(b *testing.B) {
+		for b.Loop() {
+			_ = at.UTC().Format(domain.TimeLayout)
+		}
+	})
+	b.Run("hand", func(b *testing.B) {
+		for b.Loop() {
+			_ = domain.FormatTime(at)
+		}
+	})
+}
