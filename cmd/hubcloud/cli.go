@@ -41,6 +41,11 @@ type cli struct {
 	Key        keyCommand        `cmd:"" help:"API keys."`
 	Inventory  inventoryCommand  `cmd:"" help:"The hubs that may enrol."`
 	Virtualhub virtualhubCommand `cmd:"" help:"Run hubs in software, for trials and load."`
+
+	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`
+	Devices devicesCommand `cmd:"" help:"Ask a hub for its devices, or for what one of them reads." group:"With an API key:"`
+	Events  eventsCommand  `cmd:"" help:"Print a hub's events, and follow them." group:"With an API key:"`
+	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for what comes of it." group:"With an API key:"`
 }
 
 const description = `The device-hub cloud: hubs connect to it over MQTT, API consumers list their devices and follow their event logs.
