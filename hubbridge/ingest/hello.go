@@ -14,7 +14,7 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 	h, err := wire.ParseHello(message)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
-		cfg.Log.Warn("a hello is passed over", "hub_id", s.hub, "error", err)
+		s.shard.oddities.Do(func() { cfg.Log.Warn("a hello is passed over", "hub_id", s.hub, "error", err) })
 		return nil
 	}
 	err = s.settle(ctx, func() error {
@@ -60,7 +60,10 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 		return s.turnTo(ctx, h.Log, before)
 	case before <= s.log.through:
 		if h.Newest < s.log.through {
-			cfg.Log.Warn("a hub says that it never gave numbers that are stored", "hub_id", s.hub, "log", h.Log, "newest", h.Newest, "through", s.log.through)
+			s.shard.oddities.Do(func() {
+				cfg.Log.Warn("a hub says that it never gave numbers that are stored",
+					"hub_id", s.hub, "log", h.Log, "newest", h.Newest, "through", s.log.through)
+			})
 		}
 	case !s.log.owned():
 		// What a hub loses that nobody has added is no gap in anything.

@@ -26,6 +26,8 @@ type Shard struct {
 	cfg      Config
 	msgs     chan *nats.Msg
 	troubles rate.Sometimes
+	// oddities bounds the lines about what hubs send: any of them can send it all day.
+	oddities rate.Sometimes
 
 	mu       sync.Mutex
 	sessions map[domain.HubID]*session
@@ -49,6 +51,7 @@ type Shard struct {
 func NewShard(cfg Config) *Shard {
 	return &Shard{
 		cfg: cfg, msgs: make(chan *nats.Msg, received), troubles: rate.Sometimes{First: 1, Interval: time.Second},
+		oddities: rate.Sometimes{First: 1, Interval: time.Second},
 		sessions: make(map[domain.HubID]*session),
 	}
 }

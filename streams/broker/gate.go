@@ -3,6 +3,7 @@ package broker
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"sync"
 	"time"
 )
@@ -38,8 +39,21 @@ func newGate(ready func() bool) *gate {
 // guard gives a TLS configuration whose handshakes pass the gate first.
 func (g *gate) guard(base *tls.Config) *tls.Config {
 	guarded := base.Clone()
-	guarded.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return nil, g.wait() }
+	guarded.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		keepAlive(hello.Conn)
+		return nil, g.wait()
+	}
 	return guarded
+}
+
+// keepAlive lets the system end a connection whose other side is gone. The server leaves that to the keep-alive of MQTT, and so keeps a
+// hub that asks for none connected for ever. Here it takes a minute and a half, as with the longest keep-alive that the hub link allows.
+func keepAlive(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // fails only on a connection that has ended
+			Enable: true, Idle: time.Minute, Interval: 10 * time.Second, Count: 3,
+		})
+	}
 }
 
 // wait returns nil as soon as the service is ready, and errNotReady after gatePatience or close.

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// maxPayload bounds one message, of anyone. A hub that sends more is disconnected. The link's own limit is a quarter of it.
-	maxPayload = 1 << 20
+	// maxPayload bounds one message, of anyone. A hub that sends more is disconnected, and would send it again for ever. The link's own limit
+	// is an eighth of it: up to here a message that is too big is dropped, and the hub gets its ack.
+	maxPayload = 2 << 20
 	// maxPending is how much may wait to be written to one connection. The service's own connections carry the traffic of thousands of hubs.
 	maxPending = 256 << 20
 	// maxConnections is out of the way: memory and open files end first.
