@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -48,7 +50,22 @@ func (c *conn) Write(p []byte) (int, error) {
 	if _, err := c.Conn.Write(c.api.refuseUnread(c.RemoteAddr().String(), status, reason)); err != nil {
 		return 0, err
 	}
+	c.linger()
 	return len(p), nil
+}
+
+const (
+	// lingerTime and lingerBytes bound what is still read of a request that was refused unread.
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)
+
+// linger lets the client get to the answer: a connection that is closed while something on it is unread is reset, and with it goes what the client
+// has not read yet (RFC 9112, section 9.6). The server closes it right after this, and reads nothing at the moment.
+func (c *conn) linger() {
+	if c.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
 }
 
 // CloseWrite lets the server end an answer before the request has come to its end, so that the client still gets to read it.

@@ -282,6 +282,23 @@ func TestUnreadableRequestsAreCounted(t *testing.T) {
 	}
 }
 
+// TestRefusalArrives: also a client that is still sending gets to read why it is refused.
+func TestRefusalArrives(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for range 20 {
+		conn, answers := s.raw(t, "POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10))
+		res, err := http.ReadResponse(answers, nil)
+		if err != nil || res.StatusCode != 400 {
+			t.Fatalf("%v, %v", res, err)
+		}
+		if _, err := io.ReadAll(res.Body); err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+}
+
 // TestSlowHeader: a client that takes its time over the header is let go of.
 func TestSlowHeader(t *testing.T) {
 	t.Parallel()
