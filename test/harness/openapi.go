@@ -2,6 +2,8 @@ package harness
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -13,6 +15,41 @@ import (
 
 // described is openapi.yaml, read once a test run.
 var described = sync.OnceValues(func() (*openapitest.Document, error) { return openapitest.Parse(httpapi.OpenAPI()) })
+
+// seen are the answers that checked transports have seen in this test run, as answerName names them.
+var seen sync.Map
+
+// answerName names an operation's answer; errorType is "" for what is no refusal.
+func answerName(op *openapitest.Operation, status int, errorType string) string {
+	return fmt.Sprint(op, " ", status, " ", errorType)
+}
+
+// NotSeen gives the answers that openapi.yaml describes and that no test of this run has got: "GET /v1/sites 400 invalid_request". The
+// common ones are left out, which a route gives before or after it is itself: a body that is too large, 401, 403 for want of a scope, 429
+// and 500.
+func NotSeen() []string {
+	document, err := described()
+	if err != nil {
+		return []string{err.Error()}
+	}
+	common := map[string]bool{"unauthenticated": true, "insufficient_scope": true, "rate_limited": true, "internal_error": true}
+	var missing []string
+	for _, op := range document.Operations {
+		for _, status := range op.Statuses() {
+			types := op.Types(status)
+			if len(types) == 0 {
+				types = []string{""}
+			}
+			for _, errorType := range types {
+				name := answerName(op, status, errorType)
+				if _, ok := seen.Load(name); !ok && !common[errorType] {
+					missing = append(missing, name)
+				}
+			}
+		}
+	}
+	return missing
+}
 
 // Checked is a transport that holds every answer to httpapi/openapi.yaml before it hands it on, and fails the test with what is wrong: a
 // status or a header field that is not described for the operation, a body that is not as its schema says, with fields that nobody knows
@@ -67,6 +104,9 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, nil
 	}
 	c.report(expected.CheckHeader(response.Header))
+	if response.StatusCode < 400 && expected.Operation != nil {
+		seen.Store(answerName(expected.Operation, response.StatusCode, ""), true)
+	}
 	if expected.Streams(response.Header) {
 		messages := expected.Messages(response.Header, c.report)
 		response.Body = struct {
@@ -86,6 +126,11 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	c.report(expected.CheckBody(response.Header, body))
+	if expected.Operation != nil {
+		var refusal struct{ Error struct{ Type string } }
+		_ = json.Unmarshal(body, &refusal) // what is no refusal has no type
+		seen.Store(answerName(expected.Operation, response.StatusCode, refusal.Error.Type), true)
+	}
 	return response, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,15 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
 	response, err := (&http.Client{Transport: c.HTTP.Transport}).Do(request)
+	for err == nil && response.StatusCode == http.StatusTooManyRequests {
+		response.Body.Close()
+		wait, convErr := strconv.Atoi(response.Header.Get("Retry-After"))
+		if convErr != nil {
+			c.T.Fatalf("429 with Retry-After %q", response.Header.Get("Retry-After"))
+		}
+		time.Sleep(time.Duration(wait) * time.Second) // as long as the service asks for
+		response, err = (&http.Client{Transport: c.HTTP.Transport}).Do(request)
+	}
 	if err != nil {
 		c.T.Fatal(err)
 	}
