@@ -56,6 +56,46 @@ func TestCommandMemory(t *testing.T) {
 	}
 }
 
+// TestCommandMemoryOverRestart holds that what was answered is answered again by the hub that is started anew on its directory, be it a refusal, for as
+// long as before; and that hub_unavailable is not.
+func TestCommandMemoryOverRestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ask := func(c *controller, id, value string, now time.Time) string {
+		params := fmt.Sprintf(`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value)
+		return string(mustJSON(c.ask(link.MethodChannelsCommand, params, now)))
+	}
+	c := newTestController(t, dir)
+	accepted, refused := ask(c, "accepted", "false", noon), ask(c, "refused", "7", noon)
+	c.setFaults(func(f *Faults) { f.RadioDown = true })
+	unavailable := ask(c, "unavailable", "false", noon)
+	if !strings.Contains(accepted, "pending") || !strings.Contains(refused, "invalid_request") || !strings.Contains(unavailable, "hub_unavailable") {
+		t.Fatalf("%s\n%s\n%s", accepted, refused, unavailable)
+	}
+	restart := func() {
+		if err := c.close(); err != nil {
+			t.Fatal(err)
+		}
+		c = newTestController(t, dir)
+	}
+	restart()
+	last := noon.Add(commandMemory - time.Second)
+	// Other values under the same ids: it is the id that counts.
+	if got := ask(c, "accepted", "true", last); got != accepted {
+		t.Errorf("%s, first %s", got, accepted)
+	}
+	if got := ask(c, "refused", "true", last); got != refused {
+		t.Errorf("%s, first %s", got, refused)
+	}
+	if got := ask(c, "unavailable", "false", last); !strings.Contains(got, "pending") {
+		t.Errorf("what was not run: %s", got)
+	}
+	restart()
+	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(got, "pending") {
+		t.Errorf("after its time: %s", got)
+	}
+}
+
 // TestWindows holds how long a window is open.
 func TestWindows(t *testing.T) {
 	t.Parallel()

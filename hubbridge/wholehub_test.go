@@ -1,0 +1,135 @@
+package hubbridge_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/calls"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/devices"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/virtualhub"
+)
+
+// wholeHub is a virtual hub that has enrolled with an installation, belongs to its organization and is connected.
+type wholeHub struct {
+	*virtualhub.Hub
+	i  *installation
+	id domain.HubID
+	// devices and commands ask it, with the time-out that the test wants.
+	devices  *devices.Devices
+	commands *commands.Commands
+}
+
+func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualhub.Config)) *wholeHub {
+	i.t.Helper()
+	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: i.authority, Directory: i.directory, Broker: func() string { return "mqtts://" + i.mqttAddr }, Log: quiet(),
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request link.CertificateRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			i.t.Errorf("enrolment: %v", err)
+		}
+		certificate, err := enrolment.Issue(r.Context(), request)
+		if err != nil {
+			i.t.Errorf("enrolment: %v", err)
+		}
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(certificate)
+	}))
+	i.t.Cleanup(server.Close)
+
+	h := &wholeHub{i: i, id: "hub-whol-0000-0001"}
+	secret := "the hub's enrolment secret"
+	hash := sha256.Sum256([]byte(secret))
+	if err := i.directory.RegisterHub(i.t.Context(), operator(), h.id, hash[:]); err != nil {
+		i.t.Fatal(err)
+	}
+	add := domain.AddHub{OrgID: i.org, HubID: h.id, SiteID: i.site, Ever: true}
+	if _, err := i.directory.AddHub(i.t.Context(), operator(), add); err != nil {
+		i.t.Fatal(err)
+	}
+	cfg := virtualhub.Config{EnrollURL: server.URL, Serial: h.id.Serial(), Secret: secret, Quiet: true, BackoffMin: 20 * time.Millisecond}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	if h.Hub, err = virtualhub.New(cfg); err != nil {
+		i.t.Fatal(err)
+	}
+	hubs := parts{t: i.t}
+	hubs.run("virtual hub", func(ctx context.Context) error {
+		if err := h.Run(ctx); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+	caller, err := calls.New(i.conns, i.view, calls.Config{Timeout: timeout, Log: quiet()})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	h.devices = devices.New(caller)
+	h.commands = commands.New(i.conns, i.logs, h.devices, commands.Config{ReplicaID: "r1", HubTimeout: timeout, Log: quiet()})
+	i.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		h.commands.Close(ctx)
+		caller.Close()
+		hubs.end()
+		if err := h.Close(); err != nil {
+			i.t.Error(err)
+		}
+	})
+	h.online(true)
+	return h
+}
+
+func (h *wholeHub) online(online bool) {
+	h.i.t.Helper()
+	eventually(h.i.t, "it is told whether it is online", func() bool { return h.i.view.Online(h.id) == online })
+}
+
+func (h *wholeHub) send(device int64, channel, value, idempotencyKey string) (domain.Channel, error) {
+	h.i.t.Helper()
+	return h.commands.Send(h.i.t.Context(), operator(), domain.Command{
+		OrgID: h.i.org, HubID: h.id, DeviceID: device, Key: channel, Value: json.RawMessage(value), IdempotencyKey: idempotencyKey,
+	})
+}
+
+func wantCode(t testing.TB, what string, err error, code domain.Code) {
+	t.Helper()
+	if err == nil || domain.CodeOf(err) != code {
+		t.Errorf("%s: %v, wanted %s", what, err, code)
+	}
+}
+
+// events gives the types of the events in the hub's log, in order.
+func (h *wholeHub) events() (types []string) {
+	h.i.t.Helper()
+	for after := ""; ; {
+		page, err := h.i.logs.Page(h.i.t.Context(), h.id, after, 500)
+		if err != nil {
+			h.i.t.Fatal(err)
+		}
+		for _, e := range page.Events {
+			var event struct{ Type string }
+			if err := json.Unmarshal(e.Envelope, &event); err != nil {
+				h.i.t.Fatal(err)
+			}
+			types = append(types, event.Type)
+		}
+		if after = page.Next; !page.HasMore {
+			return types
+		}
+	}
+}
