@@ -295,6 +295,9 @@ func TestRefusalArrives(t *testing.T) {
 		if _, err := io.ReadAll(res.Body); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := answers.ReadByte(); err != io.EOF {
+			t.Fatalf("the connection was not ended but broken off: %v", err)
+		}
 		conn.Close()
 	}
 }
