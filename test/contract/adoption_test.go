@@ -1,0 +1,62 @@
+package contract
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// adoptionRaces: "A hub belongs to one organization at a time; the first organization to add it keeps it."
+func adoptionRaces(t *testing.T, c *harness.Target) {
+	const pairs = 50
+	tenant, stranger := c.Tenant("First"), c.Stranger("Second")
+	made := c.Inventory(pairs)
+	var racing sync.WaitGroup
+	queue := make(chan harness.Made, pairs)
+	for _, m := range made {
+		queue <- m
+	}
+	close(queue)
+	for range 4 {
+		racing.Go(func() {
+			for m := range queue {
+				raw := m.Raw(t, c.Public)
+				raw.Enroll()
+				raw.Come()
+				var both sync.WaitGroup
+				answers := make([]harness.Answer, 2)
+				for i, who := range []*harness.Tenant{tenant, stranger} {
+					both.Go(func() {
+						answer, err := who.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": who.Site})
+						if err != nil {
+							t.Error(err)
+						}
+						answers[i] = answer
+					})
+				}
+				both.Wait()
+				winner, loser := 0, 1
+				if answers[1].Status == http.StatusOK {
+					winner, loser = 1, 0
+				}
+				if answers[winner].Status != http.StatusOK || answers[loser].Status != http.StatusUnprocessableEntity || answers[loser].ErrorType() != "hub_not_addable" {
+					t.Errorf("%s: %d %s, %d %s", raw.ID, answers[0].Status, answers[0].Body, answers[1].Status, answers[1].Body)
+					continue
+				}
+				for i, who := range []*harness.Tenant{tenant, stranger} {
+					want := http.StatusNotFound
+					if i == winner {
+						want = http.StatusOK
+					}
+					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil || answer.Status != want {
+						t.Errorf("%s: organization %d reads %d, wanted %d: %v", raw.ID, i, answer.Status, want, err)
+					}
+				}
+				raw.Disconnect()
+			}
+		})
+	}
+	racing.Wait()
+}

@@ -1,0 +1,120 @@
+package contract
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// deviceErrors holds what live calls answer when the hub does not: "404, 502 hub_error, 503 hub_offline or hub_unavailable, and 504
+// hub_timeout".
+func deviceErrors(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Device errors")
+
+	t.Run("offline", func(t *testing.T) {
+		// "503 hub_offline: the hub is not connected; nothing was done". At once: nobody waits for a hub that is not there.
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
+		hub.Offline(true)
+		harness.Eventually(t, 10*time.Second, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
+		for _, e := range endpoints {
+			if !e.live {
+				continue
+			}
+			began := time.Now()
+			client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("%s: told after %s", e, took)
+			}
+		}
+		head := client.Head(hub.ID())
+		// "Commands are never queued for an offline hub."
+		hub.Offline(false)
+		harness.Connected(t, hub)
+		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		harness.Eventually(t, 5*time.Second, "an answer again", func() bool {
+			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
+			return err == nil && answer.Status == http.StatusOK
+		})
+		if ch := getChannel(client, hub.ID(), 1, "lock", 0); string(ch.Desired) != "null" {
+			t.Errorf("a command was queued: %+v", ch)
+		}
+	})
+
+	t.Run("the hub cannot act", func(t *testing.T) {
+		// "503 hub_unavailable: hub connected but cannot act now (its radio is down, or it does not know the time yet)".
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
+		for _, fault := range []func(bool){hub.RadioDown, hub.ClockUnknown} {
+			fault(true)
+			for _, e := range endpoints {
+				if e.method == http.MethodPost && e.live {
+					client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_unavailable")
+				}
+			}
+			fault(false)
+		}
+	})
+
+	t.Run("what a hub may answer", func(t *testing.T) {
+		// "502 hub_error: the hub failed"; hub link, section 4: "any other type is a hub_error", "An answer that is no such object is a
+		// hub_error".
+		client := tenant.For(t)
+		hub := c.For(t).RawHub()
+		answers := make(chan harness.Response, 1)
+		hub.OnRequest(func(harness.Request) harness.Response { return <-answers })
+		hub.Enroll()
+		hub.Come()
+		client.Add(hub.Serial)
+		fails := func(kind string) harness.Response {
+			return harness.Response{Error: &harness.LinkError{Type: kind, Message: "as asked"}}
+		}
+		device := func(change func(d, ch map[string]any)) harness.Response {
+			ch := map[string]any{
+				"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{},
+				"available": true, "value": true, "observed_at": "2026-01-02T03:04:05.123456Z", "desired": nil, "desired_at": nil, "status": "synchronized",
+			}
+			d := map[string]any{"id": 1, "name": "Door", "manufacturer": "M", "model": "X", "channels": []any{ch}}
+			change(d, ch)
+			return harness.Response{Result: map[string]any{"device": d}}
+		}
+		for what, try := range map[string]struct {
+			answer harness.Response
+			status int
+			kind   string
+		}{
+			"not found":            {fails("not_found"), http.StatusNotFound, "not_found"},
+			"unavailable":          {fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable"},
+			"a type of its own":    {fails("on_fire"), http.StatusBadGateway, "hub_error"},
+			"one of the cloud's":   {fails("unauthenticated"), http.StatusBadGateway, "hub_error"},
+			"another of the cloud": {fails("rate_limited"), http.StatusBadGateway, "hub_error"},
+			"an empty type":        {fails(""), http.StatusBadGateway, "hub_error"},
+			"no result":            {harness.Response{}, http.StatusBadGateway, "hub_error"},
+			"an empty result":      {harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error"},
+			"a list":               {harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error"},
+			"a device of no kind":  {harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway, "hub_error"},
+			"no channels":          {device(func(d, _ map[string]any) { delete(d, "channels") }), http.StatusBadGateway, "hub_error"},
+			"a name that is none":  {device(func(d, _ map[string]any) { d["name"] = 7 }), http.StatusBadGateway, "hub_error"},
+			"another status":       {device(func(_, ch map[string]any) { ch["status"] = "tired" }), http.StatusBadGateway, "hub_error"},
+			"no key":               {device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway, "hub_error"},
+		} {
+			answers <- try.answer
+			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
+			if refusal := harness.CheckRefusal(t, answer); refusal.Type != try.kind {
+				t.Errorf("%s: %s", what, answer.Body)
+			}
+		}
+		// What is right is let through, and what the contract does not know is left out.
+		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
+		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
+		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
+		hasExactly(t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind", "unit", "readable", "writable",
+			"capabilities", "available", "value", "observed_at", "desired", "desired_at", "status")
+		if got["room"] != nil {
+			t.Errorf("room is set only through the API: %v", got)
+		}
+	})
+}

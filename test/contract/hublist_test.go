@@ -1,0 +1,98 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// hubList holds the list of hubs: "ordered by hub ID", "50 items per page", `site_id` "(only hubs at this site)".
+func hubList(t *testing.T, c *harness.Target) {
+	const many = 53
+	tenant := c.Tenant("Hub list")
+	made := c.Inventory(many)
+	other := tenant.NewSite("Other")
+	ids := make([]string, many)
+	queue := make(chan int, many)
+	for i := range many {
+		ids[i] = made[i].HubID
+		queue <- i
+	}
+	close(queue)
+	var adding sync.WaitGroup
+	for range 8 {
+		adding.Go(func() {
+			for i := range queue {
+				raw := made[i].Raw(t, c.Public)
+				raw.Enroll()
+				raw.Come()
+				site := tenant.Site
+				if i < 3 {
+					site = other
+				}
+				answer, err := tenant.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": site})
+				if err != nil || answer.Status != http.StatusOK {
+					t.Errorf("%s: %d %s %v", raw.ID, answer.Status, answer.Body, err)
+				}
+			}
+		})
+	}
+	adding.Wait()
+	if t.Failed() {
+		return
+	}
+	at := func(site string, limit int) []string {
+		t.Helper()
+		var all []string
+		query := fmt.Sprintf("?site_id=%s", site)
+		if limit > 0 {
+			query += fmt.Sprintf("&limit=%d", limit)
+		}
+		after := ""
+		for {
+			var page struct {
+				Data    []hub
+				HasMore bool `json:"has_more"`
+			}
+			tenant.Must(http.MethodGet, "/hubs"+query+after, nil, http.StatusOK).JSON(t, &page)
+			for _, h := range page.Data {
+				all = append(all, h.ID)
+				if h.SiteID != site {
+					t.Errorf("hub %s at %s is listed at %s", h.ID, h.SiteID, site)
+				}
+			}
+			if !page.HasMore {
+				return all
+			}
+			if limit == 0 && len(page.Data) != 50 {
+				t.Errorf("a page has %d hubs", len(page.Data))
+			}
+			after = "&starting_after=" + page.Data[len(page.Data)-1].ID
+		}
+	}
+	few, rest := slices.Sorted(slices.Values(ids[:3])), slices.Sorted(slices.Values(ids[3:]))
+	for _, limit := range []int{0, 1, 2, 3, 50} {
+		if got := at(other, limit); !slices.Equal(got, few) {
+			t.Errorf("pages of %d of one site: %v, wanted %v", limit, got, few)
+		}
+	}
+	for _, limit := range []int{0, 7, 49, 50} {
+		if got := at(tenant.Site, limit); !slices.Equal(got, rest) {
+			t.Errorf("pages of %d of the other site: %v, wanted %v", limit, got, rest)
+		}
+	}
+	first := tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK).Object(t)
+	if n := len(data(t, first)); n != 50 || first["has_more"] != true {
+		t.Errorf("the first page of %d hubs has %d, has_more %v", many, n, first["has_more"])
+	}
+	if got := at(noSite, 0); len(got) != 0 {
+		t.Errorf("no such site lists %v", got)
+	}
+	for _, query := range []string{"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x", "starting_after=" + noHub} {
+		tenant.Refused(http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request")
+	}
+}

@@ -1,0 +1,271 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+type invitation struct {
+	ID        string
+	Email     string
+	Role      string
+	Status    string
+	CreatedAt string `json:"created_at"`
+	ExpiresAt string `json:"expires_at"`
+}
+
+func listInvitations(client *harness.Tenant) []invitation {
+	client.T.Helper()
+	var page struct{ Data []invitation }
+	client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).JSON(client.T, &page)
+	return page.Data
+}
+
+func pending(client *harness.Tenant, id string) bool {
+	client.T.Helper()
+	for _, i := range listInvitations(client) {
+		if i.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// invite invites somebody and gives the link of the mail.
+func invite(s *harness.Service, client *harness.Tenant, email, role string) (made invitation, link string) {
+	client.T.Helper()
+	s = s.For(client.T)
+	mails := len(s.Mails(email, 0))
+	client.Must(http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, http.StatusCreated).JSON(client.T, &made)
+	link = s.Mails(email, mails+1)[mails].Link()
+	if !strings.HasPrefix(link, s.Public()+"/portal/invitations/") {
+		client.T.Fatalf("the mail's link is %q", link)
+	}
+	return made, link
+}
+
+// invitations holds the parts "Invitation".
+func invitations(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Invitations")
+
+	t.Run("invited, opened, a member", func(t *testing.T) {
+		// "Created with email and role (admin or member, default member). A link is emailed to the address and works for 7 days. Opening it
+		// adds the person to the organization, creating their account if they have none."
+		client, s := tenant.For(t), c.For(t).Own()
+		const email = "new@invitations.example.com"
+		answer := client.Must(http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated)
+		made := answer.Object(t)
+		hasExactly(t, "invitation", made, "id", "email", "role", "status", "created_at", "expires_at") // design, section 6
+		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
+			t.Errorf("%v", made)
+		}
+		isTimestamp(t, "created_at", made["created_at"])
+		isTimestamp(t, "expires_at", made["expires_at"])
+		created, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["created_at"]))
+		expires, _ := time.Parse(time.RFC3339Nano, fmt.Sprint(made["expires_at"]))
+		if valid := expires.Sub(created); valid != 7*24*time.Hour {
+			t.Errorf("valid for %s", valid)
+		}
+		list := client.Must(http.MethodGet, "/invitations", nil, http.StatusOK).Object(t)
+		hasExactly(t, "list", list, "data", "has_more")
+		if first := data(t, list)[0]; fmt.Sprint(first) != fmt.Sprint(made) {
+			t.Errorf("made %v, listed %v", made, first)
+		}
+		mail := s.For(t).Mails(email, 1)[0]
+		link := mail.Link()
+		if !strings.Contains(mail.Text, tenantName) || mail.Header.Get("Subject") == "" || mail.Header.Get("From") == "" || mail.Header.Get("Date") == "" {
+			t.Errorf("the mail: %v\n%s", mail.Header, mail.Text)
+		}
+		token := link[strings.LastIndex(link, "/")+1:]
+		if len(token) < 43 || strings.Contains(string(answer.Body), token) {
+			t.Errorf("the token %q must be long, and not be told to who invites", token)
+		}
+		if _, ok := memberOf(client, email); ok {
+			t.Error("a member before the link was opened")
+		}
+		// A mail program that looks at a link before it is opened changes nothing.
+		harness.Open(t, http.MethodHead, link)
+		if !pending(client, made["id"].(string)) {
+			t.Error("HEAD has used the link up")
+		}
+		page := harness.Open(t, http.MethodGet, link)
+		if page.Status != http.StatusOK || !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(page.Body), tenantName) {
+			t.Errorf("%d %v %s", page.Status, page.Header, page.Body)
+		}
+		if m, ok := memberOf(client, email); !ok || m.Role != "member" {
+			t.Errorf("not a member: %+v", m)
+		}
+		// "pending, invited person opens the link within 7 days: accepted"; "GET /invitations lists only pending ones".
+		if pending(client, made["id"].(string)) {
+			t.Error("an accepted invitation is listed")
+		}
+		client.Refused(http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound, "not_found")
+		// Opened once more, it changes nothing.
+		before := listMembers(client)
+		if again := harness.Open(t, http.MethodGet, link); again.Status != http.StatusOK {
+			t.Errorf("opened again: %d %s", again.Status, again.Body)
+		}
+		if after := listMembers(client); fmt.Sprint(before) != fmt.Sprint(after) {
+			t.Errorf("opened again, members were %v, and are %v", before, after)
+		}
+		// "only its hash": the token stands in the mail alone.
+		if found := s.For(t).FindInFiles(token, "outbox"); found != "" {
+			t.Errorf("%s holds the token", found)
+		}
+		if strings.Contains(s.Log(), token) {
+			t.Error("the log holds the token")
+		}
+	})
+
+	t.Run("the page is fit for a link that is a secret", func(t *testing.T) {
+		s := c.For(t).Own()
+		_, link := invite(s, tenant.For(t), "page@invitations.example.com", "admin")
+		for _, url := range []string{link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage"} {
+			page := harness.Open(t, http.MethodGet, url)
+			if page.Header.Get("Referrer-Policy") != "no-referrer" || !strings.Contains(page.Header.Get("Cache-Control"), "no-store") ||
+				!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'none'") || page.Header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %v", url, page.Header)
+			}
+			if third := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); third != "" {
+				t.Errorf("the page asks another host: %s", third)
+			}
+		}
+		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok || m.Role != "admin" {
+			t.Errorf("%+v", m)
+		}
+	})
+
+	t.Run("created and taken back", func(t *testing.T) {
+		client := tenant.For(t)
+		for _, role := range []string{"admin", "member"} {
+			var made invitation
+			client.Must(http.MethodPost, "/invitations", map[string]string{"email": role + "@taken-back.example.com", "role": role}, http.StatusCreated).JSON(t, &made)
+			if made.Role != role || made.Status != "pending" || !pending(client, made.ID) {
+				t.Errorf("%+v", made)
+			}
+			client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent)
+			if pending(client, made.ID) {
+				t.Error("a revoked invitation is listed")
+			}
+			client.Refused(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
+		}
+	})
+
+	t.Run("revoked", func(t *testing.T) {
+		// "pending, DELETE /invitations/{invitation_id}: revoked (link stops working)".
+		client, s := tenant.For(t), c.For(t).Own()
+		made, link := invite(s, client, "revoked@invitations.example.com", "member")
+		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(answer.Body) != 0 {
+			t.Errorf("a 204 with a body: %s", answer.Body)
+		}
+		dead(t, client, link, "revoked@invitations.example.com")
+		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
+			client.Refused(http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found")
+		}
+	})
+
+	t.Run("replaced", func(t *testing.T) {
+		// "a second to the same address replaces the first" (design, section 6).
+		client, s := tenant.For(t), c.For(t).Own()
+		first, oldLink := invite(s, client, "twice@invitations.example.com", "member")
+		second, newLink := invite(s, client, "Twice@invitations.example.com", "admin")
+		if first.ID == second.ID || pending(client, first.ID) || !pending(client, second.ID) {
+			t.Errorf("%+v, then %+v; pending are %+v", first, second, listInvitations(client))
+		}
+		dead(t, client, oldLink, "twice@invitations.example.com")
+		client.Refused(http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found")
+		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
+			t.Errorf("%d %s", page.Status, page.Body)
+		}
+		if m, ok := memberOf(client, "twice@invitations.example.com"); !ok || m.Role != "admin" {
+			t.Errorf("%+v", m)
+		}
+	})
+
+	t.Run("no such link", func(t *testing.T) {
+		client, s := tenant.For(t), c.For(t).Own()
+		_, link := invite(s, client, "near@invitations.example.com", "member")
+		last := link[len(link)-1:]
+		changed := map[bool]string{true: "B", false: "A"}[last == "A"]
+		for _, other := range []string{link[:len(link)-1], link + "A", link[:len(link)-12] + changed + link[len(link)-11:], s.Public() + "/portal/invitations/x", s.Public() + "/portal/invitations/%00", s.Public() + "/portal/invitations/" + strings.Repeat("A", 4000)} {
+			dead(t, client, other, "near@invitations.example.com")
+		}
+	})
+
+	t.Run("refused", func(t *testing.T) {
+		client := tenant.For(t)
+		for _, body := range []string{
+			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`, `{"email":"x"}`, `{"email":"x@"}`, `{"email":"@example.com"}`, `{"email":"a b@example.com"}`,
+			`{"email":"a@example.com\nBcc: b@example.com"}`, `{"email":"A <a@example.com>"}`, `{"email":"a@example.com, b@example.com"}`, `{"email":"a@example.com","role":"boss"}`,
+			`{"email":"a@example.com","role":null}`, `{"email":"a@example.com","role":""}`, `{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
+			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
+		} {
+			client.Refused(http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request")
+		}
+		client.Refused(http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email}, http.StatusBadRequest, "invalid_request")
+		// "to a member: 400" (design, section 6).
+		somebody := joined(t, c.For(t).Own(), tenant, "already@invitations.example.com", "member")
+		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
+			client.Refused(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusBadRequest, "invalid_request")
+		}
+	})
+
+	t.Run("list", func(t *testing.T) {
+		// "200 pending invitations, newest first".
+		c.For(t).Own() // an organization without other invitations
+		client := c.For(t).Tenant("Many invitations")
+		var want []string
+		for i := range 5 {
+			var made invitation
+			client.Must(http.MethodPost, "/invitations", map[string]string{"email": fmt.Sprintf("person%d@list.example.com", i)}, http.StatusCreated).JSON(t, &made)
+			if !pending(client, made.ID) {
+				t.Errorf("%+v is not pending", made)
+			}
+			want = append([]string{made.ID}, want...)
+		}
+		after := ""
+		for i, id := range want {
+			var page struct {
+				Data    []invitation
+				HasMore bool `json:"has_more"`
+			}
+			client.Must(http.MethodGet, "/invitations?limit=1"+after, nil, http.StatusOK).JSON(t, &page)
+			if len(page.Data) != 1 || page.Data[0].ID != id || page.HasMore != (i < len(want)-1) {
+				t.Errorf("page %d: %+v, wanted %s", i, page, id)
+			}
+			after = "&starting_after=" + id
+		}
+		for _, query := range []string{"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember} {
+			client.Refused(http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest, "invalid_request")
+		}
+		stranger := c.For(t).Stranger("Stranger to invitations")
+		if list := listInvitations(stranger); len(list) != 0 {
+			t.Errorf("a stranger sees %+v", list)
+		}
+		stranger.Refused(http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found")
+		if !pending(client, want[0]) {
+			t.Error("a stranger has revoked an invitation")
+		}
+	})
+}
+
+// tenantName is what the invitations' organization is called.
+const tenantName = "Invitations"
+
+// dead holds that a link does not work, and makes nobody a member.
+func dead(t *testing.T, client *harness.Tenant, link, email string) {
+	t.Helper()
+	page := harness.Open(t, http.MethodGet, link)
+	if page.Status != http.StatusGone && page.Status != http.StatusNotFound {
+		t.Errorf("%s: %d %s", link, page.Status, page.Body)
+	}
+	if m, ok := memberOf(client.For(t), email); ok {
+		t.Errorf("a dead link has made a member: %+v", m)
+	}
+}
