@@ -198,6 +198,12 @@ List the hubs, and read the oldest events of one, page by page:
   curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs
   curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?limit=5'
 
+See what hangs on the hub, and unlock its front door while you follow its events:
+
+  curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/devices
+  curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \
+    -d '{"key":"lock","value":false}' %[1]s/hubs/%[3]s/devices/1/commands
+
 Wait for the next event after a cursor (the next_cursor of a page):
 
   curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?wait=30&after=CURSOR'
