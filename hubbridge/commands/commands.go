@@ -51,10 +51,13 @@ const (
 	defaultHubTimeout = 10 * time.Second
 	// storageTime is how long storage may take for what belongs to a command, beside the hub's own time.
 	storageTime = 5 * time.Second
+	// holdSlack is what a reservation is held for beyond the hub's time: what storage takes as a rule. Who is overtaken does no harm.
+	holdSlack = 2 * time.Second
 	// closingTime is how long a flight that is ended may take to let go of its reservation.
 	closingTime = time.Second
-	// maxFlights is how many commands may be under way. Each costs a goroutine, and a hub that does not answer keeps one for its time-out.
-	maxFlights = 4096
+	// maxFlights is how many commands may be under way; one more waits for its turn. Each costs a goroutine, and a hub that does not answer keeps one
+	// for its time-out: an API key at its full rate has some 600 of them then.
+	maxFlights = 16_384
 )
 
 // ErrClosed says that a command came after Close; nothing was done.

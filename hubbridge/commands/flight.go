@@ -93,7 +93,7 @@ func (c *Commands) underWay(key flightKey) (*flight, error) {
 
 // fly sees a command through. It takes at most the time of another holder, the hub's own, and what storage takes.
 func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) (domain.Channel, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, 2*(c.cfg.HubTimeout+storageTime)+storageTime)
+	ctx, cancel := context.WithTimeout(c.ctx, 2*(c.cfg.HubTimeout+storageTime))
 	defer cancel()
 	if key.name == "" {
 		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {

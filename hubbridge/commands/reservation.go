@@ -3,7 +3,7 @@ package commands
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"time"
@@ -40,19 +40,20 @@ type reservation struct {
 	revision uint64
 }
 
-// reservationName is the key in the bucket; empty for a command without an idempotency key. Idempotency keys are any text, and not for everyone to read.
+// reservationName is the key in the bucket; empty for a command without an idempotency key, which may be any text. It is short, because the broker
+// keeps all of them in memory.
 func reservationName(c domain.Command) string {
 	if c.IdempotencyKey == "" {
 		return ""
 	}
 	sum := sha256.Sum256([]byte(c.IdempotencyKey))
-	return c.OrgID + "." + hex.EncodeToString(sum[:])
+	return c.OrgID + "." + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // fingerprint is the same for commands that ask the same: of the same channel, with the same value once decoded.
 func fingerprint(c domain.Command) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value))
-	return hex.EncodeToString(sum[:])
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // reserve gives the reservation of a key, held by this flight, or with the answer that it has already. Offline hubs are refused unless there is an
@@ -93,7 +94,7 @@ func (c *Commands) reserve(ctx context.Context, key flightKey, hub domain.HubID)
 			}
 			return nil, err
 		}
-		r.Replica, r.Flight, r.Deadline = c.cfg.ReplicaID, flight, now.Add(c.cfg.HubTimeout+storageTime)
+		r.Replica, r.Flight, r.Deadline = c.cfg.ReplicaID, flight, now.Add(c.cfg.HubTimeout+holdSlack)
 		revision, err := c.reserved.Put(ctx, key.name, r, r.revision)
 		switch {
 		case err == nil:

@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/link"
 )
 
 const (
 	// maxValueDepth bounds how deep arrays and objects of a channel's value may stand in one another. The contract's values have a depth of one,
 	// and what is much deeper than that could not be written to everyone who asks for it.
 	maxValueDepth = 64
+	// maxValueBytes bounds a channel's value: what an event could tell.
+	maxValueBytes = link.MaxEventBytes
 	// maxWindow is the longest that a window may be open, in seconds: a day.
 	maxWindow = 24 * 60 * 60
 )
@@ -26,7 +29,10 @@ func ParseDevices(result []byte) ([]domain.Device, error) {
 			return ok
 		})
 	})
-	return devices, err
+	if err != nil {
+		return nil, err
+	}
+	return devices, nil
 }
 
 // ParseDevice reads the result of devices.get: a device whose channels have everything.

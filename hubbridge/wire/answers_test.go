@@ -181,8 +181,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		}
 	}
 	deep := strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1)
+	long := `"` + strings.Repeat("x", maxValueBytes-1) + `"`
 	for member, values := range map[string][]string{
-		"value": {deep}, "desired": {deep}, "observed_at": {"7", `"yesterday"`, `""`}, "desired_at": {"true", `"2026-01-02"`},
+		"value": {deep, long}, "desired": {deep, long}, "observed_at": {"7", `"yesterday"`, `""`}, "desired_at": {"true", `"2026-01-02"`},
 		"status": {"", "null", "7", `"done"`, `"Pending"`, `""`},
 	} {
 		for _, value := range values {

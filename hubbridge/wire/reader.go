@@ -167,6 +167,8 @@ func (r *reader) nullable(what string, into *json.RawMessage) bool {
 		return false
 	case text == nil:
 		return true
+	case len(text) > maxValueBytes:
+		return r.fail("%s: %d bytes; at most %d are taken", what, len(text), maxValueBytes)
 	case depth(text) > maxValueDepth:
 		return r.fail("%s: more than %d arrays and objects in one another", what, maxValueDepth)
 	}
