@@ -2,6 +2,7 @@ package contract
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -15,8 +16,24 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
+	if code == 0 && whole() {
+		for _, answer := range harness.NotSeen() {
+			fmt.Fprintln(os.Stderr, "openapi.yaml describes what no test has got:", answer)
+			code = 1
+		}
+	}
 	harness.RemoveBinary()
 	os.Exit(code)
+}
+
+// whole says whether every test has run, on a service that may be asked everything.
+func whole() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list", "test.fuzz"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return os.Getenv(harness.EnvURL) == ""
 }
 
 // part is one part of the contract.
@@ -63,7 +80,9 @@ func TestContract(t *testing.T) {
 		{"member races", memberRaces},
 		{"errors", errorBodies},
 		{"hostile", hostile},
+		{"slow senders", slowSenders},
 		{"versioning", versioning},
+		{"description", description},
 	})
 }
 
