@@ -107,6 +107,15 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 				t.Errorf("%s: %s", what, answer.Body)
 			}
 		}
+		// A hub without devices has an empty list; one without a list fails.
+		answers <- harness.Response{Result: map[string]any{"devices": []any{}}}
+		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(list.Body, []byte(`{"data":[]}`)) {
+			t.Errorf("%s", list.Body)
+		}
+		answers <- harness.Response{Result: map[string]any{"devices": nil}}
+		client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
+		answers <- harness.Response{Raw: []byte(`not JSON`)}
+		client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
 		// What is right is let through, and what the contract does not know is left out.
 		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)

@@ -1,0 +1,65 @@
+package contract
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// slowSenders: clients that begin a request and do not go on are answered or cut off after a while, and hold up nobody meanwhile.
+func slowSenders(t *testing.T, c *harness.Target) {
+	if !strings.HasPrefix(c.Public, "http://") {
+		t.Skip("NOT TRIED: bytes on the wire, behind TLS")
+	}
+	tenant := c.Tenant("Slow")
+	began := []string{
+		"", "G", "GET /v1/sites HTTP/1.1\r\nHost: x\r\n",
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"name\":",
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"nam",
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", // without a key
+		"POST /link/v1/certificates HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+	}
+	var waiting sync.WaitGroup
+	for i := range 10 * len(began) {
+		waiting.Go(func() {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.Public, "http://"))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, began[i%len(began)]); err != nil {
+				t.Error(err)
+				return
+			}
+			if began[i%len(began)] == "" {
+				return // connected and gone
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(45 * time.Second)); err != nil {
+				t.Error(err)
+				return
+			}
+			answer, err := io.ReadAll(conn)
+			if err != nil && !strings.Contains(err.Error(), "reset") {
+				t.Errorf("%.60q is still waited for: %v", began[i%len(began)], err)
+			}
+			if strings.HasPrefix(string(answer), "HTTP/1.1 5") || strings.HasPrefix(string(answer), "HTTP/1.1 2") {
+				t.Errorf("%.60q is answered %.200q", began[i%len(began)], answer)
+			}
+		})
+	}
+	for range 20 {
+		begun := time.Now()
+		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("meanwhile a request took %s", took)
+		}
+	}
+	waiting.Wait()
+}
