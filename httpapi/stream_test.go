@@ -155,6 +155,35 @@ func TestStreamRefusals(t *testing.T) {
 	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
 }
 
+// TestBrowsers: a page of another origin gets nothing that a browser would let it read, and is told so by its preflight. A stream has the
+// media type that EventSource asks for, exactly, and where there is none the answer is never 204, which says not to come back.
+func TestBrowsers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	preflight := []string{"Authorization", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET"}
+	refused(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
+	refused(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)
+	for name, headers := range map[string][]string{
+		"from the beginning": {"Accept", "text/event-stream", "Origin", "https://elsewhere.example"},
+		"again":              {"Accept", "text/event-stream", "Last-Event-Id", "c0", "Cache-Control", "no-cache"},
+	} {
+		o := s.stream(headers...)
+		if o.res.StatusCode != 200 || o.res.Header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("%s: %d %s", name, o.res.StatusCode, o.res.Header.Get("Content-Type"))
+		}
+		for field := range o.res.Header {
+			if strings.HasPrefix(field, "Access-Control-") {
+				t.Errorf("%s: %s", name, field)
+			}
+		}
+		o.expect("id: c0\n\n")
+	}
+	s.drain()
+	if a := s.do("GET", streamPath, ""); a.StatusCode != 200 || a.body != "id: c0\n\n" {
+		t.Errorf("while the service stops: %d %q", a.StatusCode, a.body)
+	}
+}
+
 // TestStreamOrder: every event comes once, in order, whatever its size, also when many wait.
 func TestStreamOrder(t *testing.T) {
 	t.Parallel()
