@@ -118,8 +118,12 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	limit := c.timeout + what.held
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 	defer cancel()
-	var sent atomic.Bool // the transport may still be writing when it has given up
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	var sent atomic.Bool // atomic: the transport may still be at it when it has given up
+	sent.Store(true)     // as far as is known, when HTTPClient's transport does not tell
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:      func(string) { sent.Store(false) },
+		WroteHeaders: func() { sent.Store(true) },
+	})
 	response, err := c.request(ctx, what, body, nil)
 	if err != nil {
 		return nil, &connectionError{sent: sent.Load(), err: causeOf(ctx, err)}

@@ -37,10 +37,8 @@
 //	for event, err := range c.Events(ctx, hubID, cursor) {
 //		if client.IsGap(err) {
 //			// events are missing: read the devices anew, then go on
-//		} else if errors.Is(err, client.ErrResync) {
-//			// cannot go on from here: c.Resync(ctx, hubID)
 //		} else if err != nil {
-//			return err
+//			return err // errors.Is(err, client.ErrResync): cannot go on from here, call c.Resync
 //		}
 //		handle(event)       // first deal with it …
 //		keep(event.Cursor)  // … then keep its cursor, in the same transaction if there is one

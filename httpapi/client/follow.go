@@ -202,16 +202,16 @@ func (f *follower) deliver(event Event) error {
 	if event.Cursor == "" || event.Type == "" {
 		return fmt.Errorf("%w: an event without cursor or type", ErrProtocol)
 	}
-	if !f.seen.add(event.Cursor) {
-		return nil // the position stays: it is at this event or after it
-	}
 	var beside error
-	if event.Type == EventHubEventsSkipped {
+	if event.Type == EventHubEventsSkipped { // read first: what cannot be read is not given, and must come again
 		gap := &GapError{Event: event}
 		if err := event.Decode(&gap.Skipped); err != nil {
 			return err
 		}
 		beside = gap
+	}
+	if !f.seen.add(event.Cursor) {
+		return nil // the position stays: it is at this event or after it
 	}
 	if !f.yield(event, beside) {
 		return errLeft

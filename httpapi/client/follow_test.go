@@ -1,0 +1,472 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// followed is what came of a sequence of events: cursors, `!` behind those with a gap beside them, and the error at its end. It leaves the loop
+// after the wanted number of events.
+func followed(sequence iter.Seq2[Event, error], most int) (cursors string, end error) {
+	var all []string
+	for event, err := range sequence {
+		switch {
+		case IsGap(err):
+			all = append(all, event.Cursor+"!")
+		case err != nil:
+			return strings.Join(all, " "), err
+		default:
+			all = append(all, event.Cursor)
+		}
+		if len(all) == most {
+			break
+		}
+	}
+	return strings.Join(all, " "), nil
+}
+
+// positions gives where each request went on from, "-" for a request without a cursor.
+func positions(s *script) string {
+	var all []string
+	for _, r := range s.seen() {
+		at := r.header.Get("Last-Event-ID")
+		if values := strings.Split(r.query, "&"); at == "" && strings.HasPrefix(values[0], "after=") {
+			at = strings.TrimPrefix(values[0], "after=")
+		}
+		if at == "" {
+			at = "-"
+		}
+		all = append(all, at)
+	}
+	return strings.Join(all, " ")
+}
+
+// TestEventsAreTakenUpAgain: whatever ends a connection, the next one goes on after the last event, and no event is given twice.
+func TestEventsAreTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	half := frame("d")[:60]
+	for name, tt := range map[string]struct {
+		after   string
+		options []EventsOption
+		steps   []step
+		want    string
+		from    string
+	}{
+		"the server's end":         {"a", nil, []step{events(nil, frames("b c")), events(errSilent, frames("d"))}, "b c d", "a c"},
+		"a broken connection":      {"a", nil, []step{events(errBroken, frames("b")), broken, events(errSilent, frames("c d"))}, "b c d", "a b b"},
+		"a cut within a frame":     {"a", nil, []step{events(errBroken, frames("b c")+half), events(errSilent, frames("d"))}, "b c d", "a c"},
+		"an end within a frame":    {"a", nil, []step{events(nil, frames("b c"), half), events(errSilent, frames("d"))}, "b c d", "a c"},
+		"a cut before the end":     {"a", nil, []step{events(nil, strings.TrimSuffix(frames("b c"), "\n")), events(errSilent, frames("c d"))}, "b c d", "a b"},
+		"repeats after the break":  {"a", nil, []step{events(errBroken, frames("b c")), events(errSilent, frames("b c d"))}, "b c d", "a c"},
+		"repeats, cut again":       {"a", nil, []step{events(nil, frames("b c")), events(nil, frames("b")), events(errSilent, frames("c d"))}, "b c d", "a c c"},
+		"repeats within a stream":  {"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a"},
+		"a position without event": {"a", nil, []step{events(nil, "id: p\n\n"), events(nil, frames("b"), ": keepalive\n\nid: q\n\n"), events(errSilent, frames("c d"))}, "b c d", "a p q"},
+		"an empty id":              {"a", nil, []step{events(nil, frames("b"), "id\n\n"), events(errSilent, frames("c d"))}, "b c d", "a b"},
+		"another line end":         {"a", nil, []step{events(errSilent, "\uFEFF"+strings.ReplaceAll(frames("b"), "\n", "\r\n"), strings.ReplaceAll(frames("c d"), "\n", "\r"))}, "b c d", "a"},
+		"refusals that pass": {"a", nil, []step{
+			refuse(503, ErrHubUnavailable), refuse(500, ErrInternal), refuse(429, ErrRateLimited, "Retry-After", "2"), answer(502, "bad gateway"), events(errSilent, frames("b c d")),
+		}, "b c d", "a a a a a"},
+		"garbage that passes": {"a", nil, []step{
+			events(nil, frames("b"), "data: {]\n\n"), answer(200, "<html>", "Content-Type", "text/html"), events(errSilent, frames("c d")),
+		}, "b c d", "a b b"},
+		"garbage now and then": {"a", nil, []step{
+			events(nil, "data: {]\n\n"), events(nil, "data: {]\n\n"), events(nil, frames("b"), "data: {]\n\n"), events(nil, "data: {]\n\n"), events(errSilent, frames("c d")),
+		}, "b c d", "a a a b b"},
+		"an unknown type": {"a", nil, []step{events(errSilent, frames("b"), frameOf("c", "hub.sang", `[1]`), frames("d"))}, "b c d", "a"},
+		"history first":   {"", nil, []step{pageOf("b c", "c", true), events(errSilent, frames("d"))}, "b c d", "- c"},
+		"empty history":   {"", nil, []step{pageOf("", "p", false), events(errSilent, frames("b c d"))}, "b c d", "- p"},
+		"history and overlap": {"", nil, []step{
+			pageOf("b c", "c", false), events(errSilent, frames("b c d"))}, "b c d", "- c"},
+		"from now": {"", []EventsOption{FromNow()}, []step{
+			events(errSilent, "id: p\n\n"), events(nil, frames("b")), events(errSilent, frames("c d"))}, "b c d", "- p b"},
+		"from now, later": {"", []EventsOption{FromNow()}, []step{
+			broken, events(nil), events(errSilent, "id: p\n\n"), events(errSilent, frames("b c d"))}, "b c d", "- - - p"},
+		"from now, where nobody says": {"", []EventsOption{FromNow()}, []step{
+			events(errSilent, ": hello\n\n"), pageOf("x", "x", true), pageOf("y", "y", false), events(errSilent, frames("b c d"))}, "b c d", "- - x y"},
+		"polls": {"a", []EventsOption{LongPoll()}, []step{
+			pageOf("b", "b", true), pageOf("c", "c", false), broken, refuse(500, ErrInternal), pageOf("", "p", false), pageOf("b c d", "d", false)}, "b c d", "a b c c c p"},
+		"polls over repeats": {"a", []EventsOption{LongPoll()}, []step{pageOf("b c", "c", false), pageOf("b c", "c", false), pageOf("d", "d", false)}, "b c d", "a c c"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := playing(t, nil, tt.steps...)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			defer cancel()
+			got, err := followed(c.Events(ctx, "hub-1", tt.after, tt.options...), 3)
+			if err != nil || got != tt.want || positions(s) != tt.from {
+				t.Errorf("%s: %q, %v, from %q", name, got, err, positions(s))
+			}
+		})
+	}
+}
+
+// TestEventsEnd: what no waiting helps against ends the sequence with an error that says it.
+func TestEventsEnd(t *testing.T) {
+	t.Parallel()
+	expired := refuse(410, ErrCursorExpired)
+	for name, tt := range map[string]struct {
+		options []EventsOption
+		steps   []step
+		want    string
+		end     []error
+		tries   int
+	}{
+		"410":                       {nil, []step{events(nil, frames("b")), expired}, "b", []error{ErrResync, ErrCursorExpired}, 2},
+		"410 of a page":             {[]EventsOption{LongPoll()}, []step{expired}, "", []error{ErrResync, ErrCursorExpired}, 1},
+		"a revoked key":             {nil, []step{events(nil, frames("b")), refuse(401, ErrUnauthenticated)}, "b", []error{ErrUnauthenticated}, 2},
+		"no scope":                  {nil, []step{refuse(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1},
+		"no hub":                    {nil, []step{refuse(404, ErrNotFound)}, "", []error{ErrNotFound}, 1},
+		"a cursor that is none":     {nil, []step{refuse(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1},
+		"garbage at one place":      {nil, []step{events(nil, frames("b")), events(nil, "data: {]\n\n")}, "b", []error{ErrProtocol}, 4},
+		"another page":              {nil, []step{answer(200, "<html>", "Content-Type", "text/html")}, "", []error{ErrProtocol}, 3},
+		"no content":                {nil, []step{answer(204, "")}, "", []error{ErrProtocol}, 3},
+		"events without cursor":     {nil, []step{events(nil, "data: {\"type\":\"x\"}\n\n")}, "", []error{ErrProtocol}, 3},
+		"ids of other events":       {nil, []step{events(nil, "id: x\n"+strings.TrimPrefix(frame("b"), "id: b\n"))}, "", []error{ErrProtocol}, 3},
+		"ids that cannot be sent":   {nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3},
+		"blocks without end":        {nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol}, 3},
+		"skips without numbers":     {nil, []step{events(nil, frameOf("b", EventHubEventsSkipped, `{"from":"x"}`)), events(nil, frameOf("c", EventHubEventsSkipped, `[]`))}, "", []error{ErrProtocol}, 3},
+		"pages without next_cursor": {[]EventsOption{LongPoll()}, []step{answer(200, `{"data":[],"has_more":false}`)}, "", []error{ErrProtocol}, 3},
+		"pages that stand still":    {[]EventsOption{LongPoll()}, []step{pageOf("", "a", true)}, "", []error{ErrProtocol}, 3},
+		"pages of nothing for ever": {[]EventsOption{LongPoll()}, []step{pageOf("", "b", true), pageOf("", "c", true), pageOf("", "d", true)}, "", []error{ErrProtocol}, 3},
+		"pages that go round":       {[]EventsOption{LongPoll()}, []step{pageOf("b c", "c", true), pageOf("b c", "c", true)}, "b c", []error{ErrProtocol}, 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := playing(t, nil, tt.steps...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			got, err := followed(c.Events(ctx, "hub-1", "a", tt.options...), 100)
+			for _, end := range tt.end {
+				if !errors.Is(err, end) {
+					t.Errorf("%s: ended with %v", name, err)
+				}
+			}
+			if got != tt.want || len(s.seen()) != tt.tries {
+				t.Errorf("%s: %q after %d tries", name, got, len(s.seen()))
+			}
+		})
+	}
+}
+
+// TestGapsCannotBeOverlooked: a loop that returns at errors stops at a gap, and one that asks goes on behind it.
+func TestGapsCannotBeOverlooked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := playing(t, nil, events(errSilent, frames("b"), frameOf("c", EventHubEventsSkipped, `{"from":17,"to":42}`), frames("d")))
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		for event, err := range c.Events(t.Context(), "hub-1", "a") {
+			if err == nil {
+				continue
+			}
+			gap, ok := errors.AsType[*GapError](err)
+			if !ok || gap.Skipped != (EventsSkipped{17, 42}) || event.Cursor != "c" || gap.Event.Cursor != "c" || !strings.Contains(err.Error(), "17 to 42") {
+				t.Errorf("%+v, %v", event, err)
+			}
+			break
+		}
+	})
+}
+
+// TestStalledStreamsAreLeft: a stream that says nothing for longer than two keepalives is dead; one whose caller takes its time is not.
+func TestStalledStreamsAreLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, events(errSilent, frames("b")), events(errSilent, frames("c d")))
+		began := time.Now()
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" || err != nil || time.Since(began) < 75*time.Second || time.Since(began) > 76*time.Second {
+			t.Errorf("%q after %s, %v", got, time.Since(began), err)
+		}
+		if positions(s) != "a b" {
+			t.Errorf("from %q", positions(s))
+		}
+		c, s = playing(t, nil, events(errSilent, frames("b c d")))
+		n := 0
+		for _, err := range c.Events(t.Context(), "hub-1", "a") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Sleep(time.Hour); n == 2 { // the caller's work, on the bubble's clock
+				break
+			}
+			n++
+		}
+		if positions(s) != "a" {
+			t.Errorf("a slow caller was taken for a silent stream: from %q", positions(s))
+		}
+	})
+}
+
+// TestKeepalivesKeepAStream: comments are signs of life.
+func TestKeepalivesKeepAStream(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, func(r *http.Request) (*http.Response, error) {
+			body, w := io.Pipe()
+			go func() {
+				defer w.Close()
+				for range 60 {
+					time.Sleep(30 * time.Second)
+					io.WriteString(w, ": keepalive\n\n")
+				}
+				io.WriteString(w, frames("b"))
+			}()
+			return respond(r, 200, body, "Content-Type", "text/event-stream; charset=utf-8"), nil
+		})
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); got != "b" || err != nil || positions(s) != "a" {
+			t.Errorf("%q, %v, from %q", got, err, positions(s))
+		}
+	})
+}
+
+// TestReconnectsAreSpread: a connection that brings nothing is followed by longer and longer waits, one that lasted by a short one, and
+// the wait that the service asks for is kept.
+func TestReconnectsAreSpread(t *testing.T) {
+	t.Parallel()
+	waits := func(s *script) (all []time.Duration) {
+		seen := s.seen()
+		for i := range len(seen) - 1 {
+			all = append(all, seen[i+1].at.Sub(seen[i].at))
+		}
+		return all
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(errSilent, frames("b")))
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		for i, wait := range waits(s) {
+			if full := min(10*time.Second, 200*time.Millisecond<<i); wait < full/2 || wait > full {
+				t.Errorf("wait %d is %s, of %s", i, wait, full)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		quarter := func(r *http.Request) (*http.Response, error) {
+			body, w := io.Pipe()
+			go func() {
+				for range 30 {
+					time.Sleep(30 * time.Second)
+					io.WriteString(w, ": keepalive\n\n")
+				}
+				w.Close()
+			}()
+			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
+		}
+		c, s := playing(t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter, events(errSilent, frames("b")))
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		for _, wait := range waits(s) {
+			if wait > 15*time.Minute+200*time.Millisecond {
+				t.Errorf("a stream that ended after its quarter of an hour was followed after %s", wait-15*time.Minute)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"), events(errSilent, frames("b")))
+		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := waits(s); got[0] != 7*time.Second || got[1] != time.Minute {
+			t.Errorf("waited %s", got)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) { // a stopping service answers long-polls at once: no storm
+		c, s := playing(t, nil, pageOf("", "a", false))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if n := len(s.seen()); n > 20 {
+			t.Errorf("%d polls in a minute", n)
+		}
+	})
+}
+
+// TestGivingUp: with GiveUpAfter, and not without, a service that stays away ends the sequence.
+func TestGivingUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := playing(t, nil, events(nil, frames("b")), broken)
+		began := time.Now()
+		got, err := followed(c.Events(t.Context(), "hub-1", "a", GiveUpAfter(time.Minute)), 9)
+		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) || took > time.Minute || took < 45*time.Second {
+			t.Errorf("%q, %v after %s", got, err, took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended with %v", err)
+		}
+	})
+}
+
+// TestUntilNewest: the sequence ends in order when all is given.
+func TestUntilNewest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, pageOf("b c", "c", true), broken, pageOf("c d", "d", false))
+		if got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100); got != "b c d" || err != nil || positions(s) != "- c c" {
+			t.Errorf("%q, %v, from %q", got, err, positions(s))
+		}
+	})
+}
+
+// TestOnPosition tells the positions that are no event's, each once.
+func TestOnPosition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		note := OnPosition(func(cursor string) { told = append(told, cursor) })
+		c, _ := playing(t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"), events(errSilent, frames("b c")))
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" || err != nil || fmt.Sprint(told) != "[p q]" {
+			t.Errorf("%q, %v, told %v", got, err, told)
+		}
+		told = nil
+		c, _ = playing(t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false), pageOf("c", "c", false))
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" || err != nil || fmt.Sprint(told) != "[r]" {
+			t.Errorf("%q, %v, told %v", got, err, told)
+		}
+	})
+}
+
+// TestLeavingEndsTheStream: a loop that is left leaves no connection behind (TestMain looks for goroutines).
+func TestLeavingEndsTheStream(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	c, _ := playing(t, nil, func(r *http.Request) (*http.Response, error) {
+		context.AfterFunc(r.Context(), func() { close(ended) })
+		return events(errSilent, frames("b"))(r)
+	})
+	sequence := c.Events(t.Context(), "hub-1", "a")
+	for range sequence {
+		break
+	}
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second):
+		t.Error("the stream is still open")
+	}
+}
+
+// TestASequenceCanBeRangedOverTwice: the second time it begins where the first began.
+func TestASequenceCanBeRangedOverTwice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, events(errSilent, frames("b c")))
+		sequence := c.Events(t.Context(), "hub-1", "a")
+		first, _ := followed(sequence, 2)
+		second, _ := followed(sequence, 2)
+		if first != "b c" || second != "b c" || positions(s) != "a a" {
+			t.Errorf("%q, then %q, from %q", first, second, positions(s))
+		}
+	})
+}
+
+// TestResync is the contract's rule 5, with and without the position beside the list.
+func TestResync(t *testing.T) {
+	t.Parallel()
+	devices := `{"data":[` + listedDeviceJSON + `]}`
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
+		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" || len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
+			t.Errorf("%+v, %v", snapshot, err)
+		}
+		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
+		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" || len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
+			t.Errorf("%+v, %v", snapshot, err)
+		}
+		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, refuse(503, ErrHubOffline))
+		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestPosition: asked for as any call, it gives up as any call.
+func TestPosition(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := playing(t, nil, broken, refuse(503, ErrHubUnavailable), events(errSilent, frames("b")))
+		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
+			t.Errorf("%q, %v", position, err)
+		}
+		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
+		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
+			t.Errorf("%v after %d tries", err, len(s.seen()))
+		}
+	})
+}
+
+// TestWaitOnline: the hub may come online before the look, between look and events, and much later.
+func TestWaitOnline(t *testing.T) {
+	t.Parallel()
+	online := frameOf("c", EventHubConnected, `{}`)
+	for name, steps := range map[string][]step{
+		"already": {events(errSilent, "id: p\n\n"), answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1))},
+		"later":   {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")), events(errSilent, online)},
+		"gap":     {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frameOf("b", EventHubEventsSkipped, `{"from":1,"to":1}`), online)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := playing(t, nil, steps...)
+			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
+				t.Errorf("%s: %v after %d requests", name, err, len(s.seen()))
+			}
+		})
+	}
+}
+
+// TestRecent: what was added is known until as many more were.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	r := newRecent(100)
+	for i := range 1000 {
+		cursor := fmt.Sprint(i)
+		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
+			t.Fatalf("%d is not known once", i)
+		}
+		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
+			t.Fatalf("after %d others the wrong ones are known", i)
+		}
+	}
+	if len(r.known) != 100 || len(r.order) != 100 {
+		t.Errorf("%d and %d are kept", len(r.known), len(r.order))
+	}
+}
+
+// TestEventData reads the data of each type.
+func TestEventData(t *testing.T) {
+	t.Parallel()
+	read := func(into any, data string) string {
+		if err := (Event{Data: []byte(data)}).Decode(into); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	var value ChannelObserved
+	var named DeviceNamed
+	var updated DeviceUpdated
+	var credential CredentialCreated
+	var rule Rule
+	failures := []string{
+		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`), read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
+		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
+	}
+	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
+		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
+		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
+	}
+	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
+		t.Error(err)
+	}
+}

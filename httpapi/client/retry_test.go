@@ -1,0 +1,361 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+)
+
+// kinds are a call of each kind that is repeated in a way of its own.
+var kinds = map[string]func(context.Context, *Client) error{
+	"read": func(ctx context.Context, c *Client) error {
+		_, err := c.Hub(ctx, "hub-1")
+		return err
+	},
+	"change": func(ctx context.Context, c *Client) error {
+		_, err := c.UpdateHub(ctx, "hub-1", HubUpdate{Name: SetTo("Lobby")})
+		return err
+	},
+	"command": func(ctx context.Context, c *Client) error {
+		_, err := c.Send(ctx, Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true})
+		return err
+	},
+	"creation": func(ctx context.Context, c *Client) error {
+		_, err := c.CreateSite(ctx, "Home")
+		return err
+	},
+}
+
+// TestWhatIsRepeated holds the contract's table of errors: which refusals are met with the same request again, and which never.
+func TestWhatIsRepeated(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		kind   ErrorType
+		again  bool
+	}{
+		{400, ErrInvalidRequest, false}, {401, ErrUnauthenticated, false}, {403, ErrInsufficientScope, false}, {403, ErrForbidden, false},
+		{404, ErrNotFound, false}, {409, ErrIdempotencyConflict, false}, {410, ErrCursorExpired, false}, {422, ErrCommandRefused, false},
+		{422, ErrHubNotAddable, false}, {429, ErrRateLimited, true}, {500, ErrInternal, true}, {502, ErrHubError, true},
+		{503, ErrHubOffline, true}, {503, ErrHubUnavailable, true}, {504, ErrHubTimeout, true}, {418, "new_type", false},
+	} {
+		for name, do := range kinds {
+			synctest.Test(t, func(t *testing.T) {
+				c, s := playing(t, nil, refuse(tt.status, tt.kind), refuse(tt.status, tt.kind), answer(200, `{}`))
+				err := do(t.Context(), c)
+				if tt.again {
+					if err != nil || len(s.seen()) != 3 {
+						t.Errorf("%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err)
+					}
+					return
+				}
+				refusal, ok := errors.AsType[*Error](err)
+				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) || refusal.Status != tt.status || refusal.Message != "told" || refusal.RequestID != "01ABC" {
+					t.Errorf("%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err)
+				}
+			})
+		}
+	}
+}
+
+// TestCommandsKeepTheirKey: every try of a command carries one idempotency key, two commands never the same.
+func TestCommandsKeepTheirKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, nil, broken, refuse(504, ErrHubTimeout), refuse(429, ErrRateLimited, "Retry-After", "1"), refuse(500, ErrInternal), answer(202, `{}`))
+		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
+		sent, err := c.Send(t.Context(), command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := s.seen()
+		if len(first) != 5 || len(sent.IdempotencyKey) < 20 {
+			t.Fatalf("%d tries under the key %q", len(first), sent.IdempotencyKey)
+		}
+		for _, r := range first {
+			if r.header.Get("Idempotency-Key") != sent.IdempotencyKey || r.body != first[0].body {
+				t.Errorf("key %q, body %s", r.header.Get("Idempotency-Key"), r.body)
+			}
+		}
+		if another, err := c.Send(t.Context(), command); err != nil || another.IdempotencyKey == sent.IdempotencyKey {
+			t.Errorf("two commands under %q, %v", another.IdempotencyKey, err)
+		}
+		command.IdempotencyKey = "mine"
+		if own, err := c.Send(t.Context(), command); err != nil || own.IdempotencyKey != "mine" {
+			t.Errorf("sent under %q, %v", own.IdempotencyKey, err)
+		}
+	})
+}
+
+func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
+	t.Parallel()
+	c, s := playing(t, nil, answer(202, `{}`))
+	for _, key := range []string{strings.Repeat("x", 256), " a", "a ", "a\nb", "ä"} {
+		if _, err := c.Send(t.Context(), Command{HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key}); !errors.Is(err, ErrInvalidRequest) {
+			t.Errorf("%q: %v", key, err)
+		}
+	}
+	if _, err := c.Send(t.Context(), Command{HubID: "hub-1", Key: "lock", Value: func() {}}); !errors.Is(err, ErrInvalidRequest) {
+		t.Errorf("a value that is no JSON: %v", err)
+	}
+	if len(s.seen()) != 0 {
+		t.Error("something was sent")
+	}
+}
+
+// TestRetryAfterIsWaitedFor: never a moment less than the service asks for, and not much more.
+func TestRetryAfterIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status     int
+		after      string
+		min, atMax time.Duration
+	}{
+		{429, "7", 7 * time.Second, 8 * time.Second},
+		{503, "20", 20 * time.Second, 21 * time.Second},
+		{429, "Sat, 01 Jan 2000 00:00:30 GMT", 30 * time.Second, 31 * time.Second}, // a bubble begins at midnight of that day
+		{429, "soon", 100 * time.Millisecond, 200 * time.Millisecond},
+		{500, "", 100 * time.Millisecond, 200 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := playing(t, nil, refuse(tt.status, ErrRateLimited, "Retry-After", tt.after), answer(200, `{}`))
+			if _, err := c.Hub(t.Context(), "hub-1"); err != nil {
+				t.Fatal(err)
+			}
+			if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < tt.min || waited > tt.atMax {
+				t.Errorf("Retry-After %q: waited %s", tt.after, waited)
+			}
+		})
+	}
+}
+
+// TestBackoffGrowsAndEnds: waits double within their bounds, are spread, and the call ends before MaxElapsed.
+func TestBackoffGrowsAndEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, s := playing(t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} }, refuse(503, ErrHubUnavailable))
+		began := time.Now()
+		_, err := c.Hub(t.Context(), "hub-1")
+		took := time.Since(began)
+		if !errors.Is(err, ErrHubUnavailable) || took > 2*time.Minute || took < 110*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+		seen := s.seen()
+		for i := range len(seen) - 1 {
+			full := min(10*time.Second, 200*time.Millisecond<<i)
+			if wait := seen[i+1].at.Sub(seen[i].at); wait < full/2 || wait > full {
+				t.Errorf("wait %d is %s, of %s", i, wait, full)
+			}
+		}
+	})
+}
+
+// TestNoWaitInVain: a wait that would outlast the call's bounds is not begun; the call tells what it knows.
+func TestNoWaitInVain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		retry   Retry
+		timeout time.Duration
+		step    step
+		tries   int
+		want    error
+	}{
+		"Retry-After beyond MaxElapsed":   {Retry{MaxElapsed: 5 * time.Second}, time.Hour, refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited},
+		"Retry-After beyond the deadline": {Retry{}, 5 * time.Second, refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited},
+		"never again":                     {Retry{MaxElapsed: -1}, time.Hour, refuse(500, ErrInternal), 1, ErrInternal},
+		"never again, broken":             {Retry{MaxElapsed: -1}, time.Hour, broken, 1, errBroken},
+		"an exception":                    {Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubOffline), 1, ErrHubOffline},
+		"an exception of another kind":    {Retry{MaxElapsed: 250 * time.Millisecond, Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubUnavailable), 2, ErrHubUnavailable},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, s := playing(t, func(cfg *Config) { cfg.Retry = tt.retry }, tt.step)
+			ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+			defer cancel()
+			began := time.Now()
+			_, err := c.Hub(ctx, "hub-1")
+			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries || time.Since(began) > 250*time.Millisecond {
+				t.Errorf("%s: %d tries in %s, %v", name, len(s.seen()), time.Since(began), err)
+			}
+		})
+	}
+}
+
+// TestCancelledCallsEnd: a context that ends, ends the wait and the call.
+func TestCancelledCallsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := playing(t, nil, refuse(429, ErrRateLimited, "Retry-After", "30"))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		began := time.Now()
+		if _, err := c.Hub(ctx, "hub-1"); err == nil || time.Since(began) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// TestFailedConnections: what is repeated when no answer came depends on what a second one would do.
+func TestFailedConnections(t *testing.T) {
+	t.Parallel()
+	traced := func(wrote bool) step {
+		return func(r *http.Request) (*http.Response, error) {
+			trace := httptrace.ContextClientTrace(r.Context())
+			trace.GetConn("api.test:80")
+			if wrote {
+				trace.WroteHeaders()
+			}
+			return nil, errBroken
+		}
+	}
+	cutOff := func(r *http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(`{"id":"hu`), iotest.ErrReader(io.ErrUnexpectedEOF))
+		return respond(r, 200, io.NopCloser(body)), nil
+	}
+	for name, tt := range map[string]struct {
+		step  step
+		again map[string]bool
+	}{
+		"before anything was sent": {traced(false), map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
+		"after the request":        {traced(true), map[string]bool{"read": true, "change": true, "command": true}},
+		"nobody knows when":        {broken, map[string]bool{"read": true, "change": true, "command": true}},
+		"within the answer":        {cutOff, map[string]bool{"read": true, "change": true, "command": true}},
+	} {
+		for kind, do := range kinds {
+			synctest.Test(t, func(t *testing.T) {
+				c, s := playing(t, nil, tt.step, answer(200, `{}`))
+				err := do(t.Context(), c)
+				if again := len(s.seen()) == 2; again != tt.again[kind] || again != (err == nil) {
+					t.Errorf("%s, %s: %d tries, %v", name, kind, len(s.seen()), err)
+				}
+			})
+		}
+	}
+}
+
+// TestSilentServicesAreLeft: each try has its time.
+func TestSilentServicesAreLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		c, s := playing(t, nil, silent, answer(200, `{}`))
+		if _, err := c.Hub(t.Context(), "hub-1"); err != nil || len(s.seen()) != 2 {
+			t.Errorf("%d tries, %v", len(s.seen()), err)
+		}
+		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second || waited > 41*time.Second {
+			t.Errorf("waited %s for an answer", waited)
+		}
+		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, silent)
+		if _, err := c.Hub(t.Context(), "hub-1"); err == nil || !strings.Contains(err.Error(), "no answer within 40s") {
+			t.Errorf("said %v", err)
+		}
+	})
+}
+
+// TestRemovalsWhoseAnswerWasLost: a removal that was done and not heard of is a success when it is tried again, and not an error.
+func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		first step
+		want  error
+	}{
+		"lost":                 {broken, nil},
+		"no answer of the hub": {refuse(504, ErrHubTimeout), nil},
+		"nothing was done":     {refuse(503, ErrHubOffline), ErrNotFound},
+		"too many requests":    {refuse(429, ErrRateLimited), ErrNotFound},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := playing(t, nil, tt.first, refuse(404, ErrNotFound))
+			if err := c.ForgetDevice(t.Context(), "hub-1", 3); !errors.Is(err, tt.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// TestAnswersOfOthers: what stands between client and service may answer in its place.
+func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		step  step
+		check func(err error) bool
+	}{
+		"a page that says 200": {answer(200, "<html>Welcome to the hotel"), func(err error) bool { return errors.Is(err, ErrProtocol) }},
+		"nothing":              {answer(200, ""), func(err error) bool { return errors.Is(err, ErrProtocol) }},
+		"an endless answer": {func(r *http.Request) (*http.Response, error) {
+			return respond(r, 200, io.NopCloser(io.LimitReader(endless{}, maxAnswer+10))), nil
+		}, func(err error) bool { return errors.Is(err, ErrProtocol) }},
+		"a proxy's 404": {answer(404, "no\xffsuch host"), func(err error) bool {
+			e, ok := errors.AsType[*Error](err)
+			return ok && e.Type == "" && e.Status == 404 && !errors.Is(err, ErrNotFound) && strings.Contains(e.Error(), "such host")
+		}},
+		"an error of another shape": {answer(400, `{"error":"bad"}`, "X-Request-Id", "01X"), func(err error) bool {
+			e, ok := errors.AsType[*Error](err)
+			return ok && e.Type == "" && e.RequestID == "01X"
+		}},
+	} {
+		c, s := playing(t, nil, tt.step)
+		if _, err := c.Hub(t.Context(), "hub-1"); !tt.check(err) || len(s.seen()) != 1 {
+			t.Errorf("%s: %d tries, %v", name, len(s.seen()), err)
+		}
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+// TestOverRealConnections: a connection that a real server cuts off before, within and after the answer's header.
+func TestOverRealConnections(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch tries.Add(1) {
+		case 1:
+			panic(http.ErrAbortHandler)
+		case 2:
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"id":`)
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		default:
+			fmt.Fprint(w, `{"id":"hub-1"}`)
+		}
+	}))
+	defer server.Close()
+	c, err := New(Config{BaseURL: server.URL + "/v1/", APIKey: "k", Retry: Retry{MinBackoff: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if hub, err := c.Hub(t.Context(), "hub-1"); err != nil || hub.ID != "hub-1" || tries.Load() != 3 {
+		t.Errorf("%+v after %d tries, %v", hub, tries.Load(), err)
+	}
+	tries.Store(0)
+	if _, err := c.CreateSite(t.Context(), "Home"); err == nil || tries.Load() != 1 {
+		t.Errorf("a site was asked for %d times, %v", tries.Load(), err)
+	}
+	server.Close()
+	began := time.Now()
+	c.retry.MaxElapsed = 50 * time.Millisecond
+	if _, err := c.CreateSite(t.Context(), "Home"); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("nobody answers: %v after %s", err, time.Since(began))
+	}
+}

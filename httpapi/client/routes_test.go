@@ -1,0 +1,258 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	siteJSON      = `{"id":"s1","name":"Home","hub_count":2,"created_at":"2026-01-02T03:04:05.000006Z"}`
+	listedHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"online","since":"2026-01-02T03:04:05.000006Z"},"registered_at":"2026-01-02T03:04:05.000006Z"}`
+	hubJSON       = `{"id":"hub-1","name":"Lobby","site_id":"s1","connection":{"status":"offline","since":"2026-01-02T03:04:05.000006Z","public_ip":"192.0.2.1",` +
+		`"disconnect_reason":"read error"},"firmware":{"version":"2.4.1"},"network":{"type":"wifi","interface":"wlan0","ip_address":"10.0.4.7","ipv6_address":null,` +
+		`"mac_address":null,"ssid":"attic","signal_dbm":-60,"carrier":null,"radio":null,"metered":false,"reported_at":"2026-01-02T03:04:05.000006Z"},` +
+		`"registered_at":"2026-01-02T03:04:05.000006Z"}`
+	newHubJSON = `{"id":"hub-1","name":null,"site_id":"s1","connection":{"status":"unknown","since":"2026-01-02T03:04:05.000006Z","public_ip":null,` +
+		`"disconnect_reason":null},"firmware":null,"network":null,"registered_at":"2026-01-02T03:04:05.000006Z"}`
+	listedDeviceJSON = `{"id":3,"name":"Dial","room":null,"manufacturer":"Acme","model":"T3","channels":[{"key":"heating_setpoint","endpoint":0,` +
+		`"kind":"heating_setpoint","unit":"°C","available":true,"readable":true,"writable":true,"capabilities":{"max":30,"min":5}}]}`
+	deviceJSON = `{"id":3,"name":"Dial","room":"Hall","manufacturer":"Acme","model":"T3","channels":[{"key":"color","endpoint":2,"kind":"color","unit":null,` +
+		`"available":false,"readable":true,"writable":true,"capabilities":{},"value":{"red":1,"green":2,"blue":3,"warm_white":0},"observed_at":"2026-01-02T03:04:05.000006Z",` +
+		`"desired":null,"desired_at":null,"status":"synchronized"}]}`
+	sentJSON = `{"hub_id":"hub-1","device_id":3,"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":false,` +
+		`"observed_at":"2026-01-02T03:04:05.000006Z","desired":true,"desired_at":"2026-01-02T03:04:06.000006Z","status":"pending"}}`
+	labelJSON      = `{"id":3,"name":"Dial","room":null}`
+	windowJSON     = `{"status":"open","expires_in":120}`
+	memberJSON     = `{"id":"m1","email":"a@b.test","role":"owner","joined_at":"2026-01-02T03:04:05.000006Z"}`
+	invitationJSON = `{"id":"i1","email":"a@b.test","role":"member","status":"pending","created_at":"2026-01-02T03:04:05.000006Z","expires_at":"2026-01-09T03:04:05.000006Z"}`
+)
+
+// one gives the only item of a sequence.
+func one[T any](sequence iter.Seq2[T, error]) (T, error) {
+	var last T
+	for item, err := range sequence {
+		if err != nil {
+			return last, err
+		}
+		last = item
+	}
+	return last, nil
+}
+
+// TestRoutes calls every route of the contract: method, path, query and body are the contract's, and of the answer nothing is lost.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	list := func(item string) string { return `{"data":[` + item + `],"has_more":false}` }
+	name := "Lobby"
+	for _, tt := range []struct {
+		do       func(c *Client) (any, error)
+		request  string
+		body     string
+		response string
+		want     string // what of the response is given; all of it when empty
+	}{
+		{func(c *Client) (any, error) { return one(c.Sites(ctx)) }, "GET /v1/sites", "", list(siteJSON), siteJSON},
+		{func(c *Client) (any, error) { return c.SitesPage(ctx, PageQuery{Limit: 7, StartingAfter: "s0"}) }, "GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), ""},
+		{func(c *Client) (any, error) { return c.CreateSite(ctx, "Home") }, "POST /v1/sites", `{"name":"Home"}`, siteJSON, ""},
+		{func(c *Client) (any, error) { return c.Site(ctx, "s1") }, "GET /v1/sites/s1", "", siteJSON, ""},
+		{func(c *Client) (any, error) { return c.RenameSite(ctx, "s1", "Home") }, "PATCH /v1/sites/s1", `{"name":"Home"}`, siteJSON, ""},
+		{func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "", list(listedHubJSON), listedHubJSON},
+		{func(c *Client) (any, error) { return one(c.Hubs(ctx, "s1")) }, "GET /v1/hubs?site_id=s1", "", list(listedHubJSON), listedHubJSON},
+		{func(c *Client) (any, error) { return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1"}) }, "POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, ""},
+		{func(c *Client) (any, error) {
+			return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1", Name: &name})
+		}, "POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1","name":"Lobby"}`, hubJSON, ""},
+		{func(c *Client) (any, error) { return c.Hub(ctx, "hub-1") }, "GET /v1/hubs/hub-1", "", hubJSON, ""},
+		{func(c *Client) (any, error) { return c.UpdateHub(ctx, "hub-1", HubUpdate{Name: Clear(), SiteID: "s2"}) }, "PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, ""},
+		{func(c *Client) (any, error) { return c.UpdateHub(ctx, "hub-1", HubUpdate{SiteID: "s2"}) }, "PATCH /v1/hubs/hub-1", `{"site_id":"s2"}`, hubJSON, ""},
+		{func(c *Client) (any, error) { return nil, c.ResetLink(ctx, "hub-1") }, "POST /v1/hubs/hub-1/reset-link", "", "", ""},
+		{func(c *Client) (any, error) { return c.Devices(ctx, "hub-1") }, "GET /v1/hubs/hub-1/devices", "", `{"data":[` + listedDeviceJSON + `]}`, `[` + listedDeviceJSON + `]`},
+		{func(c *Client) (any, error) { return c.Device(ctx, "hub-1", 3) }, "GET /v1/hubs/hub-1/devices/3", "", deviceJSON, ""},
+		{func(c *Client) (any, error) {
+			return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Name: SetTo("Dial"), Room: Clear()})
+		}, "PATCH /v1/hubs/hub-1/devices/3", `{"name":"Dial","room":null}`, labelJSON, ""},
+		{func(c *Client) (any, error) { return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Room: SetTo("")}) }, "PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, ""},
+		{func(c *Client) (any, error) { return nil, c.ForgetDevice(ctx, "hub-1", 3) }, "DELETE /v1/hubs/hub-1/devices/3", "", "", ""},
+		{func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "") }, "POST /v1/hubs/hub-1/pairing", "", windowJSON, ""},
+		{func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "12345") }, "POST /v1/hubs/hub-1/pairing", `{"setup_code":"12345"}`, windowJSON, ""},
+		{func(c *Client) (any, error) { return nil, c.ClosePairing(ctx, "hub-1") }, "DELETE /v1/hubs/hub-1/pairing", "", "", ""},
+		{func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") }, "POST /v1/hubs/hub-1/removal", "", windowJSON, ""},
+		{func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") }, "POST /v1/hubs/hub-1/removal", "", "", `{"status":"","expires_in":0}`},
+		{func(c *Client) (any, error) { return nil, c.CloseRemoval(ctx, "hub-1") }, "DELETE /v1/hubs/hub-1/removal", "", "", ""},
+		{func(c *Client) (any, error) {
+			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
+		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"lock","value":true,"endpoint":0}`, sentJSON, ""},
+		{func(c *Client) (any, error) {
+			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1}})
+		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`, sentJSON, ""},
+		{func(c *Client) (any, error) {
+			return c.EventsPage(ctx, "hub-1", EventQuery{After: "c0", Limit: 5, Wait: 20 * time.Second})
+		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "", `{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],"next_cursor":"c1","has_more":true}`, ""},
+		{func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "", list(memberJSON), memberJSON},
+		{func(c *Client) (any, error) { return c.Member(ctx, "m1") }, "GET /v1/members/m1", "", memberJSON, ""},
+		{func(c *Client) (any, error) { return c.ChangeRole(ctx, "m1", RoleAdmin) }, "PATCH /v1/members/m1", `{"role":"admin"}`, memberJSON, ""},
+		{func(c *Client) (any, error) { return nil, c.RemoveMember(ctx, "m1") }, "DELETE /v1/members/m1", "", "", ""},
+		{func(c *Client) (any, error) { return one(c.Invitations(ctx)) }, "GET /v1/invitations", "", list(invitationJSON), invitationJSON},
+		{func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", "") }, "POST /v1/invitations", `{"email":"a@b.test"}`, invitationJSON, ""},
+		{func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) }, "POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, ""},
+		{func(c *Client) (any, error) { return nil, c.RevokeInvitation(ctx, "i1") }, "DELETE /v1/invitations/i1", "", "", ""},
+		{func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") }, "GET /v1/hubs/a%2Fb%3Fc%23d%25", "", hubJSON, ""},
+	} {
+		c, s := playing(t, nil, answer(http.StatusOK, tt.response))
+		got, err := tt.do(c)
+		if err != nil {
+			t.Errorf("%s: %v", tt.request, err)
+			continue
+		}
+		r := s.seen()[0]
+		request := r.method + " " + r.path
+		if r.query != "" {
+			request += "?" + r.query
+		}
+		if request != tt.request || r.body != tt.body {
+			t.Errorf("%s: sent %s %s", tt.request, request, r.body)
+		}
+		if r.header.Get("Authorization") != "Bearer hc_dev_key" || r.header.Get("User-Agent") != "hubcloud-client" ||
+			(r.header.Get("Content-Type") == "application/json") != (tt.body != "") {
+			t.Errorf("%s: header %v", tt.request, r.header)
+		}
+		want := tt.want
+		if want == "" {
+			want = tt.response
+		}
+		if got != nil {
+			sameJSON(t, tt.request, got, want)
+		}
+	}
+}
+
+// sameJSON compares what was read, written again, with what it was read from.
+func sameJSON(t *testing.T, what string, got any, want string) {
+	t.Helper()
+	text, err := json.Marshal(got)
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+		return
+	}
+	var a, b any
+	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("%s: %s\nwanted %s", what, text, want)
+	}
+}
+
+// TestIDsThatMakeOtherPaths: an id from elsewhere cannot make a call another call.
+func TestIDsThatMakeOtherPaths(t *testing.T) {
+	t.Parallel()
+	c, s := playing(t, nil, answer(http.StatusOK, `{}`))
+	for _, id := range []string{"", ".", ".."} {
+		_, hubErr := c.Hub(t.Context(), id)
+		_, eventsErr := one(c.Events(t.Context(), id, ""))
+		_, positionErr := c.Position(t.Context(), id)
+		for _, err := range []error{hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id)} {
+			if !errors.Is(err, ErrInvalidRequest) {
+				t.Errorf("%q: %v", id, err)
+			}
+		}
+	}
+	if len(s.seen()) != 0 {
+		t.Errorf("%v were sent", s.seen())
+	}
+}
+
+// TestLists reads lists over pages, as far as wanted, and not for ever.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	pageOf := func(more string, ids ...string) step {
+		return answer(http.StatusOK, `{"data":[{"id":"`+strings.Join(ids, `"},{"id":"`)+`"}],"has_more":`+more+`}`)
+	}
+	read := func(c *Client, most int) (ids []string, err error) {
+		for site, err := range c.Sites(t.Context()) {
+			if err != nil {
+				return ids, err
+			}
+			if ids = append(ids, site.ID); len(ids) == most {
+				break
+			}
+		}
+		return ids, nil
+	}
+	c, s := playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"), pageOf("false", "d"))
+	if ids, err := read(c, 100); err != nil || strings.Join(ids, "") != "abcd" || s.seen()[2].query != "starting_after=c" {
+		t.Errorf("%v, %v, %+v", ids, err, s.seen())
+	}
+	c, s = playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"))
+	if ids, err := read(c, 2); err != nil || len(ids) != 2 || len(s.seen()) != 1 {
+		t.Errorf("%v, %v after %d requests", ids, err, len(s.seen()))
+	}
+	c, _ = playing(t, nil, pageOf("true", "a"), refuse(http.StatusForbidden, ErrInsufficientScope))
+	if ids, err := read(c, 100); !errors.Is(err, ErrInsufficientScope) || len(ids) != 1 {
+		t.Errorf("%v, %v", ids, err)
+	}
+	for name, endless := range map[string]step{"the same page": pageOf("true", "a"), "no items": answer(http.StatusOK, `{"data":[],"has_more":true}`)} {
+		c, s = playing(t, nil, endless)
+		if _, err := read(c, 100); !errors.Is(err, ErrProtocol) || len(s.seen()) > 2 {
+			t.Errorf("%s for ever: %v after %d requests", name, err, len(s.seen()))
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for field, cfg := range map[string]Config{
+		"BaseURL":    {APIKey: "k"},
+		"http":       {BaseURL: "ftp://api.test/v1", APIKey: "k"},
+		"version":    {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
+		"APIKey":     {BaseURL: "https://api.test/v1"},
+		"one word":   {BaseURL: "https://api.test/v1", APIKey: "k\n"},
+		"HTTPClient": {BaseURL: "https://api.test/v1", APIKey: "k", HTTPClient: &http.Client{Timeout: time.Second}},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		is, asked string
+		meets     bool
+	}{
+		{"true", "true", true}, {"false", "true", false}, {"20", "20.0", true}, {"20.5", "20", false}, {`"heat"`, `"heat"`, true}, {`"heat"`, "true", false},
+		{`{"red":1,"green":2,"blue":3,"warm_white":9}`, `{"blue":3,"green":2,"red":1}`, true}, {`{"red":1}`, `{"red":1,"green":2}`, false},
+		{`{"red":1}`, `{"red":2}`, false}, {"null", "true", false}, {"1", `{"red":1}`, false},
+	} {
+		if got := Value(tt.is).meets(Value(tt.asked)); got != tt.meets {
+			t.Errorf("%s meets %s: %v", tt.is, tt.asked, got)
+		}
+	}
+	if v, ok := Value("true").Bool(); !v || !ok {
+		t.Error("true is no boolean")
+	}
+	if _, ok := Value(nil).Bool(); ok {
+		t.Error("nothing is a boolean")
+	}
+	if n, ok := Value("21.5").Number(); n != 21.5 || !ok {
+		t.Error("21.5 is no number")
+	}
+	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
+		t.Error("eco is no text")
+	}
+	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 || *c.WarmWhite != 4 || !ok {
+		t.Error("a color is none")
+	}
+	if low, high, ok := (Capabilities{"min": []byte("5"), "max": []byte("30")}).Bounds(); low != 5 || high != 30 || !ok {
+		t.Error("a setpoint has no bounds")
+	}
+	if _, _, ok := (Capabilities{}).Bounds(); ok {
+		t.Error("a lock has bounds")
+	}
+}

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// blocksOf takes a whole stream apart.
+func blocksOf(r io.Reader) (all []block, reader *blockReader, err error) {
+	reader = newBlockReader(r)
+	for {
+		b, err := reader.next()
+		if err != nil {
+			return all, reader, err
+		}
+		all = append(all, b)
+	}
+}
+
+// TestEventStreams takes streams apart as section 9.2.6 of the HTML standard says.
+func TestEventStreams(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stream string
+		want   []block
+	}{
+		"nothing":                          {"", nil},
+		"a block":                          {"id: 1\nevent: a\ndata: x\n\n", []block{{id: "1", hasID: true, event: "a", data: []byte("x"), hasData: true}}},
+		"CR":                               {"id: 1\rdata: x\r\rdata: y\r\r", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
+		"CR LF":                            {"id: 1\r\ndata: x\r\n\r\ndata: y\r\n\r\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
+		"mixed ends":                       {"id: 1\rdata: x\n\r\ndata: y\r\n\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
+		"byte order mark":                  {"\uFEFFdata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
+		"two marks":                        {"\uFEFF\uFEFFdata: x\n\nid: 1\n\n", []block{{id: "1", hasID: true}}},
+		"mark in the midst":                {"id: 1\n\uFEFFdata: x\n\n", []block{{id: "1", hasID: true}}},
+		"half a mark":                      {"\xEF\xBB\n\nid: 1\n\n", []block{{id: "1", hasID: true}}},
+		"id alone":                         {"id: 7\n\n", []block{{id: "7", hasID: true}}},
+		"id that is empty":                 {"id\n\nid:\n\n", []block{{hasID: true}, {hasID: true}}},
+		"id with NUL":                      {"id: a\x00b\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
+		"comments":                         {": keepalive\n\n:\nid: 1\n:x\n\n", []block{{id: "1", hasID: true}}},
+		"several lines of data":            {"data: x\ndata\ndata:  y\n\n", []block{{data: []byte("x\n\n y"), hasData: true}}},
+		"data that is empty":               {"data\n\n", []block{{data: nil, hasData: true}}},
+		"no space":                         {"data:x\nid:1\n\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}}},
+		"only one space is passed over":    {"data:  x\n\n", []block{{data: []byte(" x"), hasData: true}}},
+		"colons in values":                 {"data: a:b: c\n\n", []block{{data: []byte("a:b: c"), hasData: true}}},
+		"unknown fields, and other cases":  {"Data: x\nfoo: y\n data: z\nid: 1\n\n", []block{{id: "1", hasID: true}}},
+		"event alone dispatches nothing":   {"event: a\n\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
+		"a block that breaks off":          {"data: x\n\nid: 2\ndata: y\n", []block{{data: []byte("x"), hasData: true}}},
+		"a line that breaks off":           {"data: x\n\ndata: y", []block{{data: []byte("x"), hasData: true}}},
+		"an end between CR and LF":         {"data: x\r\n\r", []block{{data: []byte("x"), hasData: true}}},
+		"many empty lines":                 {"\n\n\r\r\r\n\n\ndata: x\n\n\n\n", []block{{data: []byte("x"), hasData: true}}},
+		"an event type that changes":       {"event: a\nevent: b\ndata: x\n\n", []block{{event: "b", data: []byte("x"), hasData: true}}},
+		"an id that changes in its block":  {"id: 1\nid: 2\ndata: x\n\n", []block{{id: "2", hasID: true, data: []byte("x"), hasData: true}}},
+		"bytes that are not UTF-8 in data": {"data: \xff\n\n", []block{{data: []byte("\xff"), hasData: true}}},
+	} {
+		for how, r := range map[string]io.Reader{
+			"whole": strings.NewReader(tt.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream)),
+		} {
+			if got, _, err := blocksOf(r); !reflect.DeepEqual(got, tt.want) || !errors.Is(err, io.EOF) {
+				t.Errorf("%s, %s: %+v, %v; wanted %+v", name, how, got, err, tt.want)
+			}
+		}
+	}
+}
+
+// TestLinesThatEndWithCREndAtOnce: a reader that waits to see whether an LF follows would give each event of such a stream only when the next
+// one comes.
+func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	defer w.Close()
+	reader := newBlockReader(r)
+	go io.WriteString(w, "data: x\r\n\r")
+	if b, err := reader.next(); err != nil || string(b.data) != "x" {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	go io.WriteString(w, "\ndata: y\n\n")
+	if b, err := reader.next(); err != nil || string(b.data) != "y" {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func TestRetryField(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"1500": 1500 * time.Millisecond, "0": 0, "": -1, "-1": -1, "+1": -1, "1.5": -1, "1s": -1, "99999999999999999999": -1,
+	} {
+		_, reader, _ := blocksOf(strings.NewReader("retry: " + value + "\n\n"))
+		if reader.hasRetry != (want >= 0) || want >= 0 && reader.retry != want {
+			t.Errorf("retry %q: %v, %s", value, reader.hasRetry, reader.retry)
+		}
+	}
+}
+
+// TestEndlessBlocks: a server cannot fill the memory with a line, or a block, that has no end.
+func TestEndlessBlocks(t *testing.T) {
+	t.Parallel()
+	for name, piece := range map[string]string{"line": "data: xxxxxxxx", "block": "data: x\n", "comments": ": x\n"} {
+		endless := io.MultiReader(strings.NewReader(strings.Repeat(piece, 1<<20)), neverReader{t})
+		if _, _, err := blocksOf(endless); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// neverReader fails the test when it is read.
+type neverReader struct{ t *testing.T }
+
+func (r neverReader) Read([]byte) (int, error) {
+	r.t.Error("read on")
+	return 0, io.EOF
+}
+
+// FuzzBlockReader compares with the standard's words, followed step by step over the whole text: lines first, then fields.
+func FuzzBlockReader(f *testing.F) {
+	for _, seed := range []string{
+		"", "\uFEFFid: 1\r\nevent: a\rdata: x\n\n", "data\n\ndata:\n\n", ": c\n\nid: a\x00\n\n", "retry: 10\n\n", "data: x\r\r\n", "id\n\n", "\xEF\xBB\xBF",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, _, err := blocksOf(iotest.HalfReader(bytes.NewReader(text)))
+		if !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		single, _, _ := blocksOf(iotest.OneByteReader(bytes.NewReader(text)))
+		if want := blocksByTheBook(string(text)); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(single, want) {
+			t.Errorf("%q: %+v, byte by byte %+v; wanted %+v", text, got, single, want)
+		}
+	})
+}
+
+func blocksByTheBook(text string) (all []block) {
+	text = strings.TrimPrefix(text, "\uFEFF")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	lines := strings.Split(text, "\n")
+	var made block
+	for _, line := range lines[:len(lines)-1] { // what follows the last end of a line is no line yet
+		name, value, found := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if made.hasID || made.hasData {
+				all = append(all, made)
+			}
+			made = block{}
+		case found && name == "":
+		case name == "data":
+			if made.hasData {
+				made.data = append(made.data, '\n')
+			}
+			made.data, made.hasData = append(made.data, value...), true
+		case name == "event":
+			made.event = value
+		case name == "id" && !strings.Contains(value, "\x00"):
+			made.id, made.hasID = value, true
+		}
+	}
+	return all
+}
