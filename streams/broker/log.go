@@ -91,6 +91,10 @@ func detail(text string) bool {
 	case strings.HasPrefix(text, "Filestore [") && strings.Contains(text, " outdated"):
 		// After a crash a stream's index is behind its messages, and is made from them again: for every stream a line.
 		return true
+	case strings.Contains(text, "Missing consumer metafile"):
+		// A crash in the midst of making one. Consumers are what watches or reads for a moment and is made anew; the folder stays, and is
+		// told of at every start.
+		return true
 	}
 	return false
 }

@@ -19,6 +19,7 @@ func TestLogger(t *testing.T) {
 	l.Warnf("Auth callout service returned an error: refused")
 	l.Warnf("Filestore [%s] TTL state is outdated; attempting to recover using linear scan (seq 1 to 187)", "KV_leases")
 	l.Warnf("Filestore [%s] Stream state outdated, last block has additional entries, will rebuild", "HUB_x")
+	l.Warnf("    Missing consumer metafile %q", "/data/nats/jetstream/SHARD09/streams/$MQTT_rmsgs/obs/x/meta.inf")
 	if lines.Len() > 0 {
 		t.Fatalf("said:\n%s", lines.String())
 	}
