@@ -30,6 +30,7 @@
 //     confirmation, or, for batches of other processes, when the broker has answered a request that waits for the batch. So no reader
 //     has seen what a crash could take back.
 //   - A log that is begun anew ends its readers with ErrLogEnded.
+//   - A Group follows many logs for one goroutine: their tails wake it through one channel, and it reads those that have something.
 //
 // # Memory
 //

@@ -94,14 +94,6 @@ func (l *lanes) close() {
 // getRange reads up to n messages from the sequence from on, as one direct get answers them: fewer when it stops for their size, or when the
 // stream has no more. What has expired is left out without a word; what is read is in order.
 func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n int) (messages []stored, err error) {
-	ctx, cancel := context.WithTimeout(ctx, getTimeout)
-	defer cancel()
-	used, err := s.lanes.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ended := false
-	defer func() { s.lanes.give(used, ended) }()
 	n = min(n, maxGet)
 	request := make([]byte, 0, 80)
 	request = append(request, `{"seq":`...)
@@ -111,6 +103,19 @@ func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n i
 	request = append(request, `,"max_bytes":`...)
 	request = strconv.AppendInt(request, maxGetBytes, 10)
 	request = append(request, '}')
+	return s.get(ctx, hub, request, n)
+}
+
+// get sends one direct get and collects its answer, of which n messages are expected at most.
+func (s *shard) get(ctx context.Context, hub domain.HubID, request []byte, n int) (messages []stored, err error) {
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
+	defer cancel()
+	used, err := s.lanes.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ended := false
+	defer func() { s.lanes.give(used, ended) }()
 	s.logs.metrics.directGets.Inc()
 	if err := s.reads.PublishRequest(directGet(hub), used.inbox, request); err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ type Reader struct {
 	// inRing says that the ring had what was read last.
 	inRing bool
 	closed bool
+	// group, if any, is woken by the tail for this reader; due, which is the group's, says that it has a turn there.
+	group *Group
+	due   bool
 }
 
 // Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that the first event is the next one to be stored.

@@ -56,6 +56,8 @@ type tail struct {
 
 	readers int
 	idle    time.Time
+	// grouped are the readers that are in a Group; nil while there are none.
+	grouped map[*Reader]struct{}
 
 	// appends are those of this process that are under way.
 	appends int
@@ -240,6 +242,9 @@ func (t *tail) wakeLocked() {
 		close(t.changed)
 		t.changed, t.waited = make(chan struct{}), false
 	}
+	for r := range t.grouped {
+		r.group.mark(r)
+	}
 }
 
 // confirm says that everything up to last is on disk.
@@ -326,6 +331,23 @@ func (t *tail) detach(now time.Time) {
 	if t.readers == 0 {
 		t.idle = now
 	}
+}
+
+// join has the tail wake the group of a reader.
+func (t *tail) join(r *Reader) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.grouped == nil {
+		t.grouped = map[*Reader]struct{}{}
+	}
+	t.grouped[r] = struct{}{}
+}
+
+// leave ends what join began.
+func (t *tail) leave(r *Reader) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.grouped, r)
 }
 
 // idleSince reports whether the tail has had no reader since before.
