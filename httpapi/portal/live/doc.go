@@ -1,0 +1,25 @@
+// Package live is what the portal's pages about hubs show and do: the states of an organization's hubs, the stream of all their events, a hub's
+// devices with the controls that fit them, its event log by time, and charts of what it measured. It knows nothing of sign-in, forms' tokens or
+// pages: the portal has looked up by then who asks, and calls it with the organization.
+//
+// # The stream
+//
+// One response carries the events of all hubs of an organization, or of one hub, as Server-Sent Events, owned by one goroutine. Frames are those of
+// the API's own streams. Beside them stand events of the portal's own, whose types begin with `hub.portal_`, which no hub may send:
+//
+//	hub.portal_positions  {hub: cursor}  where the stream stands in each log; the page keeps these and what each event moves on
+//	hub.portal_states     {whole, hubs}  the hubs' states: all of them first, then those that changed
+//	hub.portal_gap        {hub_id}       events of this hub were missed: they have expired, or its log was begun anew
+//
+// A page that comes back posts its positions and gets everything since, each event once, in order per hub. States are read from the read models
+// when the stream begins, shortly after each event that may have changed them, and every StateInterval all the same: so what a page counts is
+// right however long it has been open, and whatever it has missed.
+//
+// Writes are at least Pace apart: a busy organization wakes a page ten times a second, not at each event. A stream ends with its lifetime, with the
+// membership or the session that it was opened with, and when the service stops; a reader that does not read is cut off after ten seconds.
+//
+// # Devices and logs
+//
+// Nothing that a hub says is kept: a page of devices asks the hub for each of them, a few at a time, and shows those that it got. A log is read by
+// the clock: a time leads to a cursor, and pages go on from there. A chart reads a bounded number of events, and says so when there are more.
+package live

@@ -1,0 +1,160 @@
+package live_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+)
+
+func text(s string) *string { return &s }
+
+// Devices stand in their rooms, those without one last; one that cannot be asked for is there without values.
+func TestDevicesByRoom(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	observed := "2026-01-02T03:04:05.000000Z"
+	lock := domain.Channel{
+		Key: "lock", Kind: "lock", Readable: true, Writable: true, Available: true, Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
+		ObservedAt: &observed, Status: domain.ChannelDiverged,
+	}
+	gang := func(endpoint int64) domain.Channel {
+		return domain.Channel{Key: "switch", Endpoint: endpoint, Writable: true, Available: true, Value: json.RawMessage("true")}
+	}
+	r.devices = []domain.Device{
+		{ID: 1, Name: "Lock", Channels: []domain.Channel{lock}},
+		{ID: 2, Name: "Gangs", Channels: []domain.Channel{gang(1), gang(2)}},
+		{ID: 3, Name: "Sensor", Channels: []domain.Channel{{Key: "temperature", Unit: text("°C"), Value: json.RawMessage("21.456"), Available: false}}},
+		{ID: 4, Name: "Gone", Channels: []domain.Channel{}},
+	}
+	r.labels = map[int64]domain.DeviceLabel{1: {Name: text("Front door"), Room: text("hall")}, 3: {Room: text("Attic")}}
+	r.refused[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
+	rooms, err := r.live.DevicesOf(t.Context(), "org", hubA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" || rooms[2].Name != "" {
+		t.Fatalf("the rooms are %+v", rooms)
+	}
+	front := rooms[1].Devices[0]
+	c := front.Channels[0]
+	if front.Name != "Front door" || front.Reported != "Lock" || c.Text != "unlocked" || c.Wanted != "locked" || c.Explained == "" ||
+		c.Control.Kind != "guarded" || c.Control.IsOn || c.ObservedAt.IsZero() {
+		t.Errorf("the lock is %+v", front)
+	}
+	sensor := rooms[0].Devices[0]
+	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" || sensor.Channels[0].Control.Kind != "" {
+		t.Errorf("the sensor is %+v", sensor)
+	}
+	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" || !gangs.Channels[0].Control.IsOn {
+		t.Errorf("the gangs are %+v", gangs)
+	}
+	if gone := rooms[2].Devices[1]; gone.Failure == "" {
+		t.Errorf("the device that does not answer is %+v", gone)
+	}
+	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	if _, err := r.live.DevicesOf(t.Context(), "org", hubA); err != r.refused[0] {
+		t.Errorf("a hub that is offline: %v", err)
+	}
+}
+
+// What a form says becomes the command that the API would take; what it would refuse is refused.
+func TestReadCommand(t *testing.T) {
+	t.Parallel()
+	for form, want := range map[string]string{
+		"key=lock&value=true":                                 "true",
+		"key=level&value=42":                                  "42",
+		"key=heating_setpoint&value=21,5":                     "21.5",
+		"key=mode&value=eco":                                  `"eco"`,
+		"key=color&value=%23ff0080":                           `{"red":255,"green":0,"blue":128}`,
+		"key=color&value=%23ff0080&warm_white=7":              `{"red":255,"green":0,"blue":128,"warm_white":7}`,
+		"key=color&value=red":                                 "",
+		"key=level&value=100":                                 "",
+		"key=level&value=1,2,3":                               "",
+		"key=level&value=":                                    "",
+		"key=temperature&value=1":                             "",
+		"key=nothing&value=1":                                 "",
+		"key=lock&value=true&endpoint=-1":                     "",
+		"key=lock&value=true&idempotency_key=":                "",
+		"key=color&value=%23ff0080&warm_white=256":            "",
+		"key=mode&value=" + strings.Repeat("x", 300):          "",
+		"key=lock&value=" + url.QueryEscape(`{"a":true}`):     "",
+		"key=switch&value=" + url.QueryEscape(`true}{`):       "",
+		"key=fan_mode&value=" + url.QueryEscape(`a"b\c`):      `"a\"b\\c"`,
+		"key=cooling_setpoint&value=" + url.QueryEscape(`-0`): "0",
+	} {
+		values, err := url.ParseQuery(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !values.Has("endpoint") {
+			values.Set("endpoint", "0")
+		}
+		if !values.Has("idempotency_key") {
+			values.Set("idempotency_key", "once")
+		}
+		command, err := live.ReadCommand("org", hubA, 1, values)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s became %s", form, command.Value)
+			}
+			continue
+		}
+		if err != nil || string(command.Value) != want || command.HubID != hubA || command.DeviceID != 1 || command.IdempotencyKey != "once" {
+			t.Errorf("%s became %+v, %v", form, command, err)
+		}
+	}
+}
+
+// A log is read by the clock, page by page, and for one device alone.
+func TestLogByTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
+	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
+	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
+	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute)})
+	if err != nil || len(page.Entries) != 100 || page.Next == "" || page.Entries[0].Text != "Level is 1" {
+		t.Fatalf("the first page has %d, %v", len(page.Entries), err)
+	}
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
+	if err != nil || len(page.Entries) != 54 || page.Next != "" || page.Entries[53].Text != "Joined as <script>" {
+		t.Errorf("the second page has %d, %v", len(page.Entries), err)
+	}
+	device := int64(2)
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device})
+	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
+		t.Errorf("of one device: %+v, %v", page, err)
+	}
+	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(time.Minute)})
+	if err != nil || len(page.Entries) != 0 {
+		t.Errorf("of the future: %+v, %v", page, err)
+	}
+	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: "AQAAAAEAAAAAAAEBm"}); domain.CodeOf(err) != domain.CodeInvalidRequest {
+		t.Errorf("what is no cursor: %+v, %v", page, err)
+	}
+}
+
+// A chart has the highest and the lowest that there were, and its line ends where the values do.
+func TestCharts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
+	r.append(hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`, `{"key":"level","endpoint":0,"value":null}`, `{"key":"level","endpoint":1,"value":99}`)
+	r.append(hubA, "channel.observed", 2, levels(90, 99)...)
+	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{
+		{Key: "level", Label: "Level", Value: "7"}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"}, {Key: "lock", Label: "Lock", Value: "true"},
+	}}
+	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || !charts.Whole {
+		t.Fatalf("%+v, %v", charts, err)
+	}
+	c := charts.Charts[0]
+	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 || !strings.HasPrefix(c.Path, "M") || !strings.HasSuffix(c.Path, "H600") {
+		t.Errorf("the chart is %+v", c)
+	}
+}

@@ -1,0 +1,297 @@
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const (
+	// writeTimeout is how long a page may take to make room for one write.
+	writeTimeout = 10 * time.Second
+	// streamBatch is the most events of one hub's turn, streamBytes about the most bytes of one write.
+	streamBatch = 100
+	streamBytes = 32 << 10
+	// settleAfter is how soon after an event of a hub's connection the states are looked at: the read models have it by then.
+	settleAfter = time.Second
+	// recentHubs is the most hubs of which a stream that begins anew tells what was before: of more, nobody reads it.
+	recentHubs = 50
+)
+
+// ErrEventsClosed is what an EventGroup answers once the service has stopped reading event logs.
+var ErrEventsClosed = errors.New("the event logs are closed")
+
+// ErrTooManyStreams refuses one stream more.
+var ErrTooManyStreams = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: 5 * time.Second,
+	Message: "too many pages are open: close some first"}
+
+// Viewer is who looks at a page.
+type Viewer struct {
+	OrgID    string
+	MemberID string
+	// Ended is closed when the viewer is a member no more.
+	Ended <-chan struct{}
+	// SignedIn says whether the viewer's session still stands; it is asked with each keepalive.
+	SignedIn func(ctx context.Context) bool
+}
+
+// StreamRequest is what a page posts to begin a stream.
+type StreamRequest struct {
+	// Hub leaves only this hub; "" stands for all.
+	Hub domain.HubID `json:"hub"`
+	// Positions are where an earlier stream stood.
+	Positions map[domain.HubID]string `json:"positions"`
+	// Recent is how many seconds before now the stream begins, for hubs without a position, when there are few.
+	Recent int `json:"recent"`
+}
+
+// stream is the one owner of one response.
+type stream struct {
+	*Live
+	ctx     context.Context
+	w       http.ResponseWriter
+	control *http.ResponseController
+	viewer  Viewer
+	only    domain.HubID
+	group   EventGroup
+	// told is what the page knows of each hub.
+	told map[domain.HubID]HubState
+	// buffer is what goes out with the next write, which is not before next.
+	buffer []byte
+	next   time.Time
+}
+
+// Stream answers with the events of the viewer's organization until there is a reason to end. An error is a refusal: nothing is out by then.
+func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, want StreamRequest) error {
+	if !l.open.acquire(viewer.MemberID, l.StreamsPerMember) {
+		return ErrTooManyStreams
+	}
+	defer l.open.release(viewer.MemberID)
+	group := l.Events.Group()
+	defer group.Close()
+	s := &stream{
+		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w), viewer: viewer, only: want.Hub, group: group,
+		told: map[domain.HubID]HubState{},
+	}
+	s.extend() // the request's own limit of time is not for streams
+	if err := s.begin(want); err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-transform")
+	header.Set("X-Accel-Buffering", "no")
+	header.Set("X-Content-Type-Options", "nosniff")
+	if err := s.run(); err != nil {
+		l.Log.ErrorContext(s.ctx, "a stream of events has failed", "org_id", viewer.OrgID, "error", err)
+	}
+	return nil
+}
+
+// begin follows every hub and puts positions and states before everything else. States are read after the positions: what happens in between
+// is told twice rather than not at all.
+func (s *stream) begin(want StreamRequest) error {
+	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
+	if err != nil {
+		return err
+	}
+	recent := time.Time{}
+	if want.Recent > 0 && len(states) <= recentHubs {
+		recent = s.Now().Add(-min(time.Duration(want.Recent)*time.Second, s.Retention))
+	}
+	positions := make(map[domain.HubID]string, len(states))
+	for _, state := range states {
+		after := want.Positions[state.ID]
+		if after == "" && !recent.IsZero() {
+			if after, err = s.Events.At(s.ctx, state.ID, recent); err != nil {
+				return err
+			}
+		}
+		if err := s.follow(state.ID, after); err != nil {
+			return err
+		}
+		positions[state.ID] = s.group.Position(state.ID)
+	}
+	if states, err = s.States(s.ctx, s.viewer.OrgID, s.only); err != nil {
+		return err
+	}
+	s.tell("hub.portal_positions", positions)
+	s.tellStates(true, changed(states, s.told))
+	return nil
+}
+
+// follow goes on with a hub's log, or begins at its end and says that there is a gap where that cannot be.
+func (s *stream) follow(hub domain.HubID, after string) error {
+	err := s.group.Follow(s.ctx, hub, after)
+	if code := codeOf(err); after != "" && (code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
+		s.tellGap(hub)
+		return s.group.Follow(s.ctx, hub, "")
+	}
+	return err
+}
+
+// run sends until there is a reason to end. An error is a fault of the service.
+func (s *stream) run() error {
+	now := time.Now()
+	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		more, moved, err := s.collect()
+		if err != nil || s.ctx.Err() != nil {
+			return s.ended(err)
+		}
+		now := time.Now()
+		if moved {
+			look = sooner(look, now.Add(settleAfter))
+		}
+		switch {
+		case !now.Before(expires):
+			s.flush()
+			return nil
+		case !now.Before(keepalive):
+			if !s.viewer.SignedIn(s.ctx) {
+				return nil
+			}
+			s.buffer = append(s.buffer, ": keepalive\n\n"...)
+			keepalive = now.Add(s.StreamKeepalive)
+		case !now.Before(look):
+			if err := s.look(); err != nil {
+				return s.ended(err)
+			}
+			look = now.Add(s.StateInterval)
+		}
+		wake := sooner(sooner(expires, keepalive), look)
+		if len(s.buffer) > 0 {
+			if !now.Before(s.next) {
+				if !s.flush() {
+					return nil
+				}
+				s.next = now.Add(s.Pace)
+				if more {
+					continue
+				}
+			} else {
+				wake = sooner(wake, s.next)
+			}
+		}
+		timer.Reset(time.Until(wake))
+		ready := s.group.Ready()
+		if len(s.buffer) >= streamBytes {
+			ready = nil // first this has to go
+		}
+		select {
+		case <-ready:
+		case <-timer.C:
+		case <-s.ctx.Done():
+			return nil
+		case <-s.Draining:
+			s.flush()
+			return nil
+		case <-s.viewer.Ended:
+			return nil
+		}
+	}
+}
+
+// collect puts what hubs have into the buffer, as far as one write goes: more says that there may be more, moved that a hub may have another state.
+func (s *stream) collect() (more, moved bool, err error) {
+	for len(s.buffer) < streamBytes {
+		hub, events, err := s.group.Next(streamBatch)
+		if codeOf(err) == domain.CodeCursorExpired {
+			if err := s.follow(hub, ""); err != nil {
+				return false, false, err
+			}
+			s.tellGap(hub)
+			continue
+		}
+		if err != nil || len(events) == 0 {
+			return false, moved, err
+		}
+		for _, event := range events {
+			s.buffer = append(s.buffer, event.Frame...)
+			moved = moved || isLink(event.Envelope)
+		}
+	}
+	return true, moved, nil
+}
+
+// look reads the states again, tells what has changed, and follows hubs that were added meanwhile.
+func (s *stream) look() error {
+	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
+	if err != nil {
+		return err
+	}
+	for _, state := range states {
+		if _, known := s.told[state.ID]; known {
+			continue
+		}
+		if err := s.follow(state.ID, ""); err != nil {
+			return err
+		}
+		s.tell("hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)})
+	}
+	if news := changed(states, s.told); len(news) > 0 {
+		s.tellStates(false, news)
+	}
+	return nil
+}
+
+// ended tells a fault from the end of the request or of the service.
+func (s *stream) ended(err error) error {
+	if s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *stream) tellGap(hub domain.HubID) {
+	s.tell("hub.portal_gap", map[string]domain.HubID{"hub_id": hub})
+}
+
+func (s *stream) tellStates(whole bool, states []HubState) {
+	s.tell("hub.portal_states", struct {
+		Whole bool       `json:"whole"`
+		Hubs  []HubState `json:"hubs"`
+	}{whole, append([]HubState{}, states...)})
+}
+
+// tell puts an event of the portal's own into the buffer. It has no id: those are the hubs'.
+func (s *stream) tell(eventType string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // strings and times can be marshalled
+	}
+	s.buffer = append(append(append(append(append(s.buffer, "event: "...), eventType...), "\ndata: "...), text...), "\n\n"...)
+}
+
+// flush sends the buffer; false says that the page is gone or does not read.
+func (s *stream) flush() bool {
+	s.extend()
+	_, err := s.w.Write(s.buffer)
+	s.buffer = s.buffer[:0]
+	return err == nil && s.control.Flush() == nil
+}
+
+// extend gives the next write its time.
+func (s *stream) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// codeOf gives the code of an error, "" for none.
+func codeOf(err error) domain.Code {
+	if err == nil {
+		return ""
+	}
+	return domain.CodeOf(err)
+}

@@ -1,0 +1,124 @@
+package live
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"hubcloud/domain"
+)
+
+// Word is how a channel key is called, and what the two values of a boolean one mean.
+type Word struct {
+	Name  string `json:"name"`
+	True  string `json:"true,omitempty"`
+	False string `json:"false,omitempty"`
+}
+
+// Words are those of the contract's channel keys. Pages hand them on to their scripts, so that both say the same.
+var Words = map[string]Word{
+	"lock":             {"Lock", "locked", "unlocked"},
+	"barrier":          {"Barrier", "open", "closed"},
+	"switch":           {"Switch", "on", "off"},
+	"level":            {Name: "Level"},
+	"position":         {Name: "Position"},
+	"color":            {Name: "Color"},
+	"mode":             {Name: "Mode"},
+	"heating_setpoint": {Name: "Heat to"},
+	"cooling_setpoint": {Name: "Cool to"},
+	"fan_mode":         {Name: "Fan mode"},
+	"local_protection": {"Buttons on the device", "locked out", "working"},
+	"operating_state":  {Name: "Operating state"},
+	"fan_state":        {Name: "Fan"},
+	"temperature":      {Name: "Temperature"},
+	"humidity":         {Name: "Humidity"},
+	"luminance":        {Name: "Light"},
+	"co2":              {Name: "CO₂"},
+	"contact":          {"Contact", "open", "closed"},
+	"motion":           {"Motion", "motion", "still"},
+	"leak":             {"Water leak", "leak", "dry"},
+	"smoke":            {"Smoke", "smoke", "clear"},
+	"co":               {"Carbon monoxide", "alarm", "clear"},
+	"heat":             {"Heat", "alarm", "normal"},
+	"tamper":           {"Tampering", "tampered with", "untouched"},
+	"battery":          {Name: "Battery"},
+	"energy":           {Name: "Energy"},
+	"power":            {Name: "Power"},
+	"voltage":          {Name: "Voltage"},
+	"current":          {Name: "Current"},
+	"water":            {Name: "Water"},
+	"gas":              {Name: "Gas"},
+	"alarm":            {Name: "Alarm"},
+	"scene":            {Name: "Scene"},
+}
+
+// nameOfKey gives a channel key as people call it; one that the contract does not have is written with spaces.
+func nameOfKey(key string) string {
+	if word, ok := Words[key]; ok {
+		return word.Name
+	}
+	return strings.ReplaceAll(key, "_", " ")
+}
+
+// statusWords explain where a channel stands between what was asked of it and what it reports.
+var statusWords = map[domain.ChannelStatus]string{
+	domain.ChannelUnknown:      "Nothing reported yet",
+	domain.ChannelSynchronized: "",
+	domain.ChannelPending:      "Waiting for the device",
+	domain.ChannelDiverged:     "The device reports something else than was asked: it may be jammed, or was changed by hand",
+	domain.ChannelFailed:       "The hub gave the command up; the device may be out of reach",
+}
+
+// text writes a channel's value for people; "–" for none.
+func text(key string, unit string, value json.RawMessage) string {
+	var v any
+	if len(value) == 0 || json.Unmarshal(value, &v) != nil || v == nil {
+		return "–"
+	}
+	switch v := v.(type) {
+	case bool:
+		word := Words[key]
+		if word.True == "" {
+			return strconv.FormatBool(v)
+		}
+		if v {
+			return word.True
+		}
+		return word.False
+	case float64:
+		number := strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
+		if unit == "" {
+			return number
+		}
+		return number + " " + unit
+	case string:
+		return strings.ReplaceAll(v, "_", " ")
+	case map[string]any:
+		if key == "color" {
+			return colorText(v)
+		}
+	}
+	return string(value)
+}
+
+// colorText writes a color as pages do, with its warm white when it has one.
+func colorText(v map[string]any) string {
+	written := hexColor(v)
+	if white, ok := v["warm_white"].(float64); ok && white > 0 {
+		written += ", warm white " + strconv.Itoa(int(white))
+	}
+	return written
+}
+
+// hexColor gives #rrggbb.
+func hexColor(v map[string]any) string {
+	const digits = "0123456789abcdef"
+	written := []byte{'#'}
+	for _, name := range []string{"red", "green", "blue"} {
+		component, _ := v[name].(float64)
+		n := uint8(max(0, min(255, component)))
+		written = append(written, digits[n>>4], digits[n&15])
+	}
+	return string(written)
+}
