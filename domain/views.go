@@ -106,3 +106,49 @@ type HubAccess struct {
 	// LogAfter is the sequence number up to which the hub's stream belongs to logs before this one.
 	LogAfter uint64
 }
+
+// MemberAccess is what the service must know of a member to let a person into an organization. A member who was removed has none.
+type MemberAccess struct {
+	OrgID   string
+	OrgName string
+	// MemberID is who acts when the person does something in the organization.
+	MemberID string
+	// Email as it was given.
+	Email string
+	Role  Role
+	// Ended is closed when the membership ends: whatever was opened with it ends then.
+	Ended <-chan struct{}
+}
+
+// Manages says whether the member manages the organization: its people, keys, sites and hubs.
+func (m MemberAccess) Manages() bool { return m.Role == RoleOwner || m.Role == RoleAdmin }
+
+// KeyView is an API key as its organization sees it. The secret is kept nowhere.
+type KeyView struct {
+	ID          string
+	Label       string
+	Environment string
+	Scopes      []Scope
+	CreatedAt   time.Time
+	// RevokedAt is zero while the key is in force.
+	RevokedAt time.Time
+}
+
+// Activity is one thing that somebody did in an organization, as the directory has it.
+type Activity struct {
+	// Sequence is the event's in the directory: the order of what happened.
+	Sequence uint64
+	At       time.Time
+	// Type is one of the Type… constants.
+	Type string
+	// Actor is who did it, and ActorName what that one is called now: a member's address, a key's label.
+	Actor     Actor
+	ActorName string
+	// SubjectID is what it was done to, and SubjectName what that is called now; a device's id is its number.
+	SubjectID   string
+	SubjectName string
+	// Hub is the hub that SubjectID is a device of; empty otherwise.
+	Hub HubID
+	// Detail is what the subject became: a role, a name, a room.
+	Detail string
+}

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+	"hubcloud/httpapi/ratelimit"
 )
 
 // Defaults of Config, from the contract's table of limits but for StreamsPerKey.
@@ -35,8 +37,11 @@ type Config struct {
 	Events     Events
 	Enrolment  Enrolment
 
-	// Portal answers under /portal; nil: there is nothing.
-	Portal http.Handler
+	// KeyUse hears of each request with a valid key; nil: nobody does.
+	KeyUse KeyUse
+
+	// Portal is what there is under /portal (portal.Portal's Routes); nil: nothing.
+	Portal []portal.Route
 
 	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
 	Ready func(ctx context.Context) []Component
@@ -85,8 +90,8 @@ type api struct {
 	refusing  map[string]*route // what answers methods that a pattern does not take
 	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
 	unread    *route            // what answers requests that the server could not read
-	keys      *limiter[string]
-	addresses *limiter[netip.Prefix]
+	keys      *ratelimit.Limiter[string]
+	addresses *ratelimit.Limiter[netip.Prefix]
 	streams   *quota
 	metrics   *metrics
 	buffers   buffers
@@ -124,8 +129,8 @@ func New(cfg Config) API {
 	}
 	a := &api{
 		Config:    cfg,
-		keys:      newLimiter[string](cfg.Rate, cfg.Burst, cfg.Now()),
-		addresses: newLimiter[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
+		keys:      ratelimit.New[string](cfg.Rate, cfg.Burst, cfg.Now()),
+		addresses: ratelimit.New[netip.Prefix](cfg.Rate, cfg.Burst, cfg.Now()),
 		refusing:  map[string]*route{},
 		streams:   newQuota(cfg.StreamsPerKey),
 		metrics:   newMetrics(cfg.Metrics),

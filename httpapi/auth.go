@@ -19,13 +19,16 @@ var (
 func (a *api) authenticate(x *exchange) error {
 	key, err := a.identify(x.r.Header)
 	if err != nil {
-		if limited := x.spend(a.addresses.take(addressBlock(x.remote), x.start)); limited != nil {
+		if limited := x.spend(a.addresses.Take(addressBlock(x.remote), x.start)); limited != nil {
 			return limited
 		}
 		return err
 	}
 	x.key = key
-	return x.spend(a.keys.take(key.ID, x.start))
+	if a.KeyUse != nil {
+		a.KeyUse.Used(key.ID, x.start)
+	}
+	return x.spend(a.keys.Take(key.ID, x.start))
 }
 
 // identify gives the key that the header proves. An unknown key id costs the same work as a wrong secret and has the same answer.

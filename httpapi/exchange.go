@@ -114,7 +114,7 @@ func (rt *route) run(x *exchange) error {
 			return err
 		}
 	case forAddress:
-		if err := x.spend(rt.api.addresses.take(addressBlock(x.remote), x.start)); err != nil {
+		if err := x.spend(rt.api.addresses.Take(addressBlock(x.remote), x.start)); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,26 @@
 package httpapi
 
-// page hands a request to the portal, which answers people with pages. Only what goes wrong before it gets there has the error body.
-func (a *api) page(x *exchange) error {
-	if a.Portal == nil {
-		return noSuchPath(x)
+import (
+	"net/http"
+
+	"hubcloud/httpapi/portal"
+)
+
+// portalRoutes takes the portal's pages into the table. They count on the client's address, and answer people: only what goes wrong before a
+// request gets there has the error body.
+func (a *api) portalRoutes() []*route {
+	routes := make([]*route, 0, len(a.Portal))
+	for _, page := range a.Portal {
+		routes = append(routes, &route{
+			method: page.Method, pattern: page.Pattern, access: forAddress, takesBody: page.Method == http.MethodPost, held: page.Held, live: page.Live,
+			handle: func(x *exchange) error {
+				page.Handle(x, x.r.WithContext(x.ctx), portal.Caller{RequestID: x.id, At: x.start, Network: addressBlock(x.remote)})
+				if x.status == 0 {
+					return x.ctx.Err() // the visitor has gone
+				}
+				return nil
+			},
+		})
 	}
-	a.Portal.ServeHTTP(x, x.r.WithContext(x.ctx))
-	if x.status == 0 {
-		return x.ctx.Err() // the visitor has gone
-	}
-	return nil
+	return routes
 }

@@ -22,6 +22,11 @@ type Hubs interface {
 	Hub(id domain.HubID) (domain.HubAccess, bool)
 }
 
+// KeyUse hears which API keys are used. It is told of every request and must not wait for anything.
+type KeyUse interface {
+	Used(key string, at time.Time)
+}
+
 // ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not the organization's, and
 // invalid_request for a startingAfter that names no item of the list.
 type ReadModels interface {

@@ -1,6 +1,10 @@
 package httpapi
 
-import "hubcloud/domain"
+import (
+	"slices"
+
+	"hubcloud/domain"
+)
 
 // access is what a route asks of its callers before anything else.
 type access int
@@ -37,7 +41,7 @@ type route struct {
 
 // routes is everything that is served.
 func (a *api) routes() []*route {
-	return append([]*route{
+	return slices.Concat([]*route{
 		{method: "GET", pattern: "/v1/sites", access: forKey, scope: domain.ScopeSitesRead, handle: a.listSites},
 		{method: "POST", pattern: "/v1/sites", access: forKey, scope: domain.ScopeSitesWrite, takesBody: true, handle: a.createSite},
 		{method: "GET", pattern: "/v1/sites/{site_id}", access: forKey, scope: domain.ScopeSitesRead, handle: a.getSite},
@@ -72,14 +76,9 @@ func (a *api) routes() []*route {
 
 		{method: "POST", pattern: "/link/v1/certificates", access: forAddress, takesBody: true, handle: a.issueCertificate},
 
-		{method: "GET", pattern: "/portal/invitations/{token}", access: forAddress, handle: a.page},
-		{method: "HEAD", pattern: "/portal/invitations/{token}", access: forAddress, handle: a.page},
-		{method: "GET", pattern: "/portal/assets/{name}", access: forAddress, handle: a.page},
-		{method: "HEAD", pattern: "/portal/assets/{name}", access: forAddress, handle: a.page},
-
 		{method: "GET", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
 		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
-	}, a.documentRoutes()...)
+	}, a.documentRoutes(), a.portalRoutes())
 }

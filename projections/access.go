@@ -16,8 +16,8 @@ import (
 // ErrNotLoaded says that Access has not caught up with the directory since it began.
 var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
 
-// Access is what requests are let in by: which keys are in force, and whose each hub is and where its event log begins. It is
-// kept in memory by every replica, some 200 bytes a hub, and follows the directory itself, a few milliseconds behind. All
+// Access is what requests are let in by: which keys are in force, who is a member of which organization, and whose each hub is and where
+// its event log begins. It is kept in memory by every replica, some 200 bytes a hub, and follows the directory itself, a few milliseconds behind. All
 // methods can be called at any time, from any goroutine.
 type Access struct {
 	store *Store
@@ -35,8 +35,9 @@ type Access struct {
 	keys    map[string]keyAccess
 	hubs    map[domain.HubID]domain.HubAccess
 	orgs    map[string]string // every organization's id once, shared by its keys and hubs
-	eventID string            // that of the last event applied, if it is known
-	stopped error             // what it stands still at, nil when it does not
+	people  people
+	eventID string // that of the last event applied, if it is known
+	stopped error  // what it stands still at, nil when it does not
 }
 
 // keyAccess is a key and the end of what closes its Revoked.
@@ -58,6 +59,7 @@ func NewAccess(store *Store, dir Directory, log *slog.Logger) *Access {
 // forget makes it empty.
 func (a *Access) forget() {
 	a.keys, a.hubs, a.orgs, a.eventID = map[string]keyAccess{}, map[domain.HubID]domain.HubAccess{}, map[string]string{}, ""
+	a.people = newPeople()
 }
 
 // Key gives a key that is in force, by its id. Its Revoked is closed when it is revoked.
@@ -152,6 +154,12 @@ func (a *Access) load(ctx context.Context) {
 	for _, hub := range from.hubs {
 		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter)}
 	}
+	for _, org := range from.orgs {
+		a.people.orgs[org.ID] = org.Name
+	}
+	for _, m := range from.members {
+		a.people.join(m.OrgID, m.ID, m.Email, domain.Role(m.Role))
+	}
 	a.eventID = from.eventID
 	a.mu.Unlock()
 	a.applied.advance(from.sequence)
@@ -166,6 +174,7 @@ func (a *Access) restart() {
 	for _, key := range a.keys {
 		close(key.revoke)
 	}
+	a.people.end()
 	a.forget()
 	a.mu.Unlock()
 	_, changes := a.applied.position()

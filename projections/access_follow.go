@@ -69,6 +69,7 @@ func (a *Access) apply(batch []directory.Recorded) (last uint64, err error) {
 
 // applyFact takes one fact. Those that are not named let nobody in and keep nobody out.
 func (a *Access) applyFact(fact domain.Fact) {
+	a.people.apply(fact)
 	switch f := fact.(type) {
 	case domain.KeyCreated:
 		a.putKey(f.KeyID, f.OrgID, f.Environment, f.Scopes, f.SecretHash)

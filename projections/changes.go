@@ -21,6 +21,7 @@ type changes struct {
 	labels  labelChanges
 	keys    rows[string, keyRow]
 	revoked rows[string, keyRow]
+	acts    []activityRow
 }
 
 type orgRow struct {
@@ -87,6 +88,7 @@ func (r *rows[K, R]) put(key K, row R) *R {
 
 // add folds one event. An event that contradicts itself or what the batch has made is an error.
 func (c *changes) add(r directory.Recorded) error {
+	c.note(r)
 	switch f := r.Fact.(type) {
 	case domain.OrgCreated:
 		c.orgs = append(c.orgs, orgRow{id: f.OrgID, name: f.Name, created: r.Event.At})
@@ -241,6 +243,8 @@ func (c *changes) statements() []statement {
 		column(c.revoked.list, func(k keyRow) string { return k.org }),
 		column(c.revoked.list, func(k keyRow) time.Time { return k.at }),
 	}})
+	s := c.activityStatement()
+	add(s.rows, s)
 	return all
 }
 

@@ -87,6 +87,11 @@ func (c *memberChanges) statements() []statement {
 			column(c.joined, func(m memberRow) time.Time { return m.joined }),
 			column(c.joined, func(m memberRow) int64 { return int64(m.sequence) }),
 		}},
+		{what: "insert people", sql: insertPeople, rows: len(c.joined), args: []any{
+			column(c.joined, func(m memberRow) string { return m.org }),
+			column(c.joined, func(m memberRow) string { return m.id }),
+			column(c.joined, func(m memberRow) string { return m.email }),
+		}},
 		{what: "change members", sql: changeMembers, rows: len(c.changed.list), args: []any{
 			column(c.changed.list, func(m memberRow) string { return m.org }),
 			column(c.changed.list, func(m memberRow) string { return m.id }),

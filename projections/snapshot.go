@@ -9,12 +9,14 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// snapshot is what the read models know of keys and hubs, all at one sequence of the directory.
+// snapshot is what the read models know of keys, hubs and members, all at one sequence of the directory.
 type snapshot struct {
 	sequence uint64
 	eventID  string
 	keys     []query.KeysInForceRow
 	hubs     []query.HubLogsRow
+	orgs     []query.OrgNamesRow
+	members  []query.AllMembersRow
 }
 
 // snapshot reads all of it in one transaction that sees one state of the database.
@@ -31,11 +33,17 @@ func (s *Store) snapshot(ctx context.Context) (snapshot, error) {
 		if taken.keys, err = queries.KeysInForce(ctx); err != nil {
 			return err
 		}
-		taken.hubs, err = queries.HubLogs(ctx)
+		if taken.hubs, err = queries.HubLogs(ctx); err != nil {
+			return err
+		}
+		if taken.orgs, err = queries.OrgNames(ctx); err != nil {
+			return err
+		}
+		taken.members, err = queries.AllMembers(ctx)
 		return err
 	})
 	if err != nil {
-		return snapshot{}, fmt.Errorf("read models: keys and hubs: %w", err)
+		return snapshot{}, fmt.Errorf("read models: keys, hubs and members: %w", err)
 	}
 	return taken, nil
 }

@@ -13,6 +13,10 @@ var (
 	insertOrgs string
 	//go:embed sql/apply/insert_members.sql
 	insertMembers string
+	//go:embed sql/apply/insert_people.sql
+	insertPeople string
+	//go:embed sql/apply/insert_activity.sql
+	insertActivity string
 	//go:embed sql/apply/change_members.sql
 	changeMembers string
 	//go:embed sql/apply/delete_members.sql

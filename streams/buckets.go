@@ -16,6 +16,8 @@ const (
 	LeaseTTL = 10 * time.Second
 	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
 	HeartbeatTTL = 10 * time.Second
+	// SignInTTL is how long anything stays in the bucket of the portal's sessions.
+	SignInTTL = 30 * 24 * time.Hour
 	// markerTTL is how long the mark of a lease that has run out stays, so that watchers hear of it.
 	markerTTL = time.Minute
 )
@@ -43,6 +45,10 @@ type Buckets struct {
 	Installation jetstream.KeyValue
 	// Idempotency holds what became of each command that was sent with an idempotency key, for as long as SetIdempotencyWindow says.
 	Idempotency jetstream.KeyValue
+	// SignIn holds the portal's sessions and the links that begin them, under the hashes of their tokens.
+	SignIn jetstream.KeyValue
+	// KeyUse holds when each API key was used last, under the key's id.
+	KeyUse jetstream.KeyValue
 }
 
 // bucketDeclaration declares a bucket.
@@ -73,6 +79,11 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 		{into: &b.Idempotency, adjustable: true, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: bucketIdempotency, Description: "what became of commands with an idempotency key", TTL: DefaultIdempotencyWindow,
 		}},
+		// Each value brings its own life, none a longer one than a session's; what was ended leaves a mark for a moment.
+		{into: &b.SignIn, KeyValueConfig: jetstream.KeyValueConfig{
+			Bucket: "sign-in", Description: "who is signed in to the portal, and links to sign in", TTL: SignInTTL, LimitMarkerTTL: markerTTL,
+		}},
+		{into: &b.KeyUse, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "key-use", Description: "when each API key was used last"}},
 	}
 }
 

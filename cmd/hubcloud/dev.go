@@ -13,12 +13,16 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/signin"
 )
 
 // devCommand runs the service with a demo on it.
 type devCommand struct {
 	serviceFlags
 }
+
+// demoOwner is the address of the demo organization's owner.
+const demoOwner = "owner@example.com"
 
 // demoHubs are the demo's virtual hubs, with what each is called.
 var demoHubs = []struct {
@@ -73,7 +77,11 @@ func runDemo(ctx context.Context, s *service, out Streams) error {
 			return err
 		}
 	}
-	printDemo(out, s, d)
+	link, err := demoLink(ctx, s)
+	if err != nil {
+		return err
+	}
+	printDemo(out, s, d, link)
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -104,7 +112,7 @@ func makeDemo(ctx context.Context, s *service) (demo, error) {
 	}
 	origin := byOperator()
 	if d.OrgID == "" {
-		if d.OrgID, _, err = s.directory.CreateOrg(ctx, origin, "Demo organization", "owner@example.com"); err != nil {
+		if d.OrgID, _, err = s.directory.CreateOrg(ctx, origin, "Demo organization", demoOwner); err != nil {
 			return d, err
 		}
 		if err := keep(); err != nil {
@@ -177,8 +185,17 @@ func adopt(ctx context.Context, s *service, d demo, hub domain.HubID, name strin
 	return err
 }
 
+// demoLink makes a link that signs in the demo's owner at once, as long as it takes somebody to come back to the terminal.
+func demoLink(ctx context.Context, s *service) (string, error) {
+	now := time.Now()
+	token, err := signin.New(s.buckets.SignIn).NewLink(ctx, domain.SignInLink{
+		Email: demoOwner, AtOnce: true, CreatedAt: now, ExpiresAt: now.Add(12 * time.Hour),
+	})
+	return s.bound.PublicURL + "/portal/sign-in/" + token, err
+}
+
 // printDemo prints commands that work when they are pasted.
-func printDemo(out Streams, s *service, d demo) {
+func printDemo(out Streams, s *service, d demo, link string) {
 	api := s.bound.PublicURL + "/v1"
 	hub := demoHubs[0].id
 	fmt.Fprintf(out.Out, `
@@ -188,6 +205,10 @@ hubcloud is up, with three virtual hubs sending events.
   key        %[2]s   (every scope; made for this demo)
   hubs       %[3]s, %[4]s, %[5]s
   metrics    http://%[6]s/metrics
+
+Open the web portal, signed in as the demo's owner (the link works once; each start prints a new one):
+
+  %[8]s
 
 Follow a hub's events as they happen:
 
@@ -210,5 +231,5 @@ Wait for the next event after a cursor (the next_cursor of a page):
 
 Ctrl-C stops it; everything is kept in %[7]s.
 
-`, api, d.Key, hub, demoHubs[1].id, demoHubs[2].id, s.bound.Admin, s.dir)
+`, api, d.Key, hub, demoHubs[1].id, demoHubs[2].id, s.bound.Admin, s.dir, link)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hubcloud/httpapi"
-	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams/keyuse"
 )
 
 // startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
@@ -36,6 +36,8 @@ func (s *service) startHTTP(ctx context.Context) error {
 		}
 		s.bound.HTTP = public.Addr().String()
 		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
+		s.keyUse = keyuse.New(s.buckets.KeyUse, s.log)
+		s.foundation.run("key use", s.keyUse.Run)
 		if err := s.startMail(ctx); err != nil {
 			admin.Close()
 			public.Close()
@@ -73,7 +75,8 @@ func (s *service) api() (httpapi.API, error) {
 		Commands:        s.commands,
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
-		Portal:          portal.New(portal.Config{Invitations: s.directory, Log: s.log}),
+		Portal:          s.portal.Routes(),
+		KeyUse:          s.keyUse,
 		Ready:           s.components,
 		Environment:     s.flags.Environment,
 		Rate:            float64(s.flags.Rate),

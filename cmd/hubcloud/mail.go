@@ -13,7 +13,8 @@ import (
 	"hubcloud/streams/outbox"
 )
 
-// startMail opens the queue of mails, delivers what is in it, and makes what writes them. The public URL is known by then.
+// startMail opens the queue of mails, delivers what is in it, and makes what writes them, with the portal, which says who gets a link to
+// sign in. The public URL is known by then.
 func (s *service) startMail(ctx context.Context) error {
 	queue, err := outbox.Open(ctx, s.conns, outbox.Config{Replicas: s.flags.LogReplicas, Log: s.log, Metrics: s.registry})
 	if err != nil {
@@ -27,7 +28,8 @@ func (s *service) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Wanted: s.stillInvited})
+	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Wanted: s.stillInvited, MaySignIn: s.mayHaveLink})
+	s.portal = s.newPortal()
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
 			return outcome(s.mailer.Deliver(ctx, content))

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/httpapi/mail"
+	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge"
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
@@ -24,6 +25,7 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/keyuse"
 )
 
 const (
@@ -71,6 +73,8 @@ type service struct {
 	logs      *hublog.Logs
 	kicks     *identity.Kicker
 	mailer    *mail.Mailer
+	keyUse    *keyuse.Tracker
+	portal    *portal.Portal
 	caller    *calls.Caller
 	devices   *devices.Devices
 	commands  *commands.Commands

@@ -38,7 +38,7 @@ type Transport interface {
 	Plain() bool
 }
 
-// Config is what a Mailer needs. Everything but Wanted and Now must be given.
+// Config is what a Mailer needs. Everything but Wanted, MaySignIn and Now must be given.
 type Config struct {
 	// From is the sender of every mail.
 	From netmail.Address
@@ -47,6 +47,9 @@ type Config struct {
 	// Wanted says whether an invitation still stands. It is asked before each try: while a mail waited, its invitation may have been revoked, or
 	// replaced by a newer one, and its link would only lead astray. nil: every one stands.
 	Wanted func(ctx context.Context, inv Invitation) (bool, error)
+	// MaySignIn says whether somebody may have a link to sign in. It is asked before each try, and not before the mail is queued: whoever asks for
+	// a link can tell from nothing whether the address is known. nil: everybody may.
+	MaySignIn func(ctx context.Context, s SignIn) (bool, error)
 	// Now is the clock of the mails' dates; nil stands for time.Now.
 	Now func() time.Time
 }
@@ -60,6 +63,16 @@ func New(cfg Config) *Mailer {
 		cfg.Now = time.Now
 	}
 	return &Mailer{cfg}
+}
+
+// SignIn is a mail with a link that signs in to the portal.
+type SignIn struct {
+	// To is one bare address.
+	To string `json:"to"`
+	// Link signs in, once. It is a secret.
+	Link string `json:"link"`
+	// ExpiresAt is when the link stops to work, and the service to try to deliver the mail.
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // Invitation is a mail that invites somebody to an organization.
@@ -79,8 +92,20 @@ type Invitation struct {
 // queued is what is put into the queue: what a mail says, so that it is small, and written only when it goes out.
 type queued struct {
 	// QueuedAt becomes the mail's date.
-	QueuedAt   time.Time  `json:"queued_at"`
-	Invitation Invitation `json:"invitation"`
+	QueuedAt time.Time `json:"queued_at"`
+	// One of them is there.
+	Invitation *Invitation `json:"invitation,omitempty"`
+	SignIn     *SignIn     `json:"sign_in,omitempty"`
+	// ID makes the Message-ID of a sign-in.
+	ID string `json:"id,omitempty"`
+}
+
+// id names the mail, the same at every try.
+func (q queued) id() string {
+	if q.Invitation != nil {
+		return q.Invitation.ID
+	}
+	return q.ID
 }
 
 // SendInvitation puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
@@ -88,33 +113,40 @@ func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
 	if inv.ID == "" {
 		inv.ID = rand.Text()
 	}
-	content, err := json.Marshal(queued{QueuedAt: m.cfg.Now().UTC(), Invitation: inv})
-	if err != nil {
-		return fmt.Errorf("mail: queue an invitation: %w", err)
+	return m.put(ctx, queued{Invitation: &inv}, inv.ExpiresAt)
+}
+
+// SendSignIn puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
+func (m *Mailer) SendSignIn(ctx context.Context, s SignIn) error {
+	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, s.ExpiresAt)
+}
+
+func (m *Mailer) put(ctx context.Context, q queued, expires time.Time) error {
+	q.QueuedAt = m.cfg.Now().UTC()
+	content, err := json.Marshal(q)
+	if err == nil {
+		err = m.cfg.Put(ctx, q.id(), expires, content)
 	}
-	if err := m.cfg.Put(ctx, inv.ID, inv.ExpiresAt, content); err != nil {
-		return fmt.Errorf("mail: queue an invitation: %w", err)
+	if err != nil {
+		return fmt.Errorf("mail: queue a mail: %w", err)
 	}
 	return nil
 }
 
-// Deliver composes what SendInvitation put into the queue and sends it. The error may be ErrRefused, ErrObsolete or ErrUnreachable; any
+// Deliver composes what a Send… put into the queue and sends it. The error may be ErrRefused, ErrObsolete or ErrUnreachable; any
 // other one says that the same mail may be taken later.
 func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	var q queued
 	if err := json.Unmarshal(content, &q); err != nil {
 		return fmt.Errorf("mail: %w: the queue holds something else: %w", ErrRefused, err)
 	}
-	if m.cfg.Wanted != nil {
-		wanted, err := m.cfg.Wanted(ctx, q.Invitation)
-		if err != nil {
-			return fmt.Errorf("mail: ask whether it is wanted: %w", err)
-		}
-		if !wanted {
-			return fmt.Errorf("mail: %w", ErrObsolete)
-		}
+	switch wanted, err := m.wanted(ctx, q); {
+	case err != nil:
+		return fmt.Errorf("mail: ask whether it is wanted: %w", err)
+	case !wanted:
+		return fmt.Errorf("mail: %w", ErrObsolete)
 	}
-	msg, err := m.composeInvitation(q)
+	msg, err := m.compose(q)
 	if err != nil {
 		return fmt.Errorf("mail: %w: %w", ErrRefused, err)
 	}
@@ -122,4 +154,14 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 		return fmt.Errorf("mail: %w", err)
 	}
 	return nil
+}
+
+func (m *Mailer) wanted(ctx context.Context, q queued) (bool, error) {
+	switch {
+	case q.Invitation != nil && m.cfg.Wanted != nil:
+		return m.cfg.Wanted(ctx, *q.Invitation)
+	case q.SignIn != nil && m.cfg.MaySignIn != nil:
+		return m.cfg.MaySignIn(ctx, *q.SignIn)
+	}
+	return true, nil
 }

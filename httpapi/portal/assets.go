@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -26,24 +27,48 @@ type asset struct {
 	content     []byte
 }
 
+// importedModule finds what a script imports: a file beside it.
+var importedModule = regexp.MustCompile(`from "\./([a-z]+\.js)"`)
+
 // loadAssets names each file after its content, so that a browser may keep it for good: `style.css` becomes `style.1f3a….css`.
 func loadAssets() assets {
 	a := assets{named: map[string]string{}, files: map[string]asset{}}
 	entries, err := assetFiles.ReadDir("assets")
 	for _, entry := range entries {
-		var content []byte
-		if content, err = assetFiles.ReadFile("assets/" + entry.Name()); err != nil {
-			break
+		if err == nil {
+			_, err = a.load(entry.Name())
 		}
-		sum, extension := sha256.Sum256(content), path.Ext(entry.Name())
-		name := strings.TrimSuffix(entry.Name(), extension) + "." + hex.EncodeToString(sum[:6]) + extension
-		a.named[entry.Name()] = name
-		a.files[name] = asset{mime.TypeByExtension(extension), content}
 	}
 	if err != nil {
 		panic(fmt.Sprintf("portal: the files in the binary cannot be read: %v", err))
 	}
 	return a
+}
+
+// load takes a file and gives the name that it gets. A script imports others by theirs, so those come first; they import nobody in a circle.
+func (a assets) load(file string) (string, error) {
+	if name, ok := a.named[file]; ok {
+		return name, nil
+	}
+	content, err := assetFiles.ReadFile("assets/" + file)
+	if err != nil {
+		return "", err
+	}
+	extension := path.Ext(file)
+	if extension == ".js" {
+		content = importedModule.ReplaceAllFunc(content, func(match []byte) []byte {
+			name, failed := a.load(string(importedModule.FindSubmatch(match)[1]))
+			if failed != nil {
+				err = failed
+			}
+			return []byte(`from "./` + name + `"`)
+		})
+	}
+	sum := sha256.Sum256(content)
+	name := strings.TrimSuffix(file, extension) + "." + hex.EncodeToString(sum[:6]) + extension
+	a.named[file] = name
+	a.files[name] = asset{mime.TypeByExtension(extension), content}
+	return name, err
 }
 
 // name gives the name under which a page asks for a file.

@@ -11,38 +11,42 @@ import (
 
 // invitationView is what the invitation's page shows.
 type invitationView struct {
+	Shell
 	// Outcome is joined, already, expired, unknown or failed.
-	Outcome   string
-	Title     string
-	OrgName   string
-	Email     string
-	Role      string
-	RequestID string
+	Outcome string
+	Title   string
+	OrgName string
+	// Account is the address that joined.
+	Account string
+	Role    string
 }
 
 // invitation is the page behind an invitation's link.
-func (p *portal) invitation(w http.ResponseWriter, r *http.Request, token string) {
+func (v *visit) invitation() error {
+	v.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
-	case r.Method == http.MethodHead:
-		setHeaders(w.Header())
-		w.WriteHeader(http.StatusOK)
-		return
-	case fetchesAhead(r.Header):
+	case v.r.Method == http.MethodHead:
+		setHeaders(v.w.Header())
+		v.w.WriteHeader(http.StatusOK)
+		return nil
+	case fetchesAhead(v.r.Header):
 		// Nobody has opened the link. The browser takes this for "not now", and asks again when somebody does.
-		setHeaders(w.Header())
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
+		setHeaders(v.w.Header())
+		v.w.WriteHeader(http.StatusServiceUnavailable)
+		return nil
 	}
-	accepted, err := p.Invitations.AcceptInvitation(r.Context(), domain.Origin{At: p.Now(), RequestID: requestID(w)}, token)
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		return // nobody waits for the page any more
+	origin := domain.Origin{At: v.caller.At, RequestID: v.caller.RequestID}
+	accepted, err := v.p.Invitations.AcceptInvitation(v.r.Context(), origin, v.r.PathValue("token"))
+	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
+		return nil // nobody waits for the page any more
 	}
 	status, view := invitationAnswer(accepted, err)
 	if status == http.StatusInternalServerError {
-		p.Log.ErrorContext(r.Context(), "an invitation cannot be accepted", "request_id", requestID(w), "error", err)
+		v.p.Log.ErrorContext(v.r.Context(), "an invitation cannot be accepted", "request_id", v.caller.RequestID, "error", err)
 	}
-	view.RequestID = requestID(w)
-	p.render(w, r, status, "invitation.html", view)
+	view.Shell = v.shell(view.Title, "")
+	v.render(status, "invitation.html", view)
+	return nil
 }
 
 // invitationAnswer gives the page for what came of a link.
@@ -55,7 +59,7 @@ func invitationAnswer(accepted domain.Acceptance, err error) (status int, view i
 	case err != nil:
 		return http.StatusInternalServerError, invitationView{Outcome: "failed", Title: "Something failed on our side"}
 	}
-	view = invitationView{Outcome: "joined", Title: "You have joined", OrgName: accepted.OrgName, Email: accepted.Email, Role: string(accepted.Role)}
+	view = invitationView{Outcome: "joined", Title: "You have joined", OrgName: accepted.OrgName, Account: accepted.Email, Role: string(accepted.Role)}
 	if accepted.Already {
 		view.Outcome, view.Title = "already", "You have joined already"
 	}

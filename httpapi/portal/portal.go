@@ -2,28 +2,39 @@ package portal
 
 import (
 	"bytes"
-	"context"
 	"embed"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
-	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
 )
 
-// Invitations accepts invitations.
-type Invitations interface {
-	// AcceptInvitation makes whoever has the token a member, or says that it was accepted before. A domain.Error not_found says that the token is
-	// none (any more), domain.ErrInvitationExpired that it came too late. It gives the request an actor of its own.
-	AcceptInvitation(ctx context.Context, o domain.Origin, token string) (domain.Acceptance, error)
-}
-
-// Config is what the portal needs. Invitations must be given.
+// Config is what the portal needs. All interfaces must be given.
 type Config struct {
 	Invitations Invitations
+	People      People
+	SignIn      SignIn
+	ReadModels  ReadModels
+	Directory   Directory
+	KeyUse      KeyUse
+	Mails       Mails
+	// What the pages about hubs show and do.
+	Live     *live.Live
+	Owners   Owners
+	Devices  HubDevices
+	Commands Commands
+	Labels   Labels
+
+	// PublicURL is where the service is reached from outside, without /portal: links in mails begin with it.
+	PublicURL string
+	// Environment is that of the API keys made here, `live` or `dev`.
+	Environment string
+	// OpenSignUp lets anybody sign in who has a mailbox, and begin an organization. Otherwise only members of one get a link.
+	OpenSignUp bool
 	// Now is the clock of what visitors do; nil stands for time.Now.
 	Now func() time.Time
 	// Log gets what failed; nil discards it.
@@ -33,63 +44,65 @@ type Config struct {
 //go:embed pages
 var pages embed.FS
 
-// portal is what the handlers share.
-type portal struct {
+// Portal is what the handlers share.
+type Portal struct {
 	Config
-	assets assets
-	pages  *template.Template
+	assets  assets
+	pages   *template.Template
+	origins *http.CrossOriginProtection
+	cookies cookies
+	limits  signInLimits
 }
 
-// New makes the handler of everything under /portal.
-func New(cfg Config) http.Handler {
+// New makes the portal. Its Routes are for the API's router.
+func New(cfg Config) *Portal {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &portal{Config: cfg, assets: loadAssets()}
-	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name}).ParseFS(pages, "pages/*.html"))
+	p := &Portal{Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), limits: newSignInLimits(cfg.Now())}
+	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
+		p.cookies = cookiesFor(public)
+		// A proxy may hand on another Host than the one in the browser's bar. It fails only for what is no origin.
+		_ = p.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
+	}
+	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name, "when": when, "card": card, "channel": channel}).ParseFS(pages, "pages/*.html"))
 	return p
 }
 
-// ServeHTTP answers GET and HEAD; the router lets no other method through.
-func (p *portal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if token, ok := strings.CutPrefix(r.URL.Path, "/portal/invitations/"); ok {
-		p.invitation(w, r, token)
-		return
-	}
-	p.assets.serve(w, r, strings.TrimPrefix(r.URL.Path, "/portal/assets/"))
-}
-
-// policy is the content security policy of every page.
-const policy = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy is the content security policy of every page: nothing from elsewhere, no script and no style that stands in a page.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // setHeaders sets what every page says about itself.
 func setHeaders(header http.Header) {
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", policy)
-	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY") // for browsers without frame-ancestors
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("X-Robots-Tag", "noindex, nofollow")
+	if header.Get("Referrer-Policy") == "" {
+		// To others nothing; to ourselves what lets a browser without Sec-Fetch-Site send an Origin with its forms.
+		header.Set("Referrer-Policy", "same-origin")
+	}
 }
 
 // render answers with a page. Nothing is out before the page is whole.
-func (p *portal) render(w http.ResponseWriter, r *http.Request, status int, page string, view any) {
+func (v *visit) render(status int, page string, view any) {
 	var body bytes.Buffer
-	if err := p.pages.ExecuteTemplate(&body, page, view); err != nil {
-		p.Log.ErrorContext(r.Context(), "a page cannot be rendered", "page", page, "request_id", requestID(w), "error", err)
-		http.Error(w, "something failed on our side", http.StatusInternalServerError)
+	if err := v.p.pages.ExecuteTemplate(&body, page, view); err != nil {
+		v.p.Log.ErrorContext(v.r.Context(), "a page cannot be rendered", "page", page, "request_id", v.caller.RequestID, "error", err)
+		http.Error(v.w, "something failed on our side", http.StatusInternalServerError)
 		return
 	}
-	setHeaders(w.Header())
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a visitor who left is the visitor's affair
+	setHeaders(v.w.Header())
+	v.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	v.w.WriteHeader(status)
+	if v.r.Method != http.MethodHead {
+		_, _ = v.w.Write(body.Bytes()) // a visitor who left is the visitor's affair
+	}
 }
-
-// requestID is the id that the router has given the request.
-func requestID(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }

@@ -92,3 +92,32 @@ SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_
 
 -- name: HubLogs :many
 SELECT id, org_id, incarnation, log_after FROM hubs;
+
+-- name: OrgNames :many
+SELECT id, name FROM orgs;
+
+-- name: AllMembers :many
+SELECT org_id, id, email, role FROM members;
+
+-- name: KeysOfOrg :many
+SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
+WHERE org_id = @org_id
+ORDER BY (revoked_at IS NOT NULL), created_at DESC, id
+LIMIT @row_limit;
+
+-- The names are those of now: who reads it knows them. A member who was removed still has an address.
+-- name: Activity :many
+SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, a.detail,
+    coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
+    coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, '')::text AS subject_name
+FROM activity a
+LEFT JOIN people ON a.actor_kind = 'member' AND people.org_id = a.org_id AND people.id = a.actor_id
+LEFT JOIN api_keys keys ON a.actor_kind = 'key' AND keys.org_id = a.org_id AND keys.id = a.actor_id
+LEFT JOIN hubs hubs_acting ON a.actor_kind = 'hub' AND hubs_acting.org_id = a.org_id AND hubs_acting.id = a.actor_id
+LEFT JOIN people subject_people ON subject_people.org_id = a.org_id AND subject_people.id = a.subject_id
+LEFT JOIN api_keys subject_keys ON subject_keys.org_id = a.org_id AND subject_keys.id = a.subject_id
+LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sites.id = a.subject_id
+LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
+WHERE a.org_id = @org_id AND a.sequence < @before
+ORDER BY a.sequence DESC
+LIMIT @row_limit;

@@ -108,6 +108,30 @@ CREATE TABLE api_keys (
     revoked_at timestamptz
 );
 
+-- Everybody who ever was a member: who did something is still known when that person has gone.
+CREATE TABLE people (
+    org_id text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    email text NOT NULL,
+    PRIMARY KEY (org_id, id)
+);
+
+-- Who did what in an organization: one row for each event of the directory that concerns one, without what is secret in it.
+CREATE TABLE activity (
+    org_id text COLLATE "C" NOT NULL,
+    sequence bigint NOT NULL,
+    at timestamptz NOT NULL,
+    type text NOT NULL,
+    actor_kind text NOT NULL,
+    actor_id text COLLATE "C" NOT NULL,
+    -- What it was done to: a member, an invitation, a key, a site, a hub, or the number of a device of hub_id.
+    subject_id text COLLATE "C" NOT NULL,
+    hub_id text COLLATE "C",
+    -- What the subject became: a role, a name, an address.
+    detail text NOT NULL,
+    PRIMARY KEY (org_id, sequence)
+);
+
 -- What the broker and the hub said last, for every hub that has ever connected, added or not.
 CREATE TABLE hub_presence (
     hub_id text COLLATE "C" PRIMARY KEY,

@@ -72,7 +72,8 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	}
 }
 
-// CreateOrg begins an organization with its first owner, who gets an account if there is none, and gives both ids.
+// CreateOrg begins an organization with its first owner, who gets an account if there is none, and gives both ids. Every replica lets the owner
+// in when it returns.
 func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error) {
 	if name, err = domain.CleanName("name", name); err != nil {
 		return "", "", err
@@ -82,7 +83,7 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	}
 	o = s.stamp(o)
 	orgID, ownerID = s.newID(o), s.newID(o)
-	if err := s.ensureAccount(ctx, o, ownerEmail); err != nil {
+	if _, err := s.EnsureAccount(ctx, o, ownerEmail); err != nil {
 		return "", "", err
 	}
 	_, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
@@ -91,7 +92,7 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	if err != nil {
 		return "", "", err
 	}
-	return orgID, ownerID, s.settled(ctx, seq)
+	return orgID, ownerID, s.inForce(ctx, seq)
 }
 
 // org gives an organization that exists, and not_found for any other.

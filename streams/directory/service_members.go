@@ -74,10 +74,10 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	}
 	// Also when it was accepted before: the process can have ended between the two.
 	o.Actor.ID = accepted.MemberID
-	if err := s.ensureAccount(ctx, o, accepted.Email); err != nil {
+	if _, err := s.EnsureAccount(ctx, o, accepted.Email); err != nil {
 		return domain.Acceptance{}, err
 	}
-	return accepted, s.settled(ctx, seq)
+	return accepted, s.inForce(ctx, seq)
 }
 
 // ChangeRole gives a member another role. A member that the organization does not have is not_found; what the actor may not do, and what would
@@ -94,11 +94,11 @@ func (s *Service) ChangeRole(ctx context.Context, o domain.Origin, orgID, member
 		return domain.Member{}, err
 	}
 	member, _ := org.Member(memberID)
-	return member.View(), s.settled(ctx, seq)
+	return member.View(), s.inForce(ctx, seq)
 }
 
 // RemoveMember ends a membership. A member that the organization does not have (any more) is not_found; what the actor may not do, and what
-// would leave the organization without an owner, is forbidden.
+// would leave the organization without an owner, is forbidden. When it returns nil, no replica lets the person into the organization any more.
 func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memberID string) error {
 	if !domain.IsUUID(orgID) {
 		return domain.ErrMemberNotFound()
@@ -110,14 +110,21 @@ func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memb
 	if err != nil {
 		return err
 	}
-	return s.settled(ctx, seq)
+	return s.inForce(ctx, seq)
 }
 
-// ensureAccount makes the account of an address if there is none.
-func (s *Service) ensureAccount(ctx context.Context, o domain.Origin, email string) error {
+// Account gives the account of an address, as it is now; the zero state when there is none.
+func (s *Service) Account(ctx context.Context, email string) (domain.AccountState, error) {
+	account, _, err := s.accounts.Get(ctx, domain.AccountKey(email))
+	return account, err
+}
+
+// EnsureAccount gives the account of an address, and makes it if there is none. The address is given clean.
+func (s *Service) EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error) {
+	o = s.stamp(o)
 	id := s.newID(o)
-	_, _, err := s.accounts.Update(ctx, domain.AccountKey(email), func(account domain.AccountState) ([]domain.Event, error) {
+	account, _, err := s.accounts.Update(ctx, domain.AccountKey(email), func(account domain.AccountState) ([]domain.Event, error) {
 		return domain.DecideCreateAccount(account, o, id, email), nil
 	})
-	return err
+	return account, err
 }

@@ -10,6 +10,74 @@ import (
 	"time"
 )
 
+const activity = `-- name: Activity :many
+SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, a.detail,
+    coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
+    coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, '')::text AS subject_name
+FROM activity a
+LEFT JOIN people ON a.actor_kind = 'member' AND people.org_id = a.org_id AND people.id = a.actor_id
+LEFT JOIN api_keys keys ON a.actor_kind = 'key' AND keys.org_id = a.org_id AND keys.id = a.actor_id
+LEFT JOIN hubs hubs_acting ON a.actor_kind = 'hub' AND hubs_acting.org_id = a.org_id AND hubs_acting.id = a.actor_id
+LEFT JOIN people subject_people ON subject_people.org_id = a.org_id AND subject_people.id = a.subject_id
+LEFT JOIN api_keys subject_keys ON subject_keys.org_id = a.org_id AND subject_keys.id = a.subject_id
+LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sites.id = a.subject_id
+LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
+WHERE a.org_id = $1 AND a.sequence < $2
+ORDER BY a.sequence DESC
+LIMIT $3
+`
+
+type ActivityParams struct {
+	OrgID    string
+	Before   int64
+	RowLimit int32
+}
+
+type ActivityRow struct {
+	Sequence    int64
+	At          time.Time
+	Type        string
+	ActorKind   string
+	ActorID     string
+	SubjectID   string
+	HubID       *string
+	Detail      string
+	ActorName   string
+	SubjectName string
+}
+
+// The names are those of now: who reads it knows them. A member who was removed still has an address.
+func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityRow, error) {
+	rows, err := q.db.Query(ctx, activity, arg.OrgID, arg.Before, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ActivityRow
+	for rows.Next() {
+		var i ActivityRow
+		if err := rows.Scan(
+			&i.Sequence,
+			&i.At,
+			&i.Type,
+			&i.ActorKind,
+			&i.ActorID,
+			&i.SubjectID,
+			&i.HubID,
+			&i.Detail,
+			&i.ActorName,
+			&i.SubjectName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const advance = `-- name: Advance :execrows
 UPDATE checkpoints
 SET sequence = $1, event_id = $2, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL
@@ -35,6 +103,42 @@ func (q *Queries) Advance(ctx context.Context, arg AdvanceParams) (int64, error)
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const allMembers = `-- name: AllMembers :many
+SELECT org_id, id, email, role FROM members
+`
+
+type AllMembersRow struct {
+	OrgID string
+	ID    string
+	Email string
+	Role  string
+}
+
+func (q *Queries) AllMembers(ctx context.Context) ([]AllMembersRow, error) {
+	rows, err := q.db.Query(ctx, allMembers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AllMembersRow
+	for rows.Next() {
+		var i AllMembersRow
+		if err := rows.Scan(
+			&i.OrgID,
+			&i.ID,
+			&i.Email,
+			&i.Role,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const checkpoint = `-- name: Checkpoint :one
@@ -383,6 +487,54 @@ func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
 	return items, nil
 }
 
+const keysOfOrg = `-- name: KeysOfOrg :many
+SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
+WHERE org_id = $1
+ORDER BY (revoked_at IS NOT NULL), created_at DESC, id
+LIMIT $2
+`
+
+type KeysOfOrgParams struct {
+	OrgID    string
+	RowLimit int32
+}
+
+type KeysOfOrgRow struct {
+	ID          string
+	Label       string
+	Environment string
+	Scopes      []string
+	CreatedAt   time.Time
+	RevokedAt   *time.Time
+}
+
+func (q *Queries) KeysOfOrg(ctx context.Context, arg KeysOfOrgParams) ([]KeysOfOrgRow, error) {
+	rows, err := q.db.Query(ctx, keysOfOrg, arg.OrgID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []KeysOfOrgRow
+	for rows.Next() {
+		var i KeysOfOrgRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Label,
+			&i.Environment,
+			&i.Scopes,
+			&i.CreatedAt,
+			&i.RevokedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const member = `-- name: Member :one
 SELECT id, email, role, joined_at FROM members WHERE org_id = $1 AND id = $2
 `
@@ -498,6 +650,35 @@ func (q *Queries) OrgHasHub(ctx context.Context, arg OrgHasHubParams) (bool, err
 	var exists bool
 	err := row.Scan(&exists)
 	return exists, err
+}
+
+const orgNames = `-- name: OrgNames :many
+SELECT id, name FROM orgs
+`
+
+type OrgNamesRow struct {
+	ID   string
+	Name string
+}
+
+func (q *Queries) OrgNames(ctx context.Context) ([]OrgNamesRow, error) {
+	rows, err := q.db.Query(ctx, orgNames)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []OrgNamesRow
+	for rows.Next() {
+		var i OrgNamesRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const pendingInvitations = `-- name: PendingInvitations :many

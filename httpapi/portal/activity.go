@@ -1,0 +1,109 @@
+package portal
+
+import (
+	"net/http"
+	"strconv"
+
+	"hubcloud/domain"
+)
+
+// activityPage is how many lines of activity a page shows.
+const activityPage = 100
+
+// activityView is the page that tells who did what.
+type activityView struct {
+	Shell
+	Lines []activityLine
+	// Older is where the page before goes on; 0 when there is none.
+	Older uint64
+}
+
+// activityLine is one thing that was done. Its parts are shown one after the other: who, did what, with what, and how it is now.
+type activityLine struct {
+	domain.Activity
+	Who, Did, What string
+	// Label goes before Detail.
+	Label string
+}
+
+// activity tells who did what, newest first.
+func (v *visit) activity() error {
+	var before uint64
+	if text := v.r.URL.Query().Get("before"); text != "" {
+		var err error
+		if before, err = strconv.ParseUint(text, 10, 63); err != nil {
+			return domain.Errorf(domain.CodeInvalidRequest, "before: must be a number")
+		}
+	}
+	page, err := v.p.ReadModels.Activity(v.r.Context(), v.member.OrgID, activityPage, before)
+	if err != nil {
+		return err
+	}
+	view := activityView{}
+	for _, a := range page.Data {
+		view.Lines = append(view.Lines, lineOf(a))
+	}
+	if page.HasMore {
+		view.Older = page.Data[len(page.Data)-1].Sequence
+	}
+	view.Shell = v.shell("Activity", "activity")
+	v.render(http.StatusOK, "activity.html", view)
+	return nil
+}
+
+// deeds says in words what each type of event is.
+var deeds = map[string]struct{ did, label string }{
+	domain.TypeOrgCreated:            {"created the organization", ""},
+	domain.TypeMemberAdded:           {"joined", "as"},
+	domain.TypeMemberRoleChanged:     {"changed the role of", "to"},
+	domain.TypeMemberRemoved:         {"removed", ""},
+	domain.TypeMemberInvited:         {"invited", "as"},
+	domain.TypeInvitationRevoked:     {"withdrew an invitation", ""},
+	domain.TypeInvitationAccepted:    {"accepted an invitation", ""},
+	domain.TypeSiteCreated:           {"created the site", ""},
+	domain.TypeSiteRenamed:           {"renamed a site", "to"},
+	domain.TypeHubCertificateRevoked: {"reset the link of", ""},
+	domain.TypeHubAdded:              {"added the hub", ""},
+	domain.TypeHubMoved:              {"moved the hub", "to"},
+	domain.TypeHubRenamed:            {"renamed the hub", "to"},
+	domain.TypeHubLogBegun:           {"began the event log anew of", ""},
+	domain.TypeDeviceLabeled:         {"named or placed a device of", "now"},
+	domain.TypeDeviceForgotten:       {"forgot a device of", ""},
+	domain.TypeKeyCreated:            {"created the API key", "with"},
+	domain.TypeKeyRevoked:            {"revoked the API key", ""},
+}
+
+func lineOf(a domain.Activity) activityLine {
+	deed, ok := deeds[a.Type]
+	if !ok {
+		deed.did = a.Type
+	}
+	line := activityLine{Activity: a, Did: deed.did, What: a.SubjectName, Who: a.ActorName}
+	if a.Detail != "" {
+		line.Label = deed.label
+	}
+	if line.What == "" {
+		line.What = a.SubjectID
+	}
+	if a.Type == domain.TypeOrgCreated || a.SubjectID == a.Actor.ID {
+		line.What = ""
+	}
+	switch a.Actor.Kind {
+	case domain.ActorOperator:
+		line.Who = "The operator"
+	case domain.ActorService:
+		line.Who = "The service"
+	case domain.ActorKey:
+		if line.Who == "" {
+			line.Who = a.Actor.ID
+		}
+		line.Who = "API key " + line.Who
+	case domain.ActorHub:
+		line.Who = "The hub " + a.Actor.ID
+	case domain.ActorMember:
+		if line.Who == "" {
+			line.Who = "A member"
+		}
+	}
+	return line
+}

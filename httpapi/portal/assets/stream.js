@@ -1,0 +1,119 @@
+// The stream of events: one connection, kept up for as long as the page is open. It posts where it stood in each hub's log, so that every event
+// comes once, whatever happened in between. EventSource cannot do that: it posts nothing, and hears no type that it does not know beforehand.
+
+const SILENCE = 90_000; // after that long without a keepalive the connection is taken for dead
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 30_000;
+
+// openStream follows the events of data.hub, or of all hubs. handlers: event(envelope), states({whole, hubs}), gap(hub), connection(text, ok).
+export function openStream(data, handlers, recent) {
+  const positions = new Map();
+  let pause = FIRST_PAUSE;
+
+  async function connect() {
+    const abort = new AbortController();
+    let watchdog;
+    const heard = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => abort.abort(), SILENCE);
+    };
+    heard();
+    try {
+      const response = await fetch(data.stream, {
+        method: "POST",
+        headers: { Accept: "text/event-stream" },
+        body: new URLSearchParams({
+          form_token: data.form_token,
+          hub: data.hub,
+          recent: String(recent),
+          positions: [...positions].map(([hub, cursor]) => `${hub} ${cursor}`).join("\n"),
+        }),
+        signal: abort.signal,
+      });
+      if (response.redirected || [401, 403, 404].includes(response.status)) {
+        return "You are signed out, or a member no more. Load the page again to sign in.";
+      }
+      if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) {
+        const after = Number(response.headers.get("Retry-After"));
+        if (after > 0) {
+          pause = Math.max(pause, after * 1000);
+        }
+        return null;
+      }
+      await read(response.body, heard);
+      pause = FIRST_PAUSE; // it was there, and has come to its end
+    } catch {
+      // The network is away: the next try tells more.
+    } finally {
+      clearTimeout(watchdog);
+      abort.abort();
+    }
+    return null;
+  }
+
+  async function read(body, heard) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) {
+        return;
+      }
+      heard();
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop();
+      for (const block of blocks) {
+        take(block);
+      }
+    }
+  }
+
+  function take(block) {
+    let type = "";
+    let text = "";
+    for (const line of block.split("\n")) {
+      if (line.startsWith("event: ")) {
+        type = line.slice(7);
+      } else if (line.startsWith("data: ")) {
+        text = line.slice(6);
+      }
+    }
+    if (text === "") {
+      return; // a keepalive
+    }
+    const message = JSON.parse(text);
+    switch (type) {
+      case "hub.portal_positions":
+        for (const [hub, cursor] of Object.entries(message)) {
+          positions.set(hub, cursor);
+        }
+        handlers.connection("Live", true);
+        pause = FIRST_PAUSE;
+        break;
+      case "hub.portal_states":
+        handlers.states(message);
+        break;
+      case "hub.portal_gap":
+        handlers.gap(message.hub_id);
+        break;
+      default:
+        positions.set(message.hub_id, message.cursor);
+        handlers.event(message);
+    }
+  }
+
+  async function run() {
+    handlers.connection("Connecting…", false);
+    for (;;) {
+      const over = await connect();
+      if (over) {
+        handlers.connection(over, false);
+        return;
+      }
+      handlers.connection("Connecting again…", false);
+      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random())));
+      pause = Math.min(pause * 2, LONGEST_PAUSE);
+    }
+  }
+  run();
+}

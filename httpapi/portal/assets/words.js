@@ -1,0 +1,63 @@
+// What events say, in the words that the page was given.
+
+let words = {};
+
+export function useWords(given) {
+  words = given;
+}
+
+const named = (key) => words[key]?.name ?? key.replaceAll("_", " ");
+
+// sayValue writes a channel's value as the server does.
+export function sayValue(key, value, unit = "") {
+  switch (typeof value) {
+    case "boolean": {
+      const word = words[key];
+      return word?.true ? (value ? word.true : word.false) : String(value);
+    }
+    case "number": {
+      const number = String(Math.round(value * 100) / 100);
+      return unit ? `${number} ${unit}` : number;
+    }
+    case "string":
+      return value.replaceAll("_", " ");
+  }
+  if (value === null || value === undefined) {
+    return "–";
+  }
+  if (key === "color") {
+    const hex = ["red", "green", "blue"].map((part) => (value[part] ?? 0).toString(16).padStart(2, "0")).join("");
+    return value.warm_white > 0 ? `#${hex}, warm white ${value.warm_white}` : `#${hex}`;
+  }
+  return JSON.stringify(value);
+}
+
+// sayEvent writes what an event tells. Types that nobody knows yet show their data.
+export function sayEvent({ type, data }) {
+  switch (type) {
+    case "channel.observed":
+    case "channel.desired": {
+      const endpoint = data.endpoint > 0 ? ` ${data.endpoint}` : "";
+      const verb = type === "channel.desired" ? "was asked to be" : "is";
+      return `${named(data.key)}${endpoint} ${verb} ${sayValue(data.key, data.value)}`;
+    }
+    case "hub.connected":
+      return "The hub connected";
+    case "hub.disconnected":
+      return `The hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
+    case "hub.events_skipped":
+      return `Events ${data.from} to ${data.to} of the hub were lost`;
+    case "device.added":
+      return `Joined as ${data.name}`;
+    case "device.updated":
+      return `Changed: it is ${data.name} now`;
+    case "device.available":
+      return "Can be reached again";
+    case "device.unavailable":
+      return "Cannot be reached";
+    case "device.forgotten":
+      return "Removed from the hub";
+  }
+  const text = JSON.stringify(data);
+  return text === "{}" ? "" : text;
+}

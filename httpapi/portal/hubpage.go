@@ -1,0 +1,157 @@
+package portal
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+)
+
+// hubNetwork is the contract's network of a hub, as pages show it.
+type hubNetwork struct {
+	Type        string    `json:"type"`
+	Interface   string    `json:"interface"`
+	IPAddress   *string   `json:"ip_address"`
+	IPv6Address *string   `json:"ipv6_address"`
+	MACAddress  *string   `json:"mac_address"`
+	SSID        *string   `json:"ssid"`
+	SignalDBM   *int      `json:"signal_dbm"`
+	Carrier     *string   `json:"carrier"`
+	Radio       *string   `json:"radio"`
+	Metered     bool      `json:"metered"`
+	ReportedAt  time.Time `json:"reported_at"`
+}
+
+// hubHead is what every page of a hub shows of it.
+type hubHead struct {
+	Shell
+	Hub   live.HubState
+	Title string
+}
+
+type hubView struct {
+	hubHead
+	Site     string
+	Added    time.Time
+	PublicIP *string
+	Firmware string
+	Network  *hubNetwork
+	Devices  devicesView
+	// Pairing and Removal are until when a window that was opened from here is open; zero: none was.
+	Pairing, Removal time.Time
+	Data             liveData
+}
+
+// devicesView is the part of a hub's page that shows its devices.
+type devicesView struct {
+	Shell
+	Hub   domain.HubID
+	Rooms []live.Room
+	// Failure says why there are no devices to show; Offline that it is because the hub is not connected.
+	Failure string
+	Offline bool
+}
+
+// hubPage shows a hub and its devices. When the hub does not answer, the rest is there all the same.
+func (v *visit) hubPage(id domain.HubID) error {
+	ctx := v.r.Context()
+	hub, err := v.p.ReadModels.Hub(ctx, v.member.OrgID, id)
+	if err != nil {
+		return err
+	}
+	head, err := v.hubHead(id, "")
+	if err != nil {
+		return err
+	}
+	view := hubView{hubHead: head, Added: hub.RegisteredAt, PublicIP: hub.PublicIP}
+	view.Scripts = []string{"hub.js"}
+	view.Data = v.liveData(view.Shell, id)
+	sites, err := v.p.ReadModels.Sites(ctx, v.member.OrgID, maxSites, "")
+	if err != nil {
+		return err
+	}
+	for _, site := range sites.Data {
+		if site.ID == hub.SiteID {
+			view.Site = site.Name
+		}
+	}
+	var firmware struct{ Version string }
+	if json.Unmarshal(hub.Firmware, &firmware) == nil {
+		view.Firmware = firmware.Version
+	}
+	if len(hub.Network) > 0 && json.Unmarshal(hub.Network, &view.Network) != nil {
+		view.Network = nil // one that cannot be read is none
+	}
+	view.Pairing, view.Removal = v.windowOf("pairing"), v.windowOf("removal")
+	if view.Devices, err = v.devicesOf(view.Shell, id); err != nil {
+		return err
+	}
+	v.render(http.StatusOK, "hub.html", view)
+	return nil
+}
+
+// hubHead makes the head of a page of a hub; under is what the page is about beside the hub, "" for the hub itself.
+func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
+	states, err := v.p.Live.States(v.r.Context(), v.member.OrgID, id)
+	if err != nil {
+		return hubHead{}, err
+	}
+	head := hubHead{Hub: states[0], Title: states[0].Name}
+	if head.Title == "" {
+		head.Title = string(id)
+	}
+	heading := head.Title
+	if under != "" {
+		heading = under + " · " + heading
+	}
+	head.Shell = v.shell(heading, "dashboard")
+	return head, nil
+}
+
+// devices answers with the part of the hub's page that shows its devices, for the page's script.
+func (v *visit) devices(hub domain.HubID) error {
+	view, err := v.devicesOf(v.fragment(), hub)
+	if err != nil {
+		return err
+	}
+	// Its links are written as the page has them, which is one step up.
+	v.render(http.StatusOK, "devices", view)
+	return nil
+}
+
+func (v *visit) devicesOf(shell Shell, hub domain.HubID) (devicesView, error) {
+	view := devicesView{Shell: shell, Hub: hub}
+	rooms, err := v.p.Live.DevicesOf(v.r.Context(), v.member.OrgID, hub)
+	if err != nil {
+		switch code := domain.CodeOf(err); code {
+		case domain.CodeHubOffline:
+			view.Offline = true
+		case domain.CodeHubUnavailable, domain.CodeHubTimeout, domain.CodeHubError:
+			view.Failure, _ = refusalText(err)
+		default:
+			return view, err
+		}
+	}
+	view.Rooms = rooms
+	return view, nil
+}
+
+// fragment is the frame of a part of a page. The script puts it into a hub's page, whose links it must fit.
+func (v *visit) fragment() Shell {
+	return Shell{
+		Root: "../../", Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At, RequestID: v.caller.RequestID,
+	}
+}
+
+// windowOf gives until when a window is open, as the address has it: only pages that were sent there by its opening say so.
+func (v *visit) windowOf(name string) time.Time {
+	seconds, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
+	until := time.Unix(seconds, 0)
+	if err != nil || !until.After(v.caller.At) || until.After(v.caller.At.Add(time.Hour)) {
+		return time.Time{}
+	}
+	return until
+}

@@ -1,0 +1,60 @@
+package portal
+
+import (
+	"net/http"
+
+	"hubcloud/domain"
+)
+
+// organizationsView is the page with the organizations of the person.
+type organizationsView struct {
+	Shell
+	Memberships []domain.MemberAccess
+	// OpenSignUp says that one can be created here.
+	OpenSignUp bool
+}
+
+// organizations lists where the person is a member.
+func (v *visit) organizations() error {
+	v.render(http.StatusOK, "organizations.html", organizationsView{
+		v.shell("Your organizations", ""), v.p.People.Memberships(v.session.Email), v.p.OpenSignUp,
+	})
+	return nil
+}
+
+// newOrganizationView is the form that begins an organization.
+type newOrganizationView struct {
+	Shell
+	Name, Problem string
+}
+
+// newOrganization shows the form.
+func (v *visit) newOrganization() error {
+	if !v.p.OpenSignUp {
+		return errNoSignUp
+	}
+	v.render(http.StatusOK, "organization-new.html", newOrganizationView{Shell: v.shell("New organization", "")})
+	return nil
+}
+
+// createOrganization begins an organization whose owner the person is.
+func (v *visit) createOrganization() error {
+	if !v.p.OpenSignUp {
+		return errNoSignUp
+	}
+	name := v.field("name")
+	origin := v.origin()
+	origin.Actor = domain.Actor{Kind: domain.ActorService} // there is no member yet who could do it
+	org, _, err := v.p.Directory.CreateOrg(v.r.Context(), origin, name, v.session.Email)
+	if problem, ok := refusalText(err); ok {
+		v.render(http.StatusBadRequest, "organization-new.html", newOrganizationView{v.shell("New organization", ""), name, problem})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.redirect(org+"/sites", "organization-created")
+	return nil
+}
+
+var errNoSignUp = domain.Errorf(domain.CodeForbidden, "organizations are created by whoever runs this service; ask there, or have yourself invited to one")

@@ -1,0 +1,235 @@
+package portal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/ratelimit"
+)
+
+const (
+	// linkLife is how long the link of a mail signs in.
+	linkLife = 15 * time.Minute
+	// SessionLife is how long a person stays signed in.
+	SessionLife = 30 * 24 * time.Hour
+	// How many links may be asked for at once, and how many more an hour later: from a network, and for one address.
+	networkBurst, networkRate = 20, 20.0 / 3600
+	addressBurst, addressRate = 5, 10.0 / 3600
+)
+
+// signInLimits bound what somebody can have mailed to others. The one for an address counts whether or not that has an account.
+type signInLimits struct {
+	networks  *ratelimit.Limiter[netip.Prefix]
+	addresses *ratelimit.Limiter[string]
+}
+
+func newSignInLimits(now time.Time) signInLimits {
+	return signInLimits{
+		networks:  ratelimit.New[netip.Prefix](networkRate, networkBurst, now),
+		addresses: ratelimit.New[string](addressRate, addressBurst, now),
+	}
+}
+
+// home sends to where most people go.
+func (v *visit) home() error {
+	v.redirect("organizations", "")
+	return nil
+}
+
+// signInView is the page that asks for an address, and says that a mail is on its way.
+type signInView struct {
+	Shell
+	Address, Next string
+	// Problem is what is wrong with the address.
+	Problem string
+	// Sent says that a link was asked for.
+	Sent bool
+	// Plain says that the page came without TLS, so that the browser keeps no session.
+	Plain bool
+}
+
+// signInPage asks for an address.
+func (v *visit) signInPage() error {
+	query := v.r.URL.Query()
+	view := signInView{Shell: v.shell("Sign in", ""), Address: query.Get("email"), Next: ownPage(query.Get("next"))}
+	view.Plain = v.p.cookies.secure && strings.HasPrefix(v.p.PublicURL, "http://")
+	v.render(http.StatusOK, "sign-in.html", view)
+	return nil
+}
+
+// askForLink has a link mailed. It does the same and takes as long whether or not the address has an account: that is looked up when the mail
+// goes out.
+func (v *visit) askForLink() error {
+	view := signInView{Address: v.field("email"), Next: ownPage(v.field("next"))}
+	email, err := domain.CleanEmail("email", view.Address)
+	if err != nil {
+		view.Problem, _ = refusalText(err)
+		view.Shell = v.shell("Sign in", "")
+		v.render(http.StatusBadRequest, "sign-in.html", view)
+		return nil
+	}
+	if allowed := v.p.limits.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
+		return tooMany(v, allowed.Next, "Too many links were asked for from your network")
+	}
+	if allowed := v.p.limits.addresses.Take(domain.NormalizeEmail(email), v.caller.At); !allowed.Granted {
+		return tooMany(v, allowed.Next, "Several links were sent to this address already: open the newest one")
+	}
+	link := domain.SignInLink{Email: email, Next: view.Next, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(linkLife)}
+	token, err := v.p.SignIn.NewLink(v.r.Context(), link)
+	if err != nil {
+		return err
+	}
+	if err := v.p.Mails.SendSignIn(v.r.Context(), email, v.p.linkAddress(token), link.ExpiresAt); err != nil {
+		return err
+	}
+	view.Address, view.Sent = email, true
+	view.Shell = v.shell("Look into your mail", "")
+	v.render(http.StatusOK, "sign-in.html", view)
+	return nil
+}
+
+func tooMany(v *visit, wait time.Duration, what string) error {
+	v.w.Header().Set("Retry-After", fmt.Sprint(int(wait/time.Second)+1))
+	return domain.Errorf(domain.CodeRateLimited, "%s, or try again in %s", what, count(int(wait/time.Minute)+1, "minute"))
+}
+
+// linkAddress is where a link leads.
+func (p *Portal) linkAddress(token string) string { return p.PublicURL + "/portal/sign-in/" + token }
+
+// openLink shows a button that signs in: what looks into mails on its way, and a browser that fetches ahead, uses up no link, and nobody is
+// signed in by somebody else's link without seeing whose it is. A link that says so signs in at once.
+func (v *visit) openLink() error {
+	v.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
+	switch {
+	case v.r.Method == http.MethodHead:
+		setHeaders(v.w.Header())
+		v.w.WriteHeader(http.StatusOK)
+		return nil
+	case fetchesAhead(v.r.Header):
+		setHeaders(v.w.Header())
+		v.w.WriteHeader(http.StatusServiceUnavailable)
+		return nil
+	}
+	link, err := v.p.SignIn.Link(v.r.Context(), v.r.PathValue("token"), v.caller.At)
+	if err != nil {
+		return v.noLink(err)
+	}
+	if link.AtOnce {
+		return v.useLink()
+	}
+	v.render(http.StatusOK, "link.html", struct {
+		Shell
+		Link domain.SignInLink
+	}{v.shell("Sign in", ""), link})
+	return nil
+}
+
+// useLink signs in.
+func (v *visit) useLink() error {
+	ctx := v.r.Context()
+	link, err := v.p.SignIn.TakeLink(ctx, v.r.PathValue("token"), v.caller.At)
+	if err != nil {
+		return v.noLink(err)
+	}
+	account, err := v.p.accountOf(ctx, domain.Origin{At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorService}, RequestID: v.caller.RequestID}, link.Email)
+	if err != nil {
+		return v.noLink(err)
+	}
+	// Another session of this browser ends: its token may be known to whoever began it.
+	if cookie, err := v.r.Cookie(v.p.cookies.session()); err == nil {
+		if err := v.p.SignIn.End(ctx, cookie.Value); err != nil {
+			return err
+		}
+	}
+	v.session = domain.PortalSession{
+		AccountID: account.ID, Email: account.Email, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(SessionLife), FormToken: rand.Text(),
+	}
+	token, err := v.p.SignIn.Begin(ctx, v.session)
+	if err != nil {
+		return err
+	}
+	http.SetCookie(v.w, v.p.cookies.make(v.p.cookies.session(), token, SessionLife))
+	next := strings.TrimPrefix(ownPage(link.Next), "/portal/")
+	if next == "" {
+		next = v.p.firstPage(account.Email)
+	}
+	v.redirect(next, "")
+	return nil
+}
+
+// noLink answers a link that signs nobody in.
+func (v *visit) noLink(err error) error {
+	if !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
+		return err
+	}
+	v.render(http.StatusGone, "link-over.html", struct{ Shell }{v.shell("This link does not work any more", "")})
+	return nil
+}
+
+// MaySignIn says whether an address gets a link: it has an account or is a member somewhere, or anybody may sign up.
+func (p *Portal) MaySignIn(ctx context.Context, email string) (bool, error) {
+	if p.OpenSignUp || len(p.People.Memberships(email)) > 0 {
+		return true, nil
+	}
+	account, err := p.Directory.Account(ctx, email)
+	return account.Exists(), err
+}
+
+// accountOf gives the account of an address, and makes the one of a member who has none: organizations are older than accounts.
+func (p *Portal) accountOf(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error) {
+	may, err := p.MaySignIn(ctx, email)
+	if err != nil {
+		return domain.AccountState{}, err
+	}
+	if !may {
+		return domain.AccountState{}, domain.ErrSignInLink()
+	}
+	return p.Directory.EnsureAccount(ctx, o, email)
+}
+
+// firstPage is where a person goes who wanted no page in particular.
+func (p *Portal) firstPage(email string) string {
+	if all := p.People.Memberships(email); len(all) == 1 {
+		return all[0].OrgID
+	}
+	return "organizations"
+}
+
+// signOut ends the session.
+func (v *visit) signOut() error {
+	if err := v.p.SignIn.End(v.r.Context(), v.token); err != nil {
+		return err
+	}
+	http.SetCookie(v.w, v.p.cookies.end(v.p.cookies.session()))
+	v.redirect("sign-in", "signed-out")
+	return nil
+}
+
+// ownPage gives back the path of a page of the portal, and nothing for all else: nobody is sent elsewhere from here. What a browser might
+// read as another host, and what leads out of the portal again, is none.
+func ownPage(next string) string {
+	page, err := url.Parse(next)
+	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil || page.RawQuery != "" || page.Fragment != "" {
+		return ""
+	}
+	below, ok := strings.CutPrefix(page.Path, "/portal/")
+	if !ok || next != page.Path || below == "" {
+		return ""
+	}
+	for _, segment := range strings.Split(below, "/") {
+		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, func(r rune) bool {
+			return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+		}) {
+			return ""
+		}
+	}
+	return next
+}

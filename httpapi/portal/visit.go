@@ -1,0 +1,247 @@
+package portal
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"hubcloud/domain"
+)
+
+// maxForm is the most bytes that a form may have. The longest says where a page stands in the logs of some thousand hubs.
+const maxForm = 256 << 10
+
+// visit is one request and its answer.
+type visit struct {
+	p      *Portal
+	w      http.ResponseWriter
+	r      *http.Request
+	caller Caller
+	// token is that of the session, from the browser's cookie.
+	token   string
+	session domain.PortalSession
+	// member is what the visitor is in the organization of the path.
+	member domain.MemberAccess
+}
+
+// handler answers a visit. Its error is shown as a page.
+type handler func(*visit) error
+
+// public is for pages that need no session. What changes something must come from a page of our own.
+func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
+	return func(w http.ResponseWriter, r *http.Request, caller Caller) {
+		v := &visit{p: p, w: w, r: r, caller: caller}
+		err := p.readForm(v)
+		if err == nil {
+			err = handle(v)
+		}
+		if err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+// signedIn is for pages of people who are signed in. Others are sent to sign in, and come back afterwards. What changes something must also
+// carry the session's form token.
+func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
+	return p.public(func(v *visit) error {
+		switch err := v.recognize(); {
+		case errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}):
+			next := ""
+			if v.r.Method == http.MethodGet {
+				next = "?next=" + url.QueryEscape(v.r.URL.Path)
+			}
+			v.redirect("sign-in"+next, "")
+			return nil
+		case err != nil:
+			return err
+		}
+		if v.r.Method == http.MethodPost && subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("form_token")), []byte(v.session.FormToken)) != 1 {
+			return errForged
+		}
+		return handle(v)
+	})
+}
+
+// member is for pages of the organization in the path. Who is none of its members finds what who asks for none finds.
+func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
+	return p.signedIn(func(v *visit) error {
+		member, ok := p.People.Membership(v.r.PathValue("org"), v.session.Email)
+		if !ok {
+			return domain.ErrOrgNotFound()
+		}
+		v.member = member
+		return handle(v)
+	})
+}
+
+// manager is for what owners and admins do.
+func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
+	return p.member(func(v *visit) error {
+		if !v.member.Manages() {
+			return domain.Errorf(domain.CodeForbidden, "only owners and admins of the organization may do that")
+		}
+		return handle(v)
+	})
+}
+
+// errForged says that a form did not come from a page of the session.
+var errForged = domain.Errorf(domain.CodeForbidden, "this form was not sent from a page of your session; open the page again and repeat it")
+
+// readForm reads the form of what changes something, and refuses one that a page of somebody else's has sent.
+func (p *Portal) readForm(v *visit) error {
+	if v.r.Method != http.MethodPost {
+		return nil
+	}
+	if p.origins.Check(v.r) != nil {
+		return errForged
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return domain.Errorf(domain.CodeInvalidRequest, "the form could not be read")
+	}
+	return nil
+}
+
+// recognize finds out who visits.
+func (v *visit) recognize() (err error) {
+	cookie, err := v.r.Cookie(v.p.cookies.session())
+	if err != nil {
+		return domain.ErrNotSignedIn()
+	}
+	v.token = cookie.Value
+	v.session, err = v.p.SignIn.Session(v.r.Context(), v.token, v.caller.At)
+	return err
+}
+
+// origin is what a command of this visit brings with it: in an organization it is the member who acts.
+func (v *visit) origin() domain.Origin {
+	return domain.Origin{
+		At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: v.member.MemberID}, RequestID: v.caller.RequestID,
+	}
+}
+
+// field gives what was typed into a field of the form.
+func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
+
+// root is the way from this page to /portal/: links are relative, so that the service can stand behind a path of a proxy.
+func (v *visit) root() string {
+	below, ok := strings.CutPrefix(v.r.URL.Path, "/portal/")
+	if !ok {
+		return "portal/"
+	}
+	if depth := strings.Count(below, "/"); depth > 0 {
+		return strings.Repeat("../", depth)
+	}
+	return "./"
+}
+
+// redirect sends the browser to a page below /portal/, which shows the notice of that name (see notices); empty for none.
+func (v *visit) redirect(page, notice string) {
+	if notice != "" {
+		v.setNotice(notice)
+	}
+	setHeaders(v.w.Header())
+	v.w.Header().Del("Content-Type")
+	v.w.Header().Set("Location", v.root()+page)
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// redirectInOrg is redirect for a page of the organization; "" is its first.
+func (v *visit) redirectInOrg(page, notice string) {
+	v.redirect(strings.TrimSuffix(v.member.OrgID+"/"+page, "/"), notice)
+}
+
+// fail answers with a page that says what went wrong, and what to do about it. What nobody should know goes to the log alone.
+func (v *visit) fail(err error) {
+	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
+		return // nobody waits for the page any more
+	}
+	failure := failureOf(err)
+	if failure.Status == http.StatusInternalServerError {
+		v.p.Log.ErrorContext(v.r.Context(), "a page failed", "request_id", v.caller.RequestID, "error", err)
+	}
+	failure.Shell = v.shell(failure.Title, "")
+	v.render(failure.Status, "failure.html", failure)
+}
+
+// failure is what the page about something that went wrong shows.
+type failure struct {
+	Shell
+	Status  int
+	Title   string
+	Message string
+}
+
+func failureOf(err error) failure {
+	var refusal *domain.Error
+	if !errors.As(err, &refusal) {
+		return failure{
+			Status: http.StatusInternalServerError, Title: "Something failed on our side", Message: "Wait a minute, then try again.",
+		}
+	}
+	f := failure{Status: statusOf(refusal.Code), Title: "That did not work", Message: sentence(refusal.Message)}
+	switch refusal.Code {
+	case domain.CodeNotFound:
+		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address is not whole. What others have is not shown either."
+	case domain.CodeForbidden:
+		f.Title = "You may not do that"
+	case domain.CodeRateLimited:
+		f.Title = "Too many requests"
+	case domain.CodeInternal:
+		f.Title, f.Message = "Something failed on our side", "Wait a minute, then try again."
+	}
+	return f
+}
+
+// statusOf gives the HTTP status of a refusal, as the API has it.
+func statusOf(code domain.Code) int {
+	switch code {
+	case domain.CodeInvalidRequest:
+		return http.StatusBadRequest
+	case domain.CodeUnauthenticated:
+		return http.StatusUnauthorized
+	case domain.CodeForbidden, domain.CodeInsufficientScope:
+		return http.StatusForbidden
+	case domain.CodeNotFound:
+		return http.StatusNotFound
+	case domain.CodeIdempotencyConflict:
+		return http.StatusConflict
+	case domain.CodeCursorExpired:
+		return http.StatusGone
+	case domain.CodeCommandRefused, domain.CodeHubNotAddable:
+		return http.StatusUnprocessableEntity
+	case domain.CodeRateLimited:
+		return http.StatusTooManyRequests
+	case domain.CodeHubError:
+		return http.StatusBadGateway
+	case domain.CodeHubOffline, domain.CodeHubUnavailable:
+		return http.StatusServiceUnavailable
+	case domain.CodeHubTimeout:
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusInternalServerError
+}
+
+// refusalText gives what to show beside the field that an error is about; false for an error that is no refusal of what was typed.
+func refusalText(err error) (string, bool) {
+	var refusal *domain.Error
+	if !errors.As(err, &refusal) || refusal.Code == domain.CodeInternal || refusal.Code == domain.CodeNotFound {
+		return "", false
+	}
+	return sentence(refusal.Message), true
+}
+
+// sentence writes a refusal's message for people: without the name of the API's field that it begins with, and with a capital.
+func sentence(message string) string {
+	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
+		message = rest
+	}
+	if message == "" {
+		return message
+	}
+	return strings.ToUpper(message[:1]) + message[1:] + "."
+}

@@ -1,0 +1,77 @@
+// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the clients of a short time. Nothing here starts a
+// goroutine; a Limiter is safe for concurrent use.
+package ratelimit
+
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Limiter keeps one token bucket for each K. A bucket is one number: the time at which it will be full again (the generic cell
+// rate algorithm). Full buckets need no memory: a bucket that nothing was taken from for as long as filling takes is full, so
+// what has not been touched over a whole period is dropped with it, and what is held is bounded by the clients of two periods.
+type Limiter[K comparable] struct {
+	burst    int
+	interval time.Duration // in which one token comes back
+	fill     time.Duration // in which an empty bucket fills
+	policy   string
+
+	mu       sync.Mutex
+	epoch    time.Time           // what the times in the maps count from
+	began    time.Duration       // when current was begun
+	current  map[K]time.Duration // when each bucket touched in this period is full
+	previous map[K]time.Duration // the same of the period before
+}
+
+// New makes buckets of burst tokens into which rate tokens come back a second.
+func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
+	interval := max(1, time.Duration(float64(time.Second)/rate))
+	fill := interval * time.Duration(burst)
+	return &Limiter[K]{
+		burst: burst, interval: interval, fill: fill,
+		policy: strconv.Itoa(burst) + ";w=" + strconv.Itoa(max(1, int(math.Round(float64(burst)/rate)))),
+		epoch:  now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
+	}
+}
+
+// Allowance is what Take found.
+type Allowance struct {
+	Granted bool
+	// Limit is the bucket's size, and Policy the same with the seconds in which it fills, as the header RateLimit-Policy has it.
+	Limit     int
+	Policy    string
+	Remaining int
+	// Full is the time until the bucket is, and Next until it has a token: zero when it has one.
+	Full, Next time.Duration
+}
+
+// Take takes one token from id's bucket when there is one.
+func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := at.Sub(l.epoch)
+	if age := now - l.began; age >= l.fill {
+		l.previous, l.current, l.began = l.current, map[K]time.Duration{}, now
+		if age >= 2*l.fill {
+			clear(l.previous)
+		}
+	}
+	full, ok := l.current[id]
+	if !ok {
+		full = l.previous[id]
+	}
+	full = max(full, now)
+	a := Allowance{Limit: l.burst, Policy: l.policy}
+	if full+l.interval-now <= l.fill {
+		a.Granted = true
+		full += l.interval
+	} else {
+		a.Next = full + l.interval - now - l.fill
+	}
+	l.current[id] = full
+	a.Full = full - now
+	a.Remaining = int((l.fill - a.Full) / l.interval)
+	return a
+}

@@ -1,0 +1,53 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/internal/query"
+)
+
+// Activity gives what happened in an organization before a sequence of the directory, newest first: at most limit of it (1 or more). 0 begins
+// with the newest.
+func (s *Store) Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
+	params := query.ActivityParams{OrgID: storable(org), Before: math.MaxInt64, RowLimit: int32(limit) + 1}
+	if before > 0 && before < math.MaxInt64 {
+		params.Before = int64(before)
+	}
+	rows, err := s.queries.Activity(ctx, params)
+	if err != nil {
+		return domain.Page[domain.Activity]{}, fmt.Errorf("read models: activity: %w", err)
+	}
+	return pageOf(rows, limit, func(row query.ActivityRow) domain.Activity {
+		a := domain.Activity{
+			Sequence: uint64(row.Sequence), At: row.At.UTC(), Type: row.Type,
+			Actor: domain.Actor{Kind: row.ActorKind, ID: row.ActorID}, ActorName: row.ActorName,
+			SubjectID: row.SubjectID, SubjectName: row.SubjectName, Detail: row.Detail,
+		}
+		if row.HubID != nil {
+			a.Hub = domain.HubID(*row.HubID)
+		}
+		return a
+	}), nil
+}
+
+// Keys gives an organization's API keys, those in force first, newest first: at most limit of them (1 or more).
+func (s *Store) Keys(ctx context.Context, org string, limit int) (domain.Page[domain.KeyView], error) {
+	rows, err := s.queries.KeysOfOrg(ctx, query.KeysOfOrgParams{OrgID: storable(org), RowLimit: int32(limit) + 1})
+	if err != nil {
+		return domain.Page[domain.KeyView]{}, fmt.Errorf("read models: keys: %w", err)
+	}
+	return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView {
+		key := domain.KeyView{
+			ID: row.ID, Label: row.Label, Environment: row.Environment, CreatedAt: row.CreatedAt.UTC(),
+			Scopes: column(row.Scopes, func(s string) domain.Scope { return domain.Scope(s) }),
+		}
+		if row.RevokedAt != nil {
+			key.RevokedAt = row.RevokedAt.In(time.UTC)
+		}
+		return key
+	}), nil
+}

@@ -1,0 +1,154 @@
+// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, and the links that begin them.
+//
+// # Promises
+//
+//   - A token has 256 random bits and is kept nowhere: only its SHA-256 is, so what is read out of the bucket signs nobody in.
+//   - A link is used once, also when several try at the same moment on several replicas: it is removed on the condition that nobody has.
+//   - What has expired is refused from that moment, and leaves the bucket by itself.
+//
+// Nothing here starts a goroutine; a Store is safe for concurrent use.
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+)
+
+const (
+	tokenBytes = 32
+	// Kinds of what is kept, in front of its hash.
+	kindLink    = "link."
+	kindSession = "session."
+	// goneTTL is how long the mark stays of what was removed.
+	goneTTL = time.Minute
+)
+
+// Store keeps sessions and links.
+type Store struct{ kv jetstream.KeyValue }
+
+// New makes a Store over the bucket.
+func New(kv jetstream.KeyValue) *Store { return &Store{kv} }
+
+// NewLink keeps a link until it expires and gives its token.
+func (s *Store) NewLink(ctx context.Context, link domain.SignInLink) (token string, err error) {
+	return s.create(ctx, kindLink, link, link.ExpiresAt.Sub(link.CreatedAt))
+}
+
+// Link gives a link that can still be used, without using it: domain.ErrSignInLink for any other.
+func (s *Store) Link(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
+	link, _, err := s.link(ctx, token, now)
+	return link, err
+}
+
+// TakeLink uses a link. Of several who do, one gets it; the others get domain.ErrSignInLink, as for one that has expired or is none.
+func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
+	link, revision, err := s.link(ctx, token, now)
+	if err != nil {
+		return domain.SignInLink{}, err
+	}
+	err = s.kv.Purge(ctx, key(kindLink, token), jetstream.LastRevision(revision), jetstream.PurgeTTL(goneTTL))
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		return domain.SignInLink{}, domain.ErrSignInLink()
+	}
+	if err != nil {
+		return domain.SignInLink{}, fmt.Errorf("sign-in: use a link: %w", err)
+	}
+	return link, nil
+}
+
+func (s *Store) link(ctx context.Context, token string, now time.Time) (link domain.SignInLink, revision uint64, err error) {
+	revision, err = s.get(ctx, kindLink, token, &link)
+	if err != nil {
+		return link, 0, err
+	}
+	if revision == 0 || !now.Before(link.ExpiresAt) {
+		return domain.SignInLink{}, 0, domain.ErrSignInLink()
+	}
+	return link, revision, nil
+}
+
+// Begin keeps a session until it expires and gives its token.
+func (s *Store) Begin(ctx context.Context, session domain.PortalSession) (token string, err error) {
+	return s.create(ctx, kindSession, session, session.ExpiresAt.Sub(session.CreatedAt))
+}
+
+// Session gives a session that has neither ended nor expired: domain.ErrNotSignedIn for any other.
+func (s *Store) Session(ctx context.Context, token string, now time.Time) (domain.PortalSession, error) {
+	var session domain.PortalSession
+	revision, err := s.get(ctx, kindSession, token, &session)
+	if err != nil {
+		return session, err
+	}
+	if revision == 0 || !now.Before(session.ExpiresAt) {
+		return domain.PortalSession{}, domain.ErrNotSignedIn()
+	}
+	return session, nil
+}
+
+// End ends a session; one that there is not has ended.
+func (s *Store) End(ctx context.Context, token string) error {
+	if !isToken(token) {
+		return nil
+	}
+	if err := s.kv.Purge(ctx, key(kindSession, token), jetstream.PurgeTTL(goneTTL)); err != nil {
+		return fmt.Errorf("sign-in: end a session: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) create(ctx context.Context, kind string, value any, life time.Duration) (token string, err error) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("sign-in: %w", err)
+	}
+	var secret [tokenBytes]byte
+	rand.Read(secret[:]) // never fails: it ends the program instead
+	token = base64.RawURLEncoding.EncodeToString(secret[:])
+	// The broker counts whole seconds.
+	if _, err := s.kv.Create(ctx, key(kind, token), content, jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second))); err != nil {
+		return "", fmt.Errorf("sign-in: keep a %s %w", kind, err)
+	}
+	return token, nil
+}
+
+// get reads what is kept under a token, and gives its revision: 0 when there is nothing.
+func (s *Store) get(ctx context.Context, kind, token string, into any) (revision uint64, err error) {
+	if !isToken(token) {
+		return 0, nil
+	}
+	entry, err := s.kv.Get(ctx, key(kind, token))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("sign-in: %w", err)
+	}
+	if err := json.Unmarshal(entry.Value(), into); err != nil {
+		return 0, fmt.Errorf("sign-in: what is kept is no %s: %w", kind, err)
+	}
+	return entry.Revision(), nil
+}
+
+// key names what is kept under a token: by its hash.
+func key(kind, token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return kind + hex.EncodeToString(sum[:])
+}
+
+// isToken says whether a text has a token's form: for all else nobody is asked.
+func isToken(token string) bool {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
+	return err == nil && len(raw) == tokenBytes && len(token) == base64.RawURLEncoding.EncodedLen(tokenBytes)
+}
