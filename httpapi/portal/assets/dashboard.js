@@ -89,6 +89,7 @@ function count() {
     const element = document.querySelector(`[data-count="${status}"]`);
     if (element.textContent !== String(n)) {
       element.textContent = n;
+      element.parentElement.toggleAttribute("data-none", n === 0);
     }
   }
 }

@@ -103,7 +103,7 @@ export class Feed {
     time.textContent = clock.format(at);
     link.href = this.hubs + event.hub_id + (event.device_id === null ? "" : `/devices/${event.device_id}`);
     const device = event.device_id === null ? "" : `device ${event.device_id}`;
-    link.textContent = [this.nameOf(event.hub_id), device].filter(Boolean).join(", ");
+    link.textContent = [this.nameOf(event.hub_id), device].filter(Boolean).join(", ") || "this hub";
     type.textContent = event.type;
     text.textContent = sayEvent(event);
     text.title = text.textContent;

@@ -124,7 +124,7 @@ function renew(card, fresh) {
       old.replaceWith(channel);
     }
     if (before !== status && ["diverged", "failed"].includes(status)) {
-      announce(`${fresh.querySelector("h3").textContent}: ${channel.querySelector(".name").textContent} has ${status}.`);
+      announce(`${document.querySelector(`[data-device="${card.dataset.device}"] :is(h2, h3)`).textContent}: ${channel.querySelector(".name").textContent} has ${status}.`);
     }
   }
 }

@@ -29,7 +29,11 @@ export function sayValue(key, value, unit = "") {
     const hex = ["red", "green", "blue"].map((part) => (value[part] ?? 0).toString(16).padStart(2, "0")).join("");
     return value.warm_white > 0 ? `#${hex}, warm white ${value.warm_white}` : `#${hex}`;
   }
-  return JSON.stringify(value);
+  return Object.keys(value)
+    .sort()
+    .filter((name) => value[name] !== null)
+    .map((name) => `${name} ${value[name]}`.replaceAll("_", " "))
+    .join(", ");
 }
 
 // sayEvent writes what an event tells. Types that nobody knows yet show their data.

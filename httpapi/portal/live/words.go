@@ -2,7 +2,10 @@ package live
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,9 +39,9 @@ var Words = map[string]Word{
 	"luminance":        {Name: "Light"},
 	"co2":              {Name: "CO₂"},
 	"contact":          {"Contact", "open", "closed"},
-	"motion":           {"Motion", "motion", "still"},
-	"leak":             {"Water leak", "leak", "dry"},
-	"smoke":            {"Smoke", "smoke", "clear"},
+	"motion":           {"Motion", "seen", "not seen"},
+	"leak":             {"Water leak", "found", "not found"},
+	"smoke":            {"Smoke", "found", "not found"},
 	"co":               {"Carbon monoxide", "alarm", "clear"},
 	"heat":             {"Heat", "alarm", "normal"},
 	"tamper":           {"Tampering", "tampered with", "untouched"},
@@ -98,8 +101,20 @@ func text(key string, unit string, value json.RawMessage) string {
 		if key == "color" {
 			return colorText(v)
 		}
+		return fieldsText(v)
 	}
 	return string(value)
+}
+
+// fieldsText writes an object's fields one after the other, by their names.
+func fieldsText(v map[string]any) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if v[name] != nil {
+			parts = append(parts, strings.ReplaceAll(fmt.Sprint(name, " ", v[name]), "_", " "))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // colorText writes a color as pages do, with its warm white when it has one.
