@@ -25,14 +25,14 @@ func (welcoming) AcceptInvitation(_ context.Context, o domain.Origin, token stri
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
-		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}), 0.001, 9
+		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}).Routes(), 0.001, 9
 	})
 	const path = "/portal/invitations/the-secret-of-the-link"
 	for _, c := range []struct {
 		method, path string
 		status       int
 	}{
-		{"GET", path, 200}, {"HEAD", path, 200}, {"GET", "/portal/invitations/none", 404}, {"POST", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/", 404},
+		{"GET", path, 200}, {"HEAD", path, 200}, {"GET", "/portal/invitations/none", 404}, {"POST", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/sign-in", 200},
 		{"GET", "/portal/assets/none.css", 404}, {"GET", path + "%2Fx", 200}, {"GET", path, 200},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "")

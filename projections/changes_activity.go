@@ -48,7 +48,7 @@ func (c *changes) note(r directory.Recorded) {
 	case domain.HubAdded:
 		row.org, row.subject = f.OrgID, string(f.HubID)
 	case domain.HubMoved:
-		row.org, row.subject = f.OrgID, string(f.HubID)
+		row.org, row.subject, row.detail = f.OrgID, string(f.HubID), f.SiteID
 	case domain.HubRenamed:
 		row.org, row.subject, row.detail = f.OrgID, string(f.HubID), setText(f.Name)
 	case domain.HubLogBegun:

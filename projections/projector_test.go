@@ -143,7 +143,7 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 		"a key without a hash":            func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, statement := range []string{"TRUNCATE orgs, members, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
+			for _, statement := range []string{"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
 				if _, err := s.pool.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -453,7 +453,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			}
 		}
 		apply := func(to *pass[directory.Recorded], size func() int) {
-			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM invitations; DELETE FROM sites; DELETE FROM hubs; " +
+			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM people; DELETE FROM activity; DELETE FROM invitations; DELETE FROM sites; DELETE FROM hubs; " +
 				"DELETE FROM device_labels; DELETE FROM api_keys; " +
 				"UPDATE checkpoints SET sequence = 0, event_id = ''"
 			if _, err := to.conn.Exec(t.Context(), empty); err != nil {

@@ -67,8 +67,8 @@ var deeds = map[string]struct{ did, label string }{
 	domain.TypeHubMoved:              {"moved the hub", "to"},
 	domain.TypeHubRenamed:            {"renamed the hub", "to"},
 	domain.TypeHubLogBegun:           {"began the event log anew of", ""},
-	domain.TypeDeviceLabeled:         {"named or placed a device of", "now"},
-	domain.TypeDeviceForgotten:       {"forgot a device of", ""},
+	domain.TypeDeviceLabeled:         {"named or placed", "now"},
+	domain.TypeDeviceForgotten:       {"forgot", ""},
 	domain.TypeKeyCreated:            {"created the API key", "with"},
 	domain.TypeKeyRevoked:            {"revoked the API key", ""},
 }
@@ -85,7 +85,18 @@ func lineOf(a domain.Activity) activityLine {
 	if line.What == "" {
 		line.What = a.SubjectID
 	}
-	if a.Type == domain.TypeOrgCreated || a.SubjectID == a.Actor.ID {
+	own := a.SubjectID == a.Actor.ID
+	switch {
+	case a.Type == domain.TypeMemberAdded && !own:
+		line.Did = "added"
+	case a.Type == domain.TypeMemberRemoved && own:
+		line.Did = "left"
+	case a.Type == domain.TypeInvitationRevoked:
+		line.What = ""
+	case a.Hub != "":
+		line.Did += " device " + a.SubjectID + " of"
+	}
+	if a.Type == domain.TypeOrgCreated || own {
 		line.What = ""
 	}
 	switch a.Actor.Kind {

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"golang.org/x/net/html"
 
 	"hubcloud/domain"
@@ -38,20 +40,36 @@ func accepted(orgName string) *invitations {
 	return &invitations{acceptance: domain.Acceptance{OrgName: orgName, Email: "ann@example.org", Role: domain.RoleAdmin}}
 }
 
-// serve answers one request as the API's router hands it on.
-func serve(handler http.Handler, method, path string, header http.Header) *http.Response {
+const requestID = "01M7YFSWB1B2J5HN6GSRPC9BZB"
+
+// handler hands requests on as the API's router does.
+func handler(cfg portal.Config) http.Handler {
+	now := cfg.Now
+	if now == nil {
+		now = time.Now
+	}
+	router := chi.NewRouter()
+	for _, route := range portal.New(cfg).Routes() {
+		router.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			route.Handle(w, r, portal.Caller{RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32")})
+		})
+	}
+	return router
+}
+
+// serve answers one request.
+func serve(pages http.Handler, method, path string, header http.Header) *http.Response {
 	r := httptest.NewRequest(method, path, nil)
 	for name, values := range header {
 		r.Header[name] = values
 	}
 	w := httptest.NewRecorder()
-	w.Header().Set("X-Request-Id", "01M7YFSWB1B2J5HN6GSRPC9BZB")
-	handler.ServeHTTP(w, r)
+	pages.ServeHTTP(w, r)
 	return w.Result()
 }
 
 func open(i *invitations, method string, header http.Header) *http.Response {
-	return serve(portal.New(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
+	return serve(handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
 }
 
 func read(t *testing.T, response *http.Response) string {
@@ -108,7 +126,8 @@ func checkHeaders(t *testing.T, header http.Header) {
 	for name, want := range map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 		"X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
-		"Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; " +
+			"frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if got := header.Get(name); got != want {
 			t.Errorf("%s: %q", name, got)
@@ -135,7 +154,7 @@ func checkPage(t *testing.T, page string) {
 			attributes[a.Key] = a.Val
 		}
 		for _, name := range []string{"src", "href"} {
-			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") {
+			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") && !strings.HasPrefix(address, "../sign-in") {
 				t.Errorf("<%s %s=%q>", node.Data, name, address)
 			}
 		}
@@ -196,8 +215,8 @@ func TestOnlyOpeningAccepts(t *testing.T) {
 // TestAssets: what pages name is there, under a name that changes with it, and may be kept for good.
 func TestAssets(t *testing.T) {
 	t.Parallel()
-	handler := portal.New(portal.Config{Invitations: accepted("Acme")})
-	page := read(t, serve(handler, "GET", "/portal/invitations/x", nil))
+	pages := handler(portal.Config{Invitations: accepted("Acme")})
+	page := read(t, serve(pages, "GET", "/portal/invitations/x", nil))
 	types := map[string]string{"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
 	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).FindAllStringSubmatch(page, -1)
 	if len(names) != 3 {
@@ -205,7 +224,7 @@ func TestAssets(t *testing.T) {
 	}
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {
-			response := serve(handler, method, "/portal/assets/"+name[1], nil)
+			response := serve(pages, method, "/portal/assets/"+name[1], nil)
 			if response.StatusCode != 200 || response.Header.Get("Content-Type") != types[name[2]] ||
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || (read(t, response) == "") != (method == "HEAD") {
 				t.Errorf("%s %s: %d %v", method, name[1], response.StatusCode, response.Header)
@@ -213,7 +232,7 @@ func TestAssets(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"style.css", "../portal.go", ""} {
-		if response := serve(handler, "GET", "/portal/assets/"+name, nil); response.StatusCode != 404 {
+		if response := serve(pages, "GET", "/portal/assets/"+name, nil); response.StatusCode != 404 {
 			t.Errorf("%q: %d", name, response.StatusCode)
 		}
 	}
@@ -224,11 +243,11 @@ func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	for err, lines := range map[error]int{errors.New("postgres is away"): 1, context.Canceled: 1, domain.ErrInvitationExpired: 0} {
 		var log bytes.Buffer
-		handler := portal.New(portal.Config{
+		pages := handler(portal.Config{
 			Invitations: &invitations{err: err}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
-		serve(handler, "GET", "/portal/invitations/"+secret, nil)
+		serve(pages, "GET", "/portal/invitations/"+secret, nil)
 		if got := strings.Count(log.String(), "\n"); got != lines || strings.Contains(log.String(), secret) ||
 			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
 			t.Errorf("%v: %s", err, log.String())
@@ -240,11 +259,11 @@ func TestFailuresAreTold(t *testing.T) {
 func TestVisitorWhoLeft(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	handler := portal.New(portal.Config{Invitations: &invitations{err: context.Canceled}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	pages := handler(portal.Config{Invitations: &invitations{err: context.Canceled}, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
+	pages.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
 	if w.Body.Len() != 0 || log.Len() != 0 {
 		t.Errorf("%q, log %q", w.Body, log.String())
 	}

@@ -129,7 +129,7 @@ func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostFor
 
 // root is the way from this page to /portal/: links are relative, so that the service can stand behind a path of a proxy.
 func (v *visit) root() string {
-	below, ok := strings.CutPrefix(v.r.URL.Path, "/portal/")
+	below, ok := strings.CutPrefix(v.r.URL.EscapedPath(), "/portal/")
 	if !ok {
 		return "portal/"
 	}

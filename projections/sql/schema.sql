@@ -127,7 +127,7 @@ CREATE TABLE activity (
     -- What it was done to: a member, an invitation, a key, a site, a hub, or the number of a device of hub_id.
     subject_id text COLLATE "C" NOT NULL,
     hub_id text COLLATE "C",
-    -- What the subject became: a role, a name, an address.
+    -- What the subject became: a role, a name, scopes, or the id of a site.
     detail text NOT NULL,
     PRIMARY KEY (org_id, sequence)
 );

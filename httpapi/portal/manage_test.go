@@ -1,0 +1,169 @@
+package portal_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+const inOne = "/portal/" + orgOne
+
+// TestPagesOfAnOrganization hold to what every page does, and show what people called something as a name and nothing else.
+func TestPagesOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.people[0].OrgName = "<b>شركة</b>"
+	for who, manages := range map[string]bool{"olga@example.org": true, "max@example.org": false} {
+		b := w.visit(t, nil).signIn(who)
+		for path, says := range map[string]string{
+			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta", "/activity": "changed the role of",
+		} {
+			page := b.get(inOne+path, 200)
+			if holdsPromises(t, page); !strings.Contains(page, says) {
+				t.Errorf("%s does not say %q: %s", path, says, page)
+			}
+			if forms := strings.Count(page, "<form"); (forms > 1) != manages && path != "/activity" {
+				t.Errorf("%s: %d forms for %s", path, forms, who)
+			}
+		}
+	}
+}
+
+// TestOnlyMembersSee an organization, and for others it is none.
+func TestOnlyMembersSee(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("max@example.org")
+	foreign := b.get("/portal/"+orgTwo+"/members", 404)
+	none := b.get("/portal/01940000-0000-7000-8000-000000000009/members", 404)
+	if foreign != none {
+		t.Errorf("%s\n%s", foreign, none)
+	}
+	b.get(inOne+"/members", 200)
+	w.people = w.people[:1] // max is removed
+	b.get(inOne+"/members", 404)
+	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "no organization yet") {
+		t.Error(page)
+	}
+}
+
+// TestOnlyManagersManage: for members nothing is done, whatever they send.
+func TestOnlyManagersManage(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("max@example.org")
+	for _, path := range []string{
+		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys", "/keys/keyid/revoke", "/sites", "/sites/site/name", "/sites/hubs",
+	} {
+		_, page := b.post(inOne+path, 403)
+		holdsPromises(t, page)
+	}
+	if len(w.did) != 0 {
+		t.Errorf("done: %q", w.did)
+	}
+	b.post(inOne+"/members/max/remove", 303) // whoever wants to may leave, as far as the directory lets
+	if len(w.did) != 1 || w.did[0] != "member max: remove max" {
+		t.Errorf("done: %q", w.did)
+	}
+}
+
+// TestActions are done by the member who is signed in, and lead back with a notice; what is refused is told in place.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path   string
+		fields []string
+		did    string
+		to     string
+		// in says where the refusal's own words stand, with what was typed: its status.
+		in int
+	}{
+		{"/members/max/role", []string{"role", "admin"}, "make max admin", "/members", 0},
+		{"/members/max/remove", nil, "remove max", "/members", 0},
+		{"/invitations", []string{"email", "ann@example.org", "role", "admin"}, "invite ann@example.org admin", "/members", 400},
+		{"/keys/keyid/revoke", nil, "revoke key keyid", "/keys", 0},
+		{"/sites", []string{"name", " Mill "}, "create site Mill", "/sites", 400},
+		{"/sites/hubs", []string{"serial", "hub7k2mq4xd93ta", "site", "site"}, "add hub-7k2m-q4xd-93ta at site", "/sites", 400},
+	} {
+		w := newWorld()
+		b := w.visit(t, nil).signIn("olga@example.org")
+		to, _ := b.post(inOne+c.path, 303, c.fields...)
+		if to != inOne+c.to || len(w.did) != 1 || w.did[0] != "member olga: "+c.did {
+			t.Errorf("%s: to %q, done %q", c.path, to, w.did)
+		}
+		if page := b.get(to, 200); !strings.Contains(page, `role="status"`) {
+			t.Errorf("%s: no notice: %s", c.path, page)
+		}
+		w.err = domain.Errorf(domain.CodeInvalidRequest, "field: is wrong in <some> way")
+		status := c.in
+		if status == 0 {
+			status = 400
+		}
+		_, page := b.post(inOne+c.path, status, c.fields...)
+		if holdsPromises(t, page); !strings.Contains(page, "Is wrong in &lt;some&gt; way.") || c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
+			t.Errorf("%s: %s", c.path, page)
+		}
+		w.err = errors.New("the broker is away")
+		if _, page := b.post(inOne+c.path, 500, c.fields...); strings.Contains(page, "broker") || !strings.Contains(page, requestID) {
+			t.Errorf("%s: %s", c.path, page)
+		}
+	}
+}
+
+// TestKeyIsShownOnce: on the answer to the form, and nowhere else.
+func TestKeyIsShownOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	_, page := b.post(inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read")
+	if holdsPromises(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") || w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
+		t.Errorf("done %q: %s", w.did, page)
+	}
+	if page := b.get(inOne+"/keys", 200); strings.Contains(page, "secret") {
+		t.Error(page)
+	}
+	w.err = domain.Errorf(domain.CodeInvalidRequest, "scopes: at least one is needed")
+	if _, page := b.post(inOne+"/keys", 400, "label", "Meter"); !strings.Contains(page, `value="Meter"`) || !strings.Contains(page, "at least one scope") {
+		t.Error(page)
+	}
+	holdsPromises(t, b.get(inOne+"/keys/keyid/revoke", 200))
+	b.get(inOne+"/keys/another/revoke", 404)
+}
+
+// TestHubThatCannotBeAdded says why, and what to do.
+func TestHubThatCannotBeAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(page, "no serial") || len(w.did) != 0 {
+		t.Errorf("done %q: %s", w.did, page)
+	}
+	w.err = domain.ErrHubNotAddable()
+	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(page, "has not come online yet") {
+		t.Error(page)
+	}
+}
+
+// TestOrganizations: who is in one goes there, and one is created where that is allowed.
+func TestOrganizations(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "Mill") || !strings.Contains(page, "Quay") || strings.Contains(page, "New organization") {
+		t.Error(page)
+	}
+	b.get("/portal/organizations/new", 403)
+	b.post("/portal/organizations", 403, "name", "Pier")
+	open := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
+	holdsPromises(t, open.get("/portal/organizations", 200))
+	holdsPromises(t, open.get("/portal/organizations/new", 200))
+	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" || w.did[0] != "service : create organization Pier new@example.org" {
+		t.Errorf("to %q, done %q", to, w.did)
+	}
+	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")
+	_, page := open.post("/portal/organizations", 400, "name", "")
+	holdsPromises(t, page)
+}

@@ -1,0 +1,375 @@
+package portal_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+const (
+	orgOne = "01940000-0000-7000-8000-000000000001"
+	orgTwo = "01940000-0000-7000-8000-000000000002"
+	public = "http://localhost:8080"
+)
+
+var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// world is what the portal is made for, in memory: people, sessions, links and mails. What else it is asked for a test lays over it.
+type world struct {
+	portal.Directory
+	portal.ReadModels
+
+	mu       sync.Mutex
+	now      time.Time
+	people   []domain.MemberAccess
+	accounts map[string]bool
+	links    map[string]domain.SignInLink
+	sessions map[string]domain.PortalSession
+	mails    []string // "address link"
+	did      []string // what the directory was asked to do
+	err      error    // what it answers
+	count    int
+}
+
+func newWorld() *world {
+	return &world{
+		now: day, accounts: map[string]bool{}, links: map[string]domain.SignInLink{}, sessions: map[string]domain.PortalSession{},
+		people: []domain.MemberAccess{
+			{OrgID: orgOne, OrgName: "Mill", MemberID: "olga", Email: "olga@example.org", Role: domain.RoleOwner},
+			{OrgID: orgOne, OrgName: "Mill", MemberID: "max", Email: "max@example.org", Role: domain.RoleMember},
+			{OrgID: orgTwo, OrgName: "Quay", MemberID: "olga2", Email: "olga@example.org", Role: domain.RoleMember},
+		},
+	}
+}
+
+func (w *world) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func (w *world) Memberships(email string) []domain.MemberAccess {
+	return slices.DeleteFunc(slices.Clone(w.people), func(m domain.MemberAccess) bool { return m.Email != domain.NormalizeEmail(email) })
+}
+
+func (w *world) Membership(org, email string) (domain.MemberAccess, bool) {
+	for _, m := range w.Memberships(email) {
+		if m.OrgID == org {
+			return m, true
+		}
+	}
+	return domain.MemberAccess{}, false
+}
+
+func (w *world) token(kind string) string {
+	w.count++
+	return fmt.Sprint(kind, w.count)
+}
+
+func (w *world) NewLink(_ context.Context, link domain.SignInLink) (string, error) {
+	token := w.token("link")
+	w.links[token] = link
+	return token, nil
+}
+
+func (w *world) Link(_ context.Context, token string, now time.Time) (domain.SignInLink, error) {
+	if link, ok := w.links[token]; ok && now.Before(link.ExpiresAt) {
+		return link, nil
+	}
+	return domain.SignInLink{}, domain.ErrSignInLink()
+}
+
+func (w *world) TakeLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
+	link, err := w.Link(ctx, token, now)
+	delete(w.links, token)
+	return link, err
+}
+
+func (w *world) Begin(_ context.Context, session domain.PortalSession) (string, error) {
+	token := w.token("session")
+	w.sessions[token] = session
+	return token, nil
+}
+
+func (w *world) Session(_ context.Context, token string, now time.Time) (domain.PortalSession, error) {
+	if session, ok := w.sessions[token]; ok && now.Before(session.ExpiresAt) {
+		return session, nil
+	}
+	return domain.PortalSession{}, domain.ErrNotSignedIn()
+}
+
+func (w *world) End(_ context.Context, token string) error {
+	delete(w.sessions, token)
+	return nil
+}
+
+func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) error {
+	w.mails = append(w.mails, email+" "+link)
+	return nil
+}
+
+func (w *world) Account(_ context.Context, email string) (domain.AccountState, error) {
+	if w.accounts[email] {
+		return domain.AccountState{ID: "account of " + email, Email: email}, nil
+	}
+	return domain.AccountState{}, nil
+}
+
+func (w *world) EnsureAccount(ctx context.Context, _ domain.Origin, email string) (domain.AccountState, error) {
+	w.accounts[email] = true
+	return w.Account(ctx, email)
+}
+
+func (w *world) does(o domain.Origin, what ...any) error {
+	w.did = append(w.did, strings.TrimSpace(o.Actor.Kind+" "+o.Actor.ID+": "+fmt.Sprintln(what...)))
+	return w.err
+}
+
+func (w *world) CreateOrg(_ context.Context, o domain.Origin, name, owner string) (string, string, error) {
+	return orgTwo, "owner", w.does(o, "create organization", name, owner)
+}
+
+func (w *world) Invite(_ context.Context, o domain.Origin, _, email string, role domain.Role) (domain.Invitation, error) {
+	return domain.Invitation{}, w.does(o, "invite", email, role)
+}
+
+func (w *world) ChangeRole(_ context.Context, o domain.Origin, _, member string, role domain.Role) (domain.Member, error) {
+	return domain.Member{}, w.does(o, "make", member, role)
+}
+
+func (w *world) RemoveMember(_ context.Context, o domain.Origin, _, member string) error {
+	return w.does(o, "remove", member)
+}
+
+func (w *world) CreateKey(_ context.Context, o domain.Origin, _, label string, scopes []domain.Scope) (string, string, error) {
+	return "keyid", "hc_dev_keyid-and-secret", w.does(o, "create key", label, scopes)
+}
+
+func (w *world) RevokeKey(_ context.Context, o domain.Origin, key, _ string) error {
+	return w.does(o, "revoke key", key)
+}
+
+func (w *world) CreateSite(_ context.Context, o domain.Origin, _, name string) (domain.SiteState, error) {
+	return domain.SiteState{}, w.does(o, "create site", name)
+}
+
+func (w *world) AddHub(_ context.Context, o domain.Origin, add domain.AddHub) error {
+	return w.does(o, "add", add.HubID, "at", add.SiteID)
+}
+
+func (w *world) Members(context.Context, string, int, string) (domain.Page[domain.Member], error) {
+	return domain.Page[domain.Member]{Data: []domain.Member{
+		{ID: "olga", Email: "olga@example.org", Role: domain.RoleOwner, JoinedAt: day},
+		{ID: "max", Email: "<script>alert(1)</script>@example.org", Role: domain.RoleMember, JoinedAt: day},
+	}}, nil
+}
+
+func (w *world) Invitations(context.Context, string, int, string, time.Time) (domain.Page[domain.Invitation], error) {
+	return domain.Page[domain.Invitation]{}, nil
+}
+
+func (w *world) Keys(context.Context, string, int) (domain.Page[domain.KeyView], error) {
+	return domain.Page[domain.KeyView]{Data: []domain.KeyView{
+		{ID: "keyid", Label: "A\u202Egro", Scopes: []domain.Scope{domain.ScopeHubsRead}, CreatedAt: day},
+	}}, nil
+}
+
+func (w *world) LastUsed(context.Context, []string) (map[string]time.Time, error) {
+	return map[string]time.Time{"keyid": day.Add(-3 * time.Hour)}, nil
+}
+
+func (w *world) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+	return domain.Page[domain.Site]{Data: []domain.Site{{ID: "site", Name: "Mill"}}}, nil
+}
+
+func (w *world) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
+	return domain.Page[domain.Hub]{Data: []domain.Hub{{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day}}}, nil
+}
+
+func (w *world) Activity(context.Context, string, int, uint64) (domain.Page[domain.Activity], error) {
+	return domain.Page[domain.Activity]{HasMore: true, Data: []domain.Activity{
+		{Sequence: 9, Type: domain.TypeMemberRoleChanged, Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, ActorName: "olga@example.org",
+			SubjectID: "max", SubjectName: "max@example.org", Detail: "admin", At: day},
+		{Sequence: 7, Type: domain.TypeMemberRemoved, Actor: domain.Actor{Kind: domain.ActorMember, ID: "tom"}, ActorName: "tom@example.org", SubjectID: "tom", At: day},
+		{Sequence: 5, Type: "something.new", Actor: domain.Actor{Kind: domain.ActorKey, ID: "keyid"}, SubjectID: "x", At: day},
+	}}, nil
+}
+
+// browser keeps cookies, and sends forms as a page of the portal does.
+type browser struct {
+	t       *testing.T
+	world   *world
+	pages   http.Handler
+	cookies map[string]string
+}
+
+// visit opens a browser on a portal over the world.
+func (w *world) visit(t *testing.T, change func(*portal.Config)) *browser {
+	cfg := portal.Config{
+		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return &browser{t: t, world: w, pages: handler(cfg), cookies: map[string]string{}}
+}
+
+// other is another browser on the same portal.
+func (b *browser) other() *browser {
+	return &browser{t: b.t, world: b.world, pages: b.pages, cookies: map[string]string{}}
+}
+
+func (b *browser) do(method, path string, form url.Values, header http.Header) (*http.Response, string) {
+	b.t.Helper()
+	r := httptest.NewRequest(method, public+path, strings.NewReader(form.Encode()))
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	for name, value := range b.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	w := httptest.NewRecorder()
+	b.pages.ServeHTTP(w, r)
+	response := w.Result()
+	for _, cookie := range response.Cookies() {
+		if !cookie.HttpOnly || cookie.Path != "/" || cookie.SameSite != http.SameSiteLaxMode {
+			b.t.Errorf("a cookie %v", cookie)
+		}
+		b.cookies[cookie.Name] = cookie.Value
+		if cookie.MaxAge < 0 {
+			delete(b.cookies, cookie.Name)
+		}
+	}
+	return response, read(b.t, response)
+}
+
+// get opens a page.
+func (b *browser) get(path string, status int) string {
+	b.t.Helper()
+	response, page := b.do("GET", path, nil, nil)
+	if response.StatusCode != status {
+		b.t.Errorf("GET %s: %d: %s", path, response.StatusCode, page)
+	}
+	return page
+}
+
+// post sends a form with the session's token, and gives where the answer leads.
+func (b *browser) post(path string, status int, fields ...string) (to, page string) {
+	b.t.Helper()
+	form := url.Values{"form_token": {b.session().FormToken}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	response, page := b.do("POST", path, form, nil)
+	if response.StatusCode != status {
+		b.t.Errorf("POST %s: %d: %s", path, response.StatusCode, page)
+	}
+	if location := response.Header.Get("Location"); location != "" {
+		base, err := url.Parse(public + path)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		where, err := base.Parse(location)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		to = where.RequestURI()
+	}
+	return to, page
+}
+
+func (b *browser) session() domain.PortalSession {
+	return b.world.sessions[b.cookies["hubcloud_session"]]
+}
+
+// signIn signs in by a mail.
+func (b *browser) signIn(email string) *browser {
+	b.t.Helper()
+	b.post("/portal/sign-in", 200, "email", email)
+	_, link, _ := strings.Cut(b.world.mails[len(b.world.mails)-1], " ")
+	b.post(strings.TrimPrefix(link, public), 303)
+	if b.session().Email != email {
+		b.t.Fatalf("signed in as %q", b.session().Email)
+	}
+	return b
+}
+
+// holdsPromises checks what every page of the portal holds to.
+func holdsPromises(t *testing.T, page string) {
+	t.Helper()
+	document, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, ids := map[string]int{}, map[string]bool{}
+	var named []string
+	for node := range document.Descendants() {
+		if node.Type != html.ElementNode {
+			continue
+		}
+		count[node.Data]++
+		attributes := map[string]string{}
+		for _, a := range node.Attr {
+			attributes[a.Key] = a.Val
+			if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+				t.Errorf("<%s> has %s", node.Data, a.Key)
+			}
+			if a.Key == "aria-labelledby" || a.Key == "aria-describedby" || a.Key == "for" {
+				named = append(named, a.Val)
+			}
+		}
+		if id, ok := attributes["id"]; ok {
+			if ids[id] {
+				t.Errorf("two have the id %q", id)
+			}
+			ids[id] = true
+		}
+		for _, name := range []string{"src", "href", "action"} {
+			if address := attributes[name]; strings.Contains(address, "//") || strings.HasPrefix(address, "/") {
+				t.Errorf("<%s %s=%q>", node.Data, name, address)
+			}
+		}
+		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") && strings.Contains(page, "Sign out") && !strings.Contains(formOf(t, node), "form_token") {
+			t.Error("a form without a token")
+		}
+	}
+	for _, id := range named {
+		if !ids[id] {
+			t.Errorf("nothing has the id %q", id)
+		}
+	}
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 || count["script"] != 0 {
+		t.Errorf("the page has %v", count)
+	}
+}
+
+func formOf(t *testing.T, node *html.Node) string {
+	t.Helper()
+	var text strings.Builder
+	if err := html.Render(&text, node); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}

@@ -1,0 +1,198 @@
+package portal_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+// TestSignInByMail: a link signs in once, behind a button, and leads to the page that was asked for.
+func TestSignInByMail(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil)
+	response, _ := b.do("GET", "/portal/"+orgOne+"/keys", nil, nil)
+	if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../sign-in?next="+url.QueryEscape("/portal/"+orgOne+"/keys") {
+		t.Fatalf("%d to %q", response.StatusCode, to)
+	}
+	holdsPromises(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
+	_, page := b.post("/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys")
+	holdsPromises(t, page)
+	address, link, _ := strings.Cut(w.mails[0], " ")
+	path, ours := strings.CutPrefix(link, public)
+	if address != "Olga@Example.org" || !ours {
+		t.Fatalf("mails %q", w.mails)
+	}
+	for range 2 { // looking uses nothing up
+		if response, _ := b.do("HEAD", path, nil, nil); response.StatusCode != 200 {
+			t.Errorf("HEAD: %d", response.StatusCode)
+		}
+		if response, _ := b.do("GET", path, nil, http.Header{"Sec-Purpose": {"prefetch"}}); response.StatusCode != 503 {
+			t.Errorf("prefetch: %d", response.StatusCode)
+		}
+		page := b.get(path, 200)
+		if holdsPromises(t, page); !strings.Contains(page, "Olga@Example.org") || len(b.cookies) != 0 {
+			t.Errorf("cookies %v, page %s", b.cookies, page)
+		}
+	}
+	if to, _ := b.post(path, 303); to != "/portal/"+orgOne+"/keys" {
+		t.Errorf("to %q", to)
+	}
+	b.get("/portal/"+orgOne+"/keys", 200)
+	thief := b.other()
+	holdsPromises(t, thief.get(path, 410))
+	thief.post(path, 410)
+	if len(thief.cookies) != 0 {
+		t.Errorf("a link that was used signs in: %v", thief.cookies)
+	}
+}
+
+// TestWhoHasAnAccountIsNotTold: the answer is the same for everybody, and whether a mail goes out is decided later.
+func TestWhoHasAnAccountIsNotTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil)
+	_, known := b.post("/portal/sign-in", 200, "email", "olga@example.org")
+	_, unknown := b.post("/portal/sign-in", 200, "email", "nemo@example.org")
+	if strings.ReplaceAll(unknown, "nemo@", "olga@") != known || len(w.mails) != 2 {
+		t.Errorf("known %s\nunknown %s", known, unknown)
+	}
+	p := portal.New(portal.Config{People: w, Directory: w, PublicURL: public})
+	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
+	w.accounts["left@example.org"] = true
+	for email, may := range map[string]bool{"olga@example.org": true, "left@example.org": true, "nemo@example.org": false} {
+		if got, err := p.MaySignIn(t.Context(), email); got != may || err != nil {
+			t.Errorf("%s: %t, %v", email, got, err)
+		}
+		if got, err := open.MaySignIn(t.Context(), email); !got || err != nil {
+			t.Errorf("%s, sign-up open: %t, %v", email, got, err)
+		}
+	}
+	// Somebody who lost the membership in the meantime is not let in by the link.
+	_, link, _ := strings.Cut(w.mails[1], " ")
+	b.post(strings.TrimPrefix(link, public), 410)
+}
+
+// TestSignInIsLimited for an address and for a network, whether or not anybody has the address.
+func TestSignInIsLimited(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil)
+	for range 5 {
+		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
+	}
+	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
+	holdsPromises(t, page)
+	for i := range 14 {
+		b.post("/portal/sign-in", 200, "email", "a"+strings.Repeat("b", i)+"@example.org")
+	}
+	b.post("/portal/sign-in", 429, "email", "olga@example.org")
+	w.pass(time.Hour)
+	b.post("/portal/sign-in", 200, "email", "olga@example.org")
+	_, page = b.post("/portal/sign-in", 400, "email", "no address")
+	if holdsPromises(t, page); !strings.Contains(page, `value="no address"`) || !strings.Contains(page, "aria-invalid") {
+		t.Error(page)
+	}
+}
+
+// TestSession: each sign-in has a token of its own and ends the one before; sign-out and time end it too.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil)
+	b.cookies["hubcloud_session"] = "planted"
+	w.sessions["planted"] = domain.PortalSession{Email: "eve@example.org", ExpiresAt: day.Add(time.Hour)}
+	b.signIn("olga@example.org")
+	if _, there := w.sessions["planted"]; there || b.cookies["hubcloud_session"] == "planted" {
+		t.Error("a session that was planted lives on")
+	}
+	first := b.cookies["hubcloud_session"]
+	thief := b.other()
+	thief.cookies["hubcloud_session"] = first
+	if to, _ := b.post("/portal/sign-out", 303); to != "/portal/sign-in" {
+		t.Errorf("to %q", to)
+	}
+	if page := b.get("/portal/sign-in", 200); !strings.Contains(page, "You are signed out.") {
+		t.Error(page)
+	}
+	if page := b.get("/portal/sign-in", 200); strings.Contains(page, "You are signed out.") {
+		t.Error("a notice is shown twice")
+	}
+	thief.get("/portal/organizations", 303)
+	b.signIn("olga@example.org")
+	w.pass(portal.SessionLife)
+	b.get("/portal/organizations", 303)
+	b.cookies["hubcloud_session"] = "of another installation"
+	b.get("/portal/organizations", 303)
+}
+
+// TestForgedForms: what does not come from a page of the session changes nothing.
+func TestForgedForms(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	path, form := "/portal/"+orgOne+"/members/max/remove", url.Values{"form_token": {b.session().FormToken}}
+	for name, try := range map[string]struct {
+		form   url.Values
+		header http.Header
+	}{
+		"no token":             {url.Values{}, nil},
+		"another's token":      {url.Values{"form_token": {"x"}}, nil},
+		"from another site":    {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
+		"from a host beside":   {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
+		"from another origin":  {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}}},
+		"from an unknown page": {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"null"}}},
+	} {
+		response, page := b.do("POST", path, try.form, try.header)
+		if response.StatusCode != 403 || len(w.did) != 0 {
+			t.Errorf("%s: %d, done %q", name, response.StatusCode, w.did)
+		}
+		holdsPromises(t, page)
+	}
+	if response, _ := b.do("POST", path, form, http.Header{"Sec-Fetch-Site": nil, "Origin": {public}}); response.StatusCode != 303 || len(w.did) != 1 {
+		t.Errorf("our own: %d, done %q", response.StatusCode, w.did)
+	}
+}
+
+// TestNobodyIsSentElsewhere: what a link to the sign-in names as the next page is one of ours or none.
+func TestNobodyIsSentElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, next := range []string{
+		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example", `/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
+		"/portal/%2e%2e/x", "/portal/x?y=z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs", "/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
+	} {
+		b := w.visit(t, nil)
+		w.mails = nil
+		b.post("/portal/sign-in", 200, "email", "olga@example.org", "next", next)
+		_, link, _ := strings.Cut(w.mails[0], " ")
+		if to, _ := b.post(strings.TrimPrefix(link, public), 303); to != "/portal/organizations" {
+			t.Errorf("%q leads to %q", next, to)
+		}
+	}
+}
+
+// TestCookiesTravelOverTLS, but for a service on the browser's own machine.
+func TestCookiesTravelOverTLS(t *testing.T) {
+	t.Parallel()
+	for address, name := range map[string]string{
+		"https://hubs.example.org": "__Host-hubcloud_session", "http://hubs.example.org": "__Host-hubcloud_session", "https://localhost": "__Host-hubcloud_session",
+		"http://127.0.0.1:8080": "hubcloud_session", "http://[::1]:8080": "hubcloud_session", "http://localhost:8080": "hubcloud_session",
+	} {
+		w := newWorld()
+		b := w.visit(t, func(c *portal.Config) { c.PublicURL = address })
+		w.links["x"] = domain.SignInLink{Email: "max@example.org", AtOnce: true, ExpiresAt: day.Add(time.Hour)}
+		response, _ := b.do("GET", "/portal/sign-in/x", nil, nil)
+		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
+			t.Errorf("%s: %d to %q", address, response.StatusCode, to)
+		}
+		if cookie := response.Cookies()[0]; cookie.Name != name || cookie.Secure != strings.HasPrefix(name, "__Host-") {
+			t.Errorf("%s: %v", address, cookie)
+		}
+	}
+}

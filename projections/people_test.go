@@ -1,0 +1,129 @@
+package projections
+
+import (
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+func organizations(all []domain.MemberAccess) (ids []string) {
+	for _, m := range all {
+		ids = append(ids, m.OrgID+" "+string(m.Role))
+	}
+	return ids
+}
+
+// TestMembersAreLetIn wherever they are a member, however their address is written, from either source; and out at once when they are removed.
+func TestMembersAreLetIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	stop := w.project(t, s)
+	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember))
+	await(t, s, w.tell(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"},
+		domain.MemberAdded{OrgID: other, MemberID: memberID(3), Email: "p1@EXAMPLE.org", Role: domain.RoleMember}))
+	stop()
+	behind := w.tell(t, streams.OrgSubject(org), domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleAdmin})
+	for name, store := range map[string]*Store{"from the read models": s, "from the directory": nil} {
+		a := w.access(t, store, w.dir)
+		await(t, a, behind)
+		all := a.Memberships("P1@example.org ")
+		if got := organizations(all); len(got) != 2 || got[0] != other+" member" || got[1] != org+" owner" || all[0].OrgName != "Bay" {
+			t.Errorf("%s: %v", name, all)
+		}
+		if m, ok := a.Membership(org, "p2@example.org"); !ok || m.Role != domain.RoleAdmin || m.MemberID != memberID(2) || m.OrgName != "Mill" {
+			t.Errorf("%s: %+v", name, m)
+		}
+		if _, ok := a.Membership(other, "p2@example.org"); ok {
+			t.Errorf("%s: a member of another organization is let in", name)
+		}
+	}
+	a := w.access(t, nil, w.dir)
+	await(t, a, behind)
+	here, _ := a.Membership(org, "p1@example.org")
+	there, _ := a.Membership(other, "p1@example.org")
+	await(t, a, w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}))
+	select {
+	case <-here.Ended:
+	default:
+		t.Error("what was opened by the member goes on")
+	}
+	select {
+	case <-there.Ended:
+		t.Error("the membership of another organization has ended")
+	default:
+	}
+	if _, ok := a.Membership(org, "p1@example.org"); ok || len(a.Memberships("p1@example.org")) != 1 {
+		t.Error("a member who was removed is let in")
+	}
+}
+
+// TestActivityTellsWhoDidWhat, by the names of now, also of those who have gone, to their own organization.
+func TestActivityTellsWhoDidWhat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	w.project(t, s)
+	name, room := "Front door", "Hall"
+	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner))
+	w.tell(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"})
+	w.site(t, org, 1)
+	w.site(t, org, 2)
+	w.hub(t, org, 1, 1)
+	w.tell(t, streams.HubSubject(hubID(1)), domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)},
+		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room})
+	await(t, s, w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}))
+	page, err := s.Activity(t.Context(), org, 3, 0)
+	if err != nil || !page.HasMore || len(page.Data) != 3 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	site, err := s.Site(t.Context(), org, siteID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed, labeled, moved := page.Data[0], page.Data[1], page.Data[2]
+	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" || removed.Actor != byOperator {
+		t.Errorf("%+v", removed)
+	}
+	if labeled.Type != domain.TypeDeviceLabeled || labeled.SubjectID != "3" || labeled.Hub != hubID(1) || labeled.Detail != "Front door, Hall" {
+		t.Errorf("%+v", labeled)
+	}
+	if moved.Type != domain.TypeHubMoved || moved.SubjectID != string(hubID(1)) || moved.Detail != site.Name {
+		t.Errorf("%+v, site %q", moved, site.Name)
+	}
+	rest, err := s.Activity(t.Context(), org, 50, moved.Sequence)
+	if err != nil || rest.HasMore || len(rest.Data) != 5 || rest.Data[4].Type != domain.TypeOrgCreated || rest.Data[4].Detail != "Mill" {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	if foreign, err := s.Activity(t.Context(), other, 50, 0); err != nil || len(foreign.Data) != 1 {
+		t.Errorf("%+v, %v", foreign, err)
+	}
+}
+
+// TestKeysAreListed with those in force first, and of their own organization.
+func TestKeysAreListed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	w.project(t, s)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, id := range []string{"first", "second", "third"} {
+		w.tellAt(t, at.Add(time.Duration(i)*time.Hour), streams.KeySubject(id), domain.KeyCreated{
+			KeyID: id, OrgID: org, Label: "the " + id, Environment: domain.EnvironmentDev, Scopes: []domain.Scope{domain.ScopeHubsRead}, SecretHash: make([]byte, 32),
+		})
+	}
+	w.tell(t, streams.KeySubject("foreign"), domain.KeyCreated{KeyID: "foreign", OrgID: other, Environment: domain.EnvironmentDev, SecretHash: make([]byte, 32)})
+	await(t, s, w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}))
+	page, err := s.Keys(t.Context(), org, 50)
+	if err != nil || page.HasMore || len(page.Data) != 3 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	for i, id := range []string{"second", "first", "third"} {
+		key := page.Data[i]
+		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 || key.RevokedAt.IsZero() == (id == "third") {
+			t.Errorf("%d: %+v", i, key)
+		}
+	}
+}
