@@ -43,7 +43,7 @@
 //	requests                      Config.Rate and Config.Burst              429
 //	streams and waiting reads     Config.StreamsPerKey on each replica      429
 //	kernel's memory for a stream  twice 64 KiB
-//	a request in all              30 s, or three times Config.HubTimeout where a hub is asked   500
+//	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500
 //
 // # Live calls
 //
