@@ -71,6 +71,18 @@ func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return c
 }
 
+// CheckBare holds a refusal to openapi.yaml that came over a bare connection, to what may have been no request at all.
+func CheckBare(t testing.TB, status int, header http.Header, body []byte) {
+	t.Helper()
+	document, err := described()
+	if err == nil {
+		err = document.CheckRefusal(status, header, body)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 type checked struct {
 	t        testing.TB
 	next     http.RoundTripper
