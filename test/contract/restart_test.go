@@ -73,9 +73,7 @@ func killed(t *testing.T, c *harness.Target) {
 	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(again.Body, settled.Body) {
 		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
 	}
-	if name, room := labelOf(tenant, hub.ID(), 1); name != "Entrance" || room != "Hall" {
-		t.Errorf("%q in %q", name, room)
-	}
+	isLabeled(tenant, hub.ID(), 1, "Entrance", "Hall")
 	if m, ok := memberOf(tenant, somebody.Email); !ok || m != somebody {
 		t.Errorf("%+v, was %+v", m, somebody)
 	}
