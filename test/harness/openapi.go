@@ -36,16 +36,22 @@ func NotSeen() []string {
 	var missing []string
 	for _, op := range document.Operations {
 		for _, status := range op.Statuses() {
-			types := op.Types(status)
-			if len(types) == 0 || op.Method == http.MethodHead { // HEAD has no body that could name a type
-				types = []string{""}
-			}
 			if op.Pattern == "/readyz" && status >= http.StatusInternalServerError {
 				continue
 			}
+			types := op.Types(status)
+			if len(types) == 0 {
+				types = []string{""}
+			}
 			for _, errorType := range types {
+				if common[errorType] {
+					continue
+				}
+				if op.Method == http.MethodHead { // there is no body that could name a type
+					errorType = ""
+				}
 				name := answerName(op, status, errorType)
-				if _, ok := seen.Load(name); !ok && !common[errorType] {
+				if _, ok := seen.Load(name); !ok {
 					missing = append(missing, name)
 				}
 			}
