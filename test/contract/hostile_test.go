@@ -24,9 +24,10 @@ func hostile(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hostile")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
 
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+
 	t.Run("requests", func(t *testing.T) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
 		var sending sync.WaitGroup
 		for worker := range uint64(4) {
 			generator := &generator{rand.New(rand.NewPCG(seed, worker)), hub.ID()}
@@ -55,6 +56,26 @@ func hostile(t *testing.T, c *harness.Target) {
 			})
 		}
 		sending.Wait()
+	})
+
+	t.Run("beside the API", func(t *testing.T) {
+		// What else the service answers on the same address, without a key.
+		public := harness.NewClient(t, c.Public, "")
+		good := `{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","secret":"x","csr":"x"}`
+		generator := &generator{rand.New(rand.NewPCG(seed, 100)), hub.ID()}
+		for _, e := range []endpoint{
+			{http.MethodPost, "/link/v1/certificates", "", good, false}, {http.MethodGet, "/portal/invitations/{hub_id}", "", "", false},
+			{http.MethodPost, "/portal/invitations/{hub_id}", "", good, false}, {http.MethodPut, "/healthz", "", "", false}, {http.MethodGet, "/readyz", "", "", false},
+			{http.MethodDelete, "/v1/openapi.yaml", "", "", false}, {http.MethodGet, "/{hub_id}", "", "", false},
+		} {
+			for range 10 {
+				method, path, body, header := generator.malformed(e)
+				answer, err := public.Try(method, path, body, header...)
+				if err == nil && answer.Status >= 500 || err != nil && !strings.Contains(err.Error(), "invalid") {
+					t.Errorf("%s %s %.200s %q: %d %s %v", method, path, body, header, answer.Status, answer.Body, err)
+				}
+			}
+		}
 	})
 
 	t.Run("on the wire", func(t *testing.T) {

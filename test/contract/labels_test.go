@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -174,7 +175,24 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		is(t, hub.ID(), 1, "Front door", "<null>")
 	})
 
-	t.Run("kept by the hub's move to another site, and by reset link", func(t *testing.T) {
+	t.Run("two at once", func(t *testing.T) {
+		// "either or both": what one request does not name, it leaves alone, also when another sets it at that moment.
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
+		for round := range 15 {
+			name, room := fmt.Sprintf("Name %d", round), fmt.Sprintf("Room %d", round)
+			for _, answer := range atOnce(t, 2, func(i int) (harness.Answer, error) {
+				return client.Try(http.MethodPatch, devicePath(hub.ID(), 1), []map[string]string{{"name": name}, {"room": room}}[i])
+			}) {
+				if answer.Status != http.StatusOK {
+					t.Errorf("%d %s", answer.Status, answer.Body)
+				}
+			}
+			is(t, hub.ID(), 1, name, room)
+		}
+	})
+
+	t.Run("kept by the hub's move to another site", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
