@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -110,6 +111,9 @@ func (c *consumer) do(ctx context.Context, out Streams, command func(api *client
 	}
 	defer api.Close()
 	err = command(api)
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" && ctx.Err() == nil {
+		return fmt.Errorf("nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w", failed.Addr, failed.Err)
+	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {
 		return usageError{err}
 	}
