@@ -16,9 +16,9 @@
 // # Who does what
 //
 // A flight is one goroutine that sees a command through. Callers that come with the same key and command while it is under way wait for the same
-// flight. Flights of other replicas are seen in the bucket: the reservation names its holder and until when it may take, and who comes second
-// looks again until there is an answer or the time is over, and then takes over. What this replica's own former life has left behind, it takes over at
-// once. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
+// flight. Flights of other processes are seen in the bucket: the reservation names its holder and until when it may take, and who comes second
+// looks again until there is an answer. It takes over when the holder does not answer to its name any more, as after a crash, which shows at once,
+// or when its time is over. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
 //
 // The number of flights is bounded; one too many waits for its turn. Close ends them.
 package commands
