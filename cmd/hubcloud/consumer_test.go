@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -66,7 +67,7 @@ func TestNoAPIIsTold(t *testing.T) {
 	listener.Close()
 	errs.Reset()
 	code := Run(t.Context(), []string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"}, Streams{Out: &out, Err: &errs})
-	if code != exitFailed || !strings.Contains(errs.String(), "nothing answers at "+address) || strings.Count(errs.String(), "\n") != 1 {
+	if code != exitFailed || !strings.Contains(errs.String(), "nothing answers at http://"+address) || strings.Count(errs.String(), "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, errs.String())
 	}
 }
@@ -169,6 +170,37 @@ func TestRetryHasAnEnd(t *testing.T) {
 		code := Run(t.Context(), append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"), Streams{Out: &out, Err: &errs})
 		if took := time.Since(began); code != exitFailed || took > 5*time.Second || !strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
 			t.Errorf("%v: exit code %d after %s, said %q", command, code, took, errs.String())
+		}
+	}
+}
+
+// TestInterrupts: Ctrl-C is how a follower ends, and how everything else fails.
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"events", "hub-1", "--follow"}, exitOK, ""}, {[]string{"events", "hub-1"}, exitFailed, "interrupted"},
+		{[]string{"send", "hub-1", "1", "lock", "true", "--wait"}, exitFailed, "interrupted"}, {[]string{"hubs"}, exitFailed, "interrupted"},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			interrupt()
+		}()
+		var out, errs bytes.Buffer
+		code := Run(ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"), Streams{Out: &out, Err: &errs})
+		interrupt()
+		if code != c.code || (c.says == "") != (errs.Len() == 0) || !strings.Contains(errs.String(), c.says) {
+			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
 		}
 	}
 }

@@ -7,8 +7,11 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +206,66 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 			t.Errorf("a slow caller was taken for a silent stream: from %q", positions(s))
 		}
 	})
+}
+
+// TestHostileStreams follows a real server that does with each connection what it should not: it says nothing, cuts the stream within an
+// event, repeats what was given, sends garbage, ends at once. Every event comes once.
+func TestHostileStreams(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after, _ := strconv.ParseInt(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "c"), 10, 64)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		send := func(text string) {
+			io.WriteString(w, text)
+			w.(http.Flusher).Flush()
+		}
+		n := func(i int64) string { return "c" + strconv.FormatInt(i, 10) }
+		switch connections.Add(1) % 6 {
+		case 0:
+			<-r.Context().Done()
+		case 1:
+			send(frame(n(after + 1)))
+			send(frame(n(after + 2))[:70])
+			panic(http.ErrAbortHandler)
+		case 2:
+			for i := max(1, after-5); i <= after+2; i++ {
+				send(frame(n(i)))
+			}
+			panic(http.ErrAbortHandler)
+		case 3:
+			send(frame(n(after+1)) + "data: \x00\xff{{{\n\n")
+			<-r.Context().Done()
+		case 4:
+			w.Header().Set("Connection", "close")
+		default:
+			send("id: " + n(after) + "\n\n" + frame(n(after+1)) + frame(n(after+1)))
+		}
+	}))
+	defer server.Close()
+	c, err := New(Config{BaseURL: server.URL, APIKey: "k", Retry: Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	next := 1
+	for event, err := range c.Events(ctx, "hub-1", "c0", StallTimeout(50*time.Millisecond)) {
+		if err != nil {
+			t.Fatalf("after %d events and %d connections: %v", next-1, connections.Load(), err)
+		}
+		if want := "c" + strconv.Itoa(next); event.Cursor != want {
+			t.Fatalf("%s in place of %s", event.Cursor, want)
+		}
+		if next++; next > 60 {
+			break
+		}
+	}
+	if connections.Load() < 50 {
+		t.Errorf("%d connections", connections.Load())
+	}
 }
 
 // TestKeepalivesKeepAStream: comments are signs of life.

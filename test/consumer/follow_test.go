@@ -63,7 +63,7 @@ func TestFollowingOverRestarts(t *testing.T) {
 	tenant := target.Tenant("Follower")
 	c := clientOf(t, tenant, client.Retry{MaxElapsed: time.Minute, MaxBackoff: time.Second})
 	hub := target.VirtualHub(tenant, virtualhub.Config{})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	position := check[string](t)(c.Position(ctx, hub.ID()))
 	readers := map[string]*follow{

@@ -33,7 +33,7 @@ func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.
 
 // soon is a context for what must not take long.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
