@@ -8,7 +8,6 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -434,102 +433,4 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 			t.Errorf("%q, then %q, from %q", first, second, positions(s))
 		}
 	})
-}
-
-// TestResync is the contract's rule 5, with and without the position beside the list.
-func TestResync(t *testing.T) {
-	t.Parallel()
-	devices := `{"data":[` + listedDeviceJSON + `]}`
-	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" || len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
-			t.Errorf("%+v, %v", snapshot, err)
-		}
-		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" || len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
-			t.Errorf("%+v, %v", snapshot, err)
-		}
-		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, refuse(503, ErrHubOffline))
-		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
-			t.Error(err)
-		}
-	})
-}
-
-// TestPosition: asked for as any call, it gives up as any call.
-func TestPosition(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, broken, refuse(503, ErrHubUnavailable), events(errSilent, frames("b")))
-		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
-			t.Errorf("%q, %v", position, err)
-		}
-		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
-			t.Errorf("%v after %d tries", err, len(s.seen()))
-		}
-	})
-}
-
-// TestWaitOnline: the hub may come online before the look, between look and events, and much later.
-func TestWaitOnline(t *testing.T) {
-	t.Parallel()
-	online := frameOf("c", EventHubConnected, `{}`)
-	for name, steps := range map[string][]step{
-		"already": {events(errSilent, "id: p\n\n"), answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1))},
-		"later":   {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")), events(errSilent, online)},
-		"gap":     {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frameOf("b", EventHubEventsSkipped, `{"from":1,"to":1}`), online)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := playing(t, nil, steps...)
-			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
-				t.Errorf("%s: %v after %d requests", name, err, len(s.seen()))
-			}
-		})
-	}
-}
-
-// TestRecent: what was added is known until as many more were.
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := newRecent(100)
-	for i := range 1000 {
-		cursor := fmt.Sprint(i)
-		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
-			t.Fatalf("%d is not known once", i)
-		}
-		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
-			t.Fatalf("after %d others the wrong ones are known", i)
-		}
-	}
-	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf("%d and %d are kept", len(r.known), len(r.order))
-	}
-}
-
-// TestEventData reads the data of each type.
-func TestEventData(t *testing.T) {
-	t.Parallel()
-	read := func(into any, data string) string {
-		if err := (Event{Data: []byte(data)}).Decode(into); err != nil {
-			return err.Error()
-		}
-		return ""
-	}
-	var value ChannelObserved
-	var named DeviceNamed
-	var updated DeviceUpdated
-	var credential CredentialCreated
-	var rule Rule
-	failures := []string{
-		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`), read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
-		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
-	}
-	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
-		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
-		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
-	}
-	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
-		t.Error(err)
-	}
 }
