@@ -10,7 +10,8 @@
 //     answers what it did.
 //   - The same key for another command is idempotency_conflict, whatever has become of the first.
 //   - A hub that is offline is refused at once; nothing is reserved then, and nothing queued.
-//   - The hub's log has each command before it is sent, and then what became of it: one record of each kind for each time it was sent.
+//   - The hub's log has each command before it is sent, and what became of it once the caller has its answer: one record of each kind for each time
+//     it was sent.
 //   - What was begun is finished though the caller has gone: within the hub's time-out and that of storage.
 //
 // # Who does what

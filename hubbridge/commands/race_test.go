@@ -51,9 +51,7 @@ func TestAtOnce(t *testing.T) {
 				}
 			}
 			r.hub.wantRan(1, 1)
-			if got := r.told(); got != "requested accepted" {
-				t.Errorf("the log holds %s", got)
-			}
+			r.wantTold("requested accepted")
 		})
 	}
 }
@@ -129,9 +127,7 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	r.hub.wantRan(kills+1, 1)
-	if got := r.told(); got != "requested requested requested requested requested requested accepted" {
-		t.Errorf("the log holds %s", got)
-	}
+	r.wantTold("requested requested requested requested requested requested accepted")
 }
 
 // TestHolderDies: what another replica began and left when it was killed is taken over at once, under the same id.
@@ -197,7 +193,7 @@ func TestCallerGone(t *testing.T) {
 		t.Error(err)
 	}
 	close(release)
-	eventually(t, "the outcome is in the log", func() bool { return r.told() == "requested accepted" })
+	r.wantTold("requested accepted")
 	r.hub.set(func(h *hub) { h.offline = true })
 	channel, err := p.send(r.command("k"))
 	r.wantAccepted(channel, err)

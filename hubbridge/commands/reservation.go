@@ -126,7 +126,9 @@ func (c *Commands) others(ctx context.Context, process string) bool {
 
 // settle writes what has become of a reservation that this flight holds: the answer that settled the matter, or that nobody holds it now. When another
 // flight has taken over and got an answer, that is given; otherwise nil.
-func (c *Commands) settle(ctx context.Context, r *reservation, a *answer) *answer {
+func (c *Commands) settle(r *reservation, a *answer) *answer {
+	ctx, cancel := c.aftermath()
+	defer cancel()
 	mine := *r
 	mine.Answer, mine.Process, mine.Flight, mine.Deadline = a, "", "", time.Time{}
 	revision := r.revision

@@ -248,6 +248,18 @@ func (r *rig) told() string {
 	return strings.Join(words, " ")
 }
 
+// wantTold waits until the log holds that: an outcome is recorded after the caller has its answer. One that comes a moment later than another command
+// may be behind it, so the order of sorts is not looked at.
+func (r *rig) wantTold(want string) {
+	r.t.Helper()
+	sorted := func(words string) string {
+		all := strings.Fields(words)
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	eventually(r.t, "the log holds "+want, func() bool { return sorted(r.told()) == sorted(want) })
+}
+
 // reserved says how many keys are in the bucket.
 func (r *rig) reserved() int {
 	r.t.Helper()
