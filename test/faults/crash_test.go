@@ -12,12 +12,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// kills is how often TestKill kills the service; more find more.
-var kills = flag.Int("kills", 6, "how often TestKill kills the service")
+// kills is how often a test kills the service; more find more.
+var kills = flag.Int("kills", 6, "how often a test kills the service")
 
 // sender is a hub that keeps sending numbered events, through every crash: it resends what was not acknowledged, as the link says.
 type sender struct {
-	hub   *harness.RawHub
+	hub *harness.RawHub
+	// pace is the time between two of its messages.
+	pace  time.Duration
 	acked uint64
 	next  uint64
 }
@@ -43,7 +45,7 @@ func (h *sender) session(stop <-chan struct{}) {
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
 	greeted := false
-	tick := time.NewTicker(25 * time.Millisecond)
+	tick := time.NewTicker(h.pace)
 	defer tick.Stop()
 	for {
 		select {
@@ -210,7 +212,7 @@ func TestKill(t *testing.T) {
 	for i := range hubs {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		senders[i] = &sender{hub: hub}
+		senders[i] = &sender{hub: hub, pace: 25 * time.Millisecond}
 		followers[i] = &follower{client: tenant.Client, hub: hub.ID}
 		starts[i] = tenant.Head(hub.ID)
 		streamers[i] = &follower{client: tenant.Client, hub: hub.ID, cursor: starts[i]}
