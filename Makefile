@@ -51,6 +51,7 @@ verify: generate ## Generate, tidy and format; fail when that changes anything
 .PHONY: bench
 bench: deps ## Measure, each figure with its limit from the same run (a quarter of an hour)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestBench' ./test/bench -bench.report
+	$(GO) test -run '^$$' -bench '^BenchmarkChain$$' -count 3 ./httpapi
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)

@@ -239,15 +239,21 @@ func names(header http.Header) map[string]bool {
 	return all
 }
 
-// TestSlowHub: a hub may take as long as is configured, also when that is longer than other requests have.
+// TestSlowHub: a hub has all of its time, twice if need be, and the answer gets out after that.
 func TestSlowHub(t *testing.T) {
 	t.Parallel()
-	x := &exchange{api: &api{Config: Config{HubTimeout: time.Minute}}, w: discard{http.Header{}}, route: &route{live: true}}
-	if got := x.limitTime(); got < 2*time.Minute {
-		t.Errorf("%s for a hub that has a minute", got)
-	}
-	x.api.HubTimeout = DefaultHubTimeout
-	if got := x.limitTime(); got != managementTimeout {
-		t.Errorf("%s by default", got)
-	}
+	inBubble(t, func(c *Config) { c.HubTimeout = time.Minute }, func(s *service, _ *pipeListener) {
+		s.hub.takes = 2 * time.Minute
+		began := time.Now()
+		a := s.do("GET", devicesPath+"/1", "")
+		if took := time.Since(began); a.StatusCode != 200 || took != s.hub.takes {
+			t.Errorf("%d after %s", a.StatusCode, took)
+		}
+		s.hub.takes = time.Hour
+		began = time.Now()
+		refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
+		if took := time.Since(began); took > 3*time.Minute {
+			t.Errorf("given up after %s", took)
+		}
+	})
 }

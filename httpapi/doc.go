@@ -11,6 +11,12 @@
 // no domain.Error becomes internal_error, and its text goes to the log alone. So it is too with what net/http refuses by itself, because it
 // is no HTTP that it can read (see Listener): 400, 417, or 431, each with Connection: close.
 //
+// # The description
+//
+// openapi.yaml describes all that programs are answered, in OpenAPI 3.1. It is written by hand, and served at /v1/openapi.yaml with a page to
+// read it and to try calls at /v1/reference. Tests hold it to the table of routes, the structures of answers and the domain's codes and
+// scopes, in both directions, and bring about each answer that it describes; and every answer that a black-box test gets is held to it.
+//
 // # Order of refusals
 //
 // 401 unauthenticated, 429 rate_limited, 403 insufficient_scope, then 404, 405 or 400, and what a hub answers comes last: a hub is not asked
@@ -43,7 +49,7 @@
 //	requests                      Config.Rate and Config.Burst              429
 //	streams and waiting reads     Config.StreamsPerKey on each replica      429
 //	kernel's memory for a stream  twice 64 KiB
-//	a request in all              30 s, or three times Config.HubTimeout where a hub is asked   500
+//	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500
 //
 // # Live calls
 //

@@ -131,14 +131,14 @@ func (rt *route) run(x *exchange) error {
 	return rt.handle(x)
 }
 
-// limitTime gives how long the request may take. One that asks a hub may wait for another request of the same, and then for the hub, and
-// has some time left; with hubs that may take long that is more than the server gives an answer.
+// limitTime gives how long the request may take. One that asks a hub may first wait for another request of the same, at another replica even, and
+// then for the hub; that is more than the server gives an answer.
 func (x *exchange) limitTime() time.Duration {
-	limit := managementTimeout
-	if patience := 3 * x.api.HubTimeout; x.route.live && patience > limit {
-		limit = patience
-		_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(limit + writeTimeout))
+	if !x.route.live {
+		return managementTimeout
 	}
+	limit := managementTimeout + 2*x.api.HubTimeout
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(limit + writeTimeout))
 	return limit
 }
 

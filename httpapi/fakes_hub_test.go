@@ -22,13 +22,13 @@ const (
 
 // hub is hubOne as it answers live, and what the world keeps about its devices.
 type hub struct {
-	devices  map[int64]domain.Device
-	labels   map[int64]domain.DeviceLabel
-	fault    error // what it answers to everything
-	asked    int
-	sent     []domain.Command
-	pairing  *string // the setup code that it was opened with
-	position string  // that of its log when it was asked last
+	devices map[int64]domain.Device
+	labels  map[int64]domain.DeviceLabel
+	fault   error // what it answers to everything
+	takes   time.Duration
+	asked   int
+	sent    []domain.Command
+	pairing *string // the setup code that it was opened with
 }
 
 func text(s string) *string { return &s }
@@ -59,7 +59,6 @@ type live struct{ *world }
 // ask begins an answer of the hub.
 func (w live) ask(hub domain.HubID) error {
 	w.hub.asked++
-	w.hub.position = fmt.Sprintf("c%d", len(w.log))
 	if hub != hubOne {
 		panic("a hub was asked that is not the caller's")
 	}
@@ -76,7 +75,12 @@ func (w live) List(_ context.Context, hub domain.HubID) ([]domain.Device, error)
 	return slices.SortedFunc(maps.Values(w.hub.devices), func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-func (w live) Get(_ context.Context, hub domain.HubID, device int64) (domain.Device, error) {
+func (w live) Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error) {
+	select {
+	case <-time.After(w.hub.takes):
+	case <-ctx.Done():
+		return domain.Device{}, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.ask(hub); err != nil {

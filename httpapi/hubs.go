@@ -21,6 +21,17 @@ type itemConnection struct {
 	Since  string           `json:"since"`
 }
 
+// appendJSON writes the hub as encoding/json does.
+func (h hubItem) appendJSON(dst []byte) []byte {
+	dst = appendText(append(dst, `{"id":`...), string(h.ID))
+	dst = appendNullableText(append(dst, `,"name":`...), h.Name)
+	dst = appendText(append(dst, `,"site_id":`...), h.SiteID)
+	dst = appendText(append(dst, `,"connection":{"status":`...), string(h.Connection.Status))
+	dst = appendText(append(dst, `,"since":`...), h.Connection.Since)
+	dst = appendText(append(dst, `},"registered_at":`...), h.RegisteredAt)
+	return append(dst, '}')
+}
+
 // hubBody is the contract's single form of a hub.
 type hubBody struct {
 	ID           domain.HubID    `json:"id"`
@@ -73,7 +84,7 @@ func (a *api) listHubs(x *exchange) error {
 	var site *string
 	if id, given := q.get("site_id"); given {
 		if !domain.IsUUID(id) {
-			return x.writeJSON(http.StatusOK, listOf(nil, false, itemOfHub)) // there are no hubs at no site
+			return writeList(x, domain.Page[domain.Hub]{}, itemOfHub) // there are no hubs at no site
 		}
 		site = &id
 	}
@@ -81,7 +92,7 @@ func (a *api) listHubs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, itemOfHub))
+	return writeList(x, page, itemOfHub)
 }
 
 func (a *api) addHub(x *exchange) error {

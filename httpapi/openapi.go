@@ -23,18 +23,21 @@ func (a *api) documentRoutes() []*route {
 	sum := sha256.Sum256([]byte(openAPI))
 	etag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	files := reference.Load()
-	return []*route{
-		{method: "GET", pattern: "/v1/openapi.yaml", access: forAddress, handle: func(x *exchange) error {
-			x.serveDocument(etag)
-			return nil
-		}},
-		{method: "GET", pattern: "/v1/reference", access: forAddress, handle: func(x *exchange) error {
-			return x.serveReference(files, reference.Index)
-		}},
-		{method: "GET", pattern: "/v1/reference/{file}", access: forAddress, handle: func(x *exchange) error {
-			return x.serveReference(files, x.r.PathValue("file"))
-		}},
+	var routes []*route
+	for _, method := range []string{http.MethodGet, http.MethodHead} { // the server leaves the body out of answers to HEAD
+		routes = append(routes,
+			&route{method: method, pattern: "/v1/openapi.yaml", access: forAddress, handle: func(x *exchange) error {
+				x.serveDocument(etag)
+				return nil
+			}},
+			&route{method: method, pattern: "/v1/reference", access: forAddress, handle: func(x *exchange) error {
+				return x.serveReference(files, reference.Index)
+			}},
+			&route{method: method, pattern: "/v1/reference/{file}", access: forAddress, handle: func(x *exchange) error {
+				return x.serveReference(files, x.r.PathValue("file"))
+			}})
 	}
+	return routes
 }
 
 // serveDocument answers with the document, or with 304 to a client that has it. Its media type is that of RFC 9512.

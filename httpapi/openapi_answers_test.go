@@ -92,8 +92,8 @@ func TestAnswersAreDescribed(t *testing.T) {
 						t.Error(err)
 					}
 					if schema := op.Schema(status); schema != "" && a.body != "" {
-						if got, want := keysOf(t, a.body), namesOf(d.Object(schema)); !slices.Equal(got, want) {
-							t.Errorf("the fields are %v, described as %v", got, want)
+						if err := d.CheckOrder(schema, []byte(a.body)); err != nil {
+							t.Error(err)
 						}
 					}
 				})
@@ -142,28 +142,6 @@ func bringAbout(t *testing.T, op *openapitest.Operation, rt *route, status int, 
 		}
 	}
 	return s.do(op.Method, there.Replace(path), body, headers...)
-}
-
-// keysOf gives the names of an object's fields in the order in which they are written.
-func keysOf(t *testing.T, object string) []string {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(object))
-	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
-		t.Fatalf("no object: %s", object)
-	}
-	var keys []string
-	for decoder.More() {
-		key, err := decoder.Token()
-		var value json.RawMessage
-		if err == nil {
-			err = decoder.Decode(&value)
-		}
-		if err != nil {
-			t.Fatalf("%v: %s", err, object)
-		}
-		keys = append(keys, fmt.Sprint(key))
-	}
-	return keys
 }
 
 func namesOf(fields []openapitest.Field) []string {

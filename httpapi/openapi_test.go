@@ -78,6 +78,7 @@ var particular = map[string][]int{
 	"GET /v1/hubs/{hub_id}/events":                        {200, 410},
 	"GET /v1/hubs/{hub_id}/events/stream":                 {200, 410},
 	"GET /v1/openapi.yaml":                                {200, 304},
+	"HEAD /v1/openapi.yaml":                               {200, 304},
 	"POST /link/v1/certificates":                          {201, 401},
 	"GET /readyz":                                         {200, 503},
 	"HEAD /readyz":                                        {200, 503},

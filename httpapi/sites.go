@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"strconv"
 
 	"hubcloud/domain"
 )
@@ -12,6 +13,15 @@ type siteBody struct {
 	Name      string `json:"name"`
 	HubCount  int    `json:"hub_count"`
 	CreatedAt string `json:"created_at"`
+}
+
+// appendJSON writes the site as encoding/json does.
+func (s siteBody) appendJSON(dst []byte) []byte {
+	dst = appendText(append(dst, `{"id":`...), s.ID)
+	dst = appendText(append(dst, `,"name":`...), s.Name)
+	dst = strconv.AppendInt(append(dst, `,"hub_count":`...), int64(s.HubCount), 10)
+	dst = appendText(append(dst, `,"created_at":`...), s.CreatedAt)
+	return append(dst, '}')
 }
 
 func formOfSite(s domain.Site) siteBody {
@@ -27,7 +37,7 @@ func (a *api) listSites(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, formOfSite))
+	return writeList(x, page, formOfSite)
 }
 
 func (a *api) createSite(x *exchange) error {

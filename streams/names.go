@@ -105,5 +105,8 @@ func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub)
 // KeySubject holds an API key.
 func KeySubject(keyID string) string { return "directory.key." + keyID }
 
+// CommandsSubject is where a process that sends commands is asked whether it is still there. In the account CLOUD.
+func CommandsSubject(process string) string { return "hubcloud.commands." + process }
+
 // BarrierSubject is where a replica is asked whether it has applied an event of the directory. In the account CLOUD.
 func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }

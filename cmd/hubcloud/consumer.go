@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -42,11 +43,7 @@ func (c *consumer) Validate() error {
 }
 
 // open makes the client of a command.
-func (c *consumer) open(out Streams) (*client.Client, error) {
-	base, key, err := c.where()
-	if err != nil {
-		return nil, err
-	}
+func (c *consumer) open(base, key string, out Streams) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
@@ -104,16 +101,26 @@ func (d dataDir) demoKey() (string, error) {
 
 // do runs a consumer's command. What the API finds wrong about what was asked is the mistake of who typed it.
 func (c *consumer) do(ctx context.Context, out Streams, command func(api *client.Client) error) error {
-	api, err := c.open(out)
+	base, key, err := c.where()
+	if err != nil {
+		return err
+	}
+	api, err := c.open(base, key, out)
 	if err != nil {
 		return err
 	}
 	defer api.Close()
 	err = command(api)
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" && ctx.Err() == nil {
+		return fmt.Errorf("nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w", base, failed.Err)
+	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {
 		return usageError{err}
 	}
-	return ended(ctx, err)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
+	return err
 }
 
 // printJSON writes one object on a line of its own.

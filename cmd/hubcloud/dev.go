@@ -202,6 +202,7 @@ func printDemo(out Streams, s *service, d demo, link string) {
 hubcloud is up, with three virtual hubs sending events.
 
   API        %[1]s
+  reference  %[1]s/reference   (every call described, and to try with the key)
   key        %[2]s   (every scope; made for this demo)
   hubs       %[3]s, %[4]s, %[5]s
   metrics    http://%[6]s/metrics

@@ -37,7 +37,7 @@ type serviceFlags struct {
 	SMTPURL  string `help:"Mail server: smtp://USER:PASSWORD@HOST:PORT needs STARTTLS (a server on this machine, or one with ?tls=optional, does not), smtps://… is TLS. Without one, mails are written to outbox/ in --data-dir." placeholder:"URL" name:"smtp-url" group:"Mail"`
 	MailFrom string `help:"Sender of mails, such as hubs@example.org or \"Hubs <hubs@example.org>\"; no-reply at the host of --public-url when not given." placeholder:"ADDRESS" name:"mail-from" group:"Mail"`
 
-	Shards      int    `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above." default:"16" group:"Storage"`
+	Shards      int    `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above; 0 for as many as it was made with, 16 if it is new." default:"0" group:"Storage"`
 	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
 
@@ -105,8 +105,8 @@ func (f *serviceFlags) Validate() error {
 	if f.LogReplicas != 1 && f.LogReplicas != 3 {
 		return fmt.Errorf("--log-replicas %d: 1 or 3", f.LogReplicas)
 	}
-	if f.Shards < 1 || f.Shards > 1024 {
-		return fmt.Errorf("--shards %d: 1 to 1024", f.Shards)
+	if f.Shards < 0 || f.Shards > 1024 {
+		return fmt.Errorf("--shards %d: 1 to 1024, or 0 for as many as the installation was made with", f.Shards)
 	}
 	if _, err := f.syncInterval(); err != nil {
 		return err

@@ -90,7 +90,8 @@ type Outcome struct {
 	Event *Event
 }
 
-// SendAndWait sends a command and waits for its outcome, at most for limit. It is Position, Send and Outcome, and gives their errors.
+// SendAndWait sends a command and waits for its outcome, at most for limit. It is Position, Send and Outcome, and gives
+// their errors. Scopes hubs:command and events:read, and hubs:read to see failures: a command whose events the key cannot read is not sent.
 func (c *Client) SendAndWait(ctx context.Context, command Command, limit time.Duration) (Sent, Outcome, error) {
 	position, err := c.Position(ctx, command.HubID)
 	if err != nil {

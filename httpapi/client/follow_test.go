@@ -7,8 +7,10 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"slices"
+	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -205,6 +207,66 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 	})
 }
 
+// TestHostileStreams follows a real server that does with each connection what it should not: it says nothing, cuts the stream within an
+// event, repeats what was given, sends garbage, ends at once. Every event comes once.
+func TestHostileStreams(t *testing.T) {
+	t.Parallel()
+	var connections atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		after, _ := strconv.ParseInt(strings.TrimPrefix(r.Header.Get("Last-Event-ID"), "c"), 10, 64)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		send := func(text string) {
+			io.WriteString(w, text)
+			w.(http.Flusher).Flush()
+		}
+		n := func(i int64) string { return "c" + strconv.FormatInt(i, 10) }
+		switch connections.Add(1) % 6 {
+		case 0:
+			<-r.Context().Done()
+		case 1:
+			send(frame(n(after + 1)))
+			send(frame(n(after + 2))[:70])
+			panic(http.ErrAbortHandler)
+		case 2:
+			for i := max(1, after-5); i <= after+2; i++ {
+				send(frame(n(i)))
+			}
+			panic(http.ErrAbortHandler)
+		case 3:
+			send(frame(n(after+1)) + "data: \x00\xff{{{\n\n")
+			<-r.Context().Done()
+		case 4:
+			w.Header().Set("Connection", "close")
+		default:
+			send("id: " + n(after) + "\n\n" + frame(n(after+1)) + frame(n(after+1)))
+		}
+	}))
+	defer server.Close()
+	c, err := New(Config{BaseURL: server.URL, APIKey: "k", Retry: Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	next := 1
+	for event, err := range c.Events(ctx, "hub-1", "c0", StallTimeout(50*time.Millisecond)) {
+		if err != nil {
+			t.Fatalf("after %d events and %d connections: %v", next-1, connections.Load(), err)
+		}
+		if want := "c" + strconv.Itoa(next); event.Cursor != want {
+			t.Fatalf("%s in place of %s", event.Cursor, want)
+		}
+		if next++; next > 60 {
+			break
+		}
+	}
+	if connections.Load() < 50 {
+		t.Errorf("%d connections", connections.Load())
+	}
+}
+
 // TestKeepalivesKeepAStream: comments are signs of life.
 func TestKeepalivesKeepAStream(t *testing.T) {
 	t.Parallel()
@@ -371,102 +433,4 @@ func TestASequenceCanBeRangedOverTwice(t *testing.T) {
 			t.Errorf("%q, then %q, from %q", first, second, positions(s))
 		}
 	})
-}
-
-// TestResync is the contract's rule 5, with and without the position beside the list.
-func TestResync(t *testing.T) {
-	t.Parallel()
-	devices := `{"data":[` + listedDeviceJSON + `]}`
-	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" || len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
-			t.Errorf("%+v, %v", snapshot, err)
-		}
-		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" || len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
-			t.Errorf("%+v, %v", snapshot, err)
-		}
-		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, refuse(503, ErrHubOffline))
-		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
-			t.Error(err)
-		}
-	})
-}
-
-// TestPosition: asked for as any call, it gives up as any call.
-func TestPosition(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, broken, refuse(503, ErrHubUnavailable), events(errSilent, frames("b")))
-		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
-			t.Errorf("%q, %v", position, err)
-		}
-		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
-			t.Errorf("%v after %d tries", err, len(s.seen()))
-		}
-	})
-}
-
-// TestWaitOnline: the hub may come online before the look, between look and events, and much later.
-func TestWaitOnline(t *testing.T) {
-	t.Parallel()
-	online := frameOf("c", EventHubConnected, `{}`)
-	for name, steps := range map[string][]step{
-		"already": {events(errSilent, "id: p\n\n"), answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1))},
-		"later":   {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")), events(errSilent, online)},
-		"gap":     {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frameOf("b", EventHubEventsSkipped, `{"from":1,"to":1}`), online)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := playing(t, nil, steps...)
-			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
-				t.Errorf("%s: %v after %d requests", name, err, len(s.seen()))
-			}
-		})
-	}
-}
-
-// TestRecent: what was added is known until as many more were.
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := newRecent(100)
-	for i := range 1000 {
-		cursor := fmt.Sprint(i)
-		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
-			t.Fatalf("%d is not known once", i)
-		}
-		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
-			t.Fatalf("after %d others the wrong ones are known", i)
-		}
-	}
-	if len(r.known) != 100 || len(r.order) != 100 {
-		t.Errorf("%d and %d are kept", len(r.known), len(r.order))
-	}
-}
-
-// TestEventData reads the data of each type.
-func TestEventData(t *testing.T) {
-	t.Parallel()
-	read := func(into any, data string) string {
-		if err := (Event{Data: []byte(data)}).Decode(into); err != nil {
-			return err.Error()
-		}
-		return ""
-	}
-	var value ChannelObserved
-	var named DeviceNamed
-	var updated DeviceUpdated
-	var credential CredentialCreated
-	var rule Rule
-	failures := []string{
-		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`), read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
-		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
-	}
-	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
-		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
-		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
-	}
-	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
-		t.Error(err)
-	}
 }

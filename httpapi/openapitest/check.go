@@ -32,6 +32,9 @@ func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 		if taken = append(taken, o.Method); o.Method != method {
 			continue
 		}
+		if o.answers[status] == nil && unread(status) {
+			return &Expected{nil, what, method, d.unrouted[status]}, nil
+		}
 		if o.answers[status] == nil {
 			return nil, fmt.Errorf("%s: is not described; described are %v", what, o.Statuses())
 		}
@@ -51,7 +54,8 @@ func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 	return &Expected{nil, what, method, d.unrouted[status]}, nil
 }
 
-// unroutedAnswers names the components that describe what a path that there is not answers, or a method that the path does not take.
+// unroutedAnswers names the components that describe what a path that there is not answers, or a method that the path does not take, or a
+// request that cannot be read.
 var unroutedAnswers = map[int]string{
 	http.StatusBadRequest:          "InvalidRequest",
 	http.StatusUnauthorized:        "Unauthenticated",
@@ -59,6 +63,14 @@ var unroutedAnswers = map[int]string{
 	http.StatusMethodNotAllowed:    "MethodNotAllowed",
 	http.StatusTooManyRequests:     "RateLimited",
 	http.StatusInternalServerError: "InternalError",
+
+	http.StatusExpectationFailed:           "InvalidRequest",
+	http.StatusRequestHeaderFieldsTooLarge: "InvalidRequest",
+}
+
+// unread says whether a status is one of requests that the server does not read to their end, whatever they ask.
+func unread(status int) bool {
+	return status == http.StatusExpectationFailed || status == http.StatusRequestHeaderFieldsTooLarge
 }
 
 func (d *Document) readUnrouted() error {
@@ -70,6 +82,16 @@ func (d *Document) readUnrouted() error {
 		}
 	}
 	return nil
+}
+
+// CheckRefusal holds a refusal to the document whose request was none that a client makes: what it asked for does not count.
+func (d *Document) CheckRefusal(status int, header http.Header, body []byte) error {
+	what := fmt.Sprintf("a refusal with %d", status)
+	if d.unrouted[status] == nil {
+		return fmt.Errorf("%s: is not described", what)
+	}
+	e := &Expected{nil, what, "", d.unrouted[status]}
+	return errors.Join(e.CheckHeader(header), e.CheckBody(header, body))
 }
 
 // matches says whether a path is one of a pattern's.

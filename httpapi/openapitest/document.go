@@ -213,8 +213,7 @@ func (d *Document) compile(p place) (*jsonschema.Schema, error) {
 // readExamples finds the examples of schemas, media types, parameters and header fields.
 func (d *Document) readExamples() error {
 	var failed error
-	var walk func(p place)
-	walk = func(p place) {
+	d.everyObject(d.root, func(p place) {
 		schema := p
 		if s := p.get("schema"); s.exists() {
 			schema = s
@@ -235,8 +234,7 @@ func (d *Document) readExamples() error {
 			}
 			d.Examples = append(d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled})
 		}
-	}
-	d.everyObject(d.root, walk)
+	})
 	return failed
 }
 

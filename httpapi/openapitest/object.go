@@ -1,6 +1,11 @@
 package openapitest
 
-import "slices"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
 
 // Field is a property of an object schema.
 type Field struct {
@@ -43,4 +48,43 @@ func (d *Document) Enum(name string) []string {
 // Scopes is what the document says of the scopes of an API key.
 func (d *Document) Scopes() string {
 	return d.root.get("components", "securitySchemes", "apiKey", "description").text()
+}
+
+// CheckOrder holds the fields of a JSON text, at every depth, to the order in which its schema lists them.
+func (d *Document) CheckOrder(schema string, body []byte) error {
+	return checkOrder(d.root.get("components", "schemas", schema), body)
+}
+
+func checkOrder(schema place, body []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	opening, err := decoder.Token()
+	if err != nil {
+		return err
+	}
+	var listed, given []string
+	for name := range schema.get("properties").entries() {
+		listed = append(listed, name)
+	}
+	for decoder.More() {
+		part := schema.get("items")
+		if opening == json.Delim('{') {
+			name, err := decoder.Token()
+			if err != nil {
+				return err
+			}
+			given = append(given, fmt.Sprint(name))
+			part = schema.get("properties", fmt.Sprint(name))
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return err
+		}
+		if err := checkOrder(part, value); err != nil {
+			return err
+		}
+	}
+	if listed != nil && given != nil && !slices.Equal(listed, given) {
+		return fmt.Errorf("the fields of %s are %v; listed are %v", schema.pointer, given, listed)
+	}
+	return nil
 }

@@ -168,3 +168,18 @@ func BenchmarkCheck(b *testing.B) {
 		}
 	}
 }
+
+// TestOrder holds that fields in another order than the schema's are found at every depth.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	d := document(t)
+	if err := d.CheckOrder("SiteList", []byte(`{"data":[`+site+`],"has_more":false}`)); err != nil {
+		t.Error(err)
+	}
+	swapped := strings.Replace(site, `"name":"Mill","hub_count":0`, `"hub_count":0,"name":"Mill"`, 1)
+	for _, body := range []string{`{"has_more":false,"data":[` + site + `]}`, `{"data":[` + swapped + `],"has_more":false}`, `{"data":[`} {
+		if d.CheckOrder("SiteList", []byte(body)) == nil {
+			t.Errorf("%s: passes", body)
+		}
+	}
+}

@@ -81,15 +81,6 @@ func (p place) text() string {
 	return p.node.Value
 }
 
-// keys are the names of an object's members, in the order in which they are written.
-func (p place) keys() []string {
-	var keys []string
-	for key := range p.entries() {
-		keys = append(keys, key)
-	}
-	return keys
-}
-
 // texts are the values of an array's scalars, or of one scalar.
 func (p place) texts() []string {
 	if p.node != nil && p.node.Kind == yaml.ScalarNode {

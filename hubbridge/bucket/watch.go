@@ -57,7 +57,7 @@ func watch(ctx context.Context, kv jetstream.KeyValue, back <-chan nats.Status, 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = watcher.Stop() }() // fails only when the connection is gone, and the watcher with it
+	// The watcher ends with its context. Its own Stop would wait for a broker that may be away.
 	for {
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"sync"
@@ -33,7 +34,7 @@ const BucketName = "idempotency"
 
 // Config is what Commands may be told. ReplicaID is required.
 type Config struct {
-	// ReplicaID names this replica; it stays the same over restarts, and no other replica has it.
+	// ReplicaID ([A-Za-z0-9_-]+) names this replica in reservations; no other replica has it.
 	ReplicaID string
 	// Window is how long an idempotency key stands for its command; 0 is 24 h. The bucket must keep what is written at least as long.
 	Window time.Duration
@@ -70,6 +71,10 @@ type Commands struct {
 	logs     Logs
 	reserved bucket.Bucket
 	metrics  *metrics
+	cloud    *nats.Conn
+	// process names this process, and presence answers whoever asks whether it is there.
+	process  string
+	presence *nats.Subscription
 
 	// ctx ends flights that Close does not wait for.
 	ctx    context.Context
@@ -99,10 +104,17 @@ func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
 	}
 	c := &Commands{
 		cfg: cfg, hubs: hubs, logs: logs, reserved: bucket.New(conns.Cloud, BucketName),
+		cloud: conns.Cloud, process: cfg.ReplicaID + "." + rand.Text(),
 		places: make(chan struct{}, maxFlights), flights: make(map[flightKey]*flight),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.metrics = newMetrics(cfg.Metrics)
+	var err error
+	// Without the subscription, or without the answer, other processes take over what this one holds: that does no harm.
+	c.presence, err = c.cloud.Subscribe(streams.CommandsSubject(c.process), func(msg *nats.Msg) { _ = msg.Respond(nil) })
+	if err != nil {
+		c.cfg.Log.Warn("other processes cannot see that this one is there", "error", err)
+	}
 	return c
 }
 
@@ -123,4 +135,7 @@ func (c *Commands) Close(ctx context.Context) {
 	}
 	c.cancel()
 	<-ended
+	if c.presence != nil {
+		_ = c.presence.Unsubscribe() // fails only when the connection is gone, and the subscription with it
+	}
 }

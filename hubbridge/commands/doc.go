@@ -10,15 +10,16 @@
 //     answers what it did.
 //   - The same key for another command is idempotency_conflict, whatever has become of the first.
 //   - A hub that is offline is refused at once; nothing is reserved then, and nothing queued.
-//   - The hub's log has each command before it is sent, and then what became of it: one record of each kind for each time it was sent.
+//   - The hub's log has each command before it is sent, and what became of it once the caller has its answer: one record of each kind for each time
+//     it was sent.
 //   - What was begun is finished though the caller has gone: within the hub's time-out and that of storage.
 //
 // # Who does what
 //
 // A flight is one goroutine that sees a command through. Callers that come with the same key and command while it is under way wait for the same
-// flight. Flights of other replicas are seen in the bucket: the reservation names its holder and until when it may take, and who comes second
-// looks again until there is an answer or the time is over, and then takes over. What this replica's own former life has left behind, it takes over at
-// once. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
+// flight. Flights of other processes are seen in the bucket: the reservation names its holder and until when it may take, and who comes second
+// looks again until there is an answer. It takes over when the holder does not answer to its name any more, as after a crash, which shows at once,
+// or when its time is over. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
 //
 // The number of flights is bounded; one too many waits for its turn. Close ends them.
 package commands

@@ -16,11 +16,18 @@ type flightKey struct {
 	request string
 }
 
-// flight is a command on its way. channel and err are there once done is closed.
+// flight is a command on its way. What landed is there once done is closed.
 type flight struct {
-	done    chan struct{}
+	done chan struct{}
+	landing
+}
+
+// landing is what a caller gets of a flight.
+type landing struct {
 	channel domain.Channel
 	err     error
+	// after is what is left to do; nil is nothing.
+	after func()
 }
 
 // Send sends a command, whose value and idempotency key have been checked, and gives the channel as the hub answered, with the command pending. o says
@@ -66,14 +73,17 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 		c.flights[key] = f
 	}
 	c.group.Go(func() {
-		f.channel, f.err = c.fly(key, o, command)
-		c.mu.Lock()
+		f.landing = c.fly(key, o, command)
 		if key.name != "" {
+			c.mu.Lock()
 			delete(c.flights, key)
+			c.mu.Unlock()
 		}
-		c.mu.Unlock()
-		<-c.places
 		close(f.done)
+		if f.after != nil {
+			f.after()
+		}
+		<-c.places
 	})
 	return f, nil
 }
@@ -92,22 +102,23 @@ func (c *Commands) underWay(key flightKey) (*flight, error) {
 }
 
 // fly sees a command through. It takes at most the time of another holder, the hub's own, and what storage takes.
-func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) (domain.Channel, error) {
+func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) landing {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*(c.cfg.HubTimeout+storageTime))
 	defer cancel()
 	if key.name == "" {
 		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {
-			return domain.Channel{}, err
+			return landing{err: err}
 		}
 		return c.try(ctx, o, command, ulid.Make().String(), nil)
 	}
 	r, err := c.reserve(ctx, key, command.HubID)
 	switch {
 	case err != nil:
-		return domain.Channel{}, err
+		return landing{err: err}
 	case r.Answer != nil:
 		c.metrics.repeated.Inc()
-		return r.Answer.give()
+		channel, err := r.Answer.give()
+		return landing{channel: channel, err: err}
 	}
 	return c.try(ctx, o, command, r.CommandID, r)
 }

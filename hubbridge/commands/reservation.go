@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
 	"hubcloud/domain"
@@ -18,6 +19,8 @@ const (
 	// firstLook and lastLook bound how often a reservation that another replica holds is looked at; the pause doubles in between.
 	firstLook = 10 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
+	// presenceTime is how long a process may take to say that it is there.
+	presenceTime = 500 * time.Millisecond
 	// maxUnsure is how often a write is tried whose answer was lost.
 	maxUnsure = 3
 )
@@ -29,8 +32,8 @@ type reservation struct {
 	// Request is the fingerprint of what the command asks.
 	Request    string    `json:"request"`
 	ReservedAt time.Time `json:"reserved_at"`
-	// Replica and Flight name who sees the command through, and Deadline is when that is over at the latest; empty when nobody does.
-	Replica  string    `json:"replica,omitempty"`
+	// Process and Flight name who sees the command through, and Deadline is when that is over at the latest; empty when nobody does.
+	Process  string    `json:"process,omitempty"`
 	Flight   string    `json:"flight,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Answer is what settled the matter; nil while nothing has.
@@ -81,7 +84,7 @@ func (c *Commands) reserve(ctx context.Context, key flightKey, hub domain.HubID)
 			return nil, domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another command; use a new key for this one")
 		case r.Answer != nil:
 			return r, nil
-		case r.Replica != "" && r.Replica != c.cfg.ReplicaID && now.Before(r.Deadline):
+		case now.Before(r.Deadline) && c.others(ctx, r.Process):
 			if err := sleep(ctx, min(pause, r.Deadline.Sub(now))); err != nil {
 				return nil, err
 			}
@@ -94,7 +97,7 @@ func (c *Commands) reserve(ctx context.Context, key flightKey, hub domain.HubID)
 			}
 			return nil, err
 		}
-		r.Replica, r.Flight, r.Deadline = c.cfg.ReplicaID, flight, now.Add(c.cfg.HubTimeout+holdSlack)
+		r.Process, r.Flight, r.Deadline = c.process, flight, now.Add(c.cfg.HubTimeout+holdSlack)
 		revision, err := c.reserved.Put(ctx, key.name, r, r.revision)
 		switch {
 		case err == nil:
@@ -109,11 +112,25 @@ func (c *Commands) reserve(ctx context.Context, key flightKey, hub domain.HubID)
 	}
 }
 
+// others says whether a holder is another process that is still there. A process that is gone leaves the broker at once, unless its machine or its
+// network went first: then the deadline ends the wait. What this process itself holds and has no flight for, it could not let go of.
+func (c *Commands) others(ctx context.Context, process string) bool {
+	if process == c.process {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, presenceTime)
+	defer cancel()
+	_, err := c.cloud.RequestWithContext(ctx, streams.CommandsSubject(process), nil)
+	return !errors.Is(err, nats.ErrNoResponders)
+}
+
 // settle writes what has become of a reservation that this flight holds: the answer that settled the matter, or that nobody holds it now. When another
 // flight has taken over and got an answer, that is given; otherwise nil.
-func (c *Commands) settle(ctx context.Context, r *reservation, a *answer) *answer {
+func (c *Commands) settle(r *reservation, a *answer) *answer {
+	ctx, cancel := c.aftermath()
+	defer cancel()
 	mine := *r
-	mine.Answer, mine.Replica, mine.Flight, mine.Deadline = a, "", "", time.Time{}
+	mine.Answer, mine.Process, mine.Flight, mine.Deadline = a, "", "", time.Time{}
 	revision := r.revision
 	for unsure := 0; ; {
 		_, err := c.reserved.Put(ctx, r.name, &mine, revision)

@@ -248,14 +248,26 @@ func (r *rig) told() string {
 	return strings.Join(words, " ")
 }
 
+// wantTold waits until the log holds that: an outcome is recorded after the caller has its answer. One that comes a moment later than another command
+// may be behind it, so the order of sorts is not looked at.
+func (r *rig) wantTold(want string) {
+	r.t.Helper()
+	sorted := func(words string) string {
+		all := strings.Fields(words)
+		slices.Sort(all)
+		return strings.Join(all, " ")
+	}
+	eventually(r.t, "the log holds "+want, func() bool { return sorted(r.told()) == sorted(want) })
+}
+
 // reserved says how many keys are in the bucket.
 func (r *rig) reserved() int {
 	r.t.Helper()
-	keys, err := r.buckets.Idempotency.Keys(r.t.Context())
-	if err != nil && !strings.Contains(err.Error(), "no keys") {
+	status, err := r.buckets.Idempotency.Status(r.t.Context())
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	return len(keys)
+	return int(status.Values())
 }
 
 // hub is a hub that keeps to the hub link, as far as a test has it: it runs a command id once and answers a repeat with its first answer.

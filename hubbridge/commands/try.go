@@ -5,48 +5,45 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// try sends a command to its hub once, with a record in the hub's log before and after, and remembers in r, unless that is nil, what settled the
-// matter.
-func (c *Commands) try(ctx context.Context, o domain.Origin, command domain.Command, id string, r *reservation) (domain.Channel, error) {
+// try sends a command to its hub once, with a record in the hub's log before, and remembers in r, unless that is nil, what settled the matter. What
+// is left to do, when the caller has its answer, is in after: the record of what came of it.
+func (c *Commands) try(ctx context.Context, o domain.Origin, command domain.Command, id string, r *reservation) (f landing) {
 	began := time.Now()
 	told := newRecord(o, command, id)
-	err := c.append(ctx, command.HubID, told.requested(c.cfg.Now()))
-	var channel domain.Channel
-	sent := err == nil
-	if sent {
-		channel, err = c.hubs.Command(ctx, command, id)
+	if f.err = c.append(ctx, command.HubID, told.requested(c.cfg.Now())); f.err == nil {
+		f.channel, f.err = c.hubs.Command(ctx, command, id)
+		outcome := told.answered(c.cfg.Now(), f.err)
+		f.after = func() { c.appendOutcome(outcome) }
 	}
-	c.report(ctx, o, command, id, err, time.Since(began))
+	c.report(ctx, o, command, id, f.err, time.Since(began))
+	if r != nil {
+		if first := c.settle(r, settling(f.channel, f.err)); first != nil {
+			f.channel, f.err = first.give()
+		}
+	}
+	return f
+}
 
-	// The outcome is kept though the flight may be ended.
-	patience := storageTime
-	if ctx.Err() != nil {
-		patience = closingTime
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+// appendOutcome puts what came of a command into the hub's log.
+func (c *Commands) appendOutcome(outcome record) {
+	ctx, cancel := c.aftermath()
 	defer cancel()
-	var records sync.WaitGroup
-	if sent {
-		records.Go(func() {
-			if err := c.append(ctx, command.HubID, told.answered(c.cfg.Now(), err)); err != nil {
-				c.cfg.Log.Warn("the outcome of a command is missing in the hub's log", "hub_id", command.HubID, "command_id", id, "error", err)
-			}
-		})
+	if err := c.append(ctx, outcome.HubID, outcome); err != nil {
+		c.cfg.Log.Warn("the outcome of a command is missing in the hub's log", "hub_id", outcome.HubID, "command_id", outcome.CommandID, "error", err)
 	}
-	defer records.Wait()
-	if r == nil {
-		return channel, err
+}
+
+// aftermath gives the context of what is kept of a command, also when its time is over or its flight was ended.
+func (c *Commands) aftermath() (context.Context, context.CancelFunc) {
+	if c.ctx.Err() != nil {
+		return context.WithTimeout(context.Background(), closingTime)
 	}
-	if first := c.settle(ctx, r, settling(channel, err)); first != nil {
-		return first.give()
-	}
-	return channel, err
+	return context.WithTimeout(context.Background(), storageTime)
 }
 
 // report writes a command's line in the log and counts it.

@@ -73,7 +73,7 @@ const (
 	// maxTries is how often one message is tried against a log that others write to as well.
 	maxTries = 4
 	// drainTime is how long a shard that ends may take to finish what it has received.
-	drainTime = 5 * time.Second
+	drainTime = 3 * time.Second
 	// maxLedgerDelay is how long the ledger of a hub may lag behind its log, when retention is long: it is read only when
 	// the log's last record has expired, and what it lacks after a crash is bounded by the stream's last sequence (see load.go).
 	maxLedgerDelay = 5 * time.Second

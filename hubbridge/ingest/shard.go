@@ -56,7 +56,7 @@ func NewShard(cfg Config) *Shard {
 	}
 }
 
-// Run serves the shard until ctx ends: it receives from then on nothing more, finishes what it has within five seconds, writes the ledgers
+// Run serves the shard until ctx ends: it receives from then on nothing more, finishes what it has within three seconds, writes the ledgers
 // and returns nil. When ctx ends with lease.ErrLost it drops everything at once, because somebody else may have the shard. Any error means
 // that it could not subscribe. ready is called when it receives.
 func (sh *Shard) Run(ctx context.Context, ready func()) error {
@@ -88,7 +88,8 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 	for _, sub := range subs {
 		_ = sub.Unsubscribe() // fails only when the connection is gone, and the subscription with it
 	}
-	if !errors.Is(context.Cause(ctx), lease.ErrLost) {
+	// Without the broker there is nowhere to finish anything: the hubs send again.
+	if !errors.Is(context.Cause(ctx), lease.ErrLost) && sh.cfg.Conn.IsConnected() {
 		sh.drain()
 	}
 	return nil

@@ -25,8 +25,9 @@ const (
 	letGo      = 7 * time.Second
 	// retryEvery is how often a shard that should be held and is not is tried for again, if nothing is heard in between.
 	retryEvery = time.Second
-	// operationTimeout bounds one operation on the bucket.
+	// operationTimeout bounds one operation on the bucket, and removeTimeout giving a key up, for which a process that stops may have no time.
 	operationTimeout = 2 * time.Second
+	removeTimeout    = time.Second
 )
 
 // Why the context of a served shard ends, beside the end of Run.
@@ -239,11 +240,15 @@ func (k *Keeper) write(ctx context.Context, write func(ctx context.Context, valu
 	return write(ctx, value)
 }
 
-// remove takes a key away, also when ctx has ended.
+// remove takes a key away, also when ctx has ended, if the broker is there to do it.
 func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KVDeleteOpt) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), operationTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	if err := k.bucket.Delete(ctx, key, options...); err != nil {
+	err := nats.ErrDisconnected
+	if k.cloud.IsConnected() {
+		err = k.bucket.Delete(ctx, key, options...)
+	}
+	if err != nil {
 		k.log.Warn("a lease cannot be given up; it runs out by itself", "key", key, "within", streams.LeaseTTL, "error", err)
 	}
 }

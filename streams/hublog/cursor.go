@@ -87,10 +87,10 @@ func uint48(b []byte) uint64 {
 
 func errBadCursor() error {
 	return domain.Errorf(domain.CodeInvalidRequest,
-		"cursor: not one that this service has issued; give the cursor of an event or a next_cursor, unchanged")
+		"after, or Last-Event-ID: is no cursor of this service; give the cursor of an event or a next_cursor, unchanged")
 }
 
 func errExpired() error {
 	return domain.Errorf(domain.CodeCursorExpired,
-		"cursor: events after it may be gone, or the hub was reset: read the hub's devices, then its events without a cursor")
+		"after, or Last-Event-ID: events after this cursor may be gone, or the hub was reset: read the hub's devices, then its events without a cursor")
 }

@@ -46,6 +46,10 @@ var rooms = []room{
 		why: "hubs must be heard when Postgres is away",
 	},
 	{
+		folder: "hubcloud/httpapi/client", may: []string{}, libraries: []string{},
+		why: "whoever imports the client gets the standard library with it, and nothing of the service",
+	},
+	{
 		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi"},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
 	},

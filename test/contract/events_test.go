@@ -82,7 +82,7 @@ func events(t *testing.T, c *harness.Target) {
 		}
 		answered := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil)
+			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -127,11 +127,11 @@ func events(t *testing.T, c *harness.Target) {
 		// "cursor: position in the hub's events": another hub's is none of this hub's.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
 		client.Refused(http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired")
-		answer, err := client.Do(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
+		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
 		if err != nil || answer.Status != http.StatusBadRequest || answer.ErrorType() != "invalid_request" {
 			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
 		}
-		answer, err = client.Do(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
+		answer, err = client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
 		if err != nil || answer.Status != http.StatusGone || answer.ErrorType() != "cursor_expired" {
 			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
 		}
@@ -151,7 +151,7 @@ func events(t *testing.T, c *harness.Target) {
 		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
 			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone, "cursor_expired")
 			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil, http.StatusGone, "cursor_expired")
-			answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor)
+			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor)
 			if err != nil || answer.Status != http.StatusGone {
 				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 			}

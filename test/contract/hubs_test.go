@@ -1,8 +1,10 @@
 package contract
 
 import (
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,41 @@ func hubs(t *testing.T, c *harness.Target) {
 		client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted)
 		if counted.HubCount != 0 {
 			t.Errorf("hub_count of the site that it has left: %d", counted.HubCount)
+		}
+	})
+
+	t.Run("moved and renamed at once", func(t *testing.T) {
+		// "Every hub is at exactly one site"; "hub_count: number of hubs at the site".
+		client := tenant.For(t)
+		raw := c.For(t).Online(tenant)
+		places := []string{client.NewSite("Here"), client.NewSite("There"), client.NewSite("Elsewhere")}
+		for round := range 10 {
+			name := fmt.Sprintf("Hub %d", round)
+			for _, answer := range atOnce(t, 7, func(i int) (harness.Answer, error) {
+				switch {
+				case i == 0:
+					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{"name": name})
+				case i < 4:
+					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{"site_id": places[i%3]})
+				default:
+					return client.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": places[i%3]})
+				}
+			}) {
+				if answer.Status != http.StatusOK {
+					t.Errorf("%d %s", answer.Status, answer.Body)
+				}
+			}
+			at := getHub(client.Client, raw.ID)
+			if at.Name == nil || *at.Name != name || !slices.Contains(places, at.SiteID) {
+				t.Errorf("%+v, and should be called %s", at, name)
+			}
+			for _, id := range places {
+				var counted site
+				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
+				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
+					t.Errorf("the hub is at %s, and hub_count of %s is %d", at.SiteID, id, counted.HubCount)
+				}
+			}
 		}
 	})
 

@@ -196,6 +196,37 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
 	hub.LateAnswers(11 * time.Second)
 	late(t, tenant, hub, 10*time.Second)
+
+	t.Run("the hub is cut off before it has answered", func(t *testing.T) {
+		// Whatever the first try was told, the hub did it, and the same key says so.
+		client := tenant.For(t)
+		const lock = `{"key":"lock","value":true}`
+		before := desiredCount(client, hub, 1, "lock")
+		hub.LateAnswers(3 * time.Second)
+		told := make(chan harness.Answer, 1)
+		go func() {
+			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			if err != nil {
+				t.Error(err)
+			}
+			told <- answer
+		}()
+		harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return desiredCount(client, hub, 1, "lock") == before+1 })
+		hub.CutConnection()
+		hub.LateAnswers(0)
+		harness.Connected(t, hub)
+		answer := <-told
+		if answer.Status != http.StatusBadGateway && answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusGatewayTimeout {
+			t.Errorf("%d %s", answer.Status, answer.Body)
+		}
+		harness.Eventually(t, 20*time.Second, "the same key gives what the hub did", func() bool {
+			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			return err == nil && answer.Status == http.StatusAccepted
+		})
+		if n := desiredCount(client, hub, 1, "lock"); n != before+1 {
+			t.Errorf("one command was run %d times", n-before)
+		}
+	})
 }
 
 // late calls a hub whose answers come later than the service waits for them, in time for a retry with the same key.

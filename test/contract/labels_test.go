@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,19 +17,27 @@ type label struct {
 	Name, Room *string
 }
 
-// labelOf reads a device's label, and holds that list and single device agree.
+// labelOf reads a device's label.
 func labelOf(client *harness.Tenant, hub string, device int64) (name, room string) {
 	client.T.Helper()
 	var single label
-	var list struct{ Data []label }
 	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &single)
+	return text(single.Name), text(single.Room)
+}
+
+// isLabeled holds a device's label, alone and in the list.
+func isLabeled(client *harness.Tenant, hub string, device int64, name, room string) {
+	client.T.Helper()
+	if n, r := labelOf(client, hub, device); n != name || r != room {
+		client.T.Errorf("device %d is %q in %q, wanted %q in %q", device, n, r, name, room)
+	}
+	var list struct{ Data []label }
 	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
 	for _, d := range list.Data {
-		if d.ID == device && (text(d.Name) != text(single.Name) || text(d.Room) != text(single.Room)) {
-			client.T.Errorf("device %d is %q in %q alone, and %q in %q in the list", device, text(single.Name), text(single.Room), text(d.Name), text(d.Room))
+		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
+			client.T.Errorf("device %d is %q in %q in the list, wanted %q in %q", device, text(d.Name), text(d.Room), name, room)
 		}
 	}
-	return text(single.Name), text(single.Room)
 }
 
 func text(s *string) string {
@@ -44,9 +53,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	devices := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "dimmer", Name: "Lamp"}}
 	is := func(t *testing.T, hub string, device int64, name, room string) {
 		t.Helper()
-		if n, r := labelOf(tenant.For(t), hub, device); n != name || r != room {
-			t.Errorf("device %d is %q in %q, wanted %q in %q", device, n, r, name, room)
-		}
+		isLabeled(tenant.For(t), hub, device, name, room)
 	}
 
 	t.Run("set and clear", func(t *testing.T) {
@@ -133,6 +140,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			name, room := labelOf(client, hub.ID, 2)
 			return name == "Lock 2" && room == "<null>"
 		})
+		is(t, hub.ID, 2, "Lock 2", "<null>")
 		is(t, hub.ID, 1, "Set", "Hall")
 		// A repeat of the event does not take away what was set since.
 		client.Must(http.MethodPatch, devicePath(hub.ID, 2), `{"name":"Set again"}`, http.StatusOK)
@@ -164,9 +172,27 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			name, room := labelOf(client, hub.ID(), 1)
 			return name == "Front door" && room == "<null>"
 		})
+		is(t, hub.ID(), 1, "Front door", "<null>")
 	})
 
-	t.Run("kept by the hub's move to another site, and by reset link", func(t *testing.T) {
+	t.Run("two at once", func(t *testing.T) {
+		// "either or both": what one request does not name, it leaves alone, also when another sets it at that moment.
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
+		for round := range 15 {
+			name, room := fmt.Sprintf("Name %d", round), fmt.Sprintf("Room %d", round)
+			for _, answer := range atOnce(t, 2, func(i int) (harness.Answer, error) {
+				return client.Try(http.MethodPatch, devicePath(hub.ID(), 1), []map[string]string{{"name": name}, {"room": room}}[i])
+			}) {
+				if answer.Status != http.StatusOK {
+					t.Errorf("%d %s", answer.Status, answer.Body)
+				}
+			}
+			is(t, hub.ID(), 1, name, room)
+		}
+	})
+
+	t.Run("kept by the hub's move to another site", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)

@@ -89,7 +89,7 @@ func TestContract(t *testing.T) {
 // TestShortLimits tries what comes after a limit has run out, with limits that can be waited for.
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
-	c := harness.NewTarget(t, "--event-retention", "3s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s", "--hub-timeout", "1s",
+	c := harness.NewTarget(t, "--event-retention", "5s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s", "--hub-timeout", "1s",
 		"--invitation-ttl", "8s", "--idempotency-window", "8s", "--streams-per-key", "3", "--rate", "100000", "--burst", "100000")
 	c.Own()
 	try(t, c, []part{

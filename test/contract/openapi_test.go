@@ -25,7 +25,10 @@ func description(t *testing.T, c *harness.Target) {
 		}
 		client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match", got.Header.Get("ETag"))
 		client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusOK, "If-None-Match", `"another"`)
+		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusOK)
+		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match", "W/"+got.Header.Get("ETag"))
 		client.Refused(http.MethodGet, "/openapi.yaml", large, http.StatusBadRequest, "invalid_request")
+		client.Must(http.MethodHead, "/openapi.yaml", large, http.StatusBadRequest)
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
 		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(page.Body), "reference/reference.js") {
 			t.Errorf("the page to read it: %s", page.Body)

@@ -70,12 +70,11 @@ func killed(t *testing.T, c *harness.Target) {
 		}
 	}
 
+	stopped(t, s, tenant, hub)
 	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(again.Body, settled.Body) {
 		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
 	}
-	if name, room := labelOf(tenant, hub.ID(), 1); name != "Entrance" || room != "Hall" {
-		t.Errorf("%q in %q", name, room)
-	}
+	isLabeled(tenant, hub.ID(), 1, "Entrance", "Hall")
 	if m, ok := memberOf(tenant, somebody.Email); !ok || m != somebody {
 		t.Errorf("%+v, was %+v", m, somebody)
 	}
@@ -87,5 +86,51 @@ func killed(t *testing.T, c *harness.Target) {
 	}
 	if _, ok := memberOf(tenant, "open@killed.example.com"); !ok {
 		t.Error("opened after restarts, and no member")
+	}
+}
+
+// stopped stops the service in order while a command is under way and a stream is open: the command is finished, the stream ends, and goes on
+// after the restart without a gap.
+func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virtualhub.Hub) {
+	t.Helper()
+	const lock = `{"key":"lock","value":true}`
+	before := desiredCount(tenant, hub, 1, "lock")
+	events := "/hubs/" + hub.ID() + "/events/stream"
+	open := tenant.Stream(events, "")
+	position := <-open.Messages
+	hub.LateAnswers(500 * time.Millisecond)
+	told := make(chan harness.Answer, 1)
+	go func() {
+		answer, err := tenant.Do(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped")
+		if err != nil {
+			t.Error(err)
+		}
+		told <- answer
+	}()
+	harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 })
+	s.Stop()
+	answer := <-told
+	if answer.Status != http.StatusAccepted {
+		t.Errorf("a command under way at an orderly end: %d %s", answer.Status, answer.Body)
+	}
+	select {
+	case <-open.Ended:
+	case <-time.After(10 * time.Second):
+		t.Error("a stream outlives the service")
+	}
+	hub.LateAnswers(0)
+	s.Begin()
+	harness.Connected(t, hub)
+	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(again.Body, answer.Body) {
+		t.Errorf("one answer %s, another %s", answer.Body, again.Body)
+	}
+	if n := desiredCount(tenant, hub, 1, "lock"); n != before+1 {
+		t.Errorf("one command was run %d times", n-before)
+	}
+	resumed := tenant.Stream(events, position.ID)
+	for _, want := range tenant.AllEvents(hub.ID(), position.ID) {
+		if m := resumed.Next(t, 10*time.Second); m.ID != want.Cursor {
+			t.Fatalf("the stream goes on with %+v, and the log with %+v", m, want)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package faults
 import (
 	"encoding/json"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -13,12 +12,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// kills is how often TestKill kills the service; more find more.
-var kills = flag.Int("kills", 6, "how often TestKill kills the service")
+// kills is how often a test kills the service; more find more.
+var kills = flag.Int("kills", 6, "how often a test kills the service")
 
 // sender is a hub that keeps sending numbered events, through every crash: it resends what was not acknowledged, as the link says.
 type sender struct {
-	hub   *harness.RawHub
+	hub *harness.RawHub
+	// pace is the time between two of its messages.
+	pace  time.Duration
 	acked uint64
 	next  uint64
 }
@@ -44,7 +45,7 @@ func (h *sender) session(stop <-chan struct{}) {
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
 	greeted := false
-	tick := time.NewTicker(25 * time.Millisecond)
+	tick := time.NewTicker(h.pace)
 	defer tick.Stop()
 	for {
 		select {
@@ -118,6 +119,64 @@ func (f *follower) run(stop <-chan struct{}) {
 	}
 }
 
+// runStream reads the same from event streams, each from the last id of the one before. It ends once stop is closed and nothing has come for
+// a second.
+func (f *follower) runStream(stop <-chan struct{}) {
+	path := "/hubs/" + f.hub + "/events/stream"
+	for {
+		stream, answer, err := f.client.TryStream(path, f.cursor)
+		if stream == nil {
+			if err == nil && answer.Status != 429 && answer.Status < 500 {
+				f.client.T.Errorf("hub %s: a stream was answered %d %s", f.hub, answer.Status, answer.Body)
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		over := f.readStream(stream, stop)
+		stream.Close()
+		if over {
+			return
+		}
+	}
+}
+
+// readStream reads a stream to its end and says whether nothing more is to be read at all.
+func (f *follower) readStream(stream *harness.Stream, stop <-chan struct{}) bool {
+	for {
+		select {
+		case m := <-stream.Messages:
+			f.take(m)
+		case <-stream.Ended:
+			for len(stream.Messages) > 0 {
+				f.take(<-stream.Messages)
+			}
+			return false
+		case <-time.After(time.Second):
+			select {
+			case <-stop:
+				return true
+			default:
+			}
+		}
+	}
+}
+
+// take keeps what a block of a stream says.
+func (f *follower) take(m harness.Message) {
+	if m.ID != "" {
+		f.cursor = m.ID
+	}
+	if m.Data == "" {
+		return
+	}
+	var event harness.Event
+	if err := json.Unmarshal([]byte(m.Data), &event); err != nil {
+		f.client.T.Errorf("hub %s: %q: %v", f.hub, m.Data, err)
+	}
+	f.got = append(f.got, event)
+}
+
 // numbersOf checks that the observed values of a log rise by one from 1, and gives the last.
 func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 	t.Helper()
@@ -148,36 +207,44 @@ func TestKill(t *testing.T) {
 	const hubs = 8
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
-	senders, followers := make([]*sender, hubs), make([]*follower, hubs)
+	senders, followers, streamers := make([]*sender, hubs), make([]*follower, hubs), make([]*follower, hubs)
+	starts := make([]string, hubs)
 	for i := range hubs {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		senders[i] = &sender{hub: hub}
+		senders[i] = &sender{hub: hub, pace: 25 * time.Millisecond}
 		followers[i] = &follower{client: tenant.Client, hub: hub.ID}
+		starts[i] = tenant.Head(hub.ID)
+		streamers[i] = &follower{client: tenant.Client, hub: hub.ID, cursor: starts[i]}
 	}
 	stopSending, stopReading := make(chan struct{}), make(chan struct{})
 	var sending, reading sync.WaitGroup
 	for i := range hubs {
 		sending.Go(func() { senders[i].run(stopSending) })
 		reading.Go(func() { followers[i].run(stopReading) })
+		reading.Go(func() { streamers[i].runStream(stopReading) })
 	}
 	for range *kills {
 		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond) // the moment of the crash is to be any
 		s.Kill()
 		s.Begin()
 	}
-	harness.Eventually(t, 30*time.Second, "every hub is connected again", func() bool {
-		for _, h := range senders {
-			var got struct{ Connection struct{ Status string } }
-			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
-			if got.Connection.Status != "online" {
-				return false
+	all := func(status string) func() bool {
+		return func() bool {
+			for _, h := range senders {
+				var got struct{ Connection struct{ Status string } }
+				tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
+				if got.Connection.Status != status {
+					return false
+				}
 			}
+			return true
 		}
-		return true
-	})
+	}
+	harness.Eventually(t, 30*time.Second, "every hub is connected again", all("online"))
 	close(stopSending)
 	sending.Wait()
+	harness.Eventually(t, 30*time.Second, "every hub is gone", all("offline")) // its last event is stored
 
 	for _, h := range senders {
 		stored := tenant.AllEvents(h.hub.ID, "")
@@ -192,15 +259,20 @@ func TestKill(t *testing.T) {
 	close(stopReading)
 	reading.Wait()
 	for i, h := range senders {
-		stored := tenant.AllEvents(h.hub.ID, "")
-		got := followers[i].got
-		if len(got) != len(stored) {
-			t.Errorf("hub %s: %d events stored, its follower got %d", h.hub.ID, len(stored), len(got))
-		}
-		for n := range min(len(got), len(stored)) {
-			if a, b := fmt.Sprintf("%+v", got[n]), fmt.Sprintf("%+v", stored[n]); got[n].Cursor != stored[n].Cursor || string(got[n].Data) != string(stored[n].Data) {
-				t.Fatalf("hub %s: event %d was read as %s, and is %s", h.hub.ID, n, a, b)
-			}
+		same(t, h.hub.ID+", by page", followers[i].got, tenant.AllEvents(h.hub.ID, ""))
+		same(t, h.hub.ID+", by stream", streamers[i].got, tenant.AllEvents(h.hub.ID, starts[i]))
+	}
+}
+
+// same holds that a reader has got what is stored: every event, once, in order, under its cursor.
+func same(t *testing.T, who string, got, stored []harness.Event) {
+	t.Helper()
+	if len(got) != len(stored) {
+		t.Errorf("hub %s: %d events stored, its reader got %d", who, len(stored), len(got))
+	}
+	for n := range min(len(got), len(stored)) {
+		if got[n].Cursor != stored[n].Cursor || string(got[n].Data) != string(stored[n].Data) {
+			t.Fatalf("hub %s: event %d was read as %+v, and is %+v", who, n, got[n], stored[n])
 		}
 	}
 }

@@ -35,12 +35,7 @@ type arrived struct{ to, subject, text string }
 
 func newSink(t *testing.T, rcpt func(to string) error) *sink {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return &sink{t: t, address: listener.Addr().String(), rcpt: rcpt}
+	return &sink{t: t, address: harness.FreeAddress(t), rcpt: rcpt}
 }
 
 // open makes the server reachable until the test ends.

@@ -132,8 +132,8 @@ func TestReplicas(t *testing.T) {
 		client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 		select {
 		case <-stream.Ended:
-		case <-time.After(time.Second):
-			t.Error("a revoked key's stream goes on after a second")
+		case <-time.After(10 * time.Second):
+			t.Error("a revoked key's stream goes on")
 		}
 	})
 }

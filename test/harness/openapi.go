@@ -36,16 +36,22 @@ func NotSeen() []string {
 	var missing []string
 	for _, op := range document.Operations {
 		for _, status := range op.Statuses() {
-			types := op.Types(status)
-			if len(types) == 0 || op.Method == http.MethodHead { // HEAD has no body that could name a type
-				types = []string{""}
-			}
 			if op.Pattern == "/readyz" && status >= http.StatusInternalServerError {
 				continue
 			}
+			types := op.Types(status)
+			if len(types) == 0 {
+				types = []string{""}
+			}
 			for _, errorType := range types {
+				if common[errorType] {
+					continue
+				}
+				if op.Method == http.MethodHead { // there is no body that could name a type
+					errorType = ""
+				}
 				name := answerName(op, status, errorType)
-				if _, ok := seen.Load(name); !ok && !common[errorType] {
+				if _, ok := seen.Load(name); !ok {
 					missing = append(missing, name)
 				}
 			}
@@ -69,6 +75,18 @@ func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	c := &checked{t: t, next: next, document: document}
 	t.Cleanup(c.end)
 	return c
+}
+
+// CheckBare holds a refusal to openapi.yaml that came over a bare connection, to what may have been no request at all.
+func CheckBare(t testing.TB, status int, header http.Header, body []byte) {
+	t.Helper()
+	document, err := described()
+	if err == nil {
+		err = document.CheckRefusal(status, header, body)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 type checked struct {

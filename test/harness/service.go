@@ -96,7 +96,7 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
 		t: t, Dir: dir, Args: args, running: &running{},
-		HTTP: freeAddress(t), Admin: freeAddress(t), MQTT: freeAddress(t), NATS: freeAddress(t),
+		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: FreeAddress(t), NATS: FreeAddress(t),
 	}
 	s.launch()
 	return s
@@ -107,7 +107,7 @@ func (s *Service) Replica(args ...string) *Service {
 	s.t.Helper()
 	database := url.Values{"host": {filepath.Join(s.Dir, "postgres", "socket")}, "port": {"5432"}, "user": {"hubcloud"}, "sslmode": {"disable"}}
 	r := &Service{
-		t: s.t, Dir: s.t.TempDir(), running: &running{}, HTTP: freeAddress(s.t), Admin: freeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		t: s.t, Dir: s.t.TempDir(), running: &running{}, HTTP: FreeAddress(s.t), Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
 		Args: append([]string{
 			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials", filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
 			"--postgres-url", (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),

@@ -3,6 +3,7 @@ package harness
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,32 +36,45 @@ func OpenStream(t testing.TB, c *Client, hub, lastEventID string) *Stream {
 // Stream opens an event stream, after a cursor when one is given. It is closed when the test ends.
 func (c *Client) Stream(path, lastEventID string) *Stream {
 	c.T.Helper()
+	for {
+		s, answer, err := c.TryStream(path, lastEventID)
+		if err != nil {
+			c.T.Fatalf("stream %s: %v", path, err)
+		}
+		if s != nil {
+			c.T.Cleanup(s.Close)
+			return s
+		}
+		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		if answer.Status != http.StatusTooManyRequests || err != nil {
+			c.T.Fatalf("stream %s: %d %s", path, answer.Status, answer.Body)
+		}
+		time.Sleep(time.Duration(wait) * time.Second) // as long as the service asks for
+	}
+}
+
+// TryStream opens an event stream, which whoever asked for it closes, or gives the answer that was none.
+func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.T.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
 	if err != nil {
-		c.T.Fatal(err)
+		cancel()
+		return nil, Answer{}, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.Key)
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
 	response, err := (&http.Client{Transport: c.HTTP.Transport}).Do(request)
-	for err == nil && response.StatusCode == http.StatusTooManyRequests {
-		response.Body.Close()
-		wait, convErr := strconv.Atoi(response.Header.Get("Retry-After"))
-		if convErr != nil {
-			c.T.Fatalf("429 with Retry-After %q", response.Header.Get("Retry-After"))
-		}
-		time.Sleep(time.Duration(wait) * time.Second) // as long as the service asks for
-		response, err = (&http.Client{Transport: c.HTTP.Transport}).Do(request)
-	}
 	if err != nil {
-		c.T.Fatal(err)
+		cancel()
+		return nil, Answer{}, err
 	}
 	if response.StatusCode != http.StatusOK {
-		response.Body.Close()
-		c.T.Fatalf("stream %s: status %d", path, response.StatusCode)
+		defer cancel()
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return nil, Answer{Status: response.StatusCode, Header: response.Header, Body: body}, err
 	}
 	s := &Stream{Header: response.Header, Messages: make(chan Message, 1<<16), Ended: make(chan struct{}), Close: cancel}
 	go func() {
@@ -87,7 +101,7 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 			}
 		}
 	}()
-	return s
+	return s, Answer{}, nil
 }
 
 // Next gives the next event of the stream, and the id that a client would send as Last-Event-ID just before it came.

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestRecent: what was added is known until as many more were.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	r := newRecent(100)
+	for i := range 1000 {
+		cursor := fmt.Sprint(i)
+		if !r.add(cursor) || r.add(cursor) || !r.has(cursor) {
+			t.Fatalf("%d is not known once", i)
+		}
+		if i >= 100 && (!r.has(fmt.Sprint(i-99)) || r.has(fmt.Sprint(i-100))) {
+			t.Fatalf("after %d others the wrong ones are known", i)
+		}
+	}
+	if len(r.known) != 100 || len(r.order) != 100 {
+		t.Errorf("%d and %d are kept", len(r.known), len(r.order))
+	}
+}
+
+// TestEventData reads the data of each type.
+func TestEventData(t *testing.T) {
+	t.Parallel()
+	read := func(into any, data string) string {
+		if err := (Event{Data: []byte(data)}).Decode(into); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	var value ChannelObserved
+	var named DeviceNamed
+	var updated DeviceUpdated
+	var credential CredentialCreated
+	var rule Rule
+	failures := []string{
+		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`), read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
+		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
+	}
+	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
+		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
+		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
+	}
+	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {
+		t.Error(err)
+	}
+}

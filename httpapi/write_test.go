@@ -1,0 +1,53 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"hubcloud/domain"
+)
+
+// TestWriteList holds lists that are written by hand to what encoding/json makes of the same structures, whatever names hold.
+func TestWriteList(t *testing.T) {
+	t.Parallel()
+	x := &exchange{api: &api{}}
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0)
+		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[<>&"\\\x00-\x1f\x7f\x{2028}a-z]*`))
+		hubs := domain.Page[domain.Hub]{HasMore: rapid.Bool().Draw(t, "more")}
+		sites := domain.Page[domain.Site]{HasMore: hubs.HasMore}
+		for range rapid.IntRange(0, 3).Draw(t, "items") {
+			hubs.Data = append(hubs.Data, domain.Hub{
+				ID: "hub-7k2m-q4xd-93ta", Name: rapid.Ptr(text, true).Draw(t, "name"), SiteID: "s", Status: domain.HubOnline, Since: at, RegisteredAt: at,
+			})
+			sites.Data = append(sites.Data, domain.Site{ID: "s", Name: text.Draw(t, "site"), HubCount: rapid.IntRange(0, 1e6).Draw(t, "count"), CreatedAt: at})
+		}
+		same(t, written(t, x, func() error { return writeList(x, hubs, itemOfHub) }),
+			written(t, x, func() error { return x.writeJSON(200, listOf(hubs.Data, hubs.HasMore, itemOfHub)) }))
+		same(t, written(t, x, func() error { return writeList(x, sites, formOfSite) }),
+			written(t, x, func() error { return x.writeJSON(200, listOf(sites.Data, sites.HasMore, formOfSite)) }))
+	})
+}
+
+func written(t *rapid.T, x *exchange, write func() error) []byte {
+	recorder := httptest.NewRecorder()
+	x.w = recorder
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(recorder.Body.Bytes()) {
+		t.Fatalf("no JSON: %s", recorder.Body)
+	}
+	return recorder.Body.Bytes()
+}
+
+func same(t *rapid.T, got, want []byte) {
+	if !bytes.Equal(got, want) {
+		t.Fatalf("written\n%s\nwanted\n%s", got, want)
+	}
+}

@@ -1,0 +1,27 @@
+package commands_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkSend is a command to a hub that answers at once, with a new idempotency key each time, and one that is a repeat. The broker syncs as it
+// does by default.
+func BenchmarkSend(b *testing.B) {
+	r := newRig(b)
+	p := r.replica("r1")
+	for _, repeat := range []bool{false, true} {
+		b.Run(fmt.Sprintf("repeat=%t", repeat), func(b *testing.B) {
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				if n++; repeat {
+					n = 1
+				}
+				if _, err := p.send(r.command(fmt.Sprint("k", n))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

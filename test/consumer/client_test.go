@@ -1,0 +1,230 @@
+package consumer
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"hubcloud/httpapi/client"
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// The devices of the hub under test, by id.
+const (
+	lock = 1 + iota
+	thermostat
+	bulb
+	switches
+)
+
+func newHub(t *testing.T, target *harness.Target, tenant *harness.Tenant) *virtualhub.Hub {
+	return target.For(t).VirtualHub(tenant, virtualhub.Config{GiveUp: time.Second, Devices: []virtualhub.DeviceSpec{
+		{Kind: "lock", Name: "Front door"}, {Kind: "thermostat", Name: "Hall"}, {Kind: "color_bulb", Name: "Lamp"}, {Kind: "switch", Name: "Kitchen", Gangs: 2},
+	}})
+}
+
+// TestClient calls every route through the client, as a program would.
+func TestClient(t *testing.T) {
+	t.Parallel()
+	target := harness.NewTarget(t)
+	tenant := target.Tenant("Consumer")
+
+	t.Run("sites and hubs", func(t *testing.T) {
+		t.Parallel()
+		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
+		site := check[client.Site](t)(c.CreateSite(ctx, "Annex"))
+		if site = check[client.Site](t)(c.RenameSite(ctx, site.ID, "Annexe")); site.Name != "Annexe" {
+			t.Errorf("%+v", site)
+		}
+		hub := newHub(t, target, tenant)
+		moved := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID}))
+		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" || moved.Firmware == nil || moved.Network == nil {
+			t.Errorf("%+v", moved)
+		}
+		if cleared := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{Name: client.Clear()})); cleared.Name != nil || cleared.SiteID != site.ID {
+			t.Errorf("%+v", cleared)
+		}
+		seen := 0
+		for listed, err := range c.Hubs(ctx, site.ID) {
+			if err != nil || listed.ID != hub.ID() || listed.Connection.Status != client.HubOnline {
+				t.Errorf("%+v, %v", listed, err)
+			}
+			seen++
+		}
+		if got := check[client.Site](t)(c.Site(ctx, site.ID)); seen != 1 || got.HubCount != 1 {
+			t.Errorf("%d hubs listed, %+v", seen, got)
+		}
+		if _, err := c.AddHub(ctx, client.HubAddition{Serial: "HUB-0000-0000-0000", SiteID: site.ID}); !errors.Is(err, client.ErrHubNotAddable) {
+			t.Error(err)
+		}
+		if err := c.ResetLink(ctx, hub.ID()); err != nil {
+			t.Error(err)
+		}
+		hub.Restart()
+		if err := c.WaitOnline(ctx, hub.ID()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	t.Run("lists over pages", func(t *testing.T) {
+		t.Parallel()
+		other := target.For(t).Stranger("Many sites")
+		c, ctx := clientOf(t, other, client.Retry{}), soon(t)
+		for range 60 {
+			check[client.Site](t)(c.CreateSite(ctx, "Site"))
+		}
+		seen := map[string]bool{}
+		for site, err := range c.Sites(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[site.ID] = true
+		}
+		if len(seen) != 61 {
+			t.Errorf("%d sites of 61", len(seen))
+		}
+	})
+
+	t.Run("devices", func(t *testing.T) {
+		t.Parallel()
+		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
+		hub := newHub(t, target, tenant)
+		if devices := check[[]client.ListedDevice](t)(c.Devices(ctx, hub.ID())); len(devices) != 4 || devices[0].Name != "Front door" {
+			t.Errorf("%+v", devices)
+		}
+		label := check[client.DeviceLabel](t)(c.UpdateDevice(ctx, hub.ID(), thermostat, client.DeviceUpdate{Name: client.SetTo("Dial"), Room: client.SetTo("Hall")}))
+		got := check[client.Device](t)(c.Device(ctx, hub.ID(), thermostat))
+		if label.Name != "Dial" || got.Name != "Dial" || got.Room == nil || *got.Room != "Hall" {
+			t.Errorf("%+v, %+v", label, got)
+		}
+		setpoint, ok := got.Channel("heating_setpoint", 0)
+		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 || !setpoint.Writable {
+			t.Errorf("%+v", setpoint)
+		}
+		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{Status: "open", ExpiresIn: 120}) {
+			t.Errorf("%+v", window)
+		}
+		if err := c.ClosePairing(ctx, hub.ID()); err != nil {
+			t.Error(err)
+		}
+		check[client.Window](t)(c.OpenRemoval(ctx, hub.ID()))
+		if err := c.CloseRemoval(ctx, hub.ID()); err != nil {
+			t.Error(err)
+		}
+		if err := c.ForgetDevice(ctx, hub.ID(), lock); !errors.Is(err, client.ErrInvalidRequest) {
+			t.Error(err)
+		}
+		if err := hub.Unreachable(lock); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.ForgetDevice(ctx, hub.ID(), lock); err != nil {
+			t.Error(err)
+		}
+		if _, err := c.Device(ctx, hub.ID(), lock); !errors.Is(err, client.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+
+	t.Run("commands", func(t *testing.T) {
+		t.Parallel()
+		commands(t, clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}), newHub(t, target, tenant))
+	})
+
+	t.Run("people", func(t *testing.T) {
+		t.Parallel()
+		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
+		for member, err := range c.Members(ctx) {
+			if err != nil || member.Role != client.RoleOwner {
+				t.Errorf("%+v, %v", member, err)
+			}
+			if err := c.RemoveMember(ctx, member.ID); !errors.Is(err, client.ErrForbidden) {
+				t.Error(err)
+			}
+			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(err, client.ErrForbidden) {
+				t.Error(err)
+			}
+			if got := check[client.Member](t)(c.Member(ctx, member.ID)); got != member {
+				t.Errorf("%+v, listed as %+v", got, member)
+			}
+		}
+		invitation := check[client.Invitation](t)(c.Invite(ctx, "ann@example.com", client.RoleAdmin))
+		listed := 0
+		for i, err := range c.Invitations(ctx) {
+			if err != nil || i != invitation || i.Status != "pending" {
+				t.Errorf("%+v, %v", i, err)
+			}
+			listed++
+		}
+		if err := c.RevokeInvitation(ctx, invitation.ID); err != nil || listed != 1 {
+			t.Errorf("%d listed, %v", listed, err)
+		}
+		if err := c.RevokeInvitation(ctx, invitation.ID); !errors.Is(err, client.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+// commands sends what can become of a command, and sees that it did.
+func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
+	ctx := soon(t)
+	send := func(device int64, key string, endpoint int, value any) (client.Outcome, error) {
+		_, outcome, err := c.SendAndWait(ctx, client.Command{HubID: hub.ID(), DeviceID: device, Key: key, Endpoint: endpoint, Value: value}, 20*time.Second)
+		return outcome, err
+	}
+	for _, tt := range []struct {
+		device   int64
+		key      string
+		endpoint int
+		value    any
+	}{
+		{lock, "lock", 0, false}, {lock, "lock", 0, true}, {thermostat, "heating_setpoint", 0, 20.0}, {thermostat, "mode", 0, "heat"},
+		{bulb, "color", 0, client.Color{Red: 1, Green: 2, Blue: 3}}, {switches, "switch", 2, true},
+	} {
+		if outcome, err := send(tt.device, tt.key, tt.endpoint, tt.value); err != nil || outcome.Status != client.StatusSynchronized || outcome.Event == nil {
+			t.Errorf("%+v: %+v, %v", tt, outcome, err)
+		}
+	}
+	hub.Jam(lock)
+	if outcome, err := send(lock, "lock", 0, false); !errors.Is(err, client.ErrDiverged) || outcome.Value.String() != "true" {
+		t.Errorf("a jammed lock: %+v, %v", outcome, err)
+	}
+	hub.Unjam(lock)
+	if err := hub.Unreachable(thermostat); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(err, client.ErrFailed) || outcome.Status != client.StatusFailed {
+		t.Errorf("a device out of reach: %+v, %v", outcome, err)
+	}
+
+	// The same command again, by a program that has restarted: the outcome is older than the position.
+	command := client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true, IdempotencyKey: client.NewIdempotencyKey()}
+	if _, _, err := c.SendAndWait(ctx, command, 20*time.Second); err != nil {
+		t.Error(err)
+	}
+	if _, outcome, err := c.SendAndWait(ctx, command, 20*time.Second); err != nil || outcome.Event != nil {
+		t.Errorf("sent again: %+v, %v", outcome, err)
+	}
+	command.Value = false
+	if _, err := c.Send(ctx, command); !errors.Is(err, client.ErrIdempotencyConflict) {
+		t.Error(err)
+	}
+
+	for want, command := range map[client.ErrorType]client.Command{
+		client.ErrInvalidRequest: {HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: "shut"},
+		client.ErrNotFound:       {HubID: hub.ID(), DeviceID: 99, Key: "lock", Value: true},
+	} {
+		if _, err := c.Send(ctx, command); !errors.Is(err, want) {
+			t.Errorf("%+v: %v", command, err)
+		}
+	}
+	hub.RefuseCommands(true)
+	if _, err := c.Send(ctx, client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true}); !errors.Is(err, client.ErrCommandRefused) {
+		t.Error(err)
+	}
+	hub.RefuseCommands(false)
+	hub.RadioDown(true)
+	if _, err := c.Send(ctx, client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true}); !errors.Is(err, client.ErrHubUnavailable) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,105 @@
+package consumer
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// TestCommandLine runs the consumer's commands of the binary as a person would: against the service on a data directory, and by address and key.
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	target := harness.NewTarget(t)
+	service := target.Own()
+	tenant := target.Tenant("Shell")
+	hub := newHub(t, target, tenant)
+	run := func(args ...string) (out, errs string, code int) {
+		line := []string{args[0], "--data-dir", service.Dir, "--key", tenant.Key} // what the caller gives comes later, and wins
+		return harness.RunBinary(t, append(line, args[1:]...)...)
+	}
+	// objects runs a command with --json and gives what it printed, an object a line.
+	objects := func(args ...string) (all []map[string]any) {
+		t.Helper()
+		out, errs, code := run(append(args, "--json")...)
+		if code != 0 {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+		}
+		for line := range strings.Lines(out) {
+			var object map[string]any
+			if err := json.Unmarshal([]byte(line), &object); err != nil {
+				t.Fatalf("%v printed %q: %v", args, line, err)
+			}
+			all = append(all, object)
+		}
+		return all
+	}
+
+	if hubs := objects("hubs"); len(hubs) != 1 || hubs[0]["id"] != hub.ID() {
+		t.Errorf("%v", hubs)
+	}
+	if devices := objects("devices", hub.ID()); len(devices) != 4 || devices[0]["name"] != "Front door" {
+		t.Errorf("%v", devices)
+	}
+	if device := objects("devices", hub.ID(), "1"); len(device) != 1 || device[0]["channels"].([]any)[0].(map[string]any)["status"] != "synchronized" {
+		t.Errorf("%v", device)
+	}
+	sent := objects("send", hub.ID(), "1", "lock", "false", "--wait")
+	if outcome := sent[0]["outcome"].(map[string]any); outcome["status"] != "synchronized" || outcome["value"] != false {
+		t.Errorf("%v", sent)
+	}
+	if sent := objects("send", hub.ID(), "2", "mode", "heat"); sent[0]["channel"].(map[string]any)["desired"] != "heat" {
+		t.Errorf("%v", sent)
+	}
+	events := objects("events", hub.ID())
+	log := tenant.AllEvents(hub.ID(), "")
+	for i, event := range events {
+		if event["cursor"] != log[i].Cursor || event["time"] != log[i].Time {
+			t.Errorf("event %d is %v, in the log %+v", i, event, log[i])
+		}
+	}
+	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(rest) < len(events)-1 || rest[0]["cursor"] != events[1]["cursor"] {
+		t.Errorf("after the first: %v", rest)
+	}
+
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"hubs"}, hub.ID()}, {[]string{"devices", hub.ID()}, "Front door"}, {[]string{"devices", hub.ID(), "4"}, "switch#2"},
+		{[]string{"events", hub.ID()}, "channel.desired"}, {[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"}, "switch#2: true asked, synchronized, reads true"},
+		{[]string{"send", hub.ID(), "1", "lock", "true"}, "lock: true asked, pending"},
+		{[]string{"hubs", "--url", service.Public()}, hub.ID()}, {[]string{"hubs", "--url", service.Base() + "/"}, hub.ID()},
+	} {
+		if out, errs, code := run(tt.args...); code != 0 || !strings.Contains(out, tt.says) {
+			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
+		}
+	}
+
+	hub.Jam(1)
+	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 || !strings.Contains(out, "diverged, reads true") || !strings.Contains(errs, "other than was asked") {
+		t.Errorf("a jammed lock: exit code %d: %s%s", code, out, errs)
+	}
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"devices", "hub-0000-0000-0000"}, 2, "not_found"},
+		{[]string{"devices", hub.ID(), "99"}, 2, "not_found"},
+		{[]string{"events", hub.ID(), "--after", "yesterday"}, 2, "invalid_request"},
+		{[]string{"send", hub.ID(), "1", "lock", "7"}, 2, "value"},
+		{[]string{"hubs", "--key", "hc_dev_unknown"}, 1, "unauthenticated"},
+	} {
+		if out, errs, code := run(tt.args...); code != tt.code || out != "" && strings.Count(out, "\n") > 1 || !strings.Contains(errs, tt.says) {
+			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
+		}
+	}
+	hub.Offline(true)
+	harness.Eventually(t, 10*time.Second, "the hub is offline", func() bool {
+		_, errs, code := run("devices", hub.ID())
+		return code == 1 && strings.Contains(errs, "hub_offline") && strings.Count(errs, "\n") == 1
+	})
+}

@@ -1,0 +1,146 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"hubcloud/httpapi/client"
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// follow collects a hub's events in a goroutine of its own until the number is reached or the sequence ends.
+type follow struct {
+	events []client.Event
+	gaps   int
+	err    error
+	ended  chan struct{}
+}
+
+func following(ctx context.Context, c *client.Client, hub, after string, last int, options ...client.EventsOption) *follow {
+	f := &follow{ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for event, err := range c.Events(ctx, hub, after, options...) {
+			switch {
+			case client.IsGap(err):
+				f.gaps++
+			case err != nil:
+				f.err = err
+				return
+			}
+			f.events = append(f.events, event)
+			var data struct{ Value client.Scene }
+			if event.Type == client.EventChannelObserved && event.Decode(&data) == nil && data.Value.Scene == last {
+				return
+			}
+		}
+	}()
+	return f
+}
+
+// rings makes a hub send events numbered from first to last.
+func rings(t *testing.T, hub *virtualhub.Hub, first, last int) {
+	t.Helper()
+	for n := first; n <= last; n++ {
+		if _, err := hub.Emit(virtualhub.Event{
+			Type: "channel.observed", Data: map[string]any{"key": "scene", "endpoint": 0, "value": map[string]any{"scene": n, "attribute": "pressed"}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFollowingOverRestarts: readers by stream and by long-poll follow a hub while the service is killed again and again and ends streams every
+// few seconds. Each gets every event once, in the order of the log, under the cursors of the log.
+func TestFollowingOverRestarts(t *testing.T) {
+	t.Parallel()
+	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
+	service := target.Own()
+	tenant := target.Tenant("Follower")
+	c := clientOf(t, tenant, client.Retry{MaxElapsed: time.Minute, MaxBackoff: time.Second})
+	hub := target.VirtualHub(tenant, virtualhub.Config{})
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	position := check[string](t)(c.Position(ctx, hub.ID()))
+	readers := map[string]*follow{
+		"stream":              following(ctx, c, hub.ID(), position, 200),
+		"long-poll":           following(ctx, c, hub.ID(), position, 200, client.LongPoll()),
+		"stream from the old": following(ctx, c, hub.ID(), "", 200),
+	}
+	for round := range 4 {
+		rings(t, hub, round*50+1, round*50+25)
+		if round > 0 {
+			service.Kill()
+			service.Begin()
+		}
+		rings(t, hub, round*50+26, round*50+50)
+		harness.Connected(t, hub)
+		harness.Stored(t, hub)
+	}
+	log := tenant.AllEvents(hub.ID(), position)
+	for name, reader := range readers {
+		<-reader.ended
+		if reader.err != nil || reader.gaps != 0 {
+			t.Errorf("%s: %d gaps, %v", name, reader.gaps, reader.err)
+		}
+		got := reader.events
+		first := slices.IndexFunc(got, func(e client.Event) bool { return e.Cursor == log[0].Cursor })
+		if first < 0 || len(got)-first > len(log) {
+			t.Fatalf("%s: %d events of %d, from the %dth on", name, len(got), len(log), first)
+		}
+		for i, event := range got[first:] {
+			if event.Cursor != log[i].Cursor || string(event.Type) != log[i].Type {
+				t.Fatalf("%s: event %d is %+v, in the log %+v", name, i, event, log[i])
+			}
+		}
+	}
+}
+
+// TestGapsAndResets: what a hub has lost is told as a gap and no more, and a reset as the need to resync, after which a program goes on.
+func TestGapsAndResets(t *testing.T) {
+	t.Parallel()
+	target := harness.NewTarget(t)
+	tenant := target.Tenant("Resync")
+	c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
+	hub := target.VirtualHub(tenant, virtualhub.Config{})
+	position := check[string](t)(c.Position(ctx, hub.ID()))
+	reader := following(ctx, c, hub.ID(), position, 2)
+	rings(t, hub, 1, 1)
+	harness.Stored(t, hub)
+	if _, _, err := hub.LoseEvents(7); err != nil {
+		t.Fatal(err)
+	}
+	rings(t, hub, 2, 2)
+	<-reader.ended
+	if reader.err != nil || reader.gaps != 1 {
+		t.Fatalf("%d gaps, %v", reader.gaps, reader.err)
+	}
+	kept := reader.events[len(reader.events)-1].Cursor
+
+	reader = following(ctx, c, hub.ID(), kept, 9)
+	if err := hub.FactoryReset(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-reader.ended:
+	case <-ctx.Done():
+	}
+	if !errors.Is(reader.err, client.ErrResync) || !errors.Is(reader.err, client.ErrCursorExpired) {
+		t.Fatalf("after a reset: %v", reader.err)
+	}
+	harness.Connected(t, hub)
+	snapshot := check[client.Snapshot](t)(c.Resync(ctx, hub.ID()))
+	if len(snapshot.Devices) != len(hub.DeviceIDs()) || snapshot.Cursor == "" {
+		t.Errorf("%d devices, cursor %q", len(snapshot.Devices), snapshot.Cursor)
+	}
+	reader = following(ctx, c, hub.ID(), snapshot.Cursor, 3)
+	rings(t, hub, 3, 3)
+	<-reader.ended
+	if reader.err != nil || len(reader.events) == 0 {
+		t.Errorf("after the resync: %+v, %v", reader.events, reader.err)
+	}
+}

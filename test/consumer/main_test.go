@@ -1,0 +1,50 @@
+package consumer
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"hubcloud/httpapi/client"
+	"hubcloud/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	harness.RemoveBinary()
+	os.Exit(code)
+}
+
+// clientOf makes a client with the tenant's key. Every answer that it gets is held to openapi.yaml.
+func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.Client {
+	t.Helper()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	c, err := client.New(client.Config{
+		BaseURL: tenant.Base, APIKey: tenant.Key, HTTPClient: &http.Client{Transport: harness.Checked(t, transport)}, Retry: retry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return c
+}
+
+// soon is a context for what must not take long.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// check fails the test at once when there is an error.
+func check[T any](t *testing.T) func(T, error) T {
+	return func(result T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+}

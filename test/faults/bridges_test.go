@@ -1,0 +1,115 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// TestBridges runs a second process that looks after hubs beside the first, and kills it: the first takes over its hubs, and nothing that they
+// send is lost or stored twice.
+func TestBridges(t *testing.T) {
+	t.Parallel()
+	first := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	second := first.Replica("--roles", "bridge")
+	tenant := harness.NewTenant(t, first, "Bridges")
+	// What the operator's commands find by the data directory of a service is that service's broker, also when others run it.
+	second.CLI("inventory", "generate", "--prefix", "any")
+
+	const hubs = 12 // over 16 shards: each replica has some
+	senders := make([]*sender, hubs)
+	for i := range senders {
+		hub := adopted(t, first, tenant)
+		hub.Disconnect()
+		senders[i] = &sender{hub: hub, pace: 250 * time.Millisecond}
+	}
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	for _, h := range senders {
+		sending.Go(func() { h.run(stop) })
+	}
+	goOn := func(when string) {
+		t.Helper()
+		began := time.Now()
+		for _, h := range senders {
+			head := tenant.Head(h.hub.ID)
+			harness.Eventually(t, 30*time.Second, h.hub.ID+" goes on "+when, func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 })
+		}
+		t.Logf("%s: all go on after %s", when, time.Since(began))
+	}
+	goOn("with two")
+	second.Kill()
+	goOn("without the second")
+	second.Begin()
+	goOn("with the second again")
+	second.Stop()
+	goOn("after the second has left in order")
+	close(stop)
+	sending.Wait()
+	for _, h := range senders {
+		if last := numbersOf(t, h.hub.ID, tenant.AllEvents(h.hub.ID, "")); last < h.acked {
+			t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
+		}
+	}
+}
+
+// TestBridgeAlone runs a replica without the API: the operators' port tells how it is, which it did not.
+func TestBridgeAlone(t *testing.T) {
+	t.Parallel()
+	first := harness.Start(t)
+	admin := harness.FreeAddress(t)
+	process := exec.Command(harness.Binary(t), "serve", "--data-dir", t.TempDir(), "--roles", "bridge", "--admin", admin, "--environment", "dev",
+		"--nats-url", "nats://"+first.NATS, "--nats-credentials", filepath.Join(first.Dir, "nats-credentials.json"),
+		"--postgres-url", "postgres:///postgres?user=hubcloud&sslmode=disable&host="+filepath.Join(first.Dir, "postgres", "socket"))
+	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, time.Minute, "the replica is ready", func() bool {
+		answer, err := http.Get("http://" + admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := process.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// TestKillWhileStarting kills the service in the midst of its first starts. The next one begins where that one was: in the midst of making the
+// database, for instance, whose own processes live a moment longer.
+func TestKillWhileStarting(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range *kills {
+		process := exec.Command(harness.Binary(t), "serve", "--data-dir", dir, "--environment", "dev",
+			"--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
+		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := process.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond) // the moment of the crash is to be any
+		if err := process.Process.Kill(); err != nil {
+			t.Errorf("it ended before: %v", err)
+		}
+		_ = process.Wait() // it was killed
+	}
+	s := harness.StartIn(t, dir)
+	tenant := harness.NewTenant(t, s, "Killed")
+	hub := adopted(t, s, tenant)
+	hub.EventsFrom("log-1", 1, 3)
+	hub.WaitAck("log-1", 3)
+	expect(t, tenant.AllEvents(hub.ID, ""), "1", "2", "3")
+}

@@ -1,0 +1,57 @@
+package faults
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// TestCommandsOutliveCrashes retries one command 30 times at once while the service is killed and started again: the hub runs it once, and whoever is
+// accepted hears the same.
+func TestCommandsOutliveCrashes(t *testing.T) {
+	t.Parallel()
+	const retriers, crashes = 30, 3
+	c := harness.NewTarget(t, "--rate", "100000", "--burst", "100000")
+	s := c.Own()
+	tenant := harness.NewTenant(t, s, "Commands")
+	hub := c.VirtualHub(tenant, virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}, BackoffMin: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
+	})
+	hub.LateAnswers(400 * time.Millisecond) // so that a command is under way when the service is killed
+	answers := make([]harness.Answer, retriers)
+	var retrying sync.WaitGroup
+	for i := range answers {
+		retrying.Go(func() {
+			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+				answer, err := tenant.Client.Do(http.MethodPost, "/hubs/"+hub.ID()+"/devices/1/commands", `{"key":"lock","value":false}`,
+					"Idempotency-Key", "crash")
+				if err != nil {
+					continue // the service is not there
+				}
+				if answers[i] = answer; answer.Status == http.StatusAccepted {
+					return
+				}
+			}
+		})
+	}
+	for range crashes {
+		time.Sleep(300 * time.Millisecond) // the crash is to come in the midst of it
+		s.Kill()
+		s.Begin()
+	}
+	hub.LateAnswers(0)
+	retrying.Wait()
+	for i, answer := range answers {
+		if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
+			t.Errorf("answer %d is %d %s, the first %s", i, answer.Status, answer.Body, answers[0].Body)
+		}
+	}
+	harness.Stored(t, hub)
+	if n := len(desired(tenant.For(t), hub)); n != 1 {
+		t.Errorf("the hub ran it %d times", n)
+	}
+}
