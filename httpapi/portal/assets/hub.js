@@ -115,13 +115,17 @@ function renew(card, fresh) {
     }
     const before = old.dataset.status;
     const status = channel.dataset.status;
-    if (old.contains(document.activeElement) || old.querySelector("details[open]")) {
+    const focused = old.contains(document.activeElement) ? document.activeElement.localName : "";
+    if (focused === "input" || old.querySelector("details[open]")) {
       Object.assign(old.dataset, channel.dataset);
       for (const name of [".value", ".state"]) {
         old.querySelector(name).replaceWith(channel.querySelector(name));
       }
     } else {
       old.replaceWith(channel);
+      if (focused) {
+        channel.querySelector(focused)?.focus();
+      }
     }
     if (before !== status && ["diverged", "failed"].includes(status)) {
       announce(`${document.querySelector(`[data-device="${card.dataset.device}"] :is(h2, h3)`).textContent}: ${channel.querySelector(".name").textContent} has ${status}.`);

@@ -1,0 +1,55 @@
+package browser
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// axeVersion is the version of axe-core that pages are held to. It is not among our files: it is another's work under the MPL 2.0.
+const axeVersion = "4.14.1"
+
+// loadAxe brings axe-core from npm, once, and gives its text.
+var loadAxe = sync.OnceValues(func() (string, error) {
+	folder, err := filepath.Abs(filepath.Join(artifacts, "axe"))
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "node_modules", "axe-core", "axe.min.js")
+	if _, err := os.Stat(path); err != nil {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return "", err
+		}
+		if err := exec.Command("npm", "install", "--no-save", "--silent", "--prefix", folder, "axe-core@"+axeVersion).Run(); err != nil {
+			return "", err
+		}
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+})
+
+// axe gives axe-core; "" where it cannot be had.
+func axe(t *testing.T) string {
+	t.Helper()
+	text, err := loadAxe()
+	if err != nil {
+		t.Logf("NOT TRIED: axe-core %s cannot be had: %v", axeVersion, err)
+	}
+	return text
+}
+
+// prefer has pages believe that somebody likes them light or dark.
+func prefer(scheme string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	})
+}

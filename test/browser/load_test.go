@@ -1,0 +1,199 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/heapprofiler"
+	"github.com/chromedp/cdproto/performance"
+	"github.com/chromedp/chromedp"
+	"github.com/go-chi/chi/v5"
+
+	"hubcloud/domain"
+	page "hubcloud/httpapi/portal"
+	"hubcloud/httpapi/portal/live"
+)
+
+const (
+	// loadHubs and loadRate are what a page of a large organization has to bear; loadTime how long it is watched, unless loadTimeVariable says.
+	loadHubs         = 500
+	loadRate         = 200
+	loadTime         = 20 * time.Second
+	loadTimeVariable = "HUBCLOUD_TEST_LOAD_TIME"
+	// loadShare is the most of a core that the page's main thread may take, loadGrowth the most bytes that its memory may grow.
+	loadShare  = 0.10
+	loadGrowth = 4 << 20
+)
+
+// crowd is an organization with many hubs that all have something to say. Only the portal and the browser are real: what is measured is the page.
+type crowd struct {
+	page.SignIn
+	page.ReadModels
+	page.Directory
+	live.Devices
+}
+
+func crowdHub(i int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i)) }
+
+func (crowd) Session(context.Context, string, time.Time) (domain.PortalSession, error) {
+	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: "token"}, nil
+}
+
+func (crowd) Memberships(string) []domain.MemberAccess { return nil }
+
+func (crowd) Membership(org, _ string) (domain.MemberAccess, bool) {
+	return domain.MemberAccess{OrgID: org, OrgName: "Crowd", MemberID: "member", Role: domain.RoleOwner}, true
+}
+
+func (crowd) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
+	sites := domain.Page[domain.Site]{}
+	for i := range 20 {
+		sites.Data = append(sites.Data, domain.Site{ID: fmt.Sprint("site-", i), Name: fmt.Sprint("Site ", i)})
+	}
+	return sites, nil
+}
+
+func (crowd) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
+	hubs := domain.Page[domain.Hub]{}
+	for i := range loadHubs {
+		name := fmt.Sprint("Hub ", i)
+		hubs.Data = append(hubs.Data, domain.Hub{
+			ID: crowdHub(i), Name: &name, SiteID: fmt.Sprint("site-", i%20), Status: domain.HubOnline, Since: time.Unix(1_760_000_000, 0).UTC(),
+		})
+	}
+	return hubs, nil
+}
+
+func (crowd) Hub(context.Context, string, domain.HubID) (domain.Hub, error) {
+	return domain.Hub{}, domain.ErrHubNotFound()
+}
+
+func (crowd) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+	return nil, nil
+}
+
+func (crowd) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
+	return domain.EventPage{}, nil
+}
+
+func (crowd) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
+
+func (crowd) Group() live.EventGroup {
+	return &chatter{begun: time.Now()}
+}
+
+// chatter is logs to which an event is added every 5 ms.
+type chatter struct {
+	begun time.Time
+	told  int
+}
+
+func (*chatter) Follow(context.Context, domain.HubID, string) error { return nil }
+func (*chatter) Leave(domain.HubID)                                 {}
+func (*chatter) Position(domain.HubID) string                       { return strings.Repeat("x", 28) }
+func (*chatter) Close()                                             {}
+
+func (c *chatter) Next(int) (domain.HubID, []domain.EncodedEvent, error) {
+	if c.told >= int(time.Since(c.begun)*loadRate/time.Second) {
+		return "", nil, nil
+	}
+	c.told++
+	hub := crowdHub(c.told * 7919 % loadHubs)
+	envelope := fmt.Appendf(nil, `{"cursor":"%028d","type":"channel.observed","hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":{"key":"power","endpoint":0,"value":%d.5}}`,
+		c.told, hub, c.told%17+1, domain.FormatTime(time.Now()), c.told%3000)
+	return hub, []domain.EncodedEvent{{Frame: fmt.Appendf(nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.told, envelope), Envelope: envelope}}, nil
+}
+
+func (c *chatter) Ready() <-chan struct{} {
+	ready := make(chan struct{})
+	time.AfterFunc(time.Second/loadRate, func() { close(ready) })
+	return ready
+}
+
+func (crowd) serve() http.Handler {
+	c := crowd{}
+	p := page.New(page.Config{
+		SignIn: c, People: c, ReadModels: c, Directory: c, PublicURL: "http://127.0.0.1",
+		Live: live.New(live.Config{ReadModels: c, Devices: c, Events: c, DisconnectReason: func(domain.HubID) *string { return nil }}),
+	})
+	router := chi.NewRouter()
+	for _, route := range p.Routes() {
+		router.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
+			r.AddCookie(&http.Cookie{Name: "hubcloud_session", Value: "session"})
+			route.Handle(w, r, page.Caller{RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB", At: time.Now(), Network: netip.MustParsePrefix("127.0.0.1/32")})
+		})
+	}
+	return router
+}
+
+// TestDashboardUnderLoad: 500 hubs and 200 events a second take a tenth of a core at most, and the page does not grow.
+func TestDashboardUnderLoad(t *testing.T) {
+	server := httptest.NewServer(crowd{}.serve())
+	t.Cleanup(server.Close) // after the browser, which has a stream open
+	b := open(t, server.URL)
+	b.goTo("/portal/org")
+	b.await("#connection", "Live")
+	b.await("#events", "Power is")
+	long := loadTime
+	if given, err := time.ParseDuration(os.Getenv(loadTimeVariable)); err == nil {
+		long = given
+	}
+	b.do("warm up", chromedp.Sleep(5*time.Second))
+	busy, bytes, nodes := b.measure()
+	began := time.Now()
+	time.Sleep(long) // what is measured is time itself
+	busyNow, bytesNow, nodesNow := b.measure()
+	share := (busyNow - busy) / time.Since(began).Seconds()
+	t.Logf("main thread %.1f %% of a core, memory %+.0f KB, %+.0f nodes in %s", share*100, (bytesNow-bytes)/1024, nodesNow-nodes, long)
+	if share > loadShare {
+		t.Errorf("the page takes %.1f %% of a core", share*100)
+	}
+	if bytesNow-bytes > loadGrowth || nodesNow-nodes > 500 {
+		t.Errorf("the page grows by %.0f bytes and %.0f nodes", bytesNow-bytes, nodesNow-nodes)
+	}
+	if n := eval[int](b, `document.querySelectorAll("#events li").length`); n == 0 || n > 100 {
+		t.Errorf("%d events are shown", n)
+	}
+	b.shoot("load")
+}
+
+// measure gives how long the page's main thread was busy, in seconds, and after its garbage is gone how many bytes and nodes it has.
+func (b *tab) measure() (busy, bytes, nodes float64) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{}); err != nil {
+		b.t.Fatal(err)
+	}
+	got, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, m := range got.Metrics {
+		if m.Name == "TaskDuration" {
+			busy = m.Value
+		}
+	}
+	b.do("collect garbage", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, heapprofiler.CollectGarbage, cdp.Empty{})
+		return err
+	}))
+	if got, err = chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{}); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, m := range got.Metrics {
+		switch m.Name {
+		case "JSHeapUsedSize":
+			bytes = m.Value
+		case "Nodes":
+			nodes = m.Value
+		}
+	}
+	return busy, bytes, nodes
+}

@@ -1,0 +1,209 @@
+package browser
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
+
+// signIn signs a person in as people do: by the link of a mail.
+func signIn(b *tab, s *harness.Service, address string, mails int) {
+	b.t.Helper()
+	b.goTo("/portal/sign-in")
+	b.fill("#email", address)
+	b.press("main form button")
+	sent := s.For(b.t).Mails(address, mails)
+	link := signInLink.FindString(sent[len(sent)-1].Text)
+	if link == "" {
+		b.t.Fatalf("the mail to %s has no link: %s", address, sent[len(sent)-1].Text)
+	}
+	page, err := url.Parse(link)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.goTo(page.Path)
+	b.press("main form button")
+}
+
+// portal is a service with an organization, one hub in software, and a browser in which the owner is signed in.
+type portal struct {
+	*tab
+	service *harness.Service
+	tenant  *harness.Tenant
+	hub     *virtualhub.Hub
+}
+
+func newPortal(t *testing.T, name string) *portal {
+	t.Helper()
+	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000")
+	service := target.Own()
+	b := open(t, service.Public())
+	tenant := target.Tenant(name)
+	hub := target.VirtualHub(tenant, virtualhub.Config{})
+	signIn(b, service, tenant.Owner, 1)
+	if want := "/portal/" + tenant.Org; b.path() != want {
+		t.Fatalf("signed in at %s, not at %s", b.path(), want)
+	}
+	return &portal{b, service, tenant, hub}
+}
+
+func (p *portal) hubPage() string { return fmt.Sprintf("/portal/%s/hubs/%s", p.tenant.Org, p.hub.ID()) }
+
+// channel finds a channel on a page of a hub.
+func channel(device int64, key string, part string) string {
+	return fmt.Sprintf(`[data-device="%d"] [data-channel="%s/0"] %s`, device, key, part)
+}
+
+// TestPages: every page about hubs is there, and holds to what axe-core and the budget ask.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Pages")
+	p.await("#connection", "Live")
+	p.check("dashboard")
+	if size := eval[int](p.tab, `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+		.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`); size > 100<<10 {
+		t.Errorf("the dashboard takes %d bytes", size)
+	}
+	for name, page := range map[string]string{"hub": "", "device": "/devices/2", "log": "/events", "reset-link": "/reset-link"} {
+		p.goTo(p.hubPage() + page)
+		p.check(name)
+	}
+}
+
+// TestLock: a lock that is asked to unlock is pending, then does what it was asked; one that is jammed diverges, and says so.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Locks")
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.await(channel(1, "lock", ".value"), "locked")
+	p.click(channel(1, "lock", "summary"))
+	p.click(channel(1, "lock", "form button"))
+	p.await(channel(1, "lock", ".value"), "unlocked")
+	p.await(channel(1, "lock", "summary"), "Lock…")
+	p.hub.Jam(1)
+	p.click(channel(1, "lock", "summary"))
+	p.click(channel(1, "lock", "form button"))
+	p.await(channel(1, "lock", ".state"), "pending")
+	p.await(channel(1, "lock", ".state"), "diverged")
+	p.await(channel(1, "lock", ".state"), "locked was asked for")
+	p.check("diverged")
+}
+
+// TestKeyboard: a switch is turned with keys alone, from the link that skips to the page on.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Keys")
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.await(channel(14, "switch", ".value"), "on")
+	p.do("tab", chromedp.KeyEvent("\t"), chromedp.KeyEvent("\r"))
+	button := fmt.Sprintf(`document.querySelector(%q)`, channel(14, "switch", "button"))
+	for range 200 {
+		p.do("tab", chromedp.KeyEvent("\t"))
+		if eval[bool](p.tab, "document.activeElement === "+button) {
+			break
+		}
+	}
+	if outline := eval[string](p.tab, "getComputedStyle(document.activeElement).outlineStyle"); outline != "solid" {
+		t.Errorf("the focus is shown as %q", outline)
+	}
+	p.do("press", chromedp.KeyEvent("\r"))
+	p.await(channel(14, "switch", ".value"), "off")
+}
+
+// TestPlugIsPulled: a hub that goes is shown offline with the reason, on the dashboard and on its page, and back when it is back.
+func TestPlugIsPulled(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Plugs")
+	p.await("#connection", "Live")
+	row := fmt.Sprintf(`#sites [data-hub="%s"]`, p.hub.ID())
+	p.await(row+" .tag", "online")
+	p.hub.Offline(true)
+	p.await(row+" .tag", "offline")
+	p.await(row+" .reason", "client closed")
+	p.await(`[data-count="offline"]`, "1")
+	p.await("#events", "hub.disconnected")
+	p.check("offline")
+	p.goTo(p.hubPage())
+	p.await("#devices", "The hub is not connected")
+	p.hub.Offline(false)
+	p.await(".live-head .tag", "online")
+	p.await(channel(1, "lock", ".value"), "locked")
+}
+
+// TestPairing: a device joins while the window counts down, and is on the page without loading it.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Pairing")
+	p.goTo(p.hubPage())
+	p.fill("#setup-code", "12345")
+	p.press(`form[action$="/pairing"] button`)
+	p.await(`[data-window="pairing"] .countdown`, " s")
+	p.await("#connection", "Live")
+	p.check("pairing")
+	id, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "lock", Name: "<script>alert(1)</script>"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.await(fmt.Sprintf(`[data-device="%d"] h3`, id), "<script>alert(1)</script>")
+	if eval[bool](p.tab, `document.querySelector('[data-window="pairing"]') !== null`) {
+		t.Error("the window still counts down")
+	}
+	p.goTo(fmt.Sprintf("%s/devices/%d", p.hubPage(), id))
+	p.do("clear", chromedp.Clear(chromedp.CSS("#name")))
+	p.fill("#name", "Cellar door")
+	p.fill("#room", "مرحبا")
+	p.press(`form[action$="/label"] button`)
+	p.await("h1", "Cellar door")
+	p.await(".notice", "name and room")
+	p.goTo(p.hubPage())
+	p.await(fmt.Sprintf(`.room:has([data-device="%d"]) h2`, id), "مرحبا")
+}
+
+// TestFeed: the feed can be paused and filtered, and a page that was cut off has every event all the same.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Feeds")
+	p.await("#connection", "Live")
+	report := func(value float64) {
+		if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(17.5)
+	p.await("#events", "Temperature is 17.5")
+	p.click("#pause")
+	report(18.5)
+	p.await("#pause", "1 new")
+	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(text, "18.5") {
+		t.Error("the feed goes on while it is paused")
+	}
+	p.click("#pause")
+	p.await("#events", "Temperature is 18.5")
+	p.fill("#filter-device", "9999")
+	p.await("#events", "")
+	if n := eval[int](p.tab, `document.querySelector("#events").childElementCount`); n != 0 {
+		t.Errorf("%d events of a device that there is not", n)
+	}
+	p.fill("#filter-device", "\b\b\b\b")
+	p.await("#events", "Temperature is 18.5")
+	p.service.Stop()
+	p.await("#connection", "Connecting again")
+	report(19.5)
+	p.service.Begin()
+	p.await("#connection", "Live")
+	p.await("#events", "Temperature is 19.5")
+	p.mu.Lock()
+	p.said = nil // a service that is away shows in the console
+	p.mu.Unlock()
+}

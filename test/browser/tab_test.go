@@ -1,0 +1,223 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// artifacts is where screenshots go; git ignores it.
+const artifacts = "../artifacts"
+
+// tab is a tab of a browser with a profile of its own.
+type tab struct {
+	t      *testing.T
+	ctx    context.Context
+	origin string
+
+	mu    sync.Mutex
+	asked []string // the addresses that pages have asked for
+	said  []string // what they said to the console
+}
+
+// names are where a Chromium may be installed.
+var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
+
+// open starts a browser for pages of the origin, or skips the test.
+func open(t *testing.T, origin string) *tab {
+	t.Helper()
+	path := ""
+	for _, name := range names {
+		if found, err := exec.LookPath(name); err == nil && path == "" {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Skipf("NOT TRIED: no browser is installed; any of %v will do", names)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1300, 950))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium has none for root
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocated)
+	b := &tab{t: t, ctx: ctx, origin: origin}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatalf("the browser does not start: %v", err)
+	}
+	var listening sync.WaitGroup
+	console, requests := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	listening.Go(func() {
+		for message, err := range console {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.said = append(b.said, fmt.Sprint(message))
+			b.mu.Unlock()
+		}
+	})
+	listening.Go(func() {
+		for event, err := range requests {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.asked = append(b.asked, event.Request.URL)
+			b.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		b.hold()
+		cancel()
+		stop()
+		listening.Wait()
+	})
+	return b
+}
+
+// hold fails the test when a page has asked anybody else, or complained.
+func (b *tab) hold() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, address := range b.asked {
+		if !strings.HasPrefix(address, b.origin) && !strings.HasPrefix(address, "data:") && !strings.HasPrefix(address, "about:") {
+			b.t.Errorf("a page has asked for %s", address)
+		}
+	}
+	for _, text := range b.said {
+		b.t.Errorf("the console has %s", text)
+	}
+}
+
+// do takes steps, and fails the test when they do not come to an end in time.
+func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.shoot("failed")
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// eval gives what an expression of the page is.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// goTo opens a page, by its path below the origin or its whole address.
+func (b *tab) goTo(page string) {
+	b.t.Helper()
+	if !strings.HasPrefix(page, "http") {
+		page = b.origin + page
+	}
+	b.do("open "+page, chromedp.Navigate(page))
+}
+
+// path gives the path of the page.
+func (b *tab) path() string {
+	b.t.Helper()
+	address, err := url.Parse(eval[string](b, "location.href"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return address.Path
+}
+
+// await waits until the text of an element has what is wanted.
+func (b *tab) await(selector, wanted string) {
+	b.t.Helper()
+	deadline, text := time.Now().Add(30*time.Second), ""
+	for !strings.Contains(text, wanted) {
+		if time.Now().After(deadline) {
+			b.shoot("failed")
+			b.t.Fatalf("%s says %q and not %q", selector, text, wanted)
+		}
+		text = eval[string](b, fmt.Sprintf(`new Promise((done) => setTimeout(() => done(document.querySelector(%q)?.textContent ?? ""), 50))`, selector))
+	}
+}
+
+// click presses what a selector finds.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
+}
+
+// fill types into an empty field.
+func (b *tab) fill(selector, text string) {
+	b.t.Helper()
+	b.do("fill "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// press clicks on what leads to another page, and waits for that.
+func (b *tab) press(selector string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
+		b.shoot("failed")
+		b.t.Fatalf("press %s: %v", selector, err)
+	}
+}
+
+// shoot keeps a screenshot.
+func (b *tab) shoot(name string) {
+	b.t.Helper()
+	folder := filepath.Join(artifacts, "portal", strings.ReplaceAll(b.t.Name(), "/", "-"))
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644)
+	}
+	if err != nil {
+		b.t.Errorf("screenshot %s: %v", name, err)
+	}
+}
+
+// check keeps a screenshot of the page and holds the page to what axe-core finds, as it is in light and in dark, wide and on a phone.
+func (b *tab) check(name string) {
+	b.t.Helper()
+	b.shoot(name)
+	script := axe(b.t)
+	if script == "" {
+		return
+	}
+	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
+		b.do("look at it in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme), chromedp.Evaluate[chromedp.Void](script+";0"))
+		found := eval[string](b, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`)
+		if found != "" {
+			b.t.Errorf("%s, %s and %d wide: %s", name, scheme, width, found)
+		}
+		if over := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+			b.shoot(name + "-too-wide")
+			b.t.Errorf("%s, %s and %d wide: it is %d too wide", name, scheme, width, over)
+		}
+		if scheme == "dark" {
+			b.shoot(name + "-dark")
+		}
+	}
+	b.do("as it was", chromedp.ResetViewport(), prefer("light"))
+}
