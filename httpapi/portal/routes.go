@@ -46,6 +46,7 @@ func (p *Portal) entrance() []Route {
 		{Method: "POST", Pattern: "/portal/sign-in", Handle: p.public((*visit).askForLink)},
 		{Method: "GET", Pattern: "/portal/sign-in/{token}", Handle: p.public((*visit).openLink)},
 		{Method: "POST", Pattern: "/portal/sign-in/{token}", Handle: p.public((*visit).useLink)},
+		{Method: "GET", Pattern: "/portal/*", Handle: p.public(func(*visit) error { return errNoPage })},
 		{Method: "POST", Pattern: "/portal/sign-out", Handle: p.signedIn((*visit).signOut)},
 		{Method: "GET", Pattern: "/portal/organizations", Handle: p.signedIn((*visit).organizations)},
 		{Method: "POST", Pattern: "/portal/organizations", Handle: p.signedIn((*visit).createOrganization)},

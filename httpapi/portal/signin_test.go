@@ -177,6 +177,18 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	}
 }
 
+// TestNothingThere: who mistypes an address gets a page, and no way out of the portal.
+func TestNothingThere(t *testing.T) {
+	t.Parallel()
+	b := newWorld().visit(t, nil)
+	for _, path := range []string{"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none"} {
+		page := b.get(path, 404)
+		if holdsPromises(t, page); !strings.Contains(page, "There is nothing here") {
+			t.Error(page)
+		}
+	}
+}
+
 // TestCookiesTravelOverTLS, but for a service on the browser's own machine.
 func TestCookiesTravelOverTLS(t *testing.T) {
 	t.Parallel()

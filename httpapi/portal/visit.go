@@ -88,6 +88,9 @@ func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request
 	})
 }
 
+// errNoPage is what stands where there is nothing.
+var errNoPage = domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
+
 // errForged says that a form did not come from a page of the session.
 var errForged = domain.Errorf(domain.CodeForbidden, "this form was not sent from a page of your session; open the page again and repeat it")
 

@@ -30,6 +30,7 @@ func (b *tab) count(selector string) int {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	b, service, tenant := office(t, "Keyring")
+	b.expect(400)
 	page := "/portal/" + tenant.Org + "/keys"
 	b.goTo(page)
 	b.press(`form[method=post] fieldset ~ button`)
@@ -60,6 +61,7 @@ func TestKeys(t *testing.T) {
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	b, service, tenant := office(t, "Guests")
+	b.expect(400)
 	page := "/portal/" + tenant.Org + "/members"
 	b.goTo(page)
 	b.fill("#email", "no address")
@@ -73,6 +75,7 @@ func TestInvitation(t *testing.T) {
 	b.check("members")
 
 	ann := open(t, service.Public())
+	ann.expect(404)
 	link, err := url.Parse(service.For(t).Mails("ann@example.org", 1)[0].Link())
 	if err != nil {
 		t.Fatal(err)
@@ -121,6 +124,7 @@ func TestLinkIsStolen(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := open(t, service.Public())
+	thief.expect(410)
 	thief.goTo(link.Path)
 	thief.await("h1", "does not work any more")
 	thief.check("link-over")
@@ -141,6 +145,7 @@ func TestLinkIsStolen(t *testing.T) {
 func TestOffice(t *testing.T) {
 	t.Parallel()
 	b, _, _ := office(t, "Begin")
+	b.expect(422)
 	b.goTo("/portal/organizations")
 	b.check("organizations")
 	b.press("main a.button")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,8 @@ type tab struct {
 	mu    sync.Mutex
 	asked []string // the addresses that pages have asked for
 	said  []string // what they said to the console
+	// refusals are the statuses of pages that are to be refused: a browser writes those to its console, too.
+	refusals []int
 }
 
 // names are where a Chromium may be installed.
@@ -99,9 +102,14 @@ func (b *tab) hold() {
 		}
 	}
 	for _, text := range b.said {
-		b.t.Errorf("the console has %s", text)
+		if !slices.ContainsFunc(b.refusals, func(status int) bool { return strings.Contains(text, fmt.Sprintf("responded with a status of %d ", status)) }) {
+			b.t.Errorf("the console has %s", text)
+		}
 	}
 }
+
+// expect says that pages may be refused with a status.
+func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
 
 // do takes steps, and fails the test when they do not come to an end in time.
 func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
