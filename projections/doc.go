@@ -19,7 +19,7 @@
 //   - Store.WaitFor returns once the read models have a sequence of the directory, whichever process projects. It cannot miss the
 //     moment: it listens first, then looks, and looks again every second.
 //   - Every query is scoped by organization: what belongs to another one is not found.
-//   - Access, what requests are let in by, is kept in memory on every replica and does not need the database to be there. It is
+//   - Access, what requests are let in by (keys, hubs, who is a member of what), is kept in memory on every replica and does not need the database to be there. It is
 //     loaded from the read models when they are, and follows the directory itself.
 //
 // Store owns one goroutine, which listens; it ends with Close. RunProjector and Access.Run own what they start, and wait for it.

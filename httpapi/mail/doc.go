@@ -11,7 +11,7 @@
 //     process was killed between the server's yes and the record of it, can be seen to be one.
 //   - What is wrong with a mail itself is ErrRefused, what is wrong with the way (the server is away, or does not want us) ErrUnreachable;
 //     everything else may work for the same mail later.
-//   - A mail whose invitation is over by the time that it can go out is not sent (ErrObsolete).
+//   - A mail whose invitation is over by the time that it can go out, and one that would sign in somebody who may not, is not sent (ErrObsolete).
 //   - Passwords and links are in no log line and in no error.
 //
 // Nothing here starts a goroutine that outlives the call. Mailer and the transports are safe for concurrent use.

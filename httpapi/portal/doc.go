@@ -1,17 +1,42 @@
-// Package portal serves the pages for people, under /portal: for now the page behind an invitation's link. It is a handler for the API's
-// router, which has given the request an id, counted it on the client's address and writes its log line by then.
+// Package portal serves the pages for people, under /portal: signing in, the organizations of a person, and in each of them its dashboard, hubs,
+// members, keys, sites and what happened. Routes gives them to the API's router, which has given a request an id, counted it on the client's
+// address and writes its log line. What pages about hubs show comes from the package live.
+//
+// # Signing in
+//
+// A person types an address and gets a mail with a link, which works once and for 15 minutes. Opening it shows whose it is and a button: what looks
+// into mails on their way uses up nothing, and nobody is signed in by somebody else's link unawares. A link that no mail carries (`hubcloud dev`
+// prints one) may sign in at once. Who asks for a link learns nothing about the address: the answer is the same, the same work is done for it,
+// and whether the address may have a link (it is a member's, it has an account, or anybody may sign up) is looked up when the mail goes out, and
+// again when the link is used. Asking is limited for each network and for each address, whoever has it.
+//
+// A session is a random token in a cookie, of which only the hash is kept, and lasts 30 days. Each sign-in makes a new one and ends the one
+// that the browser had. The cookie is HttpOnly and SameSite=Lax; it is Secure, with the prefix __Host-, but where --public-url is plain
+// HTTP on the browser's own machine. After signing in the browser goes to the page that it wanted, if that is a page of the portal.
+//
+// # Who may do what
+//
+// What a person is in an organization is looked up at each request, in memory, so that a change of role and a removal hold at once; streams of a
+// member who was removed end. An organization whose member one is not is answered like one that does not exist. Every member sees everything and
+// operates devices; owners and admins change what there is; what is about members the directory decides, by the member who acts.
+//
+// What changes something is a POST that comes from a page of ours (Sec-Fetch-Site, or Origin) and carries the session's form token. When it is
+// done the browser is sent on (303), to a page that says what was done: one of a few fixed sentences, by a name in a cookie that lives for one page.
+// What is refused is told on the page of the form, with what was typed. A key that was made is shown on the answer itself, so that it is kept
+// nowhere, not even until the next page.
 //
 // # The invitation's page
 //
 // GET /portal/invitations/{token} accepts the invitation: opening the link is what adds the person, as the contract has it. Opened again it
-// says so and does nothing. HEAD looks at nothing and accepts nothing, and neither does a browser that only fetches ahead. A link that came
-// too late is 410, one that is none (any more) 404; both say what to do next.
+// says so and does nothing. It signs nobody in: whoever has the link has not shown to have the mailbox now. HEAD looks at nothing and accepts
+// nothing, and neither does a browser that only fetches ahead. A link that came too late is 410, one that is none (any more) 404; both say
+// what to do next.
 //
 // # What pages hold to
 //
-// Pages are rendered on the server and work without a script. A content security policy allows the page's own style sheet and icon and
-// nothing else; nobody may frame a page; no third party is asked for anything. A page is stored nowhere and tells nobody where the visitor
-// came from: its address holds a secret, which is in no log line either. What people called something is data wherever it stands. The style
-// sheet and the icon are named after their content and kept for good. Links between pages are relative, so that the service can stand
-// behind a path of a proxy.
+// Pages are rendered on the server and work without a script, but for what is live. A content security policy allows files of our own and
+// nothing else, no script or style that stands in a page; nobody may frame a page; no third party is asked for anything. A page is stored
+// nowhere and tells no other site where the visitor came from; where its address holds a secret, not even ours, and that is in no log line
+// either. What people called something is data wherever it stands. Files are named after their content and kept for good. Links between pages are
+// relative, so that the service can stand behind a path of a proxy. Times are told as people do, in <time> with the exact one as title.
 package portal

@@ -102,7 +102,9 @@ func (b *tab) hold() {
 		}
 	}
 	for _, text := range b.said {
-		if !slices.ContainsFunc(b.refusals, func(status int) bool { return strings.Contains(text, fmt.Sprintf("responded with a status of %d ", status)) }) {
+		if !slices.ContainsFunc(b.refusals, func(status int) bool {
+			return strings.Contains(text, fmt.Sprintf("responded with a status of %d ", status))
+		}) {
 			b.t.Errorf("the console has %s", text)
 		}
 	}
@@ -110,6 +112,18 @@ func (b *tab) hold() {
 
 // expect says that pages may be refused with a status.
 func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
+
+// quiet forgets what the console has: for tests in which pages are refused something, which browsers write there.
+func (b *tab) quiet() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.said = nil
+}
+
+// chooseIn chooses an option of a select.
+func chooseIn(selector, option string) chromedp.Action[chromedp.Void] {
+	return chromedp.SendKeys(chromedp.CSS(selector), option)
+}
 
 // do takes steps, and fails the test when they do not come to an end in time.
 func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
