@@ -1,0 +1,81 @@
+package browser
+
+import (
+	"net/url"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// office is a service where anybody may sign up, with an organization, and a browser in which its owner is signed in.
+func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
+	t.Helper()
+	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000", "--open-signup")
+	service := target.Own()
+	tenant := target.Tenant(name)
+	b := open(t, service.Public())
+	signIn(b, service, tenant.Owner, 1)
+	return b, service, tenant
+}
+
+// TestOffice: an organization is begun, with a name that is written from right to left, a site, and what cannot be done is told in place.
+func TestOffice(t *testing.T) {
+	t.Parallel()
+	b, _, tenant := office(t, "Begin")
+	b.expect(400, 422)
+	b.goTo("/portal/organizations")
+	b.check("organizations")
+	b.press("main a.button")
+	b.fill("#name", "شركة المباني")
+	b.check("organization-new")
+	b.press("main form button")
+	b.await(".notice", "organization is ready")
+	b.await(".empty", "no sites yet")
+	b.fill("#site-name", "Mill")
+	b.press("section:last-of-type button")
+	b.await(".notice", "site is there")
+	b.fill("#serial", "HUB-7K2M-Q4XD-93TA")
+	b.press(`[aria-labelledby="add-hub"] button`)
+	b.await("#serial-problem", "no hub has that serial")
+	b.check("hub-refused")
+	b.press(`nav a[href$="/activity"]`)
+	b.await("main", "created the site")
+	b.check("activity")
+
+	b.goTo("/portal/" + tenant.Org + "/members")
+	b.fill("#email", "no address")
+	b.press("section:last-of-type .fields button")
+	b.await(".problem", "no e-mail address")
+	b.check("invitation-refused")
+	b.goTo("/portal/" + tenant.Org + "/keys")
+	b.press("form[method=post] fieldset ~ button")
+	b.await(".problem", "at least one scope")
+	b.check("key-refused")
+}
+
+// TestLinkIsStolen: a link that was used signs nobody in, and after signing out the pages are shut.
+func TestLinkIsStolen(t *testing.T) {
+	t.Parallel()
+	b, service, tenant := office(t, "Links")
+	sent := service.For(t).Mails(tenant.Owner, 1)
+	link, err := url.Parse(signInLink.FindString(sent[0].Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := open(t, service.Public())
+	thief.expect(410)
+	thief.goTo(link.Path)
+	thief.await("h1", "does not work any more")
+	thief.check("link-over")
+	thief.goTo("/portal/" + tenant.Org)
+	if thief.path() != "/portal/sign-in" {
+		t.Errorf("the thief is at %s", thief.path())
+	}
+	thief.check("sign-in")
+	b.press("header .who button")
+	b.await(".notice", "signed out")
+	b.goTo("/portal/" + tenant.Org)
+	if b.path() != "/portal/sign-in" {
+		t.Errorf("after signing out at %s", b.path())
+	}
+}
