@@ -54,7 +54,7 @@ type building struct {
 }
 
 func newBuilding() *building {
-	name, room, unit, address := "<script>alert(1)</script>", "‮Lobby", "%", "192.0.2.7"
+	name, room, unit, address := "<script>alert(1)</script>", "\u202eLobby", "%", "192.0.2.7"
 	observed := "2026-01-02T03:04:05.000000Z"
 	channel := func(key, value, desired string, status domain.ChannelStatus) domain.Channel {
 		return domain.Channel{

@@ -203,7 +203,5 @@ func TestFeed(t *testing.T) {
 	p.service.Begin()
 	p.await("#connection", "Live")
 	p.await("#events", "Temperature is 19.5")
-	p.mu.Lock()
-	p.said = nil // a service that is away shows in the console
-	p.mu.Unlock()
+	p.quiet() // a service that is away shows there
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -59,8 +61,11 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	var listening sync.WaitGroup
-	console, requests := chromedp.Console(ctx), chromedp.Events(ctx, network.RequestWillBeSent)
+	console, complaints, requests := chromedp.Console(ctx), chromedp.Events(ctx, log.EntryAdded), chromedp.Events(ctx, network.RequestWillBeSent)
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	listening.Go(func() {
@@ -70,6 +75,17 @@ func open(t *testing.T, origin string) *tab {
 			}
 			b.mu.Lock()
 			b.said = append(b.said, fmt.Sprint(message))
+			b.mu.Unlock()
+		}
+	})
+	// What the browser itself writes there, such as what the content security policy has kept from happening.
+	listening.Go(func() {
+		for event, err := range complaints {
+			if err != nil {
+				return
+			}
+			b.mu.Lock()
+			b.said = append(b.said, fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL))
 			b.mu.Unlock()
 		}
 	})

@@ -167,7 +167,6 @@ type page struct {
 	t      testing.TB
 	lines  *bufio.Scanner
 	cancel context.CancelFunc
-	done   chan struct{}
 	// positions are what the page keeps to come back with.
 	positions map[domain.HubID]string
 }
