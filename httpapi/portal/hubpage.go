@@ -45,6 +45,9 @@ type hubView struct {
 	Data             liveData
 }
 
+// Left is how many seconds there are left until a time.
+func (v hubView) Left(until time.Time) int { return int(until.Sub(v.Now) / time.Second) }
+
 // devicesView is the part of a hub's page that shows its devices.
 type devicesView struct {
 	Shell

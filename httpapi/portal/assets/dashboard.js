@@ -27,6 +27,7 @@ function begin() {
     data,
     {
       event: (event) => feed.add(event),
+      begin: () => feed.clear(),
       states({ whole, hubs: changed }) {
         if (whole) {
           hubs.clear();

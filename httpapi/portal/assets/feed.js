@@ -44,6 +44,13 @@ export class Feed {
     this.schedule(this.fresh.length > BUSY ? BUSY_PAUSE : CALM_PAUSE);
   }
 
+  // clear forgets everything.
+  clear() {
+    this.kept = [];
+    this.fresh = [];
+    this.again();
+  }
+
   schedule(pause) {
     if (this.scheduled || document.hidden) {
       return;

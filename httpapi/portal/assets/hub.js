@@ -43,6 +43,10 @@ openStream(
       }
     },
     gap: () => reloadDevices(),
+    begin() {
+      feed?.clear();
+      reloadDevices();
+    },
     connection(text, ok) {
       connection.textContent = text;
       connection.classList.toggle("good", ok);
@@ -54,7 +58,8 @@ openStream(
 const cardOf = (device) => document.querySelector(`[data-device="${device}"]`);
 
 // take shows what an event changes. Values are shown at once; where a channel stands after a command only its hub knows, so it is asked.
-function take({ type, device_id: device, data: said }) {
+function take({ type, device_id: device, data }) {
+  const said = data ?? {};
   switch (type) {
     case "channel.observed": {
       const channel = cardOf(device)?.querySelector(`[data-channel="${CSS.escape(said.key)}/${said.endpoint}"]`);
@@ -198,9 +203,10 @@ async function command(event) {
 
 // countDown shows how long a window is still open.
 function countDown() {
-  for (const box of document.querySelectorAll("[data-until]")) {
+  for (const box of document.querySelectorAll("[data-left]")) {
+    const until = performance.now() / 1000 + Number(box.dataset.left); // by a clock of its own: that of the service may be another
     const timer = setInterval(() => {
-      const left = Math.ceil(Number(box.dataset.until) - Date.now() / 1000);
+      const left = Math.ceil(until - performance.now() / 1000);
       const shown = box.querySelector(".countdown");
       if (left > 0 && box.isConnected) {
         shown.textContent = `in ${left} s`;

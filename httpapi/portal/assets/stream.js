@@ -4,20 +4,41 @@
 const SILENCE = 90_000; // after that long without a keepalive the connection is taken for dead
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 30_000;
+const HIDDEN = 20_000; // a page that nobody sees gives its connection up after that: a browser has six, for all its tabs
+const FORGET = 300_000; // what was missed for longer than that is left to the hubs' logs: nobody reads it here, and it may be very much
 
-// openStream follows the events of data.hub, or of all hubs. handlers: event(envelope), states({whole, hubs}), gap(hub), connection(text, ok).
+// openStream follows the events of data.hub, or of all hubs, from recent seconds ago where those are few. handlers: event(envelope),
+// states({whole, hubs}), gap(hub), begin() when what was shown has no connection to what comes, connection(text, ok).
 export function openStream(data, handlers, recent) {
   const positions = new Map();
   let pause = FIRST_PAUSE;
+  let heardAt = Date.now();
 
   async function connect() {
     const abort = new AbortController();
     let watchdog;
-    const heard = () => {
+    const watch = () => {
       clearTimeout(watchdog);
       watchdog = setTimeout(() => abort.abort(), SILENCE);
     };
-    heard();
+    const heard = () => {
+      heardAt = Date.now();
+      watch();
+    };
+    let unseen;
+    const look = () => {
+      clearTimeout(unseen);
+      if (document.hidden) {
+        unseen = setTimeout(() => abort.abort(), HIDDEN);
+      }
+    };
+    if (positions.size > 0 && Date.now() - heardAt > FORGET) {
+      positions.clear();
+      handlers.begin();
+    }
+    watch();
+    look();
+    document.addEventListener("visibilitychange", look);
     try {
       const response = await fetch(data.stream, {
         method: "POST",
@@ -46,6 +67,8 @@ export function openStream(data, handlers, recent) {
       // The network is away: the next try tells more.
     } finally {
       clearTimeout(watchdog);
+      clearTimeout(unseen);
+      document.removeEventListener("visibilitychange", look);
       abort.abort();
     }
     return null;
@@ -111,6 +134,10 @@ export function openStream(data, handlers, recent) {
         return;
       }
       handlers.connection("Connecting again…", false);
+      if (document.hidden) {
+        await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+        continue;
+      }
       await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random())));
       pause = Math.min(pause * 2, LONGEST_PAUSE);
     }

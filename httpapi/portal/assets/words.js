@@ -1,18 +1,18 @@
 // What events say, in the words that the page was given.
 
-let words = {};
+let words = new Map();
 
 export function useWords(given) {
-  words = given;
+  words = new Map(Object.entries(given));
 }
 
-const named = (key) => words[key]?.name ?? key.replaceAll("_", " ");
+const named = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
 
 // sayValue writes a channel's value as the server does.
 export function sayValue(key, value, unit = "") {
   switch (typeof value) {
     case "boolean": {
-      const word = words[key];
+      const word = words.get(key);
       return word?.true ? (value ? word.true : word.false) : String(value);
     }
     case "number": {
@@ -37,7 +37,8 @@ export function sayValue(key, value, unit = "") {
 }
 
 // sayEvent writes what an event tells. Types that nobody knows yet show their data.
-export function sayEvent({ type, data }) {
+export function sayEvent({ type, data: said }) {
+  const data = said ?? {};
   switch (type) {
     case "channel.observed":
     case "channel.desired": {
