@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -183,4 +184,24 @@ func takeColor(value json.RawMessage) (json.RawMessage, bool) {
 		canonical = append(append(append(append(canonical, '"'), components[i]...), `":`...), n...)
 	}
 	return append(canonical, '}'), true
+}
+
+// CommandDone is a command that was sent to a hub, as the hub's log has it.
+type CommandDone struct {
+	// ID is the one under which the hub runs it once.
+	ID       string
+	OrgID    string
+	HubID    HubID
+	DeviceID int64
+	Key      string
+	Endpoint int64
+	// Value is what was asked for, as JSON.
+	Value json.RawMessage
+	// At is when it was sent first, by the cloud's clock, and Actor who sent it.
+	At    time.Time
+	Actor Actor
+	// Outcome is `accepted`, `canceled`, or the type of the error that the caller was answered last, which Message then explains; empty while
+	// there is no answer.
+	Outcome string
+	Message string
 }

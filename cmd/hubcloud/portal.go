@@ -36,6 +36,7 @@ func (s *service) newPortal() *portal.Portal {
 		Owners:      s.access,
 		Devices:     s.devices,
 		Commands:    s.commands,
+		History:     s.commands,
 		Labels:      s.directory,
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.flags.Environment,

@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -78,7 +79,7 @@ func lineOf(a domain.Activity) activityLine {
 	if !ok {
 		deed.did = a.Type
 	}
-	line := activityLine{Activity: a, Did: deed.did, What: a.SubjectName, Who: a.ActorName}
+	line := activityLine{Activity: a, Did: deed.did, What: a.SubjectName}
 	if a.Detail != "" {
 		line.Label = deed.label
 	}
@@ -99,22 +100,21 @@ func lineOf(a domain.Activity) activityLine {
 	if a.Type == domain.TypeOrgCreated || own {
 		line.What = ""
 	}
-	switch a.Actor.Kind {
-	case domain.ActorOperator:
-		line.Who = "The operator"
-	case domain.ActorService:
-		line.Who = "The service"
-	case domain.ActorKey:
-		if line.Who == "" {
-			line.Who = a.Actor.ID
-		}
-		line.Who = "API key " + line.Who
-	case domain.ActorHub:
-		line.Who = "The hub " + a.Actor.ID
-	case domain.ActorMember:
-		if line.Who == "" {
-			line.Who = "A member"
-		}
-	}
+	line.Who = whoIs(a.Actor, a.ActorName)
 	return line
+}
+
+// whoIs says who an actor is, called by that name if it has one.
+func whoIs(actor domain.Actor, name string) string {
+	switch actor.Kind {
+	case domain.ActorOperator:
+		return "The operator"
+	case domain.ActorService:
+		return "The service"
+	case domain.ActorKey:
+		return "API key " + cmp.Or(name, actor.ID)
+	case domain.ActorHub:
+		return "The hub " + cmp.Or(name, actor.ID)
+	}
+	return cmp.Or(name, "A former member")
 }

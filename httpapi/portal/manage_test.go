@@ -20,12 +20,13 @@ func TestPagesOfAnOrganization(t *testing.T) {
 		b := w.visit(t, nil).signIn(who)
 		for path, says := range map[string]string{
 			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta", "/activity": "changed the role of",
+			"/activity/commands": "&#34;&lt;b&gt;eco&lt;/b&gt;&#34;",
 		} {
 			page := b.get(inOne+path, 200)
 			if holdsPromises(t, page); !strings.Contains(page, says) {
 				t.Errorf("%s does not say %q: %s", path, says, page)
 			}
-			if forms := strings.Count(page, "<form"); (forms > 1) != manages && path != "/activity" {
+			if forms := strings.Count(page, "<form"); (forms > 1) != manages && !strings.HasPrefix(path, "/activity") {
 				t.Errorf("%s: %d forms for %s", path, forms, who)
 			}
 		}
@@ -143,6 +144,24 @@ func TestHubThatCannotBeAdded(t *testing.T) {
 	}
 	w.err = domain.ErrHubNotAddable()
 	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(page, "has not come online yet") {
+		t.Error(page)
+	}
+}
+
+// TestCommandLog tells who sent what, newest first, and what came of it, and nothing of another organization's time with the hub.
+func TestCommandLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	page := w.visit(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
+	at := 0
+	for _, text := range []string{"API key another", "lock", "no answer from the hub", "it is silent", "olga@example.org", "mode", "accepted"} {
+		next := strings.Index(page[at:], text)
+		if next < 0 {
+			t.Fatalf("after %d there is no %q: %s", at, text, page)
+		}
+		at += next
+	}
+	if strings.Contains(page, "foreign") {
 		t.Error(page)
 	}
 }

@@ -27,6 +27,7 @@ type Config struct {
 	Owners   Owners
 	Devices  HubDevices
 	Commands Commands
+	History  CommandHistory
 	Labels   Labels
 
 	// PublicURL is where the service is reached from outside, without /portal: links in mails begin with it.

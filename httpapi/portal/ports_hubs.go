@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"time"
 
 	"hubcloud/domain"
 )
@@ -23,6 +24,12 @@ type HubDevices interface {
 // Commands has hubs run commands, one once under its IdempotencyKey.
 type Commands interface {
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
+}
+
+// CommandHistory tells what hubs were commanded.
+type CommandHistory interface {
+	// History gives the newest commands of a hub since then, about limit of them, oldest first.
+	History(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([]domain.CommandDone, error)
 }
 
 // Labels names and places devices.

@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -204,6 +205,21 @@ func (w *world) Hubs(context.Context, string, *string, int, string) (domain.Page
 	return domain.Page[domain.Hub]{Data: []domain.Hub{{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day}}}, nil
 }
 
+func (w *world) History(_ context.Context, hub domain.HubID, since time.Time, limit int) ([]domain.CommandDone, error) {
+	if !since.Equal(w.clock().Add(-24*time.Hour)) || limit < 1 {
+		return nil, fmt.Errorf("asked for %d since %v", limit, since)
+	}
+	done := domain.CommandDone{
+		ID: "1", OrgID: orgOne, HubID: hub, DeviceID: 3, Key: "mode", Value: json.RawMessage(`"<b>eco</b>"`), At: day,
+		Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, Outcome: "accepted",
+	}
+	refused, foreign := done, done
+	refused.ID, refused.Key, refused.At, refused.Outcome, refused.Message = "2", "lock", day.Add(time.Minute), "hub_timeout", "it is silent"
+	refused.Actor = domain.Actor{Kind: domain.ActorKey, ID: "another"}
+	foreign.ID, foreign.OrgID, foreign.Key = "3", orgTwo, "foreign"
+	return []domain.CommandDone{done, refused, foreign}, nil
+}
+
 func (w *world) Activity(context.Context, string, int, uint64) (domain.Page[domain.Activity], error) {
 	return domain.Page[domain.Activity]{HasMore: true, Data: []domain.Activity{
 		{Sequence: 9, Type: domain.TypeMemberRoleChanged, Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, ActorName: "olga@example.org",
@@ -224,7 +240,7 @@ type browser struct {
 // visit opens a browser on a portal over the world.
 func (w *world) visit(t *testing.T, change func(*portal.Config)) *browser {
 	cfg := portal.Config{
-		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
+		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w, PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
 	}
 	if change != nil {
 		change(&cfg)

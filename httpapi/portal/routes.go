@@ -75,6 +75,7 @@ func (p *Portal) organization() []Route {
 		{Method: "POST", Pattern: "/portal/{org}/sites/hubs", Handle: p.manager((*visit).addHub)},
 
 		{Method: "GET", Pattern: "/portal/{org}/activity", Handle: p.member((*visit).activity)},
+		{Method: "GET", Pattern: "/portal/{org}/activity/commands", Handle: p.member((*visit).commandLog)},
 	}
 }
 

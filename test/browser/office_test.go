@@ -41,6 +41,9 @@ func TestOffice(t *testing.T) {
 	b.press(`nav a[href$="/activity"]`)
 	b.await("main", "created the site")
 	b.check("activity")
+	b.press(`.tabs a[href$="/commands"]`)
+	b.await(".empty", "Nobody has sent a command")
+	b.check("commands")
 
 	b.goTo("/portal/" + tenant.Org + "/members")
 	b.fill("#email", "no address")

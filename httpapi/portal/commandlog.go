@@ -1,0 +1,131 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/domain"
+)
+
+const (
+	// commandLines is how many commands the page shows, and commandsOf how long they are kept.
+	commandLines = 200
+	commandsOf   = 24 * time.Hour
+	// logsAtOnce is how many hubs' logs are read at once.
+	logsAtOnce = 8
+)
+
+// commandLogView is the page that tells who had which device do what.
+type commandLogView struct {
+	Shell
+	Lines []commandLine
+}
+
+// commandLine is one command.
+type commandLine struct {
+	domain.CommandDone
+	Who string
+	// HubName is what the hub is called, its id when it has no name.
+	HubName string
+	// Result says what came of it, and Mark how that is shown.
+	Result, Mark string
+}
+
+// commandLog tells of the last day's commands, newest first: those of people and those of API keys.
+func (v *visit) commandLog() error {
+	ctx := v.r.Context()
+	hubs, err := v.p.ReadModels.Hubs(ctx, v.member.OrgID, nil, hubLimit, "")
+	if err != nil {
+		return err
+	}
+	done, err := v.commandsOf(ctx, hubs.Data)
+	if err != nil {
+		return err
+	}
+	actors, err := v.actors(ctx)
+	if err != nil {
+		return err
+	}
+	called := map[domain.HubID]string{}
+	for _, hub := range hubs.Data {
+		if called[hub.ID] = string(hub.ID); hub.Name != nil {
+			called[hub.ID] = *hub.Name
+		}
+	}
+	view := commandLogView{}
+	for _, command := range done {
+		line := commandLine{CommandDone: command, Who: whoIs(command.Actor, actors[command.Actor]), HubName: called[command.HubID]}
+		line.Result, line.Mark = resultOf(command)
+		view.Lines = append(view.Lines, line)
+	}
+	view.Shell = v.shell("Commands", "activity")
+	v.render(http.StatusOK, "command-log.html", view)
+	return nil
+}
+
+// commandsOf reads the newest commands of hubs.
+func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.CommandDone, error) {
+	var mu sync.Mutex
+	var all []domain.CommandDone
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(logsAtOnce)
+	for _, hub := range hubs {
+		group.Go(func() error {
+			some, err := v.p.History.History(ctx, hub.ID, v.caller.At.Add(-commandsOf), commandLines)
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, some...)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID })
+	slices.SortStableFunc(all, func(a, b domain.CommandDone) int { return b.At.Compare(a.At) })
+	return all[:min(len(all), commandLines)], nil
+}
+
+// actors gives what those are called who may have sent commands: the members and keys of now.
+func (v *visit) actors(ctx context.Context) (map[domain.Actor]string, error) {
+	members, err := v.p.ReadModels.Members(ctx, v.member.OrgID, listLimit, "")
+	if err != nil {
+		return nil, err
+	}
+	keys, err := v.p.ReadModels.Keys(ctx, v.member.OrgID, listLimit)
+	if err != nil {
+		return nil, err
+	}
+	names := map[domain.Actor]string{}
+	for _, m := range members.Data {
+		names[domain.Actor{Kind: domain.ActorMember, ID: m.ID}] = m.Email
+	}
+	for _, k := range keys.Data {
+		names[domain.Actor{Kind: domain.ActorKey, ID: k.ID}] = k.Label
+	}
+	return names, nil
+}
+
+// resultOf says what came of a command, as far as its caller heard. What the device then did is in the hub's event log.
+func resultOf(c domain.CommandDone) (result, mark string) {
+	switch c.Outcome {
+	case "":
+		return "no answer yet", "wait"
+	case "accepted":
+		return "accepted", "good"
+	case "canceled":
+		return "given up", "wait"
+	case string(domain.CodeHubOffline):
+		return "hub offline", "bad"
+	case string(domain.CodeHubUnavailable):
+		return "hub not ready", "bad"
+	case string(domain.CodeHubTimeout):
+		return "no answer from the hub", "bad"
+	}
+	return "refused", "bad"
+}

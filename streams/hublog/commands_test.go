@@ -1,0 +1,42 @@
+package hublog
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Commands stand among a hub's events, more than one answer of the broker has; the newest of them are found, and a hub without a log has none.
+func TestCommandsAreFoundAmongEvents(t *testing.T) {
+	t.Parallel()
+	f := start(t, Config{})
+	begun := time.Now().Add(-time.Minute)
+	last := uint64(0)
+	const commands = 700
+	for n := range commands {
+		if n%100 == 0 {
+			last = f.append(hubA, last, n/100*3+1, 3)
+		}
+		if _, err := f.AppendCommand(t.Context(), hubA, fmt.Append(nil, n), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, limit := range []int{1, 2, commands, 2 * commands} {
+		records, err := f.Commands(t.Context(), hubA, begun, limit)
+		if err != nil || len(records) != min(limit, commands) {
+			t.Fatalf("%d of %d: %v", len(records), limit, err)
+		}
+		for i, record := range records {
+			if want := fmt.Append(nil, commands-len(records)+i); !slices.Equal(record, want) {
+				t.Fatalf("record %d of %d is %s, want %s", i, limit, record, want)
+			}
+		}
+	}
+	if records, err := f.Commands(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil || len(records) != 0 {
+		t.Errorf("of the future: %q, %v", records, err)
+	}
+	if records, err := f.Commands(t.Context(), "hub-none-none-none", begun, 10); err != nil || len(records) != 0 {
+		t.Errorf("of no hub: %q, %v", records, err)
+	}
+}
