@@ -31,7 +31,7 @@ func (s *service) newPortal() *portal.Portal {
 		Live: live.New(live.Config{
 			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs}, DisconnectReason: s.disconnectReason,
 			StreamLifetime: s.flags.StreamLifetime, StreamKeepalive: s.flags.StreamKeepalive, Retention: s.flags.EventRetention,
-			Draining: s.draining, Log: s.log,
+			Draining: s.draining, Log: s.log, Metrics: s.registry,
 		}),
 		Owners:      s.access,
 		Devices:     s.devices,
@@ -39,7 +39,7 @@ func (s *service) newPortal() *portal.Portal {
 		History:     s.commands,
 		Labels:      s.directory,
 		PublicURL:   s.bound.PublicURL,
-		Environment: s.flags.Environment,
+		Environment: s.settings.Environment,
 		OpenSignUp:  s.flags.OpenSignUp,
 		Log:         s.log,
 	})

@@ -67,6 +67,17 @@ func (v *visit) optionalName(field string) (*string, error) {
 	return &name, err
 }
 
+// placeHub names a hub and puts it at a site; an empty name clears.
+func (v *visit) placeHub(hub domain.HubID) error {
+	site := v.field("site")
+	change := domain.UpdateHub{OrgID: v.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
+	var err error
+	if change.Name, err = v.optionalName("name"); err != nil {
+		return err
+	}
+	return v.did(v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change), hubAddress(hub), "hub-placed")
+}
+
 // forgetDevice makes the hub forget a device that it cannot reach any more.
 func (v *visit) forgetDevice(hub domain.HubID) error {
 	device, err := v.device()

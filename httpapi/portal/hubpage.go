@@ -34,7 +34,9 @@ type hubHead struct {
 
 type hubView struct {
 	hubHead
-	Site     string
+	Site string
+	// Sites are where the hub could be.
+	Sites    []domain.Site
 	Added    time.Time
 	PublicIP *string
 	Firmware string
@@ -76,6 +78,7 @@ func (v *visit) hubPage(id domain.HubID) error {
 	if err != nil {
 		return err
 	}
+	view.Sites = sites.Data
 	for _, site := range sites.Data {
 		if site.ID == hub.SiteID {
 			view.Site = site.Name

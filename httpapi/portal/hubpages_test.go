@@ -2,229 +2,18 @@ package portal_test
 
 import (
 	"bufio"
-	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/go-chi/chi/v5"
 	"golang.org/x/net/html"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/portal"
-	"hubcloud/httpapi/portal/live"
 )
-
-const (
-	acme    = "01940000-0000-7000-8000-000000000001"
-	hubHere = domain.HubID("hub-7k2m-q4xd-93ta")
-	hubElse = domain.HubID("hub-aaaa-bbbb-cccc")
-	formKey = "form-token"
-)
-
-// building is an organization with one site, one hub and a few devices, as the portal's pages about hubs see it.
-type building struct {
-	// What these pages do not ask is nobody's.
-	portal.SignIn
-	portal.ReadModels
-	portal.Directory
-
-	mu       sync.Mutex
-	role     domain.Role
-	hub      domain.Hub
-	devices  []domain.Device
-	labels   map[int64]domain.DeviceLabel
-	log      []domain.EncodedEvent
-	fails    error // what the hub answers
-	sent     []domain.Command
-	labeled  []domain.LabelDevice
-	code     *string
-	done     []string
-	sessions int
-	origin   domain.Origin
-}
-
-func newBuilding() *building {
-	name, room, unit, address := "<script>alert(1)</script>", "\u202eLobby", "%", "192.0.2.7"
-	observed := "2026-01-02T03:04:05.000000Z"
-	channel := func(key, value, desired string, status domain.ChannelStatus) domain.Channel {
-		return domain.Channel{
-			Key: key, Kind: key, Readable: true, Writable: true, Available: true, Value: json.RawMessage(value), Desired: json.RawMessage(desired),
-			ObservedAt: &observed, Status: status, Capabilities: json.RawMessage(`{"min":5,"max":30}`),
-		}
-	}
-	return &building{
-		role: domain.RoleOwner,
-		hub: domain.Hub{
-			ID: hubHere, SiteID: "site", Status: domain.HubOnline, Since: time.Now().Add(-time.Hour), PublicIP: &address, RegisteredAt: time.Now().Add(-48 * time.Hour),
-			Firmware: json.RawMessage(`{"version":"2.4.1"}`),
-			Network:  json.RawMessage(`{"type":"wifi","interface":"wlan0","ip_address":"10.0.0.7","ssid":"Guests","signal_dbm":-61,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`),
-		},
-		devices: []domain.Device{
-			{ID: 1, Name: name, Manufacturer: "Acme", Model: "L1", Channels: []domain.Channel{
-				channel("lock", "false", "true", domain.ChannelDiverged),
-				{Key: "battery", Kind: "battery", Unit: &unit, Available: true, Value: json.RawMessage("87"), Status: domain.ChannelSynchronized},
-			}},
-			{ID: 2, Name: "Thermostat", Channels: []domain.Channel{
-				channel("heating_setpoint", "21.5", "null", domain.ChannelSynchronized), channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
-				channel("color", `{"red":255,"green":0,"blue":128,"warm_white":9}`, "null", domain.ChannelFailed),
-				channel("level", "42", "null", domain.ChannelSynchronized), channel("switch", "true", "null", domain.ChannelSynchronized),
-			}},
-		},
-		labels: map[int64]domain.DeviceLabel{2: {Room: &room}},
-	}
-}
-
-func (b *building) Session(_ context.Context, token string, _ time.Time) (domain.PortalSession, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.sessions++
-	if token != "session" {
-		return domain.PortalSession{}, domain.ErrNotSignedIn()
-	}
-	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: formKey}, nil
-}
-
-func (b *building) Memberships(string) []domain.MemberAccess {
-	m, _ := b.Membership(acme, "")
-	return []domain.MemberAccess{m}
-}
-
-func (b *building) Membership(org, _ string) (domain.MemberAccess, bool) {
-	return domain.MemberAccess{OrgID: acme, OrgName: "Acme", MemberID: "member", Email: "ann@example.org", Role: b.role}, org == acme
-}
-
-func (b *building) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
-	if org != acme || hub != hubHere {
-		return domain.Hub{}, domain.ErrHubNotFound()
-	}
-	return b.hub, nil
-}
-
-func (b *building) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
-	return domain.Page[domain.Hub]{Data: []domain.Hub{b.hub}}, nil
-}
-
-func (b *building) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
-	return domain.Page[domain.Site]{Data: []domain.Site{{ID: "site", Name: "Mill & Sons"}}}, nil
-}
-
-func (b *building) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
-	return b.labels, nil
-}
-
-func (b *building) List(context.Context, domain.HubID) ([]domain.Device, error) {
-	return b.devices, b.fails
-}
-
-func (b *building) Get(_ context.Context, _ domain.HubID, id int64) (domain.Device, error) {
-	for _, d := range b.devices {
-		if d.ID == id {
-			return d, b.fails
-		}
-	}
-	return domain.Device{}, domain.Errorf(domain.CodeNotFound, "no such device")
-}
-
-func (b *building) Send(_ context.Context, o domain.Origin, c domain.Command) (domain.Channel, error) {
-	b.sent, b.origin = append(b.sent, c), o
-	return domain.Channel{}, b.fails
-}
-
-func (b *building) LabelDevice(_ context.Context, o domain.Origin, change domain.LabelDevice) (domain.DeviceLabel, error) {
-	b.labeled, b.origin = append(b.labeled, change), o
-	return domain.DeviceLabel{}, nil
-}
-
-func (b *building) did(what string) error {
-	b.done = append(b.done, what)
-	return b.fails
-}
-
-func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
-func (b *building) ClosePairing(context.Context, domain.HubID) error  { return b.did("close pairing") }
-func (b *building) CloseRemoval(context.Context, domain.HubID) error  { return b.did("close removal") }
-func (b *building) ResetLink(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {
-	b.origin = o
-	return b.did("reset")
-}
-
-func (b *building) OpenPairing(_ context.Context, _ domain.HubID, code *string) (domain.Window, error) {
-	b.code = code
-	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("pairing")
-}
-
-func (b *building) OpenRemoval(context.Context, domain.HubID) (domain.Window, error) {
-	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("removal")
-}
-
-func (b *building) At(context.Context, domain.HubID, time.Time) (string, error) { return "", nil }
-
-func (b *building) Page(context.Context, domain.HubID, string, int) (domain.EventPage, error) {
-	return domain.EventPage{Events: b.log, Next: "next"}, nil
-}
-
-func (b *building) Group() live.EventGroup { return &quiet{make(chan struct{})} }
-
-// quiet is logs in which nothing happens.
-type quiet struct{ ready chan struct{} }
-
-func (*quiet) Follow(context.Context, domain.HubID, string) error    { return nil }
-func (*quiet) Leave(domain.HubID)                                    {}
-func (*quiet) Next(int) (domain.HubID, []domain.EncodedEvent, error) { return "", nil, nil }
-func (q *quiet) Ready() <-chan struct{}                              { return q.ready }
-func (*quiet) Position(domain.HubID) string                          { return "position" }
-func (*quiet) Close()                                                {}
-
-// owners says whose hubs are.
-type owners struct{}
-
-func (owners) Hub(id domain.HubID) (domain.HubAccess, bool) {
-	org := map[domain.HubID]string{hubHere: acme, hubElse: "other"}[id]
-	return domain.HubAccess{OrgID: org}, org != ""
-}
-
-// serve puts the portal's routes on a router, as the API does.
-func (b *building) serve() http.Handler {
-	p := portal.New(portal.Config{
-		SignIn: b, People: b, ReadModels: b, Directory: b, Owners: owners{}, Devices: b, Commands: b, Labels: b, PublicURL: "http://localhost:8080",
-		Live: live.New(live.Config{ReadModels: b, Devices: b, Events: b, DisconnectReason: func(domain.HubID) *string { return nil }}),
-	})
-	mux := chi.NewRouter()
-	for _, route := range p.Routes() {
-		mux.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(w, r, portal.Caller{RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB", At: time.Now(), Network: netip.MustParsePrefix("192.0.2.0/32")})
-		})
-	}
-	return mux
-}
-
-// ask sends a request of somebody who is signed in: a form when there is one.
-func (b *building) ask(method, path string, form url.Values, header ...string) *http.Response {
-	var body io.Reader
-	if form != nil {
-		form.Set("form_token", formKey)
-		body = strings.NewReader(form.Encode())
-	}
-	r := httptest.NewRequest(method, "http://localhost:8080/portal/"+acme+path, body)
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.AddCookie(&http.Cookie{Name: "hubcloud_session", Value: "session"})
-	if len(header) == 2 {
-		r.Header.Set(header[0], header[1])
-	}
-	w := httptest.NewRecorder()
-	b.serve().ServeHTTP(w, r)
-	return w.Result()
-}
 
 // TestHubPages: every page is there, whole, and holds to what pages hold to; what others called something is a name and nothing else.
 func TestHubPages(t *testing.T) {
@@ -314,7 +103,7 @@ func TestHubPagesOfOthers(t *testing.T) {
 				t.Errorf("GET %s%s: %d", hub, page, response.StatusCode)
 			}
 		}
-		for _, action := range []string{"/pairing", "/pairing/close", "/removal", "/removal/close", "/reset-link", "/devices/1/commands", "/devices/1/label", "/devices/1/forget"} {
+		for _, action := range []string{"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link", "/devices/1/commands", "/devices/1/label", "/devices/1/forget"} {
 			if response := b.ask("POST", "/hubs/"+string(hub)+action, url.Values{}); response.StatusCode != http.StatusNotFound {
 				t.Errorf("POST %s%s: %d", hub, action, response.StatusCode)
 			}
@@ -323,7 +112,7 @@ func TestHubPagesOfOthers(t *testing.T) {
 	if response := b.ask("POST", "/stream", url.Values{"hub": {string(hubElse)}}); response.StatusCode != http.StatusNotFound {
 		t.Errorf("the stream of another's hub: %d", response.StatusCode)
 	}
-	if len(b.done)+len(b.sent)+len(b.labeled) > 0 {
+	if len(b.done)+len(b.sent)+len(b.labeled)+len(b.placed) > 0 {
 		t.Errorf("done: %v, %v, %v", b.done, b.sent, b.labeled)
 	}
 }
@@ -336,6 +125,7 @@ func TestHubActions(t *testing.T) {
 		device + "/commands":   {"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}},
 		device + "/label":      {"name": {" Front door "}, "room": {""}},
 		device + "/forget":     {},
+		hub + "/place":         {"name": {""}, "site": {"site"}},
 		hub + "/pairing":       {"setup_code": {"12345"}},
 		hub + "/pairing/close": {},
 		hub + "/removal":       {},
@@ -359,7 +149,7 @@ func TestHubActions(t *testing.T) {
 		if strings.HasSuffix(path, "/pairing") && (to.Query().Get("pairing") == "" || *b.code != "12345") {
 			t.Errorf("pairing leads to %v with the code %v", to, b.code)
 		}
-		if b.origin.At.IsZero() == (len(b.sent)+len(b.labeled) > 0 || slices.Contains(b.done, "reset")) {
+		if b.origin.At.IsZero() == (len(b.sent)+len(b.labeled)+len(b.placed) > 0 || slices.Contains(b.done, "reset")) {
 			t.Errorf("%s was done by %+v", path, b.origin)
 		}
 	}
@@ -367,6 +157,10 @@ func TestHubActions(t *testing.T) {
 	b.ask("POST", device+"/commands", url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}})
 	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != hubHere || string(b.sent[0].Value) != "true" || b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
 		t.Errorf("sent %+v by %+v", b.sent, b.origin)
+	}
+	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
+	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName || *change.SiteID != "other" || change.HubID != hubHere || change.OrgID != acme {
+		t.Errorf("placed %+v", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
 	if change := b.labeled[0]; *change.Name != "Front door" || change.Room != nil || !change.SetRoom {
@@ -384,7 +178,7 @@ func TestMembersWatchAndCommand(t *testing.T) {
 	b := newBuilding()
 	b.role = domain.RoleMember
 	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
-	for _, action := range []string{hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label", device + "/forget"} {
+	for _, action := range []string{hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label", device + "/forget"} {
 		if response := b.ask("POST", action, url.Values{}); response.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %d", action, response.StatusCode)
 		}

@@ -17,6 +17,7 @@ func (p *Portal) hubPages() []Route {
 
 		{Method: "GET", Pattern: hub, Live: true, Handle: p.hub((*visit).hubPage)},
 		{Method: "GET", Pattern: hub + "/events", Handle: p.hub((*visit).hubLog)},
+		{Method: "POST", Pattern: hub + "/place", Handle: p.hubManager((*visit).placeHub)},
 		{Method: "GET", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).confirmReset)},
 		{Method: "POST", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).resetLink)},
 		{Method: "POST", Pattern: hub + "/pairing", Live: true, Handle: p.hubManager((*visit).openPairing)},

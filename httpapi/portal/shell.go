@@ -56,6 +56,7 @@ var notices = map[string]string{
 	"device-labeled":       "The device has its name and room.",
 	"device-forgotten":     "The hub has forgotten the device.",
 	"window-closed":        "The window is closed.",
+	"hub-placed":           "The hub has its name and site.",
 	"link-reset":           "The link is reset. The hub asks for a new certificate within six hours, or at once when it is restarted.",
 }
 

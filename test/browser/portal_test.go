@@ -180,8 +180,19 @@ func TestFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := p.hub.EmitMalformed(); err != nil {
+		t.Fatal(err)
+	}
+	const hostile = "<img src=x onerror=alert(1)>"
+	if _, err := p.hub.Emit(virtualhub.Event{Type: "custom." + hostile, DeviceID: 2, Data: map[string]string{"html": hostile}}); err != nil {
+		t.Fatal(err)
+	}
+	p.await("#events", hostile)
 	report(17.5)
 	p.await("#events", "Temperature is 17.5")
+	if eval[bool](p.tab, `document.querySelector("#events img") !== null`) {
+		t.Error("what a hub says became a part of the page")
+	}
 	p.click("#pause")
 	report(18.5)
 	p.await("#pause", "1 new")

@@ -129,7 +129,7 @@ func (b *tab) hold() {
 // expect says that pages may be refused with a status.
 func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
 
-// quiet forgets what the console has: for tests in which pages are refused something, which browsers write there.
+// quiet forgets what the console has: for tests in which the service goes away, which browsers write there.
 func (b *tab) quiet() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

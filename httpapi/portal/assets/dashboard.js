@@ -28,6 +28,7 @@ function begin() {
     {
       event: (event) => feed.add(event),
       begin: () => feed.clear(),
+      now: () => {},
       states({ whole, hubs: changed }) {
         if (whole) {
           hubs.clear();
@@ -47,10 +48,7 @@ function begin() {
         }
       },
       gap(hub) {
-        feed.add({
-          type: "hub.events_skipped", hub_id: hub, device_id: null, time: new Date().toISOString(), cursor: "",
-          data: { from: "some", to: "now" },
-        });
+        feed.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
       },
       connection(text, ok) {
         connection.textContent = text;

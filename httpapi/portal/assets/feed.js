@@ -11,6 +11,9 @@ const BUSY = 20; // events in one pause
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
+// inTime puts events of several hubs that came together into the order of their clocks.
+const inTime = (events) => events.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+
 export class Feed {
   // section holds the list and its controls. hubs is the way to the pages of hubs; nameOf(hub) gives what one is called.
   constructor(section, hubs, nameOf) {
@@ -35,8 +38,8 @@ export class Feed {
 
   add(event) {
     this.fresh.push(event);
-    if (this.fresh.length > KEPT) {
-      this.fresh.shift();
+    if (this.fresh.length > 2 * KEPT) {
+      this.fresh = inTime(this.fresh).slice(-KEPT);
     }
     if (this.paused) {
       this.missed++;
@@ -66,7 +69,7 @@ export class Feed {
       this.button.textContent = `Go on (${this.missed} new)`;
       return;
     }
-    const fresh = this.fresh;
+    const fresh = inTime(this.fresh);
     this.fresh = [];
     this.kept.push(...fresh);
     if (this.kept.length > KEPT) {
@@ -108,7 +111,7 @@ export class Feed {
     const at = new Date(event.time);
     time.dateTime = event.time;
     time.textContent = clock.format(at);
-    link.href = this.hubs + event.hub_id + (event.device_id === null ? "" : `/devices/${event.device_id}`);
+    link.href = this.hubs + event.hub_id + (event.device_id === null ? "" : `#device-${event.device_id}`);
     const device = event.device_id === null ? "" : `device ${event.device_id}`;
     link.textContent = [this.nameOf(event.hub_id), device].filter(Boolean).join(", ") || "this hub";
     type.textContent = event.type;
@@ -126,13 +129,10 @@ export class Feed {
 
   // again shows what is kept through another filter.
   again() {
-    this.list.replaceChildren(
-      ...this.kept
-        .filter(this.filter())
-        .slice(-ROWS)
-        .reverse()
-        .map((event) => this.fill(this.row(), event)),
-    );
+    this.list.replaceChildren();
+    for (const event of this.kept.filter(this.filter()).slice(-ROWS)) {
+      this.list.prepend(this.fill(this.row(), event));
+    }
     this.none.hidden = this.list.childElementCount > 0;
   }
 

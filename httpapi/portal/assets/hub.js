@@ -12,6 +12,7 @@ const announce = announcer(document.getElementById("announcer"));
 const connection = document.getElementById("connection");
 const section = document.querySelector(".feed");
 const waiting = new Map(); // timers of devices that are to be asked for again
+let live = false; // until then events are of before: the page was made later than they
 useWords(data.words);
 keepTimes();
 countDown();
@@ -30,12 +31,22 @@ openStream(
   {
     event(event) {
       feed?.add(event);
-      take(event);
+      if (live) {
+        take(event);
+      }
+    },
+    now() {
+      if (!live) {
+        live = true;
+        reloadDevices(); // for what happened between the page and its stream
+      }
     },
     states({ hubs: [state] }) {
       const head = document.querySelector(`.live-head[data-hub="${data.hub}"]`);
       const before = head?.dataset.status;
-      if (head && showState(head, state)) {
+      if (!head) {
+        connection.textContent = state.status === "online" ? "Live" : `The hub is ${state.status}: ${state.reason}`;
+      } else if (showState(head, state)) {
         announce(`The hub is ${state.status}.`);
         if (before === "online" || state.status === "online") {
           reloadDevices();
@@ -45,7 +56,7 @@ openStream(
     gap: () => reloadDevices(),
     begin() {
       feed?.clear();
-      reloadDevices();
+      live = false;
     },
     connection(text, ok) {
       connection.textContent = text;
@@ -110,13 +121,15 @@ function ask(device, pause, reason = "soon") {
   );
 }
 
+const says = (channel) => [channel.textContent, channel.dataset.status, channel.dataset.desired].join();
+
 // renew puts what is new into a card, and leaves alone what somebody is about to use.
 function renew(card, fresh) {
   card.querySelector(".reach").hidden = fresh.querySelector(".reach").hidden;
   for (const channel of fresh.querySelectorAll("[data-channel]")) {
     const old = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"]`);
-    if (!old) {
-      continue;
+    if (!old || says(old) === says(channel)) {
+      continue; // what stays as it is stays where it is: somebody may be about to press it
     }
     const before = old.dataset.status;
     const status = channel.dataset.status;
@@ -151,11 +164,21 @@ function reloadDevices() {
   reloading ??= setTimeout(async () => {
     reloading = null;
     const fresh = await part(`${here}/devices`);
-    if (fresh) {
+    if (!fresh) {
+      return;
+    }
+    if (outline(all) === outline(fresh)) {
+      for (const card of fresh.querySelectorAll("[data-device]")) {
+        renew(cardOf(card.dataset.device), card);
+      }
+    } else {
       all.replaceChildren(...fresh.childNodes);
     }
   }, 300);
 }
+
+// outline says which devices there are, where, and what they are called: while that is the same, cards are renewed and not replaced.
+const outline = (devices) => [...devices.querySelectorAll("h2, h3, .channel .name, .empty")].map((element) => element.textContent).join("\n");
 
 async function part(address) {
   try {

@@ -8,7 +8,8 @@ const HIDDEN = 20_000; // a page that nobody sees gives its connection up after 
 const FORGET = 300_000; // what was missed for longer than that is left to the hubs' logs: nobody reads it here, and it may be very much
 
 // openStream follows the events of data.hub, or of all hubs, from recent seconds ago where those are few. handlers: event(envelope),
-// states({whole, hubs}), gap(hub), begin() when what was shown has no connection to what comes, connection(text, ok).
+// states({whole, hubs}), gap(hub), begin() when what was shown has no connection to what comes, now() when what comes is no more history,
+// connection(text, ok).
 export function openStream(data, handlers, recent) {
   const positions = new Map();
   let pause = FIRST_PAUSE;
@@ -118,6 +119,9 @@ export function openStream(data, handlers, recent) {
         break;
       case "hub.portal_gap":
         handlers.gap(message.hub_id);
+        break;
+      case "hub.portal_now":
+        handlers.now();
         break;
       default:
         positions.set(message.hub_id, message.cursor);

@@ -32,7 +32,7 @@ export function sayValue(key, value, unit = "") {
   return Object.keys(value)
     .sort()
     .filter((name) => value[name] !== null)
-    .map((name) => `${name} ${value[name]}`.replaceAll("_", " "))
+    .map((name) => (typeof value[name] === "object" ? `${name} ${JSON.stringify(value[name])}` : `${name} ${value[name]}`.replaceAll("_", " ")))
     .join(", ");
 }
 
@@ -52,6 +52,8 @@ export function sayEvent({ type, data: said }) {
       return `The hub disconnected${data.reason ? `: ${data.reason}` : ""}`;
     case "hub.events_skipped":
       return `Events ${data.from} to ${data.to} of the hub were lost`;
+    case "portal.gap":
+      return "Events were missed; the hub's log has those that are kept";
     case "device.added":
       return `Joined as ${data.name}`;
     case "device.updated":

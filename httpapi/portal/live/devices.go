@@ -13,8 +13,12 @@ import (
 	"hubcloud/domain"
 )
 
-// askedAtOnce is how many devices of a hub are asked for at a time.
-const askedAtOnce = 8
+const (
+	// askedAtOnce is how many devices of a hub are asked for at a time.
+	askedAtOnce = 8
+	// askedFor is how long all of a hub's devices together may take: a page that shows some of them is better than one that comes late.
+	askedFor = 15 * time.Second
+)
 
 // Room is a room's devices; those without one are in the room "".
 type Room struct {
@@ -73,6 +77,8 @@ func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID) ([]R
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, askedFor)
+	defer cancel()
 	devices := make([]Device, len(listed))
 	asking := new(errgroup.Group)
 	asking.SetLimit(askedAtOnce)

@@ -10,6 +10,7 @@
 //	hub.portal_positions  {hub: cursor}  where the stream stands in each log; the page keeps these and what each event moves on
 //	hub.portal_states     {whole, hubs}  the hubs' states: all of them first, then those that changed
 //	hub.portal_gap        {hub_id}       events of this hub were missed: they have expired, or its log was begun anew
+//	hub.portal_now        {}             what there was when the stream began has been told; what follows happens now
 //
 // A page that comes back posts its positions and gets everything since, each event once, in order per hub. States are read from the read models
 // when the stream begins, shortly after each event that may have changed them, and every StateInterval all the same: so what a page counts is

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/domain"
 )
 
@@ -58,7 +60,8 @@ type Config struct {
 	// DisconnectReason says why a hub that is offline has gone, in the broker's words; nil when nobody knows.
 	DisconnectReason func(hub domain.HubID) *string
 
-	// StreamLifetime is the longest that a stream lasts, StreamKeepalive the longest that it is silent. 0 stands for 15 minutes and 30 s.
+	// StreamLifetime is the longest that a stream lasts, StreamKeepalive the longest that it is silent, 30 s at most. 0 stands for 15 minutes and
+	// 30 s.
 	StreamLifetime  time.Duration
 	StreamKeepalive time.Duration
 	// StateInterval is how often a stream looks at all states again. 0 stands for 15 s.
@@ -75,6 +78,8 @@ type Config struct {
 	Now func() time.Time
 	// Log gets what failed; nil discards it.
 	Log *slog.Logger
+	// Metrics is where the package's metrics are registered; nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 func (c Config) withDefaults() Config {
@@ -86,6 +91,8 @@ func (c Config) withDefaults() Config {
 			*value = standard
 		}
 	}
+	// Pages take a stream for dead that is silent for three times as long as the standard.
+	c.StreamKeepalive = min(c.StreamKeepalive, 30*time.Second)
 	if c.StreamsPerMember <= 0 {
 		c.StreamsPerMember = 32
 	}
@@ -101,8 +108,11 @@ func (c Config) withDefaults() Config {
 // Live is what the pages share. Its methods may be called by several goroutines at once.
 type Live struct {
 	Config
-	open quota
+	open    quota
+	metrics *metrics
 }
 
 // New makes a Live.
-func New(cfg Config) *Live { return &Live{Config: cfg.withDefaults()} }
+func New(cfg Config) *Live {
+	return &Live{Config: cfg.withDefaults(), metrics: newMetrics(cfg.Metrics)}
+}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 )
 
 const (
-	// writeTimeout is how long a page may take to make room for one write.
-	writeTimeout = 10 * time.Second
 	// streamBatch is the most events of one hub's turn, streamBytes about the most bytes of one write.
 	streamBatch = 100
 	streamBytes = 32 << 10
@@ -43,11 +40,11 @@ type Viewer struct {
 // StreamRequest is what a page posts to begin a stream.
 type StreamRequest struct {
 	// Hub leaves only this hub; "" stands for all.
-	Hub domain.HubID `json:"hub"`
+	Hub domain.HubID
 	// Positions are where an earlier stream stood.
-	Positions map[domain.HubID]string `json:"positions"`
+	Positions map[domain.HubID]string
 	// Recent is how many seconds before now the stream begins, for hubs without a position, when there are few.
-	Recent int `json:"recent"`
+	Recent int
 }
 
 // stream is the one owner of one response.
@@ -56,9 +53,11 @@ type stream struct {
 	ctx     context.Context
 	w       http.ResponseWriter
 	control *http.ResponseController
-	viewer  Viewer
-	only    domain.HubID
-	group   EventGroup
+	// multiplexed says that other requests share the connection.
+	multiplexed bool
+	viewer      Viewer
+	only        domain.HubID
+	group       EventGroup
 	// told is what the page knows of each hub.
 	told map[domain.HubID]HubState
 	// buffer is what goes out with the next write, which is not before next.
@@ -75,13 +74,15 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, wan
 	group := l.Events.Group()
 	defer group.Close()
 	s := &stream{
-		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w), viewer: viewer, only: want.Hub, group: group,
+		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w), multiplexed: r.ProtoMajor >= 2, viewer: viewer, only: want.Hub, group: group,
 		told: map[domain.HubID]HubState{},
 	}
 	s.extend() // the request's own limit of time is not for streams
 	if err := s.begin(want); err != nil {
 		return err
 	}
+	l.metrics.streams.Inc()
+	defer l.metrics.streams.Dec()
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-transform")
@@ -141,10 +142,15 @@ func (s *stream) run() error {
 	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	defer s.extend() // the end of the answer is a write, too
+	for caughtUp := false; !s.over(); {
 		more, moved, err := s.collect()
 		if err != nil || s.ctx.Err() != nil {
 			return s.ended(err)
+		}
+		if !more && !caughtUp {
+			caughtUp = true
+			s.tell("hub.portal_now", struct{}{})
 		}
 		now := time.Now()
 		if moved {
@@ -167,36 +173,43 @@ func (s *stream) run() error {
 			look = now.Add(s.StateInterval)
 		}
 		wake := sooner(sooner(expires, keepalive), look)
-		if len(s.buffer) > 0 {
-			if !now.Before(s.next) {
-				if !s.flush() {
-					return nil
-				}
-				s.next = now.Add(s.Pace)
-				if more {
-					continue
-				}
-			} else {
-				wake = sooner(wake, s.next)
+		ready := s.group.Ready()
+		switch {
+		case len(s.buffer) == 0:
+		case more || !now.Before(s.next):
+			if !s.flush() {
+				return nil
 			}
+			s.next = now.Add(s.Pace)
+			if more { // who has much to catch up with is not kept waiting
+				continue
+			}
+		default:
+			wake = sooner(wake, s.next)
+			ready = nil // what comes until then is collected then
 		}
 		timer.Reset(time.Until(wake))
-		ready := s.group.Ready()
-		if len(s.buffer) >= streamBytes {
-			ready = nil // first this has to go
-		}
 		select {
 		case <-ready:
 		case <-timer.C:
 		case <-s.ctx.Done():
-			return nil
 		case <-s.Draining:
-			s.flush()
-			return nil
 		case <-s.viewer.Ended:
-			return nil
 		}
 	}
+	return nil
+}
+
+// over says that nobody may or wants to read on.
+func (s *stream) over() bool {
+	select {
+	case <-s.ctx.Done():
+	case <-s.Draining:
+	case <-s.viewer.Ended:
+	default:
+		return false
+	}
+	return true
 }
 
 // collect puts what hubs have into the buffer, as far as one write goes: more says that there may be more, moved that a hub may have another state.
@@ -213,6 +226,7 @@ func (s *stream) collect() (more, moved bool, err error) {
 		if err != nil || len(events) == 0 {
 			return false, moved, err
 		}
+		s.metrics.events.Add(float64(len(events)))
 		for _, event := range events {
 			s.buffer = append(s.buffer, event.Frame...)
 			moved = moved || isLink(event.Envelope)
@@ -242,44 +256,14 @@ func (s *stream) look() error {
 	return nil
 }
 
-// ended tells a fault from the end of the request or of the service.
+// ended tells a fault from the end of the request or of the service, and from a hub that is so new that its owner is not known here yet: the page
+// comes back.
 func (s *stream) ended(err error) error {
-	if s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) {
+	if s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) || codeOf(err) == domain.CodeNotFound {
 		return nil
 	}
 	return err
 }
-
-func (s *stream) tellGap(hub domain.HubID) {
-	s.tell("hub.portal_gap", map[string]domain.HubID{"hub_id": hub})
-}
-
-func (s *stream) tellStates(whole bool, states []HubState) {
-	s.tell("hub.portal_states", struct {
-		Whole bool       `json:"whole"`
-		Hubs  []HubState `json:"hubs"`
-	}{whole, append([]HubState{}, states...)})
-}
-
-// tell puts an event of the portal's own into the buffer. It has no id: those are the hubs'.
-func (s *stream) tell(eventType string, data any) {
-	text, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // strings and times can be marshalled
-	}
-	s.buffer = append(append(append(append(append(s.buffer, "event: "...), eventType...), "\ndata: "...), text...), "\n\n"...)
-}
-
-// flush sends the buffer; false says that the page is gone or does not read.
-func (s *stream) flush() bool {
-	s.extend()
-	_, err := s.w.Write(s.buffer)
-	s.buffer = s.buffer[:0]
-	return err == nil && s.control.Flush() == nil
-}
-
-// extend gives the next write its time.
-func (s *stream) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
 
 func sooner(a, b time.Time) time.Time {
 	if b.Before(a) {

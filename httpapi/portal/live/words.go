@@ -110,8 +110,13 @@ func text(key string, unit string, value json.RawMessage) string {
 func fieldsText(v map[string]any) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(v)) {
-		if v[name] != nil {
-			parts = append(parts, strings.ReplaceAll(fmt.Sprint(name, " ", v[name]), "_", " "))
+		switch field := v[name].(type) {
+		case nil:
+		case map[string]any, []any:
+			nested, _ := json.Marshal(field) // what was decoded can be encoded
+			parts = append(parts, name+" "+string(nested))
+		default:
+			parts = append(parts, strings.ReplaceAll(fmt.Sprint(name, " ", field), "_", " "))
 		}
 	}
 	return strings.Join(parts, ", ")
