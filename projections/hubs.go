@@ -27,20 +27,20 @@ func (s *Store) Hubs(ctx context.Context, org string, site *string, limit int, s
 			return none, unknownStart("hub")
 		}
 	}
+	page := newPage[domain.Hub](limit)
+	use := func(row *query.HubsOfOrgRow) { page.add(listedHub(row)) }
+	var err error
 	if site == nil {
-		rows, err := s.queries.HubsOfOrg(ctx, query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1})
-		if err != nil {
-			return none, fmt.Errorf("read models: hubs: %w", err)
-		}
-		return pageOf(rows, limit, listedHub), nil
+		err = s.queries.EachHubOfOrg(ctx, query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1}, use)
+	} else {
+		err = s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
+			OrgID: org, SiteID: storable(*site), After: startingAfter, RowLimit: int32(limit) + 1,
+		}, use)
 	}
-	rows, err := s.queries.HubsOfSite(ctx, query.HubsOfSiteParams{
-		OrgID: org, SiteID: storable(*site), After: startingAfter, RowLimit: int32(limit) + 1,
-	})
 	if err != nil {
 		return none, fmt.Errorf("read models: hubs: %w", err)
 	}
-	return pageOf(rows, limit, func(row query.HubsOfSiteRow) domain.Hub { return listedHub(query.HubsOfOrgRow(row)) }), nil
+	return page.Page, nil
 }
 
 // Hub gives a hub of the organization, with everything. Any other is not_found.
@@ -52,7 +52,7 @@ func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 	if err != nil {
 		return domain.Hub{}, fmt.Errorf("read models: hub: %w", err)
 	}
-	hub := listedHub(query.HubsOfOrgRow{
+	hub := listedHub(&query.HubsOfOrgRow{
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
 	})
@@ -64,7 +64,7 @@ func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 	return hub, nil
 }
 
-func listedHub(row query.HubsOfOrgRow) domain.Hub {
+func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 	hub := domain.Hub{ID: domain.HubID(row.ID), Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt.UTC()}
 	hub.Status, hub.Since = connection(hub.RegisteredAt, row.ConnectedWhenAdded, row.Online, row.Since)
 	return hub

@@ -27,11 +27,11 @@ func (s *Store) Sites(ctx context.Context, org string, limit int, startingAfter 
 		}
 		params.After = after
 	}
-	rows, err := s.queries.Sites(ctx, params)
-	if err != nil {
+	page := newPage[domain.Site](limit)
+	if err := s.queries.EachSite(ctx, params, func(row *query.SitesRow) { page.add(siteOf(query.SiteRow(*row))) }); err != nil {
 		return domain.Page[domain.Site]{}, fmt.Errorf("read models: sites: %w", err)
 	}
-	return pageOf(rows, limit, func(row query.SitesRow) domain.Site { return siteOf(query.SiteRow(row)) }), nil
+	return page.Page, nil
 }
 
 // Site gives a site of the organization. Any other is not_found.
@@ -48,6 +48,22 @@ func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
 
 func siteOf(row query.SiteRow) domain.Site {
 	return domain.Site{ID: row.ID, Name: row.Name, HubCount: int(row.HubCount), CreatedAt: row.CreatedAt.UTC()}
+}
+
+// page is a page in the making, of items that come one by one, one more than the limit at most.
+type page[V any] struct {
+	domain.Page[V]
+	limit int
+}
+
+func newPage[V any](limit int) *page[V] {
+	return &page[V]{domain.Page[V]{Data: make([]V, 0, limit)}, limit}
+}
+
+func (p *page[V]) add(item V) {
+	if p.HasMore = len(p.Data) == p.limit; !p.HasMore {
+		p.Data = append(p.Data, item)
+	}
 }
 
 // pageOf makes a page of rows that were asked for with one more than the limit.

@@ -55,13 +55,18 @@ func (h *sender) session(stop <-chan struct{}) {
 		case <-h.hub.Lost:
 			return
 		case ack := <-h.hub.Acks:
-			if ack.Through > h.acked {
+			switch {
+			case ack.Through > h.acked:
 				h.acked = ack.Through
+				resend.Reset(5 * time.Second)
+			case greeted:
+				// The ack repeats what is stored: what was sent since did not connect to it, so the hub sends again from there.
+				sent = h.acked
 			}
 			if !greeted {
 				greeted, sent = true, h.acked
 			}
-			resend.Reset(5 * time.Second)
+			sent = max(sent, h.acked)
 		case <-resend.C:
 			sent = h.acked
 			h.hub.Hello("log-1", 1, h.next)
