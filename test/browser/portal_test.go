@@ -99,6 +99,25 @@ func TestLock(t *testing.T) {
 	p.check("diverged")
 }
 
+// TestGivenUp: a command that the hub gives up tells nobody, and the page shows that it has failed all the same; one that the hub does not take is
+// refused in place.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Radio")
+	p.expect(503)
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+	p.click(channel(1, "lock", "summary"))
+	p.click(channel(1, "lock", "form button"))
+	p.await(channel(1, "lock", ".state"), "pending")
+	p.hub.RadioDown(true)
+	p.await(channel(1, "lock", ".state"), "failed")
+	p.check("failed")
+	p.click(channel(14, "switch", "button"))
+	p.await(channel(14, "switch", ".problem"), "radio")
+	p.check("refused")
+}
+
 // TestKeyboard: a switch is turned with keys alone, from the link that skips to the page on.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
