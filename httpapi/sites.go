@@ -37,7 +37,8 @@ func (a *api) listSites(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return writeList(x, page, formOfSite)
+	writeList(x, page, formOfSite)
+	return nil
 }
 
 func (a *api) createSite(x *exchange) error {

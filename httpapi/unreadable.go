@@ -64,7 +64,7 @@ const (
 // has not read yet (RFC 9112, section 9.6). The server closes it right after this, and reads nothing at the moment.
 func (c *conn) linger() {
 	if c.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // however it ends, the connection is closed next
 	}
 }
 

@@ -241,12 +241,12 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 		return uint64(s.given)
 	}
 	var before uint64
+	changed := time.Now()
 	eventually(t, func() bool { // until it takes no more
-		now := taken()
-		time.Sleep(20 * time.Millisecond)
-		stands := now == before && now > 0
-		before = now
-		return stands
+		if now := taken(); now != before {
+			before, changed = now, time.Now()
+		}
+		return before > 0 && time.Since(changed) > 20*time.Millisecond
 	})
 	// What was given and not yet read: a batch in the handler, and what the kernel holds at both ends.
 	if held := before * size; held > 1<<20+streamBatch*size {

@@ -37,7 +37,7 @@ type itemForm interface {
 }
 
 // writeList answers with a page of a list, each item in the form that the list shows.
-func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T) V) error {
+func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T) V) {
 	buf := x.api.buffers.get()
 	defer x.api.buffers.put(buf)
 	body := append(*buf, `{"data":[`...)
@@ -50,7 +50,6 @@ func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T)
 	body = strconv.AppendBool(append(body, `],"has_more":`...), page.HasMore)
 	*buf = append(body, "}\n"...)
 	x.writeBody(http.StatusOK, *buf)
-	return nil
 }
 
 // appendText appends a JSON string. Most texts are themselves between quotation marks.

@@ -148,5 +148,5 @@ func (b *blockReader) skipMark() error {
 	return nil
 }
 
-// discard passes over n bytes that are buffered.
+// discard passes over n bytes that are buffered, which cannot fail.
 func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) }

@@ -93,6 +93,6 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(file.content)
+		_, _ = w.Write(file.content) // a visitor who left is the visitor's affair
 	}
 }

@@ -125,7 +125,7 @@ func fill[T comparable](field *T, value T) {
 // seed makes the same devices of one hub behave alike every time, and those of two hubs differ.
 func seed(id domain.HubID) uint64 {
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte(id)) // never fails
 	return h.Sum64()
 }
 
@@ -140,6 +140,6 @@ func wired(id domain.HubID) *link.Network {
 // newLog makes the identity of a log.
 func newLog() string {
 	var b [9]byte
-	_, _ = rand.Read(b[:])
+	_, _ = rand.Read(b[:]) // never fails: it ends the program instead
 	return hex.EncodeToString(b[:])
 }

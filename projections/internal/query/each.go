@@ -1,3 +1,5 @@
+// Package query is the read models' static queries: what sqlc makes of ../../sql, and lists read row by row. It is written to by `make generate`, but
+// for this file.
 package query
 
 import "context"

@@ -1,0 +1,229 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+// service is the API on a server of its own, and a client of it.
+type service struct {
+	*world
+	t      *testing.T
+	base   string
+	client *http.Client
+	bearer string // of a key of orgOne with every scope
+	revoke func()
+	drain  func()
+	server *http.Server
+	logged *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start serves on a loopback port.
+func start(t *testing.T, change func(*Config)) *service {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startOn(t, listener, &http.Transport{}, "http://"+listener.Addr().String(), change)
+}
+
+// startInBubble serves on pipes, which testing/synctest can wait for.
+func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols) (*service, *pipeListener) {
+	t.Helper()
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	transport := &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() }}
+	return startOn(t, listener, transport, "http://hubcloud", change), listener
+}
+
+func startOn(t *testing.T, listener net.Listener, transport *http.Transport, base string, change func(*Config)) *service {
+	t.Helper()
+	w := newWorld()
+	draining := make(chan struct{})
+	s := &service{
+		world: w, t: t, base: base, client: &http.Client{Transport: transport}, logged: &lockedBuffer{},
+		drain: sync.OnceFunc(func() { close(draining) }),
+	}
+	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
+	cfg := Config{
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Events: w, Enrolment: w,
+		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
+		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	api := New(cfg)
+	server := NewServer(api, cfg.Log)
+	server.Protocols = transport.Protocols
+	s.server = server
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(api.Listener(listener))
+	}()
+	t.Cleanup(func() {
+		s.drain()
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		<-served
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.readers != 0 {
+			t.Errorf("%d readers of events were not closed", w.readers)
+		}
+	})
+	return s
+}
+
+// pipeListener is a listener whose connections are pipes in memory.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) dial() (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case l.conns <- addressed{server}:
+		return client, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+type addressed struct{ net.Conn }
+
+func (addressed) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:1"))
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	*http.Response
+	body string
+}
+
+// do makes a request with the service's key. Headers are name and value in turn; a name with "" leaves the header out.
+func (s *service) do(method, path, body string, headers ...string) answer {
+	s.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, s.base+path, reader)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", s.bearer)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for pair := range slices.Chunk(headers, 2) {
+		req.Header.Del(pair[0])
+		if pair[1] != "" {
+			req.Header.Set(pair[0], pair[1])
+		}
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return answer{res, string(content)}
+}
+
+// refused checks that a is a refusal of the contract's form, and gives its message.
+func refused(t *testing.T, a answer, status int, code domain.Code) string {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
+	}
+	if got := a.Header.Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
+	}
+	decoder := json.NewDecoder(strings.NewReader(a.body))
+	decoder.DisallowUnknownFields()
+	var body struct {
+		Error struct {
+			Type      domain.Code `json:"type"`
+			Message   string      `json:"message"`
+			RequestID string      `json:"request_id"`
+		} `json:"error"`
+	}
+	if err := decoder.Decode(&body); err != nil {
+		t.Fatalf("error body %q: %v", a.body, err)
+	}
+	if body.Error.Type != code || body.Error.Message == "" {
+		t.Errorf("error body %s, want type %s and a message", a.body, code)
+	}
+	if id := a.Header.Get("X-Request-Id"); id == "" || id != body.Error.RequestID {
+		t.Errorf("X-Request-Id %q, body %s", id, a.body)
+	}
+	return body.Error.Message
+}
+
+// eventually waits until done says so. What a request leaves behind comes after its answer.
+func eventually(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not come about")
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package directory_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+const rounds = 50
+
+// A person opens the link twice at once, in front of two replicas: one membership, one account, and both are told so.
+func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		_, token := w.invite(t, email, domain.RoleMember)
+		var accepted [2]domain.Acceptance
+		accept := func(i int) func() error {
+			return func() (err error) {
+				accepted[i], err = both[i].AcceptInvitation(t.Context(), origin, token)
+				return err
+			}
+		}
+		if errs := race(accept(0), accept(1)); errs[0] != nil || errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		if accepted[0].MemberID != accepted[1].MemberID || accepted[0].Already == accepted[1].Already {
+			t.Fatalf("round %d: %+v", round, accepted)
+		}
+		if n, _ := w.accounts(t, email); n != 1 {
+			t.Fatalf("round %d: %d accounts", round, n)
+		}
+	}
+	if org := w.org(t, w.orgA); len(org.Members) != 1+rounds || len(org.Invitations) != 0 {
+		t.Errorf("%d members, %d invitations", len(org.Members), len(org.Invitations))
+	}
+}
+
+// The process ends after somebody has become a member and before the account is made: opening the link again makes it.
+func TestAnAccountThatIsMissingIsMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	_, token := w.invite(t, "ann@example.org", domain.RoleMember)
+	parsed, err := domain.ParseInvitationToken(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, accepted, err := domain.DecideAcceptInvitation(w.org(t, w.orgA), origin, parsed, "01935f2e-0000-7000-8000-0000000000ab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := streams.OrgSubject(w.orgA)
+	last, err := w.log.Load(t.Context(), subject, 0, func(uint64, domain.Event) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.log.Append(t.Context(), subject, last, events...); err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.AcceptInvitation(t.Context(), origin, token)
+	if err != nil || !again.Already || again.MemberID != accepted.MemberID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by.ID != accepted.MemberID {
+		t.Errorf("%d accounts, made by %+v", n, by)
+	}
+}
+
+// An invitation is taken back, or another takes its place, at the moment when it is accepted: one of the two, and never both.
+func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	joined := 0
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		inv, token := w.invite(t, email, domain.RoleMember)
+		replace := round%2 == 1
+		errs := race(func() error {
+			_, err := both[0].AcceptInvitation(t.Context(), origin, token)
+			return err
+		}, func() error {
+			// What ends it is stored faster than what accepts it: later and later, so that both win at times.
+			<-time.After(time.Duration(round) * 40 * time.Microsecond)
+			if !replace {
+				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
+			}
+			_, _, _, err := both[1].Invite(t.Context(), origin, w.orgA, strings.ToUpper(email), domain.RoleAdmin)
+			return err
+		})
+		_, isMember := memberOf(w.org(t, w.orgA), email)
+		if (errs[0] == nil) == (errs[1] == nil) || isMember != (errs[0] == nil) {
+			t.Fatalf("round %d: %v, a member: %t", round, errs, isMember)
+		}
+		if n, _ := w.accounts(t, email); isMember != (n == 1) {
+			t.Fatalf("round %d: a member: %t, accounts: %d", round, isMember, n)
+		}
+		if !isMember {
+			refused(t, errs[0], domain.CodeNotFound)
+			continue
+		}
+		joined++
+		if replace {
+			refused(t, errs[1], domain.CodeInvalidRequest)
+		} else {
+			refused(t, errs[1], domain.CodeNotFound)
+		}
+	}
+	t.Logf("%d of %d were faster than what ended their invitation", joined, rounds)
+}
+
+func memberOf(org domain.OrgState, email string) (domain.OrgMember, bool) {
+	i := slices.IndexFunc(org.Members, func(m domain.OrgMember) bool { return m.Address == domain.NormalizeEmail(email) })
+	if i < 0 {
+		return domain.OrgMember{}, false
+	}
+	return org.Members[i], true
+}
+
+// The same address is invited twice at once: both are told yes, and one link works.
+func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		email := fmt.Sprintf("p%d@example.org", round)
+		var tokens [2]string
+		invite := func(i int, email string) func() error {
+			return func() (err error) {
+				_, _, tokens[i], err = both[i].Invite(t.Context(), origin, w.orgA, email, domain.RoleMember)
+				return err
+			}
+		}
+		if errs := race(invite(0, email), invite(1, strings.ToUpper(email))); errs[0] != nil || errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		works := 0
+		for _, token := range tokens {
+			if _, err := w.AcceptInvitation(t.Context(), origin, token); err == nil {
+				works++
+			} else {
+				refused(t, err, domain.CodeNotFound)
+			}
+		}
+		if works != 1 {
+			t.Fatalf("round %d: %d links work", round, works)
+		}
+	}
+}
+
+// Two owners put each other out of office at once, by every way there is: an owner is left.
+func TestOwnersRaceEachOther(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	first := w.org(t, w.orgA).Members[0].ID
+	for round := range rounds {
+		second := w.join(t, fmt.Sprintf("p%d@example.org", round), domain.RoleAdmin)
+		if _, err := w.ChangeRole(t.Context(), origin, w.orgA, second, domain.RoleOwner); err != nil {
+			t.Fatal(err)
+		}
+		against := func(replica int, actor, other string, remove bool) func() error {
+			o := domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: actor}}
+			return func() error {
+				if remove {
+					return both[replica].RemoveMember(t.Context(), o, w.orgA, other)
+				}
+				_, err := both[replica].ChangeRole(t.Context(), o, w.orgA, other, domain.RoleMember)
+				return err
+			}
+		}
+		errs := race(against(0, first, second, round%2 == 0), against(1, second, first, round%4 < 2))
+		org := w.org(t, w.orgA)
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		for _, err := range errs {
+			if err != nil {
+				refused(t, err, domain.CodeForbidden)
+			}
+		}
+		owners := slices.DeleteFunc(org.Members, func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner })
+		if len(owners) != 1 {
+			t.Fatalf("round %d: owners are %+v", round, owners)
+		}
+		first = owners[0].ID
+	}
+}
+
+// A member is made an admin and removed at once: whoever comes second finds what the first has left.
+func TestAMemberIsChangedAndRemovedAtOnce(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	w := newWorld(t, broker.Connect(t))
+	both := replicas(t, broker)
+	for round := range rounds {
+		id := w.join(t, fmt.Sprintf("p%d@example.org", round), domain.RoleMember)
+		errs := race(func() error {
+			_, err := both[0].ChangeRole(t.Context(), origin, w.orgA, id, domain.RoleAdmin)
+			return err
+		}, func() error { return both[1].RemoveMember(t.Context(), origin, w.orgA, id) })
+		if errs[1] != nil {
+			t.Fatalf("round %d: %v", round, errs)
+		}
+		if errs[0] != nil {
+			refused(t, errs[0], domain.CodeNotFound)
+		}
+		if _, ok := w.org(t, w.orgA).Member(id); ok {
+			t.Fatalf("round %d: %v, and the member is there", round, errs)
+		}
+	}
+}
