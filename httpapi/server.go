@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -21,7 +22,8 @@ const (
 //
 // To stop, close Config.Draining and then call Shutdown: streams and waiting requests end by themselves.
 func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{
+	silent := &silentConns{conns: map[net.Conn]struct{}{}}
+	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      managementTimeout + writeTimeout,
@@ -33,6 +35,39 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
+		ConnState: silent.changed,
+	}
+	server.RegisterOnShutdown(silent.close)
+	return server
+}
+
+// silentConns are the connections on which nothing has been sent yet: browsers open some ahead of need. Shutdown would wait five seconds for a
+// request on them. What is closed here at its start fares like a connection that the listener has not accepted yet.
+type silentConns struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+	over  bool
+}
+
+func (s *silentConns) changed(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case state != http.StateNew:
+		delete(s.conns, conn)
+	case s.over:
+		_ = conn.Close() // accepted in the moment of the shutdown
+	default:
+		s.conns[conn] = struct{}{}
+	}
+}
+
+func (s *silentConns) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	for conn := range s.conns {
+		_ = conn.Close() // its client has asked for nothing
 	}
 }
 
