@@ -142,6 +142,11 @@ func New(cfg Config) API {
 // ServeHTTP answers a request.
 func (a API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.api.router.ServeHTTP(w, r) }
 
+// ShareLimits makes the rate limits of keys hold over all replicas on a bus, until ctx ends. Without it they hold on this one.
+func (a API) ShareLimits(ctx context.Context, bus ratelimit.Bus) error {
+	return ratelimit.Share(ctx, a.api.keys, bus, a.api.Now)
+}
+
 // ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id
 // at all take the same way to the same answer.
 func (a *api) ownHub(x *exchange) (domain.HubID, error) {

@@ -46,7 +46,7 @@
 //	time for the body             10 s                                      400
 //	idle connection               2 min                                     its end
 //	an answer that is not read    10 s for each write of a stream, 40 s for all else: the connection's end
-//	requests                      Config.Rate and Config.Burst              429
+//	requests                      Config.Rate and Config.Burst, of a key over all replicas that API.ShareLimits joins   429
 //	streams and waiting reads     Config.StreamsPerKey on each replica      429
 //	kernel's memory for a stream  twice 64 KiB
 //	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500

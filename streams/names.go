@@ -110,3 +110,6 @@ func CommandsSubject(process string) string { return "hubcloud.commands." + proc
 
 // BarrierSubject is where a replica is asked whether it has applied an event of the directory. In the account CLOUD.
 func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }
+
+// GrantsSubject is where a replica tells the others how many requests of which key it let in. In the account CLOUD.
+func GrantsSubject(replicaID string) string { return "hubcloud.grants." + replicaID }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 
+	"github.com/nats-io/nats.go"
+
 	"hubcloud/domain"
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/mail"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
 )
@@ -86,4 +89,29 @@ func (r apiReader) Next(limit int) ([]domain.EncodedEvent, error) {
 		err = httpapi.ErrEventsClosed
 	}
 	return events, err
+}
+
+// grantsBus tells the other replicas what this one grants, over the broker.
+type grantsBus struct {
+	nc      *nats.Conn
+	replica string
+}
+
+// Publish tells the others.
+func (b grantsBus) Publish(message []byte) error {
+	return b.nc.Publish(streams.GrantsSubject(b.replica), message)
+}
+
+// Subscribe hears the others.
+func (b grantsBus) Subscribe(fn func(message []byte)) (stop func(), err error) {
+	own := streams.GrantsSubject(b.replica)
+	sub, err := b.nc.Subscribe(streams.GrantsSubject("*"), func(msg *nats.Msg) {
+		if msg.Subject != own {
+			fn(msg.Data)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = sub.Unsubscribe() }, nil // fails only with the connection, which ends it too
 }

@@ -48,6 +48,9 @@ func (s *service) startHTTP(ctx context.Context) error {
 			public.Close()
 			return err
 		}
+		s.foundation.run("shared rate limits", func(ctx context.Context) error {
+			return handler.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
+		})
 		s.serveHTTP(handler.Listener(public), handler)
 	}
 	s.serveHTTP(admin, s.adminHandler(handler))

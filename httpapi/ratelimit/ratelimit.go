@@ -1,5 +1,5 @@
-// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the clients of a short time. Nothing here starts a
-// goroutine; a Limiter is safe for concurrent use.
+// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the clients of a short time. Share makes the limiters of
+// several replicas count as one. Nothing here starts a goroutine; a Limiter is safe for concurrent use.
 package ratelimit
 
 import (
@@ -10,8 +10,9 @@ import (
 )
 
 // Limiter keeps one token bucket for each K. A bucket is one number: the time at which it will be full again (the generic cell
-// rate algorithm). Full buckets need no memory: a bucket that nothing was taken from for as long as filling takes is full, so
-// what has not been touched over a whole period is dropped with it, and what is held is bounded by the clients of two periods.
+// rate algorithm). Full buckets need no memory: a bucket that nothing was taken from for as long as filling takes, out of the deepest
+// debt (see Share), is full, so what has not been touched over a whole period is dropped with it, and what is held is bounded by the
+// clients of two periods.
 type Limiter[K comparable] struct {
 	burst    int
 	interval time.Duration // in which one token comes back
@@ -23,6 +24,7 @@ type Limiter[K comparable] struct {
 	began    time.Duration       // when current was begun
 	current  map[K]time.Duration // when each bucket touched in this period is full
 	previous map[K]time.Duration // the same of the period before
+	taken    map[K]int           // what was granted and not told yet; nil: nobody is told
 }
 
 // New makes buckets of burst tokens into which rate tokens come back a second.
@@ -51,27 +53,41 @@ type Allowance struct {
 func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := at.Sub(l.epoch)
-	if age := now - l.began; age >= l.fill {
-		l.previous, l.current, l.began = l.current, map[K]time.Duration{}, now
-		if age >= 2*l.fill {
-			clear(l.previous)
-		}
-	}
-	full, ok := l.current[id]
-	if !ok {
-		full = l.previous[id]
-	}
-	full = max(full, now)
+	now := l.turn(at)
+	full := l.fullAt(id, now)
 	a := Allowance{Limit: l.burst, Policy: l.policy}
 	if full+l.interval-now <= l.fill {
 		a.Granted = true
 		full += l.interval
+		if l.taken != nil {
+			l.taken[id]++
+		}
 	} else {
 		a.Next = full + l.interval - now - l.fill
 	}
 	l.current[id] = full
 	a.Full = full - now
-	a.Remaining = int((l.fill - a.Full) / l.interval)
+	a.Remaining = max(0, int((l.fill-a.Full)/l.interval))
 	return a
+}
+
+// turn gives the time on the limiter's scale, and begins the next period when this one is over.
+func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
+	now = at.Sub(l.epoch)
+	if age, period := now-l.began, maxDebt*l.fill; age >= period {
+		l.previous, l.current, l.began = l.current, map[K]time.Duration{}, now
+		if age >= 2*period {
+			clear(l.previous)
+		}
+	}
+	return now
+}
+
+// fullAt says when id's bucket is full: now, or later.
+func (l *Limiter[K]) fullAt(id K, now time.Duration) time.Duration {
+	full, ok := l.current[id]
+	if !ok {
+		full = l.previous[id]
+	}
+	return max(full, now)
 }

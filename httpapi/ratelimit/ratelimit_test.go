@@ -55,7 +55,7 @@ func TestLimiterForgets(t *testing.T) {
 	for i := range 50_000 {
 		now = now.Add(time.Millisecond)
 		l.Take(strconv.Itoa(i), now)
-		if held := len(l.current) + len(l.previous); held > 4002 {
+		if held := len(l.current) + len(l.previous); held > 8002 {
 			t.Fatalf("%d buckets are held after %d clients", held, i)
 		}
 	}

@@ -85,6 +85,26 @@ func TestReplicas(t *testing.T) {
 		}
 	})
 
+	t.Run("a key's rate limit is one over both", func(t *testing.T) {
+		// Each replica used to count on its own, so that a key could ask twice as much of two.
+		_, key := first.For(t).Key(tenant.Org, "sites:read")
+		clients := []*harness.Client{harness.NewClient(t, first.Base(), key), harness.NewClient(t, second.Base(), key)}
+		granted, began := 0, time.Now()
+		for i := 0; time.Since(began) < 6*time.Second; i++ {
+			answer, err := clients[i%2].Try(http.MethodGet, "/sites", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Status == http.StatusOK {
+				granted++
+			}
+		}
+		// A burst of 100 at each, at worst, and 50 a second at both together.
+		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most || granted < 100+50*3 {
+			t.Errorf("%d requests were granted in %s; %d are the most", granted, time.Since(began), most)
+		}
+	})
+
 	t.Run("a command under way when its replica is killed", func(t *testing.T) {
 		// The hub answers late, the replica that asked is killed, and the other, asked with the same key, says what the hub did.
 		before := len(desired(tenant.For(t), hub))
