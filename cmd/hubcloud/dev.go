@@ -13,7 +13,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/signin"
 )
 
 // devCommand runs the service with a demo on it.
@@ -188,7 +187,7 @@ func adopt(ctx context.Context, s *service, d demo, hub domain.HubID, name strin
 // demoLink makes a link that signs in the demo's owner at once, as long as it takes somebody to come back to the terminal.
 func demoLink(ctx context.Context, s *service) (string, error) {
 	now := time.Now()
-	token, err := signin.New(s.buckets.SignIn).NewLink(ctx, domain.SignInLink{
+	token, err := s.signIn.NewLink(ctx, domain.SignInLink{
 		Email: demoOwner, AtOnce: true, CreatedAt: now, ExpiresAt: now.Add(12 * time.Hour),
 	})
 	return s.bound.PublicURL + "/portal/sign-in/" + token, err

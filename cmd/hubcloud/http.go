@@ -17,6 +17,7 @@ import (
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/signin"
 )
 
 // startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
@@ -38,6 +39,8 @@ func (s *service) startHTTP(ctx context.Context) error {
 		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
 		s.keyUse = keyuse.New(s.buckets.KeyUse, s.log)
 		s.foundation.run("key use", s.keyUse.Run)
+		s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.log)
+		s.foundation.run("sign-in", s.signIn.Run)
 		if err := s.startMail(ctx); err != nil {
 			admin.Close()
 			public.Close()

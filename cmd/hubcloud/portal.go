@@ -12,7 +12,6 @@ import (
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
-	"hubcloud/streams/signin"
 )
 
 // newPortal makes the pages for people. The public URL and the mailer are known by then.
@@ -23,7 +22,7 @@ func (s *service) newPortal() *portal.Portal {
 	return portal.New(portal.Config{
 		Invitations: s.directory,
 		People:      s.access,
-		SignIn:      signin.New(s.buckets.SignIn),
+		SignIn:      s.signIn,
 		ReadModels:  s.store,
 		Directory:   portalDirectory{commands},
 		KeyUse:      s.keyUse,

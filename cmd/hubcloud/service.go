@@ -26,6 +26,7 @@ import (
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/signin"
 )
 
 const (
@@ -74,6 +75,7 @@ type service struct {
 	kicks     *identity.Kicker
 	mailer    *mail.Mailer
 	keyUse    *keyuse.Tracker
+	signIn    *signin.Store
 	portal    *portal.Portal
 	caller    *calls.Caller
 	devices   *devices.Devices

@@ -46,7 +46,9 @@ type building struct {
 	code     *string
 	done     []string
 	sessions int
-	origin   domain.Origin
+	// signedOut ends the session for those who wait for it.
+	signedOut chan struct{}
+	origin    domain.Origin
 }
 
 func newBuilding() *building {
@@ -59,7 +61,7 @@ func newBuilding() *building {
 		}
 	}
 	return &building{
-		role: domain.RoleOwner,
+		role: domain.RoleOwner, signedOut: make(chan struct{}),
 		hub: domain.Hub{
 			ID: hubHere, SiteID: "site", Status: domain.HubOnline, Since: time.Now().Add(-time.Hour), PublicIP: &address, RegisteredAt: time.Now().Add(-48 * time.Hour),
 			Firmware: json.RawMessage(`{"version":"2.4.1"}`),
@@ -89,6 +91,8 @@ func (b *building) Session(_ context.Context, token string, _ time.Time) (domain
 	}
 	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: formKey}, nil
 }
+
+func (b *building) Ended(string) (<-chan struct{}, func()) { return b.signedOut, func() {} }
 
 func (b *building) Memberships(string) []domain.MemberAccess {
 	m, _ := b.Membership(acme, "")

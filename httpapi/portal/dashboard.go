@@ -98,11 +98,17 @@ func (v *visit) stream() error {
 		}
 	}
 	token := v.token
-	return v.p.Live.Stream(v.w, v.r, live.Viewer{
-		OrgID: v.member.OrgID, MemberID: v.member.MemberID, Ended: v.member.Ended,
+	signedOut, forget := v.p.SignIn.Ended(token)
+	defer forget()
+	viewer := live.Viewer{
+		OrgID: v.member.OrgID, MemberID: v.member.MemberID, Ended: v.member.Ended, SignedOut: signedOut,
 		SignedIn: func(ctx context.Context) bool {
 			_, err := v.p.SignIn.Session(ctx, token, v.p.Now())
 			return !errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated})
 		},
-	}, want)
+	}
+	if !viewer.SignedIn(v.r.Context()) { // it ended before anybody listened
+		return domain.ErrNotSignedIn()
+	}
+	return v.p.Live.Stream(v.w, v.r, viewer, want)
 }

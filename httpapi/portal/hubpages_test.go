@@ -270,5 +270,12 @@ func TestStreamOfPages(t *testing.T) {
 	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 || text[0] != "event: hub.portal_positions" ||
 		text[1] != `data: {"`+string(hubHere)+`":"position"}` || text[3] != "event: hub.portal_states" {
 		t.Errorf("the stream says %q", text)
+	} // Who signed out was shown what happens until the next keepalive, half a minute later.
+	close(b.signedOut)
+	for lines.Scan() {
+		text = append(text, lines.Text())
+	}
+	if err := lines.Err(); err != nil {
+		t.Errorf("the stream broke off: %v", err)
 	}
 }

@@ -36,6 +36,9 @@ type SignIn interface {
 	Session(ctx context.Context, token string, now time.Time) (domain.PortalSession, error)
 	// End ends a session; one that there is not has ended.
 	End(ctx context.Context, token string) error
+	// Ended gives what is closed when the session ends, on whatever replica. One that has ended before is found out by asking for it afterwards.
+	// forget must be called in the end.
+	Ended(token string) (ended <-chan struct{}, forget func())
 }
 
 // ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not the organization's.

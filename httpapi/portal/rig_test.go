@@ -122,6 +122,8 @@ func (w *world) End(_ context.Context, token string) error {
 	return nil
 }
 
+func (w *world) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
+
 func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) error {
 	w.mails = append(w.mails, email+" "+link)
 	return nil

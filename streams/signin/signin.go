@@ -5,8 +5,11 @@
 //   - A token has 256 random bits and is kept nowhere: only its SHA-256 is, so what is read out of the bucket signs nobody in.
 //   - A link is used once, also when several try at the same moment on several replicas: it is removed on the condition that nobody has.
 //   - What has expired is refused from that moment, and leaves the bucket by itself.
+//   - What was acknowledged is seen by whoever asks next, on every replica: the leader of the bucket's stream is asked, never a copy that may be behind.
+//   - A session that ends is told at once to those who wait for it (Ended) on every replica, as long as Run runs there: one watch a process, however
+//     many wait.
 //
-// Nothing here starts a goroutine; a Store is safe for concurrent use.
+// A Store is safe for concurrent use. It starts no goroutine of its own.
 package signin
 
 import (
@@ -18,8 +21,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
@@ -35,10 +40,20 @@ const (
 )
 
 // Store keeps sessions and links.
-type Store struct{ kv jetstream.KeyValue }
+type Store struct {
+	nc   *nats.Conn
+	kv   jetstream.KeyValue
+	log  *slog.Logger
+	ends ends
+}
 
-// New makes a Store over the bucket.
-func New(kv jetstream.KeyValue) *Store { return &Store{kv} }
+// New makes a Store over the bucket, which is in the account that nc is connected to. log gets what keeps Run from hearing; nil discards it.
+func New(nc *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{nc: nc, kv: kv, log: log, ends: ends{open: map[string]*end{}}}
+}
 
 // NewLink keeps a link until it expires and gives its token.
 func (s *Store) NewLink(ctx context.Context, link domain.SignInLink) (token string, err error) {
@@ -128,17 +143,17 @@ func (s *Store) get(ctx context.Context, kind, token string, into any) (revision
 	if !isToken(token) {
 		return 0, nil
 	}
-	entry, err := s.kv.Get(ctx, key(kind, token))
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return 0, nil
-	}
+	content, revision, err := s.newest(ctx, key(kind, token))
 	if err != nil {
 		return 0, fmt.Errorf("sign-in: %w", err)
 	}
-	if err := json.Unmarshal(entry.Value(), into); err != nil {
+	if revision == 0 {
+		return 0, nil
+	}
+	if err := json.Unmarshal(content, into); err != nil {
 		return 0, fmt.Errorf("sign-in: what is kept is no %s: %w", kind, err)
 	}
-	return entry.Revision(), nil
+	return revision, nil
 }
 
 // key names what is kept under a token: by its hash.

@@ -21,11 +21,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 func open(t *testing.T) (*signin.Store, jetstream.KeyValue) {
 	t.Helper()
-	buckets, err := streams.OpenBuckets(t.Context(), streamstest.Start(t), 1)
+	conns := streamstest.Start(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signin.New(buckets.SignIn), buckets.SignIn
+	return signin.New(conns.Cloud, buckets.SignIn, nil), buckets.SignIn
 }
 
 var (

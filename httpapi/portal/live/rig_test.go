@@ -31,10 +31,11 @@ var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // rig is a Live over real hub logs; the read models and the hubs are in memory.
 type rig struct {
-	t     testing.TB
-	logs  *hublog.Logs
-	live  *live.Live
-	ended chan struct{} // ends the viewer's membership
+	t         testing.TB
+	logs      *hublog.Logs
+	live      *live.Live
+	ended     chan struct{} // ends the viewer's membership
+	signedOut chan struct{} // ends the viewer's session
 
 	mu      sync.Mutex
 	hubs    map[domain.HubID]domain.Hub
@@ -49,7 +50,7 @@ type rig struct {
 func newRig(t testing.TB, cfg live.Config) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, ended: make(chan struct{}), hubs: map[domain.HubID]domain.Hub{}, tags: map[domain.HubID]hublog.Incarnation{},
+		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}), hubs: map[domain.HubID]domain.Hub{}, tags: map[domain.HubID]hublog.Incarnation{},
 		last: map[domain.HubID]uint64{}, refused: map[int64]error{},
 	}
 	r.add(hubA)
@@ -181,7 +182,7 @@ type block struct {
 func (r *rig) open(want live.StreamRequest) *page {
 	r.t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		viewer := live.Viewer{OrgID: "org", MemberID: "member", Ended: r.ended, SignedIn: func(context.Context) bool {
+		viewer := live.Viewer{OrgID: "org", MemberID: "member", Ended: r.ended, SignedOut: r.signedOut, SignedIn: func(context.Context) bool {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			return !r.out

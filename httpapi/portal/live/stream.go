@@ -31,9 +31,10 @@ var ErrTooManyStreams = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: 
 type Viewer struct {
 	OrgID    string
 	MemberID string
-	// Ended is closed when the viewer is a member no more.
-	Ended <-chan struct{}
-	// SignedIn says whether the viewer's session still stands; it is asked with each keepalive.
+	// Ended is closed when the viewer is a member no more, SignedOut when the viewer's session ends.
+	Ended, SignedOut <-chan struct{}
+	// SignedIn says whether the session still stands. It is asked with each keepalive: nobody tells of the end of a
+	// session while the broker is away.
 	SignedIn func(ctx context.Context) bool
 }
 
@@ -195,6 +196,7 @@ func (s *stream) run() error {
 		case <-s.ctx.Done():
 		case <-s.Draining:
 		case <-s.viewer.Ended:
+		case <-s.viewer.SignedOut:
 		}
 	}
 	return nil
@@ -206,6 +208,7 @@ func (s *stream) over() bool {
 	case <-s.ctx.Done():
 	case <-s.Draining:
 	case <-s.viewer.Ended:
+	case <-s.viewer.SignedOut:
 	default:
 		return false
 	}

@@ -123,7 +123,7 @@ func TestStreamLooksAfterConnections(t *testing.T) {
 	}
 }
 
-// A stream ends at once with the membership, soon with the session, and with its lifetime; one member has a bounded number.
+// A stream ends at once with the membership and with the session, with the next keepalive at the latest, and with its lifetime; one member has a bounded number.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -131,6 +131,7 @@ func TestStreamEnds(t *testing.T) {
 		end func(*rig)
 	}{
 		"membership": {live.Config{}, func(r *rig) { close(r.ended) }},
+		"sign-out":   {live.Config{}, func(r *rig) { close(r.signedOut) }},
 		"session": {live.Config{StreamKeepalive: 10 * time.Millisecond}, func(r *rig) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -1,0 +1,60 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/streams"
+)
+
+// codeNoMessage is the broker's error for a key that was never written.
+const codeNoMessage = 10037
+
+// newest reads what is kept under a key, and gives its revision: 0 when there is nothing (any more). The leader of the bucket's stream answers: a
+// replica may not know yet of a session that was begun a moment ago, nor of one that has ended.
+func (s *Store) newest(ctx context.Context, key string) (content []byte, revision uint64, err error) {
+	bucket := s.kv.Bucket()
+	question, err := json.Marshal(struct {
+		LastFor string `json:"last_by_subj"`
+	}{"$KV." + bucket + "." + key})
+	if err != nil {
+		return nil, 0, err
+	}
+	msg, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, question)
+	if err != nil {
+		return nil, 0, err
+	}
+	var answer struct {
+		Error   *streams.BrokerError `json:"error"`
+		Message *struct {
+			Seq     uint64 `json:"seq"`
+			Headers []byte `json:"hdrs"`
+			Data    []byte `json:"data"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(msg.Data, &answer); err != nil {
+		return nil, 0, fmt.Errorf("unreadable answer of the broker: %w", err)
+	}
+	switch {
+	case answer.Error != nil && answer.Error.Code == codeNoMessage:
+		return nil, 0, nil
+	case answer.Error != nil:
+		return nil, 0, answer.Error
+	case answer.Message == nil:
+		return nil, 0, errors.New("unreadable answer of the broker: no message")
+	}
+	if isMark(answer.Message.Headers) {
+		return nil, 0, nil
+	}
+	return answer.Message.Data, answer.Message.Seq, nil
+}
+
+// isMark says whether the headers are those of the mark that stays of what was ended, or has run out.
+func isMark(headers []byte) bool {
+	header, err := nats.DecodeHeadersMsg(headers)
+	return err == nil && (header.Get("KV-Operation") != "" || header.Get("Nats-Marker-Reason") != "")
+}
