@@ -29,6 +29,8 @@ const (
 
 	TypeKeyCreated = "key.created"
 	TypeKeyRevoked = "key.revoked"
+
+	TypeProjectionSkipped = "projection.skipped"
 )
 
 // OrgCreated begins an organization (aggregate org, id OrgID, a UUIDv7).
@@ -207,6 +209,18 @@ type KeyRevoked struct {
 	OrgID string `json:"org_id"`
 }
 
+// ProjectionSkipped says that an operator has a projection step over an event that it could not apply (aggregate projection, id its name). It
+// stands behind the event that it is about; whoever builds the read models reads all of them first.
+type ProjectionSkipped struct {
+	Projection string `json:"projection"`
+	// Sequence is the event's in the projection's stream, and Type its type as far as it could be told.
+	Sequence uint64 `json:"sequence"`
+	Type     string `json:"type,omitempty"`
+	// Error is why it could not be applied, Why the operator's reason to do without it.
+	Error string `json:"error,omitempty"`
+	Why   string `json:"why"`
+}
+
 // EventType gives the type under which each fact is recorded.
 func (OrgCreated) EventType() string               { return TypeOrgCreated }
 func (MemberAdded) EventType() string              { return TypeMemberAdded }
@@ -229,3 +243,4 @@ func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
 func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
 func (KeyCreated) EventType() string               { return TypeKeyCreated }
 func (KeyRevoked) EventType() string               { return TypeKeyRevoked }
+func (ProjectionSkipped) EventType() string        { return TypeProjectionSkipped }

@@ -43,6 +43,7 @@ var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeDeviceForgotten, 1}:       decodeFact[DeviceForgotten],
 	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],
 	{TypeKeyRevoked, 1}:            decodeFact[KeyRevoked],
+	{TypeProjectionSkipped, 1}:     decodeFact[ProjectionSkipped],
 }
 
 // currentVersion is the version in which every type is written.

@@ -60,6 +60,9 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			Scopes: []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, SecretHash: hash(2),
 		},
 		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
+		"projection.skipped.v1": domain.ProjectionSkipped{
+			Projection: "directory", Sequence: 4711, Type: "site.painted", Error: "unknown event: site.painted version 1", Why: "written by mistake",
+		},
 	}
 	for _, form := range domain.EventTypes() {
 		file := fmt.Sprintf("%s.v%d", form.Type, form.V)

@@ -135,6 +135,8 @@ func (c *changes) add(r directory.Recorded) error {
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{})
 	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked, domain.AccountCreated:
 		// Inventory, certificates and accounts are asked of the directory itself: nothing here may be stale.
+	case domain.ProjectionSkipped:
+		// Read before anything is projected: see directory.Log.Skips.
 	case domain.KeyCreated:
 		if c.keys.of(f.KeyID) != nil || len(f.SecretHash) != 32 {
 			return fmt.Errorf("%w: key %s is created twice, or its hash has not 32 bytes", errBadEvent, f.KeyID)

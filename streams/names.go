@@ -105,6 +105,9 @@ func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub)
 // KeySubject holds an API key.
 func KeySubject(keyID string) string { return "directory.key." + keyID }
 
+// ProjectionSubject holds what operators decided about a projection: events that it steps over.
+func ProjectionSubject(projection string) string { return "directory.projection." + projection }
+
 // CommandsSubject is where a process that sends commands is asked whether it is still there. In the account CLOUD.
 func CommandsSubject(process string) string { return "hubcloud.commands." + process }
 

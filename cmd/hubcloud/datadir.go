@@ -19,6 +19,7 @@ import (
 //	replica-id               names this process over its restarts
 //	endpoints.json           what the running service bound
 //	nats-credentials.json    how to reach the broker
+//	postgres.json            how to reach the database
 //	nats/  postgres/  ca/    the broker's, the database's and the certificate authority's own
 //	outbox/                  mails, on an installation without a mail server
 //	dev.json  virtualhubs/   the demo's
@@ -97,6 +98,34 @@ func (d dataDir) endpoints() (endpoints, error) {
 		return e, fmt.Errorf("%s: %w", d.path("endpoints.json"), err)
 	}
 	return e, nil
+}
+
+// database is how to reach the database of the read models: the content of postgres.json. The URL may have a password in it.
+type database struct {
+	URL string `json:"url"`
+}
+
+func (d dataDir) writeDatabase(db database) error {
+	text, err := json.MarshalIndent(db, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(d.path("postgres.json"), append(text, '\n'), 0o600)
+}
+
+func (d dataDir) database() (database, error) {
+	var db database
+	text, err := os.ReadFile(d.path("postgres.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return db, usagef("no database is named in %s: give its --postgres-url, or the service's --data-dir", d.path("postgres.json"))
+	}
+	if err != nil {
+		return db, err
+	}
+	if err := json.Unmarshal(text, &db); err != nil {
+		return db, fmt.Errorf("%s: %w", d.path("postgres.json"), err)
+	}
+	return db, nil
 }
 
 // writeFile writes a file wholly or not at all, also over a power cut.

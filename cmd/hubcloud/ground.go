@@ -35,15 +35,17 @@ func (s *service) layGround(ctx context.Context) (err error) {
 }
 
 func (s *service) openDatabase(ctx context.Context) (err error) {
-	if s.flags.PostgresURL != "" {
-		s.postgresURL = s.flags.PostgresURL
-		return nil
+	s.postgresURL = s.flags.PostgresURL
+	if s.postgresURL == "" {
+		s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Log: s.log})
+		if err != nil {
+			return fmt.Errorf("private database: %w", err)
+		}
+		s.postgresURL = s.postgres.URL()
 	}
-	s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Log: s.log})
-	if err != nil {
-		return fmt.Errorf("private database: %w", err)
+	if err := s.dir.writeDatabase(database{URL: s.postgresURL}); err != nil {
+		return fmt.Errorf("write postgres.json: %w", err)
 	}
-	s.postgresURL = s.postgres.URL()
 	return nil
 }
 

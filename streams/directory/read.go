@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -29,6 +30,8 @@ type stored struct {
 	// follows is the last sequence of the subject before this message, if known: the condition on which it was appended.
 	follows   uint64
 	followsOK bool
+	// at is when it was stored, if the leader was asked.
+	at time.Time
 }
 
 // Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the last one (after itself when there is none). It
@@ -89,6 +92,11 @@ func (l *Log) newest(ctx context.Context, subject string) (m stored, ok bool, er
 	if err != nil {
 		return stored{}, false, err
 	}
+	return l.ask(ctx, question)
+}
+
+// ask asks the leader for one message, until it answers.
+func (l *Log) ask(ctx context.Context, question []byte) (m stored, ok bool, err error) {
 	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
 		m, ok, err = l.askLeader(ctx, question)
 		var refusal *streams.BrokerError
@@ -105,9 +113,10 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	var answer struct {
 		Error   *streams.BrokerError `json:"error"`
 		Message *struct {
-			Seq     uint64 `json:"seq"`
-			Headers []byte `json:"hdrs"`
-			Data    []byte `json:"data"`
+			Seq     uint64    `json:"seq"`
+			Headers []byte    `json:"hdrs"`
+			Data    []byte    `json:"data"`
+			At      time.Time `json:"time"`
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(msg.Data, &answer); err != nil {
@@ -121,7 +130,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	case answer.Message == nil:
 		return stored{}, false, errors.New("unreadable answer of the broker: no message")
 	}
-	m = stored{seq: answer.Message.Seq, data: answer.Message.Data}
+	m = stored{seq: answer.Message.Seq, data: answer.Message.Data, at: answer.Message.At}
 	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil && headers.Get("Nats-Batch-Id") == "" {
 		follows, err := strconv.ParseUint(headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64)
 		m.follows, m.followsOK = follows, err == nil
