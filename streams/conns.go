@@ -40,7 +40,7 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
 	}
-	accounts := c.accounts()
+	accounts := c.Accounts()
 	conns := make([]*nats.Conn, len(accounts))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(connectAtOnce)

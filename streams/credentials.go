@@ -15,7 +15,7 @@ type Credentials struct {
 	URL string `json:"url"`
 	// Shards is how many shards the installation has. It is fixed when the installation is made.
 	Shards int `json:"shards"`
-	// Users holds a user for SYS, CLOUD and every shard.
+	// Users holds a user for SYS, CLOUD and every shard, and for TAP unless the broker was set up before there were taps.
 	Users map[Account]User `json:"users"`
 	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
 	IssuerSeed string `json:"issuer_seed"`
@@ -52,7 +52,7 @@ func (c Credentials) Validate() error {
 	if c.Shards < 1 || c.Shards > MaxShards {
 		return fmt.Errorf("shards is %d; 1 to %d are allowed", c.Shards, MaxShards)
 	}
-	for _, account := range c.accounts() {
+	for _, account := range c.Accounts() {
 		if c.Users[account].User == "" {
 			return fmt.Errorf("users has none for the account %s", account)
 		}
@@ -60,8 +60,8 @@ func (c Credentials) Validate() error {
 	return nil
 }
 
-// accounts gives every account that the service connects to: SYS, CLOUD, then the shards in order.
-func (c Credentials) accounts() []Account {
+// Accounts gives every account that the service connects to: SYS, CLOUD, then the shards in order.
+func (c Credentials) Accounts() []Account {
 	accounts := []Account{AccountSys, AccountCloud}
 	for i := range c.Shards {
 		accounts = append(accounts, ShardAccount(i))

@@ -9,7 +9,7 @@ import (
 // Account is the name of an account of the broker.
 type Account string
 
-// The accounts beside the shards.
+// The accounts beside the shards and AccountTap.
 const (
 	AccountSys   Account = "SYS"
 	AccountCloud Account = "CLOUD"

@@ -110,6 +110,10 @@ func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 		return streams.Credentials{}, fmt.Errorf("%s is of an installation with %d shards, this one has %d; remove the file to have new ones made",
 			path, c.Shards, shards)
 	}
+	if _, ok := c.Users[streams.AccountTap]; !ok {
+		// Made before there were taps. The server writes the file once it listens.
+		c.Users[streams.AccountTap] = newUser(streams.AccountTap)
+	}
 	return c, nil
 }
 
@@ -123,19 +127,15 @@ func newCredentials(shards int) (streams.Credentials, error) {
 		return streams.Credentials{}, err
 	}
 	c := streams.Credentials{Shards: shards, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed)}
-	for _, account := range accounts(shards) {
-		var entropy [32]byte
-		rand.Read(entropy[:]) // never fails: it ends the program instead
-		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: base64.RawURLEncoding.EncodeToString(entropy[:])}
+	for _, account := range append(c.Accounts(), streams.AccountTap) {
+		c.Users[account] = newUser(account)
 	}
 	return c, nil
 }
 
-// accounts lists every account of the broker.
-func accounts(shards int) []streams.Account {
-	all := []streams.Account{streams.AccountSys, streams.AccountCloud}
-	for i := range shards {
-		all = append(all, streams.ShardAccount(i))
-	}
-	return all
+// newUser makes a user with a password that nobody can guess.
+func newUser(account streams.Account) streams.User {
+	var entropy [32]byte
+	rand.Read(entropy[:]) // never fails: it ends the program instead
+	return streams.User{User: strings.ToLower(string(account)), Password: base64.RawURLEncoding.EncodeToString(entropy[:])}
 }

@@ -3,13 +3,9 @@ package broker
 import (
 	"fmt"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nkeys"
-	"golang.org/x/crypto/bcrypt"
 
 	"hubcloud/streams"
 )
@@ -34,18 +30,20 @@ const (
 	calloutTimeoutSeconds = 5
 	// memoryStorage bounds streams in memory. The service has none; the server wants a number.
 	memoryStorage = 256 << 20
-	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching would only slow the service's own connections.
-	passwordCost = bcrypt.MinCost
 )
+
+// MQTTRules is what MQTT clients may do with QoS 2, as a NATS server's configuration has it. A publish at QoS 2 is refused because the server
+// keeps each until the client releases it, and a client that never does fills the disk; a subscription at QoS 2 gets QoS 1.
+const MQTTRules = "mqtt { reject_qos2_publish: true, downgrade_qos2_subscribe: true }\n"
 
 // serverOptions gives the NATS server's options.
 func serverOptions(cfg Config, settled installation, c streams.Credentials, maxStore int64) (*server.Options, error) {
-	text, err := accountsConfig(c)
+	layout, err := NewLayout(c)
 	if err != nil {
 		return nil, err
 	}
 	opts := &server.Options{}
-	if err := opts.ProcessConfigString(text); err != nil {
+	if err := opts.ProcessConfigString(layout.Text() + MQTTRules); err != nil {
 		return nil, fmt.Errorf("configure the accounts: %w", err)
 	}
 	if opts.Host, opts.Port, err = listenAddress("NATS", cfg.NATSAddr); err != nil {
@@ -68,48 +66,4 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = memoryStorage, maxStore
 	opts.SyncAlways, opts.SyncInterval = cfg.SyncInterval == 0, cfg.SyncInterval
 	return opts, nil
-}
-
-// accountsConfig writes the part of the configuration that only exists as text: accounts with their users, the auth callout, and what MQTT
-// clients may do with QoS 2. A publish at QoS 2 is refused because the server keeps each until the client releases it, and a client that
-// never does fills the disk; a subscription at QoS 2 gets QoS 1.
-//
-// Users log in over NATS or in process: no password opens the MQTT listener.
-func accountsConfig(c streams.Credentials) (string, error) {
-	issuer, err := issuerKey(c)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	var users []string
-	text.WriteString("accounts {\n")
-	for _, account := range accounts(c.Shards) {
-		user := c.Users[account]
-		hash, err := bcrypt.GenerateFromPassword([]byte(user.Password), passwordCost)
-		if err != nil {
-			return "", fmt.Errorf("the password of the account %s: %w", account, err)
-		}
-		jetstream := "jetstream: enabled, "
-		if account == streams.AccountSys {
-			jetstream = "" // the server keeps no streams there
-		}
-		fmt.Fprintf(&text, "  %s { %susers: [{ user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS] }] }\n",
-			account, jetstream, user.User, hash)
-		users = append(users, strconv.Quote(user.User))
-	}
-	fmt.Fprintf(&text, "}\nsystem_account: %s\n", streams.AccountSys)
-	fmt.Fprintf(&text, "authorization { auth_callout { issuer: %s, account: %s, auth_users: [%s] } }\n",
-		issuer, streams.AccountCloud, strings.Join(users, ", "))
-	text.WriteString("mqtt { reject_qos2_publish: true, downgrade_qos2_subscribe: true }\n")
-	return text.String(), nil
-}
-
-// issuerKey gives the public half of the key that signs the answers of the auth callout.
-func issuerKey(c streams.Credentials) (string, error) {
-	pair, err := nkeys.FromSeed([]byte(c.IssuerSeed))
-	if err != nil {
-		return "", fmt.Errorf("the credentials' issuer_seed: %w", err)
-	}
-	defer pair.Wipe()
-	return pair.PublicKey()
 }

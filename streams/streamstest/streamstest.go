@@ -1,9 +1,8 @@
-// Package streamstest gives tests a real broker: an embedded server with the accounts SYS, CLOUD and some shards, JetStream on a temporary
-// directory, reached in process. It has no MQTT listener and no auth callout; the package broker is the real thing.
+// Package streamstest gives tests a real broker: an embedded server with the accounts that the package broker lays out, JetStream on a
+// temporary directory, reached in process. It has no MQTT listener, and nobody answers its auth callout; the package broker is the real thing.
 package streamstest
 
 import (
-	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -13,8 +12,10 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"hubcloud/streams"
+	"hubcloud/streams/broker"
 )
 
 // Shards is how many shards a test's broker has.
@@ -30,7 +31,8 @@ func Start(t testing.TB) *streams.Conns {
 
 // Broker is a broker that a test can stop and start again on the same data.
 type Broker struct {
-	dir string
+	dir    string
+	issuer string
 
 	mu     sync.Mutex
 	server *server.Server
@@ -39,7 +41,15 @@ type Broker struct {
 // New starts a broker that ends with the test.
 func New(t testing.TB) *Broker {
 	t.Helper()
-	b := &Broker{dir: t.TempDir()}
+	issuer, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := issuer.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Broker{dir: t.TempDir(), issuer: string(seed)}
 	b.Start(t)
 	t.Cleanup(b.Stop)
 	return b
@@ -48,8 +58,12 @@ func New(t testing.TB) *Broker {
 // Start starts the broker again after Stop. Connections come back by themselves.
 func (b *Broker) Start(t testing.TB) {
 	t.Helper()
+	layout, err := broker.NewLayout(b.Credentials())
+	if err != nil {
+		t.Fatal(err)
+	}
 	opts := &server.Options{}
-	if err := opts.ProcessConfigString(b.config()); err != nil {
+	if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
 		t.Fatalf("configure the broker: %v", err)
 	}
 	opts.ServerName = "streamstest"
@@ -102,31 +116,9 @@ func (b *Broker) Dir() string { return b.dir }
 
 // Credentials says how to reach the broker's accounts, by way of InProcessConn alone.
 func (b *Broker) Credentials() streams.Credentials {
-	c := streams.Credentials{URL: "nats://in-process", Shards: Shards, Users: map[streams.Account]streams.User{}}
-	for _, account := range accounts() {
+	c := streams.Credentials{URL: "nats://in-process", Shards: Shards, Users: map[streams.Account]streams.User{}, IssuerSeed: b.issuer}
+	for _, account := range append(c.Accounts(), streams.AccountTap) {
 		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "test"}
 	}
 	return c
-}
-
-func accounts() []streams.Account {
-	all := []streams.Account{streams.AccountSys, streams.AccountCloud}
-	for i := range Shards {
-		all = append(all, streams.ShardAccount(i))
-	}
-	return all
-}
-
-func (b *Broker) config() string {
-	var config strings.Builder
-	config.WriteString("jetstream {}\nsystem_account: SYS\naccounts {\n")
-	for _, account := range accounts() {
-		jetstream := "jetstream: enabled, "
-		if account == streams.AccountSys {
-			jetstream = ""
-		}
-		fmt.Fprintf(&config, "  %s { %susers: [{user: %q, password: test}] }\n", account, jetstream, strings.ToLower(string(account)))
-	}
-	config.WriteString("}\n")
-	return config.String()
 }

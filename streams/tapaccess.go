@@ -1,0 +1,56 @@
+package streams
+
+import "fmt"
+
+// AccountTap is the account of those who read hub logs from outside: analytics, and `hubcloud tap`. It has no streams of its own. The feeds
+// of all shards come into it under their own names, and of each shard's JetStream API what only reads, below ShardAPI.
+const AccountTap Account = "TAP"
+
+// AnyFeed matches everything that is published again once it is stored, of every hub log.
+const AnyFeed = "feed.>"
+
+// ShardAPI is the JetStream API prefix under which the account TAP reaches a shard: what elsewhere is $JS.API.STREAM.INFO.… is
+// <ShardAPI>.STREAM.INFO.… there.
+func ShardAPI(i int) string { return fmt.Sprintf("shard.%02d", i) }
+
+// JetStreamAPI is the prefix of an account's own JetStream API.
+const JetStreamAPI = "$JS.API"
+
+// ReadOnly are the requests of the JetStream API that a tap may make, without their prefix, and whether one is answered by many messages.
+// What is not among them cannot be asked for in the account TAP, by whoever: there are no consumers, and nothing that writes.
+func ReadOnly() []ReadOnlyRequest {
+	return []ReadOnlyRequest{
+		{Subject: "STREAM.NAMES"},
+		{Subject: "STREAM.LIST"},
+		{Subject: "STREAM.INFO.*"},
+		{Subject: "DIRECT.GET.*", Streamed: true},
+		{Subject: "DIRECT.GET.*.>"},
+	}
+}
+
+// ReadOnlyRequest is one of them.
+type ReadOnlyRequest struct {
+	Subject  string
+	Streamed bool
+}
+
+// Permissions are what a user of the broker may publish and subscribe to; what is denied wins.
+type Permissions struct {
+	Publish, Deny, Subscribe []string
+}
+
+// TapInbox is the inbox prefix of a user of the account TAP: answers to one are out of the others' reach.
+func TapInbox(user string) string { return "_INBOX." + user }
+
+// TapPermissions are what a user of the account TAP may do: subscribe to the feeds and to an inbox of its own, and ask what ReadOnly lists. The
+// server's own streams of MQTT sessions lie in the same accounts as hub logs, and are denied by name.
+func TapPermissions(user string) Permissions {
+	p := Permissions{Subscribe: []string{AnyFeed, TapInbox(user) + ".>"}}
+	for _, request := range ReadOnly() {
+		p.Publish = append(p.Publish, "shard.*."+request.Subject)
+	}
+	for _, stream := range []string{"$MQTT_sess", "$MQTT_msgs", "$MQTT_rmsgs", "$MQTT_qos2in", "$MQTT_out"} {
+		p.Deny = append(p.Deny, "shard.*.STREAM.INFO."+stream, "shard.*.DIRECT.GET."+stream, "shard.*.DIRECT.GET."+stream+".>")
+	}
+	return p
+}
