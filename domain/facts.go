@@ -24,6 +24,7 @@ const (
 	TypeHubMoved              = "hub.moved"
 	TypeHubRenamed            = "hub.renamed"
 	TypeHubLogBegun           = "hub.log_begun"
+	TypeHubLogRestored        = "hub.log_restored"
 	TypeDeviceLabeled         = "hub.device_labeled"
 	TypeDeviceForgotten       = "hub.device_forgotten"
 
@@ -174,6 +175,19 @@ type HubLogBegun struct {
 	After uint64 `json:"after"`
 }
 
+// HubLogRestored says that the installation was restored from a backup, and what became of the hub's event log by it: events that were stored
+// after the backup are gone, and what is stored from now on has another tag, so that a cursor of one that is gone is not taken for
+// one of these. Names and rooms stay as the backup has them.
+type HubLogRestored struct {
+	HubID       HubID  `json:"hub_id"`
+	OrgID       string `json:"org_id"`
+	Incarnation string `json:"incarnation"`
+	// After is a sequence number of the hub's stream: what is stored up to and including it is read no more.
+	After uint64 `json:"after"`
+	// Former are the tags of what is stored behind that and was restored.
+	Former FormerLogs `json:"former"`
+}
+
 // DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate hub): all of it, not only what changed.
 // Both nil: nothing is set any more.
 type DeviceLabeled struct {
@@ -239,6 +253,7 @@ func (HubAdded) EventType() string                 { return TypeHubAdded }
 func (HubMoved) EventType() string                 { return TypeHubMoved }
 func (HubRenamed) EventType() string               { return TypeHubRenamed }
 func (HubLogBegun) EventType() string              { return TypeHubLogBegun }
+func (HubLogRestored) EventType() string           { return TypeHubLogRestored }
 func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
 func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
 func (KeyCreated) EventType() string               { return TypeKeyCreated }

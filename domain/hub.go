@@ -24,6 +24,8 @@ type HubState struct {
 	// Incarnation is the tag of the hub's event log; events stored up to and including LogAfter are not of it.
 	Incarnation string
 	LogAfter    uint64
+	// Former are the tags of the log's older events, when the installation was restored from a backup since the log was begun.
+	Former FormerLogs
 	// Log is the hub's own name of the log that it began when it was last reset, and LogThrough the number up to which nothing of it was
 	// expected then. Both are zero for a hub that has not been reset since it was added.
 	Log        string
@@ -168,6 +170,20 @@ func DecideBeginLog(s HubState, o Origin, b HubLogBegun) ([]Event, error) {
 	return []Event{Record(o, b)}, nil
 }
 
+// DecideRestoreLog gives the hub's event log another tag after a restore that brought the hub's stream back up to the sequence kept; 0 when the
+// backup had none of it. A hub that nobody has added has no event log: not_found.
+func DecideRestoreLog(s HubState, o Origin, incarnation string, kept uint64) ([]Event, error) {
+	if s.OrgID == "" {
+		return nil, ErrHubNotFound()
+	}
+	if _, used := s.Former.Find(incarnation); used || !isLowerHex(incarnation, 8) || incarnation == s.Incarnation {
+		return nil, fmt.Errorf("hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID, incarnation, s.Incarnation)
+	}
+	return []Event{Record(o, HubLogRestored{
+		HubID: s.ID, OrgID: s.OrgID, Incarnation: incarnation, After: min(s.LogAfter, kept), Former: s.Former.then(s.Incarnation, kept),
+	})}, nil
+}
+
 // EvolveHub folds an event into a hub.
 func EvolveHub(s HubState, e Event) (HubState, error) {
 	fact, err := e.Fact()
@@ -196,7 +212,9 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.Name = f.Name
 	case HubLogBegun:
 		s.Incarnation, s.LogAfter, s.Log, s.LogThrough = f.Incarnation, f.After, f.Log, f.Through
-		s.Labels = nil
+		s.Former, s.Labels = "", nil
+	case HubLogRestored:
+		s.Incarnation, s.LogAfter, s.Former = f.Incarnation, f.After, f.Former
 	case DeviceLabeled:
 		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{Name: f.Name, Room: f.Room})
 	case DeviceForgotten:

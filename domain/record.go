@@ -39,6 +39,7 @@ var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeHubMoved, 1}:              decodeFact[HubMoved],
 	{TypeHubRenamed, 1}:            decodeFact[HubRenamed],
 	{TypeHubLogBegun, 1}:           decodeFact[HubLogBegun],
+	{TypeHubLogRestored, 1}:        decodeFact[HubLogRestored],
 	{TypeDeviceLabeled, 1}:         decodeFact[DeviceLabeled],
 	{TypeDeviceForgotten, 1}:       decodeFact[DeviceForgotten],
 	{TypeKeyCreated, 1}:            decodeFact[KeyCreated],

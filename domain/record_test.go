@@ -53,6 +53,9 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"hub.log_begun.v1": domain.HubLogBegun{
 			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16, After: 4711,
 		},
+		"hub.log_restored.v1": domain.HubLogRestored{
+			HubID: hub, OrgID: orgA, Incarnation: "5f607182", After: 4711, Former: "0a1b2c3d:0 4e5f6071:4800",
+		},
 		"hub.device_labeled.v1":   domain.DeviceLabeled{HubID: hub, OrgID: orgA, DeviceID: 3, Name: ptr("Front door")},
 		"hub.device_forgotten.v1": domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3},
 		"key.created.v1": domain.KeyCreated{

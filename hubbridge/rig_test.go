@@ -131,7 +131,7 @@ func (i *installation) up() {
 	i.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
 	i.logs, err = hublog.New(i.conns, hublog.Config{Retention: time.Hour, Log: quiet(), Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
 		access, ok := i.Hub(hub)
-		return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter}, ok
+		return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
 	}})
 	must(err)
 	callout, err := identity.NewCallout(identity.CalloutConfig{Conns: i.conns, Credentials: i.broker.Credentials(), Directory: i.directory, Log: quiet()})
@@ -162,7 +162,7 @@ func (i *installation) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter}, true
+	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, true
 }
 
 // bridge runs a bridge, and waits until it looks after its share.

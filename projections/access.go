@@ -152,7 +152,9 @@ func (a *Access) load(ctx context.Context) {
 		a.putKey(key.ID, key.OrgID, key.Environment, column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }), key.SecretHash)
 	}
 	for _, hub := range from.hubs {
-		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter)}
+		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
+			OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter), Former: domain.FormerLogs(hub.LogFormer),
+		}
 	}
 	for _, org := range from.orgs {
 		a.people.orgs[org.ID] = org.Name

@@ -82,7 +82,12 @@ func (a *Access) applyFact(fact domain.Fact) {
 		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation}
 	case domain.HubLogBegun:
 		if hub, ok := a.hubs[f.HubID]; ok {
-			hub.Incarnation, hub.LogAfter = f.Incarnation, f.After
+			hub.Incarnation, hub.LogAfter, hub.Former = f.Incarnation, f.After, ""
+			a.hubs[f.HubID] = hub
+		}
+	case domain.HubLogRestored:
+		if hub, ok := a.hubs[f.HubID]; ok {
+			hub.Incarnation, hub.LogAfter, hub.Former = f.Incarnation, f.After, f.Former
 			a.hubs[f.HubID] = hub
 		}
 	}

@@ -43,6 +43,7 @@ type hubRow struct {
 	connected   bool
 	incarnation string
 	after       uint64
+	former      domain.FormerLogs
 }
 
 // hubChange is what changes of a hub; nil is what stays.
@@ -54,6 +55,7 @@ type hubChange struct {
 	name        *string
 	incarnation *string
 	after       *int64
+	former      *string
 }
 
 type keyRow struct {
@@ -124,11 +126,10 @@ func (c *changes) add(r directory.Recorded) error {
 	case domain.HubRenamed:
 		c.hub(f.HubID, f.OrgID, func(h *hubRow) { h.name = f.Name }, func(h *hubChange) { h.renamed, h.name = true, f.Name })
 	case domain.HubLogBegun:
-		after := int64(f.After)
-		c.hub(f.HubID, f.OrgID,
-			func(h *hubRow) { h.incarnation, h.after = f.Incarnation, f.After },
-			func(h *hubChange) { h.incarnation, h.after = &f.Incarnation, &after })
+		c.hubLog(f.HubID, f.OrgID, f.Incarnation, f.After, "")
 		c.labels.clear(f.HubID)
+	case domain.HubLogRestored:
+		c.hubLog(f.HubID, f.OrgID, f.Incarnation, f.After, f.Former)
 	case domain.DeviceLabeled:
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{Name: f.Name, Room: f.Room})
 	case domain.DeviceForgotten:
@@ -180,6 +181,14 @@ func (c *changes) hub(id domain.HubID, org string, isNew func(*hubRow), isThere 
 	isThere(change)
 }
 
+// hubLog changes where a hub's event log begins.
+func (c *changes) hubLog(id domain.HubID, org, incarnation string, after uint64, former domain.FormerLogs) {
+	sequence, text := int64(after), string(former)
+	c.hub(id, org,
+		func(h *hubRow) { h.incarnation, h.after, h.former = incarnation, after, former },
+		func(h *hubChange) { h.incarnation, h.after, h.former = &incarnation, &sequence, &text })
+}
+
 // statements gives what is to be done, in an order in which each finds what it needs.
 func (c *changes) statements() []statement {
 	var all []statement
@@ -218,6 +227,7 @@ func (c *changes) statements() []statement {
 		column(c.hubs.list, func(h hubRow) bool { return h.connected }),
 		column(c.hubs.list, func(h hubRow) string { return h.incarnation }),
 		column(c.hubs.list, func(h hubRow) int64 { return int64(h.after) }),
+		column(c.hubs.list, func(h hubRow) string { return string(h.former) }),
 	}})
 	add(len(c.changed.list), statement{what: "change hubs", sql: changeHubs, args: []any{
 		column(c.changed.list, func(h hubChange) string { return string(h.id) }),
@@ -227,6 +237,7 @@ func (c *changes) statements() []statement {
 		column(c.changed.list, func(h hubChange) *string { return h.name }),
 		column(c.changed.list, func(h hubChange) *string { return h.incarnation }),
 		column(c.changed.list, func(h hubChange) *int64 { return h.after }),
+		column(c.changed.list, func(h hubChange) *string { return h.former }),
 	}})
 	for _, s := range c.labels.statements() {
 		add(s.rows, s)

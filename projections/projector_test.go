@@ -354,6 +354,10 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			case kind == 6:
 				record(domain.HubRenamed{HubID: hubID(pick(hubs)), OrgID: org, Name: rapid.SampledFrom([]*string{nil, &name}).Draw(rt, "new name")})
 			case kind == 7:
+				if rapid.Bool().Draw(rt, "restored") {
+					record(domain.HubLogRestored{HubID: hubID(pick(hubs)), OrgID: org, Incarnation: fmt.Sprintf("%08x", step), Former: "0000000a:5"})
+					break
+				}
 				record(domain.HubLogBegun{HubID: hubID(pick(hubs)), OrgID: org, Incarnation: fmt.Sprintf("%08x", step), After: uint64(step)})
 			case kind == 8 || len(keys) == 0:
 				keys = append(keys, step)

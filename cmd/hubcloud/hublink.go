@@ -107,5 +107,5 @@ func (s *service) awaitBridge(ctx context.Context) error {
 // incarnation tells which of a stream's events are a hub's log now.
 func (s *service) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
 	access, ok := s.access.Hub(hub)
-	return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter}, ok
+	return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
 }

@@ -51,7 +51,7 @@ func (s *session) access(ctx context.Context) (domain.HubAccess, error) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, err
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter}, nil
+	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, nil
 }
 
 // load reads what is stored about the hub.
@@ -133,21 +133,37 @@ type evidence struct {
 func (e *evidence) speaking() []hublog.Mark {
 	var speaking []hublog.Mark
 	for _, m := range e.marks {
-		if m.Seq > e.access.LogAfter && m.Incarnation == e.access.Incarnation && m.Log != "" {
+		if m.Seq > e.access.LogAfter && m.Incarnation == e.access.TagAt(m.Seq) && m.Log != "" {
 			speaking = append(speaking, m)
 		}
 	}
 	return speaking
 }
 
+// fromLedger says whether the ledger speaks of the log, and of which sequence in its stream: of a log that was restored, none that was not.
+func (e *evidence) fromLedger() (seq uint64, ok bool) {
+	if e.ledger.Log == "" {
+		return 0, false
+	}
+	if e.ledger.Incarnation == e.access.Incarnation {
+		return e.ledger.StreamSeq, true
+	}
+	former, ok := e.access.Former.Find(e.ledger.Incarnation)
+	return min(e.ledger.StreamSeq, former.Through), ok
+}
+
 // needsDirectory says that neither the log nor the ledger speaks of the incarnation.
 func (e *evidence) needsDirectory() bool {
-	return len(e.speaking()) == 0 && (e.ledger.Incarnation != e.access.Incarnation || e.ledger.Log == "")
+	_, told := e.fromLedger()
+	return len(e.speaking()) == 0 && !told
 }
 
 // resolve decides. Of what speaks of the incarnation, the one that speaks of the highest sequence counts: the last record, the ledger, the
 // directory's word about the reset with which it began. When none does, and the hub was not reset since it was added, the ledger from before
 // it was added counts: what was acknowledged then is no gap.
+//
+// After a restore from a backup the log has another tag; records of before it speak of the log still, under its former one. What the hub sent
+// after the backup, had acknowledged and holds no more is then a gap in what its next hello offers.
 //
 // The ledger is written some time after the log. A process that is killed in between, and stays down until retention has emptied the log, leaves
 // a ledger that knows less than was stored. The stream shows that, since its last sequence is kept for ever: it is then beyond the one that the
@@ -159,9 +175,10 @@ func (e *evidence) resolve() logState {
 	for _, m := range e.marks {
 		l.last = max(l.last, m.Seq)
 	}
+	told, ok := e.fromLedger()
 	switch {
-	case e.ledger.Incarnation == e.access.Incarnation && e.ledger.Log != "":
-		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, e.ledger.StreamSeq
+	case ok:
+		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, told
 	case e.begun != "":
 		l.name, l.through, l.seq = e.begun, e.begunThrough, e.access.LogAfter
 	case e.ledger.Incarnation == "":

@@ -68,7 +68,7 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 		Retention: retention, Log: slog.New(slog.DiscardHandler),
 		Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
 			access, ok := r.Hub(hub)
-			return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter}, ok
+			return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
 		},
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *rig) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter}, true
+	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, true
 }
 
 // change alters what a shard works with.

@@ -80,7 +80,9 @@ CREATE TABLE hubs (
     connected_when_added boolean NOT NULL,
     -- The event log that readers see: its tag, and the sequence of the hub's stream that it begins after.
     incarnation text NOT NULL,
-    log_after bigint NOT NULL
+    log_after bigint NOT NULL,
+    -- The tags of its older events, when the installation was restored from a backup since.
+    log_former text NOT NULL
 );
 
 CREATE UNIQUE INDEX hubs_of_org ON hubs (org_id, id);

@@ -124,6 +124,17 @@ func (s *Service) BeginLog(ctx context.Context, o domain.Origin, hubID domain.Hu
 	return err
 }
 
+// RestoreLog gives a hub's event log another tag after a restore that brought its stream back up to the sequence kept; 0 when there is none of it.
+// A hub that nobody has added is not_found.
+func (s *Service) RestoreLog(ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64) error {
+	o = s.stamp(o)
+	incarnation := newIncarnation()
+	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideRestoreLog(h, o, incarnation, kept)
+	})
+	return err
+}
+
 // updateHub is hubs.Update for an id that may be none: the domain then decides about a hub that nobody knows, and nothing is asked of the broker.
 func (s *Service) updateHub(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),

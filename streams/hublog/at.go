@@ -11,7 +11,7 @@ import (
 // At gives a cursor from which a page begins with the first event that was stored at t or later: a position of the log's end when there is none
 // yet, and "", the oldest event, when t is beyond the retention. Errors: not_found for a hub that nobody has, and those of the broker.
 func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
-	tag, after, err := l.incarnation(hub)
+	log, err := l.incarnation(hub)
 	if err != nil {
 		return "", err
 	}
@@ -30,8 +30,8 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 	if err != nil {
 		return "", err
 	}
-	if len(found) == 0 || found[0].seq <= after {
+	if len(found) == 0 || found[0].seq <= log.after {
 		return l.Position(ctx, hub)
 	}
-	return cursor{tag, found[0].seq - 1, t.UnixMilli()}.String(), nil
+	return log.cursor(found[0].seq-1, t.UnixMilli()).String(), nil
 }

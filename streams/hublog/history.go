@@ -96,10 +96,10 @@ func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int)
 	}
 	events = make([]domain.EncodedEvent, 0, len(messages))
 	for _, m := range messages {
-		if !m.event || m.tag != t.tag || m.seq <= t.after {
+		if !m.event || m.tag != t.at(m.seq) || m.seq <= t.after {
 			continue
 		}
-		e, err := m.encode(t.tag)
+		e, err := m.encode(m.tag)
 		if err != nil {
 			h.logs.cfg.Log.Error("unreadable event in a hub log", "hub_id", t.hub, "error", err)
 			continue

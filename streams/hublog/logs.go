@@ -20,6 +20,8 @@ type Incarnation struct {
 	Tag string
 	// After is a sequence number of the stream.
 	After uint64
+	// Former are the tags of the older of them, which were restored from a backup.
+	Former domain.FormerLogs
 }
 
 // Config says how logs are kept and read. Retention and Incarnation are required, the rest has defaults.
@@ -175,14 +177,4 @@ func (l *Logs) work(f func(context.Context)) {
 	if l.ctx.Err() == nil {
 		l.background.Go(func() { f(l.ctx) })
 	}
-}
-
-// incarnation gives the hub's log as it is now. The error is not_found.
-func (l *Logs) incarnation(hub domain.HubID) (tag, uint64, error) {
-	inc, ok := l.cfg.Incarnation(hub)
-	if !ok {
-		return tag{}, 0, domain.Errorf(domain.CodeNotFound, "no such hub")
-	}
-	t, err := parseTag(inc.Tag)
-	return t, inc.After, err
 }

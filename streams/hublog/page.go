@@ -119,7 +119,7 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if err != nil {
 		return c, err
 	}
-	if c.tag != t.tag || c.seq < t.after || l.age(c) > l.cfg.Retention {
+	if c.tag != t.at(c.seq) || c.seq < t.after || l.age(c) > l.cfg.Retention {
 		return c, errExpired()
 	}
 	if t.sees(c.seq) {
@@ -207,7 +207,7 @@ func (r *pageRead) page() domain.EventPage {
 	if n := len(r.events); n > 0 {
 		next = r.events[n-1].Cursor
 	}
-	return domain.EventPage{Events: r.events, Next: r.logs.renew(next, cursor{r.tail.tag, r.pos, r.end.at.UnixMilli()})}
+	return domain.EventPage{Events: r.events, Next: r.logs.renew(next, r.tail.cursor(r.pos, r.end.at.UnixMilli()))}
 }
 
 // renew gives the cursor text, or position, which is as good, when text is empty or older than half the retention.
@@ -223,7 +223,7 @@ func (l *Logs) renew(text string, position cursor) string {
 
 // Position gives a cursor of the log's end as it is now: what is stored before the call lies before it, what is stored afterwards behind it.
 func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
-	tag, after, err := l.incarnation(hub)
+	log, err := l.incarnation(hub)
 	if err != nil {
 		return "", err
 	}
@@ -238,5 +238,5 @@ func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 			return "", err
 		}
 	}
-	return cursor{tag, max(b.last, after), now.UnixMilli()}.String(), nil
+	return log.cursor(max(b.last, log.after), now.UnixMilli()).String(), nil
 }

@@ -63,7 +63,7 @@ func (r *Reader) startAtEnd() error {
 		return err
 	}
 	r.pos = end.last
-	r.text = cursor{r.tail.tag, end.last, end.at.UnixMilli()}.String()
+	r.text = r.tail.cursor(end.last, end.at.UnixMilli()).String()
 	return nil
 }
 
@@ -128,7 +128,7 @@ func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 func (r *Reader) Position() string {
 	seen, at := r.tail.position()
 	if r.pos >= seen {
-		r.text = r.logs.renew(r.text, cursor{r.tail.tag, r.pos, at.UnixMilli()})
+		r.text = r.logs.renew(r.text, r.tail.cursor(r.pos, at.UnixMilli()))
 	}
 	return r.text
 }

@@ -168,7 +168,7 @@ func (s *shard) acquire(ctx context.Context, hub domain.HubID) (*tail, error) {
 }
 
 func (s *shard) attach(hub domain.HubID) (*tail, error) {
-	tag, after, err := s.logs.incarnation(hub)
+	log, err := s.logs.incarnation(hub)
 	if err != nil {
 		return nil, err
 	}
@@ -178,12 +178,12 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 		return nil, ErrClosed
 	}
 	former := s.tails[hub]
-	if former != nil && former.tag == tag {
+	if former != nil && former.tag == log.tag {
 		former.attach()
 		s.mu.Unlock()
 		return former, nil
 	}
-	t := newTail(s, hub, tag, after)
+	t := newTail(s, hub, log)
 	t.attach()
 	s.tails[hub] = t
 	s.logs.rings.tails.Add(1)

@@ -64,8 +64,8 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 		idle = now
 	}
 	for _, t := range all {
-		tag, _, err := s.logs.incarnation(t.hub)
-		if err != nil || tag != t.tag {
+		log, err := s.logs.incarnation(t.hub)
+		if err != nil || log.tag != t.tag {
 			s.end(t, ErrLogEnded)
 			continue
 		}

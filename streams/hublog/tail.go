@@ -20,8 +20,7 @@ import (
 type tail struct {
 	shard *shard
 	hub   domain.HubID
-	tag   tag
-	after uint64
+	lineage
 
 	// opened is closed when the fields below mean something, or openErr says why not.
 	opened  chan struct{}
@@ -67,8 +66,8 @@ type tail struct {
 	checks checks
 }
 
-func newTail(s *shard, hub domain.HubID, tag tag, after uint64) *tail {
-	return &tail{shard: s, hub: hub, tag: tag, after: after, opened: make(chan struct{}), changed: make(chan struct{})}
+func newTail(s *shard, hub domain.HubID, log lineage) *tail {
+	return &tail{shard: s, hub: hub, lineage: log, opened: make(chan struct{}), changed: make(chan struct{})}
 }
 
 // open subscribes to the feed and finds the log's end. Everything behind that comes through the feed: the broker deals with the subscription
@@ -127,7 +126,7 @@ func (t *tail) feed(m stored) (changed bool, err error) {
 	if t.err != nil || m.seq <= t.end || m.seq <= t.after {
 		return false, nil
 	}
-	if m.event && m.tag != t.tag {
+	if m.event && m.tag != t.at(m.seq) {
 		return false, ErrLogEnded
 	}
 	switch {
@@ -188,7 +187,7 @@ func (t *tail) restart(from uint64) {
 
 func (t *tail) push(m stored) {
 	logs := t.shard.logs
-	e, err := m.encode(t.tag)
+	e, err := m.encode(m.tag)
 	if err != nil {
 		logs.cfg.Log.Error("unreadable event in a hub log", "hub_id", t.hub, "error", err)
 		return

@@ -287,7 +287,7 @@ func (q *Queries) Hub(ctx context.Context, arg HubParams) (HubRow, error) {
 }
 
 const hubLogs = `-- name: HubLogs :many
-SELECT id, org_id, incarnation, log_after FROM hubs
+SELECT id, org_id, incarnation, log_after, log_former FROM hubs
 `
 
 type HubLogsRow struct {
@@ -295,6 +295,7 @@ type HubLogsRow struct {
 	OrgID       string
 	Incarnation string
 	LogAfter    int64
+	LogFormer   string
 }
 
 func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
@@ -311,6 +312,7 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 			&i.OrgID,
 			&i.Incarnation,
 			&i.LogAfter,
+			&i.LogFormer,
 		); err != nil {
 			return nil, err
 		}

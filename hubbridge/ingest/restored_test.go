@@ -1,0 +1,59 @@
+package ingest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
+)
+
+// TestRestored: the installation was restored from a backup. The ledger is of then, and so is the log where the backup has it: what the hub sent
+// afterwards, was acknowledged and holds no more is told as a gap, and what it still holds is stored again.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kept   uint64 // sequences of the log that the backup has
+		oldest uint64
+		want   string
+	}{
+		"lost for good":           {0, 7, "skip:4-6 7 8"},
+		"the hub has it":          {0, 4, "4 5 6 7 8"},
+		"lost, with hub logs":     {3, 7, "1 2 3 skip:4-6 7 8"},
+		"the hub has it, as well": {3, 4, "1 2 3 4 5 6 7 8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, time.Hour)
+			h := adopted(r)
+			s := r.shard(h.id)
+			h.hello("a", 1, 3)
+			h.wantAck("a", 0)
+			h.events("a", 1, 3)
+			h.wantAck("a", 3)
+			s.stop()
+			if tc.kept == 0 {
+				js, err := jetstream.New(r.conns.Shard(h.id))
+				if err == nil {
+					err = js.DeleteStream(t.Context(), streams.HubStream(h.id))
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := r.dir.RestoreLog(t.Context(), operator, h.id, tc.kept); err != nil {
+				t.Fatal(err)
+			}
+			r.shard(h.id)
+			h.hello("a", tc.oldest, 8)
+			h.wantAck("a", tc.oldest-1)
+			h.events("a", tc.oldest, 8)
+			h.wantAck("a", 8)
+			h.wantTold(tc.want)
+			if got := r.count("resets_total"); got != 0 {
+				t.Errorf("it was reset: %v", got)
+			}
+		})
+	}
+}
