@@ -25,6 +25,9 @@ const (
 // DefaultIdempotencyWindow is how long the answers to commands are remembered in a bucket that is made: the contract's.
 const DefaultIdempotencyWindow = 24 * time.Hour
 
+// PresenceBucket names the bucket of hubs' presence, for whoever looks at it without opening the others.
+const PresenceBucket = "presence"
+
 // bucketReplicas names the bucket of heartbeats, which the barrier opens by itself, and bucketIdempotency that of answers to commands.
 const (
 	bucketReplicas    = "replicas"
@@ -63,7 +66,7 @@ type bucketDeclaration struct {
 func bucketDeclarations(b *Buckets) []bucketDeclaration {
 	return []bucketDeclaration{
 		// For ever: the status of a hub that has been away for a year is still known, and its log's number is not forgotten.
-		{into: &b.Presence, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "presence", Description: "whether each hub is connected"}},
+		{into: &b.Presence, KeyValueConfig: jetstream.KeyValueConfig{Bucket: PresenceBucket, Description: "whether each hub is connected"}},
 		{into: &b.Ledger, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "ledger", Description: "how far each hub's own log is stored"}},
 		// A lease that is not renewed runs out by itself, and the mark tells watchers at once.
 		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{

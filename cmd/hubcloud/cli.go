@@ -41,6 +41,7 @@ type cli struct {
 	Key        keyCommand        `cmd:"" help:"API keys."`
 	Inventory  inventoryCommand  `cmd:"" help:"The hubs that may enrol."`
 	Virtualhub virtualhubCommand `cmd:"" help:"Run hubs in software, for trials and load."`
+	Doctor     doctorCommand     `cmd:"" help:"Look at every component, and say what is wrong and what to do."`
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"Ask a hub for its devices, or for what one of them reads." group:"With an API key:"`
@@ -98,6 +99,8 @@ func exitCode(err error, out Streams) int {
 	var usage usageError
 	var refusal *domain.Error
 	switch {
+	case errors.Is(err, errUnwell):
+		return exitFailed
 	case errors.As(err, &usage):
 		fmt.Fprintln(out.Err, "hubcloud:", usage)
 		return exitUsage

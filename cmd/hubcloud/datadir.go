@@ -20,6 +20,7 @@ import (
 //	endpoints.json           what the running service bound
 //	nats-credentials.json    how to reach the broker
 //	postgres.json            how to reach the database
+//	service.json             how the service was started, for the doctor
 //	nats/  postgres/  ca/    the broker's, the database's and the certificate authority's own
 //	outbox/                  mails, on an installation without a mail server
 //	dev.json  virtualhubs/   the demo's

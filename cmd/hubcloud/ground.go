@@ -26,6 +26,9 @@ func (s *service) layGround(ctx context.Context) (err error) {
 	if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	if err := s.dir.writeStarted(s.flags); err != nil {
+		return fmt.Errorf("write %s: %w", startedFile, err)
+	}
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	group, groupCtx := errgroup.WithContext(ctx)

@@ -42,6 +42,19 @@ type Server struct {
 // String gives the server without its password.
 func (s Server) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
+// WithoutLogin gives a URL of the server that has neither user nor password in it, and that ParseServer reads.
+func (s Server) WithoutLogin() string {
+	u := url.URL{Scheme: "smtp", Host: s.String()}
+	switch s.TLS {
+	case TLSImplicit:
+		u.Scheme = "smtps"
+	case TLSOffered:
+		u.RawQuery = "tls=optional"
+	case TLSRequired: // as smtp is by itself, but for this machine's, which is never required
+	}
+	return u.String()
+}
+
 // ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first byte, at port 465 if none is given. smtp, at
 // port 587, needs the server to offer STARTTLS; for a server on this machine, and with `?tls=optional`, STARTTLS is used when it is offered. A
 // password goes in the clear to this machine at most. Errors do not repeat the URL: it holds a password.

@@ -59,6 +59,25 @@ func (s *SMTP) Send(ctx context.Context, _ string, m *gomail.Msg) error {
 	return sendError(err)
 }
 
+// Greet does what Send does before it sends: it connects, encrypts and logs in as the server's URL says, and then parts. It says whether the
+// connection was encrypted. Any failure is ErrUnreachable.
+func (s *SMTP) Greet(ctx context.Context) (secured bool, err error) {
+	line := &line{}
+	client, err := s.client(line)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	defer line.close()
+	defer context.AfterFunc(ctx, line.close)()
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return false, fmt.Errorf("%w: %s: %w", ErrUnreachable, s.server, err)
+	}
+	_, secured = session.TLSConnectionState()
+	_ = client.CloseWithSMTPClient(session) // it has greeted us, however it parts
+	return secured, nil
+}
+
 // client makes a client for one mail.
 func (s *SMTP) client(line *line) (*gomail.Client, error) {
 	options := []gomail.Option{

@@ -68,6 +68,15 @@ func blocks(dir string) (size int64, err error) {
 	return size, nil
 }
 
+// HubLogs counts the hub logs that a broker which does not run has on disk in its data directory; none when it was never started.
+func HubLogs(dataDir string) (int, error) {
+	found, err := measure(filepath.Join(dataDir, storeFolder))
+	return found.hubLogs, err
+}
+
+// OpenFilesNeeded is how many files a service with so many hubs must be allowed to have open.
+func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
+
 // storageLimit is how much the streams may take: what they have, and nine tenths of what is free now. Past it the server refuses what is
 // to be stored, which the service can tell its callers; a full disk would end all storing, and the database's too.
 func storageLimit(store string, used int64) (int64, error) {
@@ -87,8 +96,7 @@ func warnOfOpenFiles(log *slog.Logger, hubs int) {
 		log.Warn("cannot tell how many files may be open", "error", err)
 		return
 	}
-	need := uint64(hubs)*filesPerHub + otherFiles
-	if limit.Cur < need {
+	if need := OpenFilesNeeded(hubs); limit.Cur < need {
 		log.Warn("the limit of open files is too low for the hubs: connections and event logs will fail; raise it (ulimit -n, LimitNOFILE)",
 			"open_files", limit.Cur, "open_files_needed", need, "hubs", hubs)
 	}

@@ -35,8 +35,10 @@ const (
 	Grace = 2 * time.Second
 )
 
+// Stream is the stream that the queue is kept in, in the account CLOUD: operators look at how long it is.
+const Stream = "MAIL"
+
 const (
-	streamName   = "MAIL"
 	subject      = "mail.waiting"
 	consumerName = "delivery"
 	// duplicateWindow is how long the broker knows an id again. putPatience, in which Put tries, is well below.
@@ -56,7 +58,7 @@ const (
 // mail has its own, and what ends one is to be told.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
-		Name:        streamName,
+		Name:        Stream,
 		Description: "mails that wait for delivery",
 		Subjects:    []string{subject},
 		Retention:   jetstream.WorkQueuePolicy,

@@ -49,11 +49,11 @@ func consumer() jetstream.ConsumerConfig {
 // all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
 // Grace after ctx.
 func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
-	stream, err := o.js.Stream(ctx, streamName)
+	stream, err := o.js.Stream(ctx, Stream)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
-	mails, err := o.js.CreateOrUpdateConsumer(ctx, streamName, consumer())
+	mails, err := o.js.CreateOrUpdateConsumer(ctx, Stream, consumer())
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -129,7 +129,7 @@ func (r *running) regain(ctx context.Context) error {
 		return ctx.Err()
 	case <-time.After(nextPause):
 	}
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, streamName, consumer()); err != nil && ctx.Err() == nil {
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, consumer()); err != nil && ctx.Err() == nil {
 		r.cfg.Log.Warn("the outbox's consumer cannot be made", "error", err)
 	}
 	return ctx.Err()
@@ -266,7 +266,7 @@ func (r *running) count(ctx context.Context) error {
 	ticker := time.NewTicker(countEvery)
 	defer ticker.Stop()
 	for {
-		if stream, err := r.js.Stream(ctx, streamName); err == nil {
+		if stream, err := r.js.Stream(ctx, Stream); err == nil {
 			r.metrics.waiting.Set(float64(stream.CachedInfo().State.Msgs))
 		}
 		select {

@@ -1,0 +1,52 @@
+package hublog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// Disconnection is one end of a hub's connection, as its log has it.
+type Disconnection struct {
+	At time.Time
+	// Reason is the broker's word in lower case, empty when it gave none.
+	Reason string
+}
+
+// Disconnections gives the ends of the hub's connections since t, oldest first. It looks at the first `most` events of the cloud after t, 1 to
+// 512, whatever incarnation of the log they are of; a hub without a log has none.
+func (l *Logs) Disconnections(ctx context.Context, hub domain.HubID, t time.Time, most int) ([]Disconnection, error) {
+	most = min(max(most, 1), maxGet)
+	request, err := json.Marshal(struct {
+		From    time.Time `json:"start_time"`
+		Batch   int       `json:"batch"`
+		NextFor string    `json:"next_by_subj"`
+	}{t.UTC(), most, streams.LinkSubject(hub)})
+	if err != nil {
+		return nil, err
+	}
+	found, err := l.shard(hub).get(ctx, hub, request, most)
+	if err != nil {
+		return nil, fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	var ends []Disconnection
+	for _, m := range found {
+		if kind, err := payloadType(m.data); err != nil || kind != domain.EventHubDisconnected {
+			continue // connected, or events skipped
+		}
+		var e struct {
+			Data struct {
+				Reason string `json:"reason"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(m.data, &e); err != nil {
+			return nil, fmt.Errorf("hub log of %s: sequence %d: %w", hub, m.seq, err)
+		}
+		ends = append(ends, Disconnection{At: m.at, Reason: e.Data.Reason})
+	}
+	return ends, nil
+}
