@@ -44,7 +44,7 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 		stop := elsewhere.project(t, again)
 		var stopped *StoppedError
 		within(t, step+": stopped", func() bool { return errors.As(again.Ready(t.Context()), &stopped) })
-		if text := stopped.Error(); !strings.Contains(text, ErrOtherStream.Error()) || !strings.Contains(text, "DROP SCHEMA "+s.Schema()) {
+		if text := stopped.Error(); !strings.Contains(text, ErrOtherStream.Error()) || !strings.Contains(text, "hubcloud projections rebuild") {
 			t.Errorf("%s: %v", step, text)
 		}
 		stop()
@@ -56,10 +56,4 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 	stop = w.project(t, s)
 	within(t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil })
 	stop()
-	// The advice works.
-	execute(t, w.url, "DROP SCHEMA "+s.Schema()+" CASCADE")
-	anew := elsewhere.open(t)
-	elsewhere.project(t, anew)
-	await(t, anew, 3)
-	within(t, "ready", func() bool { return anew.Ready(t.Context()) == nil })
 }

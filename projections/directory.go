@@ -22,6 +22,10 @@ type Directory interface {
 	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
 	// Head gives the sequence of the last event.
 	Head(ctx context.Context) (uint64, error)
+	// StoredAt gives when the first event at a sequence or behind it was stored, and false when there is none.
+	StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error)
+	// Skips gives the events that operators have a projection step over, by their sequence in its stream.
+	Skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
 }
 
 const (

@@ -3,8 +3,12 @@ package projections
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"hubcloud/projections/internal/query"
+	"hubcloud/streams/directory"
 )
 
 // StoppedError says which event stops a projection, and why.
@@ -27,9 +31,28 @@ func (e *StoppedError) Error() string {
 // Unwrap gives what is wrong with the event.
 func (e *StoppedError) Unwrap() error { return e.Err }
 
+// operatorStop says that an operator has stopped a projection.
+type operatorStop struct{ query.HubcloudStop }
+
+func (e *operatorStop) Error() string {
+	text := fmt.Sprintf("projection %s was stopped by an operator at %s", e.Projection, e.StoppedAt.UTC().Format(time.RFC3339))
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// standsStill is directory.ErrStandingStill with what is in the way.
+type standsStill struct{ why error }
+
+func (e *standsStill) Error() string { return e.why.Error() }
+
+// Unwrap gives both.
+func (e *standsStill) Unwrap() []error { return []error{directory.ErrStandingStill, e.why} }
+
 var (
 	// ErrOtherStream says that the read models were built from something else than the stream: it was restored from an older copy,
-	// or the database was. Dropping the schema lets it be built anew.
+	// or the database was. A rebuild mends it.
 	ErrOtherStream = errors.New("the read models are not of this stream")
 	// ErrBuilding says that the read models are being built and are not complete yet.
 	ErrBuilding = errors.New("the read models are being built")

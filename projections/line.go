@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 )
 
@@ -18,6 +19,8 @@ const (
 	retryStopped = 10 * time.Second
 	// commitLimit bounds one batch's transaction: a database that does not answer is left and connected to anew.
 	commitLimit = 30 * time.Second
+	// controlEvery is how often a projection that stands still looks whether an operator has it go on.
+	controlEvery = time.Second
 )
 
 // mark is where an entry stands.
@@ -50,6 +53,27 @@ type line[E any] struct {
 	committed *progress
 	// announce says that other processes are told too.
 	announce bool
+	// skips gives the entries that operators have projections step over.
+	skips func(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
+}
+
+// skipped gives the entries that operators have it step over.
+func (l *line[E]) skipped(ctx context.Context) (map[uint64]bool, error) {
+	return sequencesOf(ctx, l.skips, l.source.name())
+}
+
+func sequencesOf(
+	ctx context.Context, skips func(context.Context, string) (map[uint64]domain.ProjectionSkipped, error), projection string,
+) (map[uint64]bool, error) {
+	known, err := skips(ctx, projection)
+	if err != nil {
+		return nil, err
+	}
+	sequences := make(map[uint64]bool, len(known))
+	for seq := range known {
+		sequences[seq] = true
+	}
+	return sequences, nil
 }
 
 // run projects until ctx ends, whatever happens on the way. It returns nil then, and an error only when the broker's connection
@@ -59,7 +83,7 @@ func (l *line[E]) run(ctx context.Context) error {
 	for {
 		begun := time.Now()
 		err := l.store.with(ctx, func(conn *pgx.Conn) error {
-			return (&pass[E]{line: l, conn: conn, queries: query.New(conn)}).run(ctx)
+			return newPass(l, conn).run(ctx)
 		})
 		var stopped *StoppedError
 		switch {
@@ -69,7 +93,11 @@ func (l *line[E]) run(ctx context.Context) error {
 			return fmt.Errorf("projection %s: %w", l.source.name(), err)
 		case errors.As(err, &stopped):
 			l.stop(ctx, stopped)
-			pause(ctx, l.store.retryStopped)
+			l.awaitSkip(ctx, stopped)
+			continue
+		case errors.Is(err, errMoved):
+			l.log.Info("the checkpoint was moved, or an operator stops the projection; going on from where it is")
+			pause(ctx, firstRetry)
 			continue
 		}
 		if time.Since(begun) > lastRetry {
@@ -81,10 +109,20 @@ func (l *line[E]) run(ctx context.Context) error {
 	}
 }
 
+// awaitSkip waits until it is time to try an event again: when an operator has skipped it, or after a while in any case.
+func (l *line[E]) awaitSkip(ctx context.Context, stopped *StoppedError) {
+	for deadline := time.Now().Add(l.store.retryStopped); time.Now().Before(deadline) && ctx.Err() == nil; {
+		pause(ctx, min(controlEvery, l.store.retryStopped))
+		if skipped, err := l.skipped(ctx); err == nil && skipped[stopped.Sequence] {
+			return
+		}
+	}
+}
+
 // stop tells everybody that the line stands still, and why.
 func (l *line[E]) stop(ctx context.Context, stopped *StoppedError) {
 	l.store.metrics.stopped.WithLabelValues(l.source.name()).Set(1)
-	l.log.Error("the projection is stopped; it is tried again, and goes on once a program that understands the event runs",
+	l.log.Error("the projection is stopped; it is tried again, and goes on once a program that understands the event runs or an operator skips it",
 		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err, "retry_ms", l.store.retryStopped.Milliseconds())
 	sequence, reason := int64(stopped.Sequence), storable(stopped.Err.Error())
 	kind := storable(stopped.Type)
@@ -92,7 +130,7 @@ func (l *line[E]) stop(ctx context.Context, stopped *StoppedError) {
 	defer cancel()
 	err := l.store.with(telling, func(conn *pgx.Conn) error {
 		return query.New(conn).Stop(telling, query.StopParams{
-			Projection: l.source.name(), Sequence: &sequence, Type: &kind, Error: &reason,
+			Projection: l.source.name(), Sequence: &sequence, Type: &kind, Error: &reason, Channel: l.store.schema,
 		})
 	})
 	if err != nil {

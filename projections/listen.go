@@ -15,7 +15,7 @@ import (
 const lookEvery = time.Second
 
 // WaitFor returns nil once the read models have the directory up to and including seq: what is queried afterwards shows it. It
-// returns ctx's error when that takes too long.
+// returns directory.ErrStandingStill when they stand still before it, at once, and ctx's error when it takes too long.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	return s.directory.wait(ctx, seq)
 }
@@ -55,10 +55,12 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 			case err != nil && waiting.Err() == nil:
 				return err
 			case err == nil:
-				// Only the projector notifies; what is not a number is nobody's, and the next look finds what there is.
-				if seq, err := strconv.ParseUint(heard.Payload, 10, 64); err == nil {
-					s.directory.advance(seq)
+				seq, err := strconv.ParseUint(heard.Payload, 10, 64)
+				if err != nil { // it stands still, or does no longer
+					next = time.Now()
+					continue
 				}
+				s.directory.advance(seq)
 			}
 		}
 	}
@@ -68,10 +70,19 @@ func (s *Store) look(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	_, changes := s.directory.position()
-	at, err := query.New(conn).Checkpoint(ctx, DirectoryProjection)
+	rows, err := query.New(conn).Checkpoints(ctx)
 	if err != nil {
 		return err
 	}
-	s.directory.set(uint64(at.Sequence), changes)
+	stops, err := query.New(conn).Stops(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Projection == DirectoryProjection {
+			s.directory.set(uint64(row.Sequence), changes)
+			s.directory.halt(whyStill(row, stops))
+		}
+	}
 	return nil
 }

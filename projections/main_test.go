@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -185,14 +186,19 @@ func (w *world) put(t testing.TB, hub domain.HubID, value []byte) {
 	}
 }
 
-// await waits until the read models have a sequence.
+// await waits until the read models have a sequence, also when they stand still before it for a while.
 func await(t testing.TB, s interface {
 	WaitFor(context.Context, uint64) error
 }, seq uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
-	if err := s.WaitFor(ctx, seq); err != nil {
+	err := s.WaitFor(ctx, seq)
+	for errors.Is(err, directory.ErrStandingStill) && ctx.Err() == nil {
+		pause(ctx, 5*time.Millisecond)
+		err = s.WaitFor(ctx, seq)
+	}
+	if err != nil {
 		t.Fatalf("sequence %d: %v", seq, err)
 	}
 }

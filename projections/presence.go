@@ -51,6 +51,33 @@ func (p *presenceSource) head(ctx context.Context) (uint64, error) {
 	return bucket.StreamInfo().State.LastSeq, nil
 }
 
+// storedAt gives when the first entry at a revision or behind it was stored, and false when there is none.
+func (p *presenceSource) storedAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	watch, err := p.bucket.WatchAll(ctx, jetstream.ResumeFromRevision(seq), jetstream.MetaOnly())
+	if err != nil {
+		return time.Time{}, false, err
+	}
+	defer endWatch(watch)
+	select {
+	case entry := <-watch.Updates():
+		if entry == nil {
+			return time.Time{}, false, nil
+		}
+		return entry.Created(), true, nil
+	case <-ctx.Done():
+		return time.Time{}, false, ctx.Err()
+	}
+}
+
+// endWatch ends a watch, which it does only when nothing waits to be taken.
+func endWatch(watch jetstream.KeyWatcher) {
+	_ = watch.Stop() // fails only with the connection, which ends it too
+	for range watch.Updates() {
+	}
+}
+
 func (p *presenceSource) follow(ctx context.Context, after uint64, fn func([]presenceEntry) error) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -58,11 +85,7 @@ func (p *presenceSource) follow(ctx context.Context, after uint64, fn func([]pre
 	if err != nil {
 		return err
 	}
-	defer func() {
-		_ = watch.Stop()
-		for range watch.Updates() { // the watch ends only when nothing waits to be taken
-		}
-	}()
+	defer endWatch(watch)
 	look := time.NewTicker(presenceLook)
 	defer look.Stop()
 	given, seen := after, after

@@ -11,7 +11,9 @@ type progress struct {
 	at uint64
 	// changes counts the changes of at.
 	changes uint64
-	// moved is closed at the next change; nil while nobody waits.
+	// halted is why it goes no further for now; nil while it does.
+	halted error
+	// moved is closed at the next change of at or halted; nil while nobody waits.
 	moved chan struct{}
 }
 
@@ -27,6 +29,7 @@ func (p *progress) advance(seq uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if seq > p.at {
+		p.halted = nil
 		p.move(seq)
 	}
 }
@@ -44,19 +47,35 @@ func (p *progress) set(seq, changes uint64) {
 func (p *progress) move(seq uint64) {
 	p.at = seq
 	p.changes++
+	p.wake()
+}
+
+// halt says why it goes no further, and with nil that it does.
+func (p *progress) halt(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.halted = why
+	p.wake()
+}
+
+func (p *progress) wake() {
 	if p.moved != nil {
 		close(p.moved)
 		p.moved = nil
 	}
 }
 
-// wait returns nil once the position is at seq or beyond, or with ctx's error.
+// wait returns nil once the position is at seq or beyond, and otherwise with why it is halted, or with ctx's error.
 func (p *progress) wait(ctx context.Context, seq uint64) error {
 	for {
 		p.mu.Lock()
 		if p.at >= seq {
 			p.mu.Unlock()
 			return nil
+		}
+		if halted := p.halted; halted != nil {
+			p.mu.Unlock()
+			return halted
 		}
 		if p.moved == nil {
 			p.moved = make(chan struct{})

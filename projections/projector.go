@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,16 +45,11 @@ func (s *Store) RunProjector(ctx context.Context, dir Directory, presence jetstr
 // standBy waits until the lock is this connection's. It asks rather than waits in the database: a waiting statement would keep
 // the database from cleaning up for as long as it stands.
 func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
-	// So that the lock of a machine that has vanished is not held for hours. No effect on a Unix socket.
-	const soon = "SET tcp_keepalives_idle = 3; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 3"
-	if _, err := conn.Exec(ctx, soon); err != nil {
+	if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
 		return err
 	}
 	for told := false; ; {
-		var mine bool
-		asking, cancel := context.WithTimeout(ctx, answerLimit)
-		err := conn.QueryRow(asking, "SELECT pg_try_advisory_lock($1::int, $2::int)", lockSpace, s.projectorLock()).Scan(&mine)
-		cancel()
+		mine, err := tryLock(ctx, conn, lockSpace, lockOf(s.schema))
 		if err != nil || mine {
 			return err
 		}
@@ -70,13 +64,6 @@ func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// projectorLock is the lock of this schema's projector: another schema has one of its own.
-func (s *Store) projectorLock() int32 {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(s.schema)) // never fails
-	return int32(hash.Sum32())
-}
-
 // project runs the projections for as long as the lock is held.
 func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, bucket jetstream.KeyValue) error {
 	s.log.Info("building the read models", "schema", s.schema)
@@ -85,14 +72,16 @@ func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, buck
 	presence := &presenceSource{bucket: bucket}
 	directory := &directorySource{log: dir, presence: &s.presence, presenceHead: presence.head}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return newLine(s, directory, &s.directory, true).run(ctx) })
-	group.Go(func() error { return newLine(s, presence, &s.presence, false).run(ctx) })
+	group.Go(func() error { return newLine(s, directory, &s.directory, dir, true).run(ctx) })
+	group.Go(func() error { return newLine(s, presence, &s.presence, dir, false).run(ctx) })
 	group.Go(func() error { return s.hold(ctx, conn, directory.head, presence.head) })
 	return group.Wait()
 }
 
-func newLine[E any](s *Store, from source[E], committed *progress, announce bool) *line[E] {
-	return &line[E]{store: s, source: from, log: s.log.With("projection", from.name()), committed: committed, announce: announce}
+func newLine[E any](s *Store, from source[E], committed *progress, dir Directory, announce bool) *line[E] {
+	return &line[E]{
+		store: s, source: from, log: s.log.With("projection", from.name()), committed: committed, announce: announce, skips: dir.Skips,
+	}
 }
 
 // hold returns an error as soon as the lock may be lost, which it is with its connection. Until then it keeps the metrics of the

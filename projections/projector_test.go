@@ -92,7 +92,7 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	w.say(t, domain.Presence{HubID: hubID(1), Online: true, Since: time.Now()})
 	within(t, "presence goes on", func() bool {
 		status, err := s.Status(t.Context(), w.dir, w.buckets.Presence)
-		return err == nil && status[1].Sequence == 1 && status[1].State == StateLive
+		return err == nil && status[1].Sequence == 1 && status[1].State == StateRunning
 	})
 }
 
@@ -143,7 +143,7 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 		"a key without a hash":            func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, statement := range []string{"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false"} {
+			for _, statement := range []string{"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false, stopped_sequence = NULL, stopped_error = NULL"} {
 				if _, err := s.pool.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -319,8 +319,9 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
-		on := newLine(s, &directorySource{log: w.dir}, &progress{}, false)
-		return &pass[directory.Recorded]{line: on, conn: conn, built: true}
+		p := newPass(newLine(s, &directorySource{log: w.dir}, &progress{}, w.dir, false), conn)
+		p.built = true
+		return p
 	}
 	one, batched := into(w), into(many)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -406,7 +407,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			if _, err := to.conn.Exec(t.Context(), empty); err != nil {
 				rt.Fatal(err)
 			}
-			to.checkpoint, to.eventID = 0, ""
+			to.writer.checkpoint, to.writer.eventID = 0, ""
 			for rest := history; len(rest) > 0; {
 				n := min(size(), len(rest))
 				if err := to.apply(t.Context(), rest[:n]); err != nil {

@@ -37,12 +37,6 @@ func definitionHash() string {
 // schemaName names the schema that this program's read models are in.
 func schemaName() string { return "hubcloud_" + definitionHash()[:12] }
 
-// Keys of PostgreSQL's advisory locks, which are the whole database's. The first word is this program's own.
-const (
-	lockSpace   = 0x68756263 // "hubc"
-	lockInstall = 1
-)
-
 // install makes the database fit: claims it for the installation and creates what is not there. Processes that start together
 // wait for each other.
 func install(ctx context.Context, conn *pgx.Conn, schema, installation string) error {

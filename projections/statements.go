@@ -9,6 +9,8 @@ import (
 
 // The statements that write many rows at once. Each takes one array a column.
 var (
+	//go:embed sql/apply/advance.sql
+	advance string
 	//go:embed sql/apply/insert_orgs.sql
 	insertOrgs string
 	//go:embed sql/apply/insert_members.sql

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,11 +16,18 @@ import (
 const (
 	// StateBuilding says that the read models have not been complete yet.
 	StateBuilding = "building"
-	// StateLive says that they follow their stream.
-	StateLive = "live"
+	// StateRunning says that they follow their stream.
+	StateRunning = "running"
 	// StateStopped says that an event stops them.
 	StateStopped = "stopped"
+	// StateStoppedByOperator says that an operator has stopped them.
+	StateStoppedByOperator = "stopped_by_operator"
+	// StateUnattended says that no process projects: none runs with that role, or none reaches the database.
+	StateUnattended = "unattended"
 )
+
+// schemaLive is the state of a schema whose read models have been complete once.
+const schemaLive = "live"
 
 // ProjectionStatus is how one projection does, whichever process runs it.
 type ProjectionStatus struct {
@@ -27,57 +35,139 @@ type ProjectionStatus struct {
 	Name string
 	// Sequence is the last event that the read models have, Head the stream's last, Lag how many sequence numbers lie between.
 	Sequence, Head, Lag uint64
-	// State is StateBuilding, StateLive or StateStopped.
+	// Behind is how long ago the first event was stored that the read models do not have; 0 when they have all.
+	Behind time.Duration
+	// State is one of the State… constants.
 	State string
-	// Stopped is the event that stops it; nil unless State is StateStopped.
+	// Reason is why it is not StateRunning; empty when it is.
+	Reason string
+	// Stopped is the event that stops it; nil when none does.
 	Stopped *StoppedError
 }
 
 // Status gives every projection's state, by name.
 func (s *Store) Status(ctx context.Context, dir Directory, presence jetstream.KeyValue) ([]ProjectionStatus, error) {
-	rows, err := s.queries.Checkpoints(ctx)
+	return statuses(ctx, s.pool, s.schema, dir, presence)
+}
+
+// statuses gives every projection's state. The database's search path names the schema.
+func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, presence jetstream.KeyValue) ([]ProjectionStatus, error) {
+	queries := query.New(db)
+	rows, err := queries.Checkpoints(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read models: status: %w", err)
 	}
-	heads := map[string]func(context.Context) (uint64, error){
-		DirectoryProjection: dir.Head,
-		PresenceProjection:  (&presenceSource{bucket: presence}).head,
+	stops, err := queries.Stops(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read models: status: %w", err)
+	}
+	attended, err := isLocked(ctx, db, lockSpace, lockOf(schema))
+	if err != nil {
+		return nil, fmt.Errorf("read models: status: %w", err)
+	}
+	bucket := &presenceSource{bucket: presence}
+	streams := map[string]struct {
+		head   func(context.Context) (uint64, error)
+		stored func(context.Context, uint64) (time.Time, bool, error)
+	}{
+		DirectoryProjection: {dir.Head, dir.StoredAt},
+		PresenceProjection:  {bucket.head, bucket.storedAt},
 	}
 	all := make([]ProjectionStatus, 0, len(rows))
 	for _, row := range rows {
-		status := ProjectionStatus{Name: row.Projection, Sequence: uint64(row.Sequence), State: StateLive, Stopped: stoppedOf(row)}
-		if status.Head, err = heads[row.Projection](ctx); err != nil {
+		stream := streams[row.Projection]
+		status := ProjectionStatus{Name: row.Projection, Sequence: uint64(row.Sequence), Stopped: stoppedOf(row)}
+		if status.Head, err = stream.head(ctx); err != nil {
 			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
 		}
 		status.Lag = max(status.Head, status.Sequence) - status.Sequence
-		switch {
-		case status.Stopped != nil:
-			status.State = StateStopped
-		case !row.Built:
-			status.State = StateBuilding
+		if status.Lag > 0 {
+			at, ok, err := stream.stored(ctx, status.Sequence+1)
+			if err != nil {
+				return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
+			}
+			if ok {
+				status.Behind = max(0, time.Since(at))
+			}
 		}
+		status.State, status.Reason = stateOf(row, stops, status.Stopped, attended)
 		all = append(all, status)
 	}
 	return all, nil
 }
 
-// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is a *StoppedError, ErrBuilding, or
-// what the database says.
+func stateOf(row query.Checkpoint, stops []query.HubcloudStop, stopped *StoppedError, attended bool) (state, reason string) {
+	if stop, ok := stopOf(stops, row.Projection); ok {
+		return StateStoppedByOperator, (&operatorStop{stop}).Error()
+	}
+	switch {
+	case stopped != nil:
+		return StateStopped, stopped.Error()
+	case !attended:
+		return StateUnattended, "no process projects: start one with the role projector"
+	case !row.Built:
+		return StateBuilding, ErrBuilding.Error()
+	default:
+		return StateRunning, ""
+	}
+}
+
+// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is ErrStandingStill with a *StoppedError or with
+// an operator's reason, ErrBuilding, or what the database says.
 func (s *Store) Ready(ctx context.Context) error {
+	switch state, err := s.queries.SchemaState(ctx, s.schema); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return ErrBuilding
+	case err != nil:
+		return fmt.Errorf("read models: %w", err)
+	case state != schemaLive:
+		return s.building(ctx)
+	}
+	return s.standing(ctx, s.queries)
+}
+
+// building says how far the read models are that are not complete yet.
+func (s *Store) building(ctx context.Context) error {
 	rows, err := s.queries.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
+	if err := s.standing(ctx, s.queries); err != nil {
+		return fmt.Errorf("%w: %w", ErrBuilding, err)
+	}
 	for _, row := range rows {
-		if stopped := stoppedOf(row); stopped != nil {
-			return stopped
+		if row.Projection == DirectoryProjection {
+			return fmt.Errorf("%w: at sequence %d of the directory", ErrBuilding, row.Sequence)
 		}
 	}
-	switch state, err := s.queries.SchemaState(ctx, s.schema); {
-	case errors.Is(err, pgx.ErrNoRows) || err == nil && state != StateLive:
-		return ErrBuilding
-	case err != nil:
+	return ErrBuilding
+}
+
+// standing returns nil unless a projection stands still, and then ErrStandingStill.
+func (s *Store) standing(ctx context.Context, queries *query.Queries) error {
+	rows, err := queries.Checkpoints(ctx)
+	if err != nil {
 		return fmt.Errorf("read models: %w", err)
+	}
+	stops, err := queries.Stops(ctx)
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	for _, row := range rows {
+		if err := whyStill(row, stops); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whyStill gives directory.ErrStandingStill when a projection stands still, and nil otherwise.
+func whyStill(row query.Checkpoint, stops []query.HubcloudStop) error {
+	if stop, ok := stopOf(stops, row.Projection); ok {
+		return &standsStill{&operatorStop{stop}}
+	}
+	if stopped := stoppedOf(row); stopped != nil {
+		return &standsStill{stopped}
 	}
 	return nil
 }
@@ -94,4 +184,13 @@ func stoppedOf(row query.Checkpoint) *StoppedError {
 		stopped.Type = *row.StoppedType
 	}
 	return stopped
+}
+
+func stopOf(stops []query.HubcloudStop, projection string) (query.HubcloudStop, bool) {
+	for _, stop := range stops {
+		if stop.Projection == projection {
+			return stop, true
+		}
+	}
+	return query.HubcloudStop{}, false
 }

@@ -63,20 +63,15 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	pooling, err := pgxpool.ParseConfig(cfg.URL)
+	pooling, err := poolConfig(cfg.URL, s.schema)
 	if err != nil {
-		return nil, fmt.Errorf("read models: database URL: %w", err)
+		return nil, err
 	}
 	if pooling.MaxConns = cfg.MaxConns; cfg.MaxConns == 0 {
 		pooling.MaxConns = defaultMaxConns
 	}
-	pooling.ConnConfig.RuntimeParams["search_path"] = s.schema
-	pooling.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	if pooling.ConnConfig.RuntimeParams["application_name"] == "" {
 		pooling.ConnConfig.RuntimeParams["application_name"] = "hubcloud"
-	}
-	if pooling.ConnConfig.ConnectTimeout == 0 {
-		pooling.ConnConfig.ConnectTimeout = answerLimit
 	}
 	s.dial = pooling.ConnConfig.Copy()
 	if s.metrics, err = newMetrics(cfg.Metrics); err != nil {
@@ -98,6 +93,20 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	return s, nil
 }
 
+// poolConfig reads a database's connection string, for connections that find a schema's tables.
+func poolConfig(url, schema string) (*pgxpool.Config, error) {
+	pooling, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("read models: database URL: %w", err)
+	}
+	pooling.ConnConfig.RuntimeParams["search_path"] = schema
+	pooling.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if pooling.ConnConfig.ConnectTimeout == 0 {
+		pooling.ConnConfig.ConnectTimeout = answerLimit
+	}
+	return pooling, nil
+}
+
 // Close ends the store's connections and its goroutine, and waits for queries under way. RunProjector and Access.Run must have
 // ended.
 func (s *Store) Close() {
@@ -107,10 +116,15 @@ func (s *Store) Close() {
 }
 
 // with runs fn on a connection of its own.
-func (s *Store) with(ctx context.Context, fn func(conn *pgx.Conn) error) (err error) {
+func (s *Store) with(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return onConn(ctx, s.dial, fn)
+}
+
+// onConn runs fn on a connection that ends with it.
+func onConn(ctx context.Context, dial *pgx.ConnConfig, fn func(conn *pgx.Conn) error) error {
 	dialing, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(dialing, s.dial.Copy())
+	conn, err := pgx.ConnectConfig(dialing, dial.Copy())
 	if err != nil {
 		return err
 	}

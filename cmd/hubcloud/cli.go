@@ -43,6 +43,8 @@ type cli struct {
 	Virtualhub virtualhubCommand `cmd:"" help:"Run hubs in software, for trials and load."`
 	Doctor     doctorCommand     `cmd:"" help:"Look at every component, and say what is wrong and what to do."`
 
+	Projections projectionsCommand `cmd:"" help:"The read models: how they are, stop and resume them, get past an event, build them anew, compare them."`
+
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"Ask a hub for its devices, or for what one of them reads." group:"With an API key:"`
 	Events  eventsCommand  `cmd:"" help:"Print a hub's events, and follow them." group:"With an API key:"`

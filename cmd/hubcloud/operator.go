@@ -30,8 +30,11 @@ const anyReplicas = 0
 
 // session is an operator's command under way.
 type session struct {
-	conns   *streams.Conns
-	service *directory.Service
+	conns    *streams.Conns
+	buckets  *streams.Buckets
+	settings settings
+	log      *directory.Log
+	service  *directory.Service
 }
 
 // connect reaches the running service's broker. What its commands did is in force on every replica when they return.
@@ -66,7 +69,7 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	}
 	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
 	return &session{
-		conns: conns,
+		conns: conns, buckets: buckets, settings: installation, log: log,
 		service: directory.NewService(log, directory.ServiceConfig{
 			Environment: installation.Environment, EverywhereApplied: barrier.Wait,
 		}),

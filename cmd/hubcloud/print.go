@@ -40,3 +40,10 @@ func (p printed) print(w io.Writer, fields ...field) error {
 	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
 	return err
 }
+
+// printObject writes one JSON object on a line.
+func printObject(w io.Writer, object any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(object)
+}

@@ -19,3 +19,16 @@ SELECT state FROM hubcloud.schemas WHERE name = @name FOR UPDATE;
 -- name: SetLive :exec
 UPDATE hubcloud.schemas SET state = 'live', live_at = now()
 WHERE name = @name AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built);
+
+-- name: Stops :many
+SELECT projection, why, stopped_at FROM hubcloud.stops;
+
+-- name: PutStop :exec
+INSERT INTO hubcloud.stops (projection, why) VALUES (@projection, @why) ON CONFLICT (projection) DO UPDATE SET why = excluded.why;
+
+-- name: RemoveStop :execrows
+DELETE FROM hubcloud.stops WHERE projection = @projection;
+
+-- Every schema of read models that a program can be at work on.
+-- name: Schemas :many
+SELECT name, definition_hash, state FROM hubcloud.schemas WHERE to_regnamespace(quote_ident(name)) IS NOT NULL ORDER BY name;

@@ -4,15 +4,12 @@ SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, st
 -- name: Checkpoint :one
 SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = @projection;
 
--- Checkpoint and tables move together or not at all: no row is changed when somebody else has moved the checkpoint.
--- name: Advance :execrows
-UPDATE checkpoints
-SET sequence = @sequence, event_id = @event_id, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL
-WHERE projection = @projection AND sequence = @expected;
-
+-- Whoever waits for the projection hears of it.
 -- name: Stop :exec
-UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
-WHERE projection = @projection;
+WITH stopped AS (
+    UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error WHERE projection = @projection
+)
+SELECT pg_notify(@channel, 'look');
 
 -- name: GoOn :exec
 UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection;

@@ -21,6 +21,10 @@ const (
 // ErrNotSettled says that a command is stored, and that it was not seen in time that it is in force. It will be; the command may be given again.
 var ErrNotSettled = errors.New("stored, but not known to be in force yet")
 
+// ErrStandingStill says that the read models do not follow the directory until somebody does something about it: an event stops them, or an
+// operator has stopped them.
+var ErrStandingStill = errors.New("the read models stand still")
+
 // ServiceConfig is what a Service needs beside the log.
 type ServiceConfig struct {
 	// Environment is that of the keys made here: domain.EnvironmentLive or domain.EnvironmentDev.
@@ -29,7 +33,8 @@ type ServiceConfig struct {
 	InvitationTTL time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Settled waits until the read models have everything up to a sequence; nil does not wait.
+	// Settled waits until the read models have everything up to a sequence; nil does not wait. With ErrStandingStill a command waits no longer
+	// and succeeds: it is stored, and read as soon as they go on.
 	Settled func(ctx context.Context, seq uint64) error
 	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
 	EverywhereApplied func(ctx context.Context, seq uint64) error
@@ -121,9 +126,13 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// settled waits until the read models have a command.
+// settled waits until the read models have a command, unless they stand still.
 func (s *Service) settled(ctx context.Context, seq uint64) error {
-	return s.await(ctx, seq, s.cfg.Settled)
+	err := s.await(ctx, seq, s.cfg.Settled)
+	if errors.Is(err, ErrStandingStill) {
+		return nil // to call it failed would have it done again
+	}
+	return err
 }
 
 // inForce waits until the read models have a command and every replica acts by it.

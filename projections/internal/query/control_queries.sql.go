@@ -41,6 +41,20 @@ func (q *Queries) LockSchema(ctx context.Context, name string) (string, error) {
 	return state, err
 }
 
+const putStop = `-- name: PutStop :exec
+INSERT INTO hubcloud.stops (projection, why) VALUES ($1, $2) ON CONFLICT (projection) DO UPDATE SET why = excluded.why
+`
+
+type PutStopParams struct {
+	Projection string
+	Why        string
+}
+
+func (q *Queries) PutStop(ctx context.Context, arg PutStopParams) error {
+	_, err := q.db.Exec(ctx, putStop, arg.Projection, arg.Why)
+	return err
+}
+
 const recordSchema = `-- name: RecordSchema :exec
 INSERT INTO hubcloud.schemas (name, definition_hash) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET state = 'building', created_at = now(), live_at = NULL
@@ -56,6 +70,18 @@ func (q *Queries) RecordSchema(ctx context.Context, arg RecordSchemaParams) erro
 	return err
 }
 
+const removeStop = `-- name: RemoveStop :execrows
+DELETE FROM hubcloud.stops WHERE projection = $1
+`
+
+func (q *Queries) RemoveStop(ctx context.Context, projection string) (int64, error) {
+	result, err := q.db.Exec(ctx, removeStop, projection)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const schemaState = `-- name: SchemaState :one
 SELECT state FROM hubcloud.schemas WHERE name = $1
 `
@@ -67,6 +93,37 @@ func (q *Queries) SchemaState(ctx context.Context, name string) (string, error) 
 	return state, err
 }
 
+const schemas = `-- name: Schemas :many
+SELECT name, definition_hash, state FROM hubcloud.schemas WHERE to_regnamespace(quote_ident(name)) IS NOT NULL ORDER BY name
+`
+
+type SchemasRow struct {
+	Name           string
+	DefinitionHash string
+	State          string
+}
+
+// Every schema of read models that a program can be at work on.
+func (q *Queries) Schemas(ctx context.Context) ([]SchemasRow, error) {
+	rows, err := q.db.Query(ctx, schemas)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SchemasRow
+	for rows.Next() {
+		var i SchemasRow
+		if err := rows.Scan(&i.Name, &i.DefinitionHash, &i.State); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const setLive = `-- name: SetLive :exec
 UPDATE hubcloud.schemas SET state = 'live', live_at = now()
 WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built)
@@ -76,4 +133,28 @@ WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints W
 func (q *Queries) SetLive(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, setLive, name)
 	return err
+}
+
+const stops = `-- name: Stops :many
+SELECT projection, why, stopped_at FROM hubcloud.stops
+`
+
+func (q *Queries) Stops(ctx context.Context) ([]HubcloudStop, error) {
+	rows, err := q.db.Query(ctx, stops)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HubcloudStop
+	for rows.Next() {
+		var i HubcloudStop
+		if err := rows.Scan(&i.Projection, &i.Why, &i.StoppedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

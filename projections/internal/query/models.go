@@ -4,6 +4,10 @@
 
 package query
 
+import (
+	"time"
+)
+
 type Checkpoint struct {
 	Projection      string
 	Sequence        int64
@@ -12,4 +16,10 @@ type Checkpoint struct {
 	StoppedSequence *int64
 	StoppedType     *string
 	StoppedError    *string
+}
+
+type HubcloudStop struct {
+	Projection string
+	Why        string
+	StoppedAt  time.Time
 }

@@ -79,33 +79,6 @@ func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityR
 	return items, nil
 }
 
-const advance = `-- name: Advance :execrows
-UPDATE checkpoints
-SET sequence = $1, event_id = $2, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL
-WHERE projection = $3 AND sequence = $4
-`
-
-type AdvanceParams struct {
-	Sequence   int64
-	EventID    string
-	Projection string
-	Expected   int64
-}
-
-// Checkpoint and tables move together or not at all: no row is changed when somebody else has moved the checkpoint.
-func (q *Queries) Advance(ctx context.Context, arg AdvanceParams) (int64, error) {
-	result, err := q.db.Exec(ctx, advance,
-		arg.Sequence,
-		arg.EventID,
-		arg.Projection,
-		arg.Expected,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const allMembers = `-- name: AllMembers :many
 SELECT org_id, id, email, role FROM members
 `
@@ -841,19 +814,24 @@ func (q *Queries) Sites(ctx context.Context, arg SitesParams) ([]SitesRow, error
 }
 
 const stop = `-- name: Stop :exec
-UPDATE checkpoints SET stopped_sequence = $1, stopped_type = $2, stopped_error = $3
-WHERE projection = $4
+WITH stopped AS (
+    UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4 WHERE projection = $5
+)
+SELECT pg_notify($1, 'look')
 `
 
 type StopParams struct {
+	Channel    string
 	Sequence   *int64
 	Type       *string
 	Error      *string
 	Projection string
 }
 
+// Whoever waits for the projection hears of it.
 func (q *Queries) Stop(ctx context.Context, arg StopParams) error {
 	_, err := q.db.Exec(ctx, stop,
+		arg.Channel,
 		arg.Sequence,
 		arg.Type,
 		arg.Error,
