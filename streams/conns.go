@@ -69,6 +69,10 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 		timeout = min(timeout, time.Until(deadline))
 	}
 	user := c.Users[account]
+	secure, err := c.TLS()
+	if err != nil {
+		return nil, err
+	}
 	own := []nats.Option{
 		nats.Name("hubcloud " + string(account)),
 		nats.UserInfo(user.User, user.Password),
@@ -79,6 +83,9 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(maxPings),
 		WithLog(slog.Default()),
+	}
+	if secure != nil {
+		own = append(own, nats.Secure(secure))
 	}
 	nc, err := nats.Connect(c.URL, append(own, opts...)...)
 	if err != nil {

@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,9 @@ type Credentials struct {
 	Users map[Account]User `json:"users"`
 	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
 	IssuerSeed string `json:"issuer_seed"`
+	// Authority is the certificate (PEM) of the authority that vouches for a broker that is reached over TLS. Without one there is no TLS, or, if
+	// URL asks for it, with a certificate that the system's authorities vouch for.
+	Authority string `json:"authority,omitempty"`
 }
 
 // User is how to log in to one account.
@@ -57,7 +62,22 @@ func (c Credentials) Validate() error {
 			return fmt.Errorf("users has none for the account %s", account)
 		}
 	}
+	if _, err := c.TLS(); err != nil {
+		return err
+	}
 	return nil
+}
+
+// TLS is how to speak to the broker, given Authority; nil without.
+func (c Credentials) TLS() (*tls.Config, error) {
+	if c.Authority == "" {
+		return nil, nil
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(c.Authority)) {
+		return nil, errors.New("authority holds no PEM certificate")
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 // Accounts gives every account that the service connects to: SYS, CLOUD, then the shards in order.

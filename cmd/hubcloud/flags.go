@@ -165,13 +165,15 @@ func (f *serviceFlags) validateServers() error {
 }
 
 // syncInterval reads --sync: zero means that every write is synced before it is acknowledged.
-func (f *serviceFlags) syncInterval() (time.Duration, error) {
-	if f.Sync == "always" {
+func (f *serviceFlags) syncInterval() (time.Duration, error) { return parseSync(f.Sync) }
+
+func parseSync(text string) (time.Duration, error) {
+	if text == "always" {
 		return 0, nil
 	}
-	interval, err := time.ParseDuration(f.Sync)
+	interval, err := time.ParseDuration(text)
 	if err != nil || interval <= 0 {
-		return 0, fmt.Errorf("--sync %q: \"always\", or a time such as 2m", f.Sync)
+		return 0, fmt.Errorf("--sync %q: \"always\", or a time such as 2m", text)
 	}
 	return interval, nil
 }

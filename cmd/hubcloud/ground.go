@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
@@ -107,16 +108,26 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 		return err
 	}
 	s.credentials.URL = s.flags.NATSURL
-	where, err := url.Parse(s.flags.NATSURL)
-	if err != nil {
-		return fmt.Errorf("--nats-url: %w", err)
-	}
-	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = where.Host, s.flags.PublicMQTT, s.flags.NATSCredentials
+	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = brokerAddresses(s.flags.NATSURL), s.flags.PublicMQTT, s.flags.NATSCredentials
 	if s.conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
 		return err
 	}
-	s.reads, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log))
-	return err
+	if s.reads, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
+		return err
+	}
+	return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas)
+}
+
+// brokerAddresses gives the addresses in the URLs of a broker, HOST:PORT, separated by commas.
+func brokerAddresses(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, one := range all {
+		if where, err := url.Parse(strings.TrimSpace(one)); err == nil && where.Host != "" {
+			one = where.Host
+		}
+		all[i] = strings.TrimSpace(one)
+	}
+	return strings.Join(all, ",")
 }
 
 // brokerHosts are the names under which hubs reach the broker, for its certificate.

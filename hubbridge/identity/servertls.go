@@ -55,25 +55,32 @@ func (a *Authority) issueServer() (serverCertificate, error) {
 	if err != nil {
 		return serverCertificate{}, err
 	}
+	leaf, err := a.sign(a.serverTemplate(), key.Public())
+	if err != nil {
+		return serverCertificate{}, err
+	}
+	shown := &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+	for _, c := range a.intermediates() {
+		shown.Certificate = append(shown.Certificate, c.Raw)
+	}
+	return serverCertificate{tls: shown, expiresAt: leaf.NotAfter}, nil
+}
+
+// serverTemplate is what the broker's certificate says: that it serves under the hosts of the configuration.
+func (a *Authority) serverTemplate() *x509.Certificate {
 	names, addresses := hostNames(a.cfg.Hosts)
-	leaf, err := a.sign(&x509.Certificate{
+	return &x509.Certificate{
 		Subject:     pkix.Name{CommonName: "hubcloud broker"},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    names,
 		IPAddresses: addresses,
-	}, key.Public())
-	if err != nil {
-		return serverCertificate{}, err
 	}
-	shown := &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
-	for _, c := range a.chain {
-		// What is self-signed convinces nobody who does not have it already.
-		if c.CheckSignatureFrom(c) != nil {
-			shown.Certificate = append(shown.Certificate, c.Raw)
-		}
-	}
-	return serverCertificate{tls: shown, expiresAt: leaf.NotAfter}, nil
+}
+
+// intermediates are the certificates to show after one of the authority's: what is self-signed convinces nobody who does not have it already.
+func (a *Authority) intermediates() []*x509.Certificate {
+	return slices.DeleteFunc(slices.Clone(a.chain), func(c *x509.Certificate) bool { return c.CheckSignatureFrom(c) == nil })
 }
 
 // hostNames sorts hosts into names and addresses, beside those of the machine itself. Wildcard addresses are no names.

@@ -143,7 +143,8 @@ func (l Layout) Text() string {
 		account.write(&text)
 	}
 	fmt.Fprintf(&text, "}\nsystem_account: %s\n", l.System)
-	fmt.Fprintf(&text, "authorization {\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n", l.Issuer, l.Callout, quoted(l.CalloutUsers))
+	fmt.Fprintf(&text, "authorization {\n  timeout: %d\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n",
+		calloutTimeoutSeconds, l.Issuer, l.Callout, quoted(l.CalloutUsers))
 	return text.String()
 }
 

@@ -32,9 +32,9 @@ const (
 	memoryStorage = 256 << 20
 )
 
-// MQTTRules is what MQTT clients may do with QoS 2, as a NATS server's configuration has it. A publish at QoS 2 is refused because the server
-// keeps each until the client releases it, and a client that never does fills the disk; a subscription at QoS 2 gets QoS 1.
-const MQTTRules = "mqtt { reject_qos2_publish: true, downgrade_qos2_subscribe: true }\n"
+// mqttRules is what MQTT clients may do with QoS 2, as a NATS server's configuration has it in the block mqtt. A publish at QoS 2 is refused
+// because the server keeps each until the client releases it, and a client that never does fills the disk; a subscription at QoS 2 gets QoS 1.
+const mqttRules = "reject_qos2_publish: true, downgrade_qos2_subscribe: true"
 
 // serverOptions gives the NATS server's options.
 func serverOptions(cfg Config, settled installation, c streams.Credentials, maxStore int64) (*server.Options, error) {
@@ -43,7 +43,7 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 		return nil, err
 	}
 	opts := &server.Options{}
-	if err := opts.ProcessConfigString(layout.Text() + MQTTRules); err != nil {
+	if err := opts.ProcessConfigString(layout.Text() + "mqtt { " + mqttRules + " }"); err != nil {
 		return nil, fmt.Errorf("configure the accounts: %w", err)
 	}
 	if opts.Host, opts.Port, err = listenAddress("NATS", cfg.NATSAddr); err != nil {
@@ -56,7 +56,7 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
 	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
-	opts.AuthTimeout, opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = calloutTimeoutSeconds, connectTimeoutSeconds, tlsTimeoutSeconds
+	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
 	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.
 	opts.DisableShortFirstPing = true

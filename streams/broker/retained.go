@@ -32,32 +32,32 @@ var retainedStream = jetstream.StreamConfig{
 	Retention:         jetstream.LimitsPolicy,
 	MaxMsgsPerSubject: 1,
 	MaxMsgSize:        1,
-	Replicas:          1,
 }
 
-// refuseRetained declares retainedStream in every shard.
+// RefuseRetained declares retainedStream in every shard, with as many replicas on the broker. The embedded broker does so by itself; with a
+// broker of one's own it is due before the auth callout is answered for the first time.
 //
 // The first shard goes alone, since these are the first requests to JetStream that the server gets in this run. With its first request the
 // server subscribes to the answers of all; one that overtakes it then is answered where nobody listens yet, and its sender waits in vain
 // (Account.newServiceReply of nats-server 2.15). Whoever sends a request after Start comes after that.
-func refuseRetained(ctx context.Context, conns *streams.Conns) error {
+func RefuseRetained(ctx context.Context, conns *streams.Conns, replicas int) error {
 	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
-	if err := declareRetained(ctx, conns, 0); err != nil {
+	if err := declareRetained(ctx, conns, 0, replicas); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(declareAtOnce)
 	for shard := range conns.Shards[1:] {
-		group.Go(func() error { return declareRetained(ctx, conns, shard+1) })
+		group.Go(func() error { return declareRetained(ctx, conns, shard+1, replicas) })
 	}
 	return group.Wait()
 }
 
-func declareRetained(ctx context.Context, conns *streams.Conns, shard int) error {
+func declareRetained(ctx context.Context, conns *streams.Conns, shard, replicas int) error {
 	js, err := jetstream.New(conns.Shards[shard])
 	if err == nil {
-		err = createRetained(ctx, js)
+		err = createRetained(ctx, js, replicas)
 	}
 	if err != nil {
 		return fmt.Errorf("account %s: stream %s: %w", streams.ShardAccount(shard), retainedStream.Name, err)
@@ -65,17 +65,24 @@ func declareRetained(ctx context.Context, conns *streams.Conns, shard int) error
 	return nil
 }
 
-func createRetained(ctx context.Context, js jetstream.JetStream) error {
+func createRetained(ctx context.Context, js jetstream.JetStream, replicas int) error {
 	stream, err := js.Stream(ctx, retainedStream.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		_, err = js.CreateStream(ctx, retainedStream)
+		made := retainedStream
+		made.Replicas = replicas
+		_, err = js.CreateStream(ctx, made)
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	if found := stream.CachedInfo().Config.MaxMsgSize; found != retainedStream.MaxMsgSize {
-		return fmt.Errorf("takes messages of %d bytes, where %d is declared: it is not this service's", found, retainedStream.MaxMsgSize)
+	found := stream.CachedInfo().Config
+	if found.MaxMsgSize != retainedStream.MaxMsgSize {
+		return fmt.Errorf("takes messages of %d bytes, where %d is declared: it is not this service's", found.MaxMsgSize, retainedStream.MaxMsgSize)
 	}
-	return nil
+	if found.Replicas != replicas {
+		found.Replicas = replicas
+		_, err = js.UpdateStream(ctx, found)
+	}
+	return err
 }

@@ -114,7 +114,7 @@ func (s *Server) run(ctx context.Context, cfg Config, opts *server.Options) erro
 		return err
 	}
 	defer conns.Close()
-	if err := refuseRetained(ctx, conns); err != nil {
+	if err := RefuseRetained(ctx, conns, 1); err != nil {
 		return err
 	}
 	if cfg.Metrics != nil {
