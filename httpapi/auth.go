@@ -19,7 +19,7 @@ var (
 func (a *api) authenticate(x *exchange) error {
 	key, err := a.identify(x.r.Header)
 	if err != nil {
-		if limited := x.spend(a.addresses.Take(addressBlock(x.remote), x.start)); limited != nil {
+		if limited := x.spendOfAddress(); limited != nil {
 			return limited
 		}
 		return err
@@ -28,7 +28,7 @@ func (a *api) authenticate(x *exchange) error {
 	if a.KeyUse != nil {
 		a.KeyUse.Used(key.ID, x.start)
 	}
-	return x.spend(a.keys.Take(key.ID, x.start))
+	return x.spend(a.keys.Take(key.ID, x.start), a.metrics.limited.key)
 }
 
 // identify gives the key that the header proves. An unknown key id costs the same work as a wrong secret and has the same answer.

@@ -314,12 +314,12 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 	}
-	expect(200, `{"ready":true,"components":[{"name":"broker","ok":true,"detail":"16 shards"}]}`)
+	expect(200, `{"ready":true,"components":[{"name":"broker","ok":true,"detail":"16 shards","action":""}]}`)
 	ok = false
-	expect(503, `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"16 shards"}]}`)
+	expect(503, `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"16 shards","action":""}]}`)
 	ok = true
 	s.drain()
-	expect(503, `{"ready":false,"components":[{"name":"broker","ok":true,"detail":"16 shards"},{"name":"http","ok":false,"detail":"stopping"}]}`)
+	expect(503, `{"ready":false,"components":[{"name":"broker","ok":true,"detail":"16 shards","action":""},{"name":"http","ok":false,"detail":"stopping","action":""}]}`)
 	if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
 		t.Errorf("healthz: %d", a.StatusCode)
 	}

@@ -53,6 +53,8 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 		return domain.EventPage{}, err
 	}
 	defer a.streams.release(x.key.ID)
+	a.metrics.longPolls.Inc()
+	defer a.metrics.longPolls.Dec()
 	// The answer's own time begins after the wait.
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
 	ctx, cancel := context.WithCancel(x.ctx)

@@ -41,8 +41,9 @@ type exchange struct {
 	bytes  int64
 	// err is the cause of a failure, for the log.
 	err error
-	// ended says why an event stream ended, for the log.
-	ended string
+	// ended says why an event stream ended, and events how many went out, for the log.
+	ended  string
+	events int
 	// values holds the header fields of every answer, so that they take one allocation together.
 	values [5]string
 }
@@ -53,6 +54,7 @@ func (a *api) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	x := &exchange{api: a, w: w, r: r, ctx: r.Context(), id: newRequestID(now), start: now, remote: a.clientAddress(r)}
 	x.setHeader(0, "X-Request-Id", x.id)
 	x.limitBodyTime()
+	a.metrics.inFlight.Inc()
 	return x
 }
 
@@ -114,7 +116,7 @@ func (rt *route) run(x *exchange) error {
 			return err
 		}
 	case forAddress:
-		if err := x.spend(rt.api.addresses.Take(addressBlock(x.remote), x.start)); err != nil {
+		if err := x.spendOfAddress(); err != nil {
 			return err
 		}
 	}
@@ -164,6 +166,7 @@ func (x *exchange) end() {
 // report writes the request's log line and counts it.
 func (x *exchange) report() {
 	took := x.api.Now().Sub(x.start)
+	x.api.metrics.inFlight.Dec()
 	if x.route != nil {
 		x.route.count.observe(x.status, took)
 	}
@@ -188,7 +191,7 @@ func (x *exchange) report() {
 		attrs = append(attrs, slog.String("key_id", x.key.ID), slog.String("org_id", x.key.OrgID))
 	}
 	if x.ended != "" {
-		attrs = append(attrs, slog.String("ended", x.ended))
+		attrs = append(attrs, slog.String("ended", x.ended), slog.Int("events", x.events))
 	}
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.err.Error()))

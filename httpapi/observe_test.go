@@ -46,24 +46,31 @@ func TestObservation(t *testing.T) {
 	eventually(t, func() bool {
 		got := samples(t, registry)
 		for series, want := range map[string]float64{
-			"requests_total code=200 method=GET route=/v1/sites/{site_id}": 1,
-			"requests_total code=405 method=other route=/v1/sites":         1,
-			"requests_total code=404 method=any route=/v1/":                1,
-			"requests_total code=401 method=GET route=/v1/sites":           1,
-			"streams": 1,
+			"requests_total code=200 method=GET route=/v1/sites/{site_id}":  1,
+			"requests_total code=405 method=other route=/v1/sites":          1,
+			"requests_total code=404 method=any route=/v1/":                 1,
+			"requests_total code=401 method=GET route=/v1/sites":            1,
+			"request_duration_seconds method=GET route=/v1/sites/{site_id}": 1,
+			"streams":            1,
+			"requests_in_flight": 1,
 		} {
 			if got[series] != want {
 				return false
 			}
 		}
-		return len(got) < 200
+		return true
 	})
+	for series := range samples(t, registry) {
+		if strings.Contains(series, siteOne) || strings.Contains(series, "secrets") || strings.Contains(series, "BREW") {
+			t.Errorf("a client has made the series %s", series)
+		}
+	}
 	if strings.Contains(s.logged.String(), key.Secret) {
 		t.Error("the log holds a secret")
 	}
 }
 
-// samples gives the values of the package's counters and gauges by name and labels.
+// samples gives the values of the package's counters and gauges, and the counts of its histograms, by name and labels.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -77,7 +84,7 @@ func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				name += fmt.Sprintf(" %s=%s", label.GetName(), label.GetValue())
 			}
-			values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+			values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
 	return values

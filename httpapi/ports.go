@@ -154,4 +154,6 @@ type Component struct {
 	OK   bool   `json:"ok"`
 	// Detail says what is wrong, or how it is doing. Anyone can read it.
 	Detail string `json:"detail"`
+	// Action says what an operator can do about it; empty when there is nothing to do.
+	Action string `json:"action"`
 }

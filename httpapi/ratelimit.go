@@ -4,12 +4,19 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/domain"
 	"hubcloud/httpapi/ratelimit"
 )
 
-// spend tells the client its allowance, and refuses the request when that is used up.
-func (x *exchange) spend(a ratelimit.Allowance) error {
+// spendOfAddress spends of the allowance of the client's address.
+func (x *exchange) spendOfAddress() error {
+	return x.spend(x.api.addresses.Take(addressBlock(x.remote), x.start), x.api.metrics.limited.address)
+}
+
+// spend tells the client its allowance, and refuses the request, which limited counts, when that is used up.
+func (x *exchange) spend(a ratelimit.Allowance, limited prometheus.Counter) error {
 	x.setHeader(1, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	x.setHeader(2, "RateLimit-Remaining", strconv.Itoa(a.Remaining))
 	x.setHeader(3, "RateLimit-Reset", strconv.Itoa(wholeSeconds(a.Full)))
@@ -17,6 +24,7 @@ func (x *exchange) spend(a ratelimit.Allowance) error {
 	if a.Granted {
 		return nil
 	}
+	limited.Inc()
 	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: a.Next,
 		Message: "too many requests: wait as long as the header Retry-After says, in seconds"}
 }

@@ -10,6 +10,12 @@ import (
 	"hubcloud/domain"
 )
 
+// What stands for the method of requests that are refused for it, and of those to where there is nothing.
+const (
+	methodOther = "other"
+	methodAny   = "any"
+)
+
 // newRouter puts the table on a router. Every request passes, in this order,
 //
 //  1. exchanges: request id, panics, log line, metrics;
@@ -23,7 +29,7 @@ func (a *api) newRouter() *chi.Mux {
 	for _, rt := range a.routes() {
 		r.Method(rt.method, rt.pattern, a.counted(rt))
 		if _, ok := a.refusing[rt.pattern]; !ok {
-			a.refusing[rt.pattern] = a.counted(&route{method: "other", pattern: rt.pattern, access: rt.access})
+			a.refusing[rt.pattern] = a.counted(&route{method: methodOther, pattern: rt.pattern, access: rt.access})
 		}
 		allowed[rt.pattern] = append(allowed[rt.pattern], rt.method)
 		slices.Sort(allowed[rt.pattern])
@@ -33,11 +39,11 @@ func (a *api) newRouter() *chi.Mux {
 		}
 	}
 	a.nowhere = map[string]*route{
-		"v1":   a.counted(&route{method: "any", pattern: "/v1/", access: forKey, handle: noSuchPath}),
-		"link": a.counted(&route{method: "any", pattern: "/link/", access: forAddress, handle: noSuchPath}),
-		"":     a.counted(&route{method: "any", pattern: "/", access: forAddress, handle: noSuchPath}),
+		"v1":   a.counted(&route{method: methodAny, pattern: "/v1/", access: forKey, handle: noSuchPath}),
+		"link": a.counted(&route{method: methodAny, pattern: "/link/", access: forAddress, handle: noSuchPath}),
+		"":     a.counted(&route{method: methodAny, pattern: "/", access: forAddress, handle: noSuchPath}),
 	}
-	a.unread = a.counted(&route{method: "other", pattern: "(unreadable)", access: forAddress})
+	a.unread = a.counted(&route{method: methodOther, pattern: "(unreadable)", access: forAddress})
 	r.NotFound(a.notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 	return r
@@ -45,7 +51,7 @@ func (a *api) newRouter() *chi.Mux {
 
 // counted makes rt ready to answer.
 func (a *api) counted(rt *route) *route {
-	rt.api, rt.count = a, a.metrics.route(rt.method, rt.pattern)
+	rt.api, rt.count = a, a.metrics.route(rt)
 	return rt
 }
 

@@ -56,6 +56,8 @@ func (a *api) streamEvents(x *exchange) error {
 	boundSendBuffer(x.r)
 	s := stream{x: x, reader: reader, control: http.NewResponseController(x.w)}
 	x.ended, x.err = s.run()
+	x.events = s.sent
+	a.metrics.ended[x.ended].Inc()
 	return nil
 }
 
@@ -64,6 +66,7 @@ func (a *api) hold(x *exchange) error {
 	if a.streams.acquire(x.key.ID) {
 		return nil
 	}
+	a.metrics.limited.open.Inc()
 	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
 		Message: "too many event streams and waiting reads of events are open with this API key: close some first"}
 }
@@ -93,6 +96,8 @@ type stream struct {
 	control *http.ResponseController
 	// deadline is up to when the connection takes writes.
 	deadline time.Time
+	// sent is how many events went out.
+	sent int
 }
 
 // run sends until there is a reason to end, and says which. The error is for the log: by then the answer is under way.
@@ -105,7 +110,7 @@ func (s *stream) run() (ended string, cause error) {
 	// can still go on from the last that it was told.
 	renewal := now.Add(a.Retention / 4)
 	if err := s.write(s.position("")); err != nil {
-		return "client", nil
+		return endedByClient, nil
 	}
 	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each wait, which is at each event.
 	due := make(chan struct{}, 1)
@@ -118,24 +123,24 @@ func (s *stream) run() (ended string, cause error) {
 		}
 		if len(events) > 0 {
 			if err := s.send(events); err != nil {
-				return "client", nil
+				return endedByClient, nil
 			}
 		}
 		select {
 		case <-s.reader.Ready():
 		case <-gone:
-			return "client", nil
+			return endedByClient, nil
 		case <-a.Draining:
 			s.extend()
-			return "draining", nil
+			return endedByDraining, nil
 		case <-s.x.key.Revoked:
 			s.extend()
-			return "key revoked", nil
+			return endedByRevoking, nil
 		case <-due:
 			now := time.Now()
 			if !now.Before(expires) {
 				s.extend()
-				return "lifetime", nil
+				return endedByLifetime, nil
 			}
 			before := ""
 			if !now.Before(keepalive) {
@@ -146,7 +151,7 @@ func (s *stream) run() (ended string, cause error) {
 			}
 			renewal = now.Add(a.Retention / 4)
 			if err := s.write(s.position(before)); err != nil {
-				return "client", nil
+				return endedByClient, nil
 			}
 			timer.Reset(time.Until(earliest(expires, keepalive, renewal)))
 		}
@@ -156,16 +161,16 @@ func (s *stream) run() (ended string, cause error) {
 // broken ends a stream whose reader can give no more.
 func (s *stream) broken(err error) (ended string, cause error) {
 	if s.x.ctx.Err() != nil {
-		return "client", nil
+		return endedByClient, nil
 	}
 	s.extend()
 	switch {
 	case domain.CodeOf(err) == domain.CodeCursorExpired:
-		return "cursor expired", nil // as the client hears when it comes back
+		return endedByExpiry, nil // as the client hears when it comes back
 	case errors.Is(err, ErrEventsClosed):
-		return "draining", nil
+		return endedByDraining, nil
 	default:
-		return "fault", err
+		return endedByFault, err
 	}
 }
 
@@ -179,6 +184,7 @@ func (s *stream) position(before string) []byte {
 // send writes events in as few writes as their size allows.
 func (s *stream) send(events []domain.EncodedEvent) error {
 	s.x.api.metrics.events.Add(float64(len(events)))
+	s.sent += len(events)
 	if len(events) == 1 {
 		return s.write(events[0].Frame)
 	}

@@ -124,7 +124,7 @@ func (a *api) refuseUnread(remote string, status int, reason string) []byte {
 	w := &rawAnswer{header: http.Header{"Connection": {"close"}}}
 	x := a.begin(w, &http.Request{RemoteAddr: remote})
 	x.route = a.unread
-	if limited := x.spend(a.addresses.Take(addressBlock(x.remote), x.start)); limited != nil {
+	if limited := x.spendOfAddress(); limited != nil {
 		err = limited
 	}
 	x.refuse(err)

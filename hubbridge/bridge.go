@@ -65,7 +65,7 @@ func New(
 	}
 	return &Bridge{
 		cfg: cfg, conns: conns, logs: logs, dir: dir, hubs: hubs, view: view,
-		leases:  lease.NewKeeper(conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log),
+		leases:  lease.NewKeeper(conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log, cfg.Metrics),
 		metrics: ingest.NewMetrics(cfg.Metrics),
 		ready:   make(map[int]int),
 	}

@@ -137,7 +137,7 @@ func (i *installation) up() {
 	callout, err := identity.NewCallout(identity.CalloutConfig{Conns: i.conns, Credentials: i.broker.Credentials(), Directory: i.directory, Log: quiet()})
 	must(err)
 	i.parts.run("callout", callout.Run)
-	i.view = presence.NewView(i.conns.Cloud, i.buckets.Presence, quiet())
+	i.view = presence.NewView(i.conns.Cloud, i.buckets.Presence, quiet(), nil)
 	i.parts.run("view", i.view.Run)
 	i.caller, err = calls.New(i.conns, i.view, calls.Config{Timeout: time.Second, Log: quiet()})
 	must(err)

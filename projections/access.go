@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
 )
@@ -47,12 +48,16 @@ type keyAccess struct {
 }
 
 // NewAccess makes an Access that Run fills. The store is where it is loaded from; nil loads all of it from the directory.
-func NewAccess(store *Store, dir Directory, log *slog.Logger) *Access {
+// Its metrics are registered with r, unless that is nil.
+func NewAccess(store *Store, dir Directory, log *slog.Logger, r prometheus.Registerer) *Access {
 	if log == nil {
 		log = slog.Default()
 	}
 	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{}), retryStopped: retryStopped}
 	a.forget()
+	if r != nil {
+		a.register(r)
+	}
 	return a
 }
 

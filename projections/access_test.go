@@ -16,7 +16,7 @@ import (
 // access runs an Access until the test ends and waits until it is loaded.
 func (w *world) access(t *testing.T, s *Store, dir Directory) *Access {
 	t.Helper()
-	a := NewAccess(s, dir, testLog(t))
+	a := NewAccess(s, dir, testLog(t), nil)
 	background(t, "access", a.Run)
 	loaded(t, a)
 	return a
@@ -171,7 +171,7 @@ func TestAccessStandsStillAtWhatItCannotRead(t *testing.T) {
 	w.hub(t, org, 3, 1)
 	dir := &patched{Directory: w.dir, seq: bad, patch: func(r *directory.Recorded) { r.Fact, r.Err = nil, domain.ErrUnknownEvent }}
 	dir.on.Store(true)
-	a := NewAccess(nil, dir, testLog(t))
+	a := NewAccess(nil, dir, testLog(t), nil)
 	a.retryStopped = 0
 	background(t, "access", a.Run)
 	await(t, a, bad-1)
@@ -197,7 +197,7 @@ func TestAccessStandsStillAtWhatItCannotRead(t *testing.T) {
 // What 20,000 hubs cost in memory, printed; it has to stay a small part of what their event logs cost.
 func TestAccessIsSmall(t *testing.T) {
 	const hubs = 20_000
-	a := NewAccess(nil, nil, testLog(t))
+	a := NewAccess(nil, nil, testLog(t), nil)
 	before := heap()
 	batch := make([]directory.Recorded, 0, hubs)
 	for n := range hubs {

@@ -103,6 +103,7 @@ func (l *line[E]) run(ctx context.Context) error {
 		if time.Since(begun) > lastRetry {
 			wait = firstRetry
 		}
+		l.store.metrics.interruptions.WithLabelValues(l.source.name()).Inc()
 		l.log.Warn("the projection was interrupted; going on from its checkpoint", "error", err, "wait_ms", wait.Milliseconds())
 		pause(ctx, wait)
 		wait = min(2*wait, lastRetry)

@@ -68,7 +68,7 @@ func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, bucket jetstream.KeyValue) error {
 	s.log.Info("building the read models", "schema", s.schema)
 	s.metrics.leading.Set(1)
-	defer s.metrics.leading.Set(0)
+	defer s.metrics.resign()
 	presence := &presenceSource{bucket: bucket}
 	directory := &directorySource{log: dir, presence: &s.presence, presenceHead: presence.head}
 	group, ctx := errgroup.WithContext(ctx)
@@ -89,12 +89,13 @@ func newLine[E any](s *Store, from source[E], committed *progress, dir Directory
 func (s *Store) hold(ctx context.Context, conn *pgx.Conn, directory, presence func(context.Context) (uint64, error)) error {
 	tick := time.NewTicker(standByEvery)
 	defer tick.Stop()
+	var directoryLag, presenceLag backlog
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, answerLimit)
 		err := conn.Ping(asking)
 		if err == nil && n%headsEvery == 0 {
-			s.measure(asking, DirectoryProjection, directory)
-			s.measure(asking, PresenceProjection, presence)
+			s.measure(asking, DirectoryProjection, directory, &s.directory, &directoryLag)
+			s.measure(asking, PresenceProjection, presence, &s.presence, &presenceLag)
 		}
 		cancel()
 		if err != nil {
@@ -108,8 +109,16 @@ func (s *Store) hold(ctx context.Context, conn *pgx.Conn, directory, presence fu
 	}
 }
 
-func (s *Store) measure(ctx context.Context, projection string, head func(context.Context) (uint64, error)) {
-	if at, err := head(ctx); err == nil {
-		s.metrics.head.WithLabelValues(projection).Set(float64(at))
+// measure tells the metrics how far a projection is behind its stream. A head that nobody tells leaves them as they are.
+func (s *Store) measure(
+	ctx context.Context, projection string, head func(context.Context) (uint64, error), committed *progress, lag *backlog,
+) {
+	end, err := head(ctx)
+	if err != nil {
+		return
 	}
+	at, _ := committed.position()
+	s.metrics.head.WithLabelValues(projection).Set(float64(end))
+	s.metrics.lagEvents.WithLabelValues(projection).Set(float64(max(end, at) - at))
+	s.metrics.lagSeconds.WithLabelValues(projection).Set(lag.look(at, end, time.Now()).Seconds())
 }

@@ -86,6 +86,9 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	if s.pool, err = pgxpool.NewWithConfig(ctx, pooling); err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
+	if cfg.Metrics != nil {
+		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
+	}
 	s.queries = query.New(s.pool)
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.close = cancel

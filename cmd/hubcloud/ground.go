@@ -30,7 +30,7 @@ func (s *service) layGround(ctx context.Context) (err error) {
 	if err := s.dir.writeStarted(s.flags); err != nil {
 		return fmt.Errorf("write %s: %w", startedFile, err)
 	}
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.flags))
 
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.openDatabase(groupCtx) })
@@ -56,7 +56,7 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 func (s *service) openBroker(ctx context.Context) (err error) {
 	if s.flags.NATSURL == "" || s.flags.has(roleAPI) { // who listens for hubs, and who enrols them
 		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log,
+			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log, Metrics: s.registry,
 		})
 		if err != nil {
 			return fmt.Errorf("certificate authority: %w", err)

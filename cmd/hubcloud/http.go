@@ -11,11 +11,11 @@ import (
 	"sync"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"hubcloud/httpapi"
 	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/signin"
 )
@@ -27,8 +27,9 @@ func (s *service) startHTTP(ctx context.Context) error {
 		return fmt.Errorf("--admin: %w", err)
 	}
 	s.bound.Admin = admin.Addr().String()
+	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
 	// A replica without the API tells how it is all the same; the admin port hands on nothing else to this.
-	handler := httpapi.New(httpapi.Config{Environment: s.flags.Environment, Ready: s.components, Draining: s.draining, Log: s.log})
+	handler := httpapi.New(httpapi.Config{Environment: s.flags.Environment, Ready: s.health.components, Draining: s.draining, Log: s.log})
 	if s.flags.has(roleAPI) {
 		public, err := net.Listen("tcp", s.flags.HTTP)
 		if err != nil {
@@ -37,7 +38,7 @@ func (s *service) startHTTP(ctx context.Context) error {
 		}
 		s.bound.HTTP = public.Addr().String()
 		s.bound.PublicURL = publicURL(s.flags.PublicURL, s.bound.HTTP)
-		s.keyUse = keyuse.New(s.buckets.KeyUse, s.log)
+		s.keyUse = keyuse.New(s.buckets.KeyUse, s.log, s.registry)
 		s.foundation.run("key use", s.keyUse.Run)
 		s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.log)
 		s.foundation.run("sign-in", s.signIn.Run)
@@ -83,7 +84,7 @@ func (s *service) api() (httpapi.API, error) {
 		Enrolment:       enrolment,
 		Portal:          s.portal.Routes(),
 		KeyUse:          s.keyUse,
-		Ready:           s.components,
+		Ready:           s.health.components,
 		Environment:     s.flags.Environment,
 		Rate:            float64(s.flags.Rate),
 		Burst:           s.flags.Burst,
@@ -156,34 +157,4 @@ func publicURL(given, bound string) string {
 		host = "localhost"
 	}
 	return (&url.URL{Scheme: "http", Host: net.JoinHostPort(host, port)}).String()
-}
-
-// components tells how the parts of the service are doing, for /readyz.
-func (s *service) components(ctx context.Context) []httpapi.Component {
-	component := func(name string, err error) httpapi.Component {
-		if err != nil {
-			return httpapi.Component{Name: name, Detail: err.Error()}
-		}
-		return httpapi.Component{Name: name, OK: true, Detail: "ok"}
-	}
-	parts := []httpapi.Component{component("broker", s.brokerReady()), component("read_models", s.store.Ready(ctx))}
-	if s.bridge != nil {
-		parts = append(parts, component("bridge", s.bridge.Ready()))
-	}
-	return parts
-}
-
-// brokerReady says which connections to the broker are down.
-func (s *service) brokerReady() error {
-	down := 0
-	all := append([]*nats.Conn{s.conns.Sys, s.conns.Cloud}, s.conns.Shards...)
-	for _, conn := range all {
-		if !conn.IsConnected() {
-			down++
-		}
-	}
-	if down > 0 {
-		return fmt.Errorf("%d of %d connections to the broker are down", down, len(all))
-	}
-	return nil
 }

@@ -29,9 +29,9 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 		return err
 	}
 	s.foundation.run("hub logs", s.logs.Run)
-	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.log)
+	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.log, s.registry)
 	s.foundation.run("presence", s.presence.Run)
-	s.kicks = identity.NewKicker(s.conns, s.directory, s.log)
+	s.kicks = identity.NewKicker(s.conns, s.directory, s.log, s.registry)
 	if s.flags.has(roleAPI) {
 		if err := s.startAsking(ctx); err != nil {
 			return err

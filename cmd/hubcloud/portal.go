@@ -41,6 +41,7 @@ func (s *service) newPortal() *portal.Portal {
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.flags.OpenSignUp,
 		Log:         s.log,
+		Metrics:     s.registry,
 	})
 }
 

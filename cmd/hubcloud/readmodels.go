@@ -27,7 +27,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 			return s.store.RunProjector(ctx, s.events, s.buckets.Presence)
 		})
 	}
-	s.access = projections.NewAccess(s.store, s.events, s.log)
+	s.access = projections.NewAccess(s.store, s.events, s.log, s.registry)
 	s.foundation.run("access", s.access.Run)
 
 	id, err := s.dir.replicaID()
@@ -38,6 +38,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	barrier := streams.NewBarrier(s.conns, id, s.log)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
+		Metrics: s.registry,
 	})
 	head, err := s.events.Head(ctx)
 	if err != nil {

@@ -49,6 +49,7 @@ type service struct {
 	dir      dataDir
 	log      *slog.Logger
 	registry *prometheus.Registry
+	health   *health
 	bound    endpoints
 	failed   chan error
 
@@ -106,6 +107,7 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 		foundation: newCrew(failed), bridging: newCrew(failed), guests: newCrew(failed),
 		draining: make(chan struct{}),
 	}
+	s.health = newHealth(s)
 	defer func() {
 		if err != nil {
 			s.stop()

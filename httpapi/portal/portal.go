@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/httpapi/portal/live"
 )
 
@@ -40,6 +42,8 @@ type Config struct {
 	Now func() time.Time
 	// Log gets what failed; nil discards it.
 	Log *slog.Logger
+	// Metrics is where the package's metrics are registered; nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 //go:embed pages
@@ -53,6 +57,7 @@ type Portal struct {
 	origins *http.CrossOriginProtection
 	cookies cookies
 	limits  signInLimits
+	metrics *metrics
 }
 
 // New makes the portal. Its Routes are for the API's router.
@@ -63,7 +68,10 @@ func New(cfg Config) *Portal {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	p := &Portal{Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), limits: newSignInLimits(cfg.Now())}
+	p := &Portal{
+		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), limits: newSignInLimits(cfg.Now()),
+		metrics: newMetrics(cfg.Metrics),
+	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
 		p.cookies = cookiesFor(public)
 		// A proxy may hand on another Host than the one in the browser's bar. It fails only for what is no origin.

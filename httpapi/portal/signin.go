@@ -90,6 +90,7 @@ func (v *visit) askForLink() error {
 	if err := v.p.Mails.SendSignIn(v.r.Context(), email, v.p.linkAddress(token), link.ExpiresAt); err != nil {
 		return err
 	}
+	v.p.metrics.asked.Inc()
 	view.Address, view.Sent = email, true
 	view.Shell = v.shell("Look into your mail", "")
 	v.render(http.StatusOK, "sign-in.html", view)
@@ -97,6 +98,7 @@ func (v *visit) askForLink() error {
 }
 
 func tooMany(v *visit, wait time.Duration, what string) error {
+	v.p.metrics.limited.Inc()
 	v.w.Header().Set("Retry-After", fmt.Sprint(int(wait/time.Second)+1))
 	return domain.Errorf(domain.CodeRateLimited, "%s, or try again in %s", what, count(int(wait/time.Minute)+1, "minute"))
 }
@@ -156,6 +158,7 @@ func (v *visit) useLink() error {
 	if err != nil {
 		return err
 	}
+	v.p.metrics.signedIn.Inc()
 	http.SetCookie(v.w, v.p.cookies.make(v.p.cookies.session(), token, SessionLife))
 	next := strings.TrimPrefix(ownPage(link.Next), "/portal/")
 	if next == "" {
@@ -170,6 +173,7 @@ func (v *visit) noLink(err error) error {
 	if !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
 		return err
 	}
+	v.p.metrics.expired.Inc()
 	v.render(http.StatusGone, "link-over.html", struct{ Shell }{v.shell("This link does not work any more", "")})
 	return nil
 }
@@ -208,6 +212,7 @@ func (v *visit) signOut() error {
 	if err := v.p.SignIn.End(v.r.Context(), v.token); err != nil {
 		return err
 	}
+	v.p.metrics.signedOut.Inc()
 	http.SetCookie(v.w, v.p.cookies.end(v.p.cookies.session()))
 	v.redirect("sign-in", "signed-out")
 	return nil

@@ -60,7 +60,7 @@ func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Reques
 			return err
 		}
 		if v.r.Method == http.MethodPost && subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("form_token")), []byte(v.session.FormToken)) != 1 {
-			return errForged
+			return p.refuseForged()
 		}
 		return handle(v)
 	})
@@ -94,13 +94,18 @@ var errNoPage = domain.Errorf(domain.CodeNotFound, "there is nothing at this pat
 // errForged says that a form did not come from a page of the session.
 var errForged = domain.Errorf(domain.CodeForbidden, "this form was not sent from a page of your session; open the page again and repeat it")
 
+func (p *Portal) refuseForged() error {
+	p.metrics.forged.Inc()
+	return errForged
+}
+
 // readForm reads the form of what changes something, and refuses one that a page of somebody else's has sent.
 func (p *Portal) readForm(v *visit) error {
 	if v.r.Method != http.MethodPost {
 		return nil
 	}
 	if p.origins.Check(v.r) != nil {
-		return errForged
+		return p.refuseForged()
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {

@@ -102,7 +102,7 @@ func (c *Caller) Call(ctx context.Context, hub domain.HubID, method string, para
 	}
 	began := time.Now()
 	err := c.call(ctx, hub, method, params, read)
-	c.latency.WithLabelValues(method, outcome(err)).Observe(time.Since(began).Seconds())
+	c.latency.WithLabelValues(method, outcomeOf(err)).Observe(time.Since(began).Seconds())
 	return err
 }
 

@@ -204,10 +204,28 @@ func TestTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	families, err := r.registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetMetric()[0].GetHistogram().GetSampleCount() != 1 {
-		t.Errorf("metrics %v, %v", families, err)
+	if got := r.counted(link.MethodDevicesList, "hub_timeout"); got != 1 {
+		t.Errorf("%d time-outs are counted", got)
 	}
+}
+
+// counted gives how many calls of a method had an outcome, and fails when others had any.
+func (r *rig) counted(method, outcome string) (count uint64) {
+	r.t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
+		r.t.Fatalf("%d families of metrics, %v", len(families), err)
+	}
+	for _, metric := range families[0].GetMetric() {
+		label := metric.GetLabel()
+		n := metric.GetHistogram().GetSampleCount()
+		if label[0].GetValue() == method && label[1].GetValue() == outcome {
+			count = n
+		} else if n != 0 {
+			r.t.Errorf("%d calls are counted as %v", n, label)
+		}
+	}
+	return count
 }
 
 // TestForgedAnswer: a hub can answer only under its own id.

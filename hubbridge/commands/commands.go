@@ -44,7 +44,7 @@ type Config struct {
 	HubTimeout time.Duration
 	// Now is the clock; nil is time.Now. The clocks of replicas must agree to some seconds.
 	Now func() time.Time
-	// Log gets one line for each command that was sent; nil is the default logger.
+	// Log gets one line for each answer to a command; nil is the default logger.
 	Log *slog.Logger
 	// Metrics gets the metrics; nil for none.
 	Metrics prometheus.Registerer

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -22,10 +23,22 @@ type flight struct {
 	landing
 }
 
+// Where the answer to a command comes from, as its log line says: from the hub, what was remembered under its key, or the same command that was under
+// way. Empty for one that was refused before.
+const (
+	answerHub        = "hub"
+	answerRemembered = "remembered"
+	answerShared     = "shared"
+)
+
 // landing is what a caller gets of a flight.
 type landing struct {
 	channel domain.Channel
 	err     error
+	// id is that under which the hub knows the command; empty when it was refused before it had one.
+	id string
+	// answer says where the answer comes from.
+	answer string
 	// after is what is left to do; nil is nothing.
 	after func()
 }
@@ -35,45 +48,55 @@ type landing struct {
 // hub_error, hub_unavailable, and the hub's not_found, invalid_request and command_refused; ErrClosed; those of storage; and ctx's error, after
 // which the command may still be under way.
 func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error) {
-	f, err := c.board(ctx, o, command)
+	began := time.Now()
+	f, shared, err := c.board(ctx, o, command)
 	if err != nil {
 		return domain.Channel{}, err
 	}
 	select {
 	case <-f.done:
+		if shared {
+			f := f.landing
+			f.answer = answerShared
+			c.report(ctx, o, command, f, time.Since(began))
+		}
 		return f.channel, f.err
 	case <-ctx.Done():
 		return domain.Channel{}, ctx.Err()
 	}
 }
 
-// board gives the flight of a command: one that is under way with the same key and command, or its own.
-func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (*flight, error) {
+// board gives the flight of a command: one that is under way with the same key and command, which is then shared, or its own.
+func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (f *flight, shared bool, err error) {
 	key := flightKey{reservationName(command), fingerprint(command)}
 	if f, err := c.underWay(key); f != nil || err != nil {
-		return f, err
+		return f, true, err
 	}
 	select {
 	case c.places <- struct{}{}:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, false, ctx.Err()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.flights[key]; f != nil || c.closed {
 		<-c.places
 		if c.closed {
-			return nil, ErrClosed
+			return nil, false, ErrClosed
 		}
 		c.metrics.shared.Inc()
-		return f, nil
+		return f, true, nil
 	}
-	f := &flight{done: make(chan struct{})}
+	f = &flight{done: make(chan struct{})}
 	if key.name != "" {
 		c.flights[key] = f
 	}
+	c.metrics.underWay.Inc()
 	c.group.Go(func() {
+		defer c.metrics.underWay.Dec()
+		began := time.Now()
 		f.landing = c.fly(key, o, command)
+		c.report(ctx, o, command, f.landing, time.Since(began))
 		if key.name != "" {
 			c.mu.Lock()
 			delete(c.flights, key)
@@ -85,7 +108,7 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 		}
 		<-c.places
 	})
-	return f, nil
+	return f, false, nil
 }
 
 func (c *Commands) underWay(key flightKey) (*flight, error) {
@@ -118,7 +141,7 @@ func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) l
 	case r.Answer != nil:
 		c.metrics.repeated.Inc()
 		channel, err := r.Answer.give()
-		return landing{channel: channel, err: err}
+		return landing{channel: channel, err: err, id: r.CommandID, answer: answerRemembered}
 	}
 	return c.try(ctx, o, command, r.CommandID, r)
 }

@@ -1,30 +1,67 @@
 package commands
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+)
+
+// Outcomes of commands beside the codes of errors.
+const (
+	outcomeAccepted = "accepted"
+	outcomeCanceled = "canceled"
+)
 
 type metrics struct {
-	sent             *prometheus.CounterVec
+	commands         *prometheus.CounterVec
+	duration         prometheus.Histogram
+	underWay         prometheus.Gauge
 	repeated, shared prometheus.Counter
 }
 
 // newMetrics makes the metrics, and registers them unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
-		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_total",
-			Help: "Commands sent to hubs, by outcome (accepted, canceled, or the type of the error).",
+			Help: "Commands by what their callers were answered: accepted, canceled, or the type of the error. A rise of hub_timeout or " +
+				"hub_error is hubs that hang, of command_refused devices that do not take what is asked.",
 		}, []string{"outcome"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hubcloud_hubbridge_command_duration_seconds",
+			Help: "Seconds from a command to its answer: its key reserved, its record stored, its hub asked, its answer remembered.",
+			// From a hub beside the broker to one that takes its whole time after another replica has taken its own.
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
+		}),
+		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_hubbridge_commands_under_way",
+			Help: "Commands that are on their way to hubs. One that grows while commands do not come faster is hubs that do not answer.",
+		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_repeated_total",
-			Help: "Commands answered with the answer that was remembered.",
+			Help: "Commands answered with the answer that was remembered under their idempotency key.",
 		}),
 		shared: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_shared_total",
 			Help: "Commands that waited for the same command under way.",
 		}),
 	}
+	for _, outcome := range []string{
+		outcomeAccepted, outcomeCanceled, string(domain.CodeIdempotencyConflict), string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
+		string(domain.CodeHubError), string(domain.CodeHubUnavailable), string(domain.CodeNotFound), string(domain.CodeInvalidRequest),
+		string(domain.CodeCommandRefused), string(domain.CodeInternal),
+	} {
+		m.commands.WithLabelValues(outcome)
+	}
 	if r != nil {
-		r.MustRegister(m.sent, m.repeated, m.shared)
+		r.MustRegister(m.commands, m.duration, m.underWay, m.repeated, m.shared)
 	}
 	return m
+}
+
+func (m *metrics) observe(outcome string, took time.Duration) {
+	m.commands.WithLabelValues(outcome).Inc()
+	m.duration.Observe(took.Seconds())
 }

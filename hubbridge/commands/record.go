@@ -60,9 +60,9 @@ func (r record) answered(now time.Time, err error) record {
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:
-		return "accepted"
+		return outcomeAccepted
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "canceled"
+		return outcomeCanceled
 	default:
 		return string(domain.CodeOf(err))
 	}

@@ -13,14 +13,13 @@ import (
 // try sends a command to its hub once, with a record in the hub's log before, and remembers in r, unless that is nil, what settled the matter. What
 // is left to do, when the caller has its answer, is in after: the record of what came of it.
 func (c *Commands) try(ctx context.Context, o domain.Origin, command domain.Command, id string, r *reservation) (f landing) {
-	began := time.Now()
+	f.id, f.answer = id, answerHub
 	told := newRecord(o, command, id)
 	if f.err = c.append(ctx, command.HubID, told.requested(c.cfg.Now())); f.err == nil {
 		f.channel, f.err = c.hubs.Command(ctx, command, id)
 		outcome := told.answered(c.cfg.Now(), f.err)
 		f.after = func() { c.appendOutcome(outcome) }
 	}
-	c.report(ctx, o, command, id, f.err, time.Since(began))
 	if r != nil {
 		if first := c.settle(r, settling(f.channel, f.err)); first != nil {
 			f.channel, f.err = first.give()
@@ -47,16 +46,16 @@ func (c *Commands) aftermath() (context.Context, context.CancelFunc) {
 }
 
 // report writes a command's line in the log and counts it.
-func (c *Commands) report(ctx context.Context, o domain.Origin, command domain.Command, id string, err error, took time.Duration) {
-	outcome := outcomeOf(err)
-	c.metrics.sent.WithLabelValues(outcome).Inc()
+func (c *Commands) report(ctx context.Context, o domain.Origin, command domain.Command, f landing, took time.Duration) {
+	outcome := outcomeOf(f.err)
+	c.metrics.observe(outcome, took)
 	attrs := []slog.Attr{
 		slog.String("request_id", o.RequestID), slog.String("hub_id", string(command.HubID)), slog.Int64("device_id", command.DeviceID),
-		slog.String("key", command.Key), slog.Int64("endpoint", command.Endpoint), slog.String("command_id", id),
-		slog.String("outcome", outcome), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.String("key", command.Key), slog.Int64("endpoint", command.Endpoint), slog.String("command_id", f.id),
+		slog.String("outcome", outcome), slog.String("answer", f.answer), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 	}
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
+	if f.err != nil {
+		attrs = append(attrs, slog.String("error", f.err.Error()))
 	}
 	c.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "command", attrs...)
 }

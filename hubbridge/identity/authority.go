@@ -19,6 +19,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/domain"
 )
 
@@ -49,6 +51,8 @@ type AuthorityConfig struct {
 	Now func() time.Time
 	// Log is where it says that the authority's end is near; nil is the default logger.
 	Log *slog.Logger
+	// Metrics gets when certificates end; nil registers none.
+	Metrics prometheus.Registerer
 }
 
 // Authority is the installation's certificate authority: it signs the broker's certificate and the hubs'. It is safe for concurrent use.
@@ -90,6 +94,9 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	}
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.chain[0])
+	if cfg.Metrics != nil {
+		a.register(cfg.Metrics)
+	}
 	return a, nil
 }
 

@@ -72,13 +72,7 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 	}
 	c := &Callout{
 		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now),
-		results: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hubcloud_identity_callouts_total", Help: "Connections that the broker asked about, by result: accepted, or why not.",
-		}, []string{"result"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "hubcloud_identity_callout_seconds", Help: "Time from taking up a question of the broker's to its answer.",
-			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
-		}),
+		results: newCallouts(), seconds: newCalloutDuration(),
 	}
 	if cfg.Metrics != nil {
 		if err := errors.Join(cfg.Metrics.Register(c.results), cfg.Metrics.Register(c.seconds)); err != nil {

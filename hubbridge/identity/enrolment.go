@@ -63,9 +63,7 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	e := &Enrolment{cfg: cfg, results: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "hubcloud_identity_enrolments_total", Help: "Requests for a hub's certificate, by result.",
-	}, []string{"result"})}
+	e := &Enrolment{cfg: cfg, results: newEnrolments()}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(e.results); err != nil {
 			return nil, fmt.Errorf("enrolment: %w", err)

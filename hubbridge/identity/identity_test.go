@@ -92,7 +92,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.kicker = identity.NewKicker(i.conns, i.directory, quiet())
+	i.kicker = identity.NewKicker(i.conns, i.directory, quiet(), nil)
 	i.startCallout(t, i.directory)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -145,6 +146,7 @@ type Kicker struct {
 	conns     *streams.Conns
 	directory Directory
 	log       *slog.Logger
+	kicks     prometheus.Counter
 
 	mu     sync.Mutex
 	done   chan struct{}
@@ -152,9 +154,9 @@ type Kicker struct {
 	again  sync.WaitGroup
 }
 
-// NewKicker makes a Kicker. Close ends what it has begun.
-func NewKicker(conns *streams.Conns, directory Directory, log *slog.Logger) *Kicker {
-	return &Kicker{conns: conns, directory: directory, log: log, done: make(chan struct{})}
+// NewKicker makes a Kicker, whose metrics are registered with r, unless that is nil. Close ends what it has begun.
+func NewKicker(conns *streams.Conns, directory Directory, log *slog.Logger, r prometheus.Registerer) *Kicker {
+	return &Kicker{conns: conns, directory: directory, log: log, kicks: newKicks(r), done: make(chan struct{})}
 }
 
 // Kick cuts the hub's connections that were made with certificates which the directory has as revoked, and looks for more after half a second
@@ -195,6 +197,7 @@ func (k *Kicker) kick(ctx context.Context, hub domain.HubID) error {
 	}
 	cut, err := Kick(ctx, k.conns, hub, state.RevokedCertificates...)
 	if cut > 0 {
+		k.kicks.Add(float64(cut))
 		k.log.Info("hub connection cut", "hub_id", hub, "connections", cut)
 	}
 	return err

@@ -27,6 +27,13 @@ const (
 	resultAccepted = "accepted"
 )
 
+// reasons gives every reason.
+func reasons() []reason {
+	return []reason{
+		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonNotCurrent, reasonNoDirectory, reasonTooLate,
+	}
+}
+
 // refusal is the error of a connection that is refused.
 type refusal struct {
 	reason reason

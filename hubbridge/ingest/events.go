@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"slices"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
@@ -38,10 +39,12 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 		}
 		run, count = append(run, next), count+len(next.Events)
 	}
+	began := time.Now()
 	if err := s.settle(ctx, func() error { return s.store(ctx, run) }); err != nil {
 		metrics.withheld.Add(float64(len(run) - 1)) // one is counted with the error
 		return err
 	}
+	metrics.batch.Observe(time.Since(began).Seconds())
 	return nil
 }
 
@@ -100,8 +103,10 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 
 // forgo acknowledges events of a hub that nobody has added, and keeps none.
 func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
+	unowned := 0
 	for i := range run {
 		s.log.through = max(s.log.through, run[i].Last())
+		unowned += len(run[i].Events)
 	}
 	s.dirty = true
 	if err := s.flush(ctx); err != nil {
@@ -110,6 +115,7 @@ func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
 	for range run {
 		s.ack(s.log.name, s.log.through)
 	}
+	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
 	return nil
 }
 
@@ -164,6 +170,7 @@ func (p *plan) count(m *Metrics) {
 		m.flawed.WithLabelValues(string(flaw)).Add(float64(n))
 		flawed += n
 	}
+	m.gapMalformed.Add(float64(flawed))
 	m.stored.Add(float64(len(p.records) - flawed))
 	m.repeats.Add(float64(p.repeats))
 	m.beyond.Add(float64(p.beyond))

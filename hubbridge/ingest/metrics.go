@@ -10,9 +10,12 @@ import (
 type Metrics struct {
 	stored, repeats, beyond, lost, strays, resets prometheus.Counter
 	unreadable, shed, dropped, withheld, acks     prometheus.Counter
-	conflicts                                     prometheus.Counter
-	flawed, hellos, transitions                   *prometheus.CounterVec
-	sessions                                      prometheus.Gauge
+	conflicts, unowned                            prometheus.Counter
+	gapLost, gapMalformed                         prometheus.Counter
+	online, offline                               prometheus.Counter
+	flawed, hellos                                *prometheus.CounterVec
+	batch                                         prometheus.Histogram
+	sessions, inbox                               prometheus.Gauge
 }
 
 // NewMetrics makes the metrics and registers them, unless r is nil.
@@ -31,31 +34,49 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		all = append(all, c)
 		return c
 	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "hubcloud_hubbridge_" + name, Help: help})
+		all = append(all, g)
+		return g
+	}
 	flaws := make([]string, 0, len(wire.Flaws()))
 	for _, flaw := range wire.Flaws() {
 		flaws = append(flaws, string(flaw))
 	}
+	gaps := vector("gaps_total", "Gaps that were marked in hubs' event logs (hub.events_skipped), by cause: `lost`, the hub had dropped events "+
+		"before they were acknowledged, which rises after a long outage; `malformed`, it sent an event that cannot be stored.", "cause", "lost", "malformed")
+	transitions := vector("presence_transitions_total", "Changes of hubs' status, by the new one. Both rising together is hubs that flap.",
+		"status", "online", "offline")
 	m := &Metrics{
-		stored:      counter("events_stored_total", "Events of hubs that were stored."),
-		repeats:     counter("events_repeated_total", "Events of hubs that were stored already and passed over."),
-		lost:        counter("events_lost_total", "Numbers of events that hubs said they had lost."),
-		flawed:      vector("events_malformed_total", "Events of hubs that were marked as skipped, by what was wrong.", "flaw", flaws...),
-		beyond:      counter("messages_beyond_total", "Events messages that began beyond the next number; nothing of them was stored."),
-		unreadable:  counter("messages_unreadable_total", "Events messages that were dropped whole."),
-		strays:      counter("messages_stray_total", "Events messages of a log that its hub has given up."),
-		shed:        counter("messages_shed_total", "Messages of hubs that did not fit into their queue."),
-		dropped:     counter("messages_dropped_total", "Messages of hubs that the broker's client dropped because it was not read fast enough."),
-		withheld:    counter("acks_withheld_total", "Messages of hubs that got no ack because they could not be stored."),
-		acks:        counter("acks_total", "Acks sent to hubs."),
-		resets:      counter("resets_total", "Event logs begun anew because their hub was reset."),
-		conflicts:   counter("conflicts_total", "Writes that found that somebody else had written, or whose answer was lost."),
-		hellos:      vector("hellos_total", "Hellos of hubs, by what became of them.", "outcome", "ok", "unreadable", "protocol"),
-		transitions: vector("presence_transitions_total", "Changes of hubs' status, by the new one.", "status", "online", "offline"),
-		sessions: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "hubcloud_hubbridge_sessions", Help: "Hubs that this process has in memory.",
+		stored:       counter("events_stored_total", "Events of hubs that were stored."),
+		repeats:      counter("events_repeated_total", "Events of hubs that were stored already and passed over. A rise is acks that do not reach hubs in time."),
+		lost:         counter("events_lost_total", "Numbers of events that hubs said they had lost."),
+		unowned:      counter("events_unowned_total", "Events that were acknowledged and not kept because no organization has their hub."),
+		flawed:       vector("events_malformed_total", "Events of hubs that were marked as skipped, by what was wrong. A rise is a firmware with a defect.", "flaw", flaws...),
+		gapLost:      gaps.WithLabelValues("lost"),
+		gapMalformed: gaps.WithLabelValues("malformed"),
+		beyond:       counter("messages_beyond_total", "Events messages that began beyond the next number; nothing of them was stored, and the hub sends again."),
+		unreadable:   counter("messages_unreadable_total", "Events messages that were dropped whole: not to be read, or too big."),
+		strays:       counter("messages_stray_total", "Events messages of a log that its hub has given up."),
+		shed:         counter("messages_shed_total", "Messages of hubs that did not fit into their queue: a hub floods, or the broker stores too slowly."),
+		dropped:      counter("messages_dropped_total", "Messages of hubs that the broker's client dropped because it was not read fast enough. Hubs send them again."),
+		withheld:     counter("acks_withheld_total", "Messages of hubs that got no ack because they could not be stored. Any rise is a broker that does not store."),
+		acks:         counter("acks_total", "Acks sent to hubs."),
+		resets:       counter("resets_total", "Event logs begun anew because their hub was reset."),
+		conflicts:    counter("conflicts_total", "Writes that found that somebody else had written, or whose answer was lost; they are tried again."),
+		hellos:       vector("hellos_total", "Hellos of hubs, by what became of them.", "outcome", "ok", "unreadable", "protocol"),
+		online:       transitions.WithLabelValues("online"),
+		offline:      transitions.WithLabelValues("offline"),
+		sessions:     gauge("sessions", "Hubs that this process has in memory."),
+		inbox:        gauge("inbox_bytes", "Bytes of hubs' messages that wait for their turn. One that stays high is a broker that stores more slowly than hubs send."),
+		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "hubcloud_hubbridge_batch_duration_seconds",
+			Help: "Seconds from taking up events messages of a hub, as many as go into one batch, until they were stored and acknowledged.",
+			// From a write beside the broker to one that waits for a leader.
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}),
 	}
-	all = append(all, m.sessions)
+	all = append(all, m.batch)
 	if r != nil {
 		r.MustRegister(all...)
 	}

@@ -36,7 +36,9 @@ type Shard struct {
 	// unsaved holds the sessions whose ledger is to be written at the next tick but one, due those of the next.
 	unsaved, due []*session
 	bytes        int
-	workers      int
+	// told is how many bytes the metric was told of; that happens with every tick, and not with every message.
+	told    int
+	workers int
 	// closed says that nothing more is taken in.
 	closed bool
 	// idle, if not nil, is closed when no worker is left.
@@ -108,9 +110,18 @@ func (sh *Shard) receive(ctx context.Context, subs []*nats.Subscription) {
 			sh.deliver(msg)
 		case <-ticker.C:
 			sh.save()
+			sh.tellInbox()
 			dropped = sh.countDropped(subs, dropped)
 		}
 	}
+}
+
+// tellInbox brings the metric of what waits up to date.
+func (sh *Shard) tellInbox() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.cfg.Metrics.inbox.Add(float64(sh.bytes - sh.told))
+	sh.told = sh.bytes
 }
 
 func (sh *Shard) countDropped(subs []*nats.Subscription, before int) int {

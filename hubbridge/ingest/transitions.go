@@ -34,7 +34,7 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 			}
 			s.presence, s.presenceDirty = told, true
 			for _, t := range transitions {
-				cfg.Metrics.transitions.WithLabelValues(status(t.Online)).Inc()
+				cfg.Metrics.count(t)
 			}
 		}
 		s.held = held
@@ -67,11 +67,12 @@ func describe(t presence.Transition) (typ string, data []byte) {
 	return domain.EventHubDisconnected, data
 }
 
-func status(online bool) string {
-	if online {
-		return "online"
+func (m *Metrics) count(t presence.Transition) {
+	if t.Online {
+		m.online.Inc()
+	} else {
+		m.offline.Inc()
 	}
-	return "offline"
 }
 
 // putPresence writes the presence bucket if it is behind what was told.

@@ -148,6 +148,8 @@ func (sh *Shard) close() {
 	defer sh.mu.Unlock()
 	sh.closed = true
 	sh.cfg.Metrics.sessions.Sub(float64(len(sh.sessions)))
+	sh.cfg.Metrics.inbox.Sub(float64(sh.told))
+	sh.told = 0
 	for _, s := range sh.sessions {
 		s.inbox = inbox{}
 	}

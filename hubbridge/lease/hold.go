@@ -30,6 +30,8 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 		return nil
 	}
 	r.log.Debug("lease taken", "shard", shard)
+	r.metrics.held.Inc()
+	defer r.metrics.held.Dec()
 	served := make(chan error, 1)
 	go func() { served <- r.serve(ctx, shard) }()
 
@@ -56,6 +58,7 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 			// Also the first thing that a process does that stood still for long.
 			r.log.Error("a lease is let go: it could not be renewed", "shard", shard, "for", letGo)
 			lost = true
+			r.metrics.lost.Inc()
 			cancel(ErrLost)
 		case <-ticker.C:
 			if lost || time.Since(asked) > letGo {
@@ -70,6 +73,7 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 			case conflict(err):
 				r.log.Error("a lease is lost", "shard", shard, "error", err)
 				lost = true
+				r.metrics.lost.Inc()
 				expiry.Stop()
 				cancel(ErrLost)
 			default:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
@@ -55,6 +56,7 @@ type Keeper struct {
 	replica string
 	shards  int
 	log     *slog.Logger
+	metrics *metrics
 
 	mu    sync.Mutex
 	share []int
@@ -62,8 +64,9 @@ type Keeper struct {
 
 // NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts and is nobody else's, in the bucket
 // streams.Buckets.Leases; cloud is the connection to the bucket's account.
-func NewKeeper(cloud *nats.Conn, bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger) *Keeper {
-	return &Keeper{cloud: cloud, bucket: bucket, replica: replica, shards: shards, log: log}
+// Its metrics are registered with r, unless that is nil.
+func NewKeeper(cloud *nats.Conn, bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger, r prometheus.Registerer) *Keeper {
+	return &Keeper{cloud: cloud, bucket: bucket, replica: replica, shards: shards, log: log, metrics: newMetrics(r)}
 }
 
 // Share gives the shards that this replica should hold, as far as it knows: nil before it has seen who else is there.
@@ -184,6 +187,7 @@ func (r *running) divide(ctx context.Context) {
 			r.hold(ctx, shard, current.revision)
 		}
 	}
+	r.metrics.wanted.Set(float64(len(share)))
 	r.mu.Lock()
 	r.share = share
 	r.mu.Unlock()

@@ -51,7 +51,7 @@ func start(t *testing.T, bucket store, id string, all *serving) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
-		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler)), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), nil), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
 		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int) error {
@@ -202,7 +202,7 @@ func TestServeEnds(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	bucket := leases(t)
-	k := lease.NewKeeper(bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler))
+	k := lease.NewKeeper(bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler), nil)
 	err := k.Run(t.Context(), func(ctx context.Context, shard int) error {
 		if shard == 2 {
 			return broken

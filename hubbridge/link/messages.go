@@ -107,6 +107,14 @@ const (
 	MethodRemovalClose    = "removal.close"
 )
 
+// Methods gives every method.
+func Methods() []string {
+	return []string{
+		MethodDevicesList, MethodDevicesGet, MethodDevicesForget, MethodChannelsCommand,
+		MethodPairingOpen, MethodPairingClose, MethodRemovalOpen, MethodRemovalClose,
+	}
+}
+
 // CertificateRequest is the body of POST {public}/link/v1/certificates.
 type CertificateRequest struct {
 	Serial string `json:"serial"`

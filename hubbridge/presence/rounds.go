@@ -65,6 +65,7 @@ func (r *rounds) look(now time.Time) {
 	}
 	if lost := r.lost(); lost || now.Sub(r.last) >= compareEvery {
 		if lost {
+			r.view.metrics.overruns.Inc()
 			r.log.Warn("the broker's events came too fast, some were dropped; comparing with its list", "account", r.account)
 		}
 		r.start("", now)
@@ -110,6 +111,7 @@ func (r *rounds) lost() bool {
 // start asks all servers for the connections of the shard, or of one hub.
 func (r *rounds) start(hub domain.HubID, now time.Time) {
 	if hub == "" {
+		r.view.metrics.comparisons.Inc()
 		r.last = now
 	}
 	r.ask(pingList, listQuery{MQTT: string(hub)}, &round{hub: hub, began: now, heard: now, servers: map[string]bool{}, seen: map[listed]bool{}})

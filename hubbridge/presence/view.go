@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
@@ -23,16 +24,18 @@ type View struct {
 	fresh   bucket.Bucket
 	log     *slog.Logger
 	loaded  chan struct{}
+	metrics *metrics
 
 	mu   sync.RWMutex
 	hubs map[domain.HubID]domain.Presence
 }
 
-// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account. It is empty until Run has loaded it.
-func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *View {
+// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account. It is empty until Run has loaded it. Its metrics, and
+// those of the watchers that it is given to, are registered with r, unless that is nil.
+func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer) *View {
 	return &View{
 		cloud: cloud, watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
-		loaded: make(chan struct{}), hubs: make(map[domain.HubID]domain.Presence),
+		loaded: make(chan struct{}), metrics: newMetrics(r), hubs: make(map[domain.HubID]domain.Presence),
 	}
 }
 
@@ -55,9 +58,20 @@ func (v *View) take(entry jetstream.KeyValueEntry) {
 		v.log.Error("a presence record cannot be read", "hub_id", entry.Key(), "error", err)
 		return
 	}
+	hub := domain.HubID(entry.Key())
 	v.mu.Lock()
-	v.hubs[domain.HubID(entry.Key())] = p
-	v.mu.Unlock()
+	defer v.mu.Unlock()
+	before, known := v.hubs[hub]
+	v.hubs[hub] = p
+	if !known {
+		v.metrics.hubs.Inc()
+	}
+	switch {
+	case p.Online && !before.Online:
+		v.metrics.online.Inc()
+	case !p.Online && before.Online:
+		v.metrics.online.Dec()
+	}
 }
 
 // Loaded is closed once the view holds what the bucket held when Run began.

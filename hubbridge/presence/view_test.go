@@ -38,7 +38,7 @@ func TestView(t *testing.T) {
 	}
 	const a, b domain.HubID = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb"
 	revision := put(a, true, 0)
-	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler))
+	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- view.Run(ctx) }()

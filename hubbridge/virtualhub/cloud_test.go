@@ -99,7 +99,7 @@ func startCloud(t testing.TB) *cloud {
 	calloutCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- callout.Run(calloutCtx) }()
-	c.kicker = identity.NewKicker(c.conns, c.directory, quiet)
+	c.kicker = identity.NewKicker(c.conns, c.directory, quiet, nil)
 	c.http = httptest.NewServer(c.enrol(enrolment))
 	_, err = c.conns.Shards[0].Subscribe("hub.>", c.hear)
 	must(t, err)

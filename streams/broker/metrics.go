@@ -9,7 +9,9 @@ import (
 type collector struct {
 	server *server.Server
 
-	connections, slow, storage, storageLimit, streams *prometheus.Desc
+	connections, slow, stalled, stale, subscriptions              *prometheus.Desc
+	storage, storageLimit, memory, messages, streams, apiRequests *prometheus.Desc
+	apiErrors, apiInflight                                        *prometheus.Desc
 }
 
 func newCollector(s *server.Server) *collector {
@@ -17,12 +19,20 @@ func newCollector(s *server.Server) *collector {
 		return prometheus.NewDesc("hubcloud_broker_"+name, help, nil, nil)
 	}
 	return &collector{
-		server:       s,
-		connections:  desc("connections", "Connections to the broker, of hubs and of the service."),
-		slow:         desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off."),
-		storage:      desc("storage_bytes", "Bytes that streams hold on disk."),
-		storageLimit: desc("storage_limit_bytes", "Bytes that streams may hold on disk."),
-		streams:      desc("streams", "Streams, of hub logs and others."),
+		server:        s,
+		connections:   desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
+		subscriptions: desc("subscriptions", "Subscriptions that the broker holds; each hub has two."),
+		slow:          desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off. Any rise is a machine that is too slow for its load."),
+		stalled:       desc("stalled_clients_total", "Times that a sender was held up because a receiver did not read fast enough."),
+		stale:         desc("stale_connections_total", "Connections closed because they answered no pings: hubs whose network has gone."),
+		storage:       desc("storage_bytes", "Bytes that streams hold on disk."),
+		storageLimit:  desc("storage_limit_bytes", "Bytes that streams may hold on disk. At the limit nothing more is stored, and hubs get no acks."),
+		memory:        desc("memory_storage_bytes", "Bytes of streams that are kept in memory."),
+		messages:      desc("messages", "Messages that all streams hold."),
+		streams:       desc("streams", "Streams, of hub logs and others."),
+		apiRequests:   desc("api_requests_total", "Requests to the broker's stream API."),
+		apiErrors:     desc("api_errors_total", "Requests to the broker's stream API that it refused."),
+		apiInflight:   desc("api_inflight", "Requests to the broker's stream API under way. One that stays high is a broker that does not keep up."),
 	}
 }
 
@@ -31,13 +41,27 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 
 // Collect implements prometheus.Collector. After the server's end only the counts that outlive it are there.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	ch <- prometheus.MustNewConstMetric(c.connections, prometheus.GaugeValue, float64(c.server.NumClients()))
-	ch <- prometheus.MustNewConstMetric(c.slow, prometheus.CounterValue, float64(c.server.NumSlowConsumers()))
+	gauge := func(desc *prometheus.Desc, value float64) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+	counter := func(desc *prometheus.Desc, value float64) {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value)
+	}
+	gauge(c.connections, float64(c.server.NumClients()))
+	gauge(c.subscriptions, float64(c.server.NumSubscriptions()))
+	counter(c.slow, float64(c.server.NumSlowConsumers()))
+	counter(c.stalled, float64(c.server.NumStalledClients()))
+	counter(c.stale, float64(c.server.NumStaleConnections()))
 	info, err := c.server.Jsz(nil)
 	if err != nil || info.Disabled {
 		return
 	}
-	ch <- prometheus.MustNewConstMetric(c.storage, prometheus.GaugeValue, float64(info.Store))
-	ch <- prometheus.MustNewConstMetric(c.storageLimit, prometheus.GaugeValue, float64(info.Config.MaxStore))
-	ch <- prometheus.MustNewConstMetric(c.streams, prometheus.GaugeValue, float64(info.Streams))
+	gauge(c.storage, float64(info.Store))
+	gauge(c.storageLimit, float64(info.Config.MaxStore))
+	gauge(c.memory, float64(info.Memory))
+	gauge(c.messages, float64(info.Messages))
+	gauge(c.streams, float64(info.Streams))
+	counter(c.apiRequests, float64(info.API.Total))
+	counter(c.apiErrors, float64(info.API.Errors))
+	gauge(c.apiInflight, float64(info.API.Inflight))
 }

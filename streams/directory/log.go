@@ -53,8 +53,9 @@ func declaration(replicas int) jetstream.StreamConfig {
 
 // Log is the DIRECTORY stream.
 type Log struct {
-	nc *nats.Conn
-	js jetstream.JetStream
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	metrics *metrics
 }
 
 // Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5; 0 leaves them as they are, and
@@ -67,7 +68,7 @@ func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error)
 	if _, err := streams.Declare(ctx, js, declaration(replicas)); err != nil {
 		return nil, fmt.Errorf("open the directory: %w", err)
 	}
-	return &Log{nc: conns.Cloud, js: js}, nil
+	return &Log{nc: conns.Cloud, js: js, metrics: newMetrics()}, nil
 }
 
 // Head gives the sequence of the log's last event, 0 when it is empty.
@@ -91,6 +92,21 @@ func (l *Log) Head(ctx context.Context) (uint64, error) {
 // none), and gives the sequence of the last one stored. An event without an ID gets one. It fails with ErrConflict when the condition does not
 // hold, and with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
 func (l *Log) Append(ctx context.Context, subject string, expected uint64, events ...domain.Event) (seq uint64, err error) {
+	began := time.Now()
+	seq, err = l.append(ctx, subject, expected, events)
+	switch {
+	case err == nil:
+		l.metrics.appended.Add(float64(len(events)))
+		l.metrics.appendTime.Observe(time.Since(began).Seconds())
+	case errors.Is(err, ErrConflict):
+		l.metrics.conflicts.Inc()
+	default:
+		l.metrics.failures.Inc()
+	}
+	return seq, err
+}
+
+func (l *Log) append(ctx context.Context, subject string, expected uint64, events []domain.Event) (seq uint64, err error) {
 	encoded := make([][]byte, len(events))
 	ids := make(map[string]bool, len(events))
 	for i, e := range events {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
 )
@@ -38,12 +40,15 @@ type ServiceConfig struct {
 	Settled func(ctx context.Context, seq uint64) error
 	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
 	EverywhereApplied func(ctx context.Context, seq uint64) error
+	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
+	Metrics prometheus.Registerer
 }
 
 // Service is the directory's write side: every management command there is. What a command did can be read when it returns, and a command that
 // changes nothing is stored as nothing and succeeds. Refusals are *domain.Error.
 type Service struct {
 	cfg      ServiceConfig
+	metrics  *metrics
 	orgs     *Repository[domain.OrgState]
 	accounts *Repository[domain.AccountState]
 	sites    *Repository[domain.SiteState]
@@ -66,9 +71,13 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	if cfg.EverywhereApplied == nil {
 		cfg.EverywhereApplied = nowhere
 	}
+	if cfg.Metrics != nil {
+		l.metrics.register(cfg.Metrics)
+	}
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	return &Service{
 		cfg:      cfg,
+		metrics:  l.metrics,
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
@@ -137,17 +146,24 @@ func (s *Service) settled(ctx context.Context, seq uint64) error {
 
 // inForce waits until the read models have a command and every replica acts by it.
 func (s *Service) inForce(ctx context.Context, seq uint64) error {
-	if err := s.settled(ctx, seq); err != nil {
-		return err
-	}
-	return s.await(ctx, seq, s.cfg.EverywhereApplied)
+	return s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
 }
 
-func (s *Service) await(ctx context.Context, seq uint64, wait func(context.Context, uint64) error) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	if err := wait(ctx, seq); err != nil {
-		return fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotSettled, err)
+// await waits for one after the other, for each as long as settleTimeout.
+func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error) error {
+	began := time.Now()
+	for _, wait := range waits {
+		if err := within(ctx, settleTimeout, seq, wait); err != nil {
+			s.metrics.unsettled.Inc()
+			return fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotSettled, err)
+		}
 	}
+	s.metrics.settleTime.Observe(time.Since(began).Seconds())
 	return nil
+}
+
+func within(ctx context.Context, limit time.Duration, seq uint64, wait func(context.Context, uint64) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return wait(ctx, seq)
 }

@@ -105,6 +105,21 @@ func (r *Record) check() error {
 }
 
 func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
+	began := time.Now()
+	last, err = l.storeInTurn(ctx, hub, msgs)
+	switch {
+	case err == nil:
+		l.metrics.appended.Add(float64(len(msgs)))
+		l.metrics.appendTime.Observe(time.Since(began).Seconds())
+	case errors.Is(err, ErrConflict):
+		l.metrics.conflicts.Inc()
+	default:
+		l.metrics.failures.Inc()
+	}
+	return last, err
+}
+
+func (l *Logs) storeInTurn(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
 	select {
 	case l.appends <- struct{}{}:
 		defer func() { <-l.appends }()
@@ -123,7 +138,6 @@ func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (l
 		last, err = streams.Store(ctx, shard.nc, msgs...)
 		switch {
 		case err == nil:
-			l.metrics.appended.Add(float64(len(msgs)))
 			return last, nil
 		case errors.Is(err, streams.ErrNoStream) && !made:
 			l.forget(hub)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -27,8 +28,9 @@ const (
 
 // Tracker keeps when keys were used. Safe for concurrent use.
 type Tracker struct {
-	kv  jetstream.KeyValue
-	log *slog.Logger
+	kv       jetstream.KeyValue
+	log      *slog.Logger
+	failures prometheus.Counter
 	// used holds a *use for each key that this process has seen: as many as there are keys.
 	used sync.Map
 }
@@ -36,12 +38,19 @@ type Tracker struct {
 // use is when one key was used last, and what of it is written: minutes since 1970.
 type use struct{ last, written atomic.Int64 }
 
-// New makes a Tracker over the bucket. log gets what cannot be written; nil discards it.
-func New(kv jetstream.KeyValue, log *slog.Logger) *Tracker {
+// New makes a Tracker over the bucket. log gets what cannot be written; nil discards it. Its metrics are registered with r, unless that is nil.
+func New(kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer) *Tracker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Tracker{kv: kv, log: log}
+	t := &Tracker{kv: kv, log: log, failures: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "hubcloud_keyuse_write_failures_total",
+		Help: "Times that it could not be written when API keys were used. It is tried again; what people see of keys is older meanwhile.",
+	})}
+	if r != nil {
+		r.MustRegister(t.failures)
+	}
+	return t
 }
 
 // Used notes that a key that is in force is used at that time.
@@ -83,6 +92,7 @@ func (t *Tracker) write(ctx context.Context) {
 			return true
 		}
 		if _, err := t.kv.Put(ctx, key.(string), binary.BigEndian.AppendUint64(nil, uint64(last))); err != nil {
+			t.failures.Inc()
 			t.log.Warn("cannot write when API keys were used", "error", err)
 			return false
 		}

@@ -21,7 +21,7 @@ func TestLastUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here, there := keyuse.New(buckets.KeyUse, nil), keyuse.New(buckets.KeyUse, nil)
+	here, there := keyuse.New(buckets.KeyUse, nil, nil), keyuse.New(buckets.KeyUse, nil, nil)
 	at := time.Date(2026, 1, 2, 3, 4, 50, 0, time.UTC)
 	here.Used("one", at)
 	here.Used("one", at.Add(-time.Hour)) // a request that took its time

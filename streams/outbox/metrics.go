@@ -17,11 +17,13 @@ type mailCounters struct{ queued, delivered, refused, expired, obsolete promethe
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
-		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, or obsolete before they went out.",
+		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, or obsolete before they went out. " +
+			"Any rise of refused or expired is somebody who waits for a link that does not come.",
 	}, []string{"outcome"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_failures_total",
-		Help: "Deliveries that failed and are repeated: `mail`, this one was not taken yet, or `server`, none can be delivered.",
+		Help: "Deliveries that failed and are repeated: `mail`, this one was not taken yet, or `server`, none can be delivered. " +
+			"A rise of server is a mail server that is away, or does not let the service in.",
 	}, []string{"cause"})
 	m := &metrics{
 		mails: mailCounters{
@@ -32,11 +34,11 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		later: failures.WithLabelValues("mail"), closed: failures.WithLabelValues("server"),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_outbox_waiting",
-			Help: "Mails that wait for delivery, in all the installation, as of at most 15 s ago.",
+			Help: "Mails that wait for delivery, in all the installation, as of at most 15 s ago. More than 0 for minutes is a mail server that does not take them.",
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "hubcloud_outbox_delivery_duration_seconds",
-			Help:    "Time of one try to deliver a mail.",
+			Help:    "Seconds of one try to deliver a mail.",
 			Buckets: []float64{.001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 	}

@@ -1,0 +1,54 @@
+package streams
+
+import (
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// connections reads how the service's own connections to the broker do when it is asked. It works for an embedded broker and for one elsewhere.
+type connections struct {
+	all []*nats.Conn
+
+	up, down, reconnects, in, out *prometheus.Desc
+}
+
+// NewCollector makes a collector of how connections to the broker do, named hubcloud_streams_….
+func NewCollector(conns ...*Conns) prometheus.Collector {
+	desc := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("hubcloud_streams_"+name, help, nil, nil)
+	}
+	c := &connections{
+		up:         desc("connections_up", "The service's own connections to the broker that are there."),
+		down:       desc("connections_down", "The service's own connections to the broker that are lost and being made again. More than 0 for long is a broker that is away."),
+		reconnects: desc("reconnects_total", "Times that the service's own connections to the broker were lost and made again."),
+		in:         desc("received_bytes_total", "Bytes that the service got from the broker."),
+		out:        desc("sent_bytes_total", "Bytes that the service sent to the broker."),
+	}
+	for _, some := range conns {
+		c.all = append(c.all, some.Sys, some.Cloud)
+		c.all = append(c.all, some.Shards...)
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *connections) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect implements prometheus.Collector.
+func (c *connections) Collect(ch chan<- prometheus.Metric) {
+	var up, reconnects, in, out float64
+	for _, nc := range c.all {
+		if nc.IsConnected() {
+			up++
+		}
+		stats := nc.Stats()
+		reconnects += float64(stats.Reconnects)
+		in += float64(stats.InBytes)
+		out += float64(stats.OutBytes)
+	}
+	ch <- prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, up)
+	ch <- prometheus.MustNewConstMetric(c.down, prometheus.GaugeValue, float64(len(c.all))-up)
+	ch <- prometheus.MustNewConstMetric(c.reconnects, prometheus.CounterValue, reconnects)
+	ch <- prometheus.MustNewConstMetric(c.in, prometheus.CounterValue, in)
+	ch <- prometheus.MustNewConstMetric(c.out, prometheus.CounterValue, out)
+}
