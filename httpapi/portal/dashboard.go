@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -11,8 +12,13 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// maxSites is the most sites that pages show.
-const maxSites = 1000
+const (
+	// maxSites is the most sites that pages show.
+	maxSites = 1000
+	// dashboardHubs is the most hubs that one page of the dashboard shows, searchFrom from how many on they can be searched.
+	dashboardHubs = 250
+	searchFrom    = 10
+)
 
 // liveData is what a page's script begins with.
 type liveData struct {
@@ -40,13 +46,36 @@ type siteView struct {
 type dashboardView struct {
 	Shell
 	Sites []siteView
-	// Online, Offline and Unknown are how many hubs are.
+	// NoSites says that the organization has none, whatever is looked for.
+	NoSites bool
+	// Online, Offline and Unknown are how many hubs are, all over the organization.
 	Online, Offline, Unknown int
-	Data                     liveData
+	// Find and Status are what the list was narrowed to, Found how many hubs fit.
+	Find   string
+	Status domain.HubStatus
+	Found  int
+	Pages  []pageLink
+	// Part says that the page does not show all hubs.
+	Part bool
+	Data liveData
 }
 
 // Hubs is how many there are.
 func (d dashboardView) Hubs() int { return d.Online + d.Offline + d.Unknown }
+
+// Search says whether there is enough to look for something.
+func (d dashboardView) Search() bool { return d.Hubs() >= searchFrom || d.Narrowed() }
+
+// PerPage is how many hubs a page shows.
+func (d dashboardView) PerPage() int { return dashboardHubs }
+
+// Statuses are those that hubs can be looked for by, with what they are called.
+func (d dashboardView) Statuses() map[domain.HubStatus]string {
+	return map[domain.HubStatus]string{domain.HubOnline: "online", domain.HubOffline: "offline", domain.HubUnknown: "never connected"}
+}
+
+// Narrowed says whether only some hubs are wanted.
+func (d dashboardView) Narrowed() bool { return d.Find != "" || d.Status != "" }
 
 // dashboard shows the organization's sites and hubs, and what happens at them.
 func (v *visit) dashboard() error {
@@ -58,29 +87,65 @@ func (v *visit) dashboard() error {
 	if err != nil {
 		return err
 	}
-	view := dashboardView{Shell: v.shell("Dashboard", "dashboard")}
+	view := dashboardView{Shell: v.shell("Dashboard", "dashboard"), NoSites: len(sites.Data) == 0}
 	view.Scripts = []string{"dashboard.js"}
 	view.Data = v.liveData(view.Shell, "")
-	at := make(map[string]int, len(sites.Data))
-	for i, site := range sites.Data {
-		at[site.ID] = i
-		view.Sites = append(view.Sites, siteView{ID: site.ID, Name: site.Name})
-	}
-	for _, state := range states {
-		if i, ok := at[state.SiteID]; ok {
-			view.Sites[i].Hubs = append(view.Sites[i].Hubs, state)
-		}
-		switch state.Status {
-		case domain.HubOnline:
-			view.Online++
-		case domain.HubOffline:
-			view.Offline++
-		default:
-			view.Unknown++
-		}
-	}
+	query := v.r.URL.Query()
+	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
+	page, _ := strconv.Atoi(query.Get("page")) // none is the first
+	view.fill(sites.Data, states, page-1)
 	v.render(http.StatusOK, "dashboard.html", view)
 	return nil
+}
+
+// fill counts all hubs and puts those of a page, counted from 0, to their sites.
+func (d *dashboardView) fill(sites []domain.Site, states []live.HubState, page int) {
+	at := make(map[string][]live.HubState, len(sites))
+	for _, state := range states {
+		switch state.Status {
+		case domain.HubOnline:
+			d.Online++
+		case domain.HubOffline:
+			d.Offline++
+		default:
+			d.Unknown++
+		}
+		at[state.SiteID] = append(at[state.SiteID], state)
+	}
+	var wanted []siteView
+	for _, site := range sites {
+		view := siteView{ID: site.ID, Name: site.Name}
+		for _, state := range at[site.ID] {
+			if d.wants(site, state) {
+				view.Hubs = append(view.Hubs, state)
+			}
+		}
+		d.Found += len(view.Hubs)
+		if len(view.Hubs) > 0 || !d.Narrowed() {
+			wanted = append(wanted, view)
+		}
+	}
+	pages := max(1, (d.Found+dashboardHubs-1)/dashboardHubs)
+	page = max(0, min(page, pages-1))
+	d.Pages = pageLinks(page, pages, url.Values{"find": {d.Find}, "status": {string(d.Status)}})
+	d.Part = d.Narrowed() || pages > 1
+	before, end := page*dashboardHubs, (page+1)*dashboardHubs
+	for _, site := range wanted {
+		from, to := max(0, min(before, len(site.Hubs))), max(0, min(end, len(site.Hubs)))
+		before, end = before-len(site.Hubs), end-len(site.Hubs)
+		if site.Hubs = site.Hubs[from:to]; from < to || pages == 1 {
+			d.Sites = append(d.Sites, site)
+		}
+	}
+}
+
+// wants says whether a hub is one that is looked for: by its name or id, or by its site.
+func (d *dashboardView) wants(site domain.Site, state live.HubState) bool {
+	if d.Status != "" && d.Status != state.Status {
+		return false
+	}
+	find := strings.ToLower(d.Find)
+	return strings.Contains(strings.ToLower(state.Name), find) || strings.Contains(string(state.ID), find) || strings.Contains(strings.ToLower(site.Name), find)
 }
 
 // stream answers with the events of the organization, or of one of its hubs, for as long as the page is open.

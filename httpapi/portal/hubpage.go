@@ -3,7 +3,9 @@ package portal
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -47,14 +49,19 @@ type hubView struct {
 	Data             liveData
 }
 
+// firstLook is how long a hub's page waits for the hub: one that takes longer is shown without its devices, for which its script then asks.
+const firstLook = 600 * time.Millisecond
+
 // Left is how many seconds there are left until a time.
 func (v hubView) Left(until time.Time) int { return int(until.Sub(v.Now) / time.Second) }
 
 // devicesView is the part of a hub's page that shows its devices.
 type devicesView struct {
 	Shell
-	Hub   domain.HubID
-	Rooms []live.Room
+	Hub  domain.HubID
+	List live.DeviceList
+	// Find is what somebody looks for among them.
+	Find string
 	// Failure says why there are no devices to show; Offline that it is because the hub is not connected.
 	Failure string
 	Offline bool
@@ -92,7 +99,11 @@ func (v *visit) hubPage(id domain.HubID) error {
 		view.Network = nil // one that cannot be read is none
 	}
 	view.Pairing, view.Removal = v.windowOf("pairing"), v.windowOf("removal")
-	if view.Devices, err = v.devicesOf(view.Shell, id); err != nil {
+	within := firstLook
+	if v.r.URL.Query().Has("wait") { // for those without scripts
+		within = 0
+	}
+	if view.Devices, err = v.devicesOf(view.Shell, id, within); err != nil {
 		return err
 	}
 	v.render(http.StatusOK, "hub.html", view)
@@ -119,7 +130,7 @@ func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
 
 // devices answers with the part of the hub's page that shows its devices, for the page's script.
 func (v *visit) devices(hub domain.HubID) error {
-	view, err := v.devicesOf(v.fragment(), hub)
+	view, err := v.devicesOf(v.fragment(), hub, 0)
 	if err != nil {
 		return err
 	}
@@ -128,9 +139,13 @@ func (v *visit) devices(hub domain.HubID) error {
 	return nil
 }
 
-func (v *visit) devicesOf(shell Shell, hub domain.HubID) (devicesView, error) {
-	view := devicesView{Shell: shell, Hub: hub}
-	rooms, err := v.p.Live.DevicesOf(v.r.Context(), v.member.OrgID, hub)
+// devicesOf asks a hub for the devices that the address wants: find is what somebody looks for, page counts from 1.
+func (v *visit) devicesOf(shell Shell, hub domain.HubID, within time.Duration) (devicesView, error) {
+	query := v.r.URL.Query()
+	view := devicesView{Shell: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
+	page, _ := strconv.Atoi(query.Get("page")) // none is the first
+	var err error
+	view.List, err = v.p.Live.DevicesOf(v.r.Context(), v.member.OrgID, hub, live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within})
 	if err != nil {
 		switch code := domain.CodeOf(err); code {
 		case domain.CodeHubOffline:
@@ -141,8 +156,24 @@ func (v *visit) devicesOf(shell Shell, hub domain.HubID) (devicesView, error) {
 			return view, err
 		}
 	}
-	view.Rooms = rooms
 	return view, nil
+}
+
+// Pages are the ways to the pages of devices; none when one page has all.
+func (v devicesView) Pages() []pageLink {
+	return pageLinks(v.List.Page, v.List.Pages, url.Values{"find": {v.Find}})
+}
+
+// deviceNames answers with what the devices of a hub are called, for pages' scripts.
+func (v *visit) deviceNames(hub domain.HubID) error {
+	names, err := v.p.Live.DeviceNames(v.r.Context(), v.member.OrgID, hub)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "application/json")
+	v.w.Header().Set("Cache-Control", "no-store")
+	v.w.Header().Set("X-Content-Type-Options", "nosniff")
+	return json.NewEncoder(v.w).Encode(names)
 }
 
 // fragment is the frame of a part of a page. The script puts it into a hub's page, whose links it must fit.

@@ -25,6 +25,7 @@ func (p *Portal) hubPages() []Route {
 		{Method: "POST", Pattern: hub + "/removal", Live: true, Handle: p.hubManager((*visit).openRemoval)},
 		{Method: "POST", Pattern: hub + "/removal/close", Live: true, Handle: p.hubManager((*visit).closeRemoval)},
 
+		{Method: "GET", Pattern: hub + "/names", Live: true, Handle: p.hub((*visit).deviceNames)},
 		{Method: "GET", Pattern: hub + "/devices", Live: true, Handle: p.hub((*visit).devices)},
 		{Method: "GET", Pattern: device, Live: true, Handle: p.hub((*visit).devicePage)},
 		{Method: "GET", Pattern: device + "/card", Live: true, Handle: p.hub((*visit).deviceCard)},

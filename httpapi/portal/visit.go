@@ -11,8 +11,9 @@ import (
 	"hubcloud/domain"
 )
 
-// maxForm is the most bytes that a form may have. The longest says where a page stands in the logs of some thousand hubs.
-const maxForm = 256 << 10
+// maxForm is the most bytes that a form may have. The longest says where a page stands in the logs of all its hubs, with 50 bytes each: enough for
+// 20,000.
+const maxForm = 1 << 20
 
 // visit is one request and its answer.
 type visit struct {

@@ -55,7 +55,7 @@ func TestPeople(t *testing.T) {
 	p.check("remove")
 	p.press("main form button")
 	p.await(".notice", "removed")
-	ben.await("#connection", "signed out")
+	ben.await("#connection", "no member")
 	ben.goTo(org)
 	ben.await("h1", "nothing here")
 }

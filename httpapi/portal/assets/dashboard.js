@@ -2,81 +2,110 @@
 
 import { keepTimes } from "./ago.js";
 import { Feed } from "./feed.js";
-import { announcer, showState } from "./states.js";
+import { Names } from "./names.js";
+import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { useWords } from "./words.js";
 
+const REFRESH = 3_000; // between two times that the list of hubs is asked for again
+
 const data = JSON.parse(document.getElementById("live-data").textContent);
+const announce = announcer(document.getElementById("announcer"));
+const section = document.querySelector(".feed");
+const sites = document.getElementById("sites");
+const hubs = new Map(); // what is known of each, by id
+const nameOf = (hub) => hubs.get(hub)?.name || hub;
+const absent = new Set(); // hubs that the page does not show though it was asked for again: their sites are too many
+let feed = null;
+let refreshing = null;
 useWords(data.words);
 keepTimes();
-
-const hubs = new Map(); // what is known of each, by id
-const section = document.querySelector(".feed");
 if (section) {
-  begin();
+  feed = new Feed(section, data.hubs, nameOf, new Names(data.hubs, () => feed.renamed()));
 }
 
-function begin() {
-  const connection = document.getElementById("connection");
-  const announce = announcer(document.getElementById("announcer"));
-  const nameOf = (hub) => hubs.get(hub)?.name || hub;
-  const feed = new Feed(section, data.hubs, nameOf);
-  let stale = false;
-
-  openStream(
-    data,
-    {
-      event: (event) => feed.add(event),
-      begin: () => feed.clear(),
-      now: () => {},
-      states({ whole, hubs: changed }) {
-        if (whole) {
-          hubs.clear();
-        }
-        for (const state of changed) {
-          hubs.set(state.id, state);
-          const row = document.querySelector(`#sites [data-hub="${state.id}"]`);
-          if (!row || row.closest("[data-site]").dataset.site !== state.site_id) {
-            stale = true;
-          } else if (showState(row, state) && !whole) {
-            announce(`${nameOf(state.id)} is ${state.status}.`);
-          }
-        }
-        count();
-        if (stale) {
-          refresh();
-        }
-      },
-      gap(hub) {
-        feed.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
-      },
-      connection(text, ok) {
-        connection.textContent = text;
-        connection.classList.toggle("good", ok);
-      },
+openStream(
+  data,
+  {
+    event: (event) => feed?.add(event),
+    begin: (since) => feed?.begin(since),
+    now: () => {},
+    states,
+    gap(hub) {
+      feed?.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
     },
-    600,
-  );
+    connection: showConnection,
+  },
+  600,
+);
 
-  // refresh brings sites and hubs that the page does not have yet, or has at another place.
-  async function refresh() {
-    stale = false;
-    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!response.ok || response.redirected) {
-      return;
+function states({ whole, hubs: changed }) {
+  const before = new Map(hubs);
+  if (whole) {
+    hubs.clear();
+  }
+  if (!section) {
+    if (changed.length > 0) {
+      location.reload(); // the first hub, at the first site: the page has no place for it
     }
-    const page = new DOMParser().parseFromString(await response.text(), "text/html");
-    for (const id of ["sites", "filter-hub"]) {
+    return;
+  }
+  let renamed = false;
+  for (const state of changed) {
+    hubs.set(state.id, state);
+    const known = before.get(state.id);
+    renamed ||= known !== undefined && known.name !== state.name;
+    const row = sites.querySelector(`[data-hub="${state.id}"]`);
+    const elsewhere = row ? row.closest("[data-site]").dataset.site !== state.site_id : known ? known.site_id !== state.site_id : !whole;
+    if (elsewhere || (!row && !("part" in sites.dataset) && !absent.has(state.id))) {
+      refresh();
+    } else if (row && showState(row, state) && !whole) {
+      announce(`${nameOf(state.id)} is ${state.status}.`);
+    }
+  }
+  if (renamed) {
+    for (const option of document.querySelectorAll("#filter-hub option[value]:not([value=''])")) {
+      option.textContent = nameOf(option.value);
+    }
+    feed.renamed();
+  }
+  count();
+}
+
+// refresh brings hubs that the page does not have yet, or has at another place.
+function refresh() {
+  refreshing ??= setTimeout(async () => {
+    const page = await fetch(location.href, { headers: { Accept: "text/html" } })
+      .then(async (response) => (response.ok && !response.redirected ? new DOMParser().parseFromString(await response.text(), "text/html") : null))
+      .catch(() => null);
+    setTimeout(() => (refreshing = null), REFRESH);
+    for (const id of page ? ["sites", "filter-hub"] : []) {
       const fresh = page.getElementById(id);
+      const old = document.getElementById(id);
       if (fresh) {
-        const chosen = document.getElementById(id).value;
-        document.getElementById(id).replaceChildren(...fresh.childNodes);
+        const { value: chosen } = old;
+        const focused = old.contains(document.activeElement) && document.activeElement !== old ? document.activeElement : null;
+        if (focused?.form) {
+          return; // somebody types there: the next change brings it
+        }
+        old.replaceChildren(...fresh.childNodes);
         if (chosen) {
-          document.getElementById(id).value = chosen;
+          old.value = chosen;
+        }
+        if (focused) {
+          [...old.querySelectorAll("a")].find((link) => link.href === focused.href)?.focus({ preventScroll: true });
         }
       }
     }
-  }
+    for (const [id, state] of hubs) {
+      const row = sites.querySelector(`[data-hub="${id}"]`);
+      if (row) {
+        showState(row, state);
+      } else if (page) {
+        absent.add(id);
+      }
+    }
+  }, 300);
 }
 
 function count() {

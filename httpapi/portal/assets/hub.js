@@ -1,30 +1,32 @@
 // The page of a hub or of one of its devices: live values, commands without loading the page, windows that count down.
 
 import { keepTimes } from "./ago.js";
+import { takeCommands } from "./commands.js";
+import { askDevice, cardOf, channelOf, reloadDevices, showDevices } from "./devices.js";
 import { Feed } from "./feed.js";
-import { announcer, showState } from "./states.js";
+import { Names } from "./names.js";
+import { announcer, showConnection, showState } from "./states.js";
 import { openStream } from "./stream.js";
 import { sayValue, useWords } from "./words.js";
+import { closeWindow, countDown } from "./windows.js";
 
 const data = JSON.parse(document.getElementById("live-data").textContent);
-const here = data.hubs + data.hub;
 const announce = announcer(document.getElementById("announcer"));
-const connection = document.getElementById("connection");
 const section = document.querySelector(".feed");
-const waiting = new Map(); // timers of devices that are to be asked for again
+let status = document.querySelector(".live-head[data-hub]")?.dataset.status;
 let live = false; // until then events are of before: the page was made later than they
+let feed = null;
 useWords(data.words);
 keepTimes();
-countDown();
-document.addEventListener("submit", command);
-document.addEventListener("input", ({ target }) => {
-  const output = target.type === "range" && target.form.querySelector("output");
-  if (output) {
-    output.textContent = target.value;
-  }
-});
-
-const feed = section && new Feed(section, data.hubs, () => "");
+countDown(announce);
+showDevices(data.hubs + data.hub, announce);
+takeCommands();
+if (section) {
+  feed = new Feed(section, data.hubs, () => "", new Names(data.hubs, () => feed.renamed()));
+}
+if (document.querySelector("[data-late]")) {
+  reloadDevices(0);
+}
 
 openStream(
   data,
@@ -42,202 +44,73 @@ openStream(
       }
     },
     states({ hubs: [state] }) {
-      const head = document.querySelector(`.live-head[data-hub="${data.hub}"]`);
-      const before = head?.dataset.status;
-      if (!head) {
-        connection.textContent = state.status === "online" ? "Live" : `The hub is ${state.status}: ${state.reason}`;
-      } else if (showState(head, state)) {
-        announce(`The hub is ${state.status}.`);
-        if (before === "online" || state.status === "online") {
-          reloadDevices();
-        }
+      const head = document.querySelector(".live-head[data-hub]");
+      if (head) {
+        showState(head, state);
+        head.querySelector("h1 bdi").textContent = state.name || state.id;
+      } else {
+        connection(state.status === "online" ? "Live" : `The hub is ${state.status}: ${state.reason}`, state.status === "online" ? "good" : "bad");
       }
+      if (status !== undefined && status !== state.status) {
+        announce(`The hub is ${state.status}.`);
+        reloadDevices();
+      }
+      status = state.status;
     },
-    gap: () => reloadDevices(),
-    begin() {
-      feed?.clear();
+    gap(hub) {
+      feed?.add({ type: "portal.gap", hub_id: hub, device_id: null, time: new Date().toISOString(), data: {} });
+      reloadDevices();
+    },
+    begin(since) {
+      feed?.begin(since);
       live = false;
     },
-    connection(text, ok) {
-      connection.textContent = text;
-      connection.classList.toggle("good", ok);
-    },
+    connection,
   },
   section ? 600 : 0,
 );
 
-const cardOf = (device) => document.querySelector(`[data-device="${device}"]`);
+function connection(text, how) {
+  if (text === "Live" && !section && status === "offline") {
+    return; // the page of a device says there that its hub is away
+  }
+  showConnection(text, how);
+}
 
 // take shows what an event changes. Values are shown at once; where a channel stands after a command only its hub knows, so it is asked.
-function take({ type, device_id: device, data }) {
-  const said = data ?? {};
+function take({ type, device_id: device, data: said }) {
   switch (type) {
     case "channel.observed": {
-      const channel = cardOf(device)?.querySelector(`[data-channel="${CSS.escape(said.key)}/${said.endpoint}"]`);
+      const channel = channelOf(cardOf(device), said.key, said.endpoint);
       if (!channel) {
         return;
       }
       channel.querySelector(".value bdi").textContent = sayValue(said.key, said.value, channel.dataset.unit);
-      if (channel.dataset.desired !== "null" || channel.querySelector(".control")) {
-        ask(device, 200);
+      if (channel.dataset.desired !== "null" || channel.dataset.control) {
+        askDevice(device, 200);
       }
       return;
     }
     case "channel.desired":
-      ask(device, 50);
-      ask(device, 12_000, "later"); // a command that was given up tells nobody
-      ask(device, 45_000, "at last");
+      askDevice(device, 50);
+      askDevice(device, 12_000, "later"); // a command that was given up tells nobody
+      askDevice(device, 45_000, "at last");
       return;
     case "device.available":
     case "device.unavailable":
+      askDevice(device, 100);
+      return;
     case "device.updated":
-      ask(device, 100);
+      reloadDevices();
       return;
     case "device.added":
-    case "device.forgotten":
-      announce(type === "device.added" ? `${said.name} has joined.` : "A device has left.");
-      document.querySelector(`[data-window="${type === "device.added" ? "pairing" : "removal"}"]`)?.remove();
+      announce(`${said.name} has joined.`);
+      closeWindow("pairing", `${said.name} has joined as device ${device}. Give it a name and a room on its own page.`);
       reloadDevices();
-  }
-}
-
-// ask has a device shown anew in a while, once however often it is asked.
-function ask(device, pause, reason = "soon") {
-  const name = `${device} ${reason}`;
-  if (waiting.has(name) || !cardOf(device)) {
-    return;
-  }
-  waiting.set(
-    name,
-    setTimeout(async () => {
-      waiting.delete(name);
-      const from = cardOf(device)?.dataset.from ?? "";
-      const fresh = await part(`${here}/devices/${device}/card?from=${from}`);
-      const card = cardOf(device);
-      if (fresh && card) {
-        renew(card, fresh.querySelector("[data-device]"));
-      }
-    }, pause),
-  );
-}
-
-const says = (channel) => [channel.textContent, channel.dataset.status, channel.dataset.desired].join();
-
-// renew puts what is new into a card, and leaves alone what somebody is about to use.
-function renew(card, fresh) {
-  card.querySelector(".reach").hidden = fresh.querySelector(".reach").hidden;
-  for (const channel of fresh.querySelectorAll("[data-channel]")) {
-    const old = card.querySelector(`[data-channel="${CSS.escape(channel.dataset.channel)}"]`);
-    if (!old || says(old) === says(channel)) {
-      continue; // what stays as it is stays where it is: somebody may be about to press it
-    }
-    const before = old.dataset.status;
-    const status = channel.dataset.status;
-    const focused = old.contains(document.activeElement) ? document.activeElement.localName : "";
-    if (focused === "input" || old.querySelector("details[open]")) {
-      Object.assign(old.dataset, channel.dataset);
-      for (const name of [".value", ".state"]) {
-        old.querySelector(name).replaceWith(channel.querySelector(name));
-      }
-    } else {
-      old.replaceWith(channel);
-      if (focused) {
-        channel.querySelector(focused)?.focus();
-      }
-    }
-    if (before !== status && ["diverged", "failed"].includes(status)) {
-      announce(`${document.querySelector(`[data-device="${card.dataset.device}"] :is(h2, h3)`).textContent}: ${channel.querySelector(".name").textContent} has ${status}.`);
-    }
-  }
-}
-
-let reloading = null;
-
-// reloadDevices asks for all devices again; on the page of one device, for that one.
-function reloadDevices() {
-  const all = document.getElementById("devices");
-  if (!all) {
-    const card = document.querySelector("[data-device]");
-    ask(Number(card.dataset.device), 200);
-    return;
-  }
-  reloading ??= setTimeout(async () => {
-    reloading = null;
-    const fresh = await part(`${here}/devices`);
-    if (!fresh) {
       return;
-    }
-    if (outline(all) === outline(fresh)) {
-      for (const card of fresh.querySelectorAll("[data-device]")) {
-        renew(cardOf(card.dataset.device), card);
-      }
-    } else {
-      all.replaceChildren(...fresh.childNodes);
-    }
-  }, 300);
-}
-
-// outline says which devices there are, where, and what they are called: while that is the same, cards are renewed and not replaced.
-const outline = (devices) => [...devices.querySelectorAll("h2, h3, .channel .name, .empty")].map((element) => element.textContent).join("\n");
-
-async function part(address) {
-  try {
-    const response = await fetch(address);
-    if (!response.ok || response.redirected) {
-      return null;
-    }
-    return new DOMParser().parseFromString(await response.text(), "text/html").body;
-  } catch {
-    return null; // the next event, or the next load, shows it
-  }
-}
-
-// command sends a control's form without leaving the page. What becomes of it comes by the stream.
-async function command(event) {
-  const form = event.target;
-  if (!form.classList.contains("command")) {
-    return;
-  }
-  event.preventDefault();
-  const body = new URLSearchParams(new FormData(form, event.submitter));
-  form.elements.idempotency_key.value = `portal-${crypto.randomUUID()}`; // the next press is another command
-  const problem = form.closest(".control").querySelector(".problem");
-  problem.hidden = true;
-  let message = "The service cannot be reached. Try again in a moment.";
-  try {
-    const response = await fetch(form.action, { method: "POST", body, headers: { Accept: "application/json" } });
-    if (response.ok && !response.redirected) {
-      form.closest("details")?.removeAttribute("open");
-      if (form.contains(document.activeElement)) {
-        form.closest("details")?.querySelector("summary").focus();
-      }
-      return;
-    }
-    message = "That did not work. Load the page again.";
-    if (response.headers.get("Content-Type")?.startsWith("application/json")) {
-      ({ message } = await response.json());
-    }
-  } catch {
-    // The message says it.
-  }
-  problem.textContent = message;
-  problem.hidden = false;
-}
-
-// countDown shows how long a window is still open.
-function countDown() {
-  for (const box of document.querySelectorAll("[data-left]")) {
-    const until = performance.now() / 1000 + Number(box.dataset.left); // by a clock of its own: that of the service may be another
-    const timer = setInterval(() => {
-      const left = Math.ceil(until - performance.now() / 1000);
-      const shown = box.querySelector(".countdown");
-      if (left > 0 && box.isConnected) {
-        shown.textContent = `in ${left} s`;
-        return;
-      }
-      clearInterval(timer);
-      box.remove();
-      history.replaceState(null, "", location.pathname);
-    }, 1000);
+    case "device.forgotten":
+      announce("A device has left.");
+      closeWindow("removal", "The device has left.");
+      reloadDevices();
   }
 }

@@ -3,20 +3,60 @@
 
 const SILENCE = 90_000; // after that long without a keepalive the connection is taken for dead
 const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 30_000;
+const LONGEST_PAUSE = 15_000;
 const HIDDEN = 20_000; // a page that nobody sees gives its connection up after that: a browser has six, for all its tabs
 const FORGET = 300_000; // what was missed for longer than that is left to the hubs' logs: nobody reads it here, and it may be very much
+const PATIENCE = 2_000; // a connection that is back sooner was never away: streams end every quarter of an hour, and nobody need know
+const TICK = 5_000;
+const ASLEEP = 30_000; // a clock that jumps that far between two ticks has slept, and its connection is dead, whatever it looks like
+
+const OVER = {
+  out: "You are signed out. Load the page again to sign in.",
+  gone: "You are no member of this organization any more.",
+  forged: "You have signed in anew since this page was loaded. Load it again to go on.",
+};
 
 // openStream follows the events of data.hub, or of all hubs, from recent seconds ago where those are few. handlers: event(envelope),
-// states({whole, hubs}), gap(hub), begin() when what was shown has no connection to what comes, now() when what comes is no more history,
-// connection(text, ok).
+// states({whole, hubs}), gap(hub), begin(since) when what was shown up to that time has no connection to what comes, now() when what comes is no more
+// history, connection(text, how) with how one of "good", "bad" and "".
 export function openStream(data, handlers, recent) {
   const positions = new Map();
   let pause = FIRST_PAUSE;
   let heardAt = Date.now();
+  let cut = null; // cuts the connection off
+  let wake = null; // ends a wait before its time
+  let complaint = null; // says that the connection is away, once it has been for a while
+
+  function say(text, how) {
+    clearTimeout(complaint);
+    complaint = null;
+    handlers.connection(text, how);
+  }
+
+  // sleep waits, but not on while the page has a reason to try at once.
+  const sleep = (pause) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, pause);
+      wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+
+  window.addEventListener("online", () => wake?.());
+  document.addEventListener("visibilitychange", () => !document.hidden && wake?.());
+  let ticked = Date.now();
+  setInterval(() => {
+    if (Date.now() - ticked > ASLEEP && !document.hidden) {
+      cut?.();
+      wake?.();
+    }
+    ticked = Date.now();
+  }, TICK);
 
   async function connect() {
     const abort = new AbortController();
+    cut = () => abort.abort();
     let watchdog;
     const watch = () => {
       clearTimeout(watchdog);
@@ -35,7 +75,7 @@ export function openStream(data, handlers, recent) {
     };
     if (positions.size > 0 && Date.now() - heardAt > FORGET) {
       positions.clear();
-      handlers.begin();
+      handlers.begin(heardAt);
     }
     watch();
     look();
@@ -52,8 +92,11 @@ export function openStream(data, handlers, recent) {
         }),
         signal: abort.signal,
       });
-      if (response.redirected || [401, 403, 404].includes(response.status)) {
-        return "You are signed out, or a member no more. Load the page again to sign in.";
+      if (response.redirected || response.status === 401) {
+        return OVER.out;
+      }
+      if (response.status === 403 || response.status === 404) {
+        return response.status === 403 ? OVER.forged : OVER.gone;
       }
       if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) {
         const after = Number(response.headers.get("Retry-After"));
@@ -111,7 +154,7 @@ export function openStream(data, handlers, recent) {
         for (const [hub, cursor] of Object.entries(message)) {
           positions.set(hub, cursor);
         }
-        handlers.connection("Live", true);
+        say("Live", "good");
         pause = FIRST_PAUSE;
         break;
       case "hub.portal_states":
@@ -130,19 +173,19 @@ export function openStream(data, handlers, recent) {
   }
 
   async function run() {
-    handlers.connection("Connecting…", false);
+    say("Connecting…", "");
     for (;;) {
       const over = await connect();
       if (over) {
-        handlers.connection(over, false);
+        say(over, "bad");
         return;
       }
-      handlers.connection("Connecting again…", false);
+      complaint ??= setTimeout(() => handlers.connection("Connecting again…", ""), PATIENCE);
       if (document.hidden) {
         await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
         continue;
       }
-      await new Promise((resolve) => setTimeout(resolve, pause * (0.5 + Math.random())));
+      await sleep(pause * (0.5 + Math.random()));
       pause = Math.min(pause * 2, LONGEST_PAUSE);
     }
   }

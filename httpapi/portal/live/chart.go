@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// chartEvents is the most events that one chart's page reads, chartPage how many at once.
+	// chartEvents is the most events that one chart's page reads, chartPage how many at once. A log that has more in the time is read in chartParts
+	// parts of the time, of each as many events as there are reads left for it: the beginning of each part is drawn, and its end is not.
 	chartEvents = 20000
 	chartPage   = 500
+	chartParts  = 10
 	// chartWidth and chartHeight are the units that charts are drawn in, chartColumns how finely.
 	chartWidth, chartHeight = 600.0, 120.0
 	chartColumns            = 300
@@ -43,73 +45,51 @@ type Chart struct {
 // Charts are those of a device, in the order of its channels.
 type Charts struct {
 	Charts []Chart
-	// Whole is false when the log holds more events than are read for a chart: then they end at Until.
+	// Whole is false when the log holds more events in that time than are read for a chart: then they are drawn of samples from all over the time.
 	Whole bool
-	Until time.Time
+}
+
+// channelAt is a channel within a device.
+type channelAt struct {
+	key      string
+	endpoint int64
 }
 
 // ChartsOf draws what a device's numeric channels reported in the last while. A channel that reported nothing has no chart.
 func (l *Live) ChartsOf(ctx context.Context, device Device, last time.Duration) (Charts, error) {
 	now := l.Now()
-	from := now.Add(-min(last, l.Retention))
-	all := Charts{Whole: true, Until: now}
-	type channel struct {
-		key      string
-		endpoint int64
-	}
-	at := map[channel]int{}
+	last = min(last, l.Retention)
+	from := now.Add(-last)
+	all := Charts{Whole: true}
+	at := map[channelAt]int{}
 	for _, c := range device.Channels {
 		var n float64
 		if json.Unmarshal([]byte(c.Value), &n) == nil && c.Value != "null" {
-			at[channel{c.Key, c.Endpoint}] = len(all.Charts)
+			at[channelAt{c.Key, c.Endpoint}] = len(all.Charts)
 			all.Charts = append(all.Charts, newChart(c, from, now))
 		}
 	}
 	if len(all.Charts) == 0 {
 		return all, nil
 	}
-	after, err := l.Events.At(ctx, device.Hub, from)
+	mine := fmt.Appendf(nil, `"device_id":%d,`, device.ID)
+	err := l.sample(ctx, device.Hub, from, last, &all.Whole, func(encoded domain.EncodedEvent) {
+		if !bytes.Contains(encoded.Envelope, mine) {
+			return // most are of other devices: they need no decoding
+		}
+		if event, ok := decode(encoded); ok && event.Type == "channel.observed" && event.DeviceID != nil && *event.DeviceID == device.ID {
+			all.take(at, event)
+		}
+	})
 	if err != nil {
 		return all, err
 	}
-	mine := fmt.Appendf(nil, `"device_id":%d,`, device.ID)
-	for read := 0; ; {
-		page, err := l.Events.Page(ctx, device.Hub, after, chartPage)
-		if codeOf(err) == domain.CodeCursorExpired && after != "" && read == 0 {
-			after = ""
-			continue
-		}
-		if err != nil {
-			return all, err
-		}
-		for _, encoded := range page.Events {
-			if !bytes.Contains(encoded.Envelope, mine) {
-				continue // most are of other devices: they need no decoding
-			}
-			event, ok := decode(encoded)
-			if !ok || event.Type != "channel.observed" || event.DeviceID == nil || *event.DeviceID != device.ID {
-				continue
-			}
-			var c channelEvent
+	if !all.Whole { // samples end before now: what the device says now is known all the same
+		for _, c := range device.Channels {
 			var n float64
-			if json.Unmarshal(event.Data, &c) != nil || json.Unmarshal(c.Value, &n) != nil || string(c.Value) == "null" {
-				continue
+			if i, ok := at[channelAt{c.Key, c.Endpoint}]; ok && json.Unmarshal([]byte(c.Value), &n) == nil && c.ObservedAt.After(from) {
+				all.Charts[i].add(c.ObservedAt, n)
 			}
-			if i, ok := at[channel{c.Key, c.Endpoint}]; ok {
-				all.Charts[i].add(event.Time, n)
-			}
-		}
-		read += len(page.Events)
-		if !page.HasMore {
-			break
-		}
-		after = page.Next
-		if read >= chartEvents {
-			all.Whole = false
-			if event, ok := decode(page.Events[len(page.Events)-1]); ok {
-				all.Until = event.Time
-			}
-			break
 		}
 	}
 	drawn := all.Charts[:0]
@@ -121,6 +101,70 @@ func (l *Live) ChartsOf(ctx context.Context, device Device, last time.Duration) 
 	}
 	all.Charts = drawn
 	return all, nil
+}
+
+// sample hands over the events of a log from a time on, each once and in order. whole becomes false when there are more than chartEvents: then
+// parts of the time are passed over, evenly.
+func (l *Live) sample(ctx context.Context, hub domain.HubID, from time.Time, last time.Duration, whole *bool, take func(domain.EncodedEvent)) error {
+	after, err := l.Events.At(ctx, hub, from)
+	if err != nil {
+		return err
+	}
+	// Straight on, as far as that goes: most logs end before.
+	straight := chartEvents / 2
+	seen, more, err := l.readOn(ctx, hub, after, straight, 0, take)
+	if err != nil || !more {
+		return err
+	}
+	*whole = false
+	for part := range chartParts {
+		if after, err = l.Events.At(ctx, hub, from.Add(last*time.Duration(part)/chartParts)); err != nil {
+			return err
+		}
+		if seen, more, err = l.readOn(ctx, hub, after, (chartEvents-straight)/chartParts, seen, take); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// readOn hands over at most limit events after a cursor, those behind the sequence number seen, and gives the last one's; more says that there are
+// more. Where the log has lost its beginning meanwhile it begins with what is left.
+func (l *Live) readOn(ctx context.Context, hub domain.HubID, after string, limit int, seen uint64, take func(domain.EncodedEvent)) (uint64, bool, error) {
+	for read := 0; read < limit; {
+		page, err := l.Events.Page(ctx, hub, after, chartPage)
+		if codeOf(err) == domain.CodeCursorExpired && after != "" && read == 0 {
+			after = ""
+			continue
+		}
+		if err != nil {
+			return seen, false, err
+		}
+		for _, encoded := range page.Events {
+			if encoded.Seq > seen {
+				seen = encoded.Seq
+				take(encoded)
+			}
+		}
+		if !page.HasMore {
+			return seen, false, nil
+		}
+		after = page.Next
+		read += len(page.Events)
+	}
+	return seen, true, nil
+}
+
+// take adds what an event reports to the chart of its channel.
+func (c *Charts) take(at map[channelAt]int, event Event) {
+	var reported channelEvent
+	var n float64
+	if json.Unmarshal(event.Data, &reported) != nil || json.Unmarshal(reported.Value, &n) != nil || string(reported.Value) == "null" {
+		return
+	}
+	if i, ok := at[channelAt{reported.Key, reported.Endpoint}]; ok {
+		c.Charts[i].add(event.Time, n)
+	}
 }
 
 func newChart(c Channel, from, to time.Time) Chart {

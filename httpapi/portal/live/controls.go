@@ -15,11 +15,13 @@ type Control struct {
 	Kind string
 	// On and Off are what the two ends of a toggle are called when one brings them about.
 	On, Off string
-	// IsOn says where a toggle stands.
-	IsOn bool
+	// IsOn says where a toggle stands, Unknown that nobody knows: then it can be set either way.
+	IsOn, Unknown bool
 	// Current is the value to begin with; Min and Max are the bounds of a setpoint, empty when the hub names none.
 	Current  string
 	Min, Max string
+	// Bounds says them in words.
+	Bounds string
 	// WarmWhite is the component of a color that a picker does not have.
 	WarmWhite string
 	// Choices are names that a mode is known to have: hubs may take others.
@@ -44,6 +46,14 @@ func controlOf(c domain.Channel) Control {
 		var bounds struct{ Min, Max *float64 }
 		if json.Unmarshal(c.Capabilities, &bounds) == nil {
 			control.Min, control.Max = bound(bounds.Min), bound(bounds.Max)
+			switch {
+			case bounds.Min != nil && bounds.Max != nil:
+				control.Bounds = control.Min + " to " + control.Max
+			case bounds.Min != nil:
+				control.Bounds = "from " + control.Min
+			case bounds.Max != nil:
+				control.Bounds = "to " + control.Max
+			}
 		}
 		return control
 	case "mode":
@@ -65,7 +75,7 @@ func controlOf(c domain.Channel) Control {
 }
 
 func toggle(c domain.Channel, kind, on, off string) Control {
-	return Control{Kind: kind, On: on, Off: off, IsOn: string(c.Value) == "true"}
+	return Control{Kind: kind, On: on, Off: off, IsOn: string(c.Value) == "true", Unknown: string(c.Value) != "true" && string(c.Value) != "false"}
 }
 
 func number(c domain.Channel) string {

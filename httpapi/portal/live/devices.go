@@ -16,9 +16,32 @@ import (
 const (
 	// askedAtOnce is how many devices of a hub are asked for at a time.
 	askedAtOnce = 8
-	// askedFor is how long all of a hub's devices together may take: a page that shows some of them is better than one that comes late.
+	// askedFor is how long all of a page's devices together may take: a page that shows some of them is better than one that comes late.
 	askedFor = 15 * time.Second
+	// devicesPage is how many devices a page shows, and asks for.
+	devicesPage = 60
+	// namedDevices is the most devices of a hub that are named at once.
+	namedDevices = 1000
 )
+
+// DevicesRequest says which of a hub's devices a page shows.
+type DevicesRequest struct {
+	// Find leaves those whose name, room, maker, model or number has it; "" leaves all.
+	Find string
+	// Page counts from 0.
+	Page int
+	// Within is how long the hub may take to tell about them. 0 stands for 15 s, which is also the most.
+	Within time.Duration
+}
+
+// DeviceList is a page of a hub's devices.
+type DeviceList struct {
+	Rooms []Room
+	// Total is how many devices the hub has, Found how many of them were asked for, on Pages pages, of which this is Page, counted from 0.
+	Total, Found, Page, Pages int
+	// Late says that the hub did not tell everything in time.
+	Late bool
+}
 
 // Room is a room's devices; those without one are in the room "".
 type Room struct {
@@ -66,27 +89,43 @@ type Channel struct {
 	Control Control
 }
 
-// DevicesOf asks the hub for its devices with their values, and gives them by room, those without a room last. A device that cannot be asked for is
-// there without values; the error is that of the list.
-func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID) ([]Room, error) {
+// DevicesOf asks the hub for its devices, and for the values of those of a page. They are given by room, those without a room last. A device that
+// cannot be asked for is there without values; the error is that of the list.
+func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID, want DevicesRequest) (DeviceList, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
-		return nil, err
+		return DeviceList{}, err
 	}
-	listed, err := l.Devices.List(ctx, hub)
-	if err != nil {
-		return nil, err
+	within := askedFor
+	if want.Within > 0 {
+		within = min(within, want.Within)
 	}
-	ctx, cancel := context.WithTimeout(ctx, askedFor)
+	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	devices := make([]Device, len(listed))
+	listed, err := l.Devices.List(asked, hub)
+	if err != nil {
+		if asked.Err() != nil && ctx.Err() == nil {
+			return DeviceList{Late: true}, nil
+		}
+		return DeviceList{}, err
+	}
+	var devices []Device
+	for _, d := range listed {
+		if device := deviceOf(hub, d, labels[d.ID], ""); device.fits(want.Find) {
+			devices = append(devices, device)
+		}
+	}
+	slices.SortStableFunc(devices, inRooms)
+	list := DeviceList{Total: len(listed), Found: len(devices), Pages: max(1, (len(devices)+devicesPage-1)/devicesPage)}
+	list.Page = max(0, min(want.Page, list.Pages-1))
+	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
 	asking := new(errgroup.Group)
 	asking.SetLimit(askedAtOnce)
-	for i, d := range listed {
+	for i, d := range devices {
 		asking.Go(func() error {
-			full, err := l.Devices.Get(ctx, hub, d.ID)
+			full, err := l.Devices.Get(asked, hub, d.ID)
 			if err != nil {
-				devices[i] = deviceOf(hub, d, labels[d.ID], "It was listed by the hub, which then did not tell its values.")
+				devices[i].Failure = "It was listed by the hub, which has not told its values."
 				return nil
 			}
 			devices[i] = deviceOf(hub, full, labels[d.ID], "")
@@ -94,7 +133,34 @@ func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID) ([]R
 		})
 	}
 	_ = asking.Wait() // each keeps its failure to itself
-	return byRoom(devices), nil
+	list.Late = asked.Err() != nil
+	list.Rooms = byRoom(devices)
+	return list, nil
+}
+
+// DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a hub that does not answer it gives the names
+// that were set in the cloud.
+func (l *Live) DeviceNames(ctx context.Context, org string, hub domain.HubID) (map[int64]string, error) {
+	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	if err != nil {
+		return nil, err
+	}
+	names := map[int64]string{}
+	for id, label := range labels {
+		if label.Name != nil && len(names) < namedDevices {
+			names[id] = *label.Name
+		}
+	}
+	listed, err := l.Devices.List(ctx, hub)
+	if err != nil {
+		return names, nil // a hub that is away or busy has those names all the same
+	}
+	for _, d := range listed {
+		if _, set := names[d.ID]; !set && len(names) < namedDevices {
+			names[d.ID] = d.Name
+		}
+	}
+	return names, nil
 }
 
 // DeviceOf asks the hub for one device.
@@ -110,13 +176,27 @@ func (l *Live) DeviceOf(ctx context.Context, org string, hub domain.HubID, id in
 	return deviceOf(hub, full, labels[id], ""), nil
 }
 
-func byRoom(devices []Device) []Room {
-	slices.SortStableFunc(devices, func(a, b Device) int {
-		if (a.Room == "") != (b.Room == "") {
-			return strings.Compare(b.Room, a.Room)
+// fits says whether a device is one that somebody looks for.
+func (d Device) fits(find string) bool {
+	find = strings.ToLower(find)
+	for _, text := range []string{d.Name, d.Room, d.Manufacturer, d.Model, formatInt(d.ID)} {
+		if strings.Contains(strings.ToLower(text), find) {
+			return true
 		}
-		return cmp.Or(strings.Compare(strings.ToLower(a.Room), strings.ToLower(b.Room)), strings.Compare(a.Room, b.Room))
-	})
+	}
+	return false
+}
+
+// inRooms orders devices by room, those without one last.
+func inRooms(a, b Device) int {
+	if (a.Room == "") != (b.Room == "") {
+		return strings.Compare(b.Room, a.Room)
+	}
+	return cmp.Or(strings.Compare(strings.ToLower(a.Room), strings.ToLower(b.Room)), strings.Compare(a.Room, b.Room))
+}
+
+// byRoom puts devices that are in that order into their rooms.
+func byRoom(devices []Device) []Room {
 	var rooms []Room
 	for _, d := range devices {
 		if n := len(rooms); n == 0 || rooms[n-1].Name != d.Room {

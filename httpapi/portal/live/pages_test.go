@@ -3,6 +3,7 @@ package live_test
 import (
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,11 @@ func TestDevicesByRoom(t *testing.T) {
 	}
 	r.labels = map[int64]domain.DeviceLabel{1: {Name: text("Front door"), Room: text("hall")}, 3: {Room: text("Attic")}}
 	r.refused[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
-	rooms, err := r.live.DevicesOf(t.Context(), "org", hubA)
-	if err != nil {
-		t.Fatal(err)
+	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{})
+	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
+		t.Fatal(list, err)
 	}
+	rooms := list.Rooms
 	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" || rooms[2].Name != "" {
 		t.Fatalf("the rooms are %+v", rooms)
 	}
@@ -57,8 +59,79 @@ func TestDevicesByRoom(t *testing.T) {
 		t.Errorf("the device that does not answer is %+v", gone)
 	}
 	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if _, err := r.live.DevicesOf(t.Context(), "org", hubA); err != r.refused[0] {
+	if _, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != r.refused[0] {
 		t.Errorf("a hub that is offline: %v", err)
+	}
+}
+
+// A hub with very many devices made a page of megabytes, for which each of them was asked: a page has a bounded number, by room, and asks for those
+// alone; what is looked for is found on whatever page it would be.
+func TestManyDevices(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	for id := range int64(1000) {
+		r.devices = append(r.devices, domain.Device{ID: id, Name: "Sensor " + strconv.FormatInt(id, 10), Channels: []domain.Channel{}})
+	}
+	r.labels = map[int64]domain.DeviceLabel{999: {Name: text("Cellar"), Room: text("Below")}}
+	seen, pages := 0, 1
+	for page := 0; page < pages; page++ {
+		list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Page: page})
+		if err != nil || list.Total != 1000 || list.Found != 1000 || list.Page != page {
+			t.Fatalf("page %d: %+v, %v", page, list, err)
+		}
+		if page == 0 && list.Rooms[0].Name != "Below" {
+			t.Errorf("the first page begins with %q", list.Rooms[0].Name)
+		}
+		for _, room := range list.Rooms {
+			seen += len(room.Devices)
+		}
+		pages = list.Pages
+	}
+	if asked := r.asked.Load(); seen != 1000 || asked != 1000 || pages < 10 {
+		t.Errorf("%d devices on %d pages, for which %d were asked", seen, pages, asked)
+	}
+	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7})
+	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
+		t.Errorf("the cellar is %+v, %v", list, err)
+	}
+	names, err := r.live.DeviceNames(t.Context(), "org", hubA)
+	if err != nil || len(names) != 1000 || names[999] != "Cellar" || names[3] != "Sensor 3" {
+		t.Errorf("%d names, %v", len(names), err)
+	}
+	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
+	if names, err = r.live.DeviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 || names[999] != "Cellar" {
+		t.Errorf("names of a hub that is away: %v, %v", names, err)
+	}
+}
+
+// A hub that took its time held up its whole page: now there is a page without its devices, or without their values, that says so.
+func TestHubThatAnswersLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
+	r.slow = make(chan struct{})
+	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond})
+	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
+		t.Errorf("values that come late: %+v, %v", list, err)
+	}
+	r.slowList = true
+	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond}); err != nil || !list.Late {
+		t.Errorf("a list that comes late: %+v, %v", list, err)
+	}
+	close(r.slow)
+	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil || list.Late || list.Rooms[0].Devices[0].Failure != "" {
+		t.Errorf("in the end: %+v, %v", list, err)
+	}
+}
+
+// A lock of which nobody knows how it stands could only be locked: there was no way to unlock it.
+func TestUnknownValueIsSetEitherWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{{Key: "lock", Writable: true}, {Key: "switch", Writable: true, Value: json.RawMessage("false")}}}}
+	device, err := r.live.DeviceOf(t.Context(), "org", hubA, 1)
+	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
+		t.Errorf("%+v, %v", device, err)
 	}
 }
 
@@ -156,5 +229,24 @@ func TestCharts(t *testing.T) {
 	c := charts.Charts[0]
 	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 || !strings.HasPrefix(c.Path, "M") || !strings.HasSuffix(c.Path, "H600") {
 		t.Errorf("the chart is %+v", c)
+	}
+}
+
+// A chart of a busy hub ended long before now: the newest was missing. It is drawn of samples from all over the time, and says so.
+func TestChartOfABusyHub(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	const events = 25_000
+	for from := 1; from <= events; from += 500 {
+		r.append(hubA, "channel.observed", 1, levels(from, from+499)...)
+	}
+	observed := time.Now()
+	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed}}}
+	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || charts.Whole {
+		t.Fatalf("%+v, %v", charts, err)
+	}
+	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) || c.Last != strconv.Itoa(events) || c.Count > 21_000 || c.Count < 5_000 {
+		t.Errorf("the chart is from %s to %s, at last %s, of %d", c.Low, c.High, c.Last, c.Count)
 	}
 }

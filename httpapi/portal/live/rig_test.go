@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +45,11 @@ type rig struct {
 	devices []domain.Device
 	labels  map[int64]domain.DeviceLabel
 	refused map[int64]error // what asking for a device answers
-	out     bool            // the viewer has signed out
+	asked   atomic.Int64    // how many devices were asked for
+	// slow holds up what is asked for a device, and with slowList for all of them, until it is closed; nil holds up nothing.
+	slow     chan struct{}
+	slowList bool
+	out      bool // the viewer has signed out
 }
 
 func newRig(t testing.TB, cfg live.Config) *rig {
@@ -151,11 +156,31 @@ func (r *rig) DeviceLabels(context.Context, string, domain.HubID) (map[int64]dom
 	return r.labels, nil
 }
 
-func (r *rig) List(context.Context, domain.HubID) ([]domain.Device, error) {
+// wait is what a hub that takes its time does.
+func (r *rig) wait(ctx context.Context, slow bool) error {
+	if !slow || r.slow == nil {
+		return nil
+	}
+	select {
+	case <-r.slow:
+		return nil
+	case <-ctx.Done():
+		return domain.Errorf(domain.CodeHubTimeout, "no answer")
+	}
+}
+
+func (r *rig) List(ctx context.Context, _ domain.HubID) ([]domain.Device, error) {
+	if err := r.wait(ctx, r.slowList); err != nil {
+		return nil, err
+	}
 	return r.devices, r.refused[0]
 }
 
-func (r *rig) Get(_ context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+func (r *rig) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device, error) {
+	r.asked.Add(1)
+	if err := r.wait(ctx, true); err != nil {
+		return domain.Device{}, err
+	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.refused[id] != nil {
 		return domain.Device{}, cmp.Or(r.refused[id], error(domain.Errorf(domain.CodeNotFound, "no such device")))
