@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/doctor"
+	"hubcloud/projections"
+	"hubcloud/streams"
 )
 
 // doctorCommand looks at every component of an installation.
@@ -33,6 +35,7 @@ type doctorLimits struct {
 	CertificateDays int           `help:"Days that a certificate must still last." default:"14" group:"Limits"`
 	StorageUsed     float64       `help:"Part of a limit of the broker's that may be used up, in percent; above four fifths of it is a warning." default:"90" group:"Limits"`
 	Connections     int           `help:"Connections that the database must have left." default:"10" group:"Limits"`
+	Lag             time.Duration `help:"Age of an event that the read models may not have yet." default:"30s" group:"Limits"`
 	MailAge         time.Duration `help:"How long a mail may wait for the mail server." default:"15m" group:"Limits"`
 	Flaps           int           `help:"Disconnections of a hub within an hour that are a warning." default:"6" group:"Limits"`
 }
@@ -94,7 +97,7 @@ func (c *doctorCommand) config() (doctor.Config, error) {
 		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL, CACert: c.CACert, Certificates: c.Certificate,
 		Limits: doctor.Limits{
 			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles, ClockSkew: c.ClockSkew, CertificateDays: c.CertificateDays,
-			Storage: c.StorageUsed, Connections: c.Connections, MailAge: c.MailAge, Flaps: c.Flaps,
+			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge, Flaps: c.Flaps,
 		},
 	}
 	dir := dataDir(c.DataDir)
@@ -115,7 +118,23 @@ func (c *doctorCommand) config() (doctor.Config, error) {
 		}
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.credentials()
+	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error) {
+		return projectionStatus(ctx, conns, cfg.PostgresURL)
+	}
 	return cfg, nil
+}
+
+// projectionStatus is what `projections status` says.
+func projectionStatus(ctx context.Context, conns *streams.Conns, postgresURL string) ([]projections.ProjectionStatus, error) {
+	s, err := newSession(ctx, conns)
+	if err != nil {
+		return nil, err
+	}
+	models, err := s.readModels(ctx, postgresURL)
+	if err != nil {
+		return nil, err
+	}
+	return models.Status(ctx)
 }
 
 // printDiagnosis writes the components for people: aligned, with a line for each thing to do.

@@ -46,14 +46,19 @@ func (r readModels) open(ctx context.Context) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
-	models, err := projections.OpenControl(ctx, projections.ControlConfig{
-		URL: url, InstallationID: s.settings.ID, Directory: s.log, Presence: s.buckets.Presence, Log: slog.New(slog.DiscardHandler),
-	})
+	models, err := s.readModels(ctx, url)
 	if err != nil {
 		s.conns.Close()
 		return nil, err
 	}
 	return &control{Control: models, session: s}, nil
+}
+
+// readModels reaches the read models in a database.
+func (s *session) readModels(ctx context.Context, url string) (*projections.Control, error) {
+	return projections.OpenControl(ctx, projections.ControlConfig{
+		URL: url, InstallationID: s.settings.ID, Directory: s.log, Presence: s.buckets.Presence, Log: slog.New(slog.DiscardHandler),
+	})
 }
 
 // see runs one short command.

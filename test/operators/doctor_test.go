@@ -20,8 +20,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/test/harness"
 )
@@ -109,7 +111,7 @@ func (d diagnosis) says(name, verdict string, texts ...string) {
 
 // hasAll are the components that are told, whatever happens.
 var hasAll = []string{
-	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres", "mail", "hubs", "logs",
+	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres", "projections", "mail", "hubs", "logs",
 }
 
 func (d diagnosis) complete() {
@@ -134,9 +136,8 @@ func TestDoctor(t *testing.T) {
 	hub.Enroll()
 	hub.Come()
 	tenant.Add(hub.Serial)
-	hub.Hello("log", 1, 3)
-	hub.EventsFrom("log", 1, 3)
-	hub.WaitAck("log", 3)
+	hub.EventsFrom("log-1", 1, 3)
+	hub.WaitAck("log-1", 3)
 	ask := func(args ...string) diagnosis {
 		return examine(t, s, append(append([]string{}, generous...), args...)...)
 	}
@@ -205,6 +206,13 @@ func TestDoctor(t *testing.T) {
 		ask("--postgres-url", "postgres://ann:pa55word@:x/%zz").says("postgres", "wrong", "is not like")
 	})
 
+	t.Run("projections", func(t *testing.T) {
+		s.For(t).CLI("projections", "stop", "directory", "--why", "a trial")
+		ask().says("projections", "warning", "directory at", "stands still", "a trial")
+		s.For(t).CLI("projections", "resume", "directory")
+		ask().says("projections", "ok", "directory at", "presence at")
+	})
+
 	t.Run("mail", func(t *testing.T) {
 		ask().says("mail", "wrong", "does not take us", nowhere)
 		tenant.For(t).Must("POST", "/invitations", map[string]string{"email": "bea@example.com"}, 201)
@@ -235,7 +243,7 @@ func TestDoctor(t *testing.T) {
 		elsewhere := &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}
 		d := examine(t, elsewhere, append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
 		d.complete()
-		for _, name := range []string{"service", "disk", "open_files", "postgres"} {
+		for _, name := range []string{"service", "disk", "open_files", "postgres", "projections"} {
 			d.says(name, "skipped")
 		}
 		d.says("broker", "ok")
@@ -243,6 +251,18 @@ func TestDoctor(t *testing.T) {
 		d = examine(t, elsewhere, append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
 		d.complete()
 		d.says("broker", "wrong", "cannot be reached at nats://"+nowhere)
+	})
+
+	t.Run("an event that nobody understands", func(t *testing.T) {
+		poison(t, s)
+		harness.Eventually(t, 20*time.Second, "the poisoned event stops the line", func() bool {
+			return ask().components["projections"].Verdict == "wrong"
+		})
+		d := ask()
+		d.says("projections", "wrong", "directory at", "stands still", "no.such_fact")
+		if advice := d.components["projections"].Advice; len(advice) != 1 || !strings.Contains(advice[0], "hubcloud projections skip") {
+			t.Errorf("%q", advice)
+		}
 	})
 }
 
@@ -396,6 +416,18 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	}
 	t.Cleanup(conns.Close)
 	return conns
+}
+
+// poison writes an event into the directory that no program understands, and gives its sequence.
+func poison(t *testing.T, s *harness.Service) uint64 {
+	t.Helper()
+	org := domain.NewUUIDv7(time.Now(), [10]byte{1})
+	event := fmt.Appendf(nil, `{"id":"01J00000000000000000000000","type":"no.such_fact","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},"data":{"org_id":%q}}`, org)
+	seq, err := streams.Store(t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
 }
 
 // fillStream makes a stream of an operator's own, with a limit, and fills it.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/projections"
 	"hubcloud/streams"
 )
 
@@ -32,6 +33,8 @@ type Config struct {
 	CredentialsErr error
 	// PostgresURL is how to reach the database, "" when that is not known.
 	PostgresURL string
+	// Projections asks how far the read models are; it is asked only where there is an installation. Required.
+	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error)
 	// SMTPURL is the mail server with its login, "" for what Started knows of it.
 	SMTPURL string
 	// CACert is the authority's certificate (PEM), "" for that of Started or of the data directory.
@@ -62,6 +65,8 @@ type Limits struct {
 	Storage float64
 	// Connections is how many connections the database must have left.
 	Connections int
+	// Lag is how long ago an event may have been stored that the read models do not have yet.
+	Lag time.Duration
 	// MailAge is how long a mail may wait.
 	MailAge time.Duration
 	// Flaps is how many times an hour a hub may be disconnected before it is a warning.
@@ -84,6 +89,7 @@ var checks = [...]check{
 	{"clock", checkClock},
 	{"certificates", checkCertificates},
 	{"postgres", checkPostgres},
+	{"projections", checkProjections},
 	{"mail", checkMail},
 	{"hubs", checkHubs},
 	{"logs", checkLogs},
