@@ -58,11 +58,44 @@ func RemoveBinary() {
 	}
 }
 
+// BuildWith builds a binary from the sources with some files replaced, by their paths in the repository, and gives its path. It is removed
+// when the test ends.
+func BuildWith(t testing.TB, replaced map[string][]byte) string {
+	t.Helper()
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dir := t.TempDir()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for name, content := range replaced {
+		file := filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(strings.TrimSpace(string(root)), name)] = file
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, path := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "hubcloud")
+	if err := os.WriteFile(list, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "build", "-overlay", list, "-o", path, "hubcloud/cmd/hubcloud").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
 // Service is one running hubcloud.
 type Service struct {
 	t    testing.TB
 	Dir  string
 	Args []string
+	// Program is another binary than Binary's; empty: that one.
+	Program string
 
 	*running
 
@@ -105,9 +138,15 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 // Replica starts another process that serves the API on the broker and the database of this one. It is stopped before it.
 func (s *Service) Replica(args ...string) *Service {
 	s.t.Helper()
+	return s.ReplicaOf("", args...)
+}
+
+// ReplicaOf is Replica with another binary, as BuildWith makes it.
+func (s *Service) ReplicaOf(program string, args ...string) *Service {
+	s.t.Helper()
 	database := url.Values{"host": {filepath.Join(s.Dir, "postgres", "socket")}, "port": {"5432"}, "user": {"hubcloud"}, "sslmode": {"disable"}}
 	r := &Service{
-		t: s.t, Dir: s.t.TempDir(), running: &running{}, HTTP: FreeAddress(s.t), Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: FreeAddress(s.t), Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
 		Args: append([]string{
 			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials", filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
 			"--postgres-url", (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
@@ -139,7 +178,11 @@ func (s *Service) Begin() {
 		"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--mqtt", s.MQTT, "--nats", s.NATS,
 		"--environment", "dev",
 	}, s.Args...)
-	s.process = exec.Command(Binary(s.t), args...)
+	program := s.Program
+	if program == "" {
+		program = Binary(s.t)
+	}
+	s.process = exec.Command(program, args...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {

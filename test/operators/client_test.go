@@ -1,0 +1,325 @@
+package operators
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+	"hubcloud/test/population"
+)
+
+// crowd is clients that read and write without a pause, each in an organization of its own, so that each knows what must be there.
+type crowd struct {
+	t       *testing.T
+	clients []*orgClient
+	stop    chan struct{}
+	ended   chan struct{}
+}
+
+// orgClient is the only one who writes in its organization.
+type orgClient struct {
+	t    *testing.T
+	api  *harness.Client
+	also *harness.Client // another replica, or the same
+	org  population.Org
+	// reads and writes count what was answered as it must be; slowest is the longest that a request took.
+	reads, writes atomic.Int64
+	slowest       atomic.Int64
+	serial        int
+}
+
+// startCrowd lets clients work against the services, each against two of them in turn when there are two, until close is called.
+func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Service) *crowd {
+	t.Helper()
+	c := &crowd{t: t, stop: make(chan struct{}), ended: make(chan struct{})}
+	running := make(chan struct{}, len(orgs))
+	for _, org := range orgs {
+		client := &orgClient{t: t, org: org, api: harness.NewClient(t, services[0].Base(), org.Key)}
+		client.also = client.api
+		if len(services) > 1 {
+			client.also = harness.NewClient(t, services[1].Base(), org.Key)
+		}
+		c.clients = append(c.clients, client)
+		go func() {
+			defer func() { running <- struct{}{} }()
+			for n := 0; ; n++ {
+				select {
+				case <-c.stop:
+					return
+				default:
+				}
+				if !client.work(n) {
+					return
+				}
+			}
+		}()
+	}
+	go func() {
+		defer close(c.ended)
+		for range orgs {
+			<-running
+		}
+	}()
+	t.Cleanup(c.close)
+	return c
+}
+
+// busy waits until every client has done so many more requests.
+func (c *crowd) busy(requests int64) {
+	c.t.Helper()
+	before := make([]int64, len(c.clients))
+	for i, client := range c.clients {
+		before[i] = client.reads.Load() + client.writes.Load()
+	}
+	harness.Eventually(c.t, time.Minute, fmt.Sprintf("every client has done %d more requests", requests), func() bool {
+		for i, client := range c.clients {
+			if client.reads.Load()+client.writes.Load() < before[i]+requests && !c.t.Failed() {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// close ends the clients and waits for them. It may be called twice.
+func (c *crowd) close() {
+	select {
+	case <-c.stop:
+	default:
+		close(c.stop)
+	}
+	<-c.ended
+}
+
+// report says what the clients did.
+func (c *crowd) report() string {
+	var reads, writes, slowest int64
+	for _, client := range c.clients {
+		reads, writes, slowest = reads+client.reads.Load(), writes+client.writes.Load(), max(slowest, client.slowest.Load())
+	}
+	return fmt.Sprintf("%d clients made %d reads and %d writes, of which none failed; the slowest took %s",
+		len(c.clients), reads, writes, time.Duration(slowest).Round(time.Millisecond))
+}
+
+// work writes something, reads it back, and now and then everything. False ends the client: what follows would fail for the same reason.
+func (c *orgClient) work(n int) bool {
+	switch n % 10 {
+	case 0:
+		return c.newSite() && c.readSites()
+	case 1, 6:
+		return c.renameSite(n)
+	case 4, 8:
+		return c.moveHub(n) && c.readHubs()
+	case 5:
+		return c.invite()
+	default:
+		return c.renameHub(n)
+	}
+}
+
+// ask makes a request that must be answered so, and reads its answer.
+func (c *orgClient) ask(api *harness.Client, method, path string, body any, status int, into any) bool {
+	began := time.Now()
+	answer, err := api.Do(method, path, body)
+	if took := int64(time.Since(began)); took > c.slowest.Load() {
+		c.slowest.Store(took)
+	}
+	if err != nil || answer.Status != status {
+		c.t.Errorf("%s: %s %s: status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status, answer.Body, err, time.Since(began))
+		return false
+	}
+	if into != nil {
+		if err := json.Unmarshal(answer.Body, into); err != nil {
+			c.t.Errorf("%s: %s %s: %v in %s", c.org.Name, method, path, err, answer.Body)
+			return false
+		}
+	}
+	if method == http.MethodGet {
+		c.reads.Add(1)
+	} else {
+		c.writes.Add(1)
+	}
+	return true
+}
+
+func (c *orgClient) name(what string) string {
+	c.serial++
+	return fmt.Sprintf("%s %d of the client", what, c.serial)
+}
+
+func (c *orgClient) newSite() bool {
+	var made struct{ ID string }
+	site := population.Site{Name: c.name("Site")}
+	if !c.ask(c.api, http.MethodPost, "/sites", map[string]string{"name": site.Name}, http.StatusCreated, &made) {
+		return false
+	}
+	site.ID = made.ID
+	c.org.Sites = append(c.org.Sites, site)
+	return c.readSite(site)
+}
+
+func (c *orgClient) renameSite(n int) bool {
+	site := &c.org.Sites[n%len(c.org.Sites)]
+	site.Name = c.name("Renamed site")
+	return c.ask(c.api, http.MethodPatch, "/sites/"+site.ID, map[string]string{"name": site.Name}, http.StatusOK, nil) && c.readSite(*site)
+}
+
+// readSite reads what was written, where it was not written when there are two services.
+func (c *orgClient) readSite(want population.Site) bool {
+	var got population.Site
+	if !c.ask(c.also, http.MethodGet, "/sites/"+want.ID, nil, http.StatusOK, &got) {
+		return false
+	}
+	if got != want {
+		c.t.Errorf("%s: site is %+v and was written as %+v", c.org.Name, got, want)
+		return false
+	}
+	return true
+}
+
+func (c *orgClient) renameHub(n int) bool {
+	if len(c.org.Hubs) == 0 {
+		return true
+	}
+	hub := &c.org.Hubs[n%len(c.org.Hubs)]
+	if hub.Name = nil; n%3 != 0 {
+		name := c.name("Hub")
+		hub.Name = &name
+	}
+	return c.ask(c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]*string{"name": hub.Name}, http.StatusOK, nil) && c.readHub(*hub)
+}
+
+func (c *orgClient) moveHub(n int) bool {
+	if len(c.org.Hubs) == 0 {
+		return true
+	}
+	hub := &c.org.Hubs[n%len(c.org.Hubs)]
+	hub.SiteID = c.org.Sites[c.serial%len(c.org.Sites)].ID
+	return c.ask(c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"site_id": hub.SiteID}, http.StatusOK, nil) && c.readHub(*hub)
+}
+
+// hubAnswer is what is read of a hub.
+type hubAnswer struct {
+	ID     string  `json:"id"`
+	SiteID string  `json:"site_id"`
+	Name   *string `json:"name"`
+}
+
+func (h hubAnswer) is(want population.Hub) bool {
+	same := (h.Name == nil) == (want.Name == nil) && (h.Name == nil || *h.Name == *want.Name)
+	return same && h.ID == want.ID && h.SiteID == want.SiteID
+}
+
+func (c *orgClient) readHub(want population.Hub) bool {
+	var got hubAnswer
+	if !c.ask(c.also, http.MethodGet, "/hubs/"+want.ID, nil, http.StatusOK, &got) {
+		return false
+	}
+	if !got.is(want) {
+		c.t.Errorf("%s: hub is %+v and was written as %+v", c.org.Name, got, want)
+		return false
+	}
+	return true
+}
+
+// readSites reads the whole list, and counts the hubs at each site.
+func (c *orgClient) readSites() bool {
+	hubs := map[string]int{}
+	for _, hub := range c.org.Hubs {
+		hubs[hub.SiteID]++
+	}
+	var got []struct {
+		population.Site
+		HubCount int `json:"hub_count"`
+	}
+	if !readList(c, "/sites", &got) {
+		return false
+	}
+	if len(got) != len(c.org.Sites) {
+		c.t.Errorf("%s: %d sites, and there must be %d", c.org.Name, len(got), len(c.org.Sites))
+		return false
+	}
+	for i, want := range c.org.Sites {
+		if got[i].Site != want || got[i].HubCount != hubs[want.ID] {
+			c.t.Errorf("%s: site %d is %+v, and must be %+v with %d hubs", c.org.Name, i, got[i], want, hubs[want.ID])
+			return false
+		}
+	}
+	return true
+}
+
+// readHubs reads the whole list.
+func (c *orgClient) readHubs() bool {
+	var got []hubAnswer
+	if !readList(c, "/hubs", &got) {
+		return false
+	}
+	if len(got) != len(c.org.Hubs) {
+		c.t.Errorf("%s: %d hubs, and there must be %d", c.org.Name, len(got), len(c.org.Hubs))
+		return false
+	}
+	for i, want := range c.org.Hubs {
+		if !got[i].is(want) {
+			c.t.Errorf("%s: hub %d is %+v, and must be %+v", c.org.Name, i, got[i], want)
+			return false
+		}
+	}
+	return true
+}
+
+// readList reads a list page by page.
+func readList[E any](c *orgClient, path string, into *[]E) bool {
+	after := ""
+	for {
+		var page struct {
+			Data    []json.RawMessage `json:"data"`
+			HasMore bool              `json:"has_more"`
+		}
+		if !c.ask(c.also, http.MethodGet, path+after, nil, http.StatusOK, &page) {
+			return false
+		}
+		for _, raw := range page.Data {
+			var entry E
+			var id struct{ ID string }
+			if json.Unmarshal(raw, &entry) != nil || json.Unmarshal(raw, &id) != nil {
+				c.t.Errorf("%s: %s in %s", c.org.Name, raw, path)
+				return false
+			}
+			*into = append(*into, entry)
+			after = "?starting_after=" + id.ID
+		}
+		if !page.HasMore {
+			return true
+		}
+	}
+}
+
+// invite invites somebody, finds the invitation, takes it back, and finds it no more.
+func (c *orgClient) invite() bool {
+	var made struct{ ID string }
+	address := fmt.Sprintf("guest-%d@%s.example.com", c.serial, c.org.ID)
+	c.serial++
+	return c.ask(c.api, http.MethodPost, "/invitations", map[string]string{"email": address}, http.StatusCreated, &made) &&
+		c.findsInvitation(made.ID, true) &&
+		c.ask(c.api, http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) &&
+		c.findsInvitation(made.ID, false)
+}
+
+func (c *orgClient) findsInvitation(id string, want bool) bool {
+	var all []struct{ ID string }
+	if !readList(c, "/invitations", &all) {
+		return false
+	}
+	found := false
+	for _, invitation := range all {
+		found = found || invitation.ID == id
+	}
+	if found != want {
+		c.t.Errorf("%s: invitation %s is listed: %v, and must be: %v", c.org.Name, id, found, want)
+	}
+	return found == want
+}

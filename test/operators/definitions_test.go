@@ -1,0 +1,133 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/test/harness"
+	"hubcloud/test/population"
+)
+
+// TestTwoDefinitions runs a binary whose read models are defined otherwise beside the one that serves, on the same broker and database: "built
+// beside the old one while the old binary serves, switched when caught up". Clients of the old one notice nothing, whatever becomes of
+// the new one meanwhile, and each of the two answers from its own read models what was just written there.
+func TestTwoDefinitions(t *testing.T) {
+	t.Parallel()
+	size := sizeOf(t, 5_000, 8)
+	newer := newerBinary(t)
+	older := harness.Start(t, unlimited...)
+	made := populate(t, older, size, 1)
+	half := size.clients / 2
+	first := startCrowd(t, made.Orgs[:half], older)
+	first.busy(5)
+
+	// The new one is killed while it builds, and builds on.
+	next := older.ReplicaOf(newer, append([]string{"--roles", "api,projector"}, unlimited...)...)
+	next.Kill()
+	next.Begin()
+	ready := "http://" + next.Admin + "/readyz"
+	harness.Eventually(t, 5*time.Minute, "the newer binary is ready", func() bool {
+		answer, err := http.Get(ready)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+	first.busy(20)
+	second := startCrowd(t, made.Orgs[half:size.clients], next)
+	second.busy(30)
+	first.busy(30)
+	first.close()
+	second.close()
+	t.Logf("older: %s", first.report())
+	t.Logf("newer: %s", second.report())
+
+	schemas := liveSchemas(t, older)
+	if len(schemas) != 2 || schemas[0] == schemas[1] {
+		t.Fatalf("the live schemas are %v", schemas)
+	}
+	// What one wrote the other has too, once it has come that far.
+	for _, s := range []*harness.Service{older, next} {
+		for _, client := range slices.Concat(first.clients, second.clients) {
+			client.api, client.also = harness.NewClient(t, s.Base(), client.org.Key), harness.NewClient(t, s.Base(), client.org.Key)
+			caughtUp(t, older, schemas)
+			if !client.readSites() || !client.readHubs() {
+				t.Fatalf("at %s", s.Base())
+			}
+		}
+	}
+	// Clients change over, as in an upgrade.
+	orgs := func(c *crowd) (all []population.Org) {
+		for _, client := range c.clients {
+			all = append(all, client.org)
+		}
+		return all
+	}
+	third, fourth := startCrowd(t, orgs(first), next), startCrowd(t, orgs(second), older)
+	third.busy(10)
+	fourth.busy(10)
+	third.close()
+	fourth.close()
+}
+
+// newerBinary is one whose table of sites has a column more.
+func newerBinary(t *testing.T) string {
+	t.Helper()
+	const file = "projections/sql/schema.sql"
+	definition, err := os.ReadFile("../../" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(definition, []byte("CREATE TABLE sites (\n"), []byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1)
+	if bytes.Equal(changed, definition) {
+		t.Fatalf("%s has no table of sites", file)
+	}
+	return harness.BuildWith(t, map[string][]byte{file: changed})
+}
+
+// liveSchemas names the schemas that have been complete once.
+func liveSchemas(t *testing.T, s *harness.Service) []string {
+	t.Helper()
+	return query[string](t, s, "SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at")
+}
+
+// caughtUp waits until every schema is as far as the others.
+func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, "the read models of both are equally far", func() bool {
+		var at []int64
+		for _, schema := range schemas {
+			at = append(at, query[int64](t, s, "SELECT sequence FROM "+pgx.Identifier{schema, "checkpoints"}.Sanitize()+" WHERE projection = 'directory'")...)
+		}
+		return slices.Min(at) == slices.Max(at)
+	})
+}
+
+// query asks the service's database for one column.
+func query[T any](t *testing.T, s *harness.Service, sql string) []T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, databaseURL(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[T])
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return all
+}

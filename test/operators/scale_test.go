@@ -1,0 +1,60 @@
+package operators
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+	"hubcloud/test/population"
+)
+
+// envEvents is how many events the directory is filled with, and envClients how many clients read and write meanwhile. Small numbers show that
+// everything works; 200,000 events and 50 clients are the size that is promised.
+const (
+	envEvents  = "HUBCLOUD_TEST_EVENTS"
+	envClients = "HUBCLOUD_TEST_CLIENTS"
+)
+
+// scale is the size of a trial.
+type scale struct{ events, orgs, clients int }
+
+func sizeOf(t *testing.T, events, clients int) scale {
+	t.Helper()
+	for name, n := range map[string]*int{envEvents: &events, envClients: &clients} {
+		if text := os.Getenv(name); text != "" {
+			given, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			*n = given
+		}
+	}
+	return scale{events: events, orgs: max(clients, events/400), clients: clients}
+}
+
+// populate fills the directory of a running service, and waits until its read models have everything.
+func populate(t *testing.T, s *harness.Service, size scale, seed uint64) population.Population {
+	t.Helper()
+	began := time.Now()
+	made, err := population.Write(t.Context(), connect(t, s), population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrote := time.Since(began)
+	harness.Eventually(t, 10*time.Minute, "the read models have what was written", func() bool {
+		for _, line := range s.CLI("projections", "status") {
+			if line["lag"].(float64) != 0 || line["state"] != "running" {
+				return false
+			}
+		}
+		return true
+	})
+	t.Logf("%d events of %d organizations were written in %s, and projected %s later", made.Events, len(made.Orgs), wrote.Round(time.Millisecond),
+		(time.Since(began) - wrote).Round(time.Millisecond))
+	return made
+}
+
+// unlimited lifts the limits that are not to be tried here.
+var unlimited = []string{"--rate", "1000000", "--burst", "1000000", "--log-level", "warn"}

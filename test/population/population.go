@@ -1,0 +1,152 @@
+package population
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/oklog/ulid/v2"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// Config says how much there is to be.
+type Config struct {
+	// Events is how many events are written at least, over Orgs organizations.
+	Events, Orgs int
+	// Environment is that of the keys: the installation's.
+	Environment string
+	// Seed makes another population of the same size. Two of one installation need two seeds.
+	Seed uint64
+}
+
+// past is over how long the events are spread: the last of them is of now.
+const past = 60 * 24 * time.Hour
+
+// Org is one organization as the last of its events left it.
+type Org struct {
+	ID, Name string
+	// Key is an API key of every scope.
+	Key string
+	// Sites in the order in which they were created, Hubs by their ids, Members in the order in which they joined.
+	Sites   []Site
+	Hubs    []Hub
+	Members []domain.OrgMember
+}
+
+// Site is a site.
+type Site struct{ ID, Name string }
+
+// Hub is a hub, of which Name is nil when it has none.
+type Hub struct {
+	ID, SiteID string
+	Name       *string
+}
+
+// Population is what was written.
+type Population struct {
+	Orgs []Org
+	// Events is how many events were written, Head the sequence of the last one.
+	Events int
+	Head   uint64
+}
+
+// Write fills the directory, whose stream must be there, and the presence of a part of the hubs. Nobody else may write to it of these
+// organizations meanwhile.
+func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, error) {
+	w := &writer{
+		ctx: ctx, nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)), at: time.Now().Add(-past),
+		step: past / time.Duration(cfg.Events+cfg.Orgs), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{byte(cfg.Seed)}), 0),
+	}
+	orgs := make([]*org, cfg.Orgs)
+	for i := range orgs {
+		var err error
+		if orgs[i], err = w.begin(i); err != nil {
+			return Population{}, err
+		}
+	}
+	for n := 0; w.events < cfg.Events; n++ {
+		if err := orgs[n%len(orgs)].live(); err != nil {
+			return Population{}, err
+		}
+	}
+	if err := w.flush(); err != nil {
+		return Population{}, err
+	}
+	made := Population{Events: w.events, Head: w.head}
+	for _, o := range orgs {
+		if err := o.presence(conns); err != nil {
+			return Population{}, err
+		}
+		made.Orgs = append(made.Orgs, o.result())
+	}
+	return made, nil
+}
+
+// writer appends events in batches.
+type writer struct {
+	ctx     context.Context
+	nc      *nats.Conn
+	cfg     Config
+	random  *rand.Rand
+	entropy *ulid.MonotonicEntropy
+	// at is the time of the next command, step how much later each is.
+	at   time.Time
+	step time.Duration
+
+	batch  []*nats.Msg
+	events int
+	head   uint64
+}
+
+// origin is that of the next command.
+func (w *writer) origin(actor domain.Actor) domain.Origin {
+	w.at = w.at.Add(w.step)
+	return domain.Origin{At: w.at, Actor: actor}
+}
+
+// id makes an id as the service does.
+func (w *writer) id() string {
+	var entropy [10]byte
+	for i := range entropy {
+		entropy[i] = byte(w.random.Uint32())
+	}
+	return domain.NewUUIDv7(w.at, entropy)
+}
+
+// add takes the events of a decision.
+func (w *writer) add(subject string, events []domain.Event) error {
+	if len(w.batch)+len(events) > streams.MaxBatch {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	for _, e := range events {
+		id, err := ulid.New(ulid.Timestamp(e.At), w.entropy)
+		if err != nil {
+			return err
+		}
+		e.ID = id.String()
+		data, err := domain.EncodeEvent(e)
+		if err != nil {
+			return err
+		}
+		w.batch = append(w.batch, &nats.Msg{Subject: subject, Data: data})
+	}
+	w.events += len(events)
+	return nil
+}
+
+func (w *writer) flush() (err error) {
+	if len(w.batch) == 0 {
+		return nil
+	}
+	if w.head, err = streams.Store(w.ctx, w.nc, w.batch...); err != nil {
+		return fmt.Errorf("write %d events: %w", len(w.batch), err)
+	}
+	w.batch = w.batch[:0]
+	return nil
+}
