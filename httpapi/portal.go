@@ -43,3 +43,14 @@ func (x *exchange) refusedToPerson(status int, refusal *domain.Error) bool {
 	x.api.Portal.Refuse(x, x.r, x.visitor(), status, refusal)
 	return true
 }
+
+// leadToPortal sends a person who has typed the service's bare address to the portal. To programs there is nothing at that path.
+func (x *exchange) leadToPortal() bool {
+	if x.api.Portal == nil || x.r.Method != http.MethodGet || x.r.URL.Path != "/" || !strings.Contains(x.r.Header.Get("Accept"), "text/html") {
+		return false
+	}
+	x.w.Header().Set("Location", "portal")
+	x.w.Header().Set("Vary", "Accept")
+	x.WriteHeader(http.StatusSeeOther)
+	return true
+}

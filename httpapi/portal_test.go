@@ -88,3 +88,17 @@ func TestPeopleAreRefusedWithPages(t *testing.T) {
 		}
 	}
 }
+
+// TestBareAddress: who typed the service's address into a browser read JSON; programs still do.
+func TestBareAddress(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
+	const html = "text/html,*/*;q=0.8"
+	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK || a.Request.URL.Path != "/portal/sign-in" {
+		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
+	}
+	refused(t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound, domain.CodeNotFound)
+	refused(t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+	without := start(t, nil)
+	refused(t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+}

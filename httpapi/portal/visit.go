@@ -120,6 +120,15 @@ func (p *Portal) readForm(v *visit) error {
 	return nil
 }
 
+// greet finds out who visits a page that is for everybody. Nobody is no error.
+func (v *visit) greet() error {
+	err := v.recognize()
+	if errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}) {
+		return nil
+	}
+	return err
+}
+
 // recognize finds out who visits.
 func (v *visit) recognize() (err error) {
 	cookie, err := v.r.Cookie(v.p.cookies.session())
