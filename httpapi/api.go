@@ -13,6 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/ratelimit"
+	"hubcloud/telemetry"
 )
 
 // Defaults of Config, from the contract's table of limits but for StreamsPerKey.
@@ -40,8 +41,8 @@ type Config struct {
 	// KeyUse hears of each request with a valid key; nil: nobody does.
 	KeyUse KeyUse
 
-	// Portal is what there is under /portal; nil: nothing.
-	Portal *portal.Portal
+	// Portal is what there is under /portal (portal.Portal's Routes); nil: nothing.
+	Portal []portal.Route
 
 	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
 	Ready func(ctx context.Context) []Component
@@ -77,6 +78,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where the package's metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each request; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 // API is the handler of everything that the package serves. Its methods may be called by several goroutines at once.

@@ -10,11 +10,14 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"hubcloud/domain"
+	"hubcloud/telemetry"
 )
 
 // managementTimeout is how long a request that is not held may take. Past it the answer is internal_error: something that it
@@ -34,6 +37,7 @@ type exchange struct {
 	start  time.Time
 	remote netip.Addr
 	route  *route
+	span   telemetry.Span
 	// key is the caller's, once it is known to be valid.
 	key domain.KeyAccess
 
@@ -100,6 +104,9 @@ func (x *exchange) Write(p []byte) (int, error) {
 func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := w.(*exchange) // exchanges hands on nothing else
 	x.route = rt
+	if !rt.quiet {
+		x.ctx, x.span = rt.api.Tracer.StartRequest(r)
+	}
 	if err := rt.run(x); err != nil {
 		x.refuse(err)
 	}
@@ -124,6 +131,9 @@ func (rt *route) run(x *exchange) error {
 		if err := x.ignoreBody(); err != nil {
 			return err
 		}
+	}
+	if rt.live || rt.access == forAddress {
+		x.ctx = telemetry.WithRequest(x.ctx, x.id) // for what is asked of hubs, and told of by them
 	}
 	if !rt.held {
 		ctx, cancel := context.WithTimeout(x.ctx, x.limitTime())
@@ -170,6 +180,7 @@ func (x *exchange) report() {
 	if x.route != nil {
 		x.route.count.observe(x.status, took)
 	}
+	x.endSpan()
 	level := slog.LevelInfo
 	switch {
 	case x.err != nil && !errors.Is(x.err, context.Canceled):
@@ -177,7 +188,7 @@ func (x *exchange) report() {
 	case x.route != nil && x.route.quiet:
 		level = slog.LevelDebug
 	}
-	if !x.api.Log.Enabled(x.r.Context(), level) {
+	if !x.api.Log.Enabled(x.ctx, level) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
@@ -196,7 +207,26 @@ func (x *exchange) report() {
 	if x.err != nil {
 		attrs = append(attrs, slog.String("error", x.err.Error()))
 	}
-	x.api.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
+	x.api.Log.LogAttrs(x.ctx, level, "request", attrs...)
+}
+
+// endSpan tells the request's span what became of it. It has no path and no query: those of the portal's links are secrets.
+func (x *exchange) endSpan() {
+	if x.span.On() {
+		x.span.Name(x.r.Method + " " + x.route.pattern)
+		x.span.Set(
+			semconv.HTTPRequestMethodKey.String(x.r.Method), semconv.HTTPRoute(x.route.pattern), semconv.HTTPResponseStatusCode(x.status),
+			semconv.ClientAddress(x.remote.String()), semconv.NetworkProtocolVersion(strconv.Itoa(x.r.ProtoMajor)+"."+strconv.Itoa(x.r.ProtoMinor)),
+			semconv.UserAgentOriginal(x.r.UserAgent()), telemetry.KeyRequestID.String(x.id),
+		)
+		if x.key.ID != "" {
+			x.span.Set(telemetry.KeyKeyID.String(x.key.ID), telemetry.KeyOrgID.String(x.key.OrgID))
+		}
+		if x.status >= http.StatusInternalServerError {
+			x.span.Fail(strconv.Itoa(x.status), "")
+		}
+	}
+	x.span.End(nil)
 }
 
 // origin is what a command of this request brings with it.

@@ -102,10 +102,7 @@ func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	a.notFound(w, r)
 }
 
-func noSuchPath(x *exchange) error {
-	if x.leadToPortal() {
-		return nil
-	}
+func noSuchPath(*exchange) error {
 	return domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
 }
 

@@ -17,6 +17,7 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 // Config is what a Bridge needs beside what it works on.
@@ -31,6 +32,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics gets the bridge's metrics; nil for none.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each batch of a hub's events; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 // Bridge looks after the hubs of the shards that its replica has leases for.
@@ -47,6 +50,8 @@ type Bridge struct {
 	mu sync.Mutex
 	// ready counts the parts of each shard that hear what they should.
 	ready map[int]int
+	// serving are the shards that are looked after.
+	serving map[int]*ingest.Shard
 }
 
 // shardParts is how many parts serve a shard: one hears its hubs, one the broker.
@@ -67,7 +72,7 @@ func New(
 		cfg: cfg, conns: conns, logs: logs, dir: dir, hubs: hubs, view: view,
 		leases:  lease.NewKeeper(conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log, cfg.Metrics),
 		metrics: ingest.NewMetrics(cfg.Metrics),
-		ready:   make(map[int]int),
+		ready:   make(map[int]int), serving: make(map[int]*ingest.Shard),
 	}
 }
 
@@ -87,8 +92,11 @@ func (b *Bridge) serve(ctx context.Context, shard int) error {
 		Conn:     b.conns.Shards[shard],
 		// What is asked of the watcher once it has ended is left to the shard's next holder.
 		Check:     watcher.Check,
-		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard), Metrics: b.metrics,
+		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard), Metrics: b.metrics, Tracer: b.cfg.Tracer,
 	})
+	b.mu.Lock()
+	b.serving[shard] = hubs
+	b.mu.Unlock()
 	defer b.ended(shard)
 	ready := func() { b.began(shard) }
 	// The context's cause must reach the shard: it says how to end. So it is not the group's, and the first error ends the other by hand.
@@ -119,6 +127,18 @@ func (b *Bridge) ended(shard int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.ready, shard)
+	delete(b.serving, shard)
+}
+
+// Asked hears that this process asks a hub for something, for the line at the end of the hub's session. It is for the bridge that looks after the hub; any
+// other passes it over.
+func (b *Bridge) Asked(hub domain.HubID) {
+	b.mu.Lock()
+	shard := b.serving[streams.ShardOf(hub, len(b.conns.Shards))]
+	b.mu.Unlock()
+	if shard != nil {
+		shard.Asked(hub)
+	}
 }
 
 // Ready gives nil once this replica looks after every shard that it should, and says what is missing otherwise.

@@ -82,7 +82,7 @@ func (s *service) api() (httpapi.API, error) {
 		Commands:        s.commands,
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
-		Portal:          s.portal,
+		Portal:          s.portal.Routes(),
 		KeyUse:          s.keyUse,
 		Ready:           s.health.components,
 		Environment:     s.flags.Environment,
@@ -97,6 +97,7 @@ func (s *service) api() (httpapi.API, error) {
 		Draining:        s.draining,
 		Log:             s.log,
 		Metrics:         s.registry,
+		Tracer:          s.traces.Tracer(),
 	}), nil
 }
 

@@ -23,7 +23,7 @@ const readyPause = 5 * time.Millisecond
 func (s *service) startHubLink(ctx context.Context) (err error) {
 	s.logs, err = hublog.New(s.conns, hublog.Config{
 		Retention: s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads, Incarnation: s.incarnation,
-		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log, Metrics: s.registry,
+		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 
 	if s.flags.has(roleBridge) {
 		s.bridge = hubbridge.New(s.conns, s.buckets, s.logs, s.directory, s.access, s.presence, hubbridge.Config{
-			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Log: s.log, Metrics: s.registry,
+			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		s.bridging.run("bridge", s.bridge.Run)
 		if err := s.awaitBridge(ctx); err != nil {
@@ -62,15 +62,25 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 	if err := s.buckets.SetIdempotencyWindow(ctx, s.conns, s.flags.IdempotencyWindow); err != nil {
 		return err
 	}
-	s.caller, err = calls.New(s.conns, s.presence, calls.Config{Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry})
+	s.caller, err = calls.New(s.conns, s.presence, calls.Config{
+		Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(), Asked: s.asked,
+	})
 	if err != nil {
 		return err
 	}
 	s.devices = devices.New(s.caller)
 	s.commands = commands.New(s.conns, s.logs, s.devices, commands.Config{
 		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, HubTimeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry,
+		Tracer: s.traces.Tracer(),
 	})
 	return nil
+}
+
+// asked tells the bridge, if this replica is one, that a hub is asked for something.
+func (s *service) asked(hub domain.HubID) {
+	if s.bridge != nil {
+		s.bridge.Asked(hub)
+	}
 }
 
 // stopAsking waits for commands whose callers have gone, and asks hubs no more.

@@ -38,7 +38,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	barrier := streams.NewBarrier(s.conns, id, s.log)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
-		Metrics: s.registry,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	head, err := s.events.Head(ctx)
 	if err != nil {

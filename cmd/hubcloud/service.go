@@ -27,6 +27,8 @@ import (
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/signin"
+	"hubcloud/telemetry"
+	"hubcloud/telemetry/otlp"
 )
 
 const (
@@ -40,6 +42,7 @@ const (
 	refuseTimeout  = time.Second
 	brokerTimeout  = 3 * time.Second
 	pgTimeout      = 3 * time.Second
+	tracesTimeout  = time.Second
 )
 
 // service is everything that one process runs. Its parts stand in layers, each on those before it: they start in this order and stop in
@@ -50,6 +53,7 @@ type service struct {
 	log      *slog.Logger
 	registry *prometheus.Registry
 	health   *health
+	traces   otlp.Sender
 	bound    endpoints
 	failed   chan error
 
@@ -107,6 +111,12 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 		foundation: newCrew(failed), bridging: newCrew(failed), guests: newCrew(failed),
 		draining: make(chan struct{}),
 	}
+	if s.traces, err = otlp.Start(ctx, log); err != nil {
+		return nil, usagef("%w", err)
+	}
+	if s.traces.Tracer().On() {
+		s.log = slog.New(telemetry.LogHandler(log.Handler()))
+	}
 	s.health = newHealth(s)
 	defer func() {
 		if err != nil {
@@ -158,7 +168,17 @@ func (s *service) stop() {
 		s.store.Close()
 	}
 	s.leaveGround()
+	s.stopTraces()
 	s.log.Info("stopped", "duration_ms", time.Since(began).Milliseconds())
+}
+
+// stopTraces sends the last spans.
+func (s *service) stopTraces() {
+	ctx, cancel := context.WithTimeout(context.Background(), tracesTimeout)
+	defer cancel()
+	if err := s.traces.Stop(ctx); err != nil {
+		s.log.Warn("the last traces have not got out", "error", err)
+	}
 }
 
 // refuseHubs lets no more hubs in while there is still somebody to answer the broker's question about those that are coming.

@@ -15,10 +15,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 const (
@@ -44,6 +47,10 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics gets the caller's metrics; nil for none.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each call; the zero value none.
+	Tracer telemetry.Tracer
+	// Asked hears of each request that is sent to a hub; nil: nobody does.
+	Asked func(domain.HubID)
 }
 
 // Caller asks hubs. Safe for concurrent use.
@@ -53,6 +60,8 @@ type Caller struct {
 	timeout  time.Duration
 	log      *slog.Logger
 	latency  *prometheus.HistogramVec
+	tracer   telemetry.Tracer
+	asked    func(domain.HubID)
 	// replica is the first level of every token of this process, and of no other.
 	replica string
 	subs    []*nats.Subscription
@@ -71,7 +80,7 @@ func New(conns *streams.Conns, presence Presence, cfg Config) (*Caller, error) {
 		cfg.Log = slog.Default()
 	}
 	c := &Caller{
-		conns: conns, presence: presence, timeout: cfg.Timeout, log: cfg.Log, latency: newLatency(cfg.Metrics),
+		conns: conns, presence: presence, timeout: cfg.Timeout, log: cfg.Log, latency: newLatency(cfg.Metrics), tracer: cfg.Tracer, asked: cfg.Asked,
 		replica: strings.ToLower(rand.Text()[:10]), pending: make(map[string]chan *nats.Msg),
 	}
 	for _, nc := range conns.Shards {
@@ -96,17 +105,29 @@ func (c *Caller) Close() {
 // and says with an error fit for an API caller why it is no result of the method; nil when only success matters. Errors are *domain.Error:
 // hub_offline at once, hub_timeout when no answer came in time (the hub may have acted), hub_error when the request could not be delivered or the
 // answer is none, and what the hub itself refuses with: hub_unavailable, not_found, invalid_request, command_refused; or ctx's error.
+//
+// The request has the id of the API's request that ctx serves (telemetry.WithRequest), so that it is found again in the hub's own log; further calls for
+// the same one have a number behind it, and calls for none an id of their own.
 func (c *Caller) Call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
 	if _, ok := errorsOf(method); !ok {
 		return fmt.Errorf("call hub %s: no method %q", hub, method)
 	}
 	began := time.Now()
-	err := c.call(ctx, hub, method, params, read)
+	ctx, span := c.tracer.Start(ctx, method, trace.SpanKindClient)
+	id := telemetry.CallID(ctx)
+	if id == "" {
+		id = ulid.Make().String()
+	}
+	if span.On() {
+		span.Set(semconv.RPCSystemNameKey.String("hub_link"), semconv.RPCMethod(method), telemetry.KeyHubID.String(string(hub)), telemetry.KeyRequestID.String(id))
+	}
+	err := c.call(ctx, hub, id, method, params, read)
+	span.End(err)
 	c.latency.WithLabelValues(method, outcomeOf(err)).Observe(time.Since(began).Seconds())
 	return err
 }
 
-func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
+func (c *Caller) call(ctx context.Context, hub domain.HubID, id, method string, params any, read func(result []byte) error) error {
 	if err := c.MustBeOnline(ctx, hub); err != nil {
 		return err
 	}
@@ -116,10 +137,12 @@ func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, para
 	}
 	token, subject, answers := c.expect(hub)
 	defer c.forget(subject)
-	id := ulid.Make().String()
 	payload, err := json.Marshal(link.Request{ID: id, Token: token, Method: method, Params: raw, TimeoutMS: c.timeout.Milliseconds()})
 	if err != nil {
 		return fmt.Errorf("call hub %s: %s: %w", hub, method, err)
+	}
+	if c.asked != nil {
+		c.asked(hub)
 	}
 	answer, err := c.exchange(ctx, hub, subject, payload, answers)
 	if err != nil {
@@ -127,7 +150,7 @@ func (c *Caller) call(ctx context.Context, hub domain.HubID, method string, para
 	}
 	err = decode(method, id, answer, read)
 	if errors.Is(err, &domain.Error{Code: domain.CodeHubError}) {
-		c.log.Warn("a hub failed a request", "hub_id", hub, "method", method, "request", id, "error", err)
+		c.log.WarnContext(ctx, "a hub failed a request", "hub_id", hub, "method", method, "request_id", id, "error", err)
 	}
 	return err
 }

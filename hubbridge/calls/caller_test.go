@@ -269,7 +269,7 @@ func TestNotListeningYet(t *testing.T) {
 
 func TestNeverListening(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 200*time.Millisecond)
+	r := newRig(t, time.Second)
 	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubError)
 	go func() {
 		<-time.After(80 * time.Millisecond)

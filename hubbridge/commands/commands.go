@@ -14,6 +14,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 // Hubs are asked to run commands (devices.Devices).
@@ -48,6 +49,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics gets the metrics; nil for none.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each command and its steps; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 const (

@@ -5,8 +5,11 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
+	"hubcloud/telemetry"
 )
 
 // flightKey tells flights that callers may share.
@@ -95,8 +98,10 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 	c.group.Go(func() {
 		defer c.metrics.underWay.Dec()
 		began := time.Now()
-		f.landing = c.fly(key, o, command)
-		c.report(ctx, o, command, f.landing, time.Since(began))
+		flying, span := c.takeOff(ctx, o, command)
+		f.landing = c.fly(flying, key, o, command)
+		c.report(flying, o, command, f.landing, time.Since(began))
+		c.endSpan(span, f.landing)
 		if key.name != "" {
 			c.mu.Lock()
 			delete(c.flights, key)
@@ -124,9 +129,27 @@ func (c *Commands) underWay(key flightKey) (*flight, error) {
 	return f, nil
 }
 
+// takeOff gives the context of a flight: it does not end with its caller's, but belongs to the same request and trace.
+func (c *Commands) takeOff(caller context.Context, o domain.Origin, command domain.Command) (context.Context, telemetry.Span) {
+	ctx := telemetry.WithRequest(telemetry.Continue(c.ctx, caller), o.RequestID)
+	ctx, span := c.cfg.Tracer.Start(ctx, "command", trace.SpanKindInternal)
+	if span.On() {
+		span.Set(telemetry.KeyHubID.String(string(command.HubID)), telemetry.KeyRequestID.String(o.RequestID), telemetry.KeyOrgID.String(command.OrgID),
+			attribute.Int64("hubcloud.device_id", command.DeviceID), attribute.String("hubcloud.channel_key", command.Key))
+	}
+	return ctx, span
+}
+
+func (c *Commands) endSpan(span telemetry.Span, f landing) {
+	if span.On() {
+		span.Set(telemetry.KeyCommandID.String(f.id), telemetry.KeyOutcome.String(outcomeOf(f.err)), attribute.String("hubcloud.answer", f.answer))
+	}
+	span.End(f.err)
+}
+
 // fly sees a command through. It takes at most the time of another holder, the hub's own, and what storage takes.
-func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) landing {
-	ctx, cancel := context.WithTimeout(c.ctx, 2*(c.cfg.HubTimeout+storageTime))
+func (c *Commands) fly(ctx context.Context, key flightKey, o domain.Origin, command domain.Command) landing {
+	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+storageTime))
 	defer cancel()
 	if key.name == "" {
 		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {
@@ -134,7 +157,9 @@ func (c *Commands) fly(key flightKey, o domain.Origin, command domain.Command) l
 		}
 		return c.try(ctx, o, command, ulid.Make().String(), nil)
 	}
-	r, err := c.reserve(ctx, key, command.HubID)
+	reserving, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
+	r, err := c.reserve(reserving, key, command.HubID)
+	span.End(err)
 	switch {
 	case err != nil:
 		return landing{err: err}

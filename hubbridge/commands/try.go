@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"hubcloud/domain"
+	"hubcloud/telemetry"
 )
 
 // try sends a command to its hub once, with a record in the hub's log before, and remembers in r, unless that is nil, what settled the matter. What
@@ -15,24 +18,42 @@ import (
 func (c *Commands) try(ctx context.Context, o domain.Origin, command domain.Command, id string, r *reservation) (f landing) {
 	f.id, f.answer = id, answerHub
 	told := newRecord(o, command, id)
-	if f.err = c.append(ctx, command.HubID, told.requested(c.cfg.Now())); f.err == nil {
+	if f.err = c.appendRequest(ctx, told); f.err == nil {
 		f.channel, f.err = c.hubs.Command(ctx, command, id)
 		outcome := told.answered(c.cfg.Now(), f.err)
-		f.after = func() { c.appendOutcome(outcome) }
+		f.after = func() { c.appendOutcome(ctx, outcome) }
 	}
 	if r != nil {
-		if first := c.settle(r, settling(f.channel, f.err)); first != nil {
+		if first := c.remember(ctx, r, settling(f.channel, f.err)); first != nil {
 			f.channel, f.err = first.give()
 		}
 	}
 	return f
 }
 
-// appendOutcome puts what came of a command into the hub's log.
-func (c *Commands) appendOutcome(outcome record) {
+// appendRequest puts a command that is about to be sent into the hub's log.
+func (c *Commands) appendRequest(ctx context.Context, told record) error {
+	ctx, span := c.cfg.Tracer.Start(ctx, "record command", trace.SpanKindInternal)
+	err := c.append(ctx, told.HubID, told.requested(c.cfg.Now()))
+	span.End(err)
+	return err
+}
+
+// remember settles a reservation.
+func (c *Commands) remember(ctx context.Context, r *reservation, a *answer) *answer {
+	_, span := c.cfg.Tracer.Start(ctx, "remember answer", trace.SpanKindInternal)
+	defer span.End(nil)
+	return c.settle(r, a)
+}
+
+// appendOutcome puts what came of a command into the hub's log. flown is the context of its flight, which is over.
+func (c *Commands) appendOutcome(flown context.Context, outcome record) {
 	ctx, cancel := c.aftermath()
 	defer cancel()
-	if err := c.append(ctx, outcome.HubID, outcome); err != nil {
+	ctx, span := c.cfg.Tracer.Start(telemetry.Continue(ctx, flown), "record outcome", trace.SpanKindInternal)
+	err := c.append(ctx, outcome.HubID, outcome)
+	span.End(err)
+	if err != nil {
 		c.cfg.Log.Warn("the outcome of a command is missing in the hub's log", "hub_id", outcome.HubID, "command_id", outcome.CommandID, "error", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
+	"hubcloud/telemetry"
 )
 
 const (
@@ -113,18 +114,18 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
-		e.cfg.Log.Info("enrolment refused", "hub_id", hub, "in_inventory", state.Registered)
+		e.cfg.Log.InfoContext(ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "in_inventory", state.Registered)
 		return link.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "unknown serial or wrong secret")
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
 	if err != nil {
 		return link.Certificate{}, err
 	}
-	origin := domain.Origin{At: e.cfg.Now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub)}}
+	origin := domain.Origin{At: e.cfg.Now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub)}, RequestID: telemetry.RequestID(ctx)}
 	if err := e.cfg.Directory.IssueCertificate(ctx, origin, hub, issued.Fingerprint, issued.ExpiresAt); err != nil {
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
-	e.cfg.Log.Info("certificate issued", "hub_id", hub, "fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt))
+	e.cfg.Log.InfoContext(ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt))
 	return link.Certificate{
 		HubID:       string(hub),
 		Certificate: string(issued.PEM),

@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams/hublog"
+	"hubcloud/telemetry"
 )
 
 // Logs are the hubs' event logs (hublog.Logs).
@@ -32,7 +33,7 @@ type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
 }
 
-// Config is what a Shard works with. All of it is required.
+// Config is what a Shard works with. All of it but Tracer is required.
 type Config struct {
 	Logs      Logs
 	Directory Directory
@@ -47,6 +48,8 @@ type Config struct {
 	Now       func() time.Time
 	Log       *slog.Logger
 	Metrics   *Metrics
+	// Tracer begins a span for each batch of a hub's events; the zero value none.
+	Tracer telemetry.Tracer
 	// Check asks for a comparison of a hub with the broker's list of connections, after a while (presence.Watcher).
 	Check func(hub domain.HubID, after time.Duration)
 }

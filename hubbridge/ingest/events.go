@@ -5,11 +5,15 @@ import (
 	"slices"
 	"time"
 
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
 	"hubcloud/hubbridge/wire"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
+	"hubcloud/telemetry"
 )
 
 // events deals with an events message, and with those that wait behind it if they go on with the same log: all as one atomic batch.
@@ -40,7 +44,15 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 		run, count = append(run, next), count+len(next.Events)
 	}
 	began := time.Now()
-	if err := s.settle(ctx, func() error { return s.store(ctx, run) }); err != nil {
+	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
+	if span.On() {
+		span.Set(semconv.MessagingSystemKey.String("mqtt"), semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
+			semconv.MessagingDestinationTemplate(streams.EventsSubject(streams.AnyHub)), semconv.MessagingBatchMessageCount(count),
+			telemetry.KeyHubID.String(string(s.hub)))
+	}
+	err = s.settle(ctx, func() error { return s.store(ctx, run) })
+	span.End(err)
+	if err != nil {
 		metrics.withheld.Add(float64(len(run) - 1)) // one is counted with the error
 		return err
 	}
@@ -84,7 +96,7 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 			return err
 		}
 	}
-	plan.count(s.shard.cfg.Metrics)
+	plan.count(s.shard.cfg.Metrics, &s.tally)
 	for _, through := range plan.acks {
 		s.ack(log, through)
 	}
@@ -116,6 +128,7 @@ func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
 		s.ack(s.log.name, s.log.through)
 	}
 	s.shard.cfg.Metrics.unowned.Add(float64(unowned))
+	s.tally.unowned += unowned
 	return nil
 }
 
@@ -164,7 +177,7 @@ func (s *session) plan(run []wire.Batch) plan {
 	return p
 }
 
-func (p *plan) count(m *Metrics) {
+func (p *plan) count(m *Metrics, t *tally) {
 	flawed := 0
 	for flaw, n := range p.flaws {
 		m.flawed.WithLabelValues(string(flaw)).Add(float64(n))
@@ -174,4 +187,7 @@ func (p *plan) count(m *Metrics) {
 	m.stored.Add(float64(len(p.records) - flawed))
 	m.repeats.Add(float64(p.repeats))
 	m.beyond.Add(float64(p.beyond))
+	t.malformed += flawed
+	t.stored += len(p.records) - flawed
+	t.repeats += p.repeats
 }

@@ -76,6 +76,7 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 			return err
 		}
 		cfg.Metrics.lost.Add(float64(before - from + 1))
+		s.tally.lost += before - from + 1
 		cfg.Metrics.gapLost.Inc()
 		cfg.Log.Warn("a hub has lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before)
 	}

@@ -36,6 +36,7 @@ type session struct {
 	presenceRead     bool
 	presenceDirty    bool
 	held             []presence.Held
+	tally            tally
 	// greeting says that a hello has no ack yet because the broker has not said that the hub is connected.
 	greeting bool
 }

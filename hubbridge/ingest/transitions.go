@@ -32,9 +32,14 @@ func (s *session) observe(ctx context.Context, o presence.Observation) error {
 					return err
 				}
 			}
+			ended := s.presence
 			s.presence, s.presenceDirty = told, true
 			for _, t := range transitions {
 				cfg.Metrics.count(t)
+				if !t.Online {
+					s.reportSession(ctx, ended, t, now)
+				}
+				ended = presence.After(ended, t, now)
 			}
 		}
 		s.held = held

@@ -11,9 +11,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 // ErrConflict says that an aggregate has moved on since it was loaded; nothing was stored.
@@ -56,6 +60,7 @@ type Log struct {
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	metrics *metrics
+	tracer  telemetry.Tracer
 }
 
 // Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5; 0 leaves them as they are, and
@@ -93,7 +98,14 @@ func (l *Log) Head(ctx context.Context) (uint64, error) {
 // hold, and with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
 func (l *Log) Append(ctx context.Context, subject string, expected uint64, events ...domain.Event) (seq uint64, err error) {
 	began := time.Now()
+	ctx, span := l.tracer.Start(ctx, "send "+streams.DirectoryStream, trace.SpanKindProducer)
+	if span.On() && len(events) > 0 {
+		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(streams.DirectoryStream), semconv.MessagingBatchMessageCount(len(events)),
+			attribute.String("hubcloud.event_type", events[0].Type), telemetry.KeyRequestID.String(events[0].RequestID))
+	}
 	seq, err = l.append(ctx, subject, expected, events)
+	span.End(err)
 	switch {
 	case err == nil:
 		l.metrics.appended.Add(float64(len(events)))

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 const (
@@ -42,6 +44,8 @@ type ServiceConfig struct {
 	EverywhereApplied func(ctx context.Context, seq uint64) error
 	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each append, and for each wait until a command is in force; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 // Service is the directory's write side: every management command there is. What a command did can be read when it returns, and a command that
@@ -74,6 +78,9 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	if cfg.Metrics != nil {
 		l.metrics.register(cfg.Metrics)
 	}
+	traced := *l
+	traced.tracer = cfg.Tracer
+	l = &traced
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	return &Service{
 		cfg:      cfg,
@@ -150,8 +157,10 @@ func (s *Service) inForce(ctx context.Context, seq uint64) error {
 }
 
 // await waits for one after the other, for each as long as settleTimeout.
-func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error) error {
+func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error) (err error) {
 	began := time.Now()
+	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
+	defer func() { span.End(err) }()
 	for _, wait := range waits {
 		if err := within(ctx, settleTimeout, seq, wait); err != nil {
 			s.metrics.unsettled.Inc()

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 // Headers of a stored event.
@@ -106,7 +109,13 @@ func (r *Record) check() error {
 
 func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
 	began := time.Now()
+	ctx, span := l.cfg.Tracer.Start(ctx, "send hub log", trace.SpanKindProducer)
+	if span.On() {
+		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(streams.HubStream(hub)), semconv.MessagingBatchMessageCount(len(msgs)), telemetry.KeyHubID.String(string(hub)))
+	}
 	last, err = l.storeInTurn(ctx, hub, msgs)
+	span.End(err)
 	switch {
 	case err == nil:
 		l.metrics.appended.Add(float64(len(msgs)))

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 // Incarnation says which of a stream's messages are the hub's log: the events with Seq > After and that tag.
@@ -49,6 +50,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where metrics are registered; nil means nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each append; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 // MinRetention is the shortest retention that the broker takes.

@@ -10,8 +10,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/streams"
+	"hubcloud/telemetry"
 )
 
 var (
@@ -86,6 +90,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where the package's metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each mail that is put into the queue, and for each try to deliver one, which goes on with the trace of the former; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 // Outbox is the queue. Safe for concurrent use.
@@ -132,6 +138,17 @@ func (o *Outbox) Put(ctx context.Context, id string, expires time.Time, content 
 	if len(content) > MaxContent {
 		return fmt.Errorf("outbox: mail %s has %d bytes; %d are allowed", id, len(content), MaxContent)
 	}
+	ctx, span := o.cfg.Tracer.Start(ctx, "send mails", trace.SpanKindProducer)
+	if span.On() {
+		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(Stream), semconv.MessagingMessageID(id))
+	}
+	err := o.put(ctx, id, expires, content)
+	span.End(err)
+	return err
+}
+
+func (o *Outbox) put(ctx context.Context, id string, expires time.Time, content []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, putPatience)
 	defer cancel()
 	for {
@@ -157,10 +174,12 @@ func (o *Outbox) Put(ctx context.Context, id string, expires time.Time, content 
 func (o *Outbox) store(ctx context.Context, id string, expires time.Time, content []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, putPatience/4)
 	defer cancel()
-	_, err := streams.Store(ctx, o.nc, &nats.Msg{
+	msg := &nats.Msg{
 		Subject: subject, Data: content,
 		Header: nats.Header{headerID: {id}, headerExpires: {expires.UTC().Format(time.RFC3339Nano)}},
-	})
+	}
+	telemetry.Inject(ctx, propagation.HeaderCarrier(msg.Header))
+	_, err := streams.Store(ctx, o.nc, msg)
 	return err
 }
 

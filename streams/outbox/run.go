@@ -8,7 +8,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
+
+	"hubcloud/telemetry"
 )
 
 const (
@@ -31,6 +37,9 @@ const (
 	// countEvery is how often the waiting mails are counted.
 	countEvery = 15 * time.Second
 )
+
+// errExpired says that a mail's time was over before it could be delivered.
+var errExpired = errors.New("the mail could not be delivered in time")
 
 // consumer declares the one consumer, which all replicas share. What a failed mail waits for counts as handed out, so that number is not
 // bounded: mails that wait must not keep others from their turn.
@@ -156,54 +165,60 @@ func (r *running) handle(msg jetstream.Msg) {
 
 // deliverOnce makes one try, and does with the mail what follows from it.
 func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
+	ctx, span := r.cfg.Tracer.Start(telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())), "deliver mail", trace.SpanKindClient)
+	if span.On() {
+		span.Set(semconv.MessagingMessageID(mail.id), attribute.Int64("hubcloud.mail_tries", int64(mail.tries)))
+	}
 	log := r.cfg.Log.With("mail_id", mail.id, "tries", mail.tries)
 	if !r.cfg.Now().Before(mail.expires) {
-		log.Error("a mail is dropped: it could not be delivered in time", "expires_at", mail.expires)
+		log.ErrorContext(ctx, "a mail is dropped: it could not be delivered in time", "expires_at", mail.expires)
 		r.metrics.mails.expired.Inc()
+		span.End(errExpired)
 		r.finish(msg, mail.sequence)
 		return
 	}
 	began := time.Now()
-	err := r.try(msg)
+	err := r.try(ctx, msg)
 	took := time.Since(began)
+	span.End(err)
 	r.metrics.duration.Observe(took.Seconds())
 	switch {
 	case err == nil:
 		r.gate.free()
-		log.Info("mail delivered", "duration_ms", took.Milliseconds())
+		log.InfoContext(ctx, "mail delivered", "duration_ms", took.Milliseconds())
 		r.metrics.mails.delivered.Inc()
 		r.finish(msg, mail.sequence)
 	case r.patient.Err() != nil:
-		log.Info("a mail is left for the next start")
+		log.InfoContext(ctx, "a mail is left for the next start")
 		r.putBack(msg, mail, 0)
 	case errors.Is(err, ErrRefused):
 		r.gate.free()
-		log.Error("a mail is dropped: it is refused", "error", err)
+		log.ErrorContext(ctx, "a mail is dropped: it is refused", "error", err)
 		r.metrics.mails.refused.Inc()
 		r.finish(msg, mail.sequence)
 	case errors.Is(err, ErrObsolete):
-		log.Info("a mail is dropped: nobody wants it any more", "error", err)
+		log.InfoContext(ctx, "a mail is dropped: nobody wants it any more", "error", err)
 		r.metrics.mails.obsolete.Inc()
 		r.finish(msg, mail.sequence)
 	case errors.Is(err, ErrUnreachable):
 		wait, first := r.gate.close()
 		if first {
-			log.Warn("no mail can be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+			log.WarnContext(ctx, "no mail can be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
 		}
 		r.metrics.closed.Inc()
 		r.putBack(msg, mail, wait)
 	default:
 		r.gate.free()
 		wait := pause(mail.tries, r.cfg.FirstPause, r.cfg.MaxPause)
-		log.Warn("a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+		log.WarnContext(ctx, "a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
 		r.metrics.later.Inc()
 		r.putBack(msg, mail, wait)
 	}
 }
 
 // try makes one try at a delivery, and tells the broker meanwhile that it is under way.
-func (r *running) try(msg jetstream.Msg) error {
-	ctx, cancel := context.WithTimeout(r.patient, deliveryTimeout)
+func (r *running) try(ctx context.Context, msg jetstream.Msg) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
 	defer cancel()
 	delivered := make(chan error, 1)
 	go func() { delivered <- r.deliver(ctx, msg.Data()) }()

@@ -25,11 +25,23 @@ var rooms = []room{
 		why:       "the rules are pure: whoever imports them gets no I/O with them",
 	},
 	{
-		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams"},
+		folder: "hubcloud/telemetry", may: []string{"hubcloud/domain"},
+		libraries: []string{
+			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/propagation",
+			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
+		},
+		why: "every part tells of itself through it: whoever imports it gets no exporter with it",
+	},
+	{
+		folder: "hubcloud/telemetry/otlp", may: []string{"hubcloud/telemetry"},
+		why: "exporters are for the program: nothing else may import them, and they know of nothing else",
+	},
+	{
+		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/telemetry"},
 		why: "the logs are the ground that everything else stands on",
 	},
 	{
-		folder: "hubcloud/projections", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
+		folder: "hubcloud/projections", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections", "hubcloud/telemetry"},
 		why: "read models are made from streams, and from nothing else, so that they can be rebuilt",
 	},
 	{
@@ -42,7 +54,7 @@ var rooms = []room{
 		why:    "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
 	},
 	{
-		folder: "hubcloud/hubbridge", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
+		folder: "hubcloud/hubbridge", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge", "hubcloud/telemetry"},
 		why: "hubs must be heard when Postgres is away",
 	},
 	{
@@ -50,7 +62,7 @@ var rooms = []room{
 		why: "whoever imports the client gets the standard library with it, and nothing of the service",
 	},
 	{
-		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi"},
+		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi", "hubcloud/telemetry"},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
 	},
 }
@@ -74,6 +86,16 @@ func TestImports(t *testing.T) {
 					t.Errorf("%s imports %s; of libraries it may import only %v: %s", pkg, imported, r.libraries, r.why)
 				}
 			}
+		}
+	}
+}
+
+// TestExporters: what sends traces to a collector is imported by the program alone, so that no part can depend on one being there.
+func TestExporters(t *testing.T) {
+	t.Parallel()
+	for pkg, imports := range packages(t) {
+		if slices.Contains(imports, "hubcloud/telemetry/otlp") && pkg != "hubcloud/cmd/hubcloud" {
+			t.Errorf("%s imports hubcloud/telemetry/otlp", pkg)
 		}
 	}
 }

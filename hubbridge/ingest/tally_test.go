@@ -1,0 +1,125 @@
+package ingest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"hubcloud/hubbridge/ingest"
+)
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// of gives the lines of a message.
+func (l *lines) of(t *testing.T, msg string) (all []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, text := range strings.Split(strings.TrimSpace(l.text.String()), "\n") {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("log %q: %v", text, err)
+		}
+		if line["msg"] == msg {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// TestSession: what happens to a hub is counted, for the metrics and for the one line at the end of its session.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	log := &lines{}
+	s := r.shard(h.id, func(c *ingest.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
+	s.Observe(h.id, began(1))
+	h.wantOnline(true)
+	h.hello("a", 1, 3)
+	h.wantAck("a", 0)
+	h.events("a", 1, 3)
+	h.wantAck("a", 3)
+	h.events("a", 2, 4) // two of them again
+	h.wantAck("a", 4)
+	h.hello("a", 7, 8) // 5 and 6 are lost
+	h.wantAck("a", 6)
+	h.these("a", event(7), `{"seq":8,"type":""}`)
+	h.wantAck("a", 8)
+	h.these("a", "no event")
+	h.wantAck("a", 8)
+	h.events("a", 20, 20)
+	h.wantAck("a", 8)
+	s.Asked(h.id)
+	s.Asked(h.id)
+	s.Observe(h.id, ended(1, "read error"))
+	h.wantOnline(false)
+	s.Observe(h.id, began(2))
+	s.Observe(h.id, ended(2, "kicked"))
+	eventually(t, "two sessions have a line", func() bool { return len(log.of(t, "hub session")) == 2 })
+	for name, want := range map[string]float64{
+		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2, "messages_beyond_total": 1, "messages_unreadable_total": 1,
+		"acks_total": 7, "acks_withheld_total": 0, "sessions": 1, "inbox_bytes": 0,
+	} {
+		if got := r.count(name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	for series, want := range map[[2]string]float64{
+		{"gaps_total", "lost"}: 1, {"gaps_total", "malformed"}: 1, {"events_malformed_total", "type"}: 1, {"hellos_total", "ok"}: 2,
+		{"presence_transitions_total", "online"}: 2, {"presence_transitions_total", "offline"}: 2,
+	} {
+		if got := r.count(series[0], series[1]); got != want {
+			t.Errorf("%v is %v, want %v", series, got, want)
+		}
+	}
+	if problems, err := testutil.GatherAndLint(r.registry); err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
+	}
+	both := log.of(t, "hub session")
+	for field, want := range map[string]any{
+		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7", "events_stored": 5.0, "events_repeated": 2.0,
+		"events_lost": 2.0, "events_malformed": 1.0, "events_unowned": 0.0, "requests": 2.0,
+	} {
+		if both[0][field] != want {
+			t.Errorf("%s is %v, want %v", field, both[0][field], want)
+		}
+	}
+	if took, _ := both[0]["duration_ms"].(float64); took <= 0 || took > 60_000 {
+		t.Errorf("it took %v ms", both[0]["duration_ms"])
+	}
+	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 || both[1]["reason"] != "kicked" {
+		t.Errorf("the second session's line tells of the first: %v", both[1])
+	}
+}
+
+// TestUnownedAreCounted: what is acknowledged and not kept shows.
+func TestUnownedAreCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := r.hub()
+	r.shard(h.id)
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+	h.events("a", 1, 3)
+	h.wantAck("a", 3)
+	if got := r.count("events_unowned_total"); got != 3 {
+		t.Errorf("%v are counted", got)
+	}
+}
