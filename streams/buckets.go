@@ -44,7 +44,7 @@ type Buckets struct {
 	Leases jetstream.KeyValue
 	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's id.
 	Replicas jetstream.KeyValue
-	// Installation holds what was settled when the installation was made.
+	// Installation holds what was settled when the installation was made, and the hashes of passwords with which taps log in.
 	Installation jetstream.KeyValue
 	// Idempotency holds what became of each command that was sent with an idempotency key, for as long as SetIdempotencyWindow says.
 	Idempotency jetstream.KeyValue

@@ -23,6 +23,7 @@ func ReadOnly() []ReadOnlyRequest {
 		{Subject: "STREAM.NAMES"},
 		{Subject: "STREAM.LIST"},
 		{Subject: "STREAM.INFO.*"},
+		{Subject: "STREAM.MSG.GET.*"},
 		{Subject: "DIRECT.GET.*", Streamed: true},
 		{Subject: "DIRECT.GET.*.>"},
 	}
@@ -50,7 +51,8 @@ func TapPermissions(user string) Permissions {
 		p.Publish = append(p.Publish, "shard.*."+request.Subject)
 	}
 	for _, stream := range []string{"$MQTT_sess", "$MQTT_msgs", "$MQTT_rmsgs", "$MQTT_qos2in", "$MQTT_out"} {
-		p.Deny = append(p.Deny, "shard.*.STREAM.INFO."+stream, "shard.*.DIRECT.GET."+stream, "shard.*.DIRECT.GET."+stream+".>")
+		p.Deny = append(p.Deny, "shard.*.STREAM.INFO."+stream, "shard.*.STREAM.MSG.GET."+stream,
+			"shard.*.DIRECT.GET."+stream, "shard.*.DIRECT.GET."+stream+".>")
 	}
 	return p
 }

@@ -46,6 +46,7 @@ type cli struct {
 	Projections projectionsCommand `cmd:"" help:"The read models: how they are, stop and resume them, get past an event, build them anew, compare them."`
 
 	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for a broker of one's own."`
+	Tap          tapCommand          `cmd:"" help:"Events of all hubs, for analytics."`
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`
 	Devices devicesCommand `cmd:"" help:"Ask a hub for its devices, or for what one of them reads." group:"With an API key:"`

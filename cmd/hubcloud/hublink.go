@@ -13,6 +13,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams/hublog"
+	"hubcloud/streams/tapuser"
 )
 
 // readyPause is how often a start looks whether the bridge is ready.
@@ -48,7 +49,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 		}
 	}
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Log: s.log, Metrics: s.registry,
+		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Taps: tapuser.New(s.conns.Cloud, s.buckets.Installation), Log: s.log, Metrics: s.registry,
 	})
 	if err != nil {
 		return err

@@ -41,6 +41,8 @@ type CalloutConfig struct {
 	// Credentials give the key that signs the answers, and the number of shards.
 	Credentials streams.Credentials
 	Directory   Directory
+	// Taps knows who may read hub logs from outside; nil lets in nobody but hubs.
+	Taps Taps
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is the default logger.
@@ -49,7 +51,12 @@ type CalloutConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Callout answers the broker's question who an MQTT client is. It asks for every connection that is not the service's own.
+// Taps says whether somebody who logs in with a password is a user of the account TAP.
+type Taps interface {
+	Admit(ctx context.Context, user, password string) (bool, error)
+}
+
+// Callout answers the broker's question who a client is: a hub, by MQTT, or a tap. It asks for every connection that is not the service's own.
 type Callout struct {
 	cfg      CalloutConfig
 	issuer   nkeys.KeyPair
@@ -159,7 +166,7 @@ func (c *Callout) serve(question *nats.Msg) {
 // admit decides about one connection: what it may do as a user of the broker, or a refusal.
 func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
 	if request.ClientInformation.Type != clientTypeMQTT {
-		return nil, refuse(reasonNotMQTT, nil)
+		return c.admitTap(request)
 	}
 	certificate, err := shownCertificate(request)
 	if err != nil {
@@ -186,6 +193,32 @@ func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaim
 
 // clientTypeMQTT is how a broker names the protocol in its questions.
 const clientTypeMQTT = "mqtt"
+
+// admitTap decides about a connection that is no hub's: it may be a tap's, which may do what streams.TapPermissions says, over plain NATS.
+func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
+	name := request.ConnectOptions.Username
+	if c.cfg.Taps == nil || name == "" {
+		return nil, refuse(reasonNotMQTT, nil)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), calloutTimeout)
+	defer cancel()
+	known, err := c.cfg.Taps.Admit(ctx, name, request.ConnectOptions.Password)
+	if err != nil {
+		return nil, refuse(reasonNoTaps, err)
+	}
+	if !known {
+		return nil, refuse(reasonUnknownTap, nil)
+	}
+	user := jwt.NewUserClaims(request.UserNkey)
+	user.Name = name
+	user.Audience = string(streams.AccountTap)
+	user.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard)
+	permissions := streams.TapPermissions(name)
+	user.Pub.Allow.Add(permissions.Publish...)
+	user.Pub.Deny.Add(permissions.Deny...)
+	user.Sub.Allow.Add(permissions.Subscribe...)
+	return user, nil
+}
 
 // shownCertificate gives the client's certificate of a question, which the broker's TLS has verified.
 func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificate, error) {

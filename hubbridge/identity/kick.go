@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -38,7 +39,10 @@ var kicksAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string) (cut int, err error) {
 	var failed error
 	account := streams.ShardAccount(streams.ShardOf(hub, len(conns.Shards)))
-	err = eachConnection(ctx, conns.Sys, account, hub, func(c connection) {
+	err = eachConnection(ctx, conns.Sys, account, map[string]any{"mqtt_client": hub}, func(c connection) {
+		if c.Client != string(hub) {
+			return // a server that does not know the filter lists everyone
+		}
 		switch err := c.kick(ctx, conns.Sys, fingerprints); {
 		case errors.Is(err, errOtherCertificate):
 		case err != nil:
@@ -53,10 +57,30 @@ func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerpri
 	return cut, nil
 }
 
-// connection is one of a hub's, as a server lists it.
+// KickTap cuts the connections of a user of the account TAP on every server that conns reaches, and says how many. It looks once, as Kick does.
+func KickTap(ctx context.Context, conns *streams.Conns, user string) (cut int, err error) {
+	var failed error
+	err = eachConnection(ctx, conns.Sys, streams.AccountTap, nil, func(c connection) {
+		if c.User != user {
+			return
+		}
+		if err := c.kick(ctx, conns.Sys, nil); err != nil {
+			failed = errors.Join(failed, err)
+			return
+		}
+		cut++
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return cut, fmt.Errorf("kick the tap %s: %w", user, err)
+	}
+	return cut, nil
+}
+
+// connection is one, as a server lists it.
 type connection struct {
 	server string
 	CID    uint64 `json:"cid"`
+	User   string `json:"authorized_user"`
 	Client string `json:"mqtt_client"`
 	Certs  []struct {
 		SHA256 string `json:"cert_sha256"`
@@ -82,10 +106,12 @@ func (c connection) kick(ctx context.Context, sys *nats.Conn, fingerprints []str
 	return err
 }
 
-// eachConnection asks every server for the hub's connections. It asks for those in the hub's account, which excludes one that is about to be
-// let in: asked for all accounts, nats-server 2.15 reads client ids that it is just writing, and a process that reads half a string ends.
-func eachConnection(ctx context.Context, sys *nats.Conn, account streams.Account, hub domain.HubID, do func(connection)) error {
-	question, err := json.Marshal(map[string]any{"auth": true, "acc": account, "mqtt_client": hub})
+// eachConnection asks every server for connections, those that the filter says. It asks for those in one account, which excludes one that is about
+// to be let in: asked for all accounts, nats-server 2.15 reads client ids that it is just writing, and a process that reads half a string ends.
+func eachConnection(ctx context.Context, sys *nats.Conn, account streams.Account, filter map[string]any, do func(connection)) error {
+	asked := map[string]any{"auth": true, "acc": account}
+	maps.Copy(asked, filter)
+	question, err := json.Marshal(asked)
 	if err != nil {
 		return err
 	}
@@ -107,11 +133,8 @@ func eachConnection(ctx context.Context, sys *nats.Conn, account streams.Account
 			return fmt.Errorf("list its connections: %w", err)
 		}
 		for _, c := range answer.Data.Connections {
-			// A server that does not know the filter lists everyone.
-			if c.Client == string(hub) {
-				c.server = answer.Server.ID
-				do(c)
-			}
+			c.server = answer.Server.ID
+			do(c)
 		}
 		if sys.ConnectedClusterName() == "" {
 			return nil // a server on its own: there is no other answer

@@ -20,6 +20,9 @@ const (
 	// reasonNotCurrent: the hub has another certificate now, or none.
 	reasonNotCurrent  reason = "not_current_certificate"
 	reasonNoDirectory reason = "directory_unavailable"
+	// reasonUnknownTap: the user is no tap's, or the password is not the present one.
+	reasonUnknownTap reason = "unknown_tap"
+	reasonNoTaps     reason = "taps_unavailable"
 	// reasonTooLate: the question waited longer than the broker does.
 	reasonTooLate reason = "too_late"
 
@@ -30,7 +33,8 @@ const (
 // reasons gives every reason.
 func reasons() []reason {
 	return []reason{
-		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonNotCurrent, reasonNoDirectory, reasonTooLate,
+		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
+		reasonTooLate,
 	}
 }
 
@@ -84,15 +88,18 @@ func (l *refusalLog) add(request *jwt.AuthorizationRequestClaims, r *refusal) {
 		return
 	}
 	attrs := []any{"client_id", client, "address", host, "reason", string(r.reason)}
+	if client == "" {
+		attrs[0], attrs[1] = "user", request.ConnectOptions.Username
+	}
 	if certificate, err := shownCertificate(request); err == nil {
 		attrs = append(attrs, "certificate_name", certificate.Subject.CommonName, "fingerprint", fingerprint(certificate.Raw))
 	}
 	if r.cause == nil {
-		l.log.Info("hub connection refused", attrs...)
+		l.log.Info("connection refused", attrs...)
 		return
 	}
-	// A cause is something that failed here, and no wrong of the hub's.
-	l.log.Warn("hub connection refused", append(attrs, "error", r.cause)...)
+	// A cause is something that failed here, and no wrong of the client's.
+	l.log.Warn("connection refused", append(attrs, "error", r.cause)...)
 }
 
 func (l *refusalLog) due(key refusalKey) bool {

@@ -32,8 +32,8 @@ func TestRefusalLog(t *testing.T) {
 		t.Errorf("%d lines:\n%s", got, lines.String())
 	}
 	for _, want := range []string{
-		`level=INFO msg="hub connection refused" client_id=hub-1 address=192.0.2.1 reason=not_current_certificate`,
-		`level=WARN msg="hub connection refused" client_id=hub-1 address=192.0.2.1 reason=directory_unavailable error=away`,
+		`level=INFO msg="connection refused" client_id=hub-1 address=192.0.2.1 reason=not_current_certificate`,
+		`level=WARN msg="connection refused" client_id=hub-1 address=192.0.2.1 reason=directory_unavailable error=away`,
 	} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("no %s in:\n%s", want, lines.String())

@@ -14,6 +14,8 @@ import (
 type logState struct {
 	// incarnation is the tag of its event log; empty while nobody has added it: then no event is kept.
 	incarnation string
+	// org is the organization that has added it.
+	org string
 	// last is the sequence of the stream's last event, of whatever incarnation: what every append expects. 0 when there is none.
 	last uint64
 	// name is the hub's own name of its log, empty while none was heard of; through is the number up to which it is settled.
@@ -171,7 +173,7 @@ func (e *evidence) needsDirectory() bool {
 // remembers. A hub that then holds only events from further on has lost none of them as far as anybody can tell, so a gap of at most that
 // many numbers in its next hello is none. Readers lose nothing by it: their cursors are older than the retention and answer 410.
 func (e *evidence) resolve() logState {
-	l := logState{incarnation: e.access.Incarnation}
+	l := logState{incarnation: e.access.Incarnation, org: e.access.OrgID}
 	for _, m := range e.marks {
 		l.last = max(l.last, m.Seq)
 	}

@@ -88,7 +88,7 @@ func (s *session) append(ctx context.Context, records []hublog.Record) error {
 
 // deviceRecord is an event of the hub with that number.
 func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
-	return hublog.Record{Payload: payload, Incarnation: s.log.incarnation, Log: s.log.name, Through: seq}
+	return hublog.Record{Payload: payload, Incarnation: s.log.incarnation, OrgID: s.log.org, Log: s.log.name, Through: seq}
 }
 
 // skipRecord is hub.events_skipped for some of the hub's numbers.
@@ -103,7 +103,8 @@ func (s *session) skipRecord(from, to uint64) hublog.Record {
 // linkRecord is an event of the cloud: its time is the cloud's own, which the cloud trusts. told is the hub's presence as of the event.
 func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.Presence) hublog.Record {
 	r := hublog.Record{
-		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data), Incarnation: s.log.incarnation, Connection: presence.Tell(told),
+		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data), Incarnation: s.log.incarnation, OrgID: s.log.org,
+		Connection: presence.Tell(told),
 	}
 	if s.log.slack == 0 {
 		r.Log, r.Through = s.log.name, s.log.through

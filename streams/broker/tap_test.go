@@ -134,7 +134,6 @@ func forbiddenRequests(stream, hub string) []forbidden {
 			{"STREAM.PURGE." + stream, ``},
 			{"STREAM.DELETE." + stream, ``},
 			{"STREAM.MSG.DELETE." + stream, `{"seq":1}`},
-			{"STREAM.MSG.GET." + stream, `{"seq":1}`},
 			{"STREAM.SNAPSHOT." + stream, `{"deliver_subject":"_INBOX.tap.x"}`},
 			{"STREAM.RESTORE.MINE", `{}`},
 			{"STREAM.LEADER.STEPDOWN." + stream, ``},
@@ -147,13 +146,17 @@ func forbiddenRequests(stream, hub string) []forbidden {
 			{"INFO", ``},
 			{"DIRECT.GET.$MQTT_sess", `{"seq":1}`},
 			{"DIRECT.GET.$MQTT_msgs", `{"seq":1}`},
+			{"DIRECT.GET.$MQTT_rmsgs.x", ``},
+			{"STREAM.MSG.GET.$MQTT_sess", `{"seq":1}`},
 			{"STREAM.INFO.$MQTT_rmsgs", ``},
 		} {
 			all = append(all, forbidden{api + "." + request.subject, request.body})
 		}
 	}
 	return append(all,
+		forbidden{streams.JetStreamAPI + ".DIRECT.GET." + stream, `{"seq":1}`},
 		forbidden{streams.JetStreamAPI + ".DIRECT.GET.DIRECTORY", `{"seq":1}`},
+		forbidden{streams.JetStreamAPI + ".STREAM.MSG.GET.DIRECTORY", `{"seq":1}`},
 		forbidden{streams.JetStreamAPI + ".DIRECT.GET.KV_sign-in", `{"seq":1}`},
 		forbidden{streams.JetStreamAPI + ".DIRECT.GET.KV_idempotency", `{"seq":1}`},
 		forbidden{"log." + hub + ".event.device", `{"type":"forged"}`},

@@ -19,6 +19,7 @@ import (
 // Headers of a stored event.
 const (
 	headerIncarnation = "Hubcloud-Incarnation"
+	headerOrg         = "Hubcloud-Organization"
 	headerLog         = "Hubcloud-Log"
 	headerThrough     = "Hubcloud-Through"
 	headerConnection  = "Hubcloud-Connection"
@@ -50,6 +51,8 @@ type Record struct {
 	Payload []byte
 	// Incarnation is the tag of the log that it belongs to.
 	Incarnation string
+	// OrgID is the organization that has the hub, for those who read the log without the directory; may be empty.
+	OrgID string
 	// Log and Through say that with this record the hub's own log of that name is settled up to the number Through. An empty Log says nothing.
 	Log     string
 	Through uint64
@@ -78,6 +81,9 @@ func (l *Logs) Append(ctx context.Context, hub domain.HubID, expected uint64, re
 			msg.Subject = link
 		}
 		msg.Header[headerIncarnation] = shared.of(r.Incarnation)
+		if r.OrgID != "" {
+			msg.Header[headerOrg] = shared.of(r.OrgID)
+		}
 		if r.Log != "" {
 			msg.Header[headerLog] = shared.of(r.Log)
 			msg.Header[headerThrough] = []string{strconv.FormatUint(r.Through, 10)}
@@ -172,7 +178,7 @@ func notTaken(err error) bool {
 
 // sharedValues makes header values that repeat once.
 type sharedValues struct {
-	values [2][]string
+	values [3][]string
 	next   int
 }
 

@@ -91,10 +91,8 @@ func (l *lanes) close() {
 	l.free = nil
 }
 
-// getRange reads up to n messages from the sequence from on, as one direct get answers them: fewer when it stops for their size, or when the
-// stream has no more. What has expired is left out without a word; what is read is in order.
-func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n int) (messages []stored, err error) {
-	n = min(n, maxGet)
+// rangeRequest asks for up to n messages, at most maxGet, from the sequence from on.
+func rangeRequest(from uint64, n int) []byte {
 	request := make([]byte, 0, 80)
 	request = append(request, `{"seq":`...)
 	request = strconv.AppendUint(request, from, 10)
@@ -102,22 +100,33 @@ func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n i
 	request = strconv.AppendInt(request, int64(n), 10)
 	request = append(request, `,"max_bytes":`...)
 	request = strconv.AppendInt(request, maxGetBytes, 10)
-	request = append(request, '}')
-	return s.get(ctx, hub, request, n)
+	return append(request, '}')
 }
 
-// get sends one direct get and collects its answer, of which n messages are expected at most.
+// getRange reads up to n messages from the sequence from on, as one direct get answers them: fewer when it stops for their size, or when the
+// stream has no more. What has expired is left out without a word; what is read is in order.
+func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n int) (messages []stored, err error) {
+	n = min(n, maxGet)
+	return s.get(ctx, hub, rangeRequest(from, n), n)
+}
+
+// get sends one direct get to the hub's stream and collects its answer, of which n messages are expected at most.
 func (s *shard) get(ctx context.Context, hub domain.HubID, request []byte, n int) (messages []stored, err error) {
+	s.logs.metrics.directGets.Inc()
+	return s.lanes.get(ctx, directGet(hub), request, n)
+}
+
+// get sends one direct get to a subject and collects its answer, of which n messages are expected at most.
+func (l *lanes) get(ctx context.Context, subject string, request []byte, n int) (messages []stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
-	used, err := s.lanes.take(ctx)
+	used, err := l.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	ended := false
-	defer func() { s.lanes.give(used, ended) }()
-	s.logs.metrics.directGets.Inc()
-	if err := s.reads.PublishRequest(directGet(hub), used.inbox, request); err != nil {
+	defer func() { l.give(used, ended) }()
+	if err := l.nc.PublishRequest(subject, used.inbox, request); err != nil {
 		return nil, err
 	}
 	messages = make([]stored, 0, n)

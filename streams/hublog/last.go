@@ -111,14 +111,7 @@ type bounds struct{ first, last uint64 }
 // bounds asks the stream's leader. Without a stream they are 1 and 0.
 func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 	var answer struct {
-		Config struct {
-			MaxAge time.Duration `json:"max_age"`
-		} `json:"config"`
-		State struct {
-			Messages uint64 `json:"messages"`
-			First    uint64 `json:"first_seq"`
-			Last     uint64 `json:"last_seq"`
-		} `json:"state"`
+		streamInfo
 		Error *streams.BrokerError `json:"error"`
 	}
 	if err := l.ask(ctx, hub, "$JS.API.STREAM.INFO.", nil, &answer); err != nil {
@@ -131,11 +124,7 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, e)
 	}
 	l.otherRetention(hub, answer.Config.MaxAge)
-	b := bounds{first: answer.State.First, last: answer.State.Last}
-	if answer.State.Messages == 0 {
-		b.first = b.last + 1
-	}
-	return b, nil
+	return answer.bounds(), nil
 }
 
 // settle waits until everything that the stream has announced is on disk. A direct get comes after the batch that is being stored; this one
@@ -159,9 +148,14 @@ func directGet(hub domain.HubID) string { return "$JS.API.DIRECT.GET." + streams
 
 // ask puts a question to the broker's API about the hub's stream and decodes the answer.
 func (l *Logs) ask(ctx context.Context, hub domain.HubID, api string, request []byte, answer any) error {
+	return ask(ctx, l.shard(hub).nc, api+streams.HubStream(hub), request, answer)
+}
+
+// ask puts a question to the broker's API and decodes the answer.
+func ask(ctx context.Context, nc *nats.Conn, subject string, request []byte, answer any) error {
 	ctx, cancel := withTimeout(ctx)
 	defer cancel()
-	msg, err := l.shard(hub).nc.RequestWithContext(ctx, api+streams.HubStream(hub), request)
+	msg, err := nc.RequestWithContext(ctx, subject, request)
 	if err != nil {
 		return fmt.Errorf("ask the broker: %w", err)
 	}

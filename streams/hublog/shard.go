@@ -25,9 +25,8 @@ const (
 type shard struct {
 	logs *Logs
 	nc   *nats.Conn
-	// reads is for direct gets.
-	reads *nats.Conn
-	js    jetstream.JetStream
+	js   jetstream.JetStream
+	// lanes are for direct gets, on a connection of their own.
 	lanes lanes
 
 	// feed is where the subscriptions of all tails end.
@@ -50,7 +49,6 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 	s := &shard{
 		logs:  l,
 		nc:    nc,
-		reads: reads,
 		js:    js,
 		feed:  make(chan *nats.Msg, feedRoom),
 		tails: map[domain.HubID]*tail{},

@@ -26,9 +26,11 @@ type stored struct {
 	data []byte
 	// event is whether it is an event, and not a record of a command.
 	event bool
-	// tag and at are those of an event.
+	// at is when it was stored.
+	at time.Time
+	// tag and org are those of an event; org may be empty.
 	tag tag
-	at  time.Time
+	org string
 	// batchSeq is its place in the atomic batch that it came with, from 1, and 0 when it came alone; batchCommit marks the last of a batch.
 	batchSeq    uint64
 	batchCommit bool
@@ -46,13 +48,14 @@ func parseStored(msg *nats.Msg) (m stored, err error) {
 		}
 		m.batchCommit = field(msg, headerBatchCommit) != ""
 	}
+	if m.at, err = time.Parse(time.RFC3339Nano, field(msg, headerTimeStamp)); err != nil {
+		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
+	}
 	m.event = isEvent(field(msg, headerSubject))
 	if !m.event {
 		return m, nil
 	}
-	if m.at, err = time.Parse(time.RFC3339Nano, field(msg, headerTimeStamp)); err != nil {
-		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
-	}
+	m.org = field(msg, headerOrg)
 	if m.tag, err = parseTag(field(msg, headerIncarnation)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -124,7 +126,7 @@ func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
 func (s *Store) look(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	_, revision, err := s.newest(ctx, name)
+	_, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), name)
 	if err == nil && revision == 0 {
 		s.ends.tell(name)
 	}

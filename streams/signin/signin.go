@@ -28,6 +28,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 const (
@@ -143,7 +144,7 @@ func (s *Store) get(ctx context.Context, kind, token string, into any) (revision
 	if !isToken(token) {
 		return 0, nil
 	}
-	content, revision, err := s.newest(ctx, key(kind, token))
+	content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kind, token))
 	if err != nil {
 		return 0, fmt.Errorf("sign-in: %w", err)
 	}

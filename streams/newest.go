@@ -1,4 +1,4 @@
-package signin
+package streams
 
 import (
 	"context"
@@ -7,29 +7,26 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go"
-
-	"hubcloud/streams"
 )
 
 // codeNoMessage is the broker's error for a key that was never written.
 const codeNoMessage = 10037
 
-// newest reads what is kept under a key, and gives its revision: 0 when there is nothing (any more). The leader of the bucket's stream answers: a
-// replica may not know yet of a session that was begun a moment ago, nor of one that has ended.
-func (s *Store) newest(ctx context.Context, key string) (content []byte, revision uint64, err error) {
-	bucket := s.kv.Bucket()
+// Newest reads what a bucket keeps under a key, and gives its revision: 0 when there is nothing (any more). The leader of the bucket's stream
+// answers: a replica may not know yet of what was written a moment ago, nor of what was taken away.
+func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []byte, revision uint64, err error) {
 	question, err := json.Marshal(struct {
 		LastFor string `json:"last_by_subj"`
 	}{"$KV." + bucket + "." + key})
 	if err != nil {
 		return nil, 0, err
 	}
-	msg, err := s.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+bucket, question)
+	msg, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+bucketStreamName(bucket), question)
 	if err != nil {
 		return nil, 0, err
 	}
 	var answer struct {
-		Error   *streams.BrokerError `json:"error"`
+		Error   *BrokerError `json:"error"`
 		Message *struct {
 			Seq     uint64 `json:"seq"`
 			Headers []byte `json:"hdrs"`

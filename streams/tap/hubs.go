@@ -1,0 +1,210 @@
+package tap
+
+import (
+	"context"
+	"sync"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hublog"
+)
+
+// hub is where a tap stands with one hub's log.
+type hub struct {
+	id domain.HubID
+	// at is the position up to which everything was delivered; a zero Seq stands for none yet.
+	at hublog.Position
+	// known is the last sequence that the log is known to have.
+	known uint64
+	// unread is the last of the sequences that were gone before there was a position, and are still to be told.
+	unread uint64
+	// epoch is the connection's, counted from 1, in which the message at the position was read or compared. The worker's.
+	epoch uint64
+	// due says that it waits for a worker, or has one; again, that it is due once more after that.
+	due, again bool
+	// failures is how often the last read has failed in a row. The worker's.
+	failures int
+}
+
+// hubs are the hubs of a tap, and the queue of those that are due. What a worker has taken is its own until it gives it back, but for known
+// and again; at is changed under the lock, too.
+type hubs struct {
+	mu   sync.Mutex
+	cond *sync.Cond
+	all  map[domain.HubID]*hub
+	// queue has those that are due, longest first; taken counts those that workers have.
+	queue []*hub
+	taken int
+	// open says that hubs become due; before, what is heard of is only remembered.
+	open bool
+	// endless says that there may be more when nothing is due.
+	endless bool
+	// moved counts changes of positions.
+	moved uint64
+}
+
+func newHubs(endless bool) *hubs {
+	h := &hubs{all: map[domain.HubID]*hub{}, endless: endless}
+	h.cond = sync.NewCond(&h.mu)
+	return h
+}
+
+// restore puts a hub at a position that an earlier tap has reached.
+func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.all[id] = &hub{id: id, at: at, known: at.Seq}
+}
+
+// announce says that a hub's log has got as far as seq.
+func (hs *hubs) announce(id domain.HubID, seq uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h := hs.get(id)
+	if seq > h.known {
+		h.known = seq
+		hs.markLocked(h)
+	}
+}
+
+// get gives a hub, a new one at no position if it was unheard of. The lock is held.
+func (hs *hubs) get(id domain.HubID) *hub {
+	h := hs.all[id]
+	if h == nil {
+		h = &hub{id: id}
+		hs.all[id] = h
+	}
+	return h
+}
+
+// listed takes what a log was seen to hold. first is called for a hub without a position: it may give it one, and does not keep it.
+func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h := hs.get(id)
+	if h.at.Seq == 0 && !h.due {
+		first(h)
+		if h.at.Seq > 0 {
+			hs.moved++
+		}
+	}
+	if s.Last > h.known {
+		h.known = s.Last
+	}
+	// A log that is shorter than what was read of it may only have been listed earlier: the worker looks closer.
+	if h.known > h.at.Seq || s.Last < h.at.Seq || h.unread > 0 {
+		hs.markLocked(h)
+	}
+}
+
+// openUp begins to make due what was heard of.
+func (hs *hubs) openUp() {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.open = true
+	for _, h := range hs.all {
+		if h.known > h.at.Seq || h.again {
+			h.again = false
+			hs.markLocked(h)
+		}
+	}
+	hs.cond.Broadcast()
+}
+
+// markLocked makes a hub due.
+func (hs *hubs) markLocked(h *hub) {
+	if h.due || !hs.open {
+		h.again = true
+		return
+	}
+	h.due = true
+	hs.queue = append(hs.queue, h)
+	hs.cond.Signal()
+}
+
+// take waits for a hub that is due and gives it to a worker. None is the end: ctx's, or that nothing is due any more.
+func (hs *hubs) take(ctx context.Context) *hub {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case len(hs.queue) > 0:
+			h := hs.queue[0]
+			hs.queue[0] = nil
+			hs.queue = hs.queue[1:]
+			h.again = false
+			hs.taken++
+			return h
+		case hs.open && !hs.endless && hs.taken == 0:
+			return nil
+		}
+		hs.cond.Wait()
+	}
+}
+
+// wakeAll has those who wait look at their context.
+func (hs *hubs) wakeAll() {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.cond.Broadcast()
+}
+
+// give takes a hub back from its worker, which is due again when it has more or asks for it.
+func (hs *hubs) give(h *hub, again bool) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.taken--
+	h.due = false
+	if again || h.again || h.known > h.at.Seq {
+		h.again = false
+		hs.markLocked(h)
+	}
+	if !hs.endless && hs.taken == 0 && len(hs.queue) == 0 {
+		hs.cond.Broadcast()
+	}
+}
+
+// known gives the last sequence that a log is known to have.
+func (hs *hubs) known(h *hub) uint64 {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return h.known
+}
+
+// move sets the position of a hub whose worker calls.
+func (hs *hubs) move(h *hub, at hublog.Position) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.at, h.unread = at, 0
+	hs.moved++
+}
+
+// ends says that a log does not reach beyond last, which was thought to be further.
+func (hs *hubs) ends(h *hub, thought, last uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if h.known == thought {
+		h.known = last
+	}
+}
+
+// positions gives the position of every hub that has one, and how many changes there were up to then.
+func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	all := make(map[domain.HubID]hublog.Position, len(hs.all))
+	for id, h := range hs.all {
+		if h.at.Seq > 0 {
+			all[id] = h.at
+		}
+	}
+	return all, hs.moved
+}
+
+// changes is how many changes of positions there were.
+func (hs *hubs) changes() uint64 {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.moved
+}
