@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+	"hubcloud/streams/directory"
+)
+
+// brokers are the servers of a cluster, with the accounts of an installation.
+type brokers struct {
+	servers     []*server.Server
+	credentials streams.Credentials
+}
+
+// startCluster starts servers that end with the test, and waits until one of them leads.
+func startCluster(t *testing.T, count int) *brokers {
+	t.Helper()
+	issuer, err := nkeys.CreateAccount()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := issuer.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := streams.Credentials{Shards: 1, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed)}
+	for _, account := range append(c.Accounts(), streams.AccountTap) {
+		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "pa55word"}
+	}
+	layout, err := broker.NewLayout(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &brokers{credentials: c}
+	ports := make([]int, count)
+	var routes []*url.URL
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+		routes = append(routes, &url.URL{Scheme: "nats", Host: listener.Addr().String()})
+		listener.Close()
+	}
+	for i, port := range ports {
+		opts := &server.Options{}
+		if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
+			t.Fatal(err)
+		}
+		opts.ServerName, opts.StoreDir, opts.NoLog, opts.NoSigs = fmt.Sprintf("node-%d", i+1), t.TempDir(), true, true
+		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
+		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "trial", "127.0.0.1", port
+		opts.Routes = routes
+		s, err := server.NewServer(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+		b.servers = append(b.servers, s)
+	}
+	for _, s := range b.servers {
+		if !s.ReadyForConnections(20 * time.Second) {
+			t.Fatal("a server does not start")
+		}
+	}
+	b.credentials.URL = b.servers[0].ClientURL()
+	eventually(t, "a server leads", func() bool {
+		return slices.ContainsFunc(b.servers, (*server.Server).JetStreamIsLeader)
+	})
+	return b
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(40 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in time: %s", what)
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// component gives one of all.
+func one(t *testing.T, all []Component, name string) Component {
+	t.Helper()
+	i := slices.IndexFunc(all, func(c Component) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("no component %s", name)
+	}
+	return all[i]
+}
+
+// A server of a cluster that is missing is told, with what has a copy less for it; and so is a cluster that nobody leads.
+func TestServersThatAreMissing(t *testing.T) {
+	t.Parallel()
+	cluster := startCluster(t, 3)
+	conns, err := streams.Connect(t.Context(), cluster.credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	if _, err := directory.Open(t.Context(), conns, 3); err != nil {
+		t.Fatal(err)
+	}
+	examine := func() Component {
+		return one(t, Examine(t.Context(), Config{
+			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(), Started: &Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
+		}), "broker")
+	}
+	eventually(t, "three servers are well", func() bool { return examine().Verdict == OK })
+	if c := examine(); !strings.Contains(c.Detail, "leads the cluster") || !strings.Contains(c.Detail, "node-3") {
+		t.Errorf("%+v", c)
+	}
+	cluster.servers[2].Shutdown()
+	cluster.servers[2].WaitForShutdown()
+	eventually(t, "the one that is missing is told", func() bool {
+		c := examine()
+		return c.Verdict == Wrong && strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
+			strings.Contains(c.Detail, "copies that are behind or away: DIRECTORY")
+	})
+	cluster.servers[1].Shutdown()
+	cluster.servers[1].WaitForShutdown()
+	eventually(t, "that nobody leads is told", func() bool {
+		c := examine()
+		return c.Verdict == Wrong && strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") && strings.Contains(c.Detail, "no server leads")
+	})
+	t.Log(examine().Detail)
+}
