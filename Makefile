@@ -5,8 +5,6 @@ BIN       := bin/hubcloud
 DATA_DIR  ?= ./data
 FUZZTIME  ?= 10s
 TOOL      := $(GO) tool -modfile=test/tools/go.mod
-# What test/browser looks for.
-BROWSERS  := chromium chromium-browser google-chrome google-chrome-stable chrome
 
 .DEFAULT_GOAL := help
 
@@ -27,9 +25,8 @@ deps: ## Install what is missing on this machine (PostgreSQL), or say exactly wh
 	@deploy/install-dependencies.sh
 
 .PHONY: test
-test: deps ## Run every test, against real brokers, a real Postgres, the built binary and, where there is one, a browser
-	@for browser in $(BROWSERS); do command -v $$browser >/dev/null && exit 0; done; \
-		echo "NOT TRIED: test/browser, for want of a browser; any of these will do: $(BROWSERS)" >&2
+test: deps ## Run every test, against real brokers, a real Postgres, the built binary and a browser, which is installed where it can be
+	@test/browser/install.sh
 	$(GO) test -timeout 12m ./...
 
 .PHONY: race

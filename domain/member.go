@@ -48,12 +48,15 @@ func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event
 	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
 }
 
-// DecideRemoveMember ends a membership. Whoever may not is forbidden, a member that is not there (any more) is not_found, and the last owner
-// stays: forbidden.
+// DecideRemoveMember ends a membership; every member may end the own one. Whoever may not is forbidden, a member that is not there (any more) is
+// not_found, and the last owner stays: forbidden.
 func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) {
-	member, err := s.managed(o.Actor, memberID)
-	if err != nil {
-		return nil, err
+	member, ok := s.Member(memberID)
+	if leaves := ok && o.Actor == (Actor{Kind: ActorMember, ID: memberID}); !leaves {
+		var err error
+		if member, err = s.managed(o.Actor, memberID); err != nil {
+			return nil, err
+		}
 	}
 	if s.isLastOwner(member) {
 		return nil, errLastOwner()

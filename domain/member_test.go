@@ -90,7 +90,7 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			change(can.others, maxi, domain.RoleAdmin)
 			remove(can.owners, omar)
 			remove(can.others, ada)
-			remove(can.others, maxi)
+			remove(can.others || who == maxi, maxi)
 
 			// Who may not make owners hears that first, whoever the member is: nobody learns from it who is there.
 			_, err := domain.DecideChangeRole(all, o, nemo, domain.RoleOwner)
@@ -161,5 +161,29 @@ func TestAccount(t *testing.T) {
 	// It never changes: accounts are found by it.
 	if key := domain.AccountKey(" OLGA@Example.org "); key != "0450de3d14dfa2d080b7743d08227dbfe9e1f0515b84a9af58451d63b07148f5" {
 		t.Errorf("the key of the account is %s", key)
+	}
+}
+
+// TestEveryMemberMayLeave: a plain member could not, and had to ask an owner to be removed. Nobody else may be removed that way, and the last owner
+// stays.
+func TestEveryMemberMayLeave(t *testing.T) {
+	t.Parallel()
+	all := fold(t, domain.EvolveOrg, created, owner1, admin1, member1)
+	for _, who := range []string{ada, maxi} {
+		events, err := domain.DecideRemoveMember(all, acting(who), who)
+		decidedBy(t, acting(who), events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}}, "")
+	}
+	for who, code := range map[string]domain.Code{olga: domain.CodeForbidden, nemo: domain.CodeForbidden} {
+		if _, err := domain.DecideRemoveMember(all, acting(who), who); domain.CodeOf(err) != code {
+			t.Errorf("%s leaves: %v", who, err)
+		}
+	}
+	// A key, a hub and the service with a member's id are no member.
+	for _, kind := range []string{domain.ActorHub, "", "other"} {
+		o := acting(byHub)
+		o.Actor = domain.Actor{Kind: kind, ID: maxi}
+		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(err) != domain.CodeForbidden {
+			t.Errorf("a %q leaves: %v", kind, err)
+		}
 	}
 }

@@ -41,8 +41,8 @@ type Config struct {
 	// KeyUse hears of each request with a valid key; nil: nobody does.
 	KeyUse KeyUse
 
-	// Portal is what there is under /portal (portal.Portal's Routes); nil: nothing.
-	Portal []portal.Route
+	// Portal is what there is under /portal; nil: nothing.
+	Portal *portal.Portal
 
 	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
 	Ready func(ctx context.Context) []Component

@@ -73,6 +73,9 @@ func (x *exchange) refuse(err error) {
 	case known.RetryAfter > 0 || status == http.StatusTooManyRequests:
 		x.w.Header().Set("Retry-After", strconv.Itoa(max(1, wholeSeconds(known.RetryAfter))))
 	}
+	if x.refusedToPerson(status, known) {
+		return
+	}
 	if err := x.writeJSON(status, errorBody{errorDetail{Type: known.Code, Message: known.Message, RequestID: x.id}}); err != nil {
 		x.err = err
 	}

@@ -25,7 +25,7 @@ func (welcoming) AcceptInvitation(_ context.Context, o domain.Origin, token stri
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
-		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}).Routes(), 0.001, 9
+		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}), 0.001, 9
 	})
 	const path = "/portal/invitations/the-secret-of-the-link"
 	for _, c := range []struct {
@@ -40,9 +40,65 @@ func TestPortal(t *testing.T) {
 			t.Errorf("%s %s: %d %v", c.method, c.path, a.StatusCode, a.Header)
 		}
 	}
-	refused(t, s.do("GET", path, "", "Authorization", ""), http.StatusTooManyRequests, domain.CodeRateLimited)
+	limited := s.do("GET", path, "", "Authorization", "")
+	if limited.StatusCode != http.StatusTooManyRequests || limited.Header.Get("Retry-After") == "" {
+		t.Errorf("past the limit: %d %v", limited.StatusCode, limited.Header)
+	}
 	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") == 10 })
 	if log := s.logged.String(); strings.Contains(log, "the-secret") || !strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
 		t.Error(log)
 	}
+}
+
+// TestPeopleAreRefusedWithPages: what the router refused under /portal was told in JSON, which says nothing to people. Scripts get JSON, with a
+// message that their page can show, and who asks for the API gets the contract's.
+func TestPeopleAreRefusedWithPages(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) {
+		c.Portal, c.Rate, c.Burst = portal.New(portal.Config{Invitations: welcoming{}}), 0.001, 8
+	})
+	const html, script = "text/html,application/xhtml+xml,*/*;q=0.8", "application/json"
+	for _, c := range []struct {
+		method, path, accept string
+		status               int
+		says                 string
+	}{
+		{"POST", "/portal/none", html, 405, "go back, load it again"},
+		{"DELETE", "/portal/sign-in", html, 405, "go back, load it again"},
+		{"GET", "/portal//x", html, 404, "There is nothing here"},
+		{"GET", "/portal/none/of/this", html, 404, "There is nothing here"},
+		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
+		{"GET", "/portal/organizations", script, 401, `"message":"Load the page again to sign in."`},
+		{"GET", "/portalx", html, 404, `"type":"not_found"`},
+		{"GET", "/elsewhere", html, 404, `"type":"not_found"`},
+		{"GET", "/portal/sign-in", html, 429, "Wait "},
+		{"GET", "/portal/sign-in", script, 429, `"message":"Your network`},
+	} {
+		a := s.do(c.method, c.path, "", "Authorization", "", "Accept", c.accept)
+		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) || a.Header.Get("X-Request-Id") == "" {
+			t.Errorf("%s %s: %d %s", c.method, c.path, a.StatusCode, a.body)
+		}
+		page := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") && strings.Contains(a.body, "<!doctype html>") &&
+			strings.HasPrefix(a.Header.Get("Content-Security-Policy"), "default-src 'none'") && a.Header.Get("Cache-Control") == "no-store"
+		if wanted := c.accept == html && strings.HasPrefix(c.path, "/portal/"); page != wanted {
+			t.Errorf("%s %s: is a page: %t; %v", c.method, c.path, page, a.Header)
+		}
+		if c.status == http.StatusMethodNotAllowed && a.Header.Get("Allow") == "" || c.status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s %s: %v", c.method, c.path, a.Header)
+		}
+	}
+}
+
+// TestBareAddress: who typed the service's address into a browser read JSON; programs still do.
+func TestBareAddress(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
+	const html = "text/html,*/*;q=0.8"
+	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK || a.Request.URL.Path != "/portal/sign-in" {
+		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
+	}
+	refused(t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound, domain.CodeNotFound)
+	refused(t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+	without := start(t, nil)
+	refused(t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
 }

@@ -102,7 +102,10 @@ func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	a.notFound(w, r)
 }
 
-func noSuchPath(*exchange) error {
+func noSuchPath(x *exchange) error {
+	if x.leadToPortal() {
+		return nil
+	}
 	return domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
@@ -31,23 +30,5 @@ func (s *Store) Activity(ctx context.Context, org string, limit int, before uint
 			a.Hub = domain.HubID(*row.HubID)
 		}
 		return a
-	}), nil
-}
-
-// Keys gives an organization's API keys, those in force first, newest first: at most limit of them (1 or more).
-func (s *Store) Keys(ctx context.Context, org string, limit int) (domain.Page[domain.KeyView], error) {
-	rows, err := s.queries.KeysOfOrg(ctx, query.KeysOfOrgParams{OrgID: storable(org), RowLimit: int32(limit) + 1})
-	if err != nil {
-		return domain.Page[domain.KeyView]{}, fmt.Errorf("read models: keys: %w", err)
-	}
-	return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView {
-		key := domain.KeyView{
-			ID: row.ID, Label: row.Label, Environment: row.Environment, CreatedAt: row.CreatedAt.UTC(),
-			Scopes: column(row.Scopes, func(s string) domain.Scope { return domain.Scope(s) }),
-		}
-		if row.RevokedAt != nil {
-			key.RevokedAt = row.RevokedAt.In(time.UTC)
-		}
-		return key
 	}), nil
 }

@@ -43,6 +43,31 @@ func (s *Store) Hubs(ctx context.Context, org string, site *string, limit int, s
 	return page.Page, nil
 }
 
+// FindHubs is Hubs of those alone that are at the site, and have the text in their name, in whatever case (as far as the database's locale knows letters), or in their id or serial, with or without
+// its dashes; "" stands for every site, and is in all.
+func (s *Store) FindHubs(ctx context.Context, org, site, text string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+	none := domain.Page[domain.Hub]{}
+	startingAfter = storable(startingAfter)
+	if startingAfter != "" {
+		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter}); {
+		case err != nil:
+			return none, fmt.Errorf("read models: hubs: %w", err)
+		case !known:
+			return none, unknownStart("hub")
+		}
+	}
+	rows, err := s.queries.HubsFound(ctx, query.HubsFoundParams{
+		OrgID: org, SiteID: storable(site), Text: storable(text), After: startingAfter, RowLimit: int32(limit) + 1,
+	})
+	if err != nil {
+		return none, fmt.Errorf("read models: hubs: %w", err)
+	}
+	return pageOf(rows, limit, func(row query.HubsFoundRow) domain.Hub {
+		of := query.HubsOfOrgRow(row)
+		return listedHub(&of)
+	}), nil
+}
+
 // Hub gives a hub of the organization, with everything. Any other is not_found.
 func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
 	row, err := s.queries.Hub(ctx, query.HubParams{OrgID: org, ID: storable(string(id))})

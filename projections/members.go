@@ -16,8 +16,13 @@ import (
 // Members gives an organization's members, owners first, each in the order in which they joined: at most limit of them (1 or more), after the
 // member startingAfter when that is not empty. A startingAfter that is no member of the organization (any more) is an invalid_request.
 func (s *Store) Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
+	return s.FindMembers(ctx, org, "", limit, startingAfter)
+}
+
+// FindMembers is Members of those alone whose address has the text in it, in whatever case; "" is in all.
+func (s *Store) FindMembers(ctx context.Context, org, text string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
 	none := domain.Page[domain.Member]{}
-	params := query.MembersParams{OrgID: org, RowLimit: int32(limit) + 1}
+	params := query.MembersParams{OrgID: org, Text: storable(text), RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
 		place, err := s.queries.MemberPlace(ctx, query.MemberPlaceParams{OrgID: org, ID: storable(startingAfter)})
 		if errors.Is(err, pgx.ErrNoRows) {

@@ -1,6 +1,8 @@
 package projections
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +118,7 @@ func TestKeysAreListed(t *testing.T) {
 	}
 	w.tell(t, streams.KeySubject("foreign"), domain.KeyCreated{KeyID: "foreign", OrgID: other, Environment: domain.EnvironmentDev, SecretHash: make([]byte, 32)})
 	await(t, s, w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}))
-	page, err := s.Keys(t.Context(), org, 50)
+	page, err := s.Keys(t.Context(), org, 50, "")
 	if err != nil || page.HasMore || len(page.Data) != 3 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -125,5 +127,97 @@ func TestKeysAreListed(t *testing.T) {
 		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 || key.RevokedAt.IsZero() == (id == "third") {
 			t.Errorf("%d: %+v", i, key)
 		}
+	}
+}
+
+// TestKeysHavePages, each key on one of them, also those that were made at the same moment; and each is found by itself.
+func TestKeysHavePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	w.project(t, s)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	var last uint64
+	for i := range 9 {
+		id := fmt.Sprint("key", i)
+		last = w.tellAt(t, at.Add(time.Duration(i/3)*time.Hour), streams.KeySubject(id), domain.KeyCreated{
+			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, SecretHash: make([]byte, 32),
+		})
+		if i%4 == 0 {
+			last = w.tell(t, streams.KeySubject(id), domain.KeyRevoked{KeyID: id, OrgID: org})
+		}
+	}
+	await(t, s, last)
+	var seen []string
+	for after, more := "", true; more; {
+		page, err := s.Keys(t.Context(), org, 2, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range page.Data {
+			after, seen = key.ID, append(seen, key.ID)
+		}
+		more = page.HasMore
+	}
+	if got := strings.Join(seen, " "); got != "key6 key7 key3 key5 key1 key2 key8 key4 key0" {
+		t.Errorf("seen %s", got)
+	}
+	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" || key.RevokedAt.IsZero() {
+		t.Errorf("%+v, %v", key, err)
+	}
+	for name, ask := range map[string]func() error{
+		"a foreign key":         func() error { _, err := s.Key(t.Context(), other, "key4"); return err },
+		"after no key":          func() error { _, err := s.Keys(t.Context(), org, 2, "none"); return err },
+		"after a foreign key":   func() error { _, err := s.Keys(t.Context(), other, 2, "key4"); return err },
+		"after what is no text": func() error { _, err := s.Keys(t.Context(), org, 2, "\x00\xff"); return err },
+		"a key that is no text": func() error { _, err := s.Key(t.Context(), org, "\x00\xff"); return err },
+	} {
+		if err := ask(); err == nil || domain.CodeOf(err) == domain.CodeInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFinding hubs by name, id or serial, and members by their address, within the organization, the site and the page.
+func TestFinding(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	w.project(t, s)
+	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember))
+	w.site(t, org, 1)
+	w.site(t, org, 2)
+	w.hub(t, org, 1, 1)
+	w.hub(t, org, 2, 2)
+	name := "50 %_Öst"
+	await(t, s, w.tell(t, streams.HubSubject(hubID(2)), domain.HubRenamed{HubID: hubID(2), OrgID: org, Name: &name}))
+	one, two := string(hubID(1)), string(hubID(2))
+	for _, c := range []struct{ site, text, found string }{
+		{"", "", one + " " + two}, {siteID(1), "", one}, {siteID(1), "st", ""}, {"", "ÖST", two}, {"", "%_", two}, {"", "%", two}, {"", "'", ""},
+		{"", strings.ToUpper(two), two}, {"", strings.ToUpper(strings.ReplaceAll(one, "-", "")), one}, {"none", "", ""}, {"", "\x00\xff", ""},
+	} {
+		page, err := s.FindHubs(t.Context(), org, c.site, c.text, 50, "")
+		var ids []string
+		for _, hub := range page.Data {
+			ids = append(ids, string(hub.ID))
+		}
+		if got := strings.Join(ids, " "); got != c.found || err != nil {
+			t.Errorf("%q at %q: %s, %v", c.text, c.site, got, err)
+		}
+	}
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore || len(page.Data) != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, one); err != nil || page.HasMore || len(page.Data) != 1 || string(page.Data[0].ID) != two {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil || len(page.Data) != 0 {
+		t.Errorf("of another: %+v, %v", page, err)
+	}
+	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(err) != domain.CodeInvalidRequest {
+		t.Errorf("after another's: %v", err)
+	}
+	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil || len(page.Data) != 1 || page.Data[0].ID != memberID(2) {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -82,7 +82,7 @@ func (s *service) api() (httpapi.API, error) {
 		Commands:        s.commands,
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
-		Portal:          s.portal.Routes(),
+		Portal:          s.portal,
 		KeyUse:          s.keyUse,
 		Ready:           s.health.components,
 		Environment:     s.flags.Environment,

@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -25,6 +27,8 @@ type assets struct {
 type asset struct {
 	contentType string
 	content     []byte
+	// packed is content with gzip. Pages are not packed: they hold secrets beside what their address says, of which the size would tell.
+	packed []byte
 }
 
 // importedModule finds what a script imports: a file beside it.
@@ -67,8 +71,24 @@ func (a assets) load(file string) (string, error) {
 	sum := sha256.Sum256(content)
 	name := strings.TrimSuffix(file, extension) + "." + hex.EncodeToString(sum[:6]) + extension
 	a.named[file] = name
-	a.files[name] = asset{mime.TypeByExtension(extension), content}
+	a.files[name] = asset{mime.TypeByExtension(extension), content, pack(content)}
 	return name, err
+}
+
+// pack compresses.
+func pack(content []byte) []byte {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(fmt.Sprintf("portal: what is in memory cannot be packed: %v", err))
+	}
+	return packed.Bytes()
 }
 
 // name gives the name under which a page asks for a file.
@@ -89,10 +109,28 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	header := w.Header()
 	header.Set("Content-Type", file.contentType)
-	header.Set("Content-Length", strconv.Itoa(len(file.content)))
+	header.Set("Vary", "Accept-Encoding")
+	content := file.content
+	if acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		content = file.packed
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("Content-Length", strconv.Itoa(len(content)))
 	header.Set("Cache-Control", "public, max-age=31536000, immutable")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(file.content) // a visitor who left is the visitor's affair
+		_, _ = w.Write(content) // a visitor who left is the visitor's affair
 	}
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3) as far as it names gzip: with a weight of nought it is not wanted.
+func acceptsGzip(accepted string) bool {
+	for coding := range strings.SplitSeq(accepted, ",") {
+		name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			weight := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
+			return strings.Trim(weight, "0.") != "" || weight == ""
+		}
+	}
+	return false
 }

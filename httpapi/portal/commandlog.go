@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,6 +17,8 @@ const (
 	// commandLines is how many commands the page shows, and commandsOf how long they are kept.
 	commandLines = 200
 	commandsOf   = 24 * time.Hour
+	// hubLimit is the most hubs whose commands are looked for.
+	hubLimit = 1000
 	// logsAtOnce is how many hubs' logs are read at once.
 	logsAtOnce = 8
 )
@@ -24,6 +27,8 @@ const (
 type commandLogView struct {
 	Shell
 	Lines []commandLine
+	// Asked is how many hubs were looked at, when there are more.
+	Asked int
 }
 
 // commandLine is one command.
@@ -47,7 +52,7 @@ func (v *visit) commandLog() error {
 	if err != nil {
 		return err
 	}
-	actors, err := v.actors(ctx)
+	actors, err := v.actors(ctx, done)
 	if err != nil {
 		return err
 	}
@@ -58,6 +63,9 @@ func (v *visit) commandLog() error {
 		}
 	}
 	view := commandLogView{}
+	if hubs.HasMore {
+		view.Asked = len(hubs.Data)
+	}
 	for _, command := range done {
 		line := commandLine{CommandDone: command, Who: whoIs(command.Actor, actors[command.Actor]), HubName: called[command.HubID]}
 		line.Result, line.Mark = resultOf(command)
@@ -91,22 +99,28 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 	return all[:min(len(all), commandLines)], nil
 }
 
-// actors gives what those are called who may have sent commands: the members and keys of now.
-func (v *visit) actors(ctx context.Context) (map[domain.Actor]string, error) {
-	members, err := v.p.ReadModels.Members(ctx, v.member.OrgID, listLimit, "")
-	if err != nil {
-		return nil, err
-	}
-	keys, err := v.p.ReadModels.Keys(ctx, v.member.OrgID, listLimit)
-	if err != nil {
-		return nil, err
-	}
+// actors gives what those are called who sent the commands: the members and keys of now.
+func (v *visit) actors(ctx context.Context, done []domain.CommandDone) (map[domain.Actor]string, error) {
 	names := map[domain.Actor]string{}
-	for _, m := range members.Data {
-		names[domain.Actor{Kind: domain.ActorMember, ID: m.ID}] = m.Email
-	}
-	for _, k := range keys.Data {
-		names[domain.Actor{Kind: domain.ActorKey, ID: k.ID}] = k.Label
+	for _, command := range done {
+		actor := command.Actor
+		if _, known := names[actor]; known {
+			continue
+		}
+		var err error
+		switch actor.Kind {
+		case domain.ActorMember:
+			var m domain.Member
+			m, err = v.p.ReadModels.Member(ctx, v.member.OrgID, actor.ID)
+			names[actor] = m.Email
+		case domain.ActorKey:
+			var k domain.KeyView
+			k, err = v.p.ReadModels.Key(ctx, v.member.OrgID, actor.ID)
+			names[actor] = k.Label
+		}
+		if err != nil && !errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
+			return nil, err
+		}
 	}
 	return names, nil
 }

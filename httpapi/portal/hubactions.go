@@ -1,10 +1,8 @@
 package portal
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"hubcloud/domain"
@@ -130,25 +128,15 @@ func (v *visit) resetLink(hub domain.HubID) error {
 	return v.did(v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub), hubAddress(hub), "link-reset")
 }
 
-// did answers an action: with a redirect to a page that says what was done, or, when a script asked, with nothing, or with what went wrong.
+// did answers an action: with a redirect to a page that says what was done, or, when a script asked, with nothing.
 func (v *visit) did(err error, page, notice string) error {
-	scripted := strings.Contains(v.r.Header.Get("Accept"), "application/json")
 	switch {
-	case !scripted && err != nil:
+	case err != nil:
 		return err
-	case !scripted:
-		v.redirectInOrg(page, notice)
-		return nil
-	case err == nil:
+	case v.scripted():
 		v.w.WriteHeader(http.StatusNoContent)
-		return nil
+	default:
+		v.redirectInOrg(page, notice)
 	}
-	message, told := refusalText(err)
-	if !told {
-		return err
-	}
-	v.w.Header().Set("Content-Type", "application/json")
-	v.w.Header().Set("Cache-Control", "no-store")
-	v.w.WriteHeader(statusOf(domain.CodeOf(err)))
-	return json.NewEncoder(v.w).Encode(map[string]string{"message": message})
+	return nil
 }

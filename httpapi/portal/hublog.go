@@ -18,11 +18,21 @@ type logStep struct {
 type hubLogView struct {
 	hubHead
 	Page live.LogPage
+	// Names are those that devices were given in the cloud: the log can be read while the hub is away.
+	Names map[int64]string
 	// At is the time that was asked for, as its field has it, Device the device; both empty for none.
 	At, Device string
 	Steps      []logStep
 	// Later leads to what follows; empty when there is nothing yet.
 	Later string
+}
+
+// Called gives what a device is called as far as that is known without its hub.
+func (v hubLogView) Called(device *int64) string {
+	if name := v.Names[*device]; name != "" {
+		return name
+	}
+	return "device " + strconv.FormatInt(*device, 10)
 }
 
 // logSteps are how far one goes at a time.
@@ -56,6 +66,9 @@ func (v *visit) hubLog(hub domain.HubID) error {
 		return err
 	}
 	if view.hubHead, err = v.hubHead(hub, "Event log"); err != nil {
+		return err
+	}
+	if view.Names, err = v.p.Live.GivenNames(v.r.Context(), v.member.OrgID, hub); err != nil {
 		return err
 	}
 	address := func(name, value string) string {

@@ -18,7 +18,9 @@ type invitationView struct {
 	OrgName string
 	// Account is the address that joined.
 	Account string
-	Role    string
+	// OrgID is the organization's, for whoever is signed in here with that address; empty for everybody else.
+	OrgID string
+	Role  string
 }
 
 // invitation is the page behind an invitation's link.
@@ -43,6 +45,13 @@ func (v *visit) invitation() error {
 	status, view := invitationAnswer(accepted, err)
 	if status == http.StatusInternalServerError {
 		v.p.Log.ErrorContext(v.r.Context(), "an invitation cannot be accepted", "request_id", v.caller.RequestID, "error", err)
+	}
+	// Whether the page can say who is signed in here decides nothing: the invitation is accepted by then.
+	if err := v.greet(); err != nil {
+		v.p.Log.WarnContext(v.r.Context(), "an invitation's page cannot say who is signed in", "request_id", v.caller.RequestID, "error", err)
+	}
+	if v.session.Email != "" && domain.NormalizeEmail(v.session.Email) == domain.NormalizeEmail(accepted.Email) {
+		view.OrgID = accepted.OrgID
 	}
 	view.Shell = v.shell(view.Title, "")
 	v.render(status, "invitation.html", view)

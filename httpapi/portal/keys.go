@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -11,11 +12,12 @@ import (
 // keysView is the page of an organization's API keys.
 type keysView struct {
 	Shell
-	Keys    []keyLine
-	HasMore bool
-	Scopes  []scopeLine
-	Label   string
-	Problem string
+	Keys   []keyLine
+	More   pager
+	Scopes []scopeLine
+	Label  string
+	// Problem is what is wrong with what was typed, and Field where: label or scopes.
+	Problem, Field string
 	// Created is the key that was made just now, to be seen this once.
 	Created, CreatedID string
 	Environment        string
@@ -49,25 +51,27 @@ var scopeMeanings = map[domain.Scope]string{
 func (v *visit) keys() error { return v.showKeys(http.StatusOK, keysView{}, nil) }
 
 func (v *visit) showKeys(status int, view keysView, checked []string) error {
-	page, err := v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, listLimit)
+	keys, ways, err := readPage(v, "keys", "keys", func(limit int, after string) (domain.Page[domain.KeyView], error) {
+		return v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, limit, after)
+	}, func(k domain.KeyView) string { return k.ID })
 	if err != nil {
 		return err
 	}
-	ids := make([]string, 0, len(page.Data))
-	for _, key := range page.Data {
+	ids := make([]string, 0, len(keys))
+	for _, key := range keys {
 		ids = append(ids, key.ID)
 	}
 	used, err := v.p.KeyUse.LastUsed(v.r.Context(), ids)
 	if err != nil {
 		return err
 	}
-	for _, key := range page.Data {
+	for _, key := range keys {
 		view.Keys = append(view.Keys, keyLine{key, used[key.ID]})
 	}
 	for _, scope := range domain.AllScopes() {
 		view.Scopes = append(view.Scopes, scopeLine{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))})
 	}
-	view.HasMore, view.Environment = page.HasMore, v.p.Environment
+	view.More, view.Environment = ways, v.p.Environment
 	view.Shell = v.shell("API keys", "keys")
 	v.render(status, "keys.html", view)
 	return nil
@@ -76,16 +80,23 @@ func (v *visit) showKeys(status int, view keysView, checked []string) error {
 // createKey makes a key and shows it. The answer is the page itself: what is redirected to would have to keep the secret for a while.
 func (v *visit) createKey() error {
 	view, checked := keysView{Label: v.field("label")}, v.r.PostForm["scope"]
+	switch err := v.once(); {
+	case errors.Is(err, errSentBefore):
+		v.redirectInOrg("keys", "key-shown")
+		return nil
+	case err != nil:
+		return err
+	}
 	scopes := make([]domain.Scope, 0, len(checked))
 	for _, scope := range checked {
 		scopes = append(scopes, domain.Scope(scope))
 	}
 	id, key, err := v.p.Directory.CreateKey(v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes)
 	if problem, ok := refusalText(err); ok {
-		if len(scopes) == 0 {
-			problem = "Choose at least one scope: a key without any could do nothing."
+		view.Problem, view.Field = problem, refusedField(err)
+		if view.Field == "scopes" && len(scopes) == 0 {
+			view.Problem = "Choose at least one scope: a key without any could do nothing."
 		}
-		view.Problem = problem
 		return v.showKeys(http.StatusBadRequest, view, checked)
 	}
 	if err != nil {
@@ -96,18 +107,17 @@ func (v *visit) createKey() error {
 
 // confirmRevocation asks whether a key is to be revoked.
 func (v *visit) confirmRevocation() error {
-	page, err := v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, listLimit)
+	key, err := v.p.ReadModels.Key(v.r.Context(), v.member.OrgID, v.r.PathValue("key"))
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(page.Data, func(k domain.KeyView) bool { return k.ID == v.r.PathValue("key") })
-	if i < 0 || !page.Data[i].RevokedAt.IsZero() {
+	if !key.RevokedAt.IsZero() {
 		return domain.ErrKeyNotFound()
 	}
 	v.render(http.StatusOK, "key-revoke.html", struct {
 		Shell
 		Key domain.KeyView
-	}{v.shell("Revoke an API key", "keys"), page.Data[i]})
+	}{v.shell("Revoke an API key", "keys"), key})
 	return nil
 }
 

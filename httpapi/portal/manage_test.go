@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestPagesOfAnOrganization(t *testing.T) {
 			if holdsPromises(t, page); !strings.Contains(page, says) {
 				t.Errorf("%s does not say %q: %s", path, says, page)
 			}
-			if forms := strings.Count(page, "<form"); (forms > 1) != manages && !strings.HasPrefix(path, "/activity") {
+			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages && !strings.HasPrefix(path, "/activity") {
 				t.Errorf("%s: %d forms for %s", path, forms, who)
 			}
 		}
@@ -185,4 +186,49 @@ func TestOrganizations(t *testing.T) {
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")
 	_, page := open.post("/portal/organizations", 400, "name", "")
 	holdsPromises(t, page)
+}
+
+// TestFormsAddressesLead to their pages: the address of a form that was refused stayed in the browser's bar, and loading it showed that there is nothing.
+func TestFormsAddressesLead(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	for path, to := range map[string]string{
+		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members", "/sites/site/name": "/sites", "/sites/hubs": "/sites",
+	} {
+		response, _ := b.do("GET", inOne+path, nil, nil)
+		at, err := url.Parse(public + inOne + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 || err != nil || where.RequestURI() != inOne+to {
+			t.Errorf("%s: %d to %v, %v", path, response.StatusCode, where, err)
+		}
+	}
+	if len(w.did) != 0 {
+		t.Errorf("done: %q", w.did)
+	}
+}
+
+// TestMemberMayLeave: there was no way to, but for owners and admins. Who is the last owner is told in place.
+func TestMemberMayLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("max@example.org")
+	page := b.get(inOne+"/members", 200)
+	if !strings.Contains(page, "members/max/remove") || strings.Contains(page, "members/olga/remove") {
+		t.Error(page)
+	}
+	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>Mill") {
+		t.Error(page)
+	}
+	b.get(inOne+"/members/olga/remove", 403)
+	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" || w.did[0] != "member max: remove max" {
+		t.Errorf("to %q, done %q", to, w.did)
+	}
+	w.err = domain.Errorf(domain.CodeForbidden, "this is the last owner")
+	_, page = b.post(inOne+"/members/max/remove", 403)
+	if holdsPromises(t, page); !strings.Contains(page, "This is the last owner.") || !strings.Contains(page, "Leave <bdi>Mill") {
+		t.Error(page)
+	}
 }

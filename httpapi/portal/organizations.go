@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"errors"
 	"net/http"
 
 	"hubcloud/domain"
@@ -43,6 +44,13 @@ func (v *visit) createOrganization() error {
 		return errNoSignUp
 	}
 	name := v.field("name")
+	switch err := v.once(); {
+	case errors.Is(err, errSentBefore):
+		v.redirect("organizations", "")
+		return nil
+	case err != nil:
+		return err
+	}
 	origin := v.origin()
 	origin.Actor = domain.Actor{Kind: domain.ActorService} // there is no member yet who could do it
 	org, _, err := v.p.Directory.CreateOrg(v.r.Context(), origin, name, v.session.Email)

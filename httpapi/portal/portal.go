@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"html/template"
 	"log/slog"
@@ -77,7 +78,7 @@ func New(cfg Config) *Portal {
 		// A proxy may hand on another Host than the one in the browser's bar. It fails only for what is no origin.
 		_ = p.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
 	}
-	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name, "when": when, "card": card, "channel": channel}).ParseFS(pages, "pages/*.html"))
+	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when, "card": card, "channel": channel}).ParseFS(pages, "pages/*.html"))
 	return p
 }
 

@@ -2,6 +2,7 @@ package portal_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -229,6 +230,23 @@ func TestAssets(t *testing.T) {
 				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || (read(t, response) == "") != (method == "HEAD") {
 				t.Errorf("%s %s: %d %v", method, name[1], response.StatusCode, response.Header)
 			}
+		}
+	}
+	// Files were sent as they are, and with the scripts a hub's page was over its budget.
+	for accepted, packed := range map[string]bool{"gzip, deflate, br": true, "br, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=0.0, br": false, "": false, "x-gzip": false} {
+		response := serve(pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}})
+		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed || response.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %v", accepted, response.Header)
+		}
+		reader := io.Reader(response.Body)
+		if packed {
+			var err error
+			if reader, err = gzip.NewReader(response.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text, err := io.ReadAll(reader); err != nil || !strings.HasPrefix(string(text), "<svg") && !strings.HasPrefix(string(text), "/*") {
+			t.Errorf("%q: %.20q, %v", accepted, text, err)
 		}
 	}
 	for _, name := range []string{"style.css", "../portal.go", ""} {

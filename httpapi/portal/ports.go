@@ -36,21 +36,29 @@ type SignIn interface {
 	Session(ctx context.Context, token string, now time.Time) (domain.PortalSession, error)
 	// End ends a session; one that there is not has ended.
 	End(ctx context.Context, token string) error
+	// Once says whether a form of the session is sent for the first time, by the mark that it has.
+	Once(ctx context.Context, token, mark string) (first bool, err error)
 	// Ended gives what is closed when the session ends, on whatever replica. One that has ended before is found out by asking for it afterwards.
 	// forget must be called in the end.
 	Ended(token string) (ended <-chan struct{}, forget func())
 }
 
-// ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not the organization's.
+// ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not the organization's, invalid_request for a
+// startingAfter that is not (any more).
 type ReadModels interface {
 	Sites(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Site], error)
 	Hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error)
+	// FindHubs gives the hubs of a site with a text in their name, id or serial; "" stands for every site, and is in all.
+	FindHubs(ctx context.Context, org, site, text string, limit int, startingAfter string) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
-	Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error)
+	Site(ctx context.Context, org, site string) (domain.Site, error)
+	// FindMembers gives the members with a text in their address, owners first; "" is in all.
+	FindMembers(ctx context.Context, org, text string, limit int, startingAfter string) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
 	Invitations(ctx context.Context, org string, limit int, startingAfter string, now time.Time) (domain.Page[domain.Invitation], error)
-	// Keys gives the organization's API keys, those in force first, newest first.
-	Keys(ctx context.Context, org string, limit int) (domain.Page[domain.KeyView], error)
+	// Keys gives the organization's API keys, those in force first, newest first; Key gives one, revoked or not.
+	Keys(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.KeyView], error)
+	Key(ctx context.Context, org, key string) (domain.KeyView, error)
 	// Activity gives what happened before a sequence, newest first; 0 begins with the newest.
 	Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error)
 }

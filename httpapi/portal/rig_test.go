@@ -38,15 +38,18 @@ type world struct {
 	accounts map[string]bool
 	links    map[string]domain.SignInLink
 	sessions map[string]domain.PortalSession
-	mails    []string // "address link"
-	did      []string // what the directory was asked to do
-	err      error    // what it answers
+	mails    []string        // "address link"
+	did      []string        // what the directory was asked to do
+	err      error           // what it answers
+	sent     map[string]bool // the forms that were sent
+	crowd    int             // how many there are of everything beside the first
 	count    int
+	forms    int // how many were sent
 }
 
 func newWorld() *world {
 	return &world{
-		now: day, accounts: map[string]bool{}, links: map[string]domain.SignInLink{}, sessions: map[string]domain.PortalSession{},
+		now: day, accounts: map[string]bool{}, links: map[string]domain.SignInLink{}, sent: map[string]bool{}, sessions: map[string]domain.PortalSession{},
 		people: []domain.MemberAccess{
 			{OrgID: orgOne, OrgName: "Mill", MemberID: "olga", Email: "olga@example.org", Role: domain.RoleOwner},
 			{OrgID: orgOne, OrgName: "Mill", MemberID: "max", Email: "max@example.org", Role: domain.RoleMember},
@@ -122,6 +125,12 @@ func (w *world) End(_ context.Context, token string) error {
 	return nil
 }
 
+func (w *world) Once(_ context.Context, token, mark string) (bool, error) {
+	first := !w.sent[token+mark]
+	w.sent[token+mark] = true
+	return first, nil
+}
+
 func (w *world) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
 
 func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) error {
@@ -154,6 +163,10 @@ func (w *world) Invite(_ context.Context, o domain.Origin, _, email string, role
 	return domain.Invitation{}, w.does(o, "invite", email, role)
 }
 
+func (w *world) RevokeInvitation(_ context.Context, o domain.Origin, _, invitation string) error {
+	return w.does(o, "withdraw", invitation)
+}
+
 func (w *world) ChangeRole(_ context.Context, o domain.Origin, _, member string, role domain.Role) (domain.Member, error) {
 	return domain.Member{}, w.does(o, "make", member, role)
 }
@@ -178,29 +191,94 @@ func (w *world) AddHub(_ context.Context, o domain.Origin, add domain.AddHub) er
 	return w.does(o, "add", add.HubID, "at", add.SiteID)
 }
 
-func (w *world) Members(context.Context, string, int, string) (domain.Page[domain.Member], error) {
-	return domain.Page[domain.Member]{Data: []domain.Member{
+// some gives the page of a list after an item, as read models do.
+func some[T any](all []T, limit int, after string, id func(T) string) (domain.Page[T], error) {
+	if after != "" {
+		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
+		if i < 0 {
+			return domain.Page[T]{}, domain.Errorf(domain.CodeInvalidRequest, "starting_after: there is no such one")
+		}
+		all = all[i+1:]
+	}
+	return domain.Page[T]{Data: all[:min(limit, len(all))], HasMore: len(all) > limit}, nil
+}
+
+func (w *world) FindMembers(_ context.Context, _, text string, limit int, after string) (domain.Page[domain.Member], error) {
+	all := []domain.Member{
 		{ID: "olga", Email: "olga@example.org", Role: domain.RoleOwner, JoinedAt: day},
 		{ID: "max", Email: "<script>alert(1)</script>@example.org", Role: domain.RoleMember, JoinedAt: day},
-	}}, nil
+	}
+	for i := range w.crowd {
+		all = append(all, domain.Member{ID: fmt.Sprint("m", i), Email: fmt.Sprintf("m%d@example.org", i), Role: domain.RoleMember, JoinedAt: day})
+	}
+	all = slices.DeleteFunc(all, func(m domain.Member) bool { return !strings.Contains(m.Email, text) })
+	return some(all, limit, after, func(m domain.Member) string { return m.ID })
 }
 
-func (w *world) Invitations(context.Context, string, int, string, time.Time) (domain.Page[domain.Invitation], error) {
-	return domain.Page[domain.Invitation]{}, nil
+func (w *world) Member(ctx context.Context, _, id string) (domain.Member, error) {
+	all, err := w.FindMembers(ctx, "", "", 1000, "")
+	for _, m := range all.Data {
+		if m.ID == id {
+			return m, err
+		}
+	}
+	return domain.Member{}, domain.ErrMemberNotFound()
 }
 
-func (w *world) Keys(context.Context, string, int) (domain.Page[domain.KeyView], error) {
-	return domain.Page[domain.KeyView]{Data: []domain.KeyView{
-		{ID: "keyid", Label: "A\u202Egro", Scopes: []domain.Scope{domain.ScopeHubsRead}, CreatedAt: day},
-	}}, nil
+func (w *world) Invitations(_ context.Context, _ string, limit int, after string, _ time.Time) (domain.Page[domain.Invitation], error) {
+	var all []domain.Invitation
+	for i := range w.crowd {
+		all = append(all, domain.Invitation{ID: fmt.Sprint("i", i), Email: fmt.Sprintf("i%d@example.org", i), Role: domain.RoleAdmin, CreatedAt: day, ExpiresAt: day})
+	}
+	return some(all, limit, after, func(i domain.Invitation) string { return i.ID })
+}
+
+func (w *world) Keys(_ context.Context, _ string, limit int, after string) (domain.Page[domain.KeyView], error) {
+	all := []domain.KeyView{{ID: "keyid", Label: "A\u202Egro", Scopes: []domain.Scope{domain.ScopeHubsRead}, CreatedAt: day}}
+	for i := range w.crowd {
+		all = append(all, domain.KeyView{ID: fmt.Sprint("k", i), Label: fmt.Sprint("the key ", i), CreatedAt: day})
+	}
+	return some(all, limit, after, func(k domain.KeyView) string { return k.ID })
+}
+
+func (w *world) Key(ctx context.Context, _, id string) (domain.KeyView, error) {
+	all, err := w.Keys(ctx, "", 1000, "")
+	for _, k := range all.Data {
+		if k.ID == id {
+			return k, err
+		}
+	}
+	return domain.KeyView{}, domain.ErrKeyNotFound()
 }
 
 func (w *world) LastUsed(context.Context, []string) (map[string]time.Time, error) {
 	return map[string]time.Time{"keyid": day.Add(-3 * time.Hour)}, nil
 }
 
-func (w *world) Sites(context.Context, string, int, string) (domain.Page[domain.Site], error) {
-	return domain.Page[domain.Site]{Data: []domain.Site{{ID: "site", Name: "Mill"}}}, nil
+func (w *world) Sites(_ context.Context, _ string, limit int, after string) (domain.Page[domain.Site], error) {
+	all := []domain.Site{{ID: "site", Name: "Mill", HubCount: 1}}
+	for i := range w.crowd {
+		all = append(all, domain.Site{ID: fmt.Sprint("s", i), Name: fmt.Sprint("the site ", i)})
+	}
+	return some(all, limit, after, func(s domain.Site) string { return s.ID })
+}
+
+func (w *world) Site(_ context.Context, _, id string) (domain.Site, error) {
+	if id == "far" {
+		return domain.Site{ID: "far", Name: "A site far down"}, nil
+	}
+	return domain.Site{}, domain.ErrSiteNotFound()
+}
+
+func (w *world) FindHubs(_ context.Context, _, site, text string, limit int, after string) (domain.Page[domain.Hub], error) {
+	all := []domain.Hub{{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day}}
+	for i := range w.crowd {
+		all = append(all, domain.Hub{ID: domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i)), SiteID: "far", Status: domain.HubOffline, Since: day})
+	}
+	all = slices.DeleteFunc(all, func(h domain.Hub) bool {
+		return site != "" && h.SiteID != site || !strings.Contains(string(h.ID), text)
+	})
+	return some(all, limit, after, func(h domain.Hub) string { return string(h.ID) })
 }
 
 func (w *world) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
@@ -296,7 +374,8 @@ func (b *browser) get(path string, status int) string {
 // post sends a form with the session's token, and gives where the answer leads.
 func (b *browser) post(path string, status int, fields ...string) (to, page string) {
 	b.t.Helper()
-	form := url.Values{"form_token": {b.session().FormToken}}
+	b.world.forms++
+	form := url.Values{"form_token": {b.session().FormToken}, "once": {fmt.Sprint("form ", b.world.forms)}}
 	for i := 0; i < len(fields); i += 2 {
 		form.Add(fields[i], fields[i+1])
 	}

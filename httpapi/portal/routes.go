@@ -59,9 +59,11 @@ func (p *Portal) organization() []Route {
 	return []Route{
 		{Method: "GET", Pattern: "/portal/{org}/members", Handle: p.member((*visit).members)},
 		{Method: "POST", Pattern: "/portal/{org}/members/{member}/role", Handle: p.manager((*visit).changeRole)},
+		{Method: "GET", Pattern: "/portal/{org}/members/{member}/role", Handle: p.member(formOf("members"))},
 		{Method: "GET", Pattern: "/portal/{org}/members/{member}/remove", Handle: p.member((*visit).confirmRemoval)},
 		{Method: "POST", Pattern: "/portal/{org}/members/{member}/remove", Handle: p.member((*visit).removeMember)},
 		{Method: "POST", Pattern: "/portal/{org}/invitations", Handle: p.manager((*visit).invite)},
+		{Method: "GET", Pattern: "/portal/{org}/invitations", Handle: p.member(formOf("members"))},
 		{Method: "POST", Pattern: "/portal/{org}/invitations/{invitation}/revoke", Handle: p.manager((*visit).revokeInvitation)},
 
 		{Method: "GET", Pattern: "/portal/{org}/keys", Handle: p.member((*visit).keys)},
@@ -72,10 +74,20 @@ func (p *Portal) organization() []Route {
 		{Method: "GET", Pattern: "/portal/{org}/sites", Handle: p.member((*visit).sites)},
 		{Method: "POST", Pattern: "/portal/{org}/sites", Handle: p.manager((*visit).createSite)},
 		{Method: "POST", Pattern: "/portal/{org}/sites/{site}/name", Handle: p.manager((*visit).renameSite)},
+		{Method: "GET", Pattern: "/portal/{org}/sites/{site}/name", Handle: p.member(formOf("sites"))},
 		{Method: "POST", Pattern: "/portal/{org}/sites/hubs", Handle: p.manager((*visit).addHub)},
+		{Method: "GET", Pattern: "/portal/{org}/sites/hubs", Handle: p.member(formOf("sites"))},
 
 		{Method: "GET", Pattern: "/portal/{org}/activity", Handle: p.member((*visit).activity)},
 		{Method: "GET", Pattern: "/portal/{org}/activity/commands", Handle: p.member((*visit).commandLog)},
+	}
+}
+
+// formOf leads to the page that a form is on. Its own address is in the browser's bar after it was refused, and is loaded again from there.
+func formOf(page string) handler {
+	return func(v *visit) error {
+		v.redirectInOrg(page+v.listQuery(), "")
+		return nil
 	}
 }
 

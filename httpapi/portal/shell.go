@@ -48,6 +48,7 @@ var notices = map[string]string{
 	"left":                 "You have left the organization.",
 	"invited":              "The invitation is on its way. Its link works for whoever opens it.",
 	"invitation-revoked":   "The invitation is withdrawn: its link has stopped working.",
+	"key-shown":            "That key is made already. Its secret was shown once: if nobody has copied it, revoke the key and create another.",
 	"key-revoked":          "The key is revoked. It has stopped working, and what was open with it has ended.",
 	"site-created":         "The site is there.",
 	"site-renamed":         "The site has its new name.",

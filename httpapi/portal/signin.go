@@ -52,14 +52,20 @@ type signInView struct {
 	Problem string
 	// Sent says that a link was asked for.
 	Sent bool
+	// Onward is where Next is, below /portal/; empty for none.
+	Onward string
 	// Plain says that the page came without TLS, so that the browser keeps no session.
 	Plain bool
 }
 
 // signInPage asks for an address.
 func (v *visit) signInPage() error {
+	if err := v.greet(); err != nil {
+		return err
+	}
 	query := v.r.URL.Query()
 	view := signInView{Shell: v.shell("Sign in", ""), Address: query.Get("email"), Next: ownPage(query.Get("next"))}
+	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
 	view.Plain = v.p.cookies.secure && strings.HasPrefix(v.p.PublicURL, "http://")
 	v.render(http.StatusOK, "sign-in.html", view)
 	return nil
@@ -126,6 +132,9 @@ func (v *visit) openLink() error {
 	}
 	if link.AtOnce {
 		return v.useLink()
+	}
+	if err := v.greet(); err != nil {
+		return err
 	}
 	v.render(http.StatusOK, "link.html", struct {
 		Shell

@@ -208,3 +208,36 @@ func TestCookiesTravelOverTLS(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoIsSignedInIsTold on pages for everybody: a link, and an invitation, opened in the browser of somebody else did not say so, and who came back to
+// the page that signs in was not told to be signed in already.
+func TestWhoIsSignedInIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	var asked *invitations
+	b := w.visit(t, func(c *portal.Config) {
+		asked = &invitations{acceptance: domain.Acceptance{OrgID: orgTwo, OrgName: "Quay", Email: "Max@example.org", Role: domain.RoleMember}}
+		c.Invitations = asked
+	})
+	said := func(path, text string, want bool) {
+		t.Helper()
+		if page := b.get(path, 200); strings.Contains(page, text) != want {
+			t.Errorf("%s says %q: %t: %s", path, text, !want, page)
+		}
+	}
+	w.links["of max"] = domain.SignInLink{Email: "max@example.org", ExpiresAt: day.Add(time.Hour)}
+	said("/portal/sign-in", "You are signed in", false)
+	said("/portal/sign-in/of%20max", "You are signed in", false)
+	said("/portal/invitations/x", "You are signed in", false)
+	b.signIn("olga@example.org")
+	said("/portal/sign-in", "You are signed in as <b><bdi dir=\"ltr\">olga@example.org", true)
+	said("/portal/sign-in?next=/portal/"+orgOne+"/keys", `href="./`+orgOne+`/keys">Go on`, true)
+	said("/portal/sign-in/of%20max", "Signing in here ends that", true)
+	said("/portal/invitations/x", "which is another account", true)
+	b.signIn("max@example.org")
+	said("/portal/sign-in/of%20max", "Signing in here ends that", false)
+	said("/portal/invitations/x", `href="../`+orgTwo+`">Open`, true)
+	if len(asked.asked) != 3 {
+		t.Errorf("asked %d times", len(asked.asked))
+	}
+}

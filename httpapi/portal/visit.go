@@ -1,7 +1,6 @@
 package portal
 
 import (
-	"context"
 	"crypto/subtle"
 	"errors"
 	"net/http"
@@ -28,7 +27,7 @@ type visit struct {
 	member domain.MemberAccess
 }
 
-// handler answers a visit. Its error is shown as a page.
+// handler answers a visit. Its error is shown as a page, or told to the script that asked.
 type handler func(*visit) error
 
 // public is for pages that need no session. What changes something must come from a page of our own.
@@ -51,6 +50,9 @@ func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Reques
 	return p.public(func(v *visit) error {
 		switch err := v.recognize(); {
 		case errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}):
+			if v.scripted() {
+				return err
+			}
 			next := ""
 			if v.r.Method == http.MethodGet {
 				next = "?next=" + url.QueryEscape(v.r.URL.Path)
@@ -83,11 +85,14 @@ func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request,
 func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
 	return p.member(func(v *visit) error {
 		if !v.member.Manages() {
-			return domain.Errorf(domain.CodeForbidden, "only owners and admins of the organization may do that")
+			return errNotManaged
 		}
 		return handle(v)
 	})
 }
+
+// errNotManaged is the refusal of what the visitor's role does not allow.
+var errNotManaged = domain.Errorf(domain.CodeForbidden, "that is for owners and admins of the organization; ask one of them")
 
 // errNoPage is what stands where there is nothing.
 var errNoPage = domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
@@ -115,6 +120,15 @@ func (p *Portal) readForm(v *visit) error {
 	return nil
 }
 
+// greet finds out who visits a page that is for everybody. Nobody is no error.
+func (v *visit) greet() error {
+	err := v.recognize()
+	if errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated}) {
+		return nil
+	}
+	return err
+}
+
 // recognize finds out who visits.
 func (v *visit) recognize() (err error) {
 	cookie, err := v.r.Cookie(v.p.cookies.session())
@@ -132,6 +146,9 @@ func (v *visit) origin() domain.Origin {
 		At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: v.member.MemberID}, RequestID: v.caller.RequestID,
 	}
 }
+
+// asked gives what the page's address says under a name.
+func (v *visit) asked(name string) string { return strings.TrimSpace(v.r.URL.Query().Get(name)) }
 
 // field gives what was typed into a field of the form.
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
@@ -162,95 +179,4 @@ func (v *visit) redirect(page, notice string) {
 // redirectInOrg is redirect for a page of the organization; "" is its first.
 func (v *visit) redirectInOrg(page, notice string) {
 	v.redirect(strings.TrimSuffix(v.member.OrgID+"/"+page, "/"), notice)
-}
-
-// fail answers with a page that says what went wrong, and what to do about it. What nobody should know goes to the log alone.
-func (v *visit) fail(err error) {
-	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
-		return // nobody waits for the page any more
-	}
-	failure := failureOf(err)
-	if failure.Status == http.StatusInternalServerError {
-		v.p.Log.ErrorContext(v.r.Context(), "a page failed", "request_id", v.caller.RequestID, "error", err)
-	}
-	failure.Shell = v.shell(failure.Title, "")
-	v.render(failure.Status, "failure.html", failure)
-}
-
-// failure is what the page about something that went wrong shows.
-type failure struct {
-	Shell
-	Status  int
-	Title   string
-	Message string
-}
-
-func failureOf(err error) failure {
-	var refusal *domain.Error
-	if !errors.As(err, &refusal) {
-		return failure{
-			Status: http.StatusInternalServerError, Title: "Something failed on our side", Message: "Wait a minute, then try again.",
-		}
-	}
-	f := failure{Status: statusOf(refusal.Code), Title: "That did not work", Message: sentence(refusal.Message)}
-	switch refusal.Code {
-	case domain.CodeNotFound:
-		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address is not whole. What others have is not shown either."
-	case domain.CodeForbidden:
-		f.Title = "You may not do that"
-	case domain.CodeRateLimited:
-		f.Title = "Too many requests"
-	case domain.CodeInternal:
-		f.Title, f.Message = "Something failed on our side", "Wait a minute, then try again."
-	}
-	return f
-}
-
-// statusOf gives the HTTP status of a refusal, as the API has it.
-func statusOf(code domain.Code) int {
-	switch code {
-	case domain.CodeInvalidRequest:
-		return http.StatusBadRequest
-	case domain.CodeUnauthenticated:
-		return http.StatusUnauthorized
-	case domain.CodeForbidden, domain.CodeInsufficientScope:
-		return http.StatusForbidden
-	case domain.CodeNotFound:
-		return http.StatusNotFound
-	case domain.CodeIdempotencyConflict:
-		return http.StatusConflict
-	case domain.CodeCursorExpired:
-		return http.StatusGone
-	case domain.CodeCommandRefused, domain.CodeHubNotAddable:
-		return http.StatusUnprocessableEntity
-	case domain.CodeRateLimited:
-		return http.StatusTooManyRequests
-	case domain.CodeHubError:
-		return http.StatusBadGateway
-	case domain.CodeHubOffline, domain.CodeHubUnavailable:
-		return http.StatusServiceUnavailable
-	case domain.CodeHubTimeout:
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusInternalServerError
-}
-
-// refusalText gives what to show beside the field that an error is about; false for an error that is no refusal of what was typed.
-func refusalText(err error) (string, bool) {
-	var refusal *domain.Error
-	if !errors.As(err, &refusal) || refusal.Code == domain.CodeInternal || refusal.Code == domain.CodeNotFound {
-		return "", false
-	}
-	return sentence(refusal.Message), true
-}
-
-// sentence writes a refusal's message for people: without the name of the API's field that it begins with, and with a capital.
-func sentence(message string) string {
-	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
-		message = rest
-	}
-	if message == "" {
-		return message
-	}
-	return strings.ToUpper(message[:1]) + message[1:] + "."
 }

@@ -62,10 +62,11 @@ WHERE h.org_id = @org_id AND h.id = @id;
 -- name: MemberPlace :one
 SELECT (role <> 'owner')::boolean AS below_owners, joined_sequence FROM members WHERE org_id = @org_id AND id = @id;
 
--- Owners come first, since false sorts before true.
+-- Owners come first, since false sorts before true. An empty text is in all addresses.
 -- name: Members :many
 SELECT id, email, role, joined_at FROM members
 WHERE org_id = @org_id AND (role <> 'owner', joined_sequence) > (@below_owners::boolean, @joined_after::bigint)
+    AND strpos(lower(email), lower(@text::text)) > 0
 ORDER BY (role <> 'owner'), joined_sequence
 LIMIT @row_limit;
 
@@ -96,10 +97,27 @@ SELECT id, name FROM orgs;
 -- name: AllMembers :many
 SELECT org_id, id, email, role FROM members;
 
+-- Those in force come first, since false sorts before true; then the newest.
 -- name: KeysOfOrg :many
 SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
-WHERE org_id = @org_id
+WHERE org_id = @org_id AND (
+    (revoked_at IS NOT NULL) > @revoked::boolean
+    OR (revoked_at IS NOT NULL) = @revoked AND (created_at < @created_before::timestamptz OR created_at = @created_before AND id > @after::text)
+)
 ORDER BY (revoked_at IS NOT NULL), created_at DESC, id
+LIMIT @row_limit;
+
+-- name: Key :one
+SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys WHERE org_id = @org_id AND id = @id;
+
+-- Empty texts find everything. A serial is the id, with or without dashes.
+-- name: HubsFound :many
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = @org_id AND h.id > @after AND (@site_id::text = '' OR h.site_id = @site_id)
+    AND (strpos(replace(h.id, '-', ''), replace(lower(@text::text), '-', '')) > 0 OR strpos(lower(h.name), lower(@text)) > 0)
+ORDER BY h.id
 LIMIT @row_limit;
 
 -- The names are those of now: who reads it knows them. A member who was removed still has an address.

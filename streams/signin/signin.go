@@ -1,4 +1,5 @@
-// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, and the links that begin them.
+// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, the links that begin them,
+// and which forms of a session were sent.
 //
 // # Promises
 //
@@ -36,8 +37,11 @@ const (
 	// Kinds of what is kept, in front of its hash.
 	kindLink    = "link."
 	kindSession = "session."
+	kindForm    = "form."
 	// goneTTL is how long the mark stays of what was removed.
 	goneTTL = time.Minute
+	// formLife is how long it is remembered that a form was sent.
+	formLife = 24 * time.Hour
 )
 
 // Store keeps sessions and links.
@@ -122,6 +126,19 @@ func (s *Store) End(ctx context.Context, token string) error {
 		return fmt.Errorf("sign-in: end a session: %w", err)
 	}
 	return nil
+}
+
+// Once says whether a session's form is sent for the first time, by the mark that it has. Of several that send it at the same moment, on whatever
+// replicas, one is the first. It is remembered for a day.
+func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
+	_, err = s.kv.Create(ctx, key(kindForm, token+" "+mark), nil, jetstream.KeyTTL(formLife))
+	if errors.Is(err, jetstream.ErrKeyExists) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("sign-in: remember a form: %w", err)
+	}
+	return true, nil
 }
 
 func (s *Store) create(ctx context.Context, kind string, value any, life time.Duration) (token string, err error) {

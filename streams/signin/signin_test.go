@@ -142,3 +142,33 @@ func TestSessionEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestFormIsSentOnce in its session, whoever races to send it.
+func TestFormIsSentOnce(t *testing.T) {
+	t.Parallel()
+	s, kv := open(t)
+	var firsts atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			first, err := s.Once(t.Context(), "session", "mark")
+			if err != nil {
+				t.Error(err)
+			}
+			if first {
+				firsts.Add(1)
+			}
+		})
+	}
+	if all.Wait(); firsts.Load() != 1 {
+		t.Errorf("%d were the first", firsts.Load())
+	}
+	for _, form := range [][2]string{{"session", "another"}, {"another", "mark"}} {
+		if first, err := s.Once(t.Context(), form[0], form[1]); !first || err != nil {
+			t.Errorf("%q: %t, %v", form, first, err)
+		}
+	}
+	if keys, err := kv.Keys(t.Context()); err != nil || len(keys) != 3 {
+		t.Errorf("%q, %v", keys, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -26,7 +27,9 @@ var loadAxe = sync.OnceValues(func() (string, error) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return "", err
 		}
-		if err := exec.Command("npm", "install", "--no-save", "--silent", "--prefix", folder, "axe-core@"+axeVersion).Run(); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := exec.CommandContext(ctx, "npm", "install", "--no-save", "--silent", "--prefix", folder, "axe-core@"+axeVersion).Run(); err != nil {
 			return "", err
 		}
 	}

@@ -39,7 +39,7 @@ func TestPeople(t *testing.T) {
 	}
 
 	p.goTo(org + "/members")
-	const row = `tr:has([aria-label="Role of ben@example.org"])`
+	const row = `li:has([aria-label="Role of ben@example.org"])`
 	p.do("choose", chooseIn(row+" select", "admin"))
 	p.press(row + " form button")
 	p.await(".notice", "role")
@@ -77,8 +77,8 @@ func TestKeys(t *testing.T) {
 	client.Refused(http.MethodGet, "/sites", nil, http.StatusForbidden, "insufficient_scope")
 	stream := harness.OpenStream(t, client, p.hub.ID(), "")
 	p.goTo("/portal/" + p.tenant.Org + "/keys")
-	p.await("table", "Wall panel")
-	p.press(`tr:has(bdi) a[href$="/revoke"]`)
+	p.await(".rows", "Wall panel")
+	p.press(`li:has(bdi) a[href$="/revoke"]`)
 	p.check("revoke")
 	p.press("main form button")
 	p.await(".notice", "revoked")

@@ -192,7 +192,8 @@ func (b *tab) await(selector, wanted string) {
 			b.shoot("failed")
 			b.t.Fatalf("%s says %q and not %q", selector, text, wanted)
 		}
-		text = eval[string](b, fmt.Sprintf(`new Promise((done) => setTimeout(() => done(document.querySelector(%q)?.textContent ?? ""), 50))`, selector))
+		time.Sleep(50 * time.Millisecond) // not the page's own clock: it may have no scripts
+		text = eval[string](b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector))
 	}
 }
 

@@ -53,9 +53,9 @@ export function sayEvent({ type, data: said }) {
     case "hub.events_skipped":
       return `Events ${data.from} to ${data.to} of the hub were lost`;
     case "portal.gap":
-      return "Events were missed here: they have expired, or the hub was reset. Its event log has what is kept";
+      return "Events were missed here: see the hub's event log";
     case "portal.away":
-      return `This page was away since ${data.since}. What happened meanwhile stands in the event logs of the hubs`;
+      return `Away since ${data.since}: see the event logs of the hubs`;
     case "device.added":
       return `Joined as ${data.name}`;
     case "device.updated":

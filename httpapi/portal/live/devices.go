@@ -141,15 +141,9 @@ func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID, want
 // DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a hub that does not answer it gives the names
 // that were set in the cloud.
 func (l *Live) DeviceNames(ctx context.Context, org string, hub domain.HubID) (map[int64]string, error) {
-	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	names, err := l.GivenNames(ctx, org, hub)
 	if err != nil {
 		return nil, err
-	}
-	names := map[int64]string{}
-	for id, label := range labels {
-		if label.Name != nil && len(names) < namedDevices {
-			names[id] = *label.Name
-		}
 	}
 	listed, err := l.Devices.List(ctx, hub)
 	if err != nil {
@@ -158,6 +152,21 @@ func (l *Live) DeviceNames(ctx context.Context, org string, hub domain.HubID) (m
 	for _, d := range listed {
 		if _, set := names[d.ID]; !set && len(names) < namedDevices {
 			names[d.ID] = d.Name
+		}
+	}
+	return names, nil
+}
+
+// GivenNames gives the names that were set for devices of a hub in the cloud, 1,000 at most.
+func (l *Live) GivenNames(ctx context.Context, org string, hub domain.HubID) (map[int64]string, error) {
+	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
+	if err != nil {
+		return nil, err
+	}
+	names := map[int64]string{}
+	for id, label := range labels {
+		if label.Name != nil && len(names) < namedDevices {
+			names[id] = *label.Name
 		}
 	}
 	return names, nil

@@ -297,6 +297,69 @@ func (q *Queries) HubLogs(ctx context.Context) ([]HubLogsRow, error) {
 	return items, nil
 }
 
+const hubsFound = `-- name: HubsFound :many
+SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
+FROM hubs h
+LEFT JOIN hub_presence p ON p.hub_id = h.id
+WHERE h.org_id = $1 AND h.id > $2 AND ($3::text = '' OR h.site_id = $3)
+    AND (strpos(replace(h.id, '-', ''), replace(lower($4::text), '-', '')) > 0 OR strpos(lower(h.name), lower($4)) > 0)
+ORDER BY h.id
+LIMIT $5
+`
+
+type HubsFoundParams struct {
+	OrgID    string
+	After    string
+	SiteID   string
+	Text     string
+	RowLimit int32
+}
+
+type HubsFoundRow struct {
+	ID                 string
+	Name               *string
+	SiteID             string
+	RegisteredAt       time.Time
+	ConnectedWhenAdded bool
+	Online             *bool
+	Since              *time.Time
+}
+
+// Empty texts find everything. A serial is the id, with or without dashes.
+func (q *Queries) HubsFound(ctx context.Context, arg HubsFoundParams) ([]HubsFoundRow, error) {
+	rows, err := q.db.Query(ctx, hubsFound,
+		arg.OrgID,
+		arg.After,
+		arg.SiteID,
+		arg.Text,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HubsFoundRow
+	for rows.Next() {
+		var i HubsFoundRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.SiteID,
+			&i.RegisteredAt,
+			&i.ConnectedWhenAdded,
+			&i.Online,
+			&i.Since,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const hubsOfOrg = `-- name: HubsOfOrg :many
 SELECT h.id, h.name, h.site_id, h.registered_at, h.connected_when_added, p.online, p.since
 FROM hubs h
@@ -425,6 +488,38 @@ func (q *Queries) InvitationSequence(ctx context.Context, arg InvitationSequence
 	return created_sequence, err
 }
 
+const key = `-- name: Key :one
+SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys WHERE org_id = $1 AND id = $2
+`
+
+type KeyParams struct {
+	OrgID string
+	ID    string
+}
+
+type KeyRow struct {
+	ID          string
+	Label       string
+	Environment string
+	Scopes      []string
+	CreatedAt   time.Time
+	RevokedAt   *time.Time
+}
+
+func (q *Queries) Key(ctx context.Context, arg KeyParams) (KeyRow, error) {
+	row := q.db.QueryRow(ctx, key, arg.OrgID, arg.ID)
+	var i KeyRow
+	err := row.Scan(
+		&i.ID,
+		&i.Label,
+		&i.Environment,
+		&i.Scopes,
+		&i.CreatedAt,
+		&i.RevokedAt,
+	)
+	return i, err
+}
+
 const keysInForce = `-- name: KeysInForce :many
 SELECT id, org_id, environment, scopes, secret_hash FROM api_keys WHERE revoked_at IS NULL
 `
@@ -465,14 +560,20 @@ func (q *Queries) KeysInForce(ctx context.Context) ([]KeysInForceRow, error) {
 
 const keysOfOrg = `-- name: KeysOfOrg :many
 SELECT id, label, environment, scopes, created_at, revoked_at FROM api_keys
-WHERE org_id = $1
+WHERE org_id = $1 AND (
+    (revoked_at IS NOT NULL) > $2::boolean
+    OR (revoked_at IS NOT NULL) = $2 AND (created_at < $3::timestamptz OR created_at = $3 AND id > $4::text)
+)
 ORDER BY (revoked_at IS NOT NULL), created_at DESC, id
-LIMIT $2
+LIMIT $5
 `
 
 type KeysOfOrgParams struct {
-	OrgID    string
-	RowLimit int32
+	OrgID         string
+	Revoked       bool
+	CreatedBefore time.Time
+	After         string
+	RowLimit      int32
 }
 
 type KeysOfOrgRow struct {
@@ -484,8 +585,15 @@ type KeysOfOrgRow struct {
 	RevokedAt   *time.Time
 }
 
+// Those in force come first, since false sorts before true; then the newest.
 func (q *Queries) KeysOfOrg(ctx context.Context, arg KeysOfOrgParams) ([]KeysOfOrgRow, error) {
-	rows, err := q.db.Query(ctx, keysOfOrg, arg.OrgID, arg.RowLimit)
+	rows, err := q.db.Query(ctx, keysOfOrg,
+		arg.OrgID,
+		arg.Revoked,
+		arg.CreatedBefore,
+		arg.After,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -563,14 +671,16 @@ func (q *Queries) MemberPlace(ctx context.Context, arg MemberPlaceParams) (Membe
 const members = `-- name: Members :many
 SELECT id, email, role, joined_at FROM members
 WHERE org_id = $1 AND (role <> 'owner', joined_sequence) > ($2::boolean, $3::bigint)
+    AND strpos(lower(email), lower($4::text)) > 0
 ORDER BY (role <> 'owner'), joined_sequence
-LIMIT $4
+LIMIT $5
 `
 
 type MembersParams struct {
 	OrgID       string
 	BelowOwners bool
 	JoinedAfter int64
+	Text        string
 	RowLimit    int32
 }
 
@@ -581,12 +691,13 @@ type MembersRow struct {
 	JoinedAt time.Time
 }
 
-// Owners come first, since false sorts before true.
+// Owners come first, since false sorts before true. An empty text is in all addresses.
 func (q *Queries) Members(ctx context.Context, arg MembersParams) ([]MembersRow, error) {
 	rows, err := q.db.Query(ctx, members,
 		arg.OrgID,
 		arg.BelowOwners,
 		arg.JoinedAfter,
+		arg.Text,
 		arg.RowLimit,
 	)
 	if err != nil {

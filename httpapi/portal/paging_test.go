@@ -1,0 +1,158 @@
+package portal_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// nextPage finds where the way to the next page of a list leads, "" when there is none.
+func nextPage(t *testing.T, from, page, list string) string {
+	t.Helper()
+	for _, link := range regexp.MustCompile(`href="([^"]*)">Next page<`).FindAllStringSubmatch(page, -1) {
+		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(address, "#"+list) {
+			base, err := url.Parse(public + from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := base.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return to.RequestURI()
+		}
+	}
+	return ""
+}
+
+// TestListsHavePages: lists showed 200 and no way to the rest. Whoever follows the ways sees each item once, and what was looked for is kept on the way.
+func TestListsHavePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.crowd = 120
+	b := w.visit(t, nil).signIn("olga@example.org")
+	for _, c := range []struct {
+		path, list string
+		item       func(int) string
+	}{
+		{"/members", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
+		{"/members?find=m", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
+		{"/members?people=m3", "invitations", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) }},
+		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
+		{"/sites", "sites", func(i int) string { return fmt.Sprintf("<b><bdi>the site %d<", i) }},
+		{"/sites?site=far&find=0000", "hubs", func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) }},
+	} {
+		seen, pages, path := make([]int, w.crowd), 0, inOne+c.path
+		_, kept, _ := strings.Cut(c.path, "?")
+		for path != "" && pages < 5 {
+			page := b.get(path, 200)
+			holdsPromises(t, page)
+			for i := range seen {
+				seen[i] += strings.Count(page, c.item(i))
+			}
+			if back := strings.Contains(page, `>First page<`); back != (pages > 0) && !strings.Contains(kept, "people=") {
+				t.Errorf("%s: a way back: %t", path, back)
+			}
+			path = nextPage(t, path, page, c.list)
+			if asked, err := url.ParseQuery(kept); err != nil || path != "" && !holdsAll(path, asked) {
+				t.Errorf("%s leads to %s", c.path, path)
+			}
+			pages++
+		}
+		for i, times := range seen {
+			if times != 1 {
+				t.Errorf("%s: item %d is seen %d times in %d pages", c.path, i, times, pages)
+				break
+			}
+		}
+	}
+}
+
+// holdsAll says whether an address has all of a query.
+func holdsAll(address string, all url.Values) bool {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	for name := range all {
+		if parsed.Query().Get(name) != all.Get(name) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestActionsComeBack to the page of the list where they were done, with what was looked for; an address that names what is not there any more shows
+// the first page, and one that says anything else says nothing.
+func TestActionsComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.crowd = 120
+	b := w.visit(t, nil).signIn("olga@example.org")
+	const at = "?find=m&people=m49"
+	page := b.get(inOne+"/members"+at+"&evil=1", 200)
+	if strings.Contains(page, "evil") || !strings.Contains(page, "members/m50/role"+strings.ReplaceAll(at, "&", "&amp;")) {
+		t.Error(page)
+	}
+	for path, list := range map[string]string{"/members/m50/role": "/members", "/members/m50/remove": "/members", "/invitations/i3/revoke": "/members"} {
+		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+list+at {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
+	if page := b.get(inOne+"/members?people=gone", 200); !strings.Contains(page, "olga@example.org") {
+		t.Error(page)
+	}
+	if page := b.get(inOne+"/sites?site=none", 200); !strings.Contains(page, "hub-7k2m-q4xd-93ta") {
+		t.Error(page)
+	}
+	if page := b.get(inOne+"/sites?site=far", 200); strings.Contains(page, "hub-7k2m-q4xd-93ta") {
+		t.Error(page)
+	}
+	if page := b.get(inOne+"/members?find=nobody", 200); !strings.Contains(page, "Show all") {
+		t.Error(page)
+	}
+}
+
+// TestAnyKeyCanBeRevoked: the page that asks found a key only among the first 200.
+func TestAnyKeyCanBeRevoked(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.crowd = 300
+	b := w.visit(t, nil).signIn("olga@example.org")
+	if page := b.get(inOne+"/keys/k299/revoke", 200); !strings.Contains(page, "the key 299") {
+		t.Error(page)
+	}
+}
+
+// TestFormIsSentOnce: loading the page with a new key again made another one, and showed that. What was sent before is done no second time.
+func TestFormIsSentOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	b := w.visit(t, nil).signIn("olga@example.org")
+	form := url.Values{"form_token": {b.session().FormToken}, "once": {"mark"}, "label": {"Meter"}, "scope": {"hubs:read"}}
+	for i, status := range []int{http.StatusCreated, http.StatusSeeOther, http.StatusSeeOther} {
+		response, page := b.do("POST", inOne+"/keys", form, nil)
+		if response.StatusCode != status || strings.Contains(page, "keyid-and-secret") != (i == 0) {
+			t.Errorf("%d: %d %s", i, response.StatusCode, page)
+		}
+	}
+	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "made already") || len(w.did) != 1 {
+		t.Errorf("done %q: %s", w.did, page)
+	}
+	form.Del("once")
+	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden || len(w.did) != 1 {
+		t.Errorf("without a mark: %d, done %q", response.StatusCode, w.did)
+	}
+	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Mill"}}
+	for range 2 {
+		if response, _ := b.do("POST", inOne+"/sites", form, nil); response.StatusCode != http.StatusSeeOther {
+			t.Errorf("a site: %d", response.StatusCode)
+		}
+	}
+	if len(w.did) != 2 {
+		t.Errorf("done %q", w.did)
+	}
+}

@@ -1,0 +1,162 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// valueOf gives what a field has.
+func (b *tab) valueOf(selector string) string {
+	b.t.Helper()
+	return eval[string](b, fmt.Sprintf("document.querySelector(%q).value", selector))
+}
+
+// TestUnderOnesHands: live parts change, and take nothing away from whoever uses them.
+func TestUnderOnesHands(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Hands")
+	p.expect(503, 504)
+	p.goTo(p.hubPage())
+	p.await("#connection", "Live")
+
+	// What was typed, but not sent, was lost when the channel reported, once the focus had gone on to the button.
+	field := channel(2, "heating_setpoint", "input[type=number]")
+	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
+	p.fill(field, "24.5")
+	p.do("go on", chromedp.KeyEvent("\t"))
+	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "heating_setpoint"}, 18.0); err != nil {
+		t.Fatal(err)
+	}
+	p.await(channel(2, "heating_setpoint", ".value"), "18 °C")
+	time.Sleep(time.Second) // the page asks the hub about a report a moment later
+	if got := p.valueOf(field); got != "24.5" {
+		t.Errorf("what was typed became %q", got)
+	}
+	p.do("send", chromedp.KeyEvent("\r"))
+	p.await(channel(2, "heating_setpoint", ".value"), "24.5 °C")
+
+	// A device that joins had the whole list replaced, with what was typed in it and the focus.
+	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
+	p.fill(field, "25.5")
+	if _, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20)}); err == nil {
+		t.Fatal("a device joined without a window")
+	}
+	p.do("pair", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`fetch(%q, { method: "POST", body: new URLSearchParams(new FormData(document.querySelector('form[action$="/pairing"]'))) });0`, p.hubPage()+"/pairing")))
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if _, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20)}); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	p.await("#devices", "ABCDEFGHIJ")
+	if got := p.valueOf(field); got != "25.5" || !eval[bool](p.tab, fmt.Sprintf("document.activeElement === document.querySelector(%q)", field)) {
+		t.Errorf("beside a new device, what was typed became %q", got)
+	}
+	p.check("long-name")
+
+	// A hub that goes took the page's devices with it, and what was typed.
+	p.hub.Offline(true)
+	p.await(".live-head .tag", "offline")
+	p.await(".stale", "from before")
+	p.click(channel(14, "switch", "button"))
+	p.await(channel(14, "switch", ".problem"), "not connected")
+	p.check("stale")
+	p.hub.Offline(false)
+	p.await(".live-head .tag", "online")
+	p.await("main", "Front door")
+	for eval[bool](p.tab, `document.querySelector(".stale") !== null`) {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if got := p.valueOf(field); got != "25.5" {
+		t.Errorf("after the hub was away, what was typed became %q", got)
+	}
+}
+
+// TestLateHub: a hub that takes its time held up its page for as long. An impatient second press was a second command.
+func TestLateHub(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Late")
+	p.hub.LateAnswers(2 * time.Second)
+	began := time.Now()
+	p.goTo(p.hubPage())
+	p.await("#about", "About this hub")
+	took := time.Since(began)
+	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(text, "takes its time") {
+		t.Errorf("after %s the page says %q", took, text)
+	}
+	p.check("late")
+	p.await(channel(1, "lock", ".value"), "locked")
+	p.await("#connection", "Live")
+	p.hub.LateAnswers(time.Second)
+	press := channel(14, "switch", "button")
+	p.do("press twice", chromedp.Click(chromedp.CSS(press)), chromedp.Click(chromedp.CSS(press)))
+	p.await(channel(14, "switch", ".sending:not([hidden])"), "Asking the hub")
+	p.hub.LateAnswers(0)
+	p.await(channel(14, "switch", ".value"), "off")
+	harness.Stored(t, p.hub)
+	p.goTo("/portal/" + p.tenant.Org + "/activity/commands")
+	if n := eval[int](p.tab, `document.querySelectorAll("main li").length`); n != 1 {
+		t.Errorf("two presses were %d commands", n)
+	}
+}
+
+// TestWithoutScripts: every action works as a form, and the page says that it stands still.
+func TestWithoutScripts(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Plain")
+	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	p.goTo(p.hubPage())
+	p.await("main", "Without scripts")
+	p.click(channel(1, "lock", "summary"))
+	p.press(channel(1, "lock", "form button"))
+	p.await(".notice", "The hub has the command")
+	for !strings.Contains(eval[string](p.tab, fmt.Sprintf("document.querySelector(%q).textContent", channel(1, "lock", ".value"))), "unlocked") {
+		p.goTo(p.hubPage())
+	}
+	p.press(`form[action$="/removal"] button`)
+	p.await(`[data-window="removal"]`, "closes in 2 minutes")
+	p.press(`form[action$="/removal/close"] button`)
+	p.await(".notice ~ .notice, .notice", "closed")
+	p.hub.LateAnswers(time.Second)
+	p.goTo(p.hubPage())
+	p.await("#devices", "wait for what it says")
+	p.press(`#devices a[href="?wait"]`)
+	p.await(channel(1, "lock", ".value"), "unlocked")
+}
+
+// TestFirstPage: all that a browser needs which has nothing yet is below 100 KB. The measure once was of a browser that had most of it already.
+func TestFirstPage(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "First")
+	p.await("#connection", "Live")
+	if _, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/portal/" + p.tenant.Org, p.hubPage(), p.hubPage() + "/devices/2", p.hubPage() + "/events"} {
+		p.goTo(path)
+		if strings.HasSuffix(path, "/events") {
+			p.await("h1", "Event log")
+		} else {
+			p.await("#connection", "Live")
+		}
+		size := eval[int](p.tab, `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`)
+		t.Logf("%s takes %d KB", path, size>>10)
+		if size > 100<<10 || size < 4<<10 {
+			t.Errorf("%s takes %d bytes", path, size)
+		}
+	}
+}
