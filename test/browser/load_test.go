@@ -50,6 +50,8 @@ func (crowd) Session(context.Context, string, time.Time) (domain.PortalSession, 
 	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: "token"}, nil
 }
 
+func (crowd) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
+
 func (crowd) Memberships(string) []domain.MemberAccess { return nil }
 
 func (crowd) Membership(org, _ string) (domain.MemberAccess, bool) {
