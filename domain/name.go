@@ -44,6 +44,10 @@ func cleanText(field, s string) (string, error) {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", Errorf(CodeInvalidRequest, "%s: must not hold control characters", field)
 	}
+	// Zero-width spaces and marks of direction alone would be a link that nobody sees.
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }) {
+		return "", Errorf(CodeInvalidRequest, "%s: must hold something that can be seen", field)
+	}
 	return s, nil
 }
 

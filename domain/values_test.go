@@ -26,7 +26,7 @@ func TestCleanName(t *testing.T) {
 			t.Errorf("%q became %q, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff"} {
+	for _, bad := range []string{"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff", "\u200b", "\u202e \u2066"} {
 		_, err := domain.CleanName("room", bad)
 		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "room: ") {
 			t.Errorf("%q: %v", bad, err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func statusOf(code domain.Code) int {
 // refusalText gives what to show beside the field that an error is about; false for an error that is no refusal of what was typed.
 func refusalText(err error) (string, bool) {
 	var refusal *domain.Error
-	if !errors.As(err, &refusal) || refusal.Code == domain.CodeInternal || refusal.Code == domain.CodeNotFound {
+	if !errors.As(err, &refusal) || refusal == errForged || refusal.Code == domain.CodeInternal || refusal.Code == domain.CodeNotFound {
 		return "", false
 	}
 	return sentence(refusal.Message), true
@@ -143,10 +144,15 @@ func refusedField(err error) string {
 	return field
 }
 
+// verbFirst finds what the name of a field was the subject of.
+var verbFirst = regexp.MustCompile(`^(is|has|must) `)
+
 // sentence writes a refusal's message for people: without the name of the API's field that it begins with, and with a capital.
 func sentence(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
-		message = rest
+		if message = rest; verbFirst.MatchString(message) {
+			message = "it " + message
+		}
 	}
 	if message == "" {
 		return message

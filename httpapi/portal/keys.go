@@ -80,18 +80,19 @@ func (v *visit) showKeys(status int, view keysView, checked []string) error {
 // createKey makes a key and shows it. The answer is the page itself: what is redirected to would have to keep the secret for a while.
 func (v *visit) createKey() error {
 	view, checked := keysView{Label: v.field("label")}, v.r.PostForm["scope"]
-	switch err := v.once(); {
-	case errors.Is(err, errSentBefore):
-		v.redirectInOrg("keys", "key-shown")
-		return nil
-	case err != nil:
-		return err
-	}
 	scopes := make([]domain.Scope, 0, len(checked))
 	for _, scope := range checked {
 		scopes = append(scopes, domain.Scope(scope))
 	}
-	id, key, err := v.p.Directory.CreateKey(v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes)
+	var id, key string
+	err := v.once(func() (err error) {
+		id, key, err = v.p.Directory.CreateKey(v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes)
+		return err
+	})
+	if errors.Is(err, errSentBefore) {
+		v.redirectInOrg("keys", "key-shown")
+		return nil
+	}
 	if problem, ok := refusalText(err); ok {
 		view.Problem, view.Field = problem, refusedField(err)
 		if view.Field == "scopes" && len(scopes) == 0 {

@@ -105,7 +105,7 @@ func TestActions(t *testing.T) {
 			status = 400
 		}
 		_, page := b.post(inOne+c.path, status, c.fields...)
-		if holdsPromises(t, page); !strings.Contains(page, "Is wrong in &lt;some&gt; way.") || c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
+		if holdsPromises(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") || c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
 			t.Errorf("%s: %s", c.path, page)
 		}
 		w.err = errors.New("the broker is away")

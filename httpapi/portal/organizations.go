@@ -44,16 +44,17 @@ func (v *visit) createOrganization() error {
 		return errNoSignUp
 	}
 	name := v.field("name")
-	switch err := v.once(); {
-	case errors.Is(err, errSentBefore):
-		v.redirect("organizations", "")
-		return nil
-	case err != nil:
-		return err
-	}
 	origin := v.origin()
 	origin.Actor = domain.Actor{Kind: domain.ActorService} // there is no member yet who could do it
-	org, _, err := v.p.Directory.CreateOrg(v.r.Context(), origin, name, v.session.Email)
+	var org string
+	err := v.once(func() (err error) {
+		org, _, err = v.p.Directory.CreateOrg(v.r.Context(), origin, name, v.session.Email)
+		return err
+	})
+	if errors.Is(err, errSentBefore) {
+		v.redirect("organizations", "")
+		return nil
+	}
 	if problem, ok := refusalText(err); ok {
 		v.render(http.StatusBadRequest, "organization-new.html", newOrganizationView{v.shell("New organization", ""), name, problem})
 		return nil

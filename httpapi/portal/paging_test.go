@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"hubcloud/domain"
 )
 
 // nextPage finds where the way to the next page of a list leads, "" when there is none.
@@ -142,6 +144,17 @@ func TestFormIsSentOnce(t *testing.T) {
 	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "made already") || len(w.did) != 1 {
 		t.Errorf("done %q: %s", w.did, page)
 	}
+	// What was refused may be sent again, also from the page before.
+	form.Set("once", "of one that is refused")
+	w.err = domain.Errorf(domain.CodeInvalidRequest, "label: is none")
+	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusBadRequest {
+		t.Errorf("refused: %d", response.StatusCode)
+	}
+	w.err = nil
+	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusCreated {
+		t.Errorf("after it was refused: %d", response.StatusCode)
+	}
+	w.did = w.did[:1]
 	form.Del("once")
 	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden || len(w.did) != 1 {
 		t.Errorf("without a mark: %d, done %q", response.StatusCode, w.did)

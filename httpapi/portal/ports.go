@@ -38,6 +38,8 @@ type SignIn interface {
 	End(ctx context.Context, token string) error
 	// Once says whether a form of the session is sent for the first time, by the mark that it has.
 	Once(ctx context.Context, token, mark string) (first bool, err error)
+	// Unsent has a form taken for one that was not sent.
+	Unsent(ctx context.Context, token, mark string) error
 	// Ended gives what is closed when the session ends, on whatever replica. One that has ended before is found out by asking for it afterwards.
 	// forget must be called in the end.
 	Ended(token string) (ended <-chan struct{}, forget func())

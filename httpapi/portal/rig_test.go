@@ -131,6 +131,11 @@ func (w *world) Once(_ context.Context, token, mark string) (bool, error) {
 	return first, nil
 }
 
+func (w *world) Unsent(_ context.Context, token, mark string) error {
+	delete(w.sent, token+mark)
+	return nil
+}
+
 func (w *world) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }
 
 func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"hubcloud/domain"
 )
@@ -100,14 +101,14 @@ func (v *visit) chooseSite(view *sitesView) error {
 func (v *visit) createSite() error {
 	var view sitesView
 	view.NewSite.Name = v.field("name")
-	switch err := v.once(); {
-	case errors.Is(err, errSentBefore):
+	err := v.once(func() error {
+		_, err := v.p.Directory.CreateSite(v.r.Context(), v.origin(), v.member.OrgID, view.NewSite.Name)
+		return err
+	})
+	if errors.Is(err, errSentBefore) {
 		v.redirectInOrg("sites"+v.listQuery(), "")
 		return nil
-	case err != nil:
-		return err
 	}
-	_, err := v.p.Directory.CreateSite(v.r.Context(), v.origin(), v.member.OrgID, view.NewSite.Name)
 	if problem, ok := refusalText(err); ok {
 		view.NewSite.Problem = problem
 		return v.showSites(http.StatusBadRequest, view)
@@ -139,9 +140,9 @@ func (v *visit) renameSite() error {
 func (v *visit) addHub() error {
 	var view sitesView
 	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = v.field("serial"), v.field("site"), v.field("name")
-	hub, ok := domain.ParseSerial(view.NewHub.Serial)
+	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
-		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like HUB-7K2M-Q4XD-93TA; dashes and capitals do not matter."
+		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like HUB-7K2M-Q4XD-93TA; dashes, spaces and capitals do not matter."
 		return v.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: v.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}

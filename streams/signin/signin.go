@@ -141,6 +141,14 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 	return true, nil
 }
 
+// Unsent has a form of a session taken for one that was not sent: Once is true for it again.
+func (s *Store) Unsent(ctx context.Context, token, mark string) error {
+	if err := s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL)); err != nil {
+		return fmt.Errorf("sign-in: forget a form: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) create(ctx context.Context, kind string, value any, life time.Duration) (token string, err error) {
 	content, err := json.Marshal(value)
 	if err != nil {

@@ -168,6 +168,16 @@ func TestFormIsSentOnce(t *testing.T) {
 			t.Errorf("%q: %t, %v", form, first, err)
 		}
 	}
+	for range 2 {
+		if err := s.Unsent(t.Context(), "session", "mark"); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, want := range []bool{true, false} {
+		if first, err := s.Once(t.Context(), "session", "mark"); first != want || err != nil {
+			t.Errorf("once more: %t, %v", first, err)
+		}
+	}
 	if keys, err := kv.Keys(t.Context()); err != nil || len(keys) != 3 {
 		t.Errorf("%q, %v", keys, err)
 	}
