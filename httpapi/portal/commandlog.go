@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
 )
 
 const (
@@ -37,6 +38,8 @@ type commandLine struct {
 	Who string
 	// HubName is what the hub is called, its id when it has no name.
 	HubName string
+	// Channel is what was set is called, To what it was to be, in words.
+	Channel, To string
 	// Result says what came of it, and Mark how that is shown.
 	Result, Mark string
 }
@@ -69,6 +72,7 @@ func (v *visit) commandLog() error {
 	for _, command := range done {
 		line := commandLine{CommandDone: command, Who: whoIs(command.Actor, actors[command.Actor]), HubName: called[command.HubID]}
 		line.Result, line.Mark = resultOf(command)
+		line.Channel, line.To = live.Say(command.Key, command.Value)
 		view.Lines = append(view.Lines, line)
 	}
 	view.Shell = v.shell("Commands", "activity")

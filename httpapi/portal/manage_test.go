@@ -21,7 +21,7 @@ func TestPagesOfAnOrganization(t *testing.T) {
 		b := w.visit(t, nil).signIn(who)
 		for path, says := range map[string]string{
 			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta", "/activity": "changed the role of",
-			"/activity/commands": "&#34;&lt;b&gt;eco&lt;/b&gt;&#34;",
+			"/activity/commands": "to <b><bdi>&lt;b&gt;eco&lt;/b&gt;</bdi></b>",
 		} {
 			page := b.get(inOne+path, 200)
 			if holdsPromises(t, page); !strings.Contains(page, says) {
@@ -155,7 +155,7 @@ func TestCommandLog(t *testing.T) {
 	w := newWorld()
 	page := w.visit(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
 	at := 0
-	for _, text := range []string{"API key another", "lock", "no answer from the hub", "it is silent", "olga@example.org", "mode", "accepted"} {
+	for _, text := range []string{"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org", "Mode", "accepted"} {
 		next := strings.Index(page[at:], text)
 		if next < 0 {
 			t.Fatalf("after %d there is no %q: %s", at, text, page)

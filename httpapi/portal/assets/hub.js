@@ -104,8 +104,8 @@ function take({ type, device_id: device, data: said }) {
       reloadDevices();
       return;
     case "device.added":
-      announce(`${said.name} has joined.`);
-      closeWindow("pairing", `${said.name} has joined as device ${device}. Give it a name and a room on its own page.`);
+      announce(`${said.name || "A device"} has joined.`);
+      closeWindow("pairing", `${said.name || "A device"} has joined as device ${device}. Give it a name and a room on its own page.`);
       reloadDevices();
       return;
     case "device.forgotten":

@@ -8,6 +8,12 @@ export function useWords(given) {
 
 const named = (key) => words.get(key)?.name ?? String(key).replaceAll("_", " ");
 
+const LONGEST = 200; // characters of what a hub says
+const LONGEST_UNIT = 16;
+const LARGEST = 1e15; // the first number that is written with an exponent
+
+const clip = (text, longest) => (text.length > longest ? `${[...text.slice(0, 2 * longest)].slice(0, longest).join("")}…` : text);
+
 // sayValue writes a channel's value as the server does.
 export function sayValue(key, value, unit = "") {
   switch (typeof value) {
@@ -16,11 +22,11 @@ export function sayValue(key, value, unit = "") {
       return word?.true ? (value ? word.true : word.false) : String(value);
     }
     case "number": {
-      const number = String(Math.round(value * 100) / 100);
-      return unit ? `${number} ${unit}` : number;
+      const number = String(Math.abs(value) >= LARGEST ? value : Math.round(value * 100) / 100);
+      return unit ? `${number} ${clip(unit, LONGEST_UNIT)}` : number;
     }
     case "string":
-      return value.replaceAll("_", " ");
+      return clip(value.replaceAll("_", " "), LONGEST);
   }
   if (value === null || value === undefined) {
     return "–";
@@ -29,11 +35,12 @@ export function sayValue(key, value, unit = "") {
     const hex = ["red", "green", "blue"].map((part) => (value[part] ?? 0).toString(16).padStart(2, "0")).join("");
     return value.warm_white > 0 ? `#${hex}, warm white ${value.warm_white}` : `#${hex}`;
   }
-  return Object.keys(value)
+  const fields = Object.keys(value)
     .sort()
     .filter((name) => value[name] !== null)
     .map((name) => (typeof value[name] === "object" ? `${name} ${JSON.stringify(value[name])}` : `${name} ${value[name]}`.replaceAll("_", " ")))
     .join(", ");
+  return clip(fields, LONGEST);
 }
 
 // sayEvent writes what an event tells. Types that nobody knows yet show their data.
@@ -57,9 +64,9 @@ export function sayEvent({ type, data: said }) {
     case "portal.away":
       return `Away since ${data.since}: see the event logs of the hubs`;
     case "device.added":
-      return `Joined as ${data.name}`;
+      return `Joined as ${data.name || "a device without a name"}`;
     case "device.updated":
-      return `Changed: it is ${data.name} now`;
+      return `Changed: it is ${data.name || "a device without a name"} now`;
     case "device.available":
       return "Can be reached again";
     case "device.unavailable":

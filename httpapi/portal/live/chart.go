@@ -192,11 +192,13 @@ func (c *Chart) add(at time.Time, n float64) {
 
 // draw makes the path: a line that steps from reading to reading, as a value holds until the next is reported.
 func (c *Chart) draw() {
-	span := c.maxV - c.minV
+	span := c.maxV/2 - c.minV/2 // halves: the whole may be more than a number can be
 	if span == 0 {
 		span = 1
 	}
-	y := func(n float64) float64 { return math.Round((chartHeight-4-(n-c.minV)/span*(chartHeight-8))*10) / 10 }
+	y := func(n float64) float64 {
+		return math.Round((chartHeight-4-(n/2-c.minV/2)/span*(chartHeight-8))*10) / 10
+	}
 	var path strings.Builder
 	for i := range chartColumns {
 		if math.IsNaN(c.lasts[i]) {

@@ -221,6 +221,9 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, faile
 	if label.Name != nil {
 		device.Name = *label.Name
 	}
+	if strings.TrimSpace(device.Name) == "" {
+		device.Name = "Device " + formatInt(d.ID)
+	}
 	if label.Room != nil {
 		device.Room = *label.Room
 	}

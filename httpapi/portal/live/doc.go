@@ -19,8 +19,26 @@
 // Writes are at least Pace apart: a busy organization wakes a page ten times a second, not at each event. A stream ends with its lifetime, with the
 // membership or the session that it was opened with, and when the service stops; a reader that does not read is cut off after ten seconds.
 //
+// # What pages promise
+//
+// A page keeps its positions, and comes back by itself: after a stream's lifetime at once and without a word, after a fault with a pause that
+// doubles from half a second to fifteen, spread by half either way, and at once when the network is back or the machine has slept. It tells
+// that it is connecting once that has taken two seconds. One that nobody sees gives its connection up after 20 s and catches up when it is
+// seen. What it missed for longer than five minutes, what has expired and what a reset took is not shown, and the list says so where it would
+// stand. Signed out, or no member any more, it says which, and stops.
+//
+// A page holds the newest 500 events and the names of the devices of 300 hubs, for which it asks hub by hub, and only for those that it shows.
+// While it is paused, or somebody points at a row or has walked to it with keys, nothing moves, and the newest 500 events are kept for when it
+// goes on. More than twenty events in a quarter of a second are shown as the newest 60, once a second; the rest is there as soon as the list
+// stands still.
+//
+// What live parts do to a page takes nothing from under anybody's hands: a control with the focus in a field, with a confirmation open or with
+// something typed that was not sent stays as it is, and only its value and status change.
+//
 // # Devices and logs
 //
-// Nothing that a hub says is kept: a page of devices asks the hub for each of them, a few at a time, and shows those that it got. A log is read by
-// the clock: a time leads to a cursor, and pages go on from there. A chart reads a bounded number of events, and says so when there are more.
+// Nothing that a hub says is kept: a page shows 60 devices, asks the hub for each of them, a few at a time, and shows those that it got. The
+// page of a hub waits a moment for it; of a hub that takes longer the devices come afterwards. A log is read by the clock: a time leads to a
+// cursor, and pages go on from there. A chart reads 20,000 events; when there are more it is drawn of samples from all over the time, and says
+// so.
 package live

@@ -51,7 +51,7 @@ func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (
 			return LogPage{}, err
 		}
 	}
-	var page LogPage
+	page := LogPage{Expired: want.After == "" && !want.At.IsZero() && want.At.Before(l.Now().Add(-l.Retention))}
 	for scanned := 0; len(page.Entries) < logPage && scanned < logScan; {
 		part, err := l.Events.Page(ctx, hub, after, logPage)
 		if codeOf(err) == domain.CodeCursorExpired && after != "" && scanned == 0 {
@@ -113,9 +113,9 @@ func describe(event Event) string {
 	case "hub.events_skipped":
 		return "Events " + named.From.String() + " to " + named.To.String() + " of the hub were lost"
 	case "device.added":
-		return "Joined as " + named.Name
+		return "Joined as " + calledOr(named.Name, "a device without a name")
 	case "device.updated":
-		return "Changed: it is " + named.Name + " now"
+		return "Changed: it is " + calledOr(named.Name, "a device without a name") + " now"
 	case "device.available":
 		return "Can be reached again"
 	case "device.unavailable":
@@ -127,7 +127,15 @@ func describe(event Event) string {
 	if json.Compact(&compact, event.Data) != nil || compact.String() == "{}" {
 		return ""
 	}
-	return compact.String()
+	return clip(compact.String(), 10*longestValue)
+}
+
+// calledOr gives a name as far as it is shown, or other words where a hub gave none.
+func calledOr(name, none string) string {
+	if strings.TrimSpace(name) == "" {
+		return none
+	}
+	return clip(name, longestValue)
 }
 
 func parenthesized(name string) string {

@@ -90,20 +90,52 @@ func text(key string, unit string, value json.RawMessage) string {
 		}
 		return word.False
 	case float64:
-		number := strconv.FormatFloat(math.Round(v*100)/100, 'f', -1, 64)
-		if unit == "" {
-			return number
+		if unit = clip(unit, longestUnit); unit == "" {
+			return numberText(v)
 		}
-		return number + " " + unit
+		return numberText(v) + " " + unit
 	case string:
-		return strings.ReplaceAll(v, "_", " ")
+		return clip(strings.ReplaceAll(v, "_", " "), longestValue)
 	case map[string]any:
 		if key == "color" {
 			return colorText(v)
 		}
-		return fieldsText(v)
+		return clip(fieldsText(v), longestValue)
 	}
-	return string(value)
+	return clip(string(value), longestValue)
+}
+
+const (
+	// longestValue and longestUnit are how many characters of what a hub says are shown.
+	longestValue = 200
+	longestUnit  = 16
+	// largestNumber is the first that is written with an exponent.
+	largestNumber = 1e15
+)
+
+// numberText writes a number with two decimals at most.
+func numberText(n float64) string {
+	if math.Abs(n) >= largestNumber {
+		return strconv.FormatFloat(n, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(math.Round(n*100)/100, 'f', -1, 64)
+}
+
+// clip leaves the beginning of a text that is longer than so many characters.
+func clip(text string, longest int) string {
+	n := 0
+	for i := range text {
+		if n == longest {
+			return text[:i] + "…"
+		}
+		n++
+	}
+	return text
+}
+
+// Say writes a channel's value for people, with what the channel is called.
+func Say(key string, value json.RawMessage) (name, said string) {
+	return nameOfKey(key), text(key, "", value)
 }
 
 // fieldsText writes an object's fields one after the other, by their names.

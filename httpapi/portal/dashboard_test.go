@@ -1,0 +1,69 @@
+package portal
+
+import (
+	"fmt"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+)
+
+// A dashboard of thousands of hubs was a page of megabytes, in which nothing could be found: it shows them a page at a time, each once, counts all of
+// them, and finds them by name, id, site and status.
+func TestDashboardOfManyHubs(t *testing.T) {
+	t.Parallel()
+	var sites []domain.Site
+	var states []live.HubState
+	for s := range 7 {
+		sites = append(sites, domain.Site{ID: fmt.Sprint("site-", s), Name: fmt.Sprint("Mill ", s)})
+	}
+	const hubs = 1234
+	for h := range hubs {
+		state := live.HubState{ID: domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", h)), SiteID: fmt.Sprint("site-", h%6), Status: domain.HubOnline}
+		if h%10 == 0 {
+			state.Status, state.Name = domain.HubOffline, fmt.Sprint("Gate ", h)
+		}
+		states = append(states, state)
+	}
+	seen := map[domain.HubID]int{}
+	for page := range 5 {
+		var view dashboardView
+		view.fill(sites, states, page)
+		shown := 0
+		for _, site := range view.Sites {
+			shown += len(site.Hubs)
+			for _, hub := range site.Hubs {
+				seen[hub.ID]++
+			}
+		}
+		if shown > dashboardHubs || !view.Part || view.Hubs() != hubs || view.Offline != 124 || len(view.Pages) < 4 {
+			t.Errorf("page %d has %d hubs, %+v", page, shown, view.Pages)
+		}
+	}
+	if len(seen) != hubs {
+		t.Errorf("%d hubs are on some page", len(seen))
+	}
+	for id, n := range seen {
+		if n != 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+	}
+	for want, narrowed := range map[int]dashboardView{
+		1: {Find: "gate 1230"}, 206: {Find: "mill 0"}, 124: {Status: domain.HubOffline}, 0: {Status: domain.HubUnknown}, 4: {Find: "0000-123"}, hubs: {},
+	} {
+		narrowed.fill(sites, states, 99)
+		if narrowed.Found != want {
+			t.Errorf("%q, %q: %d fit, not %d", narrowed.Find, narrowed.Status, narrowed.Found, want)
+		}
+	}
+}
+
+// Few hubs, and sites without any, are all there at once.
+func TestDashboardOfFewHubs(t *testing.T) {
+	t.Parallel()
+	var view dashboardView
+	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []live.HubState{{ID: "hub", SiteID: "b"}}, 0)
+	if len(view.Sites) != 2 || view.Part || view.Pages != nil || view.Search() || view.Unknown != 1 {
+		t.Errorf("%+v", view)
+	}
+}

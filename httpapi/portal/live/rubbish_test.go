@@ -1,0 +1,77 @@
+package live_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+)
+
+// A hub that says rubbish made pages of it: a device without a name had a link that nobody could see, a value of kilobytes was shown whole, and of
+// very large numbers there was no chart.
+func TestHubThatSaysRubbish(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	long := strings.Repeat("é", 10_000)
+	quoted, err := json.Marshal(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]json.RawMessage{
+		"mode": quoted, "alarm": json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`), "lock": json.RawMessage(`"perhaps"`),
+		"temperature": json.RawMessage("1e308"), "power": json.RawMessage("-1e308"), "color": json.RawMessage(`{"red":"x","green":-5,"blue":1e9}`), "level": json.RawMessage(`[1,2]`),
+	}
+	device := domain.Device{ID: -7, Name: " ", Manufacturer: long, Model: long}
+	for key, value := range values {
+		device.Channels = append(device.Channels, domain.Channel{
+			Key: key, Endpoint: 1 << 40, Unit: &long, Value: value, Writable: true, Available: true, Status: "surprised", Capabilities: json.RawMessage(`{"min":"x"}`),
+		})
+	}
+	device.Channels = append(device.Channels, domain.Channel{Key: `"><script> x`, Value: json.RawMessage(`null`)}, domain.Channel{Key: "heating_setpoint", Writable: true, Capabilities: json.RawMessage(`[]`)})
+	r.devices = []domain.Device{device}
+	shown, err := r.live.DeviceOf(t.Context(), "org", hubA, -7)
+	if err != nil || shown.Name != "Device -7" {
+		t.Fatalf("%q, %v", shown.Name, err)
+	}
+	for _, c := range shown.Channels {
+		if n := utf8.RuneCountInString(c.Text); n > 250 || c.Text == "" {
+			t.Errorf("%s is shown with %d characters", c.Key, n)
+		}
+	}
+	r.append(hubA, "channel.observed", -7, `{"key":"temperature","endpoint":1099511627776,"value":1e308}`, `{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
+		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`)
+	r.append(hubA, "device.added", 3, `{"name":7}`, `{"name":null}`, `{"name":`+string(quoted)+`}`)
+	charts, err := r.live.ChartsOf(t.Context(), shown, time.Hour)
+	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") || strings.Contains(charts.Charts[0].Path, "Inf") {
+		t.Errorf("%+v, %v", charts, err)
+	}
+	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
+	if err != nil || len(page.Entries) != 8 {
+		t.Fatalf("%d entries, %v", len(page.Entries), err)
+	}
+	for _, entry := range page.Entries {
+		if len(entry.Text) > 3000 {
+			t.Errorf("%s is told with %d bytes", entry.Type, len(entry.Text))
+		}
+	}
+	if _, said := live.Say("temperature", json.RawMessage("1e308")); said != "1e+308" {
+		t.Errorf("a large number is %q", said)
+	}
+}
+
+// A time before all that is kept was answered with the oldest events, as if they were of that time.
+func TestLogOfTheDayBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{Retention: time.Hour})
+	r.append(hubA, "channel.observed", 1, levels(1, 3)...)
+	for ago, expired := range map[time.Duration]bool{2 * time.Hour: true, 50 * time.Minute: false} {
+		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-ago)})
+		if err != nil || len(page.Entries) != 3 || page.Expired != expired {
+			t.Errorf("%s ago: %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err)
+		}
+	}
+}
