@@ -29,6 +29,7 @@ import (
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
+	"hubcloud/streams/tapuser"
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +52,7 @@ type installation struct {
 	directory *directory.Service
 	enrolment *identity.Enrolment
 	kicker    *identity.Kicker
+	taps      *tapuser.Store
 	// stopCallout ends the auth callout and waits for it.
 	stopCallout func()
 }
@@ -93,6 +95,11 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 		t.Fatal(err)
 	}
 	i.kicker = identity.NewKicker(i.conns, i.directory, quiet(), nil)
+	buckets, err := streams.OpenBuckets(ctx, i.conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.taps = tapuser.New(i.conns.Cloud, buckets.Installation)
 	i.startCallout(t, i.directory)
 }
 
@@ -110,7 +117,7 @@ func (i *installation) down(t testing.TB) {
 func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Log: quiet(),
+		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps, Log: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)

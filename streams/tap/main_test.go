@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
@@ -257,4 +258,17 @@ func consecutive(t testing.TB, id domain.HubID, got []int, n int) {
 			return
 		}
 	}
+}
+
+// stream gives what the broker says of a hub's stream.
+func (r *rig) stream(id domain.HubID) (*jetstream.StreamInfo, error) {
+	js, err := jetstream.New(r.conns.Shard(id))
+	if err != nil {
+		return nil, err
+	}
+	stream, err := js.Stream(r.t.Context(), streams.HubStream(id))
+	if err != nil {
+		return nil, err
+	}
+	return stream.CachedInfo(), nil
 }

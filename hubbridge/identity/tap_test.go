@@ -1,0 +1,137 @@
+package identity_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+// logIn logs in over the NATS listener. What the server reports about the connection comes to the channel.
+func (i *installation) logIn(t testing.TB, user streams.User, opts ...nats.Option) (*nats.Conn, <-chan error, error) {
+	t.Helper()
+	reports := make(chan error, 100)
+	if user.User != "" {
+		opts = append(opts, nats.CustomInboxPrefix(streams.TapInbox(user.User)))
+	}
+	opts = append([]nats.Option{
+		nats.UserInfo(user.User, user.Password), nats.NoReconnect(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }),
+	}, opts...)
+	nc, err := nats.Connect(i.broker.Credentials().URL, opts...)
+	if err == nil {
+		t.Cleanup(nc.Close)
+	}
+	return nc, reports, err
+}
+
+// hubLog makes a stream like a hub's log, with one message, in the first shard.
+func (i *installation) hubLog(t testing.TB) (stream, hub string) {
+	t.Helper()
+	js, err := jetstream.New(i.conns.Shards[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub = "hub-tapt-test-0001"
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HUB_" + hub, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true})
+	if err == nil {
+		_, err = js.Publish(t.Context(), "log."+hub+".event.device", []byte("1"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "HUB_" + hub, hub
+}
+
+// TestTapLogsIn: somebody with credentials of a tap reads hub logs, and can do nothing else.
+func TestTapLogsIn(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	stream, hub := i.hubLog(t)
+	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, reports, err := i.logIn(t, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.SubscribeSync(streams.AnyFeed); err != nil {
+		t.Fatal(err)
+	}
+	for _, request := range []string{"DIRECT.GET." + stream, "STREAM.MSG.GET." + stream} {
+		if _, err := nc.Request(streams.ShardAPI(0)+"."+request, []byte(`{"seq":1}`), patient); err != nil {
+			t.Errorf("%s: %v", request, err)
+		}
+	}
+	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
+}
+
+// TestTapWithTheWrongWords: another password, a name that is none, the service's own names, no name at all.
+func TestTapWithTheWrongWords(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	user, err := i.taps.Create(t.Context(), "analytics", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []streams.User{
+		{User: user.User}, {User: user.User, Password: user.Password + "x"}, {User: "tap-nobody", Password: user.Password},
+		{User: "tap", Password: user.Password}, {User: "cloud", Password: user.Password}, {},
+	} {
+		if _, _, err := i.logIn(t, wrong); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("%q: %v", wrong.User, err)
+		}
+	}
+}
+
+// TestTapIsRevoked: a renewed password and a revocation cut the connections that are there, and the old password opens nothing any more.
+func TestTapIsRevoked(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	first, err := i.taps.Create(t.Context(), "analytics", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := i.taps.Create(t.Context(), "other", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _, err := i.logIn(t, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := func(user streams.User, change func() error) {
+		t.Helper()
+		closed := make(chan struct{})
+		if _, _, err := i.logIn(t, user, nats.ClosedHandler(func(*nats.Conn) { close(closed) })); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := identity.KickTap(t.Context(), i.conns, user.User); err != nil || n != 1 {
+			t.Errorf("%d connections cut, %v", n, err)
+		}
+		select {
+		case <-closed:
+		case <-time.After(patient):
+			t.Error("the connection is still there")
+		}
+		if _, _, err := i.logIn(t, user); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("the old password: %v", err)
+		}
+	}
+	var second streams.User
+	cut(first, func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err })
+	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })
+	if err := kept.FlushTimeout(patient); err != nil {
+		t.Errorf("another's connection: %v", err)
+	}
+}

@@ -1,0 +1,269 @@
+package tap_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/tap"
+)
+
+func checkpoint() tap.Checkpoint {
+	return tap.Checkpoint{
+		Since:   time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
+		Written: time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
+		Hubs: map[domain.HubID]hublog.Position{
+			hubID(1): {Incarnation: "0badcafe", Seq: 42, Stored: time.UnixMilli(1767322801234).UTC()},
+			hubID(2): {Incarnation: hublog.NoIncarnation, Seq: 1 << 40, Stored: time.UnixMilli(1).UTC()},
+		},
+	}
+}
+
+// TestCheckpointRoundTrip: what is written is read again, and the file is its owner's alone.
+func TestCheckpointRoundTrip(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tap.checkpoint")
+	for _, c := range []tap.Checkpoint{{Hubs: map[domain.HubID]hublog.Position{}, Since: time.Time{}, Written: time.Unix(5, 0).UTC()}, checkpoint()} {
+		if err := c.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tap.ReadCheckpoint(path)
+		if err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("read %+v, %v; want %+v", got, err, c)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("beside it lie %v, %v", entries, err)
+	}
+}
+
+// TestDamagedCheckpoint: a byte that changed, or an end that is missing, is noticed; such a file is never gone on from.
+func TestDamagedCheckpoint(t *testing.T) {
+	t.Parallel()
+	whole, err := checkpoint().Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		damaged := bytes.Clone(whole)
+		damaged[i] ^= 0x01
+		if _, err := tap.DecodeCheckpoint(damaged); err == nil {
+			t.Errorf("byte %d of %q may change", i, whole)
+		}
+		if _, err := tap.DecodeCheckpoint(whole[:i]); err == nil {
+			t.Errorf("the first %d bytes are taken for all", i)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "tap.checkpoint")
+	if err := os.WriteFile(path, whole[:20], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, time.Hour)
+	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzCheckpoint: whatever is in the file, reading it ends with a checkpoint that is written in the same way again, or with an error.
+func FuzzCheckpoint(f *testing.F) {
+	whole, err := checkpoint().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte("hubcloud-tap-checkpoint 1 since=0001-01-01T00:00:00Z written=0001-01-01T00:00:00Z\nend 0 00000000\n"))
+	f.Add([]byte("\n\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := tap.DecodeCheckpoint(text)
+		if err != nil {
+			return
+		}
+		again, err := c.Encode()
+		if err != nil {
+			t.Fatalf("%q is read and cannot be written: %v", text, err)
+		}
+		if back, err := tap.DecodeCheckpoint(again); err != nil || !reflect.DeepEqual(back, c) {
+			t.Fatalf("%q comes back as %q: %v", text, again, err)
+		}
+	})
+}
+
+// TestOneTapACheckpoint: a second tap on the same file would set the first one back.
+func TestOneTapACheckpoint(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	r.store(hubID(1), 1)
+	path := filepath.Join(t.TempDir(), "tap.checkpoint")
+	out := newSink()
+	first := r.start(tap.Config{Follow: true, Output: out, Checkpoint: path})
+	out.await(t, 1)
+	if err := r.start(tap.Config{Follow: true, Output: newSink(), Checkpoint: path}).wait(); !errors.Is(err, tap.ErrCheckpointTaken) {
+		t.Errorf("the second: %v", err)
+	}
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err != nil {
+		t.Errorf("the third: %v", err)
+	}
+}
+
+// TestGoesOn: a tap that ended in order repeats nothing.
+func TestGoesOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	path := filepath.Join(t.TempDir(), "tap.checkpoint")
+	var all []tap.Record
+	for range 4 {
+		for n := range 5 {
+			r.store(hubID(n), 30+n)
+		}
+		out := newSink()
+		if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, out.all()...)
+	}
+	for n := range 5 {
+		consecutive(t, hubID(n), numbers(t, all)[hubID(n)], 4*(30+n))
+	}
+}
+
+// TestKilledAtAnyTime takes the checkpoint's file at random instants, as a kill -9 leaves it, and goes on from there: whatever was delivered
+// up to that instant and what comes then have everything, and what comes twice was delivered after the checkpoint was made.
+func TestKilledAtAnyTime(t *testing.T) {
+	t.Parallel()
+	const hubs = 8
+	r := newRig(t, time.Hour)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tap.checkpoint")
+	out := newSink()
+	u := r.start(tap.Config{Follow: true, Output: out, Checkpoint: path, CheckpointEvery: time.Millisecond})
+	type death struct {
+		delivered int
+		file      []byte
+	}
+	var deaths []death
+	for i := range 25 {
+		for n := range hubs {
+			r.store(hubID(n), 1+(i+n)%9)
+		}
+		file, err := os.ReadFile(path)
+		if err == nil {
+			deaths = append(deaths, death{len(out.all()), file})
+		}
+	}
+	want := 0
+	for _, n := range r.n {
+		want += n
+	}
+	records := out.await(t, want)
+	if err := u.end(); err != nil {
+		t.Fatal(err)
+	}
+	if len(deaths) < 5 {
+		t.Fatalf("only %d checkpoints", len(deaths))
+	}
+	for i, d := range deaths {
+		if i%4 != 0 && i != len(deaths)-1 {
+			continue
+		}
+		former := filepath.Join(dir, "former")
+		if err := os.WriteFile(former, d.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := tap.ReadCheckpoint(former)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := newSink()
+		if err := r.start(tap.Config{Output: again, Checkpoint: former}).wait(); err != nil {
+			t.Fatal(err)
+		}
+		before, after := numbers(t, records[:d.delivered]), numbers(t, again.all())
+		for n := range hubs {
+			id := hubID(n)
+			if len(before[id]) < int(c.Hubs[id].Seq) {
+				t.Errorf("%s: the checkpoint is at %d, and only %d were delivered", id, c.Hubs[id].Seq, len(before[id]))
+			}
+			for i, number := range after[id] {
+				if number != int(c.Hubs[id].Seq)+i+1 {
+					t.Fatalf("%s: event %d behind %d has the number %d", id, i, c.Hubs[id].Seq, number)
+				}
+			}
+			if int(c.Hubs[id].Seq)+len(after[id]) != r.n[id] {
+				t.Errorf("%s: %d behind %d; it has %d", id, len(after[id]), c.Hubs[id].Seq, r.n[id])
+			}
+		}
+	}
+}
+
+// TestExpired: what retention removed while no tap ran is told, with its sequences, in its place; also of a hub that the tap never saw.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	const retention = 1500 * time.Millisecond
+	r := newRig(t, retention)
+	path := filepath.Join(t.TempDir(), "tap.checkpoint")
+	r.store(hubID(1), 5)
+	r.store(hubID(3), 5)
+	out := newSink()
+	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 1-5; hub-aaaa-aaaa-0003: 1-5" {
+		t.Fatal(got)
+	}
+	// Of 1 some are lost that were not read, and others come; of 2 nothing was ever read; 3 has nothing new.
+	r.store(hubID(1), 5)
+	r.store(hubID(2), 5)
+	eventually(t, func() bool {
+		for n := 1; n <= 3; n++ {
+			if page, err := r.logs.Page(t.Context(), hubID(n), "", 1); err != nil || len(page.Events) > 0 {
+				return false
+			}
+		}
+		info, err := r.stream(hubID(2))
+		return err == nil && info.State.Msgs == 0
+	})
+	r.last = map[domain.HubID]uint64{}
+	r.store(hubID(1), 2)
+	r.store(hubID(2), 2)
+	out = newSink()
+	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[domain.HubID]string{hubID(1): `{"reason":"expired","from":6,"to":10}`, hubID(2): `{"reason":"expired","from":1,"to":5}`}
+	first := map[domain.HubID]tap.Record{}
+	for _, record := range out.all() {
+		if _, ok := first[record.Hub]; !ok {
+			first[record.Hub] = record
+		}
+	}
+	for id, gap := range want {
+		if first[id].Type != tap.TypeGap || !strings.Contains(string(first[id].Envelope), `"data":`+gap) {
+			t.Errorf("%s begins with %s", id, first[id].Envelope)
+		}
+	}
+	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 0,11-12; hub-aaaa-aaaa-0002: 0,6-7" {
+		t.Error(got)
+	}
+	// Once told, it is told no more.
+	r.store(hubID(1), 1)
+	out = newSink()
+	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 13" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,106 @@
+package tapuser_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+	"hubcloud/streams/tapuser"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+func store(t testing.TB) (*tapuser.Store, *streams.Buckets) {
+	t.Helper()
+	conns := streamstest.Start(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tapuser.New(conns.Cloud, buckets.Installation), buckets
+}
+
+// TestLife: made, renewed and revoked, a user is let in with its present password and no other.
+func TestLife(t *testing.T) {
+	t.Parallel()
+	s, buckets := store(t)
+	began := time.Now()
+	admitted := func(u streams.User) bool {
+		t.Helper()
+		ok, err := s.Admit(t.Context(), u.User, u.Password)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	first, err := s.Create(t.Context(), "analytics", began)
+	if err != nil || !admitted(first) {
+		t.Fatalf("%v", err)
+	}
+	other, err := s.Create(t.Context(), "billing", began)
+	if err != nil || admitted(streams.User{User: other.User, Password: first.Password}) {
+		t.Errorf("the password of another opens it: %v", err)
+	}
+	for _, u := range []streams.User{{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-nobody", Password: "x"}, {User: "tap", Password: "x"},
+		{User: "analytics", Password: first.Password}, {User: "tap-*", Password: "x"}, {User: "tap->", Password: "x"}, {User: "tap-a.b"}, {}} {
+		if admitted(u) {
+			t.Errorf("%q is let in", u.User)
+		}
+	}
+	if _, err := s.Create(t.Context(), "analytics", began); !errors.Is(err, tapuser.ErrExists) {
+		t.Errorf("made twice: %v", err)
+	}
+	entry, err := buckets.Installation.Get(t.Context(), "tap.analytics")
+	if err != nil || bytes.Contains(entry.Value(), []byte(first.Password)) {
+		t.Errorf("the bucket has %s, %v", entry.Value(), err)
+	}
+
+	later := began.Add(time.Minute)
+	second, err := s.Renew(t.Context(), "analytics", later)
+	if err != nil || !admitted(second) || admitted(first) || second.User != first.User {
+		t.Errorf("renewed: %v", err)
+	}
+	all, err := s.List(t.Context())
+	if err != nil || len(all) != 2 || all[0].Name != "analytics" || all[0].User != "tap-analytics" || !all[0].CreatedAt.Equal(began) || !all[0].RenewedAt.Equal(later) {
+		t.Errorf("%+v, %v", all, err)
+	}
+
+	if err := s.Revoke(t.Context(), "analytics"); err != nil || admitted(second) {
+		t.Errorf("revoked: %v", err)
+	}
+	for what, do := range map[string]func(context.Context) error{
+		"revoke": func(ctx context.Context) error { return s.Revoke(ctx, "analytics") },
+		"renew":  func(ctx context.Context) error { _, err := s.Renew(ctx, "analytics", later); return err },
+	} {
+		if err := do(t.Context()); !errors.Is(err, tapuser.ErrUnknown) {
+			t.Errorf("%s what is not there: %v", what, err)
+		}
+	}
+	again, err := s.Create(t.Context(), "analytics", later)
+	if err != nil || !admitted(again) || admitted(second) {
+		t.Errorf("made again: %v", err)
+	}
+}
+
+// TestNames: a name is part of a subject and of a user's name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	s, _ := store(t)
+	for _, name := range []string{"", "A", "a.b", "a b", "*", ">", "-a", "ä", "a\n", "12345678901234567890123456789012345678901"} {
+		if _, err := s.Create(t.Context(), name, time.Now()); !errors.Is(err, tapuser.ErrName) {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err := s.Revoke(t.Context(), name); !errors.Is(err, tapuser.ErrName) {
+			t.Errorf("revoke %q: %v", name, err)
+		}
+	}
+	if _, err := s.Create(t.Context(), "0_a-z", time.Now()); err != nil {
+		t.Error(err)
+	}
+}
