@@ -247,7 +247,7 @@ func (c *changes) statements() []statement {
 		column(c.keys.list, func(k keyRow) string { return k.org }),
 		column(c.keys.list, func(k keyRow) string { return k.label }),
 		column(c.keys.list, func(k keyRow) string { return k.environment }),
-		column(c.keys.list, func(k keyRow) string { return joinScopes(k.scopes) }),
+		column(c.keys.list, func(k keyRow) words { return words(joinScopes(k.scopes)) }),
 		column(c.keys.list, func(k keyRow) []byte { return k.hash }),
 		column(c.keys.list, func(k keyRow) time.Time { return k.at }),
 	}})
@@ -260,6 +260,15 @@ func (c *changes) statements() []statement {
 	add(s.rows, s)
 	return all
 }
+
+// size is how many rows it makes and changes, activity left out.
+func (c *changes) size() int {
+	return len(c.orgs) + len(c.sites.list) + len(c.renamed.list) + len(c.hubs.list) + len(c.changed.list) + len(c.keys.list) + len(c.revoked.list) +
+		c.members.size() + len(c.labels.cleared.list) + len(c.labels.labels.list)
+}
+
+// words are texts without a space, with a space between them, which a table has as an array.
+type words string
 
 // joinScopes writes scopes as one text; none of them has a space.
 func joinScopes(scopes []domain.Scope) string {

@@ -77,6 +77,10 @@ func (c *memberChanges) settle(org, id string, status domain.InvitationStatus) e
 	return nil
 }
 
+func (c *memberChanges) size() int {
+	return 2*len(c.joined) + len(c.changed.list) + len(c.gone.list) + len(c.invited) + len(c.settled.list)
+}
+
 func (c *memberChanges) statements() []statement {
 	return []statement{
 		{what: "insert members", sql: insertMembers, rows: len(c.joined), args: []any{

@@ -16,7 +16,10 @@ import (
 //go:generate env CGO_ENABLED=0 go tool -modfile=../test/tools/go.mod sqlc generate -f sql/sqlc.yaml
 
 //go:embed sql/schema.sql
-var definition string
+var tables string
+
+//go:embed sql/indexes.sql
+var indexes string
 
 //go:embed sql/control.sql
 var control string
@@ -30,7 +33,7 @@ var (
 
 // definitionHash is the SHA-256 of the read models' definition, in hexadecimal digits.
 func definitionHash() string {
-	sum := sha256.Sum256([]byte(definition))
+	sum := sha256.Sum256([]byte(tables + indexes))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -69,12 +72,23 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", schema).Scan(&there); err != nil || there {
 			return err
 		}
-		name := pgx.Identifier{schema}.Sanitize()
-		for _, statement := range []string{"CREATE SCHEMA " + name, "SET LOCAL search_path = " + name, definition} {
-			if _, err := tx.Exec(ctx, statement); err != nil {
-				return err
-			}
+		if err := createTables(ctx, tx, schema); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, indexes); err != nil {
+			return err
 		}
 		return queries.RecordSchema(ctx, query.RecordSchemaParams{Name: schema, DefinitionHash: definitionHash()})
 	})
+}
+
+// createTables creates a schema with its tables, without keys and indexes. The transaction finds them from then on.
+func createTables(ctx context.Context, tx pgx.Tx, schema string) error {
+	name := pgx.Identifier{schema}.Sanitize()
+	for _, statement := range []string{"CREATE SCHEMA " + name, "SET LOCAL search_path = " + name, tables} {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }

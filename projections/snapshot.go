@@ -19,11 +19,15 @@ type snapshot struct {
 	members  []query.AllMembersRow
 }
 
-// snapshot reads all of it in one transaction that sees one state of the database.
+// snapshot reads all of it in one transaction that sees one state of the database. It begins with the table that is locked while other read models
+// take the place of these: so all of it is of the ones or of the others.
 func (s *Store) snapshot(ctx context.Context) (snapshot, error) {
 	var taken snapshot
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
+			return err
+		}
 		queries := query.New(tx)
 		at, err := queries.Checkpoint(ctx, DirectoryProjection)
 		if err != nil {

@@ -70,7 +70,10 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 		head   func(context.Context) (uint64, error)
 		stored func(context.Context, uint64) (time.Time, bool, error)
 	}{
-		DirectoryProjection: {dir.Head, dir.StoredAt},
+		DirectoryProjection: {dir.Head, func(ctx context.Context, seq uint64) (time.Time, bool, error) {
+			_, at, ok, err := dir.At(ctx, seq)
+			return at, ok, err
+		}},
 		PresenceProjection:  {bucket.head, bucket.storedAt},
 	}
 	all := make([]ProjectionStatus, 0, len(rows))

@@ -14,10 +14,11 @@ import (
 
 // projectionsCommand holds the commands about the read models: what lists and single reads are answered from, made from the streams.
 type projectionsCommand struct {
-	Status projectionsStatusCommand `cmd:"" help:"How far each projection is, how far it has to go, and why it stands still if it does."`
-	Stop   projectionsStopCommand   `cmd:"" help:"Stop projections until they are resumed, over restarts too: reads go on and show what was there."`
-	Resume projectionsResumeCommand `cmd:"" help:"Have stopped projections go on."`
-	Skip   projectionsSkipCommand   `cmd:"" help:"Step over the event that stops a projection, and record that in the directory log."`
+	Status  projectionsStatusCommand  `cmd:"" help:"How far each projection is, how far it has to go, and why it stands still if it does."`
+	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models anew, beside those in use, and switch once they have caught up."`
+	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed, over restarts too: reads go on and show what was there."`
+	Resume  projectionsResumeCommand  `cmd:"" help:"Have stopped projections go on."`
+	Skip    projectionsSkipCommand    `cmd:"" help:"Step over the event that stops a projection, and record that in the directory log."`
 }
 
 // readModels is an operator's command on the read models of a running service.

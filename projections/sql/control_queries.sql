@@ -32,3 +32,25 @@ DELETE FROM hubcloud.stops WHERE projection = @projection;
 -- Every schema of read models that a program can be at work on.
 -- name: Schemas :many
 SELECT name, definition_hash, state FROM hubcloud.schemas WHERE to_regnamespace(quote_ident(name)) IS NOT NULL ORDER BY name;
+
+-- One row a schema: that of its last build.
+-- name: BeginBuild :exec
+WITH former AS (DELETE FROM hubcloud.builds b WHERE b.schema = @schema)
+INSERT INTO hubcloud.builds (target, schema, purpose, phase, sequence, head) VALUES (@target, @schema, @purpose, 'load', 0, 0);
+
+-- name: NoteBuild :exec
+UPDATE hubcloud.builds SET phase = @phase, sequence = @sequence, head = @head, updated_at = now() WHERE target = @target;
+
+-- name: Build :one
+SELECT target, purpose, phase, sequence, head, started_at FROM hubcloud.builds WHERE schema = @schema ORDER BY started_at DESC LIMIT 1;
+
+-- name: RecordRetired :exec
+INSERT INTO hubcloud.retired (name, definition_hash) VALUES (@name, @definition_hash);
+
+-- name: ForgetSchema :exec
+WITH retired AS (DELETE FROM hubcloud.retired r WHERE r.name = @name)
+DELETE FROM hubcloud.schemas s WHERE s.name = @name;
+
+-- name: RecordLive :exec
+INSERT INTO hubcloud.schemas (name, definition_hash, state, live_at) VALUES (@name, @definition_hash, 'live', now())
+ON CONFLICT (name) DO UPDATE SET state = 'live', live_at = now();

@@ -11,6 +11,9 @@ WITH stopped AS (
 )
 SELECT pg_notify(@channel, 'look');
 
+-- name: SetCheckpoint :execrows
+UPDATE checkpoints SET sequence = @sequence, event_id = @event_id WHERE projection = @projection;
+
 -- name: GoOn :exec
 UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection;
 

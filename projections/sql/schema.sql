@@ -1,5 +1,5 @@
--- The read models. This file is their definition: the schema that they are built in is named after its hash, so any change here,
--- also of this comment, makes a schema of its own, built from the streams beside the others.
+-- The read models. This file and indexes.sql are their definition: the schema that they are built in is named after their hash, so any change
+-- here, also of this comment, makes a schema of its own, built from the streams beside the others.
 --
 -- Revision 1. Raise it when the program comes to write something else into the same tables.
 --
@@ -23,7 +23,7 @@ CREATE TABLE checkpoints (
 INSERT INTO checkpoints (projection) VALUES ('directory'), ('presence');
 
 CREATE TABLE orgs (
-    id text COLLATE "C" PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
     name text NOT NULL,
     created_at timestamptz NOT NULL
 );
@@ -35,11 +35,8 @@ CREATE TABLE members (
     role text NOT NULL,
     joined_at timestamptz NOT NULL,
     -- The sequence of the event that made it one: the order of joining, with no two the same.
-    joined_sequence bigint NOT NULL,
-    PRIMARY KEY (org_id, id)
+    joined_sequence bigint NOT NULL
 );
-
-CREATE UNIQUE INDEX members_owners_first ON members (org_id, (role <> 'owner'), joined_sequence);
 
 -- All invitations there ever were: a list that is being paged through goes on after one that was accepted meanwhile.
 CREATE TABLE invitations (
@@ -52,14 +49,11 @@ CREATE TABLE invitations (
     created_at timestamptz NOT NULL,
     expires_at timestamptz NOT NULL,
     -- The sequence of the event that made it: the order of creation, with no two the same.
-    created_sequence bigint NOT NULL,
-    PRIMARY KEY (org_id, id)
+    created_sequence bigint NOT NULL
 );
 
-CREATE UNIQUE INDEX invitations_newest_first ON invitations (org_id, created_sequence) WHERE status = 'pending';
-
 CREATE TABLE sites (
-    id text COLLATE "C" PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
     org_id text COLLATE "C" NOT NULL,
     name text NOT NULL,
     created_at timestamptz NOT NULL,
@@ -67,11 +61,9 @@ CREATE TABLE sites (
     created_sequence bigint NOT NULL
 );
 
-CREATE UNIQUE INDEX sites_oldest_first ON sites (org_id, created_sequence);
-
 -- The hubs that an organization has added.
 CREATE TABLE hubs (
-    id text COLLATE "C" PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
     org_id text COLLATE "C" NOT NULL,
     site_id text COLLATE "C" NOT NULL,
     name text,
@@ -85,21 +77,17 @@ CREATE TABLE hubs (
     log_former text NOT NULL
 );
 
-CREATE UNIQUE INDEX hubs_of_org ON hubs (org_id, id);
-CREATE UNIQUE INDEX hubs_of_site ON hubs (org_id, site_id, id);
-
 -- Names and rooms of devices that were set through the API; a device of which nothing is set has no row.
 CREATE TABLE device_labels (
     org_id text COLLATE "C" NOT NULL,
     hub_id text COLLATE "C" NOT NULL,
     device_id bigint NOT NULL,
     name text,
-    room text,
-    PRIMARY KEY (hub_id, device_id)
+    room text
 );
 
 CREATE TABLE api_keys (
-    id text COLLATE "C" PRIMARY KEY,
+    id text COLLATE "C" NOT NULL,
     org_id text COLLATE "C" NOT NULL,
     label text NOT NULL,
     environment text NOT NULL,
@@ -114,8 +102,7 @@ CREATE TABLE api_keys (
 CREATE TABLE people (
     org_id text COLLATE "C" NOT NULL,
     id text COLLATE "C" NOT NULL,
-    email text NOT NULL,
-    PRIMARY KEY (org_id, id)
+    email text NOT NULL
 );
 
 -- Who did what in an organization: one row for each event of the directory that concerns one, without what is secret in it.
@@ -130,8 +117,7 @@ CREATE TABLE activity (
     subject_id text COLLATE "C" NOT NULL,
     hub_id text COLLATE "C",
     -- What the subject became: a role, a name, scopes, or the id of a site.
-    detail text NOT NULL,
-    PRIMARY KEY (org_id, sequence)
+    detail text NOT NULL
 );
 
 -- What the broker and the hub said last, for every hub that has ever connected, added or not.

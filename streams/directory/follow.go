@@ -66,7 +66,8 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone, and the subscription with it
 
-	f := &follower{log: l, position: after, fn: fn}
+	f := &follower{log: l, position: after}
+	f.fn = func(msgs []stored) error { return fn(decode(f.position, msgs)) }
 	look := time.NewTicker(followLook)
 	defer look.Stop()
 	for {
@@ -92,7 +93,8 @@ func (l *Log) awaitHead(ctx context.Context) (uint64, error) {
 // follower is one Follow under way.
 type follower struct {
 	log *Log
-	fn  func([]Recorded) error
+	// fn takes messages, while position is still the sequence before them.
+	fn func([]stored) error
 	// position is the sequence of the last event given, announced the highest that is known to be stored.
 	position, announced uint64
 }
@@ -211,11 +213,18 @@ func (f *follower) gather(m stored, feed <-chan stored) (msgs []stored, gap bool
 	}
 }
 
-// give decodes messages and hands them over.
+// give hands messages over.
 func (f *follower) give(msgs []stored) error {
+	err := f.fn(msgs)
+	f.position = msgs[len(msgs)-1].seq
+	return err
+}
+
+// decode reads messages that follow a sequence, with what is missing between them.
+func decode(after uint64, msgs []stored) []Recorded {
 	batch := make([]Recorded, 0, len(msgs))
 	for _, m := range msgs {
-		if next := f.position + 1; m.seq > next {
+		if next := after + 1; m.seq > next {
 			batch = append(batch, Recorded{Seq: next, Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.seq-1)})
 		}
 		r := Recorded{Seq: m.seq}
@@ -224,7 +233,7 @@ func (f *follower) give(msgs []stored) error {
 			r.Fact = nil
 		}
 		batch = append(batch, r)
-		f.position = m.seq
+		after = m.seq
 	}
-	return f.fn(batch)
+	return batch
 }

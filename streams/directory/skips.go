@@ -68,12 +68,15 @@ func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionS
 	}
 }
 
-// StoredAt gives when the first event at a sequence or behind it was stored, and false when there is none.
-func (l *Log) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+// At gives the first event at a sequence or behind it and when it was stored, and false when there is none.
+func (l *Log) At(ctx context.Context, seq uint64) (event Recorded, at time.Time, ok bool, err error) {
 	question := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, seq, streams.DirectoryFilter)
 	m, ok, err := l.ask(ctx, question)
 	if err != nil {
-		return time.Time{}, false, fmt.Errorf("directory: sequence %d: %w", seq, err)
+		return Recorded{}, time.Time{}, false, fmt.Errorf("directory: sequence %d: %w", seq, err)
 	}
-	return m.at, ok, nil
+	if !ok {
+		return Recorded{}, time.Time{}, false, nil
+	}
+	return decode(m.seq-1, []stored{m})[0], m.at, true, nil
 }

@@ -7,7 +7,52 @@ package query
 
 import (
 	"context"
+	"time"
 )
+
+const beginBuild = `-- name: BeginBuild :exec
+WITH former AS (DELETE FROM hubcloud.builds b WHERE b.schema = $2)
+INSERT INTO hubcloud.builds (target, schema, purpose, phase, sequence, head) VALUES ($1, $2, $3, 'load', 0, 0)
+`
+
+type BeginBuildParams struct {
+	Target  string
+	Schema  string
+	Purpose string
+}
+
+// One row a schema: that of its last build.
+func (q *Queries) BeginBuild(ctx context.Context, arg BeginBuildParams) error {
+	_, err := q.db.Exec(ctx, beginBuild, arg.Target, arg.Schema, arg.Purpose)
+	return err
+}
+
+const build = `-- name: Build :one
+SELECT target, purpose, phase, sequence, head, started_at FROM hubcloud.builds WHERE schema = $1 ORDER BY started_at DESC LIMIT 1
+`
+
+type BuildRow struct {
+	Target    string
+	Purpose   string
+	Phase     string
+	Sequence  int64
+	Head      int64
+	StartedAt time.Time
+}
+
+func (q *Queries) Build(ctx context.Context, schema string) (BuildRow, error) {
+	row := q.db.QueryRow(ctx, build, schema)
+	var i BuildRow
+	err := row.Scan(
+		&i.Target,
+		&i.Purpose,
+		&i.Phase,
+		&i.Sequence,
+		&i.Head,
+		&i.StartedAt,
+	)
+	return i, err
+}
 
 const claimInstallation = `-- name: ClaimInstallation :exec
 INSERT INTO hubcloud.installation (id) VALUES ($1) ON CONFLICT (only_row) DO NOTHING
@@ -15,6 +60,16 @@ INSERT INTO hubcloud.installation (id) VALUES ($1) ON CONFLICT (only_row) DO NOT
 
 func (q *Queries) ClaimInstallation(ctx context.Context, id string) error {
 	_, err := q.db.Exec(ctx, claimInstallation, id)
+	return err
+}
+
+const forgetSchema = `-- name: ForgetSchema :exec
+WITH retired AS (DELETE FROM hubcloud.retired r WHERE r.name = $1)
+DELETE FROM hubcloud.schemas s WHERE s.name = $1
+`
+
+func (q *Queries) ForgetSchema(ctx context.Context, name string) error {
+	_, err := q.db.Exec(ctx, forgetSchema, name)
 	return err
 }
 
@@ -41,6 +96,27 @@ func (q *Queries) LockSchema(ctx context.Context, name string) (string, error) {
 	return state, err
 }
 
+const noteBuild = `-- name: NoteBuild :exec
+UPDATE hubcloud.builds SET phase = $1, sequence = $2, head = $3, updated_at = now() WHERE target = $4
+`
+
+type NoteBuildParams struct {
+	Phase    string
+	Sequence int64
+	Head     int64
+	Target   string
+}
+
+func (q *Queries) NoteBuild(ctx context.Context, arg NoteBuildParams) error {
+	_, err := q.db.Exec(ctx, noteBuild,
+		arg.Phase,
+		arg.Sequence,
+		arg.Head,
+		arg.Target,
+	)
+	return err
+}
+
 const putStop = `-- name: PutStop :exec
 INSERT INTO hubcloud.stops (projection, why) VALUES ($1, $2) ON CONFLICT (projection) DO UPDATE SET why = excluded.why
 `
@@ -52,6 +128,35 @@ type PutStopParams struct {
 
 func (q *Queries) PutStop(ctx context.Context, arg PutStopParams) error {
 	_, err := q.db.Exec(ctx, putStop, arg.Projection, arg.Why)
+	return err
+}
+
+const recordLive = `-- name: RecordLive :exec
+INSERT INTO hubcloud.schemas (name, definition_hash, state, live_at) VALUES ($1, $2, 'live', now())
+ON CONFLICT (name) DO UPDATE SET state = 'live', live_at = now()
+`
+
+type RecordLiveParams struct {
+	Name           string
+	DefinitionHash string
+}
+
+func (q *Queries) RecordLive(ctx context.Context, arg RecordLiveParams) error {
+	_, err := q.db.Exec(ctx, recordLive, arg.Name, arg.DefinitionHash)
+	return err
+}
+
+const recordRetired = `-- name: RecordRetired :exec
+INSERT INTO hubcloud.retired (name, definition_hash) VALUES ($1, $2)
+`
+
+type RecordRetiredParams struct {
+	Name           string
+	DefinitionHash string
+}
+
+func (q *Queries) RecordRetired(ctx context.Context, arg RecordRetiredParams) error {
+	_, err := q.db.Exec(ctx, recordRetired, arg.Name, arg.DefinitionHash)
 	return err
 }
 

@@ -830,6 +830,24 @@ func (q *Queries) SetBuilt(ctx context.Context, projection string) error {
 	return err
 }
 
+const setCheckpoint = `-- name: SetCheckpoint :execrows
+UPDATE checkpoints SET sequence = $1, event_id = $2 WHERE projection = $3
+`
+
+type SetCheckpointParams struct {
+	Sequence   int64
+	EventID    string
+	Projection string
+}
+
+func (q *Queries) SetCheckpoint(ctx context.Context, arg SetCheckpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, setCheckpoint, arg.Sequence, arg.EventID, arg.Projection)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const site = `-- name: Site :one
 SELECT s.id, s.name, s.created_at,
     (SELECT count(*) FROM hubs h WHERE h.org_id = s.org_id AND h.site_id = s.id) AS hub_count
