@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -176,7 +177,7 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 		if err := settle(); err != nil {
 			return err
 		}
-		old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405")
+		old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405") + b.target[strings.LastIndexByte(b.target, '_'):]
 		for _, statement := range []string{
 			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL",
 			"ALTER SCHEMA " + live + " RENAME TO " + pgx.Identifier{old}.Sanitize(),
