@@ -44,8 +44,12 @@ func (b *build) load(ctx context.Context, until uint64) error {
 		eventID, err = b.fold(groupCtx, until, skipped, acts, chunks)
 		return err
 	})
-	group.Go(func() error { return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeActivity(ctx, conn, acts) }) })
-	group.Go(func() error { return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeChunks(ctx, conn, chunks) }) })
+	group.Go(func() error {
+		return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeActivity(ctx, conn, acts) })
+	})
+	group.Go(func() error {
+		return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeChunks(ctx, conn, chunks) })
+	})
 	if err := group.Wait(); err != nil {
 		if isPermanent(err) {
 			return fmt.Errorf("%w: %w", errContradicts, err)
@@ -146,7 +150,9 @@ func writeActivity(ctx context.Context, conn *pgx.Conn, acts <-chan []activityRo
 // writeChunks writes rows as they come. The first of them go into tables without keys, at once; those that follow change rows that are there, and
 // so the primary keys come in between.
 func writeChunks(ctx context.Context, conn *pgx.Conn, chunks <-chan *changes) error {
-	isKey := func(statement string) bool { return strings.HasPrefix(statement, "ALTER TABLE") && !strings.Contains(statement, " activity ") }
+	isKey := func(statement string) bool {
+		return strings.HasPrefix(statement, "ALTER TABLE") && !strings.Contains(statement, " activity ")
+	}
 	written := 0
 	for chunk := range chunks {
 		if written == 1 {

@@ -74,7 +74,7 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 			_, at, ok, err := dir.At(ctx, seq)
 			return at, ok, err
 		}},
-		PresenceProjection:  {bucket.head, bucket.storedAt},
+		PresenceProjection: {bucket.head, bucket.storedAt},
 	}
 	all := make([]ProjectionStatus, 0, len(rows))
 	for _, row := range rows {
