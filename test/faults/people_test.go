@@ -1,0 +1,165 @@
+package faults
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+var (
+	signInLink = regexp.MustCompile(`/portal/sign-in/[A-Za-z0-9_-]+`)
+	formToken  = regexp.MustCompile(`name="form_token" value="([^"]+)"`)
+	memberID   = regexp.MustCompile(`members/([0-9a-f-]+)/remove`)
+)
+
+// person is somebody's browser without scripts: it keeps cookies, for both replicas, and sends the forms of pages.
+type person struct {
+	t      *testing.T
+	client http.Client
+	token  string
+}
+
+// signIn signs somebody in by a mail. It is done before there is a second replica: that would deliver mails, too.
+func signIn(t *testing.T, s *harness.Service, address string, mails int) *person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{t: t, client: http.Client{Jar: jar}}
+	p.post(s.Public()+"/portal/sign-in", http.StatusOK, "email", address)
+	sent := s.For(t).Mails(address, mails)
+	p.post(s.Public()+signInLink.FindString(sent[len(sent)-1].Text), http.StatusOK)
+	page := p.get(s.Public()+"/portal/organizations", http.StatusOK)
+	found := formToken.FindStringSubmatch(page)
+	if found == nil {
+		t.Fatalf("%s is not signed in: %s", address, page)
+	}
+	p.token = found[1]
+	return p
+}
+
+func (p *person) get(address string, status int) string {
+	p.t.Helper()
+	answer, err := p.client.Get(address)
+	return p.read(answer, err, address, status)
+}
+
+// post sends a form, and follows where it leads.
+func (p *person) post(address string, status int, fields ...string) string {
+	p.t.Helper()
+	answer, err := p.send(address, fields...)
+	return p.read(answer, err, address, status)
+}
+
+func (p *person) send(address string, fields ...string) (*http.Response, error) {
+	form := url.Values{"form_token": {p.token}}
+	for i := 0; i < len(fields); i += 2 {
+		form.Add(fields[i], fields[i+1])
+	}
+	return p.client.PostForm(address, form)
+}
+
+func (p *person) read(answer *http.Response, err error, address string, status int) string {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if answer.StatusCode != status {
+		p.t.Fatalf("%s: %d: %s", address, answer.StatusCode, page)
+	}
+	return string(page)
+}
+
+// watch opens the stream of an organization's page, and gives what is closed at its end.
+func (p *person) watch(page string) <-chan struct{} {
+	p.t.Helper()
+	answer, err := p.send(page + "/stream")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(answer.Body, first); err != nil || answer.Header.Get("Content-Type") != "text/event-stream" {
+		p.t.Fatalf("%d: %v", answer.StatusCode, err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, answer.Body) // however it ends, it has
+	}()
+	p.t.Cleanup(func() {
+		answer.Body.Close()
+		<-ended
+	})
+	return ended
+}
+
+// TestPeopleOverReplicas: who signs out at one replica, or is removed there, is out at the other when the answer comes, with the pages that are open. A
+// stream at another replica went on until its next keepalive, half a minute later.
+func TestPeopleOverReplicas(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	first := c.Own()
+	tenant := harness.NewTenant(t, first, "People")
+	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
+	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated)
+	invitation, err := url.Parse(first.Mails("ben@example.org", 1)[0].Link())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.get(first.Public()+invitation.Path, http.StatusOK)
+	ben := signIn(t, first, "ben@example.org", 2)
+	second := first.Replica()
+	here, there := first.Public()+"/portal/"+tenant.Org, second.Public()+"/portal/"+tenant.Org
+	out := func(what string, ended <-chan struct{}, began time.Time) {
+		t.Helper()
+		select {
+		case <-ended:
+			t.Logf("%s: the stream at the other replica ended after %s", what, time.Since(began))
+		case <-time.After(15 * time.Second): // far from a keepalive's half minute, also on a machine under load
+			t.Errorf("%s: the stream at the other replica goes on", what)
+		}
+	}
+
+	watching, others := again.watch(there), owner.watch(there)
+	began := time.Now()
+	again.post(first.Public()+"/portal/sign-out", http.StatusOK)
+	out("signed out", watching, began)
+
+	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(page, "ben@example.org") {
+		t.Error(page)
+	}
+	mark := []string{"once", "one form", "name", "Twice"}
+	owner.post(here+"/sites", http.StatusOK, mark...)
+	owner.post(there+"/sites", http.StatusOK, mark...)
+	if page := owner.get(here+"/sites", http.StatusOK); strings.Count(page, "<b><bdi>Twice<") != 1 {
+		t.Errorf("a form that was sent to both: %s", page)
+	}
+
+	id := memberID.FindStringSubmatch(ben.get(there+"/members", http.StatusOK))[1]
+	watching = ben.watch(there)
+	began = time.Now()
+	owner.post(here+"/members/"+id+"/remove", http.StatusOK)
+	ben.get(there+"/members", http.StatusNotFound)
+	out("removed", watching, began)
+	select {
+	case <-others:
+		t.Error("the stream of somebody else has ended, too")
+	default:
+	}
+	if strings.Contains(ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org) {
+		t.Error("who was removed is shown the organization")
+	}
+}
