@@ -156,6 +156,15 @@ func (b *Buckets) SetIdempotencyWindow(ctx context.Context, conns *Conns, window
 	return nil
 }
 
+// BucketStreams names the streams of all buckets.
+func BucketStreams() []string {
+	var names []string
+	for _, declared := range bucketDeclarations(&Buckets{}) {
+		names = append(names, bucketStreamName(declared.Bucket))
+	}
+	return names
+}
+
 // bucketStreamName names the stream that a bucket is kept in, as every NATS client does.
 func bucketStreamName(bucket string) string { return "KV_" + bucket }
 

@@ -1,0 +1,123 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/streams"
+)
+
+const (
+	// askTimeout bounds one question to the broker.
+	askTimeout = 20 * time.Second
+
+	apiStreamNames    = "$JS.API.STREAM.NAMES"
+	apiStreamInfo     = "$JS.API.STREAM.INFO."
+	apiStreamDelete   = "$JS.API.STREAM.DELETE."
+	apiStreamSnapshot = "$JS.API.STREAM.SNAPSHOT."
+	apiStreamRestore  = "$JS.API.STREAM.RESTORE."
+	apiMessageGet     = "$JS.API.STREAM.MSG.GET."
+	apiDirectGet      = "$JS.API.DIRECT.GET."
+
+	// codeNoMessage is the broker's error for a stream without such a message, codeNoStream that for no such stream.
+	codeNoMessage = 10037
+	codeNoStream  = 10059
+)
+
+// streamState is how the broker tells what is in a stream.
+type streamState struct {
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
+	First    uint64 `json:"first_seq"`
+	Last     uint64 `json:"last_seq"`
+}
+
+// ask puts a question to the broker's API and decodes the answer. A refusal is a *streams.BrokerError.
+func ask(ctx context.Context, nc *nats.Conn, subject string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var text []byte
+	if question != nil {
+		var err error
+		if text, err = json.Marshal(question); err != nil {
+			return err
+		}
+	}
+	msg, err := nc.RequestWithContext(ctx, subject, text)
+	if err != nil {
+		return fmt.Errorf("ask the broker (%s): %w", subject, err)
+	}
+	return decodeAnswer(msg.Data, answer)
+}
+
+func decodeAnswer(text []byte, answer any) error {
+	var refused struct {
+		Error *streams.BrokerError `json:"error"`
+	}
+	if err := json.Unmarshal(text, &refused); err != nil {
+		return fmt.Errorf("unreadable answer of the broker: %w", err)
+	}
+	if refused.Error != nil {
+		return refused.Error
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("unreadable answer of the broker: %w", err)
+	}
+	return nil
+}
+
+func isCode(err error, code int) bool {
+	var refusal *streams.BrokerError
+	return errors.As(err, &refusal) && refusal.Code == code
+}
+
+// streamNames lists the streams of an account.
+func streamNames(ctx context.Context, nc *nats.Conn) (names []string, err error) {
+	for {
+		var page struct {
+			Total   int      `json:"total"`
+			Streams []string `json:"streams"`
+		}
+		if err := ask(ctx, nc, apiStreamNames, map[string]int{"offset": len(names)}, &page); err != nil {
+			return nil, fmt.Errorf("list the streams: %w", err)
+		}
+		names = append(names, page.Streams...)
+		if len(page.Streams) == 0 || len(names) >= page.Total {
+			return names, nil
+		}
+	}
+}
+
+// stateOf says what is in a stream.
+func stateOf(ctx context.Context, nc *nats.Conn, stream string) (streamState, error) {
+	var info struct {
+		State streamState `json:"state"`
+	}
+	err := ask(ctx, nc, apiStreamInfo+stream, nil, &info)
+	return info.State, err
+}
+
+// isHubLog tells the streams of hub logs from what else a shard's account has.
+func isHubLog(stream string) bool { return strings.HasPrefix(stream, streams.HubStream("")) }
+
+// account gives the connection to an account, as a manifest names it.
+func account(conns *streams.Conns, name streams.Account) (*nats.Conn, error) {
+	if name == streams.AccountCloud {
+		return conns.Cloud, nil
+	}
+	for i, nc := range conns.Shards {
+		if name == streams.ShardAccount(i) {
+			return nc, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: there is no account %q", ErrDamaged, name)
+}
