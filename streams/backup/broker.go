@@ -28,6 +28,8 @@ const (
 	// codeNoMessage is the broker's error for a stream without such a message, codeNoStream that for no such stream.
 	codeNoMessage = 10037
 	codeNoStream  = 10059
+	// codeNameInUse refuses a restore of a stream that is there.
+	codeNameInUse = 10130
 )
 
 // streamState is how the broker tells what is in a stream.

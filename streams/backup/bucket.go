@@ -9,10 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
 )
@@ -152,16 +150,14 @@ func (r *bucketReader) entry(subject string, header nats.Header, value []byte) e
 
 // restoreBucket puts the keys of a file into a bucket that is empty.
 func restoreBucket(ctx context.Context, nc *nats.Conn, bucket string, r io.Reader, passed func(int64)) error {
-	var failed firstError
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(putsAtOnce),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { failed.set(err) }))
+	puts, err := newPuts(nc)
 	if err != nil {
 		return err
 	}
-	defer js.CleanupPublisher()
+	defer puts.close()
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxEntry)
-	for lines.Scan() && failed.get() == nil {
+	for lines.Scan() {
 		e, err := parseEntry(lines.Bytes())
 		if err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket, err)
@@ -170,20 +166,63 @@ func restoreBucket(ctx context.Context, nc *nats.Conn, bucket string, r io.Reade
 		if msg.Data = e.Value; e.Gone {
 			msg.Header.Set(headerOperation, "DEL")
 		}
-		if _, err := js.PublishMsgAsync(msg); err != nil {
+		if err := puts.put(ctx, msg); err != nil {
 			return fmt.Errorf("bucket %s: %w", bucket, err)
 		}
 		passed(int64(len(lines.Bytes())) + 1)
 	}
-	waiting, cancel := context.WithTimeout(ctx, quietTimeout)
-	defer cancel()
-	select {
-	case <-js.PublishAsyncComplete():
-	case <-waiting.Done():
-		failed.set(waiting.Err())
-	}
-	if err := errors.Join(failed.get(), lines.Err()); err != nil {
+	if err := errors.Join(lines.Err(), puts.settle(ctx, 0)); err != nil {
 		return fmt.Errorf("bucket %s: %w", bucket, err)
+	}
+	return nil
+}
+
+// puts sends messages to a stream without waiting for each to be stored, in their order. It belongs to one goroutine.
+type puts struct {
+	nc    *nats.Conn
+	inbox string
+	acks  *nats.Subscription
+	// open is how many are on their way.
+	open int
+}
+
+func newPuts(nc *nats.Conn) (*puts, error) {
+	p := &puts{nc: nc, inbox: nc.NewInbox()}
+	var err error
+	p.acks, err = nc.SubscribeSync(p.inbox)
+	return p, err
+}
+
+func (p *puts) close() { _ = p.acks.Unsubscribe() } // fails only with the connection, which ends it too
+
+func (p *puts) put(ctx context.Context, msg *nats.Msg) error {
+	if err := p.settle(ctx, putsAtOnce-1); err != nil {
+		return err
+	}
+	msg.Reply = p.inbox
+	p.open++
+	return p.nc.PublishMsg(msg)
+}
+
+// settle waits until no more than so many are on their way.
+func (p *puts) settle(ctx context.Context, most int) error {
+	if p.open <= most {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, quietTimeout)
+	defer cancel()
+	for p.open > most {
+		ack, err := p.acks.NextMsgWithContext(ctx)
+		if err == nil && ack.Header.Get("Status") != "" {
+			err = streams.ErrNoStream
+		}
+		if err == nil {
+			err = decodeAnswer(ack.Data, nil)
+		}
+		if err != nil {
+			return err
+		}
+		p.open--
 	}
 	return nil
 }
@@ -197,26 +236,6 @@ func parseEntry(line []byte) (e entry, err error) {
 		return e, fmt.Errorf("%w: %q is no key", ErrDamaged, e.Key)
 	}
 	return e, nil
-}
-
-// firstError keeps the first of the errors that come from elsewhere.
-type firstError struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (f *firstError) set(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
-		f.err = err
-	}
-}
-
-func (f *firstError) get() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
 }
 
 // bucketFile names the file of a bucket.

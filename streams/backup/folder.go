@@ -132,6 +132,17 @@ func (w *file) Write(p []byte) (int, error) {
 	return w.buffer.Write(p)
 }
 
+// again empties the file.
+func (w *file) again() error {
+	w.buffer.Reset(w.made)
+	w.sum.Reset()
+	w.Bytes = 0
+	if _, err := w.made.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return w.made.Truncate(0)
+}
+
 // close puts the file on disk, and into the manifest unless err or that says otherwise.
 func (w *file) close(err error) error {
 	if err == nil {

@@ -4,15 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+)
+
+const (
+	// leftover is how long the broker may take to give up a restore whose sender is gone: after 5 s it does.
+	leftover      = 30 * time.Second
+	leftoverPause = 250 * time.Millisecond
 )
 
 // hubsAtOnce is how many hubs' logs get their new tag side by side: each waits for the broker.
@@ -103,7 +111,24 @@ func (r *restorer) file(ctx context.Context, f File) error {
 	if err != nil {
 		return err
 	}
-	return restoreStream(ctx, nc, *f.Stream, r.cfg.Replicas, opened, r.meter.add)
+	for began := time.Now(); ; {
+		err := restoreStream(ctx, nc, *f.Stream, r.cfg.Replicas, opened, r.meter.add)
+		if !isCode(err, codeNameInUse) || time.Since(began) > leftover {
+			return err
+		}
+		// The broker has not yet given up a restore of this stream that was interrupted; what is left of it then goes.
+		if err := ask(ctx, nc, apiStreamDelete+f.Stream.Name, nil, nil); err != nil && !isCode(err, codeNoStream) {
+			return err
+		}
+		if _, err := opened.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leftoverPause):
+		}
+	}
 }
 
 // keptLogs says up to which sequence each hub's log is in a backup.

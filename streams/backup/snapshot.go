@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +21,18 @@ const (
 	chunkSize = 128 << 10
 	// quietTimeout is how long the broker may be silent in the midst of a snapshot, or take for one part of a restore.
 	quietTimeout = 30 * time.Second
+	// snapshotTries is how often a stream is taken that is caught in the midst of a batch, or of which something was lost on the way.
+	snapshotTries = 20
+
+	headerBatchSequence = "Nats-Batch-Sequence"
+	headerBatchCommit   = "Nats-Batch-Commit"
 )
 
 var (
 	// errTorn says that parts of a snapshot were lost on the way.
 	errTorn = errors.New("parts of the snapshot were lost on the way")
+	// errTornBatch says that the moment that a snapshot shows lies in the midst of an atomic batch.
+	errTornBatch = errors.New("its last messages are only a part of what was stored as one")
 	// errOldBroker says that the broker's snapshots are of another kind.
 	errOldBroker = errors.New("the broker's snapshots are not those of nats-server 2.15 or later, which show a stream at one moment while it is written to")
 )
@@ -123,15 +131,17 @@ func placeOf(reply string) (size, index int) {
 	return size, index
 }
 
-// inspect reads a snapshot to its end and counts its messages. The error says that it is none, or has no end.
+// inspect reads a snapshot to its end and counts its messages. The error says that it is none, has no end, or ends in the midst of a batch: the
+// broker takes its moment without regard to those.
 func inspect(r io.Reader, passed func(int64)) (messages uint64, err error) {
 	entries := archive.NewReader(s2.NewReader(r))
 	ended := false
+	var header []byte // of the last message
 	for first := true; ; first = false {
 		entry, err := entries.Next()
 		switch {
 		case errors.Is(err, io.EOF) && ended:
-			return messages, nil
+			return messages, checkBatch(header)
 		case errors.Is(err, io.EOF):
 			return messages, errTorn
 		case err != nil && first:
@@ -143,9 +153,28 @@ func inspect(r io.Reader, passed func(int64)) (messages uint64, err error) {
 			ended = true
 		default:
 			messages++
+			header = slices.Grow(header[:0], int(min(entry.HeaderSize, chunkSize)))[:min(entry.HeaderSize, chunkSize)]
+			if _, err := io.ReadFull(entries, header); err != nil {
+				return messages, err
+			}
 			passed(entry.HeaderSize + entry.PayloadSize)
 		}
 	}
+}
+
+// checkBatch returns errTornBatch for a message that is part of a batch and not its last.
+func checkBatch(header []byte) error {
+	if len(header) == 0 {
+		return nil
+	}
+	fields, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return fmt.Errorf("headers of the last message: %w", err)
+	}
+	if fields.Get(headerBatchSequence) != "" && fields.Get(headerBatchCommit) == "" {
+		return errTornBatch
+	}
+	return nil
 }
 
 // restoreStream brings a stream back from a snapshot into an account that has none of that name, with as many replicas as asked.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,7 +153,15 @@ func (w *writer) stream(ctx context.Context, nc *nats.Conn, account streams.Acco
 	if err != nil {
 		return taken, err
 	}
-	taken, err = snapshot(ctx, nc, stream, f, w.meter.add)
+	for try := 1; ; try++ {
+		taken, err = snapshot(ctx, nc, stream, f, w.meter.add)
+		if !errors.Is(err, errTorn) && !errors.Is(err, errTornBatch) || try == snapshotTries {
+			break
+		}
+		if err = f.again(); err != nil {
+			break
+		}
+	}
 	taken.Account = account
 	f.Stream = &taken
 	return taken, f.close(err)
