@@ -45,6 +45,9 @@ type cli struct {
 
 	Projections projectionsCommand `cmd:"" help:"The read models: how they are, stop and resume them, get past an event, build them anew, compare them."`
 
+	Backup  backupCommand  `cmd:"" help:"Take everything that the installation needs to go on into a folder, while it serves."`
+	Restore restoreCommand `cmd:"" help:"Bring a backup back, into an empty data directory or an empty broker."`
+
 	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for a broker of one's own."`
 	Tap          tapCommand          `cmd:"" help:"Events of all hubs, for analytics."`
 

@@ -16,6 +16,7 @@ import (
 // dataDir is the folder that holds everything an installation keeps on this machine.
 //
 //	LOCK                     held while a service runs on it
+//	RESTORING                there until a restore is finished
 //	replica-id               names this process over its restarts
 //	endpoints.json           what the running service bound
 //	nats-credentials.json    how to reach the broker

@@ -15,12 +15,16 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/projections/cluster"
 	"hubcloud/streams"
+	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
 )
 
 // layGround takes the data directory, and brings up broker and database side by side.
 func (s *service) layGround(ctx context.Context) (err error) {
 	if s.lock, err = s.dir.lock(); err != nil {
+		return err
+	}
+	if err := s.dir.mustBeWhole(); err != nil {
 		return err
 	}
 	// What a killed service left must not tell anybody that this one is ready.
@@ -69,6 +73,9 @@ func (s *service) openBroker(ctx context.Context) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
+	}
+	if err := backup.Unfinished(ctx, s.conns); err != nil {
+		return err
 	}
 	if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.flags.LogReplicas); err != nil {
 		return err

@@ -56,11 +56,7 @@ func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) 
 
 // makeSettings makes the settings of a new installation. Of two replicas that start at once one makes them, and both read them then.
 func makeSettings(ctx context.Context, bucket jetstream.KeyValue, environment string) error {
-	var entropy [16]byte
-	if _, err := rand.Read(entropy[:]); err != nil {
-		return err
-	}
-	made, err := json.Marshal(settings{ID: hex.EncodeToString(entropy[:]), Environment: environment})
+	made, err := json.Marshal(settings{ID: newInstallationID(), Environment: environment})
 	if err != nil {
 		return err
 	}
@@ -68,4 +64,24 @@ func makeSettings(ctx context.Context, bucket jetstream.KeyValue, environment st
 		return err
 	}
 	return nil
+}
+
+// rename gives the installation another id.
+func (s settings) rename(ctx context.Context, bucket jetstream.KeyValue) error {
+	s.ID = newInstallationID()
+	renamed, err := json.Marshal(s)
+	if err == nil {
+		_, err = bucket.Put(ctx, settingsKey, renamed)
+	}
+	if err != nil {
+		return fmt.Errorf("write the installation's settings: %w", err)
+	}
+	return nil
+}
+
+// newInstallationID makes an id that no other installation has.
+func newInstallationID() string {
+	var entropy [16]byte
+	rand.Read(entropy[:]) // never fails: it ends the program instead
+	return hex.EncodeToString(entropy[:])
 }

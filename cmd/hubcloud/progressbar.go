@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"hubcloud/streams/backup"
+)
+
+const (
+	// How often a bar is drawn on a terminal, and a line printed elsewhere.
+	drawEvery = 100 * time.Millisecond
+	sayEvery  = 5 * time.Second
+	barWidth  = 30
+)
+
+// transfer shows how far a backup or a restore has come: a bar on a terminal, and a line now and then elsewhere. Safe for concurrent use.
+type transfer struct {
+	w        io.Writer
+	what     string
+	terminal bool
+
+	mu    sync.Mutex
+	began time.Time
+	shown time.Time
+	width int
+}
+
+func newTransfer(w io.Writer, what string) *transfer {
+	t := &transfer{w: w, what: what, began: time.Now(), shown: time.Now()}
+	if file, ok := w.(*os.File); ok {
+		info, err := file.Stat()
+		t.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return t
+}
+
+// tell takes how far it is.
+func (t *transfer) tell(p backup.Progress) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	every := sayEvery
+	if t.terminal {
+		every = drawEvery
+	}
+	if now := time.Now(); now.Sub(t.shown) >= every {
+		t.shown = now
+		t.show(p, now.Sub(t.began))
+	}
+}
+
+func (t *transfer) show(p backup.Progress, took time.Duration) {
+	part := 1.0
+	if p.Total > 0 {
+		part = float64(p.Done) / float64(p.Total)
+	}
+	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, byteText(p.Done), byteText(p.Total))
+	if part > 0.01 && part < 1 {
+		text += fmt.Sprintf("  %s left", (time.Duration(float64(took)*(1-part)/part) + time.Second).Truncate(time.Second))
+	}
+	if !t.terminal {
+		fmt.Fprintf(t.w, "%s: %s  %s\n", t.what, text, p.Step)
+		return
+	}
+	full := int(part * barWidth)
+	line := fmt.Sprintf("%s [%s%s] %s  %s", t.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text, p.Step)
+	fmt.Fprintf(t.w, "\r%-*s", t.width, line)
+	t.width = len(line)
+}
+
+// end takes the bar away.
+func (t *transfer) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.width > 0 {
+		fmt.Fprintf(t.w, "\r%*s\r", t.width, "")
+		t.width = 0
+	}
+}
+
+// byteText writes a number of bytes for people.
+func byteText(n int64) string {
+	value, unit := float64(n), "B"
+	for _, next := range []string{"kB", "MB", "GB", "TB"} {
+		if value < 1000 {
+			break
+		}
+		value, unit = value/1000, next
+	}
+	if unit == "B" {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, unit)
+}
