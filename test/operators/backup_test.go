@@ -1,0 +1,362 @@
+package operators
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// disaster is an installation that is backed up while it is used, destroyed, and restored.
+type disaster struct {
+	t *testing.T
+	*harness.Service
+	tenant *harness.Tenant
+	// hub goes on by itself, whatever becomes of the service; raw does what it is told.
+	hub *virtualhub.Hub
+	raw *harness.RawHub
+	// were are the answers to reads at the time of the backup.
+	were map[string]string
+	// link is that of an invitation that is pending then.
+	link string
+	// before are events in the backup, after those that were stored behind it; positions are cursors of the log's end, from before and from after.
+	before, after []harness.Event
+	positions     []string
+	// commanded is the answer to a command with an idempotency key, and revoked a key that was revoked after the backup.
+	commanded []byte
+	revoked   string
+}
+
+const (
+	battery = "battery"
+	invited = "guest@disaster.example.com"
+)
+
+// TestBackup is the whole story: taken while the service is written to, kill -9, data directory gone, restored, and the API goes on; first without
+// hub logs, then with them.
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
+	d := &disaster{t: t, Service: c.Own(), tenant: c.Tenant("Disaster")}
+	d.hub = c.VirtualHub(d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	d.raw = c.Online(d.tenant)
+	d.live()
+
+	plain, full := filepath.Join(t.TempDir(), "plain"), filepath.Join(t.TempDir(), "full")
+	d.remember()
+	enrolled := d.metric(`hubcloud_identity_enrolments_total`)
+	stop := d.write()
+	taken := d.CLI("backup", plain)[0]
+	d.CLI("backup", full, "--hub-logs")
+	stop()
+	if taken["hub_logs"] != false || taken["authority"] != true || taken["directory_sequence"].(float64) < 10 || enrolled == "" {
+		t.Errorf("backup says %v, and the metric %q", taken, enrolled)
+	}
+	d.afterwards()
+
+	d.refusals(plain)
+	d.destroy()
+	d.CLI("restore", plain)
+	d.Begin()
+	t.Run("without hub logs", func(t *testing.T) { d.in(t).goesOn(false) })
+
+	d.raw.Disconnect()
+	d.destroy()
+	d.CLI("restore", full)
+	d.Begin()
+	t.Run("with hub logs", func(t *testing.T) { d.in(t).goesOn(true) })
+}
+
+// in is the story in the hands of a subtest.
+func (d *disaster) in(t *testing.T) *disaster {
+	other := *d
+	other.t, other.Service, other.tenant = t, d.For(t), d.tenant.For(t)
+	return &other
+}
+
+// live does what there is to bring back.
+func (d *disaster) live() {
+	d.t.Helper()
+	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
+	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+	d.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated)
+	d.link = d.Mails(invited, 1)[0].Link()
+	d.commanded = d.command()
+	for n := range 5 {
+		d.report(50 + n)
+	}
+	d.raw.EventsFrom("log-1", 1, 5)
+	d.raw.WaitAck("log-1", 5)
+	harness.Stored(d.t, d.hub)
+	d.before = d.tenant.AllEvents(d.hub.ID(), "")
+	d.positions = append(d.positions, d.position())
+}
+
+// command sends one and the same command.
+func (d *disaster) command() []byte {
+	d.t.Helper()
+	return d.tenant.Must(http.MethodPost, "/hubs/"+d.hub.ID()+"/devices/1/commands", `{"key":"lock","value":false}`, http.StatusAccepted,
+		"Idempotency-Key", "the only one").Body
+}
+
+func (d *disaster) report(value int) {
+	d.t.Helper()
+	if err := d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, value); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// position gives a cursor of the log's end.
+func (d *disaster) position() string {
+	d.t.Helper()
+	return d.tenant.Must(http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK).Header.Get("Event-Cursor")
+}
+
+// remember keeps what lists and single reads answer.
+func (d *disaster) remember() {
+	d.t.Helper()
+	d.were = map[string]string{}
+	for _, path := range []string{"/sites", "/hubs?site_id=" + d.tenant.Site, "/members", "/invitations", "/hubs/" + d.hub.ID(), "/hubs/" + d.hub.ID() + "/devices"} {
+		d.were[path] = d.read(path)
+	}
+}
+
+// read gives an answer without what the destruction changes: since when a hub is connected, and what it does.
+func (d *disaster) read(path string) string {
+	d.t.Helper()
+	answer := d.tenant.Must(http.MethodGet, path, nil, http.StatusOK).Object(d.t)
+	var forget func(v any)
+	forget = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, name := range []string{"connection", "network"} {
+				delete(v, name)
+			}
+			for _, inner := range v {
+				forget(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				forget(inner)
+			}
+		}
+	}
+	forget(answer)
+	text, err := json.Marshal(answer)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// write keeps an organization of its own and the hub busy until it is stopped.
+func (d *disaster) write() (stop func()) {
+	d.t.Helper()
+	other := harness.NewTenant(d.t, d.Service, "Busy")
+	stopped := make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stopped:
+				return
+			default:
+			}
+			if answer, err := other.Do(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprint("Site ", n)}); err != nil || answer.Status != http.StatusCreated {
+				d.t.Errorf("a write during the backup: %v, %d", err, answer.Status)
+				return
+			}
+			_ = d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, n%50) // fails when the test has ended
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		close(stopped)
+		writing.Wait()
+	})
+	d.t.Cleanup(stop)
+	return stop
+}
+
+// afterwards does what no backup has.
+func (d *disaster) afterwards() {
+	d.t.Helper()
+	harness.Stored(d.t, d.hub)
+	last := d.position()
+	for n := range 5 {
+		d.report(90 + n)
+	}
+	d.raw.EventsFrom("log-1", 6, 9)
+	d.raw.WaitAck("log-1", 9)
+	harness.Stored(d.t, d.hub)
+	d.after = d.tenant.AllEvents(d.hub.ID(), last)
+	d.positions = append(d.positions, d.position())
+	if len(d.after) != 5 {
+		d.t.Fatalf("after the backup the hub has told %s", harness.Told(d.after))
+	}
+	d.tenant.Must(http.MethodPost, "/sites", `{"name":"Too late"}`, http.StatusCreated)
+	id, key := d.Key(d.tenant.Org)
+	d.CLI("key", "revoke", id)
+	d.revoked = key
+}
+
+// refusals: nothing is restored over a data directory in use, nor from a backup that is damaged.
+func (d *disaster) refusals(backup string) {
+	d.t.Helper()
+	_, stderr, code := harness.RunBinary(d.t, "restore", "--data-dir", d.Dir, backup)
+	if code != 1 || !strings.Contains(stderr, "is not empty") {
+		d.t.Errorf("restored over a running service: %d %s", code, stderr)
+	}
+	_, stderr, code = harness.RunBinary(d.t, "backup", "--data-dir", d.Dir, backup)
+	if code != 1 || !strings.Contains(stderr, "is not empty") {
+		d.t.Errorf("one backup over another: %d %s", code, stderr)
+	}
+	path := filepath.Join(backup, "streams", "DIRECTORY.snapshot")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	empty := filepath.Join(d.t.TempDir(), "empty")
+	_, stderr, code = harness.RunBinary(d.t, "restore", "--data-dir", empty, backup)
+	if _, err := os.Stat(empty); code != 1 || !strings.Contains(stderr, "streams/DIRECTORY.snapshot") || err == nil {
+		d.t.Errorf("restored what is damaged: %d %s", code, stderr)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	if checked := d.CLI("restore", backup, "--check")[0]; checked["dir"] != backup {
+		d.t.Errorf("a check says %v", checked)
+	}
+}
+
+// destroy kills the service and takes everything that it kept away. What is in the data directory when a restore is interrupted is no installation.
+func (d *disaster) destroy() {
+	d.t.Helper()
+	d.Kill()
+	if err := os.RemoveAll(d.Dir); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, name := range []string{"RESTORING", "half"} {
+		if err := os.WriteFile(filepath.Join(d.Dir, name), nil, 0o600); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	_, stderr, code := harness.RunBinary(d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin, "--mqtt", d.MQTT, "--nats", d.NATS)
+	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
+		d.t.Errorf("a service starts on half a restore: %d %s", code, stderr)
+	}
+}
+
+// goesOn tries that everything of the backup is there, and that nobody is told anything wrong of what is not.
+func (d *disaster) goesOn(hubLogs bool) {
+	t, hub := d.t, d.hub.ID()
+	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
+		t.Error("what an interrupted restore had left is there")
+	}
+	harness.Eventually(t, 30*time.Second, "the hub is back", func() bool {
+		answer, err := d.tenant.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
+		return err == nil && answer.Status == http.StatusOK
+	})
+	for path, was := range d.were {
+		if is := d.read(path); is != was {
+			t.Errorf("%s is\n%s\nand was\n%s", path, is, was)
+		}
+	}
+	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(got, `result="issued"} 1`) {
+		t.Errorf("hubs have enrolled again: %s", got)
+	}
+	harness.NewClient(t, d.Base(), d.revoked).Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	if got := d.command(); string(got) != string(d.commanded) {
+		t.Errorf("a command that is repeated answers %s, and did %s", got, d.commanded)
+	}
+
+	// More new events than there were ever: every sequence of before is taken.
+	harness.Stored(t, d.hub)
+	for n := range len(d.before) + len(d.after) + 200 {
+		d.report(n % 100)
+	}
+	harness.Stored(t, d.hub)
+	d.report(33)
+	d.tenant.Await(hub, "", "the last report", func(e harness.Event) bool {
+		return e.Type == "channel.observed" && e.Observed().Key == battery && string(e.Observed().Value) == "33"
+	})
+	for i, e := range d.before {
+		if !hubLogs {
+			d.expired(e.Cursor)
+			continue
+		}
+		page := d.tenant.Events(hub, e.Cursor, 1, 0)
+		if i+1 < len(d.before) && (len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
+			t.Errorf("behind event %d of the backup there is %s", i, harness.Told(page.Data))
+		}
+	}
+	for _, e := range d.after {
+		d.expired(e.Cursor)
+	}
+	d.expired(d.positions[1])
+	if !hubLogs {
+		d.expired(d.positions[0])
+	}
+
+	// What this hub sent after the backup is gone, here and at the hub.
+	d.raw.Connect()
+	d.raw.Hello("log-1", 10, 9)
+	d.raw.WaitAck("log-1", 9)
+	d.raw.EventsFrom("log-1", 10, 10)
+	d.raw.WaitAck("log-1", 10)
+	told := harness.Told(d.tenant.AllEvents(d.raw.ID, ""))
+	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) || hubLogs && !strings.Contains(told, `"from":6`) {
+		t.Errorf("the hub's log tells%s", told)
+	}
+	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
+		t.Errorf("the invitation's link: %d", page.Status)
+	}
+	if members := d.read("/members"); !strings.Contains(members, invited) {
+		t.Errorf("members are %s", members)
+	}
+}
+
+// expired tries a cursor in every way of reading.
+func (d *disaster) expired(cursor string) {
+	d.t.Helper()
+	path := "/hubs/" + d.hub.ID() + "/events"
+	for _, wait := range []string{"", "&wait=5"} {
+		d.tenant.Refused(http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone, "cursor_expired")
+	}
+	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
+	if err != nil || stream != nil || answer.Status != http.StatusGone {
+		d.t.Errorf("a stream from a cursor that means nothing: %v, %d %s", err, answer.Status, answer.Body)
+	}
+	if stream != nil {
+		stream.Close()
+	}
+}
+
+// metric gives the lines of a metric.
+func (d *disaster) metric(name string) string {
+	d.t.Helper()
+	answer := harness.Open(d.t, http.MethodGet, "http://"+d.Admin+"/metrics")
+	var lines []string
+	for line := range strings.Lines(string(answer.Body)) {
+		if strings.HasPrefix(line, name) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
