@@ -84,7 +84,7 @@ func (c *backupCommand) Run(ctx context.Context, out Streams) error {
 	if err != nil {
 		return err
 	}
-	bar := newTransfer(out.Err, "backup")
+	bar := newTransfer(out.Err, "backup", c.JSON)
 	defer bar.end()
 	m, err := backup.Write(ctx, s.conns, backup.Config{
 		Dir: c.Dir, HubLogs: c.HubLogs, Installation: s.settings.ID, Files: files, Tell: bar.tell,

@@ -54,7 +54,7 @@ func (c *restoreCommand) Validate() error {
 
 // Run checks the backup, and restores it.
 func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
-	bar := newTransfer(out.Err, "check")
+	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
 	m, err := backup.Check(ctx, c.Dir, bar.tell)
 	bar.end()
@@ -139,7 +139,7 @@ func (c *restoreCommand) intoBroker(ctx context.Context, m backup.Manifest, out 
 
 // restore brings back what the broker keeps, and makes it an installation of its own.
 func (c *restoreCommand) restore(ctx context.Context, conns *streams.Conns, m backup.Manifest, out Streams) error {
-	bar := newTransfer(out.Err, "restore")
+	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	return backup.Restore(ctx, conns, m, backup.RestoreConfig{
 		Dir: c.Dir, Replicas: c.LogReplicas, Origin: byOperator(), Tell: bar.tell,

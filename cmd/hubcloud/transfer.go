@@ -8,42 +8,41 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/term"
+
 	"hubcloud/streams/backup"
 )
 
-const (
-	// How often a bar is drawn on a terminal, and a line printed elsewhere.
-	drawEvery = 100 * time.Millisecond
-	sayEvery  = 5 * time.Second
-	barWidth  = 30
-)
+// drawEvery is how often a bar is drawn on a terminal; elsewhere a line is printed every lineEvery.
+const drawEvery = 100 * time.Millisecond
 
 // transfer shows how far a backup or a restore has come: a bar on a terminal, and a line now and then elsewhere. Safe for concurrent use.
 type transfer struct {
 	w        io.Writer
 	what     string
 	terminal bool
+	quiet    bool
 
 	mu    sync.Mutex
 	began time.Time
 	shown time.Time
-	width int
 }
 
-func newTransfer(w io.Writer, what string) *transfer {
-	t := &transfer{w: w, what: what, began: time.Now(), shown: time.Now()}
-	if file, ok := w.(*os.File); ok {
-		info, err := file.Stat()
-		t.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+func newTransfer(w io.Writer, what string, quiet bool) *transfer {
+	file, ok := w.(*os.File)
+	return &transfer{
+		w: w, what: what, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd())), began: time.Now(), shown: time.Now(),
 	}
-	return t
 }
 
 // tell takes how far it is.
 func (t *transfer) tell(p backup.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	every := sayEvery
+	if t.quiet {
+		return
+	}
+	every := lineEvery
 	if t.terminal {
 		every = drawEvery
 	}
@@ -67,18 +66,13 @@ func (t *transfer) show(p backup.Progress, took time.Duration) {
 		return
 	}
 	full := int(part * barWidth)
-	line := fmt.Sprintf("%s [%s%s] %s  %s", t.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text, p.Step)
-	fmt.Fprintf(t.w, "\r%-*s", t.width, line)
-	t.width = len(line)
+	fmt.Fprintf(t.w, "\r\x1b[K%s [%s%s] %s  %s", t.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text, p.Step)
 }
 
 // end takes the bar away.
 func (t *transfer) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.width > 0 {
-		fmt.Fprintf(t.w, "\r%*s\r", t.width, "")
-		t.width = 0
+	if t.terminal && !t.quiet {
+		fmt.Fprint(t.w, "\r\x1b[K")
 	}
 }
 
