@@ -15,7 +15,7 @@ import (
 	"hubcloud/streams"
 )
 
-// timeout bounds one operation.
+// timeout bounds one write.
 const timeout = 5 * time.Second
 
 // codeNoMessage is the broker's error for a key without a value.
@@ -35,15 +35,13 @@ func (b Bucket) subject(key string) string { return "$KV." + b.name + "." + key 
 // Get reads the value of key into value, as JSON, and gives its revision; 0 when there is none, and value is left alone. What was acknowledged
 // before the call is seen.
 func (b Bucket) Get(ctx context.Context, key string, value any) (revision uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	question, err := json.Marshal(struct {
 		LastFor string `json:"last_by_subj"`
 	}{b.subject(key)})
 	if err != nil {
 		return 0, err
 	}
-	msg, err := b.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET.KV_"+b.name, question)
+	text, err := streams.Ask(ctx, b.nc, "$JS.API.STREAM.MSG.GET.KV_"+b.name, question)
 	if err != nil {
 		return 0, fmt.Errorf("bucket %s: get %s: %w", b.name, key, err)
 	}
@@ -54,7 +52,7 @@ func (b Bucket) Get(ctx context.Context, key string, value any) (revision uint64
 			Data []byte `json:"data"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(msg.Data, &answer); err != nil {
+	if err := json.Unmarshal(text, &answer); err != nil {
 		return 0, fmt.Errorf("bucket %s: get %s: unreadable answer: %w", b.name, key, err)
 	}
 	switch {

@@ -106,7 +106,7 @@ func (l *Log) ask(ctx context.Context, question []byte) (m stored, ok bool, err 
 }
 
 func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool, err error) {
-	msg, err := l.nc.RequestWithContext(ctx, leaderGet, question)
+	text, err := streams.Ask(ctx, l.nc, leaderGet, question)
 	if err != nil {
 		return stored{}, false, err
 	}
@@ -119,7 +119,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 			At      time.Time `json:"time"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(msg.Data, &answer); err != nil {
+	if err := json.Unmarshal(text, &answer); err != nil {
 		return stored{}, false, fmt.Errorf("unreadable answer of the broker: %w", err)
 	}
 	switch {

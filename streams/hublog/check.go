@@ -9,8 +9,8 @@ import (
 const (
 	// feedPatience is how long a check waits for what the stream has and the feed has not brought yet, before it takes it for lost.
 	feedPatience = 150 * time.Millisecond
-	// checkTimeout bounds one check.
-	checkTimeout = 5 * time.Second
+	// checkTimeout bounds one check. In a cluster that lost a server it takes some seconds until a stream has a leader to ask.
+	checkTimeout = 20 * time.Second
 )
 
 // check is one comparison of a tail with its stream.

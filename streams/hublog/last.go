@@ -13,9 +13,6 @@ import (
 	"hubcloud/streams"
 )
 
-// apiTimeout bounds a question to the broker when the context has no deadline.
-const apiTimeout = 5 * time.Second
-
 // Codes of the broker's API.
 const (
 	codeNoMessage = 10037
@@ -131,10 +128,7 @@ func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
 // asks for a message that will never be. It goes over the connection of the feed, so that a broker that was started anew in between shows as
 // a reconnection.
 func (l *Logs) settle(ctx context.Context, hub domain.HubID) error {
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	_, err := l.shard(hub).nc.RequestWithContext(ctx, directGet(hub), settleRequest)
-	if err != nil {
+	if _, err := streams.Ask(ctx, l.shard(hub).nc, directGet(hub), settleRequest); err != nil {
 		return fmt.Errorf("hub log of %s: wait for the last batch: %w", hub, err)
 	}
 	return nil
@@ -153,21 +147,12 @@ func (l *Logs) ask(ctx context.Context, hub domain.HubID, api string, request []
 
 // ask puts a question to the broker's API and decodes the answer.
 func ask(ctx context.Context, nc *nats.Conn, subject string, request []byte, answer any) error {
-	ctx, cancel := withTimeout(ctx)
-	defer cancel()
-	msg, err := nc.RequestWithContext(ctx, subject, request)
+	text, err := streams.Ask(ctx, nc, subject, request)
 	if err != nil {
-		return fmt.Errorf("ask the broker: %w", err)
+		return err
 	}
-	if err := json.Unmarshal(msg.Data, answer); err != nil {
+	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("the broker's answer: %w", err)
 	}
 	return nil
-}
-
-func withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, apiTimeout)
 }

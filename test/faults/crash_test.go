@@ -22,15 +22,20 @@ type sender struct {
 	pace  time.Duration
 	acked uint64
 	next  uint64
+	// through are addresses of the broker that it tries in turn; none for the one that it was told.
+	through []string
 }
 
 // run sends until stop is closed; whatever was acknowledged is counted in acked.
 func (h *sender) run(stop <-chan struct{}) {
-	for {
+	for try := 0; ; try++ {
 		select {
 		case <-stop:
 			return
 		default:
+		}
+		if len(h.through) > 0 {
+			h.hub.Through(h.through[try%len(h.through)])
 		}
 		if err := h.hub.TryConnect(h.hub.ID); err != nil {
 			time.Sleep(50 * time.Millisecond)

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,6 +9,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(natsServerVariable) != "" {
+		if err := natsServer(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	harness.RemoveBinary()
 	os.Exit(code)

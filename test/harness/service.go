@@ -99,6 +99,8 @@ type Service struct {
 
 	*running
 
+	// joined says that broker and database are others'.
+	joined bool
 	// The addresses that it binds.
 	HTTP, Admin, MQTT, NATS string
 }
@@ -157,6 +159,18 @@ func (s *Service) ReplicaOf(program string, args ...string) *Service {
 	return r
 }
 
+// Join starts a process that does everything on a broker and a database of others, which the arguments name; mqtt and nats are the broker's
+// addresses as it then tells them.
+func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
+	t.Helper()
+	s := &Service{
+		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true,
+		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: mqtt, NATS: nats,
+	}
+	s.launch()
+	return s
+}
+
 // launch begins the service and ends it with the test.
 func (s *Service) launch() {
 	s.t.Helper()
@@ -174,10 +188,11 @@ func (s *Service) Begin() {
 	s.t.Helper()
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
-	args := append([]string{
-		"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--mqtt", s.MQTT, "--nats", s.NATS,
-		"--environment", "dev",
-	}, s.Args...)
+	args := []string{"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--environment", "dev"}
+	if !s.joined {
+		args = append(args, "--mqtt", s.MQTT, "--nats", s.NATS)
+	}
+	args = append(args, s.Args...)
 	program := s.Program
 	if program == "" {
 		program = Binary(s.t)

@@ -1,0 +1,177 @@
+package faults
+
+import (
+	"flag"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// clusterKills is how often TestCluster kills a server or a replica. Each costs up to a quarter of a minute, in which leaders are elected.
+var clusterKills = flag.Int("cluster.kills", 0, "how often the test of a cluster kills a server, then a replica, in turn")
+
+// TestCluster runs two replicas on a cluster of three nats-servers as `hubcloud broker-config` configures them, with three copies of every
+// stream. With -cluster.kills it kills a server, then a replica, in the midst of traffic: hubs and consumers go on by way of the others, and
+// what was acknowledged is there once and in order.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	broker := newOwnBroker(t, "2")
+	first := broker.join()
+	second := broker.join()
+	tenant := harness.NewTenant(t, first, "Cluster")
+	other := *tenant
+	other.Client = harness.NewClient(t, second.Base(), tenant.Key)
+
+	crowd := newCrowd(t, broker, first, tenant, &other)
+	crowd.goOn("with all", tenant.Client)
+	acrossServers(t, broker, first, tenant, &other)
+	for kill := range *clusterKills {
+		if kill%2 == 1 {
+			second.Kill()
+			crowd.goOn("without the second replica", tenant.Client)
+			second.Begin()
+			crowd.goOn("with everything again", other.Client)
+			continue
+		}
+		node := broker.nodes[2-kill/2%3]
+		node.kill()
+		crowd.goOn("without a server", tenant.Client)
+		// A stream with three copies is made where two servers are: a hub that comes for the first time need not wait.
+		crowd.add(broker, first, tenant, &other)
+		crowd.goOn("with a new hub, still without the server", other.Client)
+		tenant.NewSite("Made without a server")
+		node.start()
+	}
+	crowd.check()
+}
+
+// acrossServers has hubs that are connected to one server asked, and cut off, by replicas that are connected to any.
+func acrossServers(t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
+	t.Helper()
+	for _, address := range broker.mqtt {
+		hub := adopted(t, first, replicas[0])
+		hub.Disconnect()
+		hub.Through(address)
+		hub.OnRequest(func(harness.Request) harness.Response {
+			return harness.Response{Result: map[string]any{"devices": []any{}}}
+		})
+		hub.Come()
+		for _, replica := range replicas {
+			harness.Eventually(t, 20*time.Second, "the hub at "+address+" is asked", func() bool {
+				answer, err := replica.Try(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil)
+				return err == nil && answer.Status == http.StatusOK
+			})
+		}
+		replicas[1].Must(http.MethodPost, "/hubs/"+hub.ID+"/reset-link", nil, http.StatusNoContent)
+		select {
+		case <-hub.Lost:
+		case <-time.After(10 * time.Second):
+			t.Errorf("a hub at %s is not cut off by a reset link", address)
+		}
+		if err := hub.TryConnect(hub.ID); err == nil {
+			t.Errorf("a hub whose link was reset comes back at %s", address)
+		}
+	}
+}
+
+// crowd is hubs that send, and consumers that read them from each replica, through everything.
+type crowd struct {
+	t                        *testing.T
+	replicas                 []*harness.Tenant
+	senders                  []*sender
+	followers                []*follower
+	positions                map[string]string
+	sending, reading         sync.WaitGroup
+	stopSending, stopReading chan struct{}
+}
+
+func newCrowd(t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) *crowd {
+	t.Helper()
+	c := &crowd{t: t, replicas: replicas, positions: map[string]string{}, stopSending: make(chan struct{}), stopReading: make(chan struct{})}
+	for range 6 {
+		c.add(broker, first, replicas...)
+	}
+	return c
+}
+
+// add adds a hub that sends by way of each server in turn, a reader of its pages and one of its stream.
+func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
+	c.t.Helper()
+	hub := adopted(c.t, first, replicas[0])
+	hub.Disconnect()
+	turn := len(c.senders) % len(broker.mqtt)
+	through := append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...)
+	h := &sender{hub: hub, pace: 50 * time.Millisecond, through: through}
+	start := replicas[0].Head(hub.ID)
+	c.positions[hub.ID] = start
+	pages := &follower{client: replicas[1].Client, hub: hub.ID, cursor: start}
+	stream := &follower{client: replicas[0].Client, hub: hub.ID, cursor: start}
+	c.senders, c.followers = append(c.senders, h), append(c.followers, pages, stream)
+	c.sending.Go(func() { h.run(c.stopSending) })
+	c.reading.Go(func() { pages.run(c.stopReading) })
+	c.reading.Go(func() { stream.runStream(c.stopReading) })
+}
+
+// goOn waits until everything that was stored before the call has been read, and something more of every hub.
+func (c *crowd) goOn(when string, client *harness.Client) {
+	c.t.Helper()
+	began := time.Now()
+	for hub, cursor := range c.positions {
+		p := position{client: client, hub: hub, cursor: cursor}
+		harness.Eventually(c.t, time.Minute, hub+" can be read "+when, p.end)
+		c.positions[hub] = p.cursor
+		harness.Eventually(c.t, time.Minute, hub+" goes on "+when, p.more)
+	}
+	c.t.Logf("%s: all go on after %s", when, time.Since(began))
+}
+
+// check ends it and looks for what is lost, doubled or out of order: in the logs, and in what each consumer got.
+func (c *crowd) check() {
+	c.t.Helper()
+	close(c.stopSending)
+	c.sending.Wait()
+	close(c.stopReading)
+	c.reading.Wait()
+	for _, h := range c.senders {
+		for _, replica := range c.replicas {
+			if last := numbersOf(c.t, h.hub.ID, replica.AllEvents(h.hub.ID, "")); last < h.acked {
+				c.t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
+			}
+		}
+	}
+	for _, f := range c.followers {
+		numbersOf(c.t, "a follower of "+f.hub, f.got)
+	}
+}
+
+// position is how far a hub's log has been read, by somebody to whom refusals do not matter.
+type position struct {
+	client *harness.Client
+	hub    string
+	cursor string
+}
+
+// more reads a page and says whether it has events.
+func (p *position) more() bool {
+	page, ok := p.read()
+	return ok && len(page.Data) > 0
+}
+
+// end reads a page and says whether it is the last.
+func (p *position) end() bool {
+	page, ok := p.read()
+	return ok && !page.HasMore
+}
+
+func (p *position) read() (page harness.Page, ok bool) {
+	answer, err := p.client.Try(http.MethodGet, "/hubs/"+p.hub+"/events?limit=500&after="+p.cursor, nil)
+	if err != nil || answer.Status != http.StatusOK {
+		return page, false
+	}
+	answer.JSON(p.client.T, &page)
+	p.cursor = page.NextCursor
+	return page, true
+}

@@ -1,0 +1,169 @@
+package faults
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hubcloud/projections/cluster"
+	"hubcloud/test/harness"
+)
+
+// natsServerVariable makes the test's own binary a nats-server, which takes its arguments.
+const natsServerVariable = "HUBCLOUD_TEST_NATS_SERVER"
+
+// natsServer is nats-server's own main.
+func natsServer() error {
+	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
+	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	if err != nil {
+		return err
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	if err := server.Run(s); err != nil {
+		return err
+	}
+	s.WaitForShutdown()
+	return nil
+}
+
+// ownBroker is a cluster of three nats-servers, configured by `hubcloud broker-config`, on addresses of the loopback network and the same
+// ports; and a database.
+type ownBroker struct {
+	t     *testing.T
+	dir   string
+	nodes []*natsNode
+	// arguments are those of `serve` for it.
+	arguments []string
+	mqtt      []string
+	nats      string
+}
+
+type natsNode struct {
+	t       *testing.T
+	config  string
+	name    string
+	process *exec.Cmd
+	ended   chan struct{}
+}
+
+func newOwnBroker(t *testing.T, shards string) *ownBroker {
+	t.Helper()
+	b := &ownBroker{t: t, dir: t.TempDir()}
+	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
+	var urls, addresses, hosts []string
+	for i := range 3 {
+		host := fmt.Sprintf("127.0.0.%d", i+2)
+		hosts = append(hosts, host)
+		addresses = append(addresses, net.JoinHostPort(host, client))
+		urls = append(urls, "tls://"+net.JoinHostPort(host, client))
+		b.mqtt = append(b.mqtt, net.JoinHostPort(host, mqtt))
+	}
+	for i, host := range hosts {
+		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", strings.Join(hosts, ","), "--out", b.dir, "--etc", b.dir, "--shards", shards,
+			"--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
+			"--store", filepath.Join(b.dir, "store", host))
+		if code != 0 {
+			t.Fatalf("broker-config: %s", stderr)
+		}
+		node := &natsNode{t: t, config: filepath.Join(b.dir, host+".conf"), name: fmt.Sprintf("node-%d", i)}
+		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.nodes = append(b.nodes, node)
+	}
+	for _, node := range b.nodes {
+		node.start()
+		t.Cleanup(node.kill)
+	}
+	for _, address := range b.mqtt {
+		harness.Eventually(t, 20*time.Second, address+" listens", func() bool {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return false
+			}
+			return conn.Close() == nil
+		})
+	}
+	b.nats = strings.Join(addresses, ",")
+	b.arguments = []string{
+		"--nats-url", strings.Join(urls, ","), "--nats-credentials", filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
+		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key", filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
+		"--postgres-url", database(t), "--rate", "100000", "--burst", "100000",
+	}
+	return b
+}
+
+// join starts a replica of the service on it.
+func (b *ownBroker) join() *harness.Service {
+	b.t.Helper()
+	return harness.Join(b.t, b.mqtt[0], b.nats, b.arguments...)
+}
+
+func (n *natsNode) start() {
+	n.t.Helper()
+	n.process = exec.Command(os.Args[0], "--config", n.config, "--name", n.name)
+	n.process.Env = append(os.Environ(), natsServerVariable+"=1")
+	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer log.Close()
+	n.process.Stderr = log
+	if err := n.process.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	n.ended = ended
+	process := n.process
+	go func() {
+		defer close(ended)
+		_ = process.Wait() // it is killed
+	}()
+}
+
+// kill is kill -9.
+func (n *natsNode) kill() {
+	_ = n.process.Process.Kill() // fails only when it has ended
+	<-n.ended
+}
+
+// database is a Postgres of the test's own.
+func database(t *testing.T) string {
+	t.Helper()
+	c, err := cluster.Start(t.Context(), cluster.Config{Dir: filepath.Join(t.TempDir(), "postgres"), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c.URL()
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(harness.FreeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
