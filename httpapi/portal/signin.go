@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,16 +78,17 @@ func (v *visit) askForLink() error {
 	view := signInView{Address: v.field("email"), Next: ownPage(v.field("next"))}
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
-		view.Problem, _ = refusalText(err)
-		view.Shell = v.shell("Sign in", "")
-		v.render(http.StatusBadRequest, "sign-in.html", view)
+		problem, _ := refusalText(err)
+		v.refuseLink(http.StatusBadRequest, view, problem)
 		return nil
 	}
 	if allowed := v.p.limits.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
-		return tooMany(v, allowed.Next, "Too many links were asked for from your network")
+		v.tooMany(view, allowed.Next, "Too many links were asked for from your network. Try again in %s.")
+		return nil
 	}
 	if allowed := v.p.limits.addresses.Take(domain.NormalizeEmail(email), v.caller.At); !allowed.Granted {
-		return tooMany(v, allowed.Next, "Several links were sent to this address already: open the newest one")
+		v.tooMany(view, allowed.Next, "Several links were asked for with this address: look for the newest mail, or try again in %s.")
+		return nil
 	}
 	link := domain.SignInLink{Email: email, Next: view.Next, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(linkLife)}
 	token, err := v.p.SignIn.NewLink(v.r.Context(), link)
@@ -103,10 +105,17 @@ func (v *visit) askForLink() error {
 	return nil
 }
 
-func tooMany(v *visit, wait time.Duration, what string) error {
+// refuseLink shows the form again, with what was typed and what is wrong.
+func (v *visit) refuseLink(status int, view signInView, problem string) {
+	view.Problem, view.Shell = problem, v.shell("Sign in", "")
+	v.render(status, "sign-in.html", view)
+}
+
+// tooMany says for how long no more links can be asked for; text has a place for that.
+func (v *visit) tooMany(view signInView, wait time.Duration, text string) {
 	v.p.metrics.limited.Inc()
-	v.w.Header().Set("Retry-After", fmt.Sprint(int(wait/time.Second)+1))
-	return domain.Errorf(domain.CodeRateLimited, "%s, or try again in %s", what, count(int(wait/time.Minute)+1, "minute"))
+	v.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
+	v.refuseLink(http.StatusTooManyRequests, view, fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")))
 }
 
 // linkAddress is where a link leads.

@@ -87,6 +87,10 @@ func TestSignInIsLimited(t *testing.T) {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	}
 	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
+	// It is told beside the field, with what was typed: a page without a form led nowhere.
+	if !strings.Contains(page, `value="NEMO@example.org"`) || !strings.Contains(page, "try again in 6 minutes") {
+		t.Error(page)
+	}
 	holdsPromises(t, page)
 	for i := range 14 {
 		b.post("/portal/sign-in", 200, "email", "a"+strings.Repeat("b", i)+"@example.org")
