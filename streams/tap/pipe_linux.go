@@ -2,6 +2,7 @@ package tap
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,4 +19,20 @@ func inPipe(pipe *os.File) (int, error) {
 		return 0, ErrReaderGone
 	}
 	return waiting, nil
+}
+
+// torn says whether a file ends in the midst of a line. It is opened anew, since who appends to a file often cannot read it.
+func torn(out *os.File) bool {
+	info, err := out.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return false
+	}
+	file, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(out.Fd())))
+	if err != nil {
+		return false
+	}
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, info.Size()-1)
+	_ = file.Close() // nothing was written
+	return err == nil && last[0] != '\n'
 }

@@ -55,6 +55,10 @@ func (w *Writer) Write(ctx context.Context, records []Record) (err error) {
 		return w.broken
 	}
 	w.buffer = w.buffer[:0]
+	if file, ok := w.out.(*os.File); ok && w.written.Load() == 0 && torn(file) {
+		// A tap that was killed may have left half a line, which would spoil the next one.
+		w.buffer = append(w.buffer, '\n')
+	}
 	for _, r := range records {
 		if w.buffer, err = w.format.Append(w.buffer, r); err != nil {
 			return err

@@ -159,3 +159,35 @@ func TestTapIntoAFile(t *testing.T) {
 		t.Errorf("%d lines, %v", strings.Count(string(text), "\n"), err)
 	}
 }
+
+// TestTornLine: a file that a killed tap left in the midst of a line goes on with a new one.
+func TestTornLine(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("this system does not show the end of a file that is only written")
+	}
+	for before, want := range map[string]string{"": "", "{}\n": "{}\n", "{}\n{\"cur": "{}\n{\"cur\n"} {
+		path := filepath.Join(t.TempDir(), "events")
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tap.NewWriter(file, tap.NDJSON)
+		for range 2 {
+			if err := w.Write(t.Context(), []tap.Record{record("a")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		rest, ok := strings.CutPrefix(string(got), want)
+		if err != nil || !ok || strings.Count(rest, "\n") != 2 || !strings.HasPrefix(rest, `{"n":"a"`) {
+			t.Errorf("%q becomes %q, %v", before, got, err)
+		}
+	}
+}

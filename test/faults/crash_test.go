@@ -19,16 +19,18 @@ var kills = flag.Int("kills", 6, "how often a test kills the service")
 type sender struct {
 	hub *harness.RawHub
 	// pace is the time between two of its messages.
-	pace  time.Duration
+	pace time.Duration
+	// limit is how many events it has at all; 0 is no limit.
+	limit uint64
 	acked uint64
 	next  uint64
 	// through are addresses of the broker that it tries in turn; none for the one that it was told.
 	through []string
 }
 
-// run sends until stop is closed; whatever was acknowledged is counted in acked.
+// run sends until stop is closed or everything is acknowledged; whatever was acknowledged is counted in acked.
 func (h *sender) run(stop <-chan struct{}) {
-	for try := 0; ; try++ {
+	for try := 0; h.limit == 0 || h.acked < h.limit; try++ {
 		select {
 		case <-stop:
 			return
@@ -63,6 +65,10 @@ func (h *sender) session(stop <-chan struct{}) {
 			switch {
 			case ack.Through > h.acked:
 				h.acked = ack.Through
+				if h.acked == h.limit {
+					h.hub.Disconnect()
+					return
+				}
 				resend.Reset(5 * time.Second)
 			case greeted:
 				// The ack repeats what is stored: what was sent since did not connect to it, so the hub sends again from there.
@@ -81,6 +87,11 @@ func (h *sender) session(stop <-chan struct{}) {
 				continue
 			}
 			count := uint64(1 + rand.IntN(20))
+			if h.limit > 0 {
+				if count = min(count, h.limit-sent); count == 0 {
+					continue
+				}
+			}
 			h.hub.EventsFrom("log-1", sent+1, sent+count)
 			sent += count
 			h.next = max(h.next, sent)

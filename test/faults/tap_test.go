@@ -1,0 +1,291 @@
+package faults
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/test/harness"
+)
+
+// How large the trial of the tap is. `-tap.hubs 1000 -tap.events 100000` is the one that says something about size.
+var (
+	tapHubs   = flag.Int("tap.hubs", 12, "hubs that a tap is tried with")
+	tapEvents = flag.Int("tap.events", 6000, "events that they send, all together")
+)
+
+// tapProcess is `hubcloud tap` with its lines going to a file.
+type tapProcess struct {
+	t          testing.TB
+	out        string
+	checkpoint string
+	args       []string
+
+	process *exec.Cmd
+	errs    bytes.Buffer
+}
+
+func startTap(t testing.TB, dir, name string, args ...string) *tapProcess {
+	t.Helper()
+	p := &tapProcess{t: t, out: filepath.Join(dir, name+".ndjson"), checkpoint: filepath.Join(dir, name+".checkpoint"), args: args}
+	p.begin()
+	t.Cleanup(func() {
+		if p.process.ProcessState == nil {
+			p.kill()
+		}
+		if t.Failed() {
+			t.Logf("the tap %s said:\n%s", name, p.errs.String())
+		}
+	})
+	return p
+}
+
+func (p *tapProcess) begin() {
+	p.t.Helper()
+	out, err := os.OpenFile(p.out, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer out.Close()
+	p.process = exec.Command(harness.Binary(p.t), append([]string{"tap", "--follow", "--checkpoint", p.checkpoint, "--checkpoint-every", "200ms"}, p.args...)...)
+	p.process.Stdout, p.process.Stderr = out, &p.errs
+	p.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.process.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *tapProcess) kill() {
+	_ = p.process.Process.Kill() // it may have ended by itself
+	_ = p.process.Wait()         // it was killed
+}
+
+// end interrupts the tap, which ends in order.
+func (p *tapProcess) end() {
+	p.t.Helper()
+	if err := p.process.Process.Signal(os.Interrupt); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := p.process.Wait(); err != nil {
+		p.t.Errorf("the tap ends with %v: %s", err, p.errs.String())
+	}
+}
+
+// position gives the cursors of the checkpoint, by hub; none when there is no checkpoint yet.
+func (p *tapProcess) position() map[string]string {
+	p.t.Helper()
+	text, err := os.ReadFile(p.checkpoint)
+	if err != nil {
+		return nil
+	}
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.Count(hub, "-") == 3 {
+			all[hub] = cursor
+		}
+	}
+	return all
+}
+
+// tapLine is a line of the tap.
+type tapLine struct {
+	harness.Event
+	Hub      string `json:"hub_id"`
+	Sequence uint64 `json:"sequence"`
+	Org      string `json:"organization_id"`
+}
+
+// lines gives what the file has from an offset on, by hub. Half lines that a kill -9 left are passed over.
+func (p *tapProcess) lines(from int64) map[string][]tapLine {
+	p.t.Helper()
+	file, err := os.Open(p.out)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(from, 0); err != nil {
+		p.t.Fatal(err)
+	}
+	all := map[string][]tapLine{}
+	reader := bufio.NewReader(file)
+	for {
+		text, err := reader.ReadBytes('\n')
+		if err != nil {
+			return all // the rest is no whole line (yet)
+		}
+		var line tapLine
+		if json.Unmarshal(text, &line) == nil {
+			all[line.Hub] = append(all[line.Hub], line)
+		}
+	}
+}
+
+// TestTap taps a service that is killed while hubs send, with one tap that lives and one that is killed as well: no event is missing from
+// either, the order of each hub is kept, the first repeats nothing, and the second only what its checkpoint did not cover.
+func TestTap(t *testing.T) {
+	t.Parallel()
+	const kills = 2
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenant := harness.NewTenant(t, s, "Tap")
+	dir := t.TempDir()
+	s.CLI("tap", "credentials", "--name", "lives", "--out", filepath.Join(dir, "tap.json"))
+	lives := startTap(t, dir, "lives", "--nats-credentials", filepath.Join(dir, "tap.json"))
+	dies := startTap(t, dir, "dies", "--data-dir", s.Dir)
+
+	senders := tapSenders(t, s, tenant)
+	stop := make(chan struct{})
+	var sending sync.WaitGroup
+	for _, sender := range senders {
+		sending.Go(func() { sender.run(stop) })
+	}
+	type death struct {
+		position map[string]string
+		offset   int64
+	}
+	var deaths []death
+	for range kills {
+		time.Sleep(time.Duration(800+rand.IntN(1200)) * time.Millisecond) // the moment of the crash is to be any
+		s.Kill()
+		s.Begin()
+		time.Sleep(time.Duration(rand.IntN(800)) * time.Millisecond)
+		dies.kill()
+		offset, err := os.Stat(dies.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deaths = append(deaths, death{dies.position(), offset.Size()})
+		dies.begin()
+	}
+	sending.Wait()
+	stored, want := map[string][]harness.Event{}, 0
+	for _, sender := range senders {
+		id := sender.hub.ID
+		harness.Eventually(t, time.Minute, id+" is gone", func() bool {
+			stored[id] = tenant.AllEvents(id, "")
+			return stored[id][len(stored[id])-1].Type == "hub.disconnected"
+		})
+		if last := numbersOf(t, id, stored[id]); last != sender.limit {
+			t.Errorf("hub %s: %d stored", id, last)
+		}
+		want += len(stored[id])
+	}
+
+	for _, p := range []*tapProcess{lives, dies} {
+		var got map[string][]tapLine
+		harness.Eventually(t, time.Minute, "the tap has caught up", func() bool {
+			got = p.lines(0)
+			return distinct(got) >= want
+		})
+		for id, events := range stored {
+			restarts := 0
+			if p == dies {
+				restarts = kills
+			}
+			sameTapped(t, id, got[id], events, restarts, tenant.Org)
+		}
+	}
+	for _, d := range deaths {
+		again := dies.lines(d.offset)
+		for id, cursor := range d.position {
+			if len(again[id]) == 0 {
+				continue
+			}
+			at := place(stored[id], cursor)
+			if first := place(stored[id], again[id][0].Cursor); first != at+1 {
+				t.Errorf("hub %s: the checkpoint is at event %d, and the next tap begins with event %d", id, at, first)
+			}
+		}
+	}
+	t.Logf("%d hubs, %d events; the tap that was killed repeated %d", len(senders), want, count(dies)-want)
+	lives.end()
+	dies.end()
+}
+
+// tapSenders makes hubs that have a part of the events each.
+func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sender {
+	t.Helper()
+	senders := make([]*sender, *tapHubs)
+	var group errgroup.Group
+	group.SetLimit(8)
+	for i, made := range s.Inventory(len(senders)) {
+		group.Go(func() error {
+			hub := made.Raw(t, s.Public())
+			hub.Enroll()
+			hub.Come()
+			tenant.Add(hub.Serial)
+			hub.Disconnect()
+			limit := *tapEvents / len(senders)
+			// All together send for some four seconds, whatever their number.
+			senders[i] = &sender{hub: hub, pace: max(25*time.Millisecond, 4*time.Second/time.Duration(1+limit/10)), limit: uint64(limit)}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return senders
+}
+
+// place gives the index of the event with a cursor; -1 when there is none.
+func place(events []harness.Event, cursor string) int {
+	for i, e := range events {
+		if e.Cursor == cursor {
+			return i
+		}
+	}
+	return -1
+}
+
+// count is how many lines there are.
+func count(p *tapProcess) (all int) {
+	for _, of := range p.lines(0) {
+		all += len(of)
+	}
+	return all
+}
+
+// distinct is how many different events there are.
+func distinct(lines map[string][]tapLine) int {
+	seen := map[string]bool{}
+	for _, of := range lines {
+		for _, line := range of {
+			seen[line.Hub+line.Cursor] = true
+		}
+	}
+	return len(seen)
+}
+
+// sameTapped holds that a tap has given what is stored of a hub, one after the other; it may go back as often as it was started anew.
+func sameTapped(t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string) {
+	t.Helper()
+	next, all := 0, 0
+	for _, line := range got {
+		at := place(stored, line.Cursor)
+		if at < next && restarts > 0 {
+			next, restarts = at, restarts-1
+		}
+		if at != next {
+			t.Fatalf("hub %s: event %d is to come, and event %d comes: %s %s", id, next, at, line.Type, line.Data)
+		}
+		next++
+		all = max(all, next)
+		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type || line.Org != org || line.Sequence == 0 {
+			t.Fatalf("hub %s: event %d is given as %+v, and is %+v", id, at, line, stored[at])
+		}
+	}
+	if all != len(stored) {
+		t.Fatalf("hub %s: %d of %d events", id, all, len(stored))
+	}
+}
