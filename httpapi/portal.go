@@ -32,7 +32,7 @@ func (a *api) portalRoutes() []*route {
 
 // visitor is what the portal is told of a request.
 func (x *exchange) visitor() portal.Caller {
-	return portal.Caller{RequestID: x.id, At: x.start, Network: addressBlock(x.remote)}
+	return portal.Caller{RequestID: x.id, At: x.start, Network: addressBlock(x.remote), Fault: func(err error) { x.err = err }}
 }
 
 // refusedToPerson answers a refusal with a page of the portal, if the request was for one. A request that could not be read was for nothing.

@@ -3,9 +3,13 @@ package projections
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/projections/internal/query"
 )
@@ -115,20 +119,36 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	if err := p.trust(ctx); err != nil {
 		return err
 	}
-	begun := time.Now()
+	ctx, span := p.store.tracer.Start(ctx, "project "+p.source.name(), trace.SpanKindConsumer)
+	begun, from := time.Now(), p.writer.checkpoint+1
 	p.writer.committed = func(entries int) {
+		took := time.Since(begun)
 		name, at := p.source.name(), p.writer.checkpoint
 		p.committed.advance(at)
 		p.store.metrics.sequence.WithLabelValues(name).Set(float64(at))
 		p.store.metrics.stopped.WithLabelValues(name).Set(0)
 		p.store.metrics.events.WithLabelValues(name).Add(float64(entries))
-		p.store.metrics.commits.WithLabelValues(name).Observe(time.Since(begun).Seconds())
-		begun = time.Now()
+		p.store.metrics.commits.WithLabelValues(name).Observe(took.Seconds())
+		p.report(ctx, from, at, entries, took)
+		begun, from = time.Now(), at+1
 	}
-	if err := p.writer.apply(ctx, batch); err != nil {
+	err := p.writer.apply(ctx, batch)
+	if span.On() {
+		span.Set(semconv.DBSystemNamePostgreSQL, semconv.MessagingBatchMessageCount(len(batch)), attribute.String("hubcloud.projection", p.source.name()),
+			attribute.Int64("hubcloud.sequence", int64(p.writer.checkpoint)))
+	}
+	span.End(err)
+	if err != nil {
 		return err
 	}
 	return p.finish(ctx)
+}
+
+// report writes the line of a batch that was committed. There is one for each, and no fewer when they are many: a batch is made by what has a line itself, a
+// request or a hub's session, and takes in all that has gathered meanwhile, so that under load there are fewer lines than causes.
+func (p *pass[E]) report(ctx context.Context, from, to uint64, entries int, took time.Duration) {
+	p.log.LogAttrs(ctx, slog.LevelInfo, "projection batch", slog.Uint64("from", from), slog.Uint64("to", to), slog.Int("events", entries),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000))
 }
 
 // finish records, once, that the tables are complete.

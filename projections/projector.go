@@ -16,8 +16,8 @@ const (
 	// standByEvery is how often a process that stands by tries to take over, and how often the one that projects makes sure that it
 	// still may.
 	standByEvery = time.Second
-	// headsEvery is how often the metrics learn how long the streams are.
-	headsEvery = 5
+	// lagsEvery is how often, of those times, the metrics learn how far the projections are behind.
+	lagsEvery = 5
 )
 
 // RunProjector builds the read models from the directory and the presence bucket until ctx ends, or stands by for as long as
@@ -74,7 +74,7 @@ func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, buck
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return newLine(s, directory, &s.directory, dir, true).run(ctx) })
 	group.Go(func() error { return newLine(s, presence, &s.presence, dir, false).run(ctx) })
-	group.Go(func() error { return s.hold(ctx, conn, directory.head, presence.head) })
+	group.Go(func() error { return s.hold(ctx, conn, dir, bucket) })
 	return group.Wait()
 }
 
@@ -84,18 +84,16 @@ func newLine[E any](s *Store, from source[E], committed *progress, dir Directory
 	}
 }
 
-// hold returns an error as soon as the lock may be lost, which it is with its connection. Until then it keeps the metrics of the
-// streams' heads.
-func (s *Store) hold(ctx context.Context, conn *pgx.Conn, directory, presence func(context.Context) (uint64, error)) error {
+// hold returns an error as soon as the lock may be lost, which it is with its connection. Until then it keeps the metrics of how far the projections
+// are behind their streams.
+func (s *Store) hold(ctx context.Context, conn *pgx.Conn, dir Directory, presence jetstream.KeyValue) error {
 	tick := time.NewTicker(standByEvery)
 	defer tick.Stop()
-	var directoryLag, presenceLag backlog
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, answerLimit)
 		err := conn.Ping(asking)
-		if err == nil && n%headsEvery == 0 {
-			s.measure(asking, DirectoryProjection, directory, &s.directory, &directoryLag)
-			s.measure(asking, PresenceProjection, presence, &s.presence, &presenceLag)
+		if err == nil && n%lagsEvery == 0 {
+			s.measure(asking, dir, presence)
 		}
 		cancel()
 		if err != nil {
@@ -109,16 +107,15 @@ func (s *Store) hold(ctx context.Context, conn *pgx.Conn, directory, presence fu
 	}
 }
 
-// measure tells the metrics how far a projection is behind its stream. A head that nobody tells leaves them as they are.
-func (s *Store) measure(
-	ctx context.Context, projection string, head func(context.Context) (uint64, error), committed *progress, lag *backlog,
-) {
-	end, err := head(ctx)
+// measure tells the metrics how far the projections are behind their streams. What cannot be asked leaves them as they are.
+func (s *Store) measure(ctx context.Context, dir Directory, presence jetstream.KeyValue) {
+	all, err := s.Status(ctx, dir, presence)
 	if err != nil {
 		return
 	}
-	at, _ := committed.position()
-	s.metrics.head.WithLabelValues(projection).Set(float64(end))
-	s.metrics.lagEvents.WithLabelValues(projection).Set(float64(max(end, at) - at))
-	s.metrics.lagSeconds.WithLabelValues(projection).Set(lag.look(at, end, time.Now()).Seconds())
+	for _, status := range all {
+		s.metrics.head.WithLabelValues(status.Name).Set(float64(status.Head))
+		s.metrics.lagEvents.WithLabelValues(status.Name).Set(float64(status.Lag))
+		s.metrics.lagSeconds.WithLabelValues(status.Name).Set(status.Behind.Seconds())
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/projections/internal/query"
+	"hubcloud/telemetry"
 )
 
 // StoreConfig says where the read models are.
@@ -27,6 +28,8 @@ type StoreConfig struct {
 	Log *slog.Logger
 	// Metrics gets the store's metrics. Nil: they are not published.
 	Metrics prometheus.Registerer
+	// Tracer begins a span for each batch of a projection; the zero value none.
+	Tracer telemetry.Tracer
 }
 
 const (
@@ -42,6 +45,7 @@ const (
 type Store struct {
 	log     *slog.Logger
 	metrics *metrics
+	tracer  telemetry.Tracer
 	schema  string
 	dial    *pgx.ConnConfig
 	pool    *pgxpool.Pool
@@ -59,7 +63,7 @@ type Store struct {
 // Open connects to the database, waiting for it until ctx ends, and creates the schema of the read models if it is not there.
 // It fails with ErrOtherInstallation or ErrEncoding when the database cannot be used.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	s := &Store{log: cfg.Log, schema: schemaName(), retryStopped: retryStopped}
+	s := &Store{log: cfg.Log, tracer: cfg.Tracer, schema: schemaName(), retryStopped: retryStopped}
 	if s.log == nil {
 		s.log = slog.Default()
 	}

@@ -17,7 +17,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 		return err
 	}
 	s.store, err = projections.Open(ctx, projections.StoreConfig{
-		URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.log, Metrics: s.registry,
+		URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)

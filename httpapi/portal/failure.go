@@ -30,16 +30,23 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, caller Caller, s
 	v.refuse(failure)
 }
 
-// fail answers with what went wrong, and what to do about it. What nobody should know goes to the log alone.
+// fail answers with what went wrong, and what to do about it. What nobody should know goes into the request's line alone.
 func (v *visit) fail(err error) {
 	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
 		return // nobody waits for the page any more
 	}
 	failure := failureOf(err)
 	if failure.Status == http.StatusInternalServerError {
-		v.p.Log.ErrorContext(v.r.Context(), "a page failed", "request_id", v.caller.RequestID, "error", err)
+		v.fault(err)
 	}
 	v.refuse(failure)
+}
+
+// fault tells the log of the request why it failed.
+func (v *visit) fault(err error) {
+	if v.caller.Fault != nil {
+		v.caller.Fault(err)
+	}
 }
 
 // refuse shows a failure, or tells the script that asked.

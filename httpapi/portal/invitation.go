@@ -44,7 +44,7 @@ func (v *visit) invitation() error {
 	}
 	status, view := invitationAnswer(accepted, err)
 	if status == http.StatusInternalServerError {
-		v.p.Log.ErrorContext(v.r.Context(), "an invitation cannot be accepted", "request_id", v.caller.RequestID, "error", err)
+		v.fault(err)
 	}
 	// Whether the page can say who is signed in here decides nothing: the invitation is accepted by then.
 	if err := v.greet(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"embed"
+	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -105,7 +106,7 @@ func setHeaders(header http.Header) {
 func (v *visit) render(status int, page string, view any) {
 	var body bytes.Buffer
 	if err := v.p.pages.ExecuteTemplate(&body, page, view); err != nil {
-		v.p.Log.ErrorContext(v.r.Context(), "a page cannot be rendered", "page", page, "request_id", v.caller.RequestID, "error", err)
+		v.fault(fmt.Errorf("render %s: %w", page, err))
 		http.Error(v.w, "something failed on our side", http.StatusInternalServerError)
 		return
 	}

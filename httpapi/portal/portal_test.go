@@ -49,10 +49,17 @@ func handler(cfg portal.Config) http.Handler {
 	if now == nil {
 		now = time.Now
 	}
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	router := chi.NewRouter()
 	for _, route := range portal.New(cfg).Routes() {
 		router.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(w, r, portal.Caller{RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32")})
+			route.Handle(w, r, portal.Caller{
+				RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32"),
+				Fault: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
+			})
 		})
 	}
 	return router

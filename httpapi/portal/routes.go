@@ -21,6 +21,8 @@ type Caller struct {
 	At        time.Time
 	// Network is the block of addresses that the request came from; those of one count together.
 	Network netip.Prefix
+	// Fault hears why an answer is a failure of the service, for the request's line in the log; nil: nobody does.
+	Fault func(error)
 }
 
 // Routes is everything under /portal. What is read with GET can be asked with HEAD.

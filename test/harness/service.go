@@ -96,6 +96,8 @@ type Service struct {
 	Args []string
 	// Program is another binary than Binary's; empty: that one.
 	Program string
+	// Environment is what the process has beside the test's own, NAME=VALUE each.
+	Environment []string
 
 	*running
 
@@ -124,6 +126,17 @@ func (s *Service) For(t testing.TB) *Service {
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
 	return StartIn(t, t.TempDir(), args...)
+}
+
+// StartWith is Start with more variables in the environment, NAME=VALUE each.
+func StartWith(t testing.TB, environment []string, args ...string) *Service {
+	t.Helper()
+	s := &Service{
+		t: t, Dir: t.TempDir(), Args: args, Environment: environment, running: &running{},
+		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: FreeAddress(t), NATS: FreeAddress(t),
+	}
+	s.launch()
+	return s
 }
 
 // StartIn is Start on the given data directory.
@@ -198,6 +211,7 @@ func (s *Service) Begin() {
 		program = Binary(s.t)
 	}
 	s.process = exec.Command(program, args...)
+	s.process.Env = append(os.Environ(), s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
@@ -341,7 +355,7 @@ type tail struct {
 	text []byte
 }
 
-const tailBytes = 64 << 10
+const tailBytes = 256 << 10
 
 var _ io.Writer = (*tail)(nil)
 

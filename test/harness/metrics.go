@@ -1,0 +1,58 @@
+package harness
+
+import (
+	"net/http"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Metrics is one scrape of a service, by family.
+type Metrics map[string]*dto.MetricFamily
+
+// Metrics scrapes the service.
+func (s *Service) Metrics() Metrics {
+	s.t.Helper()
+	answer, err := http.Get("http://" + s.Admin + "/metrics")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		s.t.Fatalf("the metrics cannot be read: %v", err)
+	}
+	return families
+}
+
+// Value gives the sum of the series of a family that have the labels, given as name and value in turn: of a histogram how much was observed.
+// A family that is not there fails the test.
+func (m Metrics) Value(t testing.TB, name string, labels ...string) (sum float64) {
+	t.Helper()
+	family, ok := m[name]
+	if !ok {
+		t.Fatalf("there is no metric %s", name)
+	}
+	for _, metric := range family.GetMetric() {
+		if hasLabels(metric, labels) {
+			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+		}
+	}
+	return sum
+}
+
+func hasLabels(metric *dto.Metric, labels []string) bool {
+	has := map[string]string{}
+	for _, label := range metric.GetLabel() {
+		has[label.GetName()] = label.GetValue()
+	}
+	for i := 0; i+1 < len(labels); i += 2 {
+		if has[labels[i]] != labels[i+1] {
+			return false
+		}
+	}
+	return true
+}

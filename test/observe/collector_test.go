@@ -1,0 +1,130 @@
+package observe
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
+	trace "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+)
+
+// collected is what an OTLP receiver has got.
+type collected struct {
+	collector.UnimplementedTraceServiceServer
+
+	mu        sync.Mutex
+	spans     []*trace.Span
+	resources []map[string]string
+}
+
+// Export implements the service of OTLP.
+func (c *collected) Export(_ context.Context, request *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, resource := range request.GetResourceSpans() {
+		c.resources = append(c.resources, attributes(resource.GetResource().GetAttributes()))
+		for _, scope := range resource.GetScopeSpans() {
+			c.spans = append(c.spans, scope.GetSpans()...)
+		}
+	}
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+// overHTTP receives OTLP as http/protobuf, and gives the address.
+func (c *collected) overHTTP(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var request collector.ExportTraceServiceRequest
+		if err == nil {
+			err = proto.Unmarshal(body, &request)
+		}
+		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
+			t.Errorf("the collector got %s %s of %s: %v", r.Method, r.URL.Path, r.Header.Get("Content-Type"), err)
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		_, _ = c.Export(r.Context(), &request) // fails never
+		w.Header().Set("Content-Type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// overGRPC receives OTLP as gRPC, and gives the address.
+func (c *collected) overGRPC(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	collector.RegisterTraceServiceServer(server, c)
+	go func() { _ = server.Serve(listener) }() // ends with Stop
+	t.Cleanup(server.Stop)
+	return "http://" + listener.Addr().String()
+}
+
+// of gives the spans of a name.
+func (c *collected) of(name string) (spans []*trace.Span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, span := range c.spans {
+		if span.GetName() == name {
+			spans = append(spans, span)
+		}
+	}
+	return spans
+}
+
+// all gives every span.
+func (c *collected) all() []*trace.Span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*trace.Span(nil), c.spans...)
+}
+
+func attributes(pairs []*common.KeyValue) map[string]string {
+	all := map[string]string{}
+	for _, pair := range pairs {
+		switch value := pair.GetValue().GetValue().(type) {
+		case *common.AnyValue_StringValue:
+			all[pair.GetKey()] = value.StringValue
+		default:
+			all[pair.GetKey()] = pair.GetValue().String()
+		}
+	}
+	return all
+}
+
+// span gives the first span of a name that has an attribute.
+func (s *story) span(t *testing.T, name, key, value string) *trace.Span {
+	t.Helper()
+	for _, span := range s.collector.of(name) {
+		if attributes(span.GetAttributes())[key] == value {
+			return span
+		}
+	}
+	t.Fatalf("there is no span %q with %s=%s; there are %s", name, key, value, s.names())
+	return nil
+}
+
+// below gives the span of a name right below another.
+func (s *story) below(t *testing.T, parent []byte, name string) *trace.Span {
+	t.Helper()
+	for _, span := range s.collector.of(name) {
+		if string(span.GetParentSpanId()) == string(parent) {
+			return span
+		}
+	}
+	t.Fatalf("there is no span %q below %x; there are %s", name, parent, s.names())
+	return nil
+}

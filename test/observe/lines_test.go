@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// canonical is what deploy/docs/logs.md says of one kind of line.
+type canonical struct {
+	always, sometimes []string
+	example           map[string]any
+}
+
+var backticked = regexp.MustCompile("`([a-z_]+)`")
+
+// documented reads deploy/docs/logs.md.
+func documented(t *testing.T) map[string]*canonical {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "docs", "logs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]*canonical{}
+	var kind *canonical
+	for _, line := range strings.Split(string(text), "\n") {
+		cells := strings.Split(line, "|")
+		switch {
+		case strings.HasPrefix(line, "## `"):
+			kind = &canonical{}
+			kinds[strings.Trim(line, "# `")] = kind
+		case strings.HasPrefix(line, "| `") && len(cells) > 3:
+			for _, field := range backticked.FindAllStringSubmatch(cells[1], -1) {
+				if strings.TrimSpace(cells[2]) == "yes" {
+					kind.always = append(kind.always, field[1])
+				} else {
+					kind.sometimes = append(kind.sometimes, field[1])
+				}
+			}
+		case strings.HasPrefix(line, "    {"):
+			if err := json.Unmarshal([]byte(line), &kind.example); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		}
+	}
+	return kinds
+}
+
+// check holds a line to what is documented.
+func (c *canonical) check(t *testing.T, kind string, line map[string]any) {
+	t.Helper()
+	for _, field := range c.always {
+		if _, ok := line[field]; !ok {
+			t.Errorf("a line %q has no %s: %v", kind, field, line)
+		}
+	}
+	for field := range maps.Keys(line) {
+		if !slices.Contains([]string{"time", "level", "msg", "trace_id", "span_id"}, field) && !slices.Contains(c.always, field) && !slices.Contains(c.sometimes, field) {
+			t.Errorf("a line %q has %s, which is documented nowhere: %v", kind, field, line)
+		}
+	}
+}
+
+// lines: each kind of canonical line is there, as documented, and there is one for each thing.
+func (s *story) lines(t *testing.T) {
+	kinds := documented(t)
+	if len(kinds) != 4 {
+		t.Errorf("%d kinds of lines are documented", len(kinds))
+	}
+	for kind, c := range kinds {
+		if c.example["msg"] != kind || len(c.always) == 0 {
+			t.Errorf("%s has the example %v", kind, c.example)
+		}
+		c.check(t, kind, c.example)
+		found := s.of(t, kind, "", nil)
+		if len(found) == 0 {
+			t.Errorf("there is no line %q", kind)
+		}
+		for _, line := range found {
+			c.check(t, kind, line)
+		}
+	}
+	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 || lines[0]["events_lost"] != 2.0 || lines[0]["requests"] != 2.0 {
+		t.Errorf("the hub's sessions: %v", lines)
+	}
+	commands := s.of(t, "command", "hub_id", s.hub.ID)
+	if len(commands) != 2 || commands[0]["answer"] != "hub" || commands[1]["answer"] != "remembered" || commands[0]["command_id"] != commands[1]["command_id"] {
+		t.Errorf("the commands: %v", commands)
+	}
+	seen := map[any]bool{}
+	for _, line := range s.of(t, "request", "", nil) {
+		if seen[line["request_id"]] {
+			t.Errorf("request %v has two lines", line["request_id"])
+		}
+		seen[line["request_id"]] = true
+	}
+	streams := s.of(t, "request", "ended", "client")
+	if len(streams) == 0 || streams[0]["events"] != 1.0 {
+		t.Errorf("the streams: %v", streams)
+	}
+}

@@ -1,0 +1,323 @@
+package observe
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"hubcloud/test/harness"
+)
+
+// TestStory runs the service through a story and then looks at everything that it told.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	s := tell(t)
+	t.Run("metrics", s.metrics)
+	t.Run("lint", s.lint)
+	t.Run("profiles", s.profiles)
+	t.Run("health", s.health)
+	t.Run("request ids", s.requestIDs)
+	s.service.Stop() // the last lines and spans are out then
+	t.Run("lines", s.lines)
+	t.Run("traces", s.traces)
+	t.Run("secrets", s.nothingSecret)
+}
+
+// metrics: each family that a story like this must move has moved.
+func (s *story) metrics(t *testing.T) {
+	for _, family := range []struct {
+		name   string
+		labels []string
+	}{
+		// requests by route pattern and code
+		{"httpapi_requests_total", []string{"route", "/v1/sites", "method", "POST", "code", "201"}},
+		{"httpapi_requests_total", []string{"route", "/v1/hubs/{hub_id}/devices/{device_id}/commands", "code", "202"}},
+		{"httpapi_requests_total", []string{"code", "429"}},
+		{"httpapi_requests_total", []string{"code", "401"}},
+		{"httpapi_request_duration_seconds", []string{"route", "/v1/sites", "method", "POST"}},
+		// stream readers
+		{"httpapi_stream_events_total", nil},
+		{"httpapi_streams_ended_total", []string{"reason", "client"}},
+		// ring overruns, page reads
+		{"hublog_ring_overruns_total", nil},
+		{"hublog_pages_total", nil},
+		{"hublog_messages_read_total", nil},
+		{"hublog_cache_misses_total", nil},
+		// ingest events, acks withheld, duplicates passed over, gaps
+		{"hubbridge_events_stored_total", nil},
+		{"hubbridge_batch_duration_seconds", nil},
+		{"hubbridge_acks_total", nil},
+		{"hubbridge_acks_withheld_total", nil},
+		{"hubbridge_events_repeated_total", nil},
+		{"hubbridge_gaps_total", []string{"cause", "lost"}},
+		{"hubbridge_gaps_total", []string{"cause", "malformed"}},
+		{"hubbridge_events_lost_total", nil},
+		{"hubbridge_events_malformed_total", []string{"flaw", "type"}},
+		{"hubbridge_hellos_total", []string{"outcome", "ok"}},
+		// presence transitions
+		{"hubbridge_presence_transitions_total", []string{"status", "online"}},
+		{"hubbridge_presence_transitions_total", []string{"status", "offline"}},
+		{"presence_hubs", nil},
+		// hub call latency by method and outcome, commands
+		{"hubbridge_call_duration_seconds", []string{"method", "devices.list", "outcome", "ok"}},
+		{"hubbridge_call_duration_seconds", []string{"method", "channels.command", "outcome", "ok"}},
+		{"hubbridge_commands_total", []string{"outcome", "accepted"}},
+		{"hubbridge_command_duration_seconds", nil},
+		{"hubbridge_commands_repeated_total", nil},
+		// the projector
+		{"projections_sequence", []string{"projection", "directory"}},
+		{"projections_events_total", []string{"projection", "directory"}},
+		{"projections_events_total", []string{"projection", "presence"}},
+		{"projections_commit_duration_seconds", []string{"projection", "directory"}},
+		{"projections_access_sequence", nil},
+		{"projections_access_keys", nil},
+		// append latency
+		{"hublog_append_duration_seconds", nil},
+		{"hublog_append_failures_total", []string{"cause", "error"}},
+		{"hublog_messages_appended_total", nil},
+		{"directory_append_duration_seconds", nil},
+		{"directory_events_appended_total", nil},
+		{"directory_settle_duration_seconds", nil},
+		// rate-limit refusals
+		{"httpapi_rate_limited_total", []string{"allowance", "key"}},
+		{"httpapi_rate_limited_total", []string{"allowance", "address"}},
+		// mail, and signing in by one
+		{"outbox_mails_total", []string{"outcome", "queued"}},
+		{"outbox_mails_total", []string{"outcome", "delivered"}},
+		{"outbox_delivery_duration_seconds", nil},
+		{"portal_sign_ins_total", []string{"step", "asked"}},
+		{"portal_sign_ins_total", []string{"step", "signed_in"}},
+		// who comes in
+		{"identity_enrolments_total", []string{"result", "issued"}},
+		{"identity_callouts_total", []string{"result", "accepted"}},
+		{"identity_callout_duration_seconds", nil},
+		// the broker
+		{"broker_api_requests_total", nil},
+		{"broker_messages", nil},
+		{"broker_streams", nil},
+		{"streams_sent_bytes_total", nil},
+	} {
+		name := "hubcloud_" + family.name
+		before, after := 0.0, s.after.Value(t, name, family.labels...)
+		if _, there := s.before[name]; there {
+			before = s.before.Value(t, name, family.labels...)
+		}
+		if after <= before {
+			t.Errorf("%s %v has not moved: %v, then %v", name, family.labels, before, after)
+		}
+	}
+	for name, want := range map[string]float64{
+		"hubcloud_projections_leading": 1, "hubcloud_projections_lag_events": 0, "hubcloud_projections_lag_seconds": 0, "hubcloud_projections_stopped": 0,
+		"hubcloud_lease_shards_held": 16, "hubcloud_streams_connections_down": 0, "hubcloud_build_info": 1, "hubcloud_presence_hubs_online": 0,
+		"hubcloud_ready": 4, "hubcloud_hubbridge_inbox_bytes": 0,
+	} {
+		if got := s.after.Value(t, name); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds"); end < float64(time.Now().AddDate(1, 0, 0).Unix()) {
+		t.Errorf("the authority ends at %v", end)
+	}
+	for _, name := range []string{"go_goroutines", "process_open_fds", "process_start_time_seconds"} {
+		s.after.Value(t, name)
+	}
+}
+
+// lint: every metric is named and described as Prometheus wants it, ours say what they are, and no label has what a client or a hub made up.
+func (s *story) lint(t *testing.T) {
+	answer, err := http.Get("http://" + s.service.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	problems, err := promlint.New(answer.Body).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		if strings.HasPrefix(problem.Metric, "hubcloud_") {
+			t.Errorf("%s: %s", problem.Metric, problem.Text)
+		}
+	}
+	for name, family := range s.after {
+		if !strings.HasPrefix(name, "hubcloud_") {
+			continue
+		}
+		if !strings.HasSuffix(family.GetHelp(), ".") {
+			t.Errorf("%s: its help is no sentence: %q", name, family.GetHelp())
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if value := label.GetValue(); strings.Contains(value, s.hub.ID) || strings.Contains(value, s.tenant.Org) || strings.Contains(value, s.tenant.KeyID) {
+					t.Errorf("%s has the label %s=%q", name, label.GetName(), value)
+				}
+			}
+		}
+	}
+}
+
+// profiles: every profile answers on the operators' port, and none on the public one.
+func (s *story) profiles(t *testing.T) {
+	for _, name := range []string{
+		"", "cmdline", "symbol", "heap", "allocs", "goroutine", "threadcreate", "block", "mutex", "profile?seconds=1", "trace?seconds=0.1",
+	} {
+		for address, want := range map[string]int{s.service.Admin: http.StatusOK, s.service.HTTP: http.StatusNotFound} {
+			answer, err := http.Get("http://" + address + "/debug/pprof/" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size, _ := io.Copy(io.Discard, answer.Body)
+			answer.Body.Close()
+			if answer.StatusCode != want || size == 0 && name != "symbol" {
+				t.Errorf("%s at %s: %d, %d bytes", name, address, answer.StatusCode, size)
+			}
+		}
+	}
+}
+
+// health: the operators' port says the same as the public one.
+func (s *story) health(t *testing.T) {
+	for _, address := range []string{s.service.HTTP, s.service.Admin} {
+		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": `"ready":true`} {
+			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
+			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
+				t.Errorf("%s%s: %d %s", address, path, answer.Status, answer.Body)
+			}
+		}
+	}
+}
+
+// requestIDs: what the API answers as X-Request-Id is found at the hub, in the directory and in the log.
+func (s *story) requestIDs(t *testing.T) {
+	methods := map[string]string{}
+	for len(s.asked) > 0 {
+		asked := <-s.asked
+		methods[asked.ID] = asked.Method
+	}
+	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
+		t.Errorf("the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded)
+	}
+	harness.Eventually(t, 20*time.Second, "the directory has the request's id", func() bool {
+		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
+	})
+	for _, id := range []string{s.listed, s.commanded, s.created} {
+		if lines := s.of(t, "request", "request_id", id); len(lines) != 1 {
+			t.Errorf("request %s has %d lines", id, len(lines))
+		}
+	}
+}
+
+// of gives the log's lines of a message in which a field has a value; "" for any.
+func (s *story) of(t *testing.T, msg, field string, value any) (lines []map[string]any) {
+	t.Helper()
+	for _, text := range strings.Split(strings.TrimSpace(s.service.Log()), "\n") {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			continue // the first line that is kept may be cut
+		}
+		if line["msg"] == msg && (field == "" || line[field] == value) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// nothingSecret: nothing that lets anybody in stands in the log or in a span.
+func (s *story) nothingSecret(t *testing.T) {
+	if len(s.secrets) < 6 {
+		t.Errorf("the story has the secrets %v", s.secrets)
+	}
+	text := s.service.Log()
+	for _, span := range s.collector.all() {
+		text += "\n" + span.String()
+	}
+	for what, secret := range s.secrets {
+		if len(secret) < 16 {
+			t.Errorf("%s is %q", what, secret)
+		}
+		if strings.Contains(text, secret) {
+			t.Errorf("%s is told", what)
+		}
+		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" && strings.Contains(text, rest[12:]) {
+			t.Errorf("the secret of %s is told", what)
+		}
+	}
+}
+
+// traces: the story's spans, their place in the trace and what they say.
+func (s *story) traces(t *testing.T) {
+	command := s.span(t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id", s.commanded)
+	if got := hex.EncodeToString(command.GetTraceId()); got != traceID {
+		t.Errorf("the request's trace is %s, the client's was %s", got, traceID)
+	}
+	if got := hex.EncodeToString(command.GetParentSpanId()); got != "00f067aa0ba902b7" {
+		t.Errorf("the request's parent is %s", got)
+	}
+	for key, want := range map[string]string{
+		"http.request.method": "POST", "http.route": "/v1/hubs/{hub_id}/devices/{device_id}/commands", "http.response.status_code": "int_value:202",
+		"client.address": "127.0.0.1", "hubcloud.key_id": s.tenant.KeyID, "hubcloud.org_id": s.tenant.Org, "network.protocol.version": "1.1",
+	} {
+		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(got, " ", "") != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	flight := s.below(t, command.GetSpanId(), "command")
+	for _, step := range []string{"reserve idempotency key", "record command", "channels.command", "remember answer", "record outcome"} {
+		below := s.below(t, flight.GetSpanId(), step)
+		if strings.HasPrefix(step, "record") {
+			s.below(t, below.GetSpanId(), "send hub log")
+		}
+	}
+	if got := attributes(flight.GetAttributes()); got["hubcloud.outcome"] != "accepted" || got["hubcloud.answer"] != "hub" || got["hubcloud.command_id"] == "" {
+		t.Errorf("the command's span says %v", got)
+	}
+	created := s.span(t, "POST /v1/sites", "hubcloud.request_id", s.created)
+	s.below(t, created.GetSpanId(), "send DIRECTORY")
+	s.below(t, created.GetSpanId(), "await effect")
+	batch := s.span(t, "process hub events", "hubcloud.hub_id", s.hub.ID)
+	s.below(t, batch.GetSpanId(), "send hub log")
+	invited := s.collector.of("POST /v1/invitations")
+	if len(invited) != 1 {
+		t.Fatalf("%d spans of invitations", len(invited))
+	}
+	queued := s.below(t, invited[0].GetSpanId(), "send mails")
+	s.below(t, queued.GetSpanId(), "deliver mail")
+	for _, name := range []string{"project directory", "project presence"} {
+		if len(s.collector.of(name)) == 0 {
+			t.Errorf("there is no span %q", name)
+		}
+	}
+	if len(s.collector.of("GET /readyz"))+len(s.collector.of("GET /healthz")) > 0 {
+		t.Error("questions after health are traced")
+	}
+	for _, resource := range s.collector.resources {
+		if resource["service.name"] != "hubcloud" || resource["service.instance.id"] == "" || resource["telemetry.sdk.language"] != "go" {
+			t.Errorf("a resource is %v", resource)
+		}
+	}
+	line := s.of(t, "request", "request_id", s.commanded)
+	if len(line) != 1 || line[0]["trace_id"] != traceID || line[0]["span_id"] != hex.EncodeToString(command.GetSpanId()) {
+		t.Errorf("the request's line is %v", line)
+	}
+	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 || line[0]["trace_id"] != traceID {
+		t.Errorf("the command's line is %v", line)
+	}
+}
+
+// names says which names there are, for a test that misses one.
+func (s *story) names() string {
+	var names []string
+	for _, span := range s.collector.all() {
+		names = append(names, span.GetName())
+	}
+	slices.Sort(names)
+	return fmt.Sprint(slices.Compact(names))
+}

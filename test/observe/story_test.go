@@ -1,0 +1,265 @@
+package observe
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/test/harness"
+)
+
+// story is something of everything that happens to a service, and what it told of it.
+type story struct {
+	t         *testing.T
+	service   *harness.Service
+	collector *collected
+	tenant    *harness.Tenant
+	hub       *harness.RawHub
+	// asked are the requests that the hub got.
+	asked chan harness.Request
+
+	before, after harness.Metrics
+	// secrets must not stand in any line of the log, nor in any span.
+	secrets map[string]string
+	// listed, commanded and created are the X-Request-Ids of a live call, a command and a management call.
+	listed, commanded, created string
+}
+
+// The trace that the story's command is part of.
+const (
+	traceID     = "4bf92f3577b34da6a3ce929d0e0e4736"
+	traceparent = "00-" + traceID + "-00f067aa0ba902b7-01"
+)
+
+const commandAnswer = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":true,` +
+	`"observed_at":"2026-01-02T03:04:05.000000Z","desired":false,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending"}}`
+
+// tell lets the story happen.
+func tell(t *testing.T) *story {
+	t.Helper()
+	s := &story{t: t, collector: &collected{}, asked: make(chan harness.Request, 100), secrets: map[string]string{}}
+	s.service = harness.StartWith(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.overHTTP(t), "OTEL_BSP_SCHEDULE_DELAY=100"},
+		"--log-format", "json", "--log-level", "debug", "--live-cache", "1", "--burst", "60")
+	s.before = s.service.Metrics()
+	s.tenant = harness.NewTenant(t, s.service, "Observed")
+	s.secrets["the key"] = s.tenant.Key
+	s.happenAtHub()
+	s.happenAtAPI()
+	s.overrun()
+	s.withhold()
+	s.askTooOften()
+	s.invite()
+	s.hub.Disconnect()
+	harness.Eventually(t, 20*time.Second, "the hub is offline", func() bool {
+		return s.service.Metrics().Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") > 0
+	})
+	harness.Eventually(t, 20*time.Second, "the projector has been asked for its lag", func() bool {
+		after := s.service.Metrics()
+		return after.Value(t, "hubcloud_projections_head_sequence", "projection", "directory") >= after.Value(t, "hubcloud_projections_sequence", "projection", "directory")
+	})
+	s.after = s.service.Metrics()
+	return s
+}
+
+// happenAtHub: events, repeats, losses and what cannot be stored.
+func (s *story) happenAtHub() {
+	s.hub = harness.NewRawHub(s.t, s.service)
+	s.secrets["the enrolment secret"] = s.hub.Secret
+	s.hub.OnRequest(func(r harness.Request) harness.Response {
+		s.asked <- r
+		if r.Method == "channels.command" {
+			return harness.Response{Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`)}
+		}
+		return harness.Response{Result: map[string]any{"devices": []any{}}}
+	})
+	s.hub.Enroll()
+	s.hub.Come()
+	s.tenant.Add(s.hub.Serial)
+	s.hub.EventsFrom("log-1", 1, 3)
+	s.hub.WaitAck("log-1", 3)
+	s.hub.EventsFrom("log-1", 1, 3)
+	s.hub.WaitAck("log-1", 3)
+	s.hub.Hello("log-1", 6, 7)
+	s.hub.WaitAck("log-1", 5)
+	s.hub.Send("events", map[string]any{"log": "log-1", "events": []any{map[string]any{"seq": 6, "type": ""}}})
+	s.hub.WaitAck("log-1", 6)
+}
+
+// happenAtAPI: management, live calls, a command and its repeat, a page, a wait and a stream.
+func (s *story) happenAtAPI() {
+	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
+	s.created = id(s.tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated))
+	hub := "/hubs/" + s.hub.ID
+	s.listed = id(s.tenant.Must(http.MethodGet, hub+"/devices", nil, http.StatusOK))
+	for range 2 {
+		again := s.tenant.Must(http.MethodPost, hub+"/devices/1/commands", `{"key":"lock","value":false}`, http.StatusAccepted,
+			"Idempotency-Key", "the-idempotency-key", "traceparent", traceparent)
+		if s.commanded == "" {
+			s.commanded = id(again)
+		}
+	}
+	s.tenant.Events(s.hub.ID, "", 100, 0)
+	s.tenant.Events(s.hub.ID, s.tenant.Head(s.hub.ID), 100, 1)
+	stream := s.tenant.Stream(hub+"/events/stream", "")
+	s.hub.EventsFrom("log-1", 7, 7)
+	s.hub.WaitAck("log-1", 7)
+	stream.Next(s.t, 20*time.Second)
+	open := s.service.Metrics()
+	for _, name := range []string{"hubcloud_httpapi_streams", "hubcloud_httpapi_requests_in_flight", "hubcloud_hublog_readers", "hubcloud_hublog_tails"} {
+		if got := open.Value(s.t, name); got != 1 {
+			s.t.Errorf("with a stream open %s is %v", name, got)
+		}
+	}
+	if got := open.Value(s.t, "hubcloud_presence_hubs_online"); got != 1 {
+		s.t.Errorf("with a hub connected hubcloud_presence_hubs_online is %v", got)
+	}
+	stream.Close()
+}
+
+// overrun: a stream's reader does not read while more comes than the ring holds.
+func (s *story) overrun() {
+	t := s.t
+	conn, err := net.Dial("tcp", s.service.HTTP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", s.hub.ID, s.tenant.Key)
+	reader := bufio.NewReader(conn)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+		t.Fatalf("stream: %q, %v", line, err)
+	}
+	const events, size = 400, 10_000
+	padding := strings.Repeat("x", size)
+	for seq := uint64(8); seq < 8+events; seq += 20 {
+		var some []any
+		for n := seq; n < seq+20; n++ {
+			event := harness.Numbered(n)
+			event["data"] = map[string]any{"padding": padding}
+			some = append(some, event)
+		}
+		s.hub.Send("events", map[string]any{"log": "log-1", "events": some})
+		s.hub.WaitAck("log-1", seq+19)
+	}
+	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the connection
+	harness.Eventually(t, 20*time.Second, "the reader goes back to the log", func() bool {
+		return s.service.Metrics().Value(t, "hubcloud_hublog_ring_overruns_total") > 0
+	})
+}
+
+// withhold: the hub's log takes nothing for a while.
+func (s *story) withhold() {
+	t := s.t
+	credentials, err := streams.ReadCredentials(s.service.Dir + "/nats-credentials.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns, err := streams.Connect(t.Context(), credentials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conns.Close()
+	hub := domain.HubID(s.hub.ID)
+	js, err := jetstream.New(conns.Shard(hub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.Stream(t.Context(), streams.HubStream(hub))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stream.CachedInfo().Config
+	full := config
+	full.MaxMsgs, full.Discard = 1, jetstream.DiscardNew
+	if _, err := js.UpdateStream(t.Context(), full); err != nil {
+		t.Fatal(err)
+	}
+	s.hub.EventsFrom("log-1", 408, 409)
+	harness.Eventually(t, 20*time.Second, "an ack is withheld", func() bool {
+		return s.service.Metrics().Value(t, "hubcloud_hubbridge_acks_withheld_total") > 0
+	})
+	if _, err := js.UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, 20*time.Second, "the log takes events again", func() bool {
+		s.hub.EventsFrom("log-1", 408, 409)
+		select {
+		case ack := <-s.hub.Acks:
+			return ack.Through >= 409
+		case <-time.After(time.Second):
+			return false
+		}
+	})
+}
+
+// askTooOften uses up a key's allowance, and has somebody try keys.
+func (s *story) askTooOften() {
+	_, key := s.service.Key(s.tenant.Org)
+	s.secrets["another key"] = key
+	limited := func(key string) {
+		for range 300 {
+			request, err := http.NewRequest(http.MethodGet, s.service.Base()+"/sites?limit=1", nil)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+key)
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusTooManyRequests {
+				return
+			}
+		}
+		s.t.Error("300 requests at once are let through")
+	}
+	limited(key)
+	limited("hc_dev_" + strings.Repeat("A", 55))
+}
+
+// invite: a mail goes out, its link is opened and used, and somebody signs in.
+func (s *story) invite() {
+	s.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"}, http.StatusCreated)
+	link := s.service.Mails("new@example.com", 1)[0].Link()
+	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
+	// The addresses here have used up their allowance a moment ago.
+	harness.Eventually(s.t, 20*time.Second, "the link is opened", func() bool {
+		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
+	})
+	answer, err := http.PostForm(s.service.Public()+"/portal/sign-in", url.Values{"email": {"new@example.com"}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer.Body.Close()
+	mails := s.service.Mails("new@example.com", 2)
+	text := mails[len(mails)-1].Text
+	_, token, ok := strings.Cut(text, "/portal/sign-in/")
+	if !ok {
+		s.t.Fatalf("a mail to sign in has no link: %s", text)
+	}
+	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
+	s.secrets["the token to sign in"] = token
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err = client.PostForm(s.service.Public()+"/portal/sign-in/"+token, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer.Body.Close()
+	for _, cookie := range answer.Cookies() {
+		s.secrets["the cookie "+cookie.Name] = cookie.Value
+	}
+}
