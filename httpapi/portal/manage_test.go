@@ -232,3 +232,20 @@ func TestMemberMayLeave(t *testing.T) {
 		t.Error(page)
 	}
 }
+
+// TestHome leads into the organization of who is in one, and to all of them who is in several.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for who, to := range map[string]string{"": "sign-in", "max@example.org": orgOne, "olga@example.org": "organizations"} {
+		b := w.visit(t, nil)
+		if who != "" {
+			b.signIn(who)
+		}
+		for path, way := range map[string]string{"/portal": "portal/", "/portal/": "./"} {
+			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 || response.Header.Get("Location") != way+to {
+				t.Errorf("%s at %s: %d to %s", who, path, response.StatusCode, response.Header.Get("Location"))
+			}
+		}
+	}
+}

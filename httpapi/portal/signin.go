@@ -39,9 +39,16 @@ func newSignInLimits(now time.Time) signInLimits {
 	}
 }
 
-// home sends to where most people go.
+// home sends to where most people go: those who are not signed in to where they can, others to their organization.
 func (v *visit) home() error {
-	v.redirect("organizations", "")
+	if err := v.greet(); err != nil {
+		return err
+	}
+	if v.session.Email == "" {
+		v.redirect("sign-in", "")
+		return nil
+	}
+	v.redirect(v.p.firstPage(v.session.Email), "")
 	return nil
 }
 
@@ -53,6 +60,8 @@ type signInView struct {
 	Problem string
 	// Sent says that a link was asked for.
 	Sent bool
+	// OpenSignUp says that any address gets a link.
+	OpenSignUp bool
 	// Onward is where Next is, below /portal/; empty for none.
 	Onward string
 	// Plain says that the page came without TLS, so that the browser keeps no session.
@@ -65,7 +74,7 @@ func (v *visit) signInPage() error {
 		return err
 	}
 	query := v.r.URL.Query()
-	view := signInView{Shell: v.shell("Sign in", ""), Address: query.Get("email"), Next: ownPage(query.Get("next"))}
+	view := signInView{Shell: v.shell("Sign in", ""), OpenSignUp: v.p.OpenSignUp, Address: query.Get("email"), Next: ownPage(query.Get("next"))}
 	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
 	view.Plain = v.p.cookies.secure && strings.HasPrefix(v.p.PublicURL, "http://")
 	v.render(http.StatusOK, "sign-in.html", view)
@@ -75,7 +84,7 @@ func (v *visit) signInPage() error {
 // askForLink has a link mailed. It does the same and takes as long whether or not the address has an account: that is looked up when the mail
 // goes out.
 func (v *visit) askForLink() error {
-	view := signInView{Address: v.field("email"), Next: ownPage(v.field("next"))}
+	view := signInView{OpenSignUp: v.p.OpenSignUp, Address: v.field("email"), Next: ownPage(v.field("next"))}
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
 		problem, _ := refusalText(err)
