@@ -16,8 +16,10 @@ const (
 	streamBytes = 32 << 10
 	// settleAfter is how soon after an event of a hub's connection the states are looked at: the read models have it by then.
 	settleAfter = time.Second
-	// recentHubs is the most hubs of which a stream that begins anew tells what was before: of more, nobody reads it.
-	recentHubs = 50
+	// recentHubs is the most hubs of which a stream that begins anew tells what was before, recentEvents the most events of each: of more, nobody
+	// reads it.
+	recentHubs   = 50
+	recentEvents = 100
 )
 
 // ErrEventsClosed is what an EventGroup answers once the service has stopped reading event logs.
@@ -102,15 +104,15 @@ func (s *stream) begin(want StreamRequest) error {
 	if err != nil {
 		return err
 	}
-	recent := time.Time{}
+	recent := time.Duration(0)
 	if want.Recent > 0 && len(states) <= recentHubs {
-		recent = s.Now().Add(-min(time.Duration(want.Recent)*time.Second, s.Retention))
+		recent = min(time.Duration(want.Recent)*time.Second, s.Retention)
 	}
 	positions := make(map[domain.HubID]string, len(states))
 	for _, state := range states {
 		after := want.Positions[state.ID]
-		if after == "" && !recent.IsZero() {
-			if after, err = s.Events.At(s.ctx, state.ID, recent); err != nil {
+		if after == "" && recent > 0 {
+			if after, err = s.recently(state.ID, recent); err != nil {
 				return err
 			}
 		}
@@ -125,6 +127,26 @@ func (s *stream) begin(want StreamRequest) error {
 	s.tell("hub.portal_positions", positions)
 	s.tellStates(true, changed(states, s.told))
 	return nil
+}
+
+// recently gives a cursor to begin with what a hub has told since so long ago; where that is more than anybody reads, since a tenth or a hundredth of
+// it, or its log's end.
+func (s *stream) recently(hub domain.HubID, ago time.Duration) (string, error) {
+	for range 3 {
+		after, err := s.Events.At(s.ctx, hub, s.Now().Add(-ago))
+		if err != nil {
+			return "", err
+		}
+		page, err := s.Events.Page(s.ctx, hub, after, recentEvents)
+		if err != nil && codeOf(err) != domain.CodeCursorExpired {
+			return "", err
+		}
+		if err == nil && !page.HasMore {
+			return after, nil
+		}
+		ago /= 10
+	}
+	return "", nil
 }
 
 // follow goes on with a hub's log, or begins at its end and says that there is a gap where that cannot be.

@@ -53,6 +53,22 @@ func TestStreamOfOneHub(t *testing.T) {
 	}
 }
 
+// A page that was opened got all that had happened in ten minutes: of a busy hub, tens of thousands of events, of which it shows 500.
+func TestStreamBeginsWithFewEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, live.Config{})
+	r.append(hubA, "channel.observed", 1, levels(1, 400)...)
+	r.append(hubB, "channel.observed", 1, levels(1, 90)...)
+	p := r.open(live.StreamRequest{Recent: 600})
+	var told states
+	p.await("hub.portal_states", &told)
+	r.append(hubA, "channel.observed", 1, levels(401, 402)...)
+	got := p.values(map[domain.HubID]int{hubA: 402, hubB: 90})
+	if !slices.Equal(got[hubA], upTo(401, 402)) || !slices.Equal(got[hubB], upTo(1, 90)) {
+		t.Errorf("got %v", got)
+	}
+}
+
 // Positions that are none, or from before a reset, begin at the log's end, and the page is told that there is a gap.
 func TestStreamTellsGaps(t *testing.T) {
 	t.Parallel()
