@@ -60,6 +60,9 @@ func (v *visit) refuse(failure failure) {
 		return
 	}
 	failure.Shell = v.shell(failure.Title, "")
+	if v.hub != "" {
+		failure.Hub = v.member.OrgID + "/" + hubAddress(v.hub)
+	}
 	v.render(failure.Status, "failure.html", failure)
 }
 
@@ -75,6 +78,8 @@ type failure struct {
 	Status  int
 	Title   string
 	Message string
+	// Hub is the way to the hub that it happened at, below /portal/; empty for none.
+	Hub string
 }
 
 func failureOf(err error) failure {

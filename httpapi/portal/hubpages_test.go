@@ -212,6 +212,20 @@ func TestScriptedActions(t *testing.T) {
 	}
 }
 
+// TestRefusedAtAHub: who was refused something at a hub was led to the list of organizations, and no way back.
+func TestRefusedAtAHub(t *testing.T) {
+	t.Parallel()
+	b := newBuilding()
+	b.fails = domain.Errorf(domain.CodeInvalidRequest, "still on the hub's network")
+	response := b.ask("POST", "/hubs/"+string(hubHere)+"/devices/1/forget", url.Values{})
+	if page := read(t, response); response.StatusCode != http.StatusBadRequest || !strings.Contains(page, `href="../../../../../`+acme+"/hubs/"+string(hubHere)+`"`) {
+		t.Errorf("%d %s", response.StatusCode, page)
+	}
+	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(page, "Back to the hub") {
+		t.Error("a hub of others has a way to it")
+	}
+}
+
 // TestHubThatDoesNotAnswer: its page is there all the same, and says why its devices are not.
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,7 @@ func (p *Portal) ownHub(handle func(*visit, domain.HubID) error) handler {
 		if !ok {
 			return domain.ErrHubNotFound()
 		}
+		v.hub = hub
 		return handle(v, hub)
 	}
 }

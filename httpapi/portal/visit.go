@@ -25,6 +25,8 @@ type visit struct {
 	session domain.PortalSession
 	// member is what the visitor is in the organization of the path.
 	member domain.MemberAccess
+	// hub is the organization's hub that the path names; "" for none.
+	hub domain.HubID
 }
 
 // handler answers a visit. Its error is shown as a page, or told to the script that asked.
