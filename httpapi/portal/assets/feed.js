@@ -104,7 +104,7 @@ export class Feed {
       return;
     }
     if (this.pointedAt()) {
-      this.held.textContent = this.missed > 0 ? `Held while you point at it: ${events(this.missed)}` : "";
+      this.held.textContent = this.missed > 0 ? `held while you point at it: ${this.missed > KEPT ? `${KEPT}+` : this.missed} new` : "";
       return;
     }
     this.held.textContent = "";
