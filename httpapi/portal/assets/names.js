@@ -1,8 +1,10 @@
 // What devices are called, by hub. The service keeps no such list, so hubs are asked, one after the other and only those that the page shows; what
 // their events tell is taken as well.
 
-const HUBS = 300; // of how many hubs names are kept; the one that was asked for longest ago goes first
-const PAUSE = 300; // between two questions
+const HUBS = 1000; // of how many hubs names are kept; the one that was asked for longest ago goes first
+const SOON = 10; // hubs are asked without much ado; then a page has most of what it shows, or shows too many for anybody to read
+const PAUSE = 200; // between two questions
+const LONG_PAUSE = 2_000;
 const AGAIN = 600_000; // what a hub said is asked for again after that long: names are changed elsewhere, too
 const FAILED = 60_000; // and after that long when it said nothing
 
@@ -54,7 +56,7 @@ export class Names {
       if (names) {
         this.told();
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSE));
+      await new Promise((resolve) => setTimeout(resolve, this.known.size < SOON ? PAUSE : LONG_PAUSE));
     }
     this.asking = false;
   }

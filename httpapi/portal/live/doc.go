@@ -27,7 +27,7 @@
 // seen. What it missed for longer than five minutes, what has expired and what a reset took is not shown, and the list says so where it would
 // stand. Signed out, or no member any more, it says which, and stops.
 //
-// A page holds the newest 500 events and the names of the devices of 300 hubs, for which it asks hub by hub, and only for those that it shows.
+// A page holds the newest 500 events and the names of the devices of 1,000 hubs, for which it asks hub by hub, and only for those that it shows.
 // While it is paused, or somebody points at a row or has walked to it with keys, nothing moves, and the newest 500 events are kept for when it
 // goes on. More than twenty events in a quarter of a second are shown as the newest 60, once a second; the rest is there as soon as the list
 // stands still.
