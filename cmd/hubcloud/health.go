@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/httpapi"
 	"hubcloud/projections"
+	"hubcloud/streams/directory"
 )
 
 const (
@@ -142,7 +143,10 @@ func (s *service) readModelsHealth(ctx context.Context) (string, *unwell) {
 	switch {
 	case errors.As(err, &stopped):
 		return "", &unwell{detail: stopped.Error(), cause: err, lasting: true,
-			action: "what is read stays as of that event: run a program that understands it, or step over it (hubcloud projections --help)"}
+			action: "what is read stays as of that event: run a program that understands it, or step over it (hubcloud projections skip --help)"}
+	case errors.Is(err, directory.ErrStandingStill):
+		return "", &unwell{detail: err.Error(), cause: err, lasting: true,
+			action: "what is read stays as it is until the projection is resumed (hubcloud projections resume)"}
 	case errors.Is(err, projections.ErrBuilding):
 		return "", &unwell{detail: err.Error(), cause: err, lasting: true, action: "wait: they are built from the streams; hubcloud projections status says how far"}
 	case err != nil:

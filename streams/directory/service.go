@@ -144,14 +144,10 @@ func (s *Service) newID(o domain.Origin) string {
 
 // settled waits until the read models have a command, unless they stand still.
 func (s *Service) settled(ctx context.Context, seq uint64) error {
-	err := s.await(ctx, seq, s.cfg.Settled)
-	if errors.Is(err, ErrStandingStill) {
-		return nil // to call it failed would have it done again
-	}
-	return err
+	return s.await(ctx, seq, s.cfg.Settled)
 }
 
-// inForce waits until the read models have a command and every replica acts by it.
+// inForce waits until the read models have a command, unless they stand still, and every replica acts by it.
 func (s *Service) inForce(ctx context.Context, seq uint64) error {
 	return s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
 }
@@ -162,7 +158,8 @@ func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.C
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
 	defer func() { span.End(err) }()
 	for _, wait := range waits {
-		if err := within(ctx, settleTimeout, seq, wait); err != nil {
+		err := within(ctx, settleTimeout, seq, wait)
+		if err != nil && !errors.Is(err, ErrStandingStill) { // to call that failed would have it done again
 			s.metrics.unsettled.Inc()
 			return fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotSettled, err)
 		}
