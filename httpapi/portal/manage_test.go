@@ -180,7 +180,7 @@ func TestOrganizations(t *testing.T) {
 	open := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
 	holdsPromises(t, open.get("/portal/organizations", 200))
 	holdsPromises(t, open.get("/portal/organizations/new", 200))
-	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" || w.did[0] != "service : create organization Pier new@example.org" {
+	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" || w.did[0] != "member : create organization Pier new@example.org" {
 		t.Errorf("to %q, done %q", to, w.did)
 	}
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")

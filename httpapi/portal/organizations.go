@@ -44,8 +44,7 @@ func (v *visit) createOrganization() error {
 		return errNoSignUp
 	}
 	name := v.field("name")
-	origin := v.origin()
-	origin.Actor = domain.Actor{Kind: domain.ActorService} // there is no member yet who could do it
+	origin := v.origin() // of a member who gets an id only now
 	var org string
 	err := v.once(func() (err error) {
 		org, _, err = v.p.Directory.CreateOrg(v.r.Context(), origin, name, v.session.Email)

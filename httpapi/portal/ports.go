@@ -68,7 +68,7 @@ type ReadModels interface {
 // Directory decides and records what people change. A method returns once ReadModels and People have it. Errors are domain.Errors, with
 // messages that may be shown.
 type Directory interface {
-	// CreateOrg begins an organization with its first owner.
+	// CreateOrg begins an organization with its first owner, who does it when the origin is of a member without an id.
 	CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error)
 	// Account gives the account of an address: the zero state when there is none. EnsureAccount makes one then.
 	Account(ctx context.Context, email string) (domain.AccountState, error)

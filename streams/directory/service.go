@@ -94,7 +94,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 }
 
 // CreateOrg begins an organization with its first owner, who gets an account if there is none, and gives both ids. Every replica lets the owner
-// in when it returns.
+// in when it returns. An origin of a member without an id is the owner's, whose id is made only now.
 func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error) {
 	if name, err = domain.CleanName("name", name); err != nil {
 		return "", "", err
@@ -104,6 +104,9 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	}
 	o = s.stamp(o)
 	orgID, ownerID = s.newID(o), s.newID(o)
+	if o.Actor == (domain.Actor{Kind: domain.ActorMember}) {
+		o.Actor.ID = ownerID
+	}
 	if _, err := s.EnsureAccount(ctx, o, ownerEmail); err != nil {
 		return "", "", err
 	}

@@ -292,3 +292,24 @@ func replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
 	}
 	return both
 }
+
+// TestOwnerBeginsAnOrganization: one that a person began was told to be the service's doing, in the list of who did what.
+func TestOwnerBeginsAnOrganization(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	org, owner, err := w.CreateOrg(t.Context(), domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember}}, "Mill", "ann@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.log.Load(t.Context(), streams.OrgSubject(org), 0, func(_ uint64, e domain.Event) error {
+		if e.Actor != (domain.Actor{Kind: domain.ActorMember, ID: owner}) {
+			t.Errorf("%s by %+v", e.Type, e.Actor)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by.ID != owner {
+		t.Errorf("%d accounts, by %+v", n, by)
+	}
+}
