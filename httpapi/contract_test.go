@@ -56,7 +56,7 @@ func TestForms(t *testing.T) {
 		{"POST", "/link/v1/certificates", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"","model":"next year's"}`, 201, certificate},
 		{"GET", "/healthz", "", 200, `{"ok":true}`},
 		{"HEAD", "/healthz", "", 200, ""},
-		{"GET", "/readyz", "", 200, `{"ready":true,"components":[]}`},
+		{"GET", "/readyz", "", 200, `{"ready":true,"degraded":false,"components":[]}`},
 	}
 	s := start(t, nil)
 	for _, tt := range tests { // in order: some change what later ones see
@@ -304,9 +304,9 @@ func TestPanic(t *testing.T) {
 // TestReadiness: any component that is not well makes the process not ready, and so does its stopping.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	ok := true
+	ok, degraded := true, false
 	s := start(t, func(c *Config) {
-		c.Ready = func(context.Context) []Component { return []Component{{Name: "broker", OK: ok, Detail: "16 shards"}} }
+		c.Ready = func(context.Context) []Component { return []Component{{Name: "broker", OK: ok, Degraded: degraded, Detail: "16 shards"}} }
 	})
 	expect := func(status int, want string) {
 		t.Helper()
@@ -314,12 +314,15 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 	}
-	expect(200, `{"ready":true,"components":[{"name":"broker","ok":true,"detail":"16 shards","action":""}]}`)
+	expect(200, `{"ready":true,"degraded":false,"components":[{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""}]}`)
 	ok = false
-	expect(503, `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"16 shards","action":""}]}`)
+	expect(503, `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`)
+	degraded = true // it serves all the same
+	expect(200, `{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`)
+	degraded = false
 	ok = true
 	s.drain()
-	expect(503, `{"ready":false,"components":[{"name":"broker","ok":true,"detail":"16 shards","action":""},{"name":"http","ok":false,"detail":"stopping","action":""}]}`)
+	expect(503, `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""},{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`)
 	if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
 		t.Errorf("healthz: %d", a.StatusCode)
 	}

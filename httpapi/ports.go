@@ -152,6 +152,8 @@ type Enrolment interface {
 type Component struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
+	// Degraded says that it is not OK and that the process serves all the same: it should be asked, and an operator should look.
+	Degraded bool `json:"degraded"`
 	// Detail says what is wrong, or how it is doing. Anyone can read it.
 	Detail string `json:"detail"`
 	// Action says what an operator can do about it; empty when there is nothing to do.

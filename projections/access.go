@@ -24,8 +24,6 @@ type Access struct {
 	store *Store
 	dir   Directory
 	log   *slog.Logger
-	// retryStopped is how long it waits before it tries again an event that it cannot read.
-	retryStopped time.Duration
 
 	applied progress
 	// loaded is closed once it has everything that was in the directory when Run began.
@@ -37,8 +35,10 @@ type Access struct {
 	hubs    map[domain.HubID]domain.HubAccess
 	orgs    map[string]string // every organization's id once, shared by its keys and hubs
 	people  people
+	refused refusedKeys
 	eventID string // that of the last event applied, if it is known
-	stopped error  // what it stands still at, nil when it does not
+	// unread counts the events that it could not read.
+	unread int
 }
 
 // keyAccess is a key and the end of what closes its Revoked.
@@ -53,7 +53,7 @@ func NewAccess(store *Store, dir Directory, log *slog.Logger, r prometheus.Regis
 	if log == nil {
 		log = slog.Default()
 	}
-	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{}), retryStopped: retryStopped}
+	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{})}
 	a.forget()
 	if r != nil {
 		a.register(r)
@@ -64,7 +64,7 @@ func NewAccess(store *Store, dir Directory, log *slog.Logger, r prometheus.Regis
 // forget makes it empty.
 func (a *Access) forget() {
 	a.keys, a.hubs, a.orgs, a.eventID = map[string]keyAccess{}, map[domain.HubID]domain.HubAccess{}, map[string]string{}, ""
-	a.people = newPeople()
+	a.people, a.refused = newPeople(), refusedKeys{}
 }
 
 // Key gives a key that is in force, by its id. Its Revoked is closed when it is revoked.
@@ -95,27 +95,30 @@ func (a *Access) WaitFor(ctx context.Context, seq uint64) error { return a.appli
 // Loaded is closed once it has everything that was in the directory when Run began. Until then keys and hubs may be missing.
 func (a *Access) Loaded() <-chan struct{} { return a.loaded }
 
-// Ready returns nil while it follows the directory, ErrNotLoaded before it has caught up, and a *StoppedError when an event that it
-// cannot read keeps it from going on.
+// Ready returns nil while it follows the directory, and ErrNotLoaded before it has caught up.
 func (a *Access) Ready() error {
 	select {
 	case <-a.loaded:
 	default:
 		return ErrNotLoaded
 	}
-	a.mu.RLock()
-	defer a.mu.RUnlock()
-	return a.stopped
+	return nil
 }
 
-// Run loads the keys and hubs and follows the directory until ctx ends, and returns nil then. An event that it cannot read is not
-// passed over: it might be a revocation. It stands still there, shows it in Ready, and tries again every 10 s. An error is returned
-// only when the broker's connection was closed for good.
+// Unread counts the events that it could not read since it began, and passed over.
+func (a *Access) Unread() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.unread
+}
+
+// Run loads the keys and hubs and follows the directory until ctx ends, and returns nil then. An event that it cannot read is passed over, so that
+// what comes after it is in force; but if it is about an API key, it might be a revocation, and the key is refused until an operator skips the
+// event or a program runs that can read it. An error is returned only when the broker's connection was closed for good.
 func (a *Access) Run(ctx context.Context) error {
 	a.load(ctx)
 	for {
 		err := a.follow(ctx)
-		var stopped *StoppedError
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -124,11 +127,6 @@ func (a *Access) Run(ctx context.Context) error {
 		case errors.Is(err, ErrOtherStream):
 			a.log.Warn("the read models are not of this directory; loading keys and hubs from the directory alone", "error", err)
 			a.restart()
-		case errors.As(err, &stopped):
-			a.log.Error("keys and hubs cannot be followed any further", "sequence", stopped.Sequence, "event_type", stopped.Type,
-				"error", stopped.Err, "retry_ms", a.retryStopped.Milliseconds())
-			a.stand(stopped)
-			pause(ctx, a.retryStopped)
 		default:
 			a.log.Warn("lost the directory; following again", "error", err)
 			pause(ctx, firstRetry)
@@ -186,10 +184,4 @@ func (a *Access) restart() {
 	a.mu.Unlock()
 	_, changes := a.applied.position()
 	a.applied.set(0, changes)
-}
-
-func (a *Access) stand(stopped error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.stopped = stopped
 }

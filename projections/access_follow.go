@@ -24,7 +24,11 @@ func (a *Access) follow(ctx context.Context) error {
 		after-- // the last event comes again, to be compared
 	}
 	return a.dir.Follow(ctx, after, func(batch []directory.Recorded) error {
-		last, err := a.apply(batch)
+		subjects, err := a.unreadable(ctx, batch)
+		if err != nil {
+			return err
+		}
+		last, err := a.apply(batch, subjects)
 		a.caughtUp(last, head)
 		a.applied.advance(last)
 		return err
@@ -44,8 +48,28 @@ func (a *Access) caughtUp(at, head uint64) {
 	}
 }
 
-// apply takes a batch, up to the first event that cannot be read, and gives how far it came.
-func (a *Access) apply(batch []directory.Recorded) (last uint64, err error) {
+// unreadable gives what the events of a batch are about that cannot be read.
+func (a *Access) unreadable(ctx context.Context, batch []directory.Recorded) (map[uint64]string, error) {
+	subjects := map[uint64]string{}
+	for _, r := range batch {
+		if r.Err == nil {
+			continue
+		}
+		event, ok, err := a.dir.At(ctx, r.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if ok && event.Seq == r.Seq {
+			subjects[r.Seq] = event.Subject
+		}
+		a.log.Error("an event cannot be read and is passed over; if it is about an API key, the key is refused", "sequence", r.Seq,
+			"event_type", r.Event.Type, "subject", event.Subject, "error", r.Err)
+	}
+	return subjects, nil
+}
+
+// apply takes a batch, and gives how far it came. subjects are those of events that cannot be read.
+func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (last uint64, err error) {
 	last = a.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,10 +83,12 @@ func (a *Access) apply(batch []directory.Recorded) (last uint64, err error) {
 			}
 			continue
 		case r.Err != nil:
-			return last, &StoppedError{Projection: "access", Sequence: r.Seq, Type: r.Event.Type, Err: r.Err}
+			a.unread++
+			a.refuse(r.Seq, subjects[r.Seq])
+		default:
+			a.applyFact(r.Fact)
 		}
-		a.applyFact(r.Fact)
-		last, a.eventID, a.stopped = r.Seq, r.Event.ID, nil
+		last, a.eventID = r.Seq, r.Event.ID
 	}
 	return last, nil
 }
@@ -77,6 +103,11 @@ func (a *Access) applyFact(fact domain.Fact) {
 		if key, ok := a.keys[f.KeyID]; ok {
 			delete(a.keys, f.KeyID)
 			close(key.revoke)
+		}
+		a.refused.forget(f.KeyID)
+	case domain.ProjectionSkipped:
+		if f.Projection == DirectoryProjection {
+			a.readmit(f.Sequence)
 		}
 	case domain.HubAdded:
 		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation}

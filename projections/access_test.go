@@ -2,11 +2,11 @@ package projections
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"runtime"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
@@ -163,34 +163,61 @@ func TestAccessWithoutADatabase(t *testing.T) {
 	}
 }
 
-func TestAccessStandsStillAtWhatItCannotRead(t *testing.T) {
+// What cannot be read is in nobody's way but in that of the key that it is about: that might be revoked. A skip lets the key in again.
+func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.hub(t, org, 1, 1)
-	bad := w.hub(t, org, 2, 1)
-	w.hub(t, org, 3, 1)
-	dir := &patched{Directory: w.dir, seq: bad, patch: func(r *directory.Recorded) { r.Fact, r.Err = nil, domain.ErrUnknownEvent }}
-	dir.on.Store(true)
-	a := NewAccess(nil, dir, testLog(t), nil)
-	a.retryStopped = 0
+	key, other := fmt.Sprintf("%012d", 1), fmt.Sprintf("%012d", 2)
+	for _, id := range []string{key, other} {
+		w.tell(t, streams.KeySubject(id), domain.KeyCreated{
+			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, Scopes: domain.AllScopes(), SecretHash: make([]byte, 32),
+		})
+	}
+	a := NewAccess(nil, w.dir, testLog(t), nil)
 	background(t, "access", a.Run)
-	await(t, a, bad-1)
-	within(t, "stopped", func() bool {
-		a.mu.RLock()
-		defer a.mu.RUnlock()
-		var stopped *StoppedError
-		return errors.As(a.stopped, &stopped) && stopped.Sequence == bad
-	})
-	if err := a.Ready(); !errors.Is(err, ErrNotLoaded) {
-		t.Errorf("ready: %v", err)
+	await(t, a, w.hub(t, org, 1, 1))
+	opened, ok := a.Key(key)
+	if !ok {
+		t.Fatal("the key is missing")
 	}
-	if _, ok := a.Hub(hubID(3)); ok || a.Applied() != bad-1 {
-		t.Errorf("it went on to %d", a.Applied())
+	w.raw(t, streams.HubSubject(hubID(9)), []byte("rubbish"))
+	first := w.raw(t, streams.KeySubject(key), []byte(`{"type":"key.frozen","v":1}`))
+	second := w.raw(t, streams.KeySubject(key), []byte("rubbish"))
+	await(t, a, w.hub(t, org, 2, 1))
+	if _, ok := a.Hub(hubID(2)); !ok || a.Ready() != nil || a.Unread() != 3 {
+		t.Errorf("it did not go on: %v, %d unread", a.Ready(), a.Unread())
 	}
-	dir.on.Store(false)
-	await(t, a, bad+1)
-	if err := a.Ready(); err != nil {
-		t.Error(err)
+	if _, ok := a.Key(key); ok {
+		t.Error("a key that may be revoked is let in")
+	}
+	select {
+	case <-opened.Revoked:
+	default:
+		t.Error("what was opened with the key goes on")
+	}
+	if _, ok := a.Key(other); !ok {
+		t.Error("another key is refused")
+	}
+	skip := func(seq uint64) {
+		t.Helper()
+		if err := w.dir.Skip(t.Context(), domain.Origin{At: time.Now(), Actor: byOperator}, domain.ProjectionSkipped{
+			Projection: DirectoryProjection, Sequence: seq, Why: "a test",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		head, err := w.dir.Head(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		await(t, a, head)
+	}
+	skip(first)
+	if _, ok := a.Key(key); ok {
+		t.Error("a key is let in that another event may revoke")
+	}
+	skip(second)
+	if _, ok := a.Key(key); !ok {
+		t.Error("the key is refused though the events were skipped")
 	}
 }
 
@@ -206,7 +233,7 @@ func TestAccessIsSmall(t *testing.T) {
 			HubID: id, OrgID: fmt.Sprintf("01930000-0000-7000-8000-%012d", n/100), Incarnation: fmt.Sprintf("%08x", n),
 		}})
 	}
-	if _, err := a.apply(batch); err != nil {
+	if _, err := a.apply(batch, nil); err != nil {
 		t.Fatal(err)
 	}
 	batch = nil

@@ -100,6 +100,8 @@ type build struct {
 	// directory and presenceAt are how far the tables are, head how far the directory is.
 	directory, presenceAt progress
 	head                  atomic.Uint64
+	// old is the name of what the target has taken the place of, once it has.
+	old string
 }
 
 // errBusy says that another process builds beside the schema.
@@ -164,7 +166,7 @@ func (b *build) end(ctx context.Context, outcome error) {
 		b.phase.Store(PhaseFailed)
 	}
 	err := onConn(ctx, b.dial, func(conn *pgx.Conn) error {
-		return errors.Join(b.note(ctx, conn), dropSchema(ctx, conn, b.target))
+		return errors.Join(b.note(ctx, conn), forgetSchema(ctx, conn, b.target))
 	})
 	if err != nil {
 		b.log.Warn("could not clean up after building read models; the next build does", "schema", b.target, "error", err)
@@ -277,22 +279,9 @@ func dropLeftovers(ctx context.Context, conn *pgx.Conn, schema string) error {
 		return err
 	}
 	for _, name := range names {
-		if err := dropSchema(ctx, conn, name); err != nil {
+		if err := forgetSchema(ctx, conn, name); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// dropSchema drops a schema that nobody reads from. Who works in it still, and is gone, is waited for a while.
-func dropSchema(ctx context.Context, conn *pgx.Conn, name string) error {
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '10s'"); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
-			return fmt.Errorf("drop the schema %s: %w", name, err)
-		}
-		return nil
-	})
 }

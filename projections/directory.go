@@ -24,8 +24,8 @@ type Directory interface {
 	Head(ctx context.Context) (uint64, error)
 	// Replay gives every event after a sequence up to another one, and that one too, in order and without a gap.
 	Replay(ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error) error
-	// At gives the first event at a sequence or behind it and when it was stored, and false when there is none.
-	At(ctx context.Context, seq uint64) (event directory.Recorded, at time.Time, ok bool, err error)
+	// At gives the first event at a sequence or behind it, and false when there is none.
+	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
 	// Skips gives the events that operators have a projection step over, by their sequence in its stream.
 	Skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
 }

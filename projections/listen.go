@@ -17,7 +17,15 @@ const lookEvery = time.Second
 // WaitFor returns nil once the read models have the directory up to and including seq: what is queried afterwards shows it. It
 // returns directory.ErrStandingStill when they stand still before it, at once, and ctx's error when it takes too long.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
-	return s.directory.wait(ctx, seq)
+	if err := s.directory.wait(ctx, seq); err != nil {
+		return err
+	}
+	select {
+	case <-s.complete:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // listen keeps s.directory at the checkpoint that whichever process projects has committed, until ctx ends.
@@ -38,6 +46,17 @@ func (s *Store) listen(ctx context.Context) {
 
 // listenOn listens first, then looks, so that nothing committed in between is missed.
 func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
+		return err
+	}
+	// Whoever drops schemas sees by this that somebody reads from it.
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int)", lockServing, lockOf(s.schema)); err != nil {
+		return err
+	}
+	// It may have been dropped before that.
+	if err := install(ctx, conn, s.schema, s.installation); err != nil {
+		return err
+	}
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
 		return err
 	}
@@ -69,6 +88,9 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 func (s *Store) look(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
+	if err := s.lookComplete(ctx, query.New(conn)); err != nil {
+		return err
+	}
 	_, changes := s.directory.position()
 	rows, err := query.New(conn).Checkpoints(ctx)
 	if err != nil {

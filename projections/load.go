@@ -67,7 +67,7 @@ func (b *build) load(ctx context.Context, until uint64) error {
 // create makes the target's tables, in place of those that are there.
 func (b *build) create(ctx context.Context, indexed bool) error {
 	return b.onTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		if err := dropSchema(ctx, conn, b.target); err != nil {
+		if err := forgetSchema(ctx, conn, b.target); err != nil {
 			return err
 		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

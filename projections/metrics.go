@@ -3,12 +3,15 @@ package projections
 import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/projections/internal/query"
 )
 
 // metrics are the package's, by the label `projection` (directory, presence) where they are a projection's. What a projection's are, only the
 // process that projects has; the others have none of them.
 type metrics struct {
 	sequence, head, stopped *prometheus.GaugeVec
+	stoppedByOperator       *prometheus.GaugeVec
 	lagEvents, lagSeconds   *prometheus.GaugeVec
 	events                  *prometheus.CounterVec
 	commits                 *prometheus.HistogramVec
@@ -31,6 +34,8 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 				"is a projector that stands or a database that is slow."), by),
 		stopped: prometheus.NewGaugeVec(gauge("stopped",
 			"1 while an event that cannot be applied stops the projection. `hubcloud projections status` says which, and why."), by),
+		stoppedByOperator: prometheus.NewGaugeVec(gauge("stopped_by_operator",
+			"1 while an operator has stopped the projection (`hubcloud projections stop`); `resume` has it go on."), by),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "hubcloud", Subsystem: "projections", Name: "events_total", Help: "Events applied to the read models.",
 		}, by),
@@ -49,6 +54,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	}
 	for _, projection := range []string{DirectoryProjection, PresenceProjection} {
 		m.stopped.WithLabelValues(projection)
+		m.stoppedByOperator.WithLabelValues(projection)
 		m.events.WithLabelValues(projection)
 		m.commits.WithLabelValues(projection)
 		m.interruptions.WithLabelValues(projection)
@@ -57,13 +63,24 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	for _, collector := range []prometheus.Collector{
-		m.sequence, m.head, m.lagEvents, m.lagSeconds, m.stopped, m.events, m.commits, m.interruptions, m.leading,
+		m.sequence, m.head, m.lagEvents, m.lagSeconds, m.stopped, m.stoppedByOperator, m.events, m.commits, m.interruptions, m.leading,
 	} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// hold tells what operators have stopped.
+func (m *metrics) hold(stops []query.HubcloudStop) {
+	for _, projection := range []string{DirectoryProjection, PresenceProjection} {
+		value := 0.0
+		if _, stopped := stopOf(stops, projection); stopped {
+			value = 1
+		}
+		m.stoppedByOperator.WithLabelValues(projection).Set(value)
+	}
 }
 
 // resign takes back what only the process that projects knows: another one tells it now.
@@ -74,6 +91,7 @@ func (m *metrics) resign() {
 	}
 	for _, projection := range []string{DirectoryProjection, PresenceProjection} {
 		m.stopped.WithLabelValues(projection).Set(0)
+		m.stoppedByOperator.WithLabelValues(projection).Set(0)
 	}
 }
 
@@ -128,13 +146,9 @@ func (a *Access) register(r prometheus.Registerer) {
 	r.MustRegister(
 		gauge("sequence", "Sequence of the last event that this replica's index of keys, members and hubs has: by what it lets requests in.",
 			func() float64 { return float64(a.Applied()) }),
-		gauge("stopped", "1 while an event that cannot be read stops this replica's index of keys, members and hubs: what is revoked later is not in force here.",
-			counted(func() int {
-				if a.stopped != nil {
-					return 1
-				}
-				return 0
-			})),
+		gauge("unread_events", "Events of the directory that this replica could not read since it started, and passed over; a key that one is about is refused. "+
+			"Above 0 is a program that is older than who writes, or somebody who writes to the directory by hand.",
+			counted(func() int { return a.unread })),
 		gauge("keys", "API keys in force, of all organizations.", counted(func() int { return len(a.keys) })),
 		gauge("hubs", "Hubs that organizations have added.", counted(func() int { return len(a.hubs) })),
 	)

@@ -53,6 +53,9 @@ func (p *pass[E]) run(ctx context.Context) error {
 	if p.target, err = p.source.head(ctx); err != nil {
 		return err
 	}
+	if p.source.name() == DirectoryProjection {
+		p.store.target.Store(p.target)
+	}
 	p.store.metrics.sequence.WithLabelValues(p.source.name()).Set(float64(p.writer.checkpoint))
 	if p.writer.checkpoint > p.target {
 		return p.otherStream(fmt.Sprintf("they have it up to sequence %d, and it ends at %d", p.writer.checkpoint, p.target))

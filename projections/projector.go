@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
+
+	"hubcloud/projections/internal/query"
 )
 
 const (
@@ -72,8 +74,15 @@ func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, buck
 	presence := &presenceSource{bucket: bucket}
 	directory := &directorySource{log: dir, presence: &s.presence, presenceHead: presence.head}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return newLine(s, directory, &s.directory, dir, true).run(ctx) })
-	group.Go(func() error { return newLine(s, presence, &s.presence, dir, false).run(ctx) })
+	group.Go(func() error {
+		if err := s.install(ctx, dir, bucket); err != nil {
+			return err
+		}
+		lines, ctx := errgroup.WithContext(ctx)
+		lines.Go(func() error { return newLine(s, directory, &s.directory, dir, true).run(ctx) })
+		lines.Go(func() error { return newLine(s, presence, &s.presence, dir, false).run(ctx) })
+		return lines.Wait()
+	})
 	group.Go(func() error { return s.hold(ctx, conn, dir, bucket) })
 	return group.Wait()
 }
@@ -91,7 +100,7 @@ func (s *Store) hold(ctx context.Context, conn *pgx.Conn, dir Directory, presenc
 	defer tick.Stop()
 	for n := 0; ; n++ {
 		asking, cancel := context.WithTimeout(ctx, answerLimit)
-		err := conn.Ping(asking)
+		stops, err := query.New(conn).Stops(asking)
 		if err == nil && n%lagsEvery == 0 {
 			s.measure(asking, dir, presence)
 		}
@@ -99,6 +108,7 @@ func (s *Store) hold(ctx context.Context, conn *pgx.Conn, dir Directory, presenc
 		if err != nil {
 			return fmt.Errorf("the projector's lock: %w", err)
 		}
+		s.metrics.hold(stops)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -66,12 +66,12 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.open(t)
+	w.project(t, s)
 	before := w.site(t, org, 1)
+	await(t, s, before) // complete
 	unknown := fmt.Appendf(nil, `{"id":%q,"type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"operator"},"data":{}}`, ulid.Make())
 	bad := w.raw(t, streams.SiteSubject(org, siteID(1)), unknown)
 	w.site(t, org, 2)
-	w.project(t, s)
-	await(t, s, before)
 	stopped := standsAt(t, s, DirectoryProjection, bad)
 	if stopped.Type != "site.painted" || !strings.Contains(stopped.Error(), "unknown event") {
 		t.Errorf("stopped by %v", stopped)
@@ -171,10 +171,11 @@ func TestAPresenceThatCannotBeReadStopsOnlyItsOwnLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.open(t)
 	w.project(t, s)
+	await(t, s, w.site(t, org, 1))
 	w.say(t, domain.Presence{HubID: hubID(1), Online: true, Since: time.Now()})
 	w.put(t, hubID(2), []byte("no presence"))
 	standsAt(t, s, PresenceProjection, 2)
-	await(t, s, w.site(t, org, 1))
+	await(t, s, w.site(t, org, 2))
 	// The bucket keeps one value a hub: written anew, the bad one is gone.
 	w.say(t, domain.Presence{HubID: hubID(2), Online: true, Since: time.Now()})
 	within(t, "ready again", func() bool { return s.Ready(t.Context()) == nil })

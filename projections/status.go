@@ -71,8 +71,8 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 		stored func(context.Context, uint64) (time.Time, bool, error)
 	}{
 		DirectoryProjection: {dir.Head, func(ctx context.Context, seq uint64) (time.Time, bool, error) {
-			_, at, ok, err := dir.At(ctx, seq)
-			return at, ok, err
+			event, ok, err := dir.At(ctx, seq)
+			return event.StoredAt, ok, err
 		}},
 		PresenceProjection: {bucket.head, bucket.storedAt},
 	}
@@ -115,10 +115,10 @@ func stateOf(row query.Checkpoint, stops []query.HubcloudStop, stopped *StoppedE
 	}
 }
 
-// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is ErrStandingStill with a *StoppedError or with
-// an operator's reason, ErrBuilding, or what the database says.
+// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is directory.ErrStandingStill, with a *StoppedError
+// when an event stops them; ErrBuilding, with how far they are; or what the database says.
 func (s *Store) Ready(ctx context.Context) error {
-	switch state, err := s.queries.SchemaState(ctx, s.schema); {
+	switch state, err := s.control.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return ErrBuilding
 	case err != nil:
@@ -126,33 +126,32 @@ func (s *Store) Ready(ctx context.Context) error {
 	case state != schemaLive:
 		return s.building(ctx)
 	}
-	return s.standing(ctx, s.queries)
+	return s.standing(ctx)
 }
 
-// building says how far the read models are that are not complete yet.
+// building says how far the read models are that have not been complete yet.
 func (s *Store) building(ctx context.Context) error {
-	rows, err := s.queries.Checkpoints(ctx)
+	if err := s.standing(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrBuilding, err)
+	}
+	row, err := s.control.Build(ctx, s.schema)
+	if err == nil && row.Phase != PhaseDone && row.Phase != PhaseFailed {
+		return fmt.Errorf("%w: %d of %d events", ErrBuilding, row.Sequence, row.Head)
+	}
+	at, err := s.control.Checkpoint(ctx, DirectoryProjection)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	if err := s.standing(ctx, s.queries); err != nil {
-		return fmt.Errorf("%w: %w", ErrBuilding, err)
-	}
-	for _, row := range rows {
-		if row.Projection == DirectoryProjection {
-			return fmt.Errorf("%w: at sequence %d of the directory", ErrBuilding, row.Sequence)
-		}
-	}
-	return ErrBuilding
+	return fmt.Errorf("%w: %d of %d events", ErrBuilding, at.Sequence, max(at.Sequence, int64(s.target.Load())))
 }
 
 // standing returns nil unless a projection stands still, and then ErrStandingStill.
-func (s *Store) standing(ctx context.Context, queries *query.Queries) error {
-	rows, err := queries.Checkpoints(ctx)
+func (s *Store) standing(ctx context.Context) error {
+	rows, err := s.control.Checkpoints(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	stops, err := queries.Stops(ctx)
+	stops, err := s.control.Stops(ctx)
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,12 +48,22 @@ type Store struct {
 	metrics *metrics
 	tracer  telemetry.Tracer
 	schema  string
-	dial    *pgx.ConnConfig
-	pool    *pgxpool.Pool
-	queries *query.Queries
+	// installation is whose the database is.
+	installation string
+	dial         *pgx.ConnConfig
+	pool         *pgxpool.Pool
+	// queries are those of the read models, which wait for nothing: ErrBuilding until all of it is there. control are those about them.
+	queries, control *query.Queries
+	// complete is closed once the read models have been complete.
+	complete     chan struct{}
+	completeOnce sync.Once
 
 	// directory and presence are how far the read models are, as far as this process knows.
 	directory, presence progress
+	// target is how far the directory is to be built before it is complete, as far as this process knows.
+	target atomic.Uint64
+	// loadFrom is how many events the directory must have for a first build to load them at once.
+	loadFrom uint64
 	// retryStopped is how long a stopped projection waits before it tries its event again.
 	retryStopped time.Duration
 
@@ -63,7 +74,10 @@ type Store struct {
 // Open connects to the database, waiting for it until ctx ends, and creates the schema of the read models if it is not there.
 // It fails with ErrOtherInstallation or ErrEncoding when the database cannot be used.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	s := &Store{log: cfg.Log, tracer: cfg.Tracer, schema: schemaName(), retryStopped: retryStopped}
+	s := &Store{
+		log: cfg.Log, tracer: cfg.Tracer, schema: schemaName(), installation: cfg.InstallationID, complete: make(chan struct{}), loadFrom: loadFrom,
+		retryStopped: retryStopped,
+	}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -93,7 +107,11 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	if cfg.Metrics != nil {
 		cfg.Metrics.MustRegister(newPoolCollector(s.pool))
 	}
-	s.queries = query.New(s.pool)
+	s.queries, s.control = query.New(&gate{s.pool, s.complete}), query.New(s.pool)
+	if err := s.lookComplete(ctx, s.control); err != nil {
+		s.pool.Close()
+		return nil, fmt.Errorf("read models: %w", err)
+	}
 	listening, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.close = cancel
 	s.closed.Go(func() { s.listen(listening) })

@@ -151,7 +151,8 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	live := pgx.Identifier{b.schema}.Sanitize()
-	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
+	old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405") + b.target[strings.LastIndexByte(b.target, '_'):]
+	err := pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		const noLock = "55P03"
 		_, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; LOCK TABLE "+live+".checkpoints IN ACCESS EXCLUSIVE MODE")
 		var refused *pgconn.PgError
@@ -177,7 +178,6 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 		if err := settle(); err != nil {
 			return err
 		}
-		old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405") + b.target[strings.LastIndexByte(b.target, '_'):]
 		for _, statement := range []string{
 			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL",
 			"ALTER SCHEMA " + live + " RENAME TO " + pgx.Identifier{old}.Sanitize(),
@@ -196,6 +196,10 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 		_, err = tx.Exec(ctx, "SELECT pg_notify($1, 'look')", b.schema)
 		return err
 	})
+	if err == nil {
+		b.old = old
+	}
+	return err
 }
 
 // reachLive waits until the target has what the schema in use has, which stands still meanwhile. What is of another stream need not be reached.
@@ -234,7 +238,7 @@ func (b *build) isForeign(ctx context.Context, at query.CheckpointRow) (bool, er
 	if at.Sequence == 0 {
 		return false, nil
 	}
-	event, _, ok, err := b.dir.At(ctx, uint64(at.Sequence))
+	event, ok, err := b.dir.At(ctx, uint64(at.Sequence))
 	if err != nil {
 		return false, fmt.Errorf("compare with the directory: %w", err)
 	}

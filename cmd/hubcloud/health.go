@@ -31,6 +31,8 @@ type unwell struct {
 	cause          error
 	// lasting says that it does not pass by itself: there is no need to wait and see.
 	lasting bool
+	// serves says that the process answers all the same, and should be asked.
+	serves bool
 }
 
 // Error gives the detail.
@@ -81,7 +83,7 @@ func (h *health) components(ctx context.Context) []httpapi.Component {
 			continue
 		}
 		ok := h.settle(p.name, problem, time.Now())
-		all = append(all, httpapi.Component{Name: p.name, OK: ok, Detail: problem.detail, Action: problem.action})
+		all = append(all, httpapi.Component{Name: p.name, OK: ok, Degraded: !ok && problem.serves, Detail: problem.detail, Action: problem.action})
 	}
 	return all
 }
@@ -112,7 +114,7 @@ func (h *health) settle(name string, problem *unwell, now time.Time) (ok bool) {
 	}
 	if !c.told {
 		c.told = true
-		h.log.Warn("a part of the service is not well: this process is not ready", "component", name, "detail", problem.detail, "action", problem.action,
+		h.log.Warn("a part of the service is not well", "ready", problem.serves, "component", name, "detail", problem.detail, "action", problem.action,
 			"error", problem.cause)
 	}
 	return false
@@ -141,14 +143,14 @@ func (s *service) readModelsHealth(ctx context.Context) (string, *unwell) {
 	err := s.store.Ready(ctx)
 	var stopped *projections.StoppedError
 	switch {
-	case errors.As(err, &stopped):
-		return "", &unwell{detail: stopped.Error(), cause: err, lasting: true,
-			action: "what is read stays as of that event: run a program that understands it, or step over it (hubcloud projections skip --help)"}
-	case errors.Is(err, directory.ErrStandingStill):
-		return "", &unwell{detail: err.Error(), cause: err, lasting: true,
-			action: "what is read stays as it is until the projection is resumed (hubcloud projections resume)"}
 	case errors.Is(err, projections.ErrBuilding):
 		return "", &unwell{detail: err.Error(), cause: err, lasting: true, action: "wait: they are built from the streams; hubcloud projections status says how far"}
+	case errors.As(err, &stopped):
+		return "", &unwell{detail: stopped.Error(), cause: err, lasting: true, serves: true,
+			action: "what is read stays as of that event: run a program that understands it, or step over it (hubcloud projections skip --help)"}
+	case errors.Is(err, directory.ErrStandingStill):
+		return "", &unwell{detail: err.Error(), cause: err, lasting: true, serves: true,
+			action: "what is read stays as it is until the projection is resumed (hubcloud projections resume)"}
 	case err != nil:
 		return "", &unwell{detail: "the database does not answer", cause: err,
 			action: "see that Postgres runs and takes connections; the log has the error"}
@@ -158,13 +160,7 @@ func (s *service) readModelsHealth(ctx context.Context) (string, *unwell) {
 
 // accessHealth says whether this replica knows which keys are in force and whose hubs are.
 func (s *service) accessHealth(context.Context) (string, *unwell) {
-	err := s.access.Ready()
-	var stopped *projections.StoppedError
-	switch {
-	case errors.As(err, &stopped):
-		return "", &unwell{detail: stopped.Error(), cause: err, lasting: true,
-			action: "keys that are revoked from now on are still let in here: run a program that understands the event"}
-	case err != nil:
+	if err := s.access.Ready(); err != nil {
 		return "", &unwell{detail: err.Error(), cause: err, lasting: true, action: "wait: they are read from the directory"}
 	}
 	return fmt.Sprintf("up to event %d of the directory", s.access.Applied()), nil

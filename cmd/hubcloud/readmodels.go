@@ -47,6 +47,20 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	if err := s.access.WaitFor(ctx, head); err != nil {
 		return fmt.Errorf("index of keys and hubs: %w", err)
 	}
+	s.awaitReadModels(ctx)
 	s.foundation.run("barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) })
 	return nil
+}
+
+// firstBuildWait is how long a start waits for read models that have never been complete. A longer one goes on behind it: /readyz says how far.
+const firstBuildWait = 5 * time.Second
+
+func (s *service) awaitReadModels(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstBuildWait)
+	defer cancel()
+	select {
+	case <-s.store.Complete():
+	case <-ctx.Done():
+		s.log.Warn("the read models are being built: until they are complete this process is not ready and answers no reads", "schema", s.store.Schema())
+	}
 }

@@ -15,10 +15,13 @@ SELECT state FROM hubcloud.schemas WHERE name = @name;
 -- name: LockSchema :one
 SELECT state FROM hubcloud.schemas WHERE name = @name FOR UPDATE;
 
--- A schema is live once all its projections are built.
+-- A schema is live once all its projections are built, and everybody who has it open hears of it.
 -- name: SetLive :exec
-UPDATE hubcloud.schemas SET state = 'live', live_at = now()
-WHERE name = @name AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built);
+WITH complete AS (
+    UPDATE hubcloud.schemas SET state = 'live', live_at = now()
+    WHERE name = @name AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built)
+)
+SELECT pg_notify(@name, 'look');
 
 -- name: Stops :many
 SELECT projection, why, stopped_at FROM hubcloud.stops;

@@ -30,8 +30,9 @@ type stored struct {
 	// follows is the last sequence of the subject before this message, if known: the condition on which it was appended.
 	follows   uint64
 	followsOK bool
-	// at is when it was stored, if the leader was asked.
-	at time.Time
+	// at is when it was stored, and subject what it was stored under, if the leader was asked.
+	at      time.Time
+	subject string
 }
 
 // Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the last one (after itself when there is none). It
@@ -114,6 +115,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 		Error   *streams.BrokerError `json:"error"`
 		Message *struct {
 			Seq     uint64    `json:"seq"`
+			Subject string    `json:"subject"`
 			Headers []byte    `json:"hdrs"`
 			Data    []byte    `json:"data"`
 			At      time.Time `json:"time"`
@@ -130,7 +132,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	case answer.Message == nil:
 		return stored{}, false, errors.New("unreadable answer of the broker: no message")
 	}
-	m = stored{seq: answer.Message.Seq, data: answer.Message.Data, at: answer.Message.At}
+	m = stored{seq: answer.Message.Seq, data: answer.Message.Data, at: answer.Message.At, subject: answer.Message.Subject}
 	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil && headers.Get("Nats-Batch-Id") == "" {
 		follows, err := strconv.ParseUint(headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64)
 		m.follows, m.followsOK = follows, err == nil

@@ -68,15 +68,24 @@ func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionS
 	}
 }
 
-// At gives the first event at a sequence or behind it and when it was stored, and false when there is none.
-func (l *Log) At(ctx context.Context, seq uint64) (event Recorded, at time.Time, ok bool, err error) {
+// Stored is an event with what is known of where it is stored.
+type Stored struct {
+	Recorded
+	// Subject names its aggregate, also of an event that cannot be read.
+	Subject string
+	// StoredAt is when the broker took it.
+	StoredAt time.Time
+}
+
+// At gives the first event at a sequence or behind it, and false when there is none.
+func (l *Log) At(ctx context.Context, seq uint64) (event Stored, ok bool, err error) {
 	question := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, seq, streams.DirectoryFilter)
 	m, ok, err := l.ask(ctx, question)
 	if err != nil {
-		return Recorded{}, time.Time{}, false, fmt.Errorf("directory: sequence %d: %w", seq, err)
+		return Stored{}, false, fmt.Errorf("directory: sequence %d: %w", seq, err)
 	}
 	if !ok {
-		return Recorded{}, time.Time{}, false, nil
+		return Stored{}, false, nil
 	}
-	return decode(m.seq-1, []stored{m})[0], m.at, true, nil
+	return Stored{Recorded: decode(m.seq-1, []stored{m})[0], Subject: m.subject, StoredAt: m.at}, true, nil
 }

@@ -230,11 +230,14 @@ func (q *Queries) Schemas(ctx context.Context) ([]SchemasRow, error) {
 }
 
 const setLive = `-- name: SetLive :exec
-UPDATE hubcloud.schemas SET state = 'live', live_at = now()
-WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built)
+WITH complete AS (
+    UPDATE hubcloud.schemas SET state = 'live', live_at = now()
+    WHERE name = $1 AND state = 'building' AND NOT EXISTS (SELECT FROM checkpoints WHERE NOT built)
+)
+SELECT pg_notify($1, 'look')
 `
 
-// A schema is live once all its projections are built.
+// A schema is live once all its projections are built, and everybody who has it open hears of it.
 func (q *Queries) SetLive(ctx context.Context, name string) error {
 	_, err := q.db.Exec(ctx, setLive, name)
 	return err
