@@ -306,7 +306,9 @@ func TestReadiness(t *testing.T) {
 	t.Parallel()
 	ok, degraded := true, false
 	s := start(t, func(c *Config) {
-		c.Ready = func(context.Context) []Component { return []Component{{Name: "broker", OK: ok, Degraded: degraded, Detail: "16 shards"}} }
+		c.Ready = func(context.Context) []Component {
+			return []Component{{Name: "broker", OK: ok, Degraded: degraded, Detail: "16 shards"}}
+		}
 	})
 	expect := func(status int, want string) {
 		t.Helper()
