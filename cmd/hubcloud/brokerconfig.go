@@ -34,6 +34,7 @@ type brokerConfigCommand struct {
 
 	CACert string `help:"Certificate (PEM) of the authority that signs the broker's and the hubs' certificates; made in --out/ca when not given." placeholder:"FILE" name:"ca-cert" type:"path" group:"Certificates"`
 	CAKey  string `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Certificates"`
+	CAAlso string `help:"Certificates (PEM) of further authorities, while one takes the place of another: the servers let in hubs with certificates of theirs, too." placeholder:"FILE" name:"ca-also" type:"path" group:"Certificates"`
 }
 
 // Help is the long form of --help.
@@ -95,7 +96,7 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 		return err
 	}
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, Hosts: append(c.Nodes, c.Hosts...),
+		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso, Hosts: append(c.Nodes, c.Hosts...),
 		Log: slog.New(slog.NewTextHandler(out.Err, nil)),
 	})
 	if err != nil {

@@ -33,6 +33,7 @@ type serviceFlags struct {
 	Roles           []string `help:"What this replica does: api, bridge, projector." default:"api,bridge,projector" sep:"," group:"Servers of one's own"`
 	CACert          string   `help:"Certificate (PEM) of the authority that signs the broker's and the hubs' certificates; made when not given." placeholder:"FILE" name:"ca-cert" type:"path" group:"Servers of one's own"`
 	CAKey           string   `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Servers of one's own"`
+	CAAlso          string   `help:"Certificates (PEM) of further authorities, while one takes the place of another: hubs are told to trust them too, and their certificates still count." placeholder:"FILE" name:"ca-also" type:"path" group:"Servers of one's own"`
 
 	SMTPURL  string `help:"Mail server: smtp://USER:PASSWORD@HOST:PORT needs STARTTLS (a server on this machine, or one with ?tls=optional, does not), smtps://… is TLS. Without one, mails are written to outbox/ in --data-dir." placeholder:"URL" name:"smtp-url" group:"Mail"`
 	MailFrom string `help:"Sender of mails, such as hubs@example.org or \"Hubs <hubs@example.org>\"; no-reply at the host of --public-url when not given." placeholder:"ADDRESS" name:"mail-from" group:"Mail"`

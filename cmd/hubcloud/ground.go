@@ -60,7 +60,7 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 func (s *service) openBroker(ctx context.Context) (err error) {
 	if s.flags.NATSURL == "" || s.flags.has(roleAPI) { // who listens for hubs, and who enrols them
 		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, Hosts: s.brokerHosts(), Log: s.log, Metrics: s.registry,
+			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, AlsoFile: s.flags.CAAlso, Hosts: s.brokerHosts(), Log: s.log, Metrics: s.registry,
 		})
 		if err != nil {
 			return fmt.Errorf("certificate authority: %w", err)

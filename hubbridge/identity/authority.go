@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,6 +46,9 @@ type AuthorityConfig struct {
 	// CertificateFile and KeyFile name an authority of the operator's instead: PEM; the certificate first, any that vouch for it after it;
 	// the key without a password. Both or neither.
 	CertificateFile, KeyFile string
+	// AlsoFile names further authorities' certificates, PEM, while one authority takes the place of another: hubs are told to trust them too, and a
+	// certificate that one of them issued counts as long as it is the hub's current one. None when empty.
+	AlsoFile string
 	// Hosts are the names and addresses under which hubs reach the broker, beside localhost, 127.0.0.1 and ::1.
 	Hosts []string
 	// Now is the clock; nil is time.Now.
@@ -61,7 +65,9 @@ type Authority struct {
 	// chain is the authority's certificate and those that vouch for it; the last may be self-signed.
 	chain []*x509.Certificate
 	key   crypto.Signer
-	pool  *x509.CertPool
+	// also are the authorities that were, or will be.
+	also []*x509.Certificate
+	pool *x509.CertPool
 
 	serverMu sync.Mutex
 	server   serverCertificate
@@ -89,11 +95,17 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if err == nil {
 		err = a.check()
 	}
+	if err == nil && cfg.AlsoFile != "" {
+		err = a.loadAlso(cfg.AlsoFile)
+	}
 	if err != nil {
 		return nil, err
 	}
 	a.pool = x509.NewCertPool()
 	a.pool.AddCert(a.chain[0])
+	for _, other := range a.also {
+		a.pool.AddCert(other)
+	}
 	if cfg.Metrics != nil {
 		a.register(cfg.Metrics)
 	}
@@ -169,6 +181,33 @@ func (a *Authority) load(certificateFile, keyFile string) error {
 	return nil
 }
 
+// loadAlso reads the other authorities. One that has ended vouches for nothing any more.
+func (a *Authority) loadAlso(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	others, err := parseCertificates(text)
+	if err != nil {
+		return fmt.Errorf("%s %w", file, err)
+	}
+	for _, other := range others {
+		switch {
+		case !isAuthority(other):
+			return fmt.Errorf("%s: %s is no certificate of an authority", file, other.Subject)
+		case a.cfg.Now().After(other.NotAfter):
+			return fmt.Errorf("%s: %s ended on %s: leave it out", file, other.Subject, other.NotAfter.Format(time.DateOnly))
+		case !slices.ContainsFunc(a.chain, other.Equal):
+			a.also = append(a.also, other)
+		}
+	}
+	return nil
+}
+
+func isAuthority(c *x509.Certificate) bool {
+	return c.BasicConstraintsValid && c.IsCA && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
+}
+
 // check says why a pair of certificate and key is no authority, and warns when its end is near.
 func (a *Authority) check() error {
 	certificate, now := a.chain[0], a.cfg.Now()
@@ -190,8 +229,10 @@ func (a *Authority) check() error {
 	return nil
 }
 
-// CAPEM is the authority's certificate, with those that vouch for it: what hubs check the broker's certificate against.
-func (a *Authority) CAPEM() []byte { return encodeCertificates(a.chain...) }
+// CAPEM is the authority's certificate, with those that vouch for it, and the other authorities: what hubs check the broker's certificate against.
+func (a *Authority) CAPEM() []byte {
+	return encodeCertificates(append(slices.Clone(a.chain), a.also...)...)
+}
 
 // Issued is a certificate that an authority issued.
 type Issued struct {

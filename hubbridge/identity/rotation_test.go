@@ -1,0 +1,108 @@
+package identity_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/identity"
+)
+
+// TestOneAuthorityAfterAnother: hubs are first told of the one to come, then the broker's certificate is of that one, and hubs with a certificate of
+// the former still get in.
+func TestOneAuthorityAfterAnother(t *testing.T) {
+	t.Parallel()
+	far := time.Now().Add(5000 * day)
+	former, next := given(t, far, func(*x509.Certificate) {}), given(t, far, func(*x509.Certificate) {})
+	with := func(cfg identity.AuthorityConfig, also string) *identity.Authority {
+		cfg.AlsoFile = also
+		return openAuthority(t, cfg)
+	}
+	first := with(former, "")
+	told := with(former, next.CertificateFile)
+	switched := with(next, former.CertificateFile)
+	last := with(next, "")
+
+	key := newKey(t)
+	hub := func(from *identity.Authority) *tls.Config {
+		t.Helper()
+		issued, err := from.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(from.CAPEM())
+		return &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{
+			{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
+		}}
+	}
+	for what, c := range map[string]struct {
+		hub    *tls.Config
+		broker *identity.Authority
+		in     bool
+	}{
+		"not told, before":           {hub(first), first, true},
+		"not told, while told":       {hub(first), told, true},
+		"told, while told":           {hub(told), told, true},
+		"told, switched":             {hub(told), switched, true},
+		"new, switched":              {hub(switched), switched, true},
+		"new, and back again":        {hub(switched), told, true},
+		"new, at last":               {hub(switched), last, true},
+		"not told, switched":         {hub(first), switched, false},
+		"of the former, at last":     {hub(told), last, false},
+		"not told, switched at once": {hub(first), last, false},
+	} {
+		if err := shake(c.hub, c.broker.ServerTLS()); (err == nil) != c.in {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+
+	leaf := filepath.Join(t.TempDir(), "leaf.pem")
+	issued, err := first.IssueHub("hub-7k2m-q4xd-93ta", key.Public())
+	if err == nil {
+		err = os.WriteFile(leaf, issued.PEM, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct{ also, want string }{
+		"a hub's certificate": {leaf, "no certificate of an authority"},
+		"one that has ended":  {given(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile, "ended on"},
+		"a key":               {former.KeyFile, "where certificates are wanted"},
+		"no file":             {"/nowhere", "no such file"},
+	} {
+		bad := next
+		bad.AlsoFile = c.also
+		if _, err := identity.OpenAuthority(bad); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// shake tries a handshake, and gives what either side says against it.
+func shake(hub, broker *tls.Config) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	shaken := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			err = errors.Join(tls.Server(conn, broker).Handshake(), conn.Close())
+		}
+		shaken <- err
+	}()
+	conn, err := tls.Dial("tcp", listener.Addr().String(), hub)
+	if err == nil {
+		err = conn.Close()
+	}
+	return errors.Join(err, <-shaken)
+}
