@@ -16,6 +16,7 @@ import (
 type projectionsCommand struct {
 	Status  projectionsStatusCommand  `cmd:"" help:"How far each projection is, how far it has to go, and why it stands still if it does."`
 	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models anew, beside those in use, and switch once they have caught up."`
+	Verify  projectionsVerifyCommand  `cmd:"" help:"Build the read models anew in a scratch schema, and print every difference to those in use."`
 	Drop    projectionsDropCommand    `cmd:"" help:"Drop read models that nobody uses any more: the old ones that rebuilds keep, and those of other versions."`
 	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed, over restarts too: reads go on and show what was there."`
 	Resume  projectionsResumeCommand  `cmd:"" help:"Have stopped projections go on."`
