@@ -163,26 +163,31 @@ func (w *world) RenameSite(ctx context.Context, o domain.Origin, org, site, name
 	}
 	s.Name = name
 	w.sites[site] = s
-	return domain.SiteState{}, nil
+	return domain.SiteState{ID: s.ID, OrgID: org, Name: s.Name, CreatedAt: s.CreatedAt}, nil
 }
 
-func (w *world) AddHub(_ context.Context, _ domain.Origin, add HubAddition) error {
+func (w *world) AddHub(_ context.Context, _ domain.Origin, add HubAddition) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.orgOf(add.SiteID) != add.OrgID {
-		return domain.ErrSiteNotFound()
+		return domain.HubState{}, domain.ErrSiteNotFound()
 	}
 	h, ok := w.hubs[add.HubID]
 	if !ok || w.owner[add.HubID] != add.OrgID {
-		return domain.ErrHubNotAddable()
+		return domain.HubState{}, domain.ErrHubNotAddable()
 	}
 	h.SiteID = add.SiteID
 	h.Name = cmp.Or(add.Name, h.Name)
 	w.hubs[add.HubID] = h
-	return nil
+	return decidedOf(h), nil
 }
 
-func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) error {
+// decidedOf is what of a hub is decided rather than seen.
+func decidedOf(h domain.Hub) domain.HubState {
+	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, RegisteredAt: h.RegisteredAt}
+}
+
+func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.hubs[change.HubID]
@@ -191,12 +196,12 @@ func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) 
 	}
 	if change.SiteID != nil {
 		if w.orgOf(*change.SiteID) != change.OrgID {
-			return domain.ErrSiteNotFound()
+			return domain.HubState{}, domain.ErrSiteNotFound()
 		}
 		h.SiteID = *change.SiteID
 	}
 	w.hubs[change.HubID] = h
-	return nil
+	return decidedOf(h), nil
 }
 
 func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) error { return w.fault }

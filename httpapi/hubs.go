@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"hubcloud/domain"
@@ -127,10 +128,11 @@ func (a *api) addHub(x *exchange) error {
 	if !domain.IsUUID(add.SiteID) {
 		return domain.ErrSiteNotFound()
 	}
-	if err := a.Directory.AddHub(x.ctx, x.origin(), add); err != nil {
+	state, err := a.Directory.AddHub(x.ctx, x.origin(), add)
+	if err != nil {
 		return err
 	}
-	return a.answerHub(x, add.HubID)
+	return a.answerChangedHub(x, state)
 }
 
 func (a *api) getHub(x *exchange) error {
@@ -169,10 +171,11 @@ func (a *api) updateHub(x *exchange) error {
 	if !change.SetName && change.SiteID == nil {
 		return invalid("body: must have name, site_id, or both")
 	}
-	if err := a.Directory.UpdateHub(x.ctx, x.origin(), change); err != nil {
+	state, err := a.Directory.UpdateHub(x.ctx, x.origin(), change)
+	if err != nil {
 		return err
 	}
-	return a.answerHub(x, hub)
+	return a.answerChangedHub(x, state)
 }
 
 func (a *api) resetLink(x *exchange) error {
@@ -187,7 +190,25 @@ func (a *api) resetLink(x *exchange) error {
 	return nil
 }
 
-// answerHub answers with the hub as the read models have it now, which after a change is with the change.
+// answerChangedHub answers with the hub as it is after a change: what the change is about as it was decided, the rest as the read models have it.
+// They have the change too, unless they stand still.
+func (a *api) answerChangedHub(x *exchange, state domain.HubState) error {
+	hub, err := a.ReadModels.Hub(x.ctx, x.key.OrgID, state.ID)
+	var refused *domain.Error
+	switch {
+	case errors.As(err, &refused) && refused.Code == domain.CodeNotFound:
+		hub = domain.Hub{Status: domain.HubUnknown, Since: state.RegisteredAt}
+		if state.ConnectedAtAdd {
+			hub.Status = domain.HubOnline
+		}
+	case err != nil:
+		return err
+	}
+	hub.ID, hub.Name, hub.SiteID, hub.RegisteredAt = state.ID, state.Name, state.SiteID, state.RegisteredAt
+	return x.writeJSON(http.StatusOK, formOfHub(hub))
+}
+
+// answerHub answers with the hub as the read models have it now.
 func (a *api) answerHub(x *exchange, id domain.HubID) error {
 	hub, err := a.ReadModels.Hub(x.ctx, x.key.OrgID, id)
 	if err != nil {

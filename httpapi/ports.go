@@ -45,15 +45,16 @@ type ReadModels interface {
 	DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error)
 }
 
-// Directory decides and records what callers change. A method returns once ReadModels, Keys and Hubs have it. Errors are
+// Directory decides and records what callers change. A method returns once ReadModels, Keys and Hubs have it; ReadModels that stand still have
+// it later, and what it returns is what is so. Errors are
 // domain.Errors: not_found for a site or hub that is not the organization's.
 type Directory interface {
 	CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error)
 	RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error)
 	// AddHub gives the hub to the organization, or moves it there when the organization has it. It answers hub_not_addable for
 	// a hub that is unknown, has never connected, or is another organization's.
-	AddHub(ctx context.Context, o domain.Origin, add HubAddition) error
-	UpdateHub(ctx context.Context, o domain.Origin, change HubChange) error
+	AddHub(ctx context.Context, o domain.Origin, add HubAddition) (domain.HubState, error)
+	UpdateHub(ctx context.Context, o domain.Origin, change HubChange) (domain.HubState, error)
 	// ResetLink revokes the hub's certificate and then cuts its connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// LabelDevice names and places a device, and gives what is set for it then. That the hub has the device has been asked before.

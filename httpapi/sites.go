@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -58,7 +59,11 @@ func (a *api) getSite(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return a.answerSite(x, id)
+	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, formOfSite(site))
 }
 
 func (a *api) updateSite(x *exchange) error {
@@ -70,18 +75,17 @@ func (a *api) updateSite(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.Directory.RenameSite(x.ctx, x.origin(), x.key.OrgID, id, name); err != nil {
-		return err
-	}
-	return a.answerSite(x, id)
-}
-
-// answerSite answers with the site as the read models have it now, which after a change is with the change.
-func (a *api) answerSite(x *exchange, id string) error {
-	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	state, err := a.Directory.RenameSite(x.ctx, x.origin(), x.key.OrgID, id, name)
 	if err != nil {
 		return err
 	}
+	// What it is about as it was decided, the rest as the read models have it: they have the change too, unless they stand still.
+	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	var refused *domain.Error
+	if err != nil && (!errors.As(err, &refused) || refused.Code != domain.CodeNotFound) {
+		return err
+	}
+	site.ID, site.Name, site.CreatedAt = state.ID, state.Name, state.CreatedAt
 	return x.writeJSON(http.StatusOK, formOfSite(site))
 }
 

@@ -25,7 +25,11 @@ type StoppedError struct {
 
 // Error names the event and the reason.
 func (e *StoppedError) Error() string {
-	return fmt.Sprintf("projection %s is stopped at sequence %d (%s): %v", e.Projection, e.Sequence, e.Type, e.Err)
+	kind := ""
+	if e.Type != "" {
+		kind = " (" + e.Type + ")"
+	}
+	return fmt.Sprintf("projection %s is stopped at sequence %d%s: %v", e.Projection, e.Sequence, kind, e.Err)
 }
 
 // Unwrap gives what is wrong with the event.

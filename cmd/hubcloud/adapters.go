@@ -26,23 +26,21 @@ type apiDirectory struct {
 }
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
-func (d apiDirectory) AddHub(ctx context.Context, o domain.Origin, add httpapi.HubAddition) error {
+func (d apiDirectory) AddHub(ctx context.Context, o domain.Origin, add httpapi.HubAddition) (domain.HubState, error) {
 	seen, ever, err := d.presence.Fetch(ctx, add.HubID)
 	if err != nil {
-		return err
+		return domain.HubState{}, err
 	}
-	_, err = d.Service.AddHub(ctx, o, directory.AddHub{
+	return d.Service.AddHub(ctx, o, directory.AddHub{
 		OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name, Ever: ever, Connected: ever && seen.Online,
 	})
-	return err
 }
 
 // UpdateHub moves and renames a hub.
-func (d apiDirectory) UpdateHub(ctx context.Context, o domain.Origin, change httpapi.HubChange) error {
-	_, err := d.Service.UpdateHub(ctx, o, directory.UpdateHub{
+func (d apiDirectory) UpdateHub(ctx context.Context, o domain.Origin, change httpapi.HubChange) (domain.HubState, error) {
+	return d.Service.UpdateHub(ctx, o, directory.UpdateHub{
 		OrgID: change.OrgID, HubID: change.HubID, SetName: change.SetName, Name: change.Name, SiteID: change.SiteID,
 	})
-	return err
 }
 
 // ResetLink revokes first and cuts second: a hub that connects in between is refused already.

@@ -61,7 +61,8 @@ type portalDirectory struct{ apiDirectory }
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
 func (d portalDirectory) AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) error {
-	return d.apiDirectory.AddHub(ctx, o, httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name})
+	_, err := d.apiDirectory.AddHub(ctx, o, httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name})
+	return err
 }
 
 // UpdateHub moves and renames a hub.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -55,6 +56,10 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Streams) error 
 	bar.finish()
 	if ctx.Err() != nil {
 		return fmt.Errorf("interrupted; the read models in use are as they were")
+	}
+	var stopped *projections.StoppedError
+	if errors.As(err, &stopped) {
+		return fmt.Errorf("%w; the read models in use are as they were. `hubcloud projections status` says what can be done about the event", err)
 	}
 	if err != nil {
 		return err
