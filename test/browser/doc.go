@@ -4,6 +4,6 @@
 // `make test` installs a Chromium where it can (install.sh). Where there is none the tests are skipped, and say so. axe-core comes from npm, once, into
 // test/artifacts; where that cannot be, its check alone is skipped, and says so. Screenshots of every page lie in test/artifacts/portal afterwards.
 //
-// All of it takes about two and a half minutes of two cores, of which 20 s are the dashboard under load. HUBCLOUD_TEST_LOAD_TIME=10m watches it for
+// All of it takes about three and a half minutes of two busy cores, of which 20 s are the dashboard under load. HUBCLOUD_TEST_LOAD_TIME=10m watches it for
 // as long as it says.
 package browser

@@ -21,7 +21,7 @@
 //
 // # What pages promise
 //
-// A page keeps its positions, and comes back by itself: after a stream's lifetime at once and without a word, after a fault with a pause that
+// A page keeps its positions, and comes back by itself: within a second of a stream's end and without a word, after a fault with a pause that
 // doubles from half a second to fifteen, spread by half either way, and at once when the network is back or the machine has slept. It tells
 // that it is connecting once that has taken two seconds. One that nobody sees gives its connection up after 20 s and catches up when it is
 // seen. What it missed for longer than five minutes, what has expired and what a reset took is not shown, and the list says so where it would
