@@ -34,6 +34,8 @@ const (
 	loadGrowth  = 2 << 20
 	loadNodes   = 500
 	loadSettled = 5 * time.Second
+	// loadScreens is the most times a second that the list may change.
+	loadScreens = 1.2
 )
 
 // crowd is an organization with many hubs that all have something to say. Only the portal and the browser are real: what is measured is the page.
@@ -169,6 +171,8 @@ func TestDashboardUnderLoad(t *testing.T) {
 		long, settled = given, max(loadSettled, given/5)
 	}
 	time.Sleep(settled) // as below: what is measured is time itself
+	// Each screen that took the browser its time began another row of screens beside it: after minutes there were many a second, of ever more work.
+	b.do("count", chromedp.Evaluate[chromedp.Void](`window.screens = 0; new MutationObserver(() => window.screens++).observe(document.getElementById("events"), { childList: true });0`))
 	before := b.measure()
 	began := time.Now()
 	time.Sleep(long - settled) // what is measured is time itself
@@ -177,6 +181,9 @@ func TestDashboardUnderLoad(t *testing.T) {
 	share := (after.busy - before.busy).Seconds() / took.Seconds()
 	t.Logf("main thread %.1f %% of a core over %s; memory %.0f KB after %s, %.0f KB after %s; nodes %d, %d; listeners %d, %d", share*100, took.Round(time.Second),
 		float64(before.bytes)/1024, settled, float64(after.bytes)/1024, long, before.nodes, after.nodes, before.listeners, after.listeners)
+	if screens := eval[float64](b, "window.screens") / took.Seconds(); screens > loadScreens {
+		t.Errorf("%.1f screens a second", screens)
+	}
 	if share > loadShare {
 		t.Errorf("the page takes %.1f %% of a core", share*100)
 	}

@@ -46,19 +46,21 @@ export class Feed {
     this.missed = 0;
     this.paused = false;
     this.resumed = false; // it was paused until now
-    this.scheduled = false;
+    this.timer = null;
+    this.drawing = false;
     this.whole = true; // every event that is kept and fits has a row
     section.hidden = false;
     this.button.addEventListener("click", () => this.pause(!this.paused));
     this.form.addEventListener("input", () => this.again());
     this.form.addEventListener("submit", (event) => event.preventDefault());
     // What somebody points at or has walked to with keys does not move away from under it.
-    for (const event of ["mouseenter", "mouseleave", "focusin", "focusout", "scroll"]) {
+    for (const event of ["mouseenter", "mouseleave", "focusin", "focusout"]) {
       this.list.addEventListener(event, () => {
         this.complete();
         this.schedule(0);
       });
     }
+    this.list.addEventListener("scroll", () => this.complete());
     document.addEventListener("visibilitychange", () => this.schedule(0));
     this.again();
   }
@@ -82,12 +84,20 @@ export class Feed {
     this.add({ type: "portal.away", hub_id: null, device_id: null, time: time.toISOString(), data: { since: clock.format(time) } });
   }
 
+  // schedule has show called in a while. There is one call to come at a time, whoever asks, and however long the browser takes to draw.
   schedule(pause) {
-    if (this.scheduled || document.hidden) {
+    if (document.hidden || this.drawing || (this.timer !== null && pause > 0)) {
       return;
     }
-    this.scheduled = true;
-    setTimeout(() => requestAnimationFrame(() => this.show()), pause);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.drawing = true;
+      requestAnimationFrame(() => {
+        this.drawing = false;
+        this.show();
+      });
+    }, pause);
   }
 
   // pointedAt says that somebody is about to press a row: then nothing moves.
@@ -97,7 +107,6 @@ export class Feed {
 
   // show brings what is new onto the page.
   show() {
-    this.scheduled = false;
     if (this.paused) {
       this.button.textContent = this.missed > 0 ? `Go on (${events(this.missed)})` : "Go on";
       this.held.textContent = "";
@@ -117,11 +126,12 @@ export class Feed {
     }
     const read = this.list.scrollTop; // whoever has scrolled down reads on undisturbed
     const shown = fresh.filter(this.filter()).slice(-KEPT);
-    if (fresh.length > BUSY && read === 0 && !this.resumed) {
+    const busy = fresh.length > BUSY;
+    if (this.resumed) {
+      this.again();
+    } else if (busy && read === 0) {
       this.put(shown.slice(-SCREEN), SCREEN);
       this.whole = false;
-    } else if (this.resumed || !this.whole) {
-      this.again();
     } else {
       this.put(shown, KEPT);
     }
@@ -130,14 +140,8 @@ export class Feed {
       this.list.scrollTop = read + shown.length * this.list.firstElementChild.offsetHeight;
     }
     this.sayWhatIsThere();
-    if (fresh.length > BUSY) {
-      this.scheduled = true; // the next screen in a second, not at the next event
-      setTimeout(() => {
-        this.scheduled = false;
-        if (this.fresh.length > 0) {
-          requestAnimationFrame(() => this.show());
-        }
-      }, BUSY_PAUSE);
+    if (busy) {
+      this.schedule(BUSY_PAUSE); // the next screen in a second, not at the next event
     }
   }
 
