@@ -53,6 +53,7 @@ func runBareDatabase(config []byte, control *http.ServeMux) (bareReady, error) {
 	}
 	database := &bareDatabase{pool: pool, readers: cfg.Readers}
 	command(control, "/query", database.query)
+	command(control, "/copy", database.copy)
 	return bareReady{}, nil
 }
 

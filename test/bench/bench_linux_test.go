@@ -61,6 +61,7 @@ var measures = []struct {
 	{"start", measureStart},
 	{"calls", measureCalls},
 	{"lists", measureLists},
+	{"rebuild", measureRebuild},
 }
 
 // TestBench measures everything, one after the other, and prints the table. One measure is picked with -run TestBench/ingest.

@@ -31,6 +31,8 @@
 //     MQTT connection of a certificate of its own on the bare broker.
 //   - reader memory: the same for event streams on which nothing happens. Limit: the bare net/http server.
 //   - start: from the start of the process to ready, with 5,000 hub logs. Limit: the bare broker on a copy of the same directory.
+//   - rebuild: the read models of a directory of 200,000 events built anew beside those in use, by `hubcloud projections rebuild`. Limit: a COPY of
+//     the same rows from memory, in the same database.
 //
 // # Memory and CPU
 //

@@ -1,0 +1,79 @@
+package bench
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"hubcloud/streams"
+	"hubcloud/test/harness"
+	"hubcloud/test/population"
+)
+
+type rebuildSize struct {
+	events, orgs, rounds int
+}
+
+// measureRebuild compares how many rows a second `hubcloud projections rebuild` makes of the directory with a bare COPY of the same rows.
+func measureRebuild(b *bench) {
+	n := size(b, rebuildSize{200_000, 500, 3}, rebuildSize{300, 2, 1})
+	s := startService(b, "--log-level", "warn")
+	made := s.populate(population.Config{Events: n.events, Orgs: n.orgs, Environment: "dev", Seed: 1})
+	database := startBare(b, roleDatabase, databaseConfig{URL: s.databaseURL(), Readers: 1})
+	r := row{Measure: "rebuild", Unit: "rows/s", Aim: atLeast(1. / 3)}
+	plain := row{Measure: "rebuild, to tables without keys", Unit: "rows/s", Aim: atLeast(1. / 3)}
+	for range n.rounds {
+		var copied, bare copyResult
+		database.do("/copy", copyCommand{Keys: true}, &copied)
+		database.do("/copy", copyCommand{}, &bare)
+		took := s.rebuild()
+		r.Values = append(r.Values, float64(copied.Rows)/took.Seconds())
+		r.Limits = append(r.Limits, float64(copied.Rows)/copied.Seconds)
+		plain.Values = append(plain.Values, float64(bare.Rows)/took.Seconds())
+		plain.Limits = append(plain.Limits, float64(bare.Rows)/bare.Seconds)
+		r.Note = fmt.Sprintf("%d rows of %d events, from the start of the command to its end, the switch included; the limit is a COPY of the "+
+			"same rows, from memory, into tables of the same definition", copied.Rows, made.Events)
+	}
+	plain.Note = "the same rebuild; the limit is a COPY into tables without keys and indexes, which are not made afterwards either"
+	b.report.add(r, plain)
+}
+
+// populate fills the service's directory and waits until its read models have everything.
+func (s *service) populate(cfg population.Config) population.Population {
+	s.t.Helper()
+	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conns, err := streams.Connect(s.t.Context(), credentials)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conns.Close()
+	made, err := population.Write(s.t.Context(), conns, cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	harness.Eventually(s.t, 5*time.Minute, "the read models have what was written", func() bool {
+		for _, line := range s.CLI("projections", "status") {
+			if line["lag"].(float64) != 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return made
+}
+
+// rebuild builds the service's read models anew, drops the old ones, and gives how long the first took.
+func (s *service) rebuild() time.Duration {
+	s.t.Helper()
+	began := time.Now()
+	if out, err := exec.Command(harness.Binary(s.t), "projections", "rebuild", "--data-dir", s.Dir).CombinedOutput(); err != nil {
+		s.t.Fatalf("rebuild: %v\n%s", err, out)
+	}
+	took := time.Since(began)
+	s.CLI("projections", "drop")
+	return took
+}
