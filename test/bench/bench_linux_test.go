@@ -55,6 +55,7 @@ var measures = []struct {
 	{"pages", measurePages},
 	{"fanout-one-hub", measureFanOutOneHub},
 	{"fanout-many-hubs", measureFanOutManyHubs},
+	{"tap", measureTap},
 	{"resume", measureResume},
 	{"hub-memory", measureHubMemory},
 	{"reader-memory", measureReaderMemory},

@@ -25,6 +25,7 @@
 //   - fan-out: events to many event streams. CPU for each delivery is what the server's process used beyond the same events without readers. Limit:
 //     a bare net/http server that gets each frame over a socket and writes it to every reader. Latency counts from the hub's write, so the
 //     limit is the bare server's latency plus the time in which the service acknowledges such an event to its hub.
+//   - beside a tap: readers of many hubs while `hubcloud tap` follows all of them. Limit: the same readers of the same service, without the tap.
 //   - resume: all readers connect at once, each with a cursor 100 events back, until the last one has them. Limit: a bare net/http server that
 //     writes the 100 frames from memory in one write.
 //   - hub memory: what a process grows by for each connected hub that does nothing, its log included. Limit: a stream with one message and an idle
