@@ -84,10 +84,8 @@ func (s *Source) get(ctx context.Context, hub domain.HubID, request []byte, n in
 	}
 	messages := make([]Message, 0, len(found))
 	for _, m := range found {
-		message := Message{Seq: m.seq, Stored: m.at}
-		if !m.event {
-			message.Command = m.data
-		} else if message.Event, err = m.whole(); err != nil {
+		message, err := m.whole()
+		if err != nil {
 			return nil, fmt.Errorf("read the log of %s: %w", hub, err)
 		}
 		messages = append(messages, message)
@@ -95,17 +93,37 @@ func (s *Source) get(ctx context.Context, hub domain.HubID, request []byte, n in
 	return messages, nil
 }
 
-// whole gives the event that a message is.
-func (m stored) whole() (*Event, error) {
+// whole gives what a stored message is to those outside.
+func (m stored) whole() (Message, error) {
+	message := Message{Seq: m.seq, Stored: m.at}
+	if !m.event {
+		message.Command = m.data
+		return message, nil
+	}
 	encoded, err := m.encode(m.tag)
 	if err != nil {
-		return nil, err
+		return message, err
 	}
 	typ, err := payloadType(m.data)
 	if err != nil {
-		return nil, err
+		return message, err
 	}
-	return &Event{Incarnation: hex.EncodeToString(m.tag[:]), OrgID: m.org, Type: typ, Cursor: encoded.Cursor, Envelope: encoded.Envelope}, nil
+	message.Event = &Event{
+		Incarnation: hex.EncodeToString(m.tag[:]), OrgID: m.org, Type: typ, Cursor: encoded.Cursor, Envelope: encoded.Envelope,
+	}
+	return message, nil
+}
+
+// Fed reads a message of the feed. It is certain when it cannot be taken back any more: the broker announces what came in a batch before the
+// batch is on disk, and everything else after it is.
+func Fed(msg *nats.Msg) (hub domain.HubID, m Message, certain bool, err error) {
+	hub = hubOfFeed(msg.Subject)
+	stored, err := parseStored(msg)
+	if err != nil {
+		return hub, m, false, fmt.Errorf("feed of %s: %w", hub, err)
+	}
+	m, err = stored.whole()
+	return hub, m, stored.batchSeq == 0, err
 }
 
 func (s *Source) api(hub domain.HubID) string {

@@ -21,6 +21,8 @@ type hub struct {
 	epoch uint64
 	// due says that it waits for a worker, or has one; again, that it is due once more after that.
 	due, again bool
+	// fresh are messages that came through the feed and need not be read from the log, one behind the other.
+	fresh []hublog.Message
 	// failures is how often the last read has failed in a row. The worker's.
 	failures int
 }
@@ -40,7 +42,17 @@ type hubs struct {
 	endless bool
 	// moved counts changes of positions.
 	moved uint64
+	// freshBytes is about what the fresh messages of all hubs take.
+	freshBytes int
 }
+
+const (
+	// maxFresh bounds the fresh messages of one hub, maxFreshBytes those of all. What is beyond is read from the log.
+	maxFresh      = hublog.MaxRead
+	maxFreshBytes = 16 << 20
+	// freshOverhead is about what one takes beside its envelope.
+	freshOverhead = 300
+)
 
 func newHubs(endless bool) *hubs {
 	h := &hubs{all: map[domain.HubID]*hub{}, endless: endless}
@@ -55,15 +67,56 @@ func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
 	hs.all[id] = &hub{id: id, at: at, known: at.Seq}
 }
 
-// announce says that a hub's log has got as far as seq.
-func (hs *hubs) announce(id domain.HubID, seq uint64) {
+// announce says that a hub's log has got as far as a message, which need not be read from the log if it is certain.
+func (hs *hubs) announce(id domain.HubID, m hublog.Message, certain bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.get(id)
-	if seq > h.known {
-		h.known = seq
-		hs.markLocked(h)
+	if m.Seq <= h.known {
+		if m.Seq > h.at.Seq {
+			hs.markLocked(h) // announced anew: the former announcement may have come to nothing
+		}
+		return
 	}
+	h.known = m.Seq
+	if n := len(h.fresh); n >= maxFresh || n > 0 && h.fresh[n-1].Seq+1 != m.Seq {
+		hs.forget(h)
+	}
+	if certain && hs.freshBytes < maxFreshBytes {
+		h.fresh = append(h.fresh, m)
+		hs.freshBytes += freshSize(m)
+	}
+	hs.markLocked(h)
+}
+
+func freshSize(m hublog.Message) int {
+	if m.Event == nil {
+		return freshOverhead + len(m.Command)
+	}
+	return freshOverhead + len(m.Event.Envelope)
+}
+
+// forget leaves it to the log what came through the feed.
+func (hs *hubs) forget(h *hub) {
+	for _, m := range h.fresh {
+		hs.freshBytes -= freshSize(m)
+	}
+	h.fresh = nil
+}
+
+// takeFresh gives the fresh messages that follow a hub's position without a gap; none says that the log has to be read.
+func (hs *hubs) takeFresh(h *hub) []hublog.Message {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	fresh := h.fresh
+	for len(fresh) > 0 && fresh[0].Seq <= h.at.Seq {
+		fresh = fresh[1:]
+	}
+	if len(fresh) > 0 && fresh[0].Seq != h.at.Seq+1 {
+		return nil // the log is read up to there first
+	}
+	hs.forget(h)
+	return fresh
 }
 
 // get gives a hub, a new one at no position if it was unheard of. The lock is held.

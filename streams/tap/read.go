@@ -54,9 +54,15 @@ func (t *Tap) work(ctx context.Context) error {
 	return nil
 }
 
-// advance reads one batch behind a hub's position, delivers it, and moves the position.
+// advance reads one batch behind a hub's position, delivers it, and moves the position. What came through the feed, is certain and follows the
+// position at once needs no reading.
 func (t *Tap) advance(ctx context.Context, h *hub) error {
 	epoch := t.epoch()
+	if h.at.Seq > 0 && h.epoch == epoch {
+		if fresh := t.hubs.takeFresh(h); len(fresh) > 0 {
+			return t.give(ctx, h, fresh)
+		}
+	}
 	compare := h.at.Seq > 0 && h.epoch != epoch
 	messages, err := t.fetch(ctx, h, compare)
 	if err != nil {
@@ -78,6 +84,11 @@ func (t *Tap) advance(ctx context.Context, h *hub) error {
 	if len(messages) == 0 {
 		return t.look(ctx, h)
 	}
+	return t.give(ctx, h, messages)
+}
+
+// give delivers what follows a hub's position, and moves it.
+func (t *Tap) give(ctx context.Context, h *hub, messages []hublog.Message) error {
 	b := batch{tap: t, hub: h, at: h.at}
 	for _, m := range messages {
 		if err := b.add(m); err != nil {

@@ -3,8 +3,6 @@ package tap
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -74,14 +72,15 @@ func (f feeds) dropped() (all int) {
 	return all
 }
 
-// hear takes a message of the feed for what it says: whose log has got how far.
+// hear takes a message of the feed: it says whose log has got how far.
 func (t *Tap) hear(msg *nats.Msg) {
-	_, rest, _ := strings.Cut(msg.Subject, ".")
-	name, _, _ := strings.Cut(rest, ".")
-	id, ok := domain.ParseHubID(name)
-	seq, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
-	if ok && err == nil && t.chose(id) {
-		t.hubs.announce(id, seq)
+	id, m, certain, err := hublog.Fed(msg)
+	if err != nil {
+		t.cfg.Log.Warn("unreadable message in the feed", "error", err)
+		return
+	}
+	if _, ok := domain.ParseHubID(string(id)); ok && t.chose(id) {
+		t.hubs.announce(id, m, certain)
 	}
 }
 

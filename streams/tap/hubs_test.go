@@ -1,0 +1,129 @@
+package tap
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams/hublog"
+)
+
+const anyHub = domain.HubID("hub-aaaa-aaaa-0001")
+
+func fed(seq uint64) hublog.Message {
+	return hublog.Message{Seq: seq, Event: &hublog.Event{Envelope: make([]byte, 100)}}
+}
+
+func sequences(messages []hublog.Message) string {
+	var all []uint64
+	for _, m := range messages {
+		all = append(all, m.Seq)
+	}
+	return fmt.Sprint(all)
+}
+
+// TestFresh: what came through the feed is used where it follows the position at once, and only then.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		at        uint64
+		announced []uint64
+		uncertain map[uint64]bool
+		want      string
+	}{
+		"all":                  {5, []uint64{6, 7, 8}, nil, "[6 7 8]"},
+		"some are known":       {7, []uint64{6, 7, 8}, nil, "[8]"},
+		"a gap before":         {5, []uint64{7, 8}, nil, "[]"},
+		"a gap within":         {5, []uint64{6, 8}, nil, "[]"},
+		"a batch before":       {5, []uint64{6, 7}, map[uint64]bool{6: true}, "[]"},
+		"a batch within":       {5, []uint64{6, 7, 8}, map[uint64]bool{7: true}, "[]"},
+		"a batch at the end":   {5, []uint64{6, 7}, map[uint64]bool{7: true}, "[6]"},
+		"announced once more":  {5, []uint64{6, 6, 7}, nil, "[6 7]"},
+		"nothing at all":       {5, nil, nil, "[]"},
+		"all known by reading": {9, []uint64{6, 7, 8}, nil, "[]"},
+	} {
+		hs := newHubs(true)
+		hs.restore(anyHub, hublog.Position{Seq: 5})
+		for _, seq := range c.announced {
+			hs.announce(anyHub, fed(seq), !c.uncertain[seq])
+		}
+		h := hs.all[anyHub]
+		hs.move(h, hublog.Position{Seq: c.at})
+		if got := sequences(hs.takeFresh(h)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestFreshIsBounded: however long nobody takes it, what came through the feed takes no more than it may.
+func TestFreshIsBounded(t *testing.T) {
+	t.Parallel()
+	hs := newHubs(true)
+	for seq := range uint64(200_000) {
+		for n := range 2 {
+			hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), true)
+		}
+	}
+	for id, h := range hs.all {
+		if len(h.fresh) > maxFresh || h.known != 200_000 {
+			t.Errorf("%s: %d fresh messages, known up to %d", id, len(h.fresh), h.known)
+		}
+	}
+	for n := range 200_000 {
+		hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-b%03d-%04d", n%1000, n/1000)), fed(1), true)
+	}
+	if limit := maxFreshBytes + freshSize(fed(1)); hs.freshBytes > limit {
+		t.Errorf("%d bytes, at most %d are allowed", hs.freshBytes, limit)
+	}
+	for _, h := range hs.all {
+		hs.forget(h)
+	}
+	if hs.freshBytes != 0 {
+		t.Errorf("%d bytes when there is nothing", hs.freshBytes)
+	}
+}
+
+// TestQueue: under many who announce and many who work, every hub has one worker at a time, and none is left behind.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	const hubCount, last, workers = 50, 400, 8
+	hs := newHubs(true)
+	var busy sync.Map
+	ctx, cancel := context.WithCancel(t.Context())
+	defer context.AfterFunc(ctx, hs.wakeAll)()
+	var working, announcing sync.WaitGroup
+	done := make(chan struct{}, hubCount)
+	for range workers {
+		working.Go(func() {
+			for h := hs.take(ctx); h != nil; h = hs.take(ctx) {
+				if _, taken := busy.LoadOrStore(h.id, true); taken {
+					t.Errorf("%s has two workers", h.id)
+				}
+				known := hs.known(h)
+				before := h.at.Seq
+				hs.move(h, hublog.Position{Seq: known})
+				busy.Delete(h.id)
+				if before < last && known == last {
+					done <- struct{}{}
+				}
+				hs.give(h, false)
+			}
+		})
+	}
+	for n := range hubCount {
+		announcing.Go(func() {
+			for seq := range uint64(last) {
+				hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), seq%3 == 0)
+			}
+		})
+	}
+	hs.openUp()
+	announcing.Wait()
+	for range hubCount {
+		<-done
+	}
+	cancel()
+	working.Wait()
+}
