@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/streamstest"
+	"hubcloud/streams/tap"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+// TestFollow runs the example against a real broker that is restarted meanwhile: it gets every event once and in order.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	const hub, before, after = domain.HubID("hub-aaaa-aaaa-0001"), 1200, 300
+	broker := streamstest.New(t)
+	logs, err := hublog.New(broker.Connect(t), hublog.Config{
+		Retention: time.Hour, Log: slog.New(slog.DiscardHandler), Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(logs.Close)
+	var last uint64
+	store := func(from, to int) {
+		t.Helper()
+		for n := from; n <= to; n += 100 {
+			var records []hublog.Record
+			for i := n; i < n+100; i++ {
+				payload := fmt.Appendf(nil, `{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`, hub, i)
+				records = append(records, hublog.Record{Payload: payload, Incarnation: "0000000a"})
+			}
+			if last, err = logs.Append(context.Background(), hub, last, records); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	store(1, before)
+	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{}`), nil); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(t.TempDir(), "tap.json")
+	text, err := json.Marshal(tap.ForUser("nats://in-process", streamstest.Shards, broker.Credentials().Users[streams.AccountTap]))
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	reader, writer := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := follow(ctx, path, string(hub), writer, nats.InProcessServer(broker), nats.ReconnectWait(100*time.Millisecond))
+		writer.CloseWithError(err)
+		done <- err
+	}()
+	lines := bufio.NewScanner(reader)
+	for n := 1; n <= before+after; n++ {
+		if n == before+1 {
+			broker.Stop()
+			broker.Start(t)
+			store(before+1, before+after)
+		}
+		if !lines.Scan() {
+			t.Fatalf("it ends before event %d: %v", n, lines.Err())
+		}
+		var event struct{ Data struct{ N int } }
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil || event.Data.N != n {
+			t.Fatalf("event %d is to come, and %s comes: %v", n, lines.Bytes(), err)
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
