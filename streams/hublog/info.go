@@ -66,9 +66,6 @@ func (s *Source) State(ctx context.Context, hub domain.HubID) (State, error) {
 	return answer.state(), nil
 }
 
-// Shards is how many shards there are to List.
-func (s *Source) Shards() int { return s.shards }
-
 // List gives the hub logs of a shard and what each holds, calling found for each. One that is made meanwhile may be missing.
 func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, State)) error {
 	prefix := streams.HubStream("")

@@ -20,9 +20,6 @@ const (
 	CloudEvents Format = "cloudevents"
 )
 
-// Formats are all there are.
-func Formats() []Format { return []Format{NDJSON, CloudEvents} }
-
 // ContentType is the media type of one record.
 func (f Format) ContentType() string {
 	if f == CloudEvents {
