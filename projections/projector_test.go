@@ -84,6 +84,12 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	if got := testutil.ToFloat64(s.metrics.stopped.WithLabelValues(DirectoryProjection)); got != 1 {
 		t.Errorf("the metric says %v", got)
 	}
+	within(t, "the metrics tell how far it is behind", func() bool {
+		return testutil.ToFloat64(s.metrics.lagEvents.WithLabelValues(DirectoryProjection)) == 2 &&
+			testutil.ToFloat64(s.metrics.lagSeconds.WithLabelValues(DirectoryProjection)) > 0 &&
+			testutil.ToFloat64(s.metrics.head.WithLabelValues(DirectoryProjection)) == float64(bad+1) &&
+			testutil.ToFloat64(s.metrics.sequence.WithLabelValues(DirectoryProjection)) == float64(before)
+	})
 	// What came before it is there, what comes after is not, and the other projection goes on.
 	page, err := s.Sites(t.Context(), org, 50, "")
 	if err != nil || len(page.Data) != 1 {
@@ -210,6 +216,9 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 	w.project(t, second)
 
 	stopFirst()
+	if got := testutil.CollectAndCount(first.metrics.sequence) + testutil.CollectAndCount(first.metrics.lagEvents); got != 0 || testutil.ToFloat64(first.metrics.leading) != 0 {
+		t.Errorf("who projects no more still tells how far the read models are: %d series", got)
+	}
 	begun := time.Now()
 	await(t, second, w.site(t, org, 2))
 	t.Logf("taken over %s after the first has ended", time.Since(begun))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"hubcloud/hubbridge/lease"
@@ -47,11 +49,13 @@ func (s *serving) change(shard, by int) {
 	}
 }
 
-func start(t *testing.T, bucket store, id string, all *serving) *replica {
+func start(t *testing.T, bucket store, id string, all *serving) *replica { return startWith(t, bucket, id, all, nil) }
+
+func startWith(t *testing.T, bucket store, id string, all *serving, metrics prometheus.Registerer) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
-		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), nil), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), metrics), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
 		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int) error {
@@ -183,18 +187,41 @@ func TestRestartTakesItsOwn(t *testing.T) {
 func TestLostLease(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
-	a := start(t, bucket, "a", all)
+	registry := prometheus.NewPedanticRegistry()
+	a := startWith(t, bucket, "a", all, registry)
 	eventually(t, 2*time.Second, "all shards", func() bool { return a.count() == shards })
+	wantMetrics(t, registry, shards, 0)
 	if _, err := bucket.Put(t.Context(), "shard.3", []byte(`{"replica":"z"}`)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 5*time.Second, "the shard is let go", func() bool { return a.count() == shards-1 })
 	// Nobody renews it: the broker takes it away, and it is held again.
 	eventually(t, streams.LeaseTTL+5*time.Second, "the shard is back", func() bool { return a.count() == shards })
+	wantMetrics(t, registry, shards, 1)
 	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
 		t.Errorf("ended with %v", a.causes)
 	}
 	a.end(t)
+	if got, err := testutil.GatherAndCount(registry); err != nil || got != 3 {
+		t.Errorf("%d series, %v", got, err)
+	}
+	wantMetrics(t, registry, 0, 1)
+}
+
+// wantMetrics waits until as many leases are held, and were lost.
+func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64) {
+	t.Helper()
+	eventually(t, 5*time.Second, "the metrics", func() bool {
+		values := map[string]float64{}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			values[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue() + family.GetMetric()[0].GetCounter().GetValue()
+		}
+		return values["hubcloud_lease_shards_held"] == held && values["hubcloud_lease_lost_total"] == lost && values["hubcloud_lease_shards_wanted"] == shards
+	})
 }
 
 // TestServeEnds holds that a shard that cannot be served ends all of it: the process must not go on without one.

@@ -3,10 +3,14 @@ package presence_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
@@ -38,7 +42,19 @@ func TestView(t *testing.T) {
 	}
 	const a, b domain.HubID = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb"
 	revision := put(a, true, 0)
-	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), nil)
+	registry := prometheus.NewPedanticRegistry()
+	counts := func(hubs, online int) bool {
+		t.Helper()
+		return testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
+# HELP hubcloud_presence_hubs Hubs that have connected at least once, of all organizations and of none.
+# TYPE hubcloud_presence_hubs gauge
+hubcloud_presence_hubs %d
+# HELP hubcloud_presence_hubs_online Hubs that are connected, over all brokers, as this replica sees it. A sudden fall is a network, a broker or a certificate.
+# TYPE hubcloud_presence_hubs_online gauge
+hubcloud_presence_hubs_online %d
+`, hubs, online)), "hubcloud_presence_hubs", "hubcloud_presence_hubs_online") == nil
+	}
+	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), registry)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- view.Run(ctx) }()
@@ -49,8 +65,13 @@ func TestView(t *testing.T) {
 	if _, known := view.Get(b); known {
 		t.Error("a hub that never connected is known")
 	}
+	if !counts(1, 1) {
+		t.Error("the metrics do not count the hub that was there")
+	}
 	put(b, true, 0)
+	wait(t, func() bool { return counts(2, 2) })
 	revision = put(a, false, revision)
+	wait(t, func() bool { return counts(2, 1) })
 	wait(t, func() bool { return !view.Online(a) && view.Online(b) })
 	if p, known, err := view.Fetch(t.Context(), a); err != nil || !known || p.Online {
 		t.Errorf("%+v %v %v", p, known, err)
@@ -70,7 +91,7 @@ func TestView(t *testing.T) {
 			t.Fatal("the bucket does not come back")
 		}
 	}
-	wait(t, func() bool { return view.Online(a) })
+	wait(t, func() bool { return view.Online(a) && counts(2, 2) }) // also when it is told again what it knew
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("after the broker was away it took %v", took)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"hubcloud/streams"
@@ -48,5 +49,29 @@ func TestLastUse(t *testing.T) {
 	}
 	if got := look(there); len(got) != 2 || !got["one"].Equal(want) || !got["two"].Equal(want.Add(time.Hour)) {
 		t.Errorf("there %v", got)
+	}
+}
+
+// TestFailureIsCounted: a bucket that takes nothing shows.
+func TestFailureIsCounted(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	tracker := keyuse.New(buckets.KeyUse, nil, registry)
+	tracker.Used("one", time.Now())
+	conns.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := tracker.Run(ended); err != nil {
+		t.Error(err)
+	}
+	families, err := registry.Gather()
+	if err != nil || len(families) != 1 || families[0].GetName() != "hubcloud_keyuse_write_failures_total" || families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
+		t.Errorf("%v, %v", families, err)
 	}
 }

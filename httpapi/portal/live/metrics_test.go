@@ -1,0 +1,57 @@
+package live_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal/live"
+	"hubcloud/streams/hublog"
+)
+
+// TestMetrics: open streams, what is written to them, and the gaps that they tell are counted.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewPedanticRegistry()
+	r := newRig(t, live.Config{Metrics: registry})
+	value := func(name string) float64 {
+		t.Helper()
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, family := range families {
+			if family.GetName() == "hubcloud_live_"+name {
+				return family.GetMetric()[0].GetCounter().GetValue() + family.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+		t.Fatalf("no metric %s", name)
+		return 0
+	}
+	p := r.open(live.StreamRequest{})
+	p.await("hub.portal_states", &struct{}{})
+	r.append(hubA, "channel.observed", 1, levels(1, 7)...)
+	p.values(map[domain.HubID]int{hubA: 7})
+	if streams, events, gaps := value("streams"), value("stream_events_total"), value("gaps_total"); streams != 1 || events != 7 || gaps != 0 {
+		t.Errorf("%v streams, %v events, %v gaps", streams, events, gaps)
+	}
+	r.mu.Lock()
+	r.tags[hubA] = hublog.Incarnation{Tag: "000000ff", After: r.last[hubA]}
+	r.mu.Unlock()
+	p.await("hub.portal_gap", &struct{}{})
+	if gaps := value("gaps_total"); gaps != 1 {
+		t.Errorf("%v gaps", gaps)
+	}
+	p.cancel()
+	for deadline := time.Now().Add(10 * time.Second); value("streams") != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("a stream that has ended is counted as open")
+		}
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("promlint: %v, %v", problems, err)
+	}
+}

@@ -1,0 +1,94 @@
+package commands_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/commands"
+)
+
+// lines is a log that a test reads.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// commands gives what the lines of commands say, in turn.
+func (l *lines) commands(t *testing.T) (all []map[string]any) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for text := range strings.Lines(l.text.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatal(err)
+		}
+		if line["msg"] == "command" {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// TestEachCommandHasALine: also one that is answered from memory, one that waits for its twin, and one that is refused before it has an id; and each is
+// counted by what its caller was answered.
+func TestEachCommandHasALine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	log := &lines{}
+	p := r.replica("r1", func(c *commands.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
+	channel, err := p.send(r.command("k"))
+	r.wantAccepted(channel, err)
+	channel, err = p.send(r.command("k"))
+	r.wantAccepted(channel, err)
+	other := r.command("k")
+	other.Value = json.RawMessage(`true`)
+	_, err = p.send(other)
+	wantCode(t, err, domain.CodeIdempotencyConflict)
+
+	release := make(chan struct{})
+	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() { p.sent(r.command("twins")) })
+	}
+	eventually(t, "the second waits for the first", func() bool { return p.count("shared_total") == 1 })
+	if got := p.count("under_way"); got != 1 {
+		t.Errorf("%v are under way", got)
+	}
+	close(release)
+	both.Wait()
+	r.hub.set(func(h *hub) { h.offline = true })
+	_, err = p.send(r.command("offline"))
+	wantCode(t, err, domain.CodeHubOffline)
+
+	want := []string{"accepted hub", "accepted remembered", "idempotency_conflict ", "accepted hub", "accepted shared", "hub_offline "}
+	eventually(t, "six lines", func() bool { return len(log.commands(t)) == len(want) })
+	var got []string
+	ids := map[any]bool{}
+	for _, line := range log.commands(t) {
+		got = append(got, line["outcome"].(string)+" "+line["answer"].(string))
+		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" || line["key"] != "lock" || line["duration_ms"].(float64) < 0 {
+			t.Errorf("a line says %v", line)
+		}
+		ids[line["command_id"]] = true
+	}
+	if strings.Join(got, ",") != strings.Join(want, ",") && strings.Join(got, ",") != strings.Join([]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",") {
+		t.Errorf("the lines say %q", got)
+	}
+	if len(ids) != 3 { // those of two commands, and none
+		t.Errorf("the lines have the ids %v", ids)
+	}
+	eventually(t, "six are counted", func() bool { return p.count("total") == 6 })
+}
