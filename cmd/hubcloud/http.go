@@ -9,6 +9,7 @@ import (
 	"net/http/pprof"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -19,6 +20,9 @@ import (
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/signin"
 )
+
+// profileTimeout is how long an answer on the operators' port may take: as long as a profile that somebody asks for, in reason.
+const profileTimeout = 10 * time.Minute
 
 // startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
 func (s *service) startHTTP(ctx context.Context) error {
@@ -55,9 +59,11 @@ func (s *service) startHTTP(ctx context.Context) error {
 		s.foundation.run("shared rate limits", func(ctx context.Context) error {
 			return handler.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
 		})
-		s.serveHTTP(handler.Listener(public), handler)
+		s.serveHTTP(handler.Listener(public), httpapi.NewServer(handler, s.log))
 	}
-	s.serveHTTP(admin, s.adminHandler(handler))
+	operators := httpapi.NewServer(s.adminHandler(handler), s.log)
+	operators.WriteTimeout = profileTimeout
+	s.serveHTTP(admin, operators)
 	return nil
 }
 
@@ -116,8 +122,7 @@ func (s *service) adminHandler(public http.Handler) http.Handler {
 }
 
 // serveHTTP serves a listener until stopHTTP.
-func (s *service) serveHTTP(listener net.Listener, handler http.Handler) {
-	server := httpapi.NewServer(handler, s.log)
+func (s *service) serveHTTP(listener net.Listener, server *http.Server) {
 	s.servers = append(s.servers, server)
 	s.foundation.run("http "+listener.Addr().String(), func(ctx context.Context) error {
 		err := server.Serve(listener)

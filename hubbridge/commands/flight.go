@@ -96,7 +96,6 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 	}
 	c.metrics.underWay.Inc()
 	c.group.Go(func() {
-		defer c.metrics.underWay.Dec()
 		began := time.Now()
 		flying, span := c.takeOff(ctx, o, command)
 		f.landing = c.fly(flying, key, o, command)
@@ -107,6 +106,7 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 			delete(c.flights, key)
 			c.mu.Unlock()
 		}
+		c.metrics.underWay.Dec()
 		close(f.done)
 		if f.after != nil {
 			f.after()

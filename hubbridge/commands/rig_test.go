@@ -128,7 +128,7 @@ func (p *replica) kill() {
 	})
 }
 
-// count gives the sum of a counter.
+// count gives the sum of a counter or a gauge.
 func (p *replica) count(name string) (sum float64) {
 	p.t.Helper()
 	families, err := p.registry.Gather()
@@ -138,7 +138,7 @@ func (p *replica) count(name string) (sum float64) {
 	for _, family := range families {
 		if family.GetName() == "hubcloud_hubbridge_commands_"+name {
 			for _, metric := range family.GetMetric() {
-				sum += metric.GetCounter().GetValue()
+				sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
 			}
 		}
 	}

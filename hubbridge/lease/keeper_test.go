@@ -49,7 +49,9 @@ func (s *serving) change(shard, by int) {
 	}
 }
 
-func start(t *testing.T, bucket store, id string, all *serving) *replica { return startWith(t, bucket, id, all, nil) }
+func start(t *testing.T, bucket store, id string, all *serving) *replica {
+	return startWith(t, bucket, id, all, nil)
+}
 
 func startWith(t *testing.T, bucket store, id string, all *serving, metrics prometheus.Registerer) *replica {
 	t.Helper()

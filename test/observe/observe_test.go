@@ -22,6 +22,7 @@ func TestStory(t *testing.T) {
 	s := tell(t)
 	t.Run("metrics", s.metrics)
 	t.Run("lint", s.lint)
+	t.Run("documented", s.documented)
 	t.Run("profiles", s.profiles)
 	t.Run("health", s.health)
 	t.Run("request ids", s.requestIDs)

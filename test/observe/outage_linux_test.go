@@ -1,0 +1,128 @@
+package observe
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// readiness is what /readyz answers.
+type readiness struct {
+	Ready      bool
+	Components []struct {
+		Name, Detail, Action string
+		OK                   bool
+	}
+}
+
+func ready(t *testing.T, s *harness.Service) (int, readiness) {
+	t.Helper()
+	answer := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
+	var body readiness
+	if err := json.Unmarshal(answer.Body, &body); err != nil {
+		t.Fatalf("%s: %v", answer.Body, err)
+	}
+	return answer.Status, body
+}
+
+// TestReadinessInAnOutage: a database that is killed is back before anybody hears of it; one that hangs makes the process unready, with what is wrong and what
+// to do, until it goes on.
+func TestReadinessInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t)
+	for _, pid := range postgres(t, s)[:1] {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 30 {
+		if status, body := ready(t, s); status != http.StatusOK {
+			t.Errorf("after a restart of the database: %d %+v", status, body)
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // a load balancer asks more seldom
+	}
+	// Every process hangs, the listener's first: nobody takes connections, and none of those that are there is answered.
+	var hanging []int
+	goOn := func() {
+		for _, pid := range hanging {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended meanwhile
+		}
+	}
+	defer goOn()
+	harness.Eventually(t, 20*time.Second, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+	for _, pid := range postgres(t, s) {
+		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
+			hanging = append(hanging, pid)
+		}
+	}
+	var body readiness
+	harness.Eventually(t, 30*time.Second, "the process is not ready", func() bool {
+		var status int
+		status, body = ready(t, s)
+		return status == http.StatusServiceUnavailable
+	})
+	if body.Ready {
+		t.Error("it answers 503 and says that it is ready")
+	}
+	for _, c := range body.Components {
+		if bad := c.Name == "read_models"; c.OK == bad || bad && (!strings.Contains(c.Detail, "database") || c.Action == "") || !bad && c.Action != "" {
+			t.Errorf("component %+v", c)
+		}
+	}
+	if got := s.Metrics().Value(t, "hubcloud_ready", "component", "read_models"); got != 0 {
+		t.Errorf("the metric says %v", got)
+	}
+	goOn()
+	harness.Eventually(t, 30*time.Second, "the process is ready again", func() bool { status, _ := ready(t, s); return status == http.StatusOK })
+	for _, text := range []string{`msg="a part of the service is not well`, `msg="a part of the service is well again"`} {
+		if got := strings.Count(s.Log(), text); got != 1 {
+			t.Errorf("%d lines %s", got, text)
+		}
+	}
+}
+
+// postgres gives the processes of the private database, that which takes connections first.
+func postgres(t *testing.T, s *harness.Service) (pids []int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.Dir, "postgres", "*", "postmaster.pid"))
+	if err != nil || len(files) != 1 {
+		return nil
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		return nil
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	main, err := strconv.Atoi(first)
+	if err != nil {
+		return nil
+	}
+	pids = append(pids, main)
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(text), ") ")
+		fields := strings.Fields(rest)
+		if len(fields) > 1 && fields[1] == first {
+			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
