@@ -48,6 +48,7 @@ type cli struct {
 	Backup  backupCommand  `cmd:"" help:"Take everything that the installation needs to go on into a folder, while it serves."`
 	Restore restoreCommand `cmd:"" help:"Bring a backup back, into an empty data directory or an empty broker."`
 
+	Ready        readyCommand        `cmd:"" help:"Ask the service on this machine whether it is ready: a container's health check."`
 	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for a broker of one's own."`
 	Tap          tapCommand          `cmd:"" help:"Events of all hubs, for analytics."`
 

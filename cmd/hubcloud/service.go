@@ -143,6 +143,9 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 	}
 	log.Info("ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS, "admin", s.bound.Admin,
 		"public_url", s.bound.PublicURL, "duration_ms", time.Since(began).Milliseconds())
+	if err := notifyManager("READY=1"); err != nil {
+		log.Warn("the service manager does not hear that the service is ready", "error", err)
+	}
 	return s, nil
 }
 
@@ -151,6 +154,7 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 // and what it cannot finish is as safe as after a kill -9.
 func (s *service) stop() {
 	began := time.Now()
+	_ = notifyManager("STOPPING=1") // it stops all the same
 	close(s.draining)
 	s.stopHTTP()
 	s.stopAsking()
