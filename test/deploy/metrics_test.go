@@ -1,0 +1,208 @@
+package deploy
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+	"go.yaml.in/yaml/v3"
+
+	"hubcloud/test/harness"
+)
+
+// rules is hubcloud.rules.yaml, as far as it is read here.
+type rules struct {
+	Groups []struct {
+		Rules []struct {
+			Alert       string            `yaml:"alert"`
+			Expr        string            `yaml:"expr"`
+			Annotations map[string]string `yaml:"annotations"`
+		} `yaml:"rules"`
+	} `yaml:"groups"`
+}
+
+func readRules(t *testing.T) rules {
+	t.Helper()
+	var r rules
+	if err := yaml.Unmarshal(read(t, "prometheus/hubcloud.rules.yaml"), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// query is a PromQL expression and where it stands.
+type query struct{ where, expr string }
+
+// TestMetrics holds every query of the alerts and the dashboard to a scrape of a running service: the metrics are there, and so are the labels
+// and their values, but for values that only time brings.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	service := harness.Start(t)
+	tenant := harness.NewTenant(t, service, "Metrics")
+	hub := harness.NewRawHub(t, service)
+	hub.Enroll()
+	hub.Come()
+	tenant.Add(hub.Serial)
+	tenant.Must(http.MethodGet, "/hubs", nil, http.StatusOK)
+	found := scrape(t, service)
+
+	var queries []query
+	for _, group := range readRules(t).Groups {
+		for _, rule := range group.Rules {
+			queries = append(queries, query{"alert " + rule.Alert, rule.Expr})
+		}
+	}
+	alerts := len(queries)
+	queries = append(queries, dashboardQueries(t)...)
+	if alerts < 20 || len(queries) < alerts+50 {
+		t.Fatalf("only %d alerts and %d queries of the dashboard are read", alerts, len(queries)-alerts)
+	}
+	for _, q := range queries {
+		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)
+		if err != nil {
+			t.Errorf("%s: %v", q.where, err)
+			continue
+		}
+		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+			for _, wrong := range found.wrong(node) {
+				t.Errorf("%s: %s: %s", q.where, node, wrong)
+			}
+			return nil
+		})
+	}
+}
+
+// dashboardQueries gives the queries of the dashboard with Grafana's variables filled in.
+func dashboardQueries(t *testing.T) []query {
+	t.Helper()
+	var board struct {
+		Panels []struct {
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(read(t, "grafana/hubcloud.json"), &board); err != nil {
+		t.Fatal(err)
+	}
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$instance", ".+")
+	var queries []query
+	for _, panel := range board.Panels {
+		for _, target := range panel.Targets {
+			queries = append(queries, query{"panel " + panel.Title, variables.Replace(target.Expr)})
+		}
+	}
+	return queries
+}
+
+// series are those of a scrape: of each metric the sets of labels.
+type series map[string][]map[string]string
+
+func scrape(t *testing.T, service *harness.Service) series {
+	t.Helper()
+	answer, err := http.Get("http://" + service.Admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	reader := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := reader.TextToMetricFamilies(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := series{}
+	for name, family := range families {
+		for _, metric := range family.GetMetric() {
+			all.add(name, family.GetType(), metric)
+		}
+	}
+	// Prometheus itself adds this one.
+	all["up"] = []map[string]string{{}}
+	return all
+}
+
+func (s series) add(name string, kind dto.MetricType, metric *dto.Metric) {
+	set := map[string]string{}
+	for _, pair := range metric.GetLabel() {
+		set[pair.GetName()] = pair.GetValue()
+	}
+	if kind != dto.MetricType_HISTOGRAM {
+		s[name] = append(s[name], set)
+		return
+	}
+	bucket := map[string]string{"le": "any"}
+	for label, value := range set {
+		bucket[label] = value
+	}
+	s[name+"_bucket"] = append(s[name+"_bucket"], bucket)
+	s[name+"_sum"] = append(s[name+"_sum"], set)
+	s[name+"_count"] = append(s[name+"_count"], set)
+}
+
+// scraped are the labels that Prometheus puts on everything it scrapes.
+var scraped = []string{"job", "instance"}
+
+// wrong says what a part of a query names that the scrape does not have.
+func (s series) wrong(node parser.Node) []string {
+	switch node := node.(type) {
+	case *parser.VectorSelector:
+		return s.misses(node)
+	case *parser.AggregateExpr:
+		return s.lacks(node)
+	default:
+		return nil
+	}
+}
+
+// lacks says by which labels is grouped what does not have them.
+func (s series) lacks(group *parser.AggregateExpr) []string {
+	var wrong []string
+	parser.Inspect(group.Expr, func(node parser.Node, _ []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		for _, label := range group.Grouping {
+			has := slices.Contains(scraped, label)
+			for _, set := range s[selector.Name] {
+				has = has || set[label] != ""
+			}
+			if !has {
+				wrong = append(wrong, selector.Name+" has no label "+label)
+			}
+		}
+		return nil
+	})
+	return wrong
+}
+
+// misses says what a selector names that the scrape does not have.
+func (s series) misses(selector *parser.VectorSelector) []string {
+	sets, ok := s[selector.Name]
+	if !ok {
+		return []string{"there is no such metric"}
+	}
+	var wrong []string
+	for _, matcher := range selector.LabelMatchers {
+		if matcher.Name == labels.MetricName || slices.Contains(scraped, matcher.Name) {
+			continue
+		}
+		matched := false
+		for _, set := range sets {
+			value, has := set[matcher.Name]
+			matched = matched || has && matcher.Matches(value)
+		}
+		if !matched {
+			wrong = append(wrong, "no series has "+matcher.String())
+		}
+	}
+	return wrong
+}
