@@ -132,6 +132,11 @@ func EncodeEvent(e Event) ([]byte, error) {
 // what is no event, and with ErrUnknownEvent on a type or version that a newer program wrote; what it could read of the event is
 // given then too, so that it can be told which one it was.
 func DecodeEvent(raw []byte) (Event, Fact, error) {
+	if e, ok := readEnvelope(raw); ok && e.ID != "" && e.Type != "" && !e.At.IsZero() {
+		if fact, err := e.Fact(); err == nil {
+			return e, fact, nil
+		}
+	}
 	var e Event
 	if err := json.Unmarshal(raw, &e); err != nil {
 		return Event{}, nil, fmt.Errorf("not an event: %w", err)

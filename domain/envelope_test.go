@@ -1,0 +1,92 @@
+package domain
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// goldenEvents gives every event that is kept as it was once written.
+func goldenEvents(tb testing.TB) [][]byte {
+	tb.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "events", "*.json"))
+	if err != nil || len(files) == 0 {
+		tb.Fatalf("no golden files: %v", err)
+	}
+	var all [][]byte
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, []byte(strings.TrimSpace(string(raw))))
+	}
+	return all
+}
+
+// What EncodeEvent writes is read the short way, and comes out the same; of what anybody else might write nothing is misread.
+func TestEnvelopesAreReadTheShortWay(t *testing.T) {
+	t.Parallel()
+	for _, raw := range goldenEvents(t) {
+		e, ok := readEnvelope(raw)
+		var same Event
+		if err := json.Unmarshal(raw, &same); err != nil || !ok || !reflect.DeepEqual(e, same) {
+			t.Errorf("%s: %t, %+v, %v", raw, ok, e, err)
+		}
+	}
+	const good = `{"id":"i","type":"t","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key","id":"k"},"request_id":"r","data":{"a":1}}`
+	if e, ok := readEnvelope([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" || e.RequestID != "r" || string(e.Data) != `{"a":1}` {
+		t.Fatalf("%+v, %t", e, ok)
+	}
+	for _, change := range [][2]string{
+		{`"id":"i"`, `"id":"\u0069"`}, {`"id":"i"`, `"id":"é"`}, {`"id":"i"`, `"id": "i"`}, {`"id":"i"`, `"ID":"i"`}, {`"v":1`, `"v":01`}, {`"v":1`, `"v":1.0`},
+		{`"v":1`, `"v":-1`}, {`"v":1`, `"v":12345678901`}, {`05Z`, `05`}, {`05Z`, `61Z`}, {`"data":{"a":1}`, `"data":[]`}, {`"data":{"a":1}`, `"data":null`},
+		{`"data":{"a":1}}`, `"data":{"a":1}`}, {`,"data"`, `,"more":1,"data"`}, {`{"a":1}}`, `{"a":1}}` + "\n"}, {`"type":"t"`, "\"type\":\"\x01\""},
+	} {
+		if e, ok := readEnvelope([]byte(strings.Replace(good, change[0], change[1], 1))); ok {
+			t.Errorf("%s for %s is read as %+v", change[1], change[0], e)
+		}
+	}
+	for cut := range good {
+		if e, ok := readEnvelope([]byte(good[:cut])); ok {
+			t.Errorf("%s is read as %+v", good[:cut], e)
+		}
+	}
+}
+
+// Whatever is read the short way is an event, and the same one as JSON.
+func FuzzEnvelope(f *testing.F) {
+	for _, raw := range goldenEvents(f) {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		e, ok := readEnvelope(raw)
+		if !ok || !json.Valid(e.Data) { // whoever decodes the data finds that out
+			return
+		}
+		var same Event
+		if err := json.Unmarshal(raw, &same); err != nil || !reflect.DeepEqual(e, same) {
+			t.Errorf("%q: %+v, as JSON %+v, %v", raw, e, same, err)
+		}
+	})
+}
+
+func BenchmarkDecodeEvent(b *testing.B) {
+	name := "Front hall"
+	e := Record(Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}}, HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name})
+	e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
+	raw, err := EncodeEvent(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := DecodeEvent(raw); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
