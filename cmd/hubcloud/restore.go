@@ -111,7 +111,8 @@ func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
 	case c.NATSURL == "":
 		fmt.Fprintf(out.Out, "Start it with the flags that it had, --ca-cert and --ca-key among them: hubcloud serve --data-dir %s …\n", into)
 	case m.Has(authorityKey):
-		fmt.Fprintf(out.Out, "Start the replicas with the flags that they had. The authority is in %s/ca, for --ca-cert and --ca-key.\n", c.Dir)
+		fmt.Fprintf(out.Out, "Start the replicas with the flags that they had. The authority is in %s/ca, for --ca-cert and --ca-key, "+
+			"of broker-config too.\n", c.Dir)
 	default:
 		fmt.Fprintln(out.Out, "Start the replicas with the flags that they had.")
 	}
