@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net/url"
 	"os"
@@ -410,7 +411,7 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns, err := streams.Connect(t.Context(), credentials)
+	conns, err := streams.Connect(t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,91 @@
+package operators
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// TestPoisonedEvent puts an event into the directory that nobody understands: "everything else still answers, the operator sees why, and gets
+// past it".
+func TestPoisonedEvent(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t, unlimited...)
+	made := populate(t, s, scale{events: 1_000, orgs: 3, clients: 1}, 1)
+	tenant := harness.NewTenant(t, s, "Poisoned")
+	hub := harness.NewRawHub(t, s)
+	hub.Enroll()
+	hub.Come()
+	tenant.Add(hub.Serial)
+	sequence := poison(t, s)
+	var stopped map[string]any
+	harness.Eventually(t, 30*time.Second, "the operator sees what is wrong", func() bool {
+		for _, line := range s.CLI("projections", "status") {
+			if line["name"] == "directory" && line["state"] == "stopped" {
+				stopped = line
+			}
+		}
+		return stopped != nil
+	})
+	if stopped["stopped_sequence"] != float64(sequence) || stopped["stopped_type"] != "no.such_fact" || stopped["stopped_error"] == "" {
+		t.Errorf("%v", stopped)
+	}
+	metrics := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
+	if !strings.Contains(string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`) {
+		t.Errorf("no metric tells that the projection is stopped")
+	}
+	ready := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
+	if !strings.Contains(string(ready.Body), fmt.Sprint(sequence)) {
+		t.Errorf("readiness does not say why: %s", ready.Body)
+	}
+
+	// Reads, hubs and their events go on.
+	client := &orgClient{t: t, org: made.Orgs[0], api: harness.NewClient(t, s.Base(), made.Orgs[0].Key)}
+	client.also = client.api
+	if !client.readSites() || !client.readHubs() {
+		t.Fatal("reads do not go on")
+	}
+	hub.EventsFrom("log-1", 1, 20)
+	hub.WaitAck("log-1", 20)
+	hub.Disconnect()
+	hub.Connect()
+	hub.Hello("log-1", 1, 20)
+	hub.WaitAck("log-1", 20)
+	// What is changed meanwhile is stored and answered, not lost, and no server error.
+	began := time.Now()
+	var site struct{ ID string }
+	tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"}, http.StatusCreated).JSON(t, &site)
+	keyID, key := s.Key(tenant.Org)
+	harness.NewClient(t, s.Base(), key).Must(http.MethodGet, "/sites", nil, http.StatusOK)
+	s.CLI("key", "revoke", keyID)
+	harness.NewClient(t, s.Base(), key).Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	t.Logf("a site, a key and its end while the projection stands still: %s", time.Since(began).Round(time.Millisecond))
+
+	// Only what stops it can be skipped, and only with a reason.
+	for _, wrong := range [][]string{{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)}} {
+		if out, _, code := harness.RunBinary(t, append([]string{"projections", "skip", "--data-dir", s.Dir}, wrong...)...); code == 0 {
+			t.Errorf("skip %v: exit code 0: %s", wrong, out)
+		}
+	}
+	s.CLI("projections", "skip", fmt.Sprint(sequence), "--why", "written by a trial")
+	harness.Eventually(t, 30*time.Second, "what was made meanwhile is there", func() bool {
+		answer, err := tenant.Do(http.MethodGet, "/sites/"+site.ID, nil)
+		return err == nil && answer.Status == http.StatusOK
+	})
+	tenant.NewSite("After it")
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Errorf("%s", differences)
+	}
+	// A rebuild, and a service that starts anew, step over it too.
+	rebuild(t, s)
+	s.Kill()
+	s.Begin()
+	tenant.NewSite("After a restart")
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Errorf("%s", differences)
+	}
+}

@@ -1,0 +1,204 @@
+package operators
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// command is a command of the binary that is under way.
+type command struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    bytes.Buffer
+	errs   bytes.Buffer
+	ended  chan struct{}
+	killed bool
+}
+
+// begin starts a command on a service.
+func begin(t *testing.T, s *harness.Service, args ...string) *command {
+	t.Helper()
+	line := append([]string{args[0], args[1], "--data-dir", s.Dir}, args[2:]...)
+	c := &command{t: t, cmd: exec.Command(harness.Binary(t), line...), ended: make(chan struct{})}
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.errs
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.ended)
+		_ = c.cmd.Wait() // its state says it
+	}()
+	t.Cleanup(c.kill)
+	return c
+}
+
+// kill ends it as a crash would, unless it has ended, and waits until it is gone.
+func (c *command) kill() {
+	select {
+	case <-c.ended:
+	default:
+		c.killed = true
+		_ = c.cmd.Process.Kill() // it may have ended meanwhile
+		<-c.ended
+	}
+}
+
+// wait waits for its end and gives its exit code.
+func (c *command) wait() int {
+	c.t.Helper()
+	select {
+	case <-c.ended:
+	case <-time.After(10 * time.Minute):
+		c.kill()
+		c.t.Fatalf("%v does not end: %s%s", c.cmd.Args, c.out.String(), c.errs.String())
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
+// rebuild builds the read models anew and gives how long that took.
+func rebuild(t *testing.T, s *harness.Service) time.Duration {
+	t.Helper()
+	began := time.Now()
+	c := begin(t, s, "projections", "rebuild", "--json")
+	if code := c.wait(); code != 0 {
+		t.Fatalf("rebuild: exit code %d: %s%s", code, c.out.String(), c.errs.String())
+	}
+	var done struct {
+		State  string
+		Events uint64
+	}
+	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" || done.Events == 0 {
+		t.Fatalf("rebuild: %v: %s%s", err, c.out.String(), c.errs.String())
+	}
+	return time.Since(began)
+}
+
+// verify compares the read models with what the streams say, and gives the differences, with the exit code that says whether there are any.
+func verify(t *testing.T, s *harness.Service) []json.RawMessage {
+	t.Helper()
+	c := begin(t, s, "projections", "verify", "--json")
+	code := c.wait()
+	var differences []json.RawMessage
+	names := map[string]bool{}
+	for line := range strings.Lines(c.out.String()) {
+		var row struct {
+			Name        string
+			Differences []json.RawMessage
+		}
+		if err := json.Unmarshal([]byte(line), &row); err != nil || row.Differences == nil {
+			t.Fatalf("verify printed %q: %v\n%s", line, err, c.errs.String())
+		}
+		names[row.Name] = true
+		differences = append(differences, row.Differences...)
+	}
+	if !names["directory"] || !names["presence"] || code != min(len(differences), 1) {
+		t.Fatalf("verify: exit code %d: %s%s", code, c.out.String(), c.errs.String())
+	}
+	return differences
+}
+
+// TestRebuild builds the read models anew while clients read and write, and while the command is killed again and again: no read fails or
+// is wrong, and what is there at the end is what the streams say.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	size := sizeOf(t, 5_000, 10)
+	s := harness.Start(t, unlimited...)
+	made := populate(t, s, size, 1)
+	c := startCrowd(t, made.Orgs[:size.clients], s)
+	c.busy(5)
+
+	took := rebuild(t, s)
+	t.Logf("rebuild of %d events, beside %d clients: %s", made.Events, size.clients, took.Round(time.Millisecond))
+	kills, cut := 4, 0
+	for range kills {
+		killed := begin(t, s, "projections", "rebuild")
+		time.Sleep(rand.N(took)) // the crash is to come anywhere in it
+		if killed.kill(); killed.killed {
+			cut++
+		}
+	}
+	t.Logf("%d of %d rebuilds were killed before their end", cut, kills)
+	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
+	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
+		t.Fatalf("two at once: exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs, &second.out, &second.errs)
+	}
+	if !strings.Contains(second.out.String(), "Switched") {
+		t.Errorf("the second said %q", &second.out)
+	}
+	c.busy(10)
+	c.close()
+	t.Log(c.report())
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Errorf("%d differences, among them %s", len(differences), differences[0])
+	}
+	for _, client := range c.clients {
+		if !client.readSites() || !client.readHubs() {
+			break
+		}
+	}
+	s.CLI("projections", "drop")
+	if left := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'"); len(left) != 1 {
+		t.Errorf("after drop there are %v", left)
+	}
+	// The service finds its read models where they are, also after a crash.
+	s.Kill()
+	s.Begin()
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Errorf("after a restart: %d differences, among them %s", len(differences), differences[0])
+	}
+}
+
+// TestChangedByHand changes rows behind the service's back: verify names each by its table and its key, and a rebuild makes it right.
+func TestChangedByHand(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t, unlimited...)
+	made := populate(t, s, scale{events: 1_000, orgs: 3, clients: 1}, 1)
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Fatalf("%d differences, among them %s", len(differences), differences[0])
+	}
+	org := made.Orgs[1]
+	schema := liveSchemas(t, s)[0]
+	seen := query[string](t, s, "SELECT hub_id FROM "+schema+".hub_presence LIMIT 1")[0]
+	// What is done to a table, with which key, and what verify must name beside the table.
+	changes := []struct{ sql, key, table, named string }{
+		{"UPDATE sites SET name = 'Elsewhere' WHERE id = $1", org.Sites[0].ID, "sites", org.Sites[0].ID},
+		{"DELETE FROM hubs WHERE id = $1", org.Hubs[0].ID, "hubs", org.Hubs[0].ID},
+		{"UPDATE members SET role = 'admin' WHERE id = $1", org.Members[0].ID, "members", org.Members[0].ID},
+		{"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Nobody', now())", "nobody", "orgs", "nobody"},
+		{"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1", seen, "hub_presence", seen},
+		{"UPDATE api_keys SET secret_hash = '\\x00' WHERE org_id = $1 AND label = 'key 0'", org.ID, "api_keys", "secret_hash"},
+		{"UPDATE activity SET detail = 'forged' WHERE org_id = $1 AND type = 'org.created'", org.ID, "activity", org.ID},
+	}
+	for _, c := range changes {
+		execute(t, databaseURL(t, s)+"&search_path="+schema, c.sql, c.key)
+	}
+	differences := verify(t, s)
+	if len(differences) != len(changes) {
+		t.Errorf("%d differences, and %d rows were changed: %s", len(differences), len(changes), differences)
+	}
+	for _, c := range changes {
+		if !slices.ContainsFunc(differences, func(d json.RawMessage) bool {
+			return bytes.Contains(d, []byte(c.table)) && bytes.Contains(d, []byte(c.named))
+		}) {
+			t.Errorf("%s: nothing names %s of %s: %s", c.sql, c.named, c.table, differences)
+		}
+	}
+	people := begin(t, s, "projections", "verify")
+	if code := people.wait(); code != 1 || !strings.Contains(people.out.String(), org.Sites[0].ID) || !strings.Contains(people.out.String(), "sites") {
+		t.Errorf("exit code %d: %s%s", code, &people.out, &people.errs)
+	}
+	rebuild(t, s)
+	if differences := verify(t, s); len(differences) != 0 {
+		t.Errorf("after a rebuild: %s", differences)
+	}
+}
