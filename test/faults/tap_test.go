@@ -211,6 +211,36 @@ func TestTap(t *testing.T) {
 	t.Logf("%d hubs, %d events; the tap that was killed repeated %d", len(senders), want, count(dies)-want)
 	lives.end()
 	dies.end()
+	readerGone(t, s)
+}
+
+// readerGone holds that a tap whose output nobody reads any more ends as if nothing were wrong, and that its checkpoint does not cover what
+// was never read.
+func readerGone(t *testing.T, s *harness.Service) {
+	t.Helper()
+	checkpoint := filepath.Join(t.TempDir(), "checkpoint")
+	command := exec.Command(harness.Binary(t), "tap", "--data-dir", s.Dir, "--follow", "--checkpoint", checkpoint, "--checkpoint-every", "10ms")
+	var errs bytes.Buffer
+	command.Stderr = &errs
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReaderSize(out, 16).ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("a tap without a reader ends with %v: %s", err, errs.String())
+	}
+	if _, err := os.Stat(checkpoint); !os.IsNotExist(err) {
+		t.Errorf("there is a checkpoint of what nobody has read: %v", err)
+	}
 }
 
 // tapSenders makes hubs that have a part of the events each.
