@@ -76,21 +76,31 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	}, nil
 }
 
-func (o operator) credentials() (streams.Credentials, error) {
+// broker gives the broker's address, the file with the credentials for it, and whether it is the one in the process of a service on the data
+// directory.
+func (o operator) broker() (url, path string, embedded bool, err error) {
 	dir := dataDir(o.DataDir)
-	path, url := dir.path("nats-credentials.json"), o.NATSURL
+	url, path = o.NATSURL, dir.path("nats-credentials.json")
 	if url == "" {
 		bound, err := dir.endpoints()
 		if err != nil {
-			return streams.Credentials{}, err
+			return "", "", false, err
 		}
-		url = "nats://" + bound.NATS
-		if bound.NATSCredentials != "" {
+		url, embedded = "nats://"+bound.NATS, bound.NATSCredentials == ""
+		if !embedded {
 			path = bound.NATSCredentials
 		}
 	}
 	if o.NATSCredentials != "" {
 		path = o.NATSCredentials
+	}
+	return url, path, embedded, nil
+}
+
+func (o operator) credentials() (streams.Credentials, error) {
+	url, path, _, err := o.broker()
+	if err != nil {
+		return streams.Credentials{}, err
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 	"hubcloud/streams/tap"
 )
 
@@ -148,7 +148,7 @@ func (c *tapRunCommand) output(ctx context.Context, out Streams, log *slog.Logge
 	if c.Publish == "" {
 		return tap.NewWriter(out.Out, c.Format), func() {}, nil
 	}
-	opts := []nats.Option{nats.Name("hubcloud tap"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second)}
+	opts := []nats.Option{nats.Name("hubcloud tap"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second), streams.WithLog(log)}
 	if c.PublishCredentials != "" {
 		opts = append(opts, nats.UserCredentials(c.PublishCredentials))
 	}
@@ -171,23 +171,16 @@ func (c *tapRunCommand) output(ctx context.Context, out Streams, log *slog.Logge
 
 // tap connects to the account TAP, with a tap's credentials or with those of the service. It says how many shards there are.
 func (o operator) tap(ctx context.Context, log *slog.Logger) (nc *nats.Conn, shards int, err error) {
-	dir := dataDir(o.DataDir)
-	path := dir.path("nats-credentials.json")
+	url, path := o.NATSURL, o.NATSCredentials
 	var opts []nats.Option
-	url := o.NATSURL
-	if url == "" && o.NATSCredentials == "" {
-		bound, err := dir.endpoints()
-		if err != nil {
+	if path == "" { // a tap's credentials have an address in them
+		var embedded bool
+		if url, path, embedded, err = o.broker(); err != nil {
 			return nil, 0, err
 		}
-		url = "nats://" + bound.NATS
-		if bound.NATSCredentials != "" {
-			path = bound.NATSCredentials
+		if embedded {
+			opts = append(opts, nats.SetCustomDialer(wherever{dataDir(o.DataDir)}))
 		}
-		opts = append(opts, nats.SetCustomDialer(wherever{dir}))
-	}
-	if o.NATSCredentials != "" {
-		path = o.NATSCredentials
 	}
 	credentials, err := tap.ReadCredentials(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -210,7 +203,7 @@ type wherever struct{ dir dataDir }
 
 // Dial makes wherever a nats.CustomDialer. The address is the one that was known first.
 func (w wherever) Dial(network, address string) (net.Conn, error) {
-	if bound, err := w.dir.endpoints(); err == nil && strings.Contains(bound.NATS, ":") {
+	if bound, err := w.dir.endpoints(); err == nil {
 		address = bound.NATS
 	}
 	return net.DialTimeout(network, address, 5*time.Second)

@@ -231,6 +231,9 @@ func (hs *hubs) move(h *hub, at hublog.Position) {
 	defer hs.mu.Unlock()
 	h.at, h.unread = at, 0
 	hs.moved++
+	if n := len(h.fresh); n > 0 && h.fresh[n-1].Seq <= at.Seq {
+		hs.forget(h) // it was read meanwhile
+	}
 }
 
 // ends says that a log does not reach beyond last, which was thought to be further.

@@ -22,6 +22,8 @@ const (
 	// last one took, so that listing costs the broker little whatever their number.
 	listPause = 30 * time.Second
 	listShare = 20
+	// listComplaint is how many failed listings in a row the log hears of once.
+	listComplaint = 20
 	// listTimeout bounds the listing of one shard.
 	listTimeout = 30 * time.Second
 )
@@ -89,7 +91,7 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 	ticker := time.NewTicker(watchPause)
 	defer ticker.Stop()
 	var epoch uint64
-	var dropped int
+	var dropped, failures int
 	var next time.Time
 	for {
 		if t.cfg.Conn.IsClosed() {
@@ -103,7 +105,8 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 				took := time.Since(began)
 				next = time.Now().Add(max(listPause, listShare*took))
 				t.begin()
-			} else if ctx.Err() == nil {
+				failures = 0
+			} else if failures++; ctx.Err() == nil && failures%listComplaint == 1 {
 				t.cfg.Log.Warn("the hub logs cannot be listed; trying again", "error", err)
 			}
 		}

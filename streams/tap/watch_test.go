@@ -1,0 +1,103 @@
+package tap
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+)
+
+// discard is an Output of a tap that delivers nothing.
+type discard struct{}
+
+func (discard) Write(context.Context, []Record) error { return nil }
+func (discard) Flush(context.Context) error           { return nil }
+func (discard) Writers() int                          { return 1 }
+
+// TestFeedIsLost: when messages of the feed were dropped, or the connection was another for a while, the logs tell what was missed.
+func TestFeedIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, nc *nats.Conn, sub *nats.Subscription){
+		"dropped": func(t *testing.T, nc *nats.Conn, sub *nats.Subscription) {
+			for sub.IsValid() {
+				if dropped, err := sub.Dropped(); err != nil || dropped > 0 {
+					return
+				}
+				if _, err := nc.Request("shard.00.STREAM.NAMES", nil, 5*time.Second); err != nil { // answers fill the inbox that nobody empties
+					t.Fatal(err)
+				}
+			}
+		},
+		"reconnected": func(t *testing.T, nc *nats.Conn, _ *nats.Subscription) {
+			if err := nc.ForceReconnect(); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := streamstest.New(t)
+			conns := broker.Connect(t)
+			user := broker.Credentials().Users[streams.AccountTap]
+			nc, err := Connect(t.Context(), ForUser("nats://in-process", streamstest.Shards, user), slog.New(slog.DiscardHandler), nats.InProcessServer(broker))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(nc.Close)
+			// A subscription that cannot keep up, in the place of the feed's: it hears what this connection is answered.
+			stuck := make(chan struct{})
+			t.Cleanup(func() { close(stuck) })
+			sub, err := nc.Subscribe(streams.TapInbox(user.User)+".>", func(*nats.Msg) { <-stuck })
+			if err == nil {
+				err = sub.SetPendingLimits(1, -1)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tap, err := New(Config{Conn: nc, Shards: streamstest.Shards, Follow: true, Output: discard{}, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			watching := make(chan error, 1)
+			go func() { watching <- tap.watch(ctx, feeds{sub}) }()
+			for !opened(tap.hubs) {
+				<-time.After(5 * time.Millisecond)
+			}
+			js, err := jetstream.New(conns.Shard(anyHub))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: streams.HubStream(anyHub), Subjects: []string{streams.LogFilter(anyHub)}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.Publish(ctx, streams.DeviceSubject(anyHub), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			lose(t, nc, sub)
+			defer context.AfterFunc(ctx, tap.hubs.wakeAll)()
+			late := time.AfterFunc(20*time.Second, cancel)
+			defer late.Stop()
+			if h := tap.hubs.take(ctx); h == nil || h.id != domain.HubID(anyHub) || h.known != 1 {
+				t.Errorf("due is %+v", h)
+			}
+			cancel()
+			if err := <-watching; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func opened(hs *hubs) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	return hs.open
+}
