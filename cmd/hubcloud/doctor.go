@@ -43,8 +43,8 @@ type doctorLimits struct {
 // Help is what --help says beside the flags.
 func (c *doctorCommand) Help() string {
 	return `Looks at every component (the service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, hubs that
-come and go, logs near their limits), and says of each how it is and what to do. It takes less than five seconds, changes nothing, and
-also says what it can while no service runs.
+come and go, logs near their limits), and says of each how it is and what to do. It takes less than five seconds, changes nothing (but
+for a file of a few bytes, to try the disk, which it removes again), and also says what it can while no service runs.
 
   hubcloud doctor --data-dir /var/lib/hubcloud
   hubcloud doctor --nats-url nats://broker:4222 --nats-credentials credentials.json --postgres-url postgres://…
@@ -71,11 +71,7 @@ var errUnwell = errors.New("something is wrong")
 
 // Run looks, and prints what it found.
 func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
-	cfg, err := c.config()
-	if err != nil {
-		return err
-	}
-	all := doctor.Examine(ctx, cfg)
+	all := doctor.Examine(ctx, c.config())
 	if c.JSON {
 		for _, component := range all {
 			if err := printJSON(out.Out, component); err != nil {
@@ -92,7 +88,7 @@ func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // config gathers what is known of the installation. What cannot be read is told by the component that it is about.
-func (c *doctorCommand) config() (doctor.Config, error) {
+func (c *doctorCommand) config() doctor.Config {
 	cfg := doctor.Config{
 		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL, CACert: c.CACert, Certificates: c.Certificate,
 		Limits: doctor.Limits{
@@ -107,21 +103,22 @@ func (c *doctorCommand) config() (doctor.Config, error) {
 	if bound, err := dir.endpoints(); err == nil {
 		cfg.Bound = doctor.Bound{HTTP: bound.HTTP, Admin: bound.Admin, MQTT: bound.MQTT, PublicURL: bound.PublicURL}
 	}
-	started, err := doctor.ReadStarted(dir.path(startedFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cfg, err
+	var err error
+	if cfg.Started, err = doctor.ReadStarted(dir.path(startedFile)); !errors.Is(err, fs.ErrNotExist) {
+		cfg.StartedErr = err
 	}
-	cfg.Started = started
 	if cfg.PostgresURL == "" {
-		if db, err := dir.database(); err == nil {
-			cfg.PostgresURL = db.URL
+		db, err := dir.database()
+		if _, none := errors.AsType[usageError](err); !none { // the file is there, and cannot be read
+			cfg.PostgresErr = err
 		}
+		cfg.PostgresURL = db.URL
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.credentials()
 	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error) {
 		return projectionStatus(ctx, conns, cfg.PostgresURL)
 	}
-	return cfg, nil
+	return cfg
 }
 
 // projectionStatus is what `projections status` says.

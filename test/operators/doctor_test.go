@@ -198,6 +198,28 @@ func TestDoctor(t *testing.T) {
 		ask().says("clock", "ok", "the broker's", "the database", "the file system")
 	})
 
+	t.Run("files that cannot be read", func(t *testing.T) {
+		for name, component := range map[string]string{"service.json": "service", "postgres.json": "postgres", "nats-credentials.json": "broker"} {
+			file := filepath.Join(s.Dir, name)
+			kept, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d := ask()
+			if err := os.WriteFile(file, kept, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d.complete()
+			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" || !strings.Contains(c.Detail, name) {
+				t.Errorf("%s: %+v", name, c)
+			}
+			d.says("disk", "ok")
+		}
+	})
+
 	t.Run("the database", func(t *testing.T) {
 		latin, reading := newDatabase(t, s, "latin", "ENCODING 'SQL_ASCII' TEMPLATE template0"), newDatabase(t, s, "reading", "")
 		execute(t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on")

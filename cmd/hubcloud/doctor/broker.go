@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -53,11 +54,14 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 // brokerAway says why the broker cannot be reached, as far as that can be told.
 func brokerAway(p *patient, f *findings, err error) {
 	if p.CredentialsErr != nil {
-		verdict, advice := Unknown, "name the credentials file with --nats-credentials, or the service's --data-dir"
-		if p.DataDir != "" && !p.Elsewhere && !p.running() {
-			verdict, advice = Unknown, "start the service: a private broker runs only while the service does"
+		advice := "name the credentials file with --nats-credentials, or the service's --data-dir"
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			advice = "ask as the user whom the service runs as: nobody else may read the broker's credentials"
+		case p.DataDir != "" && !p.Elsewhere && !p.running():
+			advice = "start the service: a private broker runs only while the service does"
 		}
-		f.add(verdict, fmt.Sprintf("cannot be reached: %v", err), advice)
+		f.add(Unknown, fmt.Sprintf("cannot be reached: %v", err), advice)
 		return
 	}
 	advice := "see whether its process runs, and whether a firewall is in between"

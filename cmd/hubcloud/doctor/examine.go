@@ -26,13 +26,15 @@ type Config struct {
 	Elsewhere bool
 	// Bound is what the running service bound, the zero value when none runs.
 	Bound Bound
-	// Started is what the service left behind about how it was started; nil when there is nothing.
-	Started *Started
+	// Started is what the service left behind about how it was started; nil when there is nothing, or StartedErr says why it cannot be read.
+	Started    *Started
+	StartedErr error
 	// Credentials say how to reach the broker, unless CredentialsErr says why that is not known.
 	Credentials    streams.Credentials
 	CredentialsErr error
-	// PostgresURL is how to reach the database, "" when that is not known.
+	// PostgresURL is how to reach the database, "" when that is not known; PostgresErr may say why.
 	PostgresURL string
+	PostgresErr error
 	// Projections asks how far the read models are; it is asked only where there is an installation. Required.
 	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error)
 	// SMTPURL is the mail server with its login, "" for what Started knows of it.

@@ -69,7 +69,12 @@ func newPatient(ctx context.Context, cfg Config) *patient {
 	p.hubLogs = sync.OnceValues(func() (hubLogList, error) {
 		return ofBroker(p, func(conns *streams.Conns) (hubLogList, error) { return listHubLogs(ctx, conns), nil })
 	})
-	p.database = sync.OnceValues(func() (databaseFacts, error) { return askDatabase(ctx, cfg.PostgresURL) })
+	p.database = sync.OnceValues(func() (databaseFacts, error) {
+		if cfg.PostgresErr != nil {
+			return databaseFacts{}, fmt.Errorf("%w: %w", errNoDatabase, cfg.PostgresErr)
+		}
+		return askDatabase(ctx, cfg.PostgresURL)
+	})
 	p.metrics = sync.OnceValues(func() (map[string]*dto.MetricFamily, error) { return scrape(ctx, cfg.Bound.Admin) })
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -92,6 +93,8 @@ func databaseAway(p *patient, f *findings, err error) {
 	switch {
 	case errors.Is(err, errNoDatabase) && p.DataDir == "":
 		f.add(Skipped, err.Error(), "name it with --postgres-url to have it looked at, too")
+	case errors.Is(err, fs.ErrPermission):
+		f.add(Unknown, err.Error(), "ask as the user whom the service runs as: the database's address may have a password in it")
 	case errors.Is(err, errNoDatabase):
 		f.add(Unknown, err.Error(), "name it with --postgres-url; a service that has run writes it into postgres.json in its data directory")
 	case private && !p.running():

@@ -31,19 +31,26 @@ func checkService(ctx context.Context, p *patient, f *findings) {
 	if p.Bound.HTTP == "" {
 		f.details[0] = fmt.Sprintf("runs%s, without the API", since(p.Started))
 	}
-	if ready.Ready {
-		f.note("it says that it is ready")
-		return
-	}
 	for _, c := range ready.Components {
-		if !c.OK {
-			f.add(Wrong, fmt.Sprintf("it is not ready: %s: %s", c.Name, c.Detail), "")
+		switch {
+		case c.Degraded:
+			f.add(Warning, fmt.Sprintf("it serves, but %s: %s", c.Name, c.Detail), c.Action)
+		case !c.OK:
+			f.add(Wrong, fmt.Sprintf("it is not ready: %s: %s", c.Name, c.Detail), c.Action)
 		}
 	}
-	if f.verdict == OK {
+	switch {
+	case ready.Ready && f.verdict == OK:
+		f.note("it says that it is ready")
+	case !ready.Ready && f.verdict == OK:
 		f.add(Wrong, "it says that it is not ready", "")
 	}
-	f.advice = append(f.advice, "see the components below, and the service's log since then")
+	if f.verdict != OK && len(f.advice) == 0 {
+		f.advice = append(f.advice, "see the components below, and the service's log")
+	}
+	if p.StartedErr != nil {
+		f.add(Warning, fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr), "ask as the user whom the service runs as; a start writes the file anew")
+	}
 }
 
 // notRunning says what is known of a service that has not written where it listens.
@@ -77,9 +84,11 @@ func notAnswering(p *patient, f *findings, err error) {
 type readiness struct {
 	Ready      bool `json:"ready"`
 	Components []struct {
-		Name   string `json:"name"`
-		OK     bool   `json:"ok"`
-		Detail string `json:"detail"`
+		Name     string `json:"name"`
+		OK       bool   `json:"ok"`
+		Degraded bool   `json:"degraded"`
+		Detail   string `json:"detail"`
+		Action   string `json:"action"`
 	} `json:"components"`
 }
 
