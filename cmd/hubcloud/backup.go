@@ -116,20 +116,25 @@ func (c *backupCommand) files(out Streams) (map[string][]byte, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	theirs := started != nil && started.CACert != ""
+	embedded := false
+	if c.NATSURL == "" {
+		bound, err := dir.endpoints()
+		if err != nil {
+			return nil, err
+		}
+		embedded = bound.NATSCredentials == ""
+	}
+	if embedded {
+		from[brokerCredentials] = dir.path(brokerCredentials)
+	}
 	switch {
 	case c.CACert != "":
 		from[authorityCertificate], from[authorityKey] = c.CACert, c.CAKey
-	case c.NATSURL == "" && !theirs:
+	case embedded && (started == nil || started.CACert == ""):
 		from[authorityCertificate], from[authorityKey] = dir.path(authorityCertificate), dir.path(authorityKey)
 	default:
 		fmt.Fprintln(out.Err, "hubcloud: the certificate authority is one of the operator's and not in this backup: keep its files yourself, "+
 			"or name them with --ca-cert and --ca-key. Without them every hub must enrol again.")
-	}
-	if c.NATSURL == "" {
-		if bound, err := dir.endpoints(); err == nil && bound.NATSCredentials == "" {
-			from[brokerCredentials] = dir.path(brokerCredentials)
-		}
 	}
 	files := map[string][]byte{}
 	for name, path := range from {

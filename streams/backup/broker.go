@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,7 +95,9 @@ func streamNames(ctx context.Context, nc *nats.Conn) (names []string, err error)
 		}
 		names = append(names, page.Streams...)
 		if len(page.Streams) == 0 || len(names) >= page.Total {
-			return names, nil
+			// One that is made between two pages moves those behind it, and one of them comes twice.
+			slices.Sort(names)
+			return slices.Compact(names), nil
 		}
 	}
 }
