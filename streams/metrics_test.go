@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestConnectionMetrics: a broker that goes away and comes back shows.
@@ -20,17 +20,7 @@ func TestConnectionMetrics(t *testing.T) {
 	registry.MustRegister(streams.NewCollector(conns))
 	value := func(name string) float64 {
 		t.Helper()
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if family.GetName() == "hubcloud_streams_"+name {
-				return family.GetMetric()[0].GetCounter().GetValue() + family.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		t.Fatalf("no metric %s", name)
-		return 0
+		return telemetrytest.Value(t, registry, "hubcloud_streams_"+name)
 	}
 	eventually := func(what string, is func() bool) {
 		t.Helper()
@@ -55,7 +45,5 @@ func TestConnectionMetrics(t *testing.T) {
 	eventually("all are down", func() bool { return value("connections_down") == all })
 	broker.Start(t)
 	eventually("all are back", func() bool { return value("connections_up") == all && value("reconnects_total") == all })
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

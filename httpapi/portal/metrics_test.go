@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/httpapi/portal"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestMetrics: each step of signing in is counted, and forms of others.
@@ -27,28 +27,13 @@ func TestMetrics(t *testing.T) {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	}
 	b.post("/portal/sign-in", 429, "email", "nemo@example.org")
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, family := range families {
-		for _, metric := range family.GetMetric() {
-			name := family.GetName()
-			if len(metric.GetLabel()) > 0 {
-				name = metric.GetLabel()[0].GetValue()
-			}
-			got[name] = metric.GetCounter().GetValue()
+	for step, want := range map[string]float64{"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1} {
+		if got := telemetrytest.Value(t, registry, "hubcloud_portal_sign_ins_total", "step", step); got != want {
+			t.Errorf("%v %s, want %v", got, step, want)
 		}
 	}
-	for name, want := range map[string]float64{
-		"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1, "hubcloud_portal_forged_forms_total": 1,
-	} {
-		if got[name] != want {
-			t.Errorf("%s is %v, want %v", name, got[name], want)
-		}
+	if got := telemetrytest.Value(t, registry, "hubcloud_portal_forged_forms_total"); got != 1 {
+		t.Errorf("%v forged forms", got)
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

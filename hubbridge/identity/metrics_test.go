@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/hubbridge/identity"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestExpiryIsTold: when the authority ends, and the broker's certificate once a hub has been shown one.
@@ -21,17 +21,7 @@ func TestExpiryIsTold(t *testing.T) {
 	}
 	value := func(certificate string) time.Time {
 		t.Helper()
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if family.GetName() == "hubcloud_identity_"+certificate+"_expiry_timestamp_seconds" {
-				return time.Unix(int64(family.GetMetric()[0].GetGauge().GetValue()), 0)
-			}
-		}
-		t.Fatalf("no metric of %s", certificate)
-		return time.Time{}
+		return time.Unix(int64(telemetrytest.Value(t, registry, "hubcloud_identity_"+certificate+"_expiry_timestamp_seconds")), 0)
 	}
 	if end := parseCertificate(t, string(authority.CAPEM())).NotAfter; !value("authority").Equal(end) {
 		t.Errorf("the authority ends at %v, told is %v", end, value("authority"))
@@ -46,7 +36,5 @@ func TestExpiryIsTold(t *testing.T) {
 	if got := value("broker_certificate"); !got.Equal(shown.Leaf.NotAfter) {
 		t.Errorf("the broker's ends at %v, told is %v", shown.Leaf.NotAfter, got)
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"hubcloud/hubbridge/ingest"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // lines is a log that a test reads.
@@ -89,9 +88,7 @@ func TestSession(t *testing.T) {
 			t.Errorf("%v is %v, want %v", series, got, want)
 		}
 	}
-	if problems, err := testutil.GatherAndLint(r.registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, r.registry)
 	both := log.of(t, "hub session")
 	for field, want := range map[string]any{
 		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7", "events_stored": 5.0, "events_repeated": 2.0,

@@ -11,12 +11,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -204,9 +204,7 @@ func TestLostLease(t *testing.T) {
 		t.Errorf("ended with %v", a.causes)
 	}
 	a.end(t)
-	if got, err := testutil.GatherAndCount(registry); err != nil || got != 3 {
-		t.Errorf("%d series, %v", got, err)
-	}
+	telemetrytest.Lint(t, registry)
 	wantMetrics(t, registry, 0, 1)
 }
 
@@ -214,15 +212,8 @@ func TestLostLease(t *testing.T) {
 func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64) {
 	t.Helper()
 	eventually(t, 5*time.Second, "the metrics", func() bool {
-		values := map[string]float64{}
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			values[family.GetName()] = family.GetMetric()[0].GetGauge().GetValue() + family.GetMetric()[0].GetCounter().GetValue()
-		}
-		return values["hubcloud_lease_shards_held"] == held && values["hubcloud_lease_lost_total"] == lost && values["hubcloud_lease_shards_wanted"] == shards
+		value := func(name string) float64 { return telemetrytest.Value(t, registry, "hubcloud_lease_"+name) }
+		return value("shards_held") == held && value("lost_total") == lost && value("shards_wanted") == shards
 	})
 }
 

@@ -3,14 +3,11 @@ package presence_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
@@ -18,6 +15,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
@@ -43,16 +41,9 @@ func TestView(t *testing.T) {
 	const a, b domain.HubID = "hub-aaaa-aaaa-aaaa", "hub-bbbb-bbbb-bbbb"
 	revision := put(a, true, 0)
 	registry := prometheus.NewPedanticRegistry()
-	counts := func(hubs, online int) bool {
+	counts := func(hubs, online float64) bool {
 		t.Helper()
-		return testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
-# HELP hubcloud_presence_hubs Hubs that have connected at least once, of all organizations and of none.
-# TYPE hubcloud_presence_hubs gauge
-hubcloud_presence_hubs %d
-# HELP hubcloud_presence_hubs_online Hubs that are connected, over all brokers, as this replica sees it. A sudden fall is a network, a broker or a certificate.
-# TYPE hubcloud_presence_hubs_online gauge
-hubcloud_presence_hubs_online %d
-`, hubs, online)), "hubcloud_presence_hubs", "hubcloud_presence_hubs_online") == nil
+		return telemetrytest.Value(t, registry, "hubcloud_presence_hubs") == hubs && telemetrytest.Value(t, registry, "hubcloud_presence_hubs_online") == online
 	}
 	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), registry)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,33 +6,12 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
+	"hubcloud/telemetry/telemetrytest"
 )
-
-// value gives a counter of the package, or how much a histogram of it has observed.
-func value(t *testing.T, registry *prometheus.Registry, name, label string) float64 {
-	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() != "hubcloud_directory_"+name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			if label == "" || metric.GetLabel()[0].GetValue() == label {
-				return metric.GetCounter().GetValue() + float64(metric.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	t.Fatalf("no metric %s %s", name, label)
-	return 0
-}
 
 // TestMetrics: what is appended, what meets a conflict, and what is not seen in force in time is counted. What stands still is waited for no longer, and
 // what comes after it is waited for all the same: a merge once lost that.
@@ -41,6 +20,10 @@ func TestMetrics(t *testing.T) {
 	broker := streamstest.New(t)
 	log := open(t, broker.Connect(t))
 	registry := prometheus.NewPedanticRegistry()
+	value := func(name string, labels ...string) float64 {
+		t.Helper()
+		return telemetrytest.Value(t, registry, "hubcloud_directory_"+name, labels...)
+	}
 	var settled, everywhere error
 	applied := 0
 	s := directory.NewService(log, directory.ServiceConfig{
@@ -61,20 +44,18 @@ func TestMetrics(t *testing.T) {
 	if _, _, err := s.CreateKey(t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "", domain.AllScopes()); !errors.Is(err, directory.ErrNotSettled) {
 		t.Errorf("with a replica that hangs: %v", err)
 	}
-	events := value(t, registry, "events_appended_total", "")
-	if appends := value(t, registry, "append_duration_seconds", ""); appends < 4 || events < appends {
+	events := value("events_appended_total")
+	if appends := value("append_duration_seconds"); appends < 4 || events < appends {
 		t.Errorf("%v events in %v appends", events, appends)
 	}
-	if got := value(t, registry, "unsettled_total", ""); got != 1 {
+	if got := value("unsettled_total"); got != 1 {
 		t.Errorf("%v were not seen in force", got)
 	}
 	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{Type: "nonsense"}); err == nil {
 		t.Error("nonsense is appended")
 	}
-	if got := value(t, registry, "append_failures_total", "error"); got != 1 {
+	if got := value("append_failures_total", "cause", "error"); got != 1 {
 		t.Errorf("%v failures", got)
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

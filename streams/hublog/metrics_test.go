@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestMetrics: appends and what came of them, pages and what they cost are counted, each from 0.
@@ -45,7 +47,5 @@ func TestMetrics(t *testing.T) {
 	if value(m.directGets) == 0 || value(m.read) == 0 || value(m.cacheMisses) == 0 || value(m.cacheBytes) == 0 || value(m.cacheHits) == 0 {
 		t.Errorf("gets %v, read %v, misses %v, hits %v, bytes %v", value(m.directGets), value(m.read), value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes))
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestMetrics: what becomes of each mail is counted, and each failure on the way.
@@ -19,24 +19,12 @@ func TestMetrics(t *testing.T) {
 	conns, cfg, registry := streamstest.Start(t), quick(), prometheus.NewPedanticRegistry()
 	cfg.Metrics = registry
 	o := open(t, conns, cfg)
-	value := func(name, label string) float64 {
+	value := func(name string, labels ...string) float64 {
 		t.Helper()
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			for _, metric := range family.GetMetric() {
-				if family.GetName() == "hubcloud_outbox_"+name && (label == "" || metric.GetLabel()[0].GetValue() == label) {
-					return metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
-				}
-			}
-		}
-		t.Fatalf("no metric %s %s", name, label)
-		return 0
+		return telemetrytest.Value(t, registry, "hubcloud_outbox_"+name, labels...)
 	}
 	for _, label := range []string{"queued", "delivered", "refused", "expired", "obsolete"} {
-		if got := value("mails_total", label); got != 0 {
+		if got := value("mails_total", "outcome", label); got != 0 {
 			t.Errorf("%s begins at %v", label, got)
 		}
 	}
@@ -60,14 +48,12 @@ func TestMetrics(t *testing.T) {
 	run(t, o, man.deliver)
 	empty(t, conns)
 	for label, want := range map[string]float64{"queued": 5, "delivered": 2, "refused": 1, "expired": 1, "obsolete": 1} {
-		if got := value("mails_total", label); got != want {
+		if got := value("mails_total", "outcome", label); got != want {
 			t.Errorf("%v %s, want %v", got, label, want)
 		}
 	}
-	if mail, server, tries := value("failures_total", "mail"), value("failures_total", "server"), value("delivery_duration_seconds", ""); mail != 1 || server != 1 || tries != 6 {
+	if mail, server, tries := value("failures_total", "cause", "mail"), value("failures_total", "cause", "server"), value("delivery_duration_seconds"); mail != 1 || server != 1 || tries != 6 {
 		t.Errorf("%v and %v failures in %v tries", mail, server, tries)
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }

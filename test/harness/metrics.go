@@ -7,6 +7,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // Metrics is one scrape of a service, by family.
@@ -28,31 +30,12 @@ func (s *Service) Metrics() Metrics {
 	return families
 }
 
-// Value gives the sum of the series of a family that have the labels, given as name and value in turn: of a histogram how much was observed.
-// A family that is not there fails the test.
-func (m Metrics) Value(t testing.TB, name string, labels ...string) (sum float64) {
+// Value gives the sum of the series of a family that have the labels, as telemetrytest.Sum does. A family that is not there fails the test.
+func (m Metrics) Value(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	family, ok := m[name]
 	if !ok {
 		t.Fatalf("there is no metric %s", name)
 	}
-	for _, metric := range family.GetMetric() {
-		if hasLabels(metric, labels) {
-			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
-		}
-	}
-	return sum
-}
-
-func hasLabels(metric *dto.Metric, labels []string) bool {
-	has := map[string]string{}
-	for _, label := range metric.GetLabel() {
-		has[label.GetName()] = label.GetValue()
-	}
-	for i := 0; i+1 < len(labels); i += 2 {
-		if has[labels[i]] != labels[i+1] {
-			return false
-		}
-	}
-	return true
+	return telemetrytest.Sum(t, family, labels...)
 }

@@ -63,11 +63,10 @@ func tell(t *testing.T) *story {
 	harness.Eventually(t, 20*time.Second, "the hub is offline", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") > 0
 	})
-	harness.Eventually(t, 20*time.Second, "the projector has been asked for its lag", func() bool {
-		after := s.service.Metrics()
-		return after.Value(t, "hubcloud_projections_head_sequence", "projection", "directory") >= after.Value(t, "hubcloud_projections_sequence", "projection", "directory")
+	harness.Eventually(t, 20*time.Second, "the read models lack nothing", func() bool {
+		s.after = s.service.Metrics()
+		return s.after.Value(t, "hubcloud_projections_lag_events") == 0
 	})
-	s.after = s.service.Metrics()
 	return s
 }
 

@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/streams/hublog"
+	"hubcloud/telemetry/telemetrytest"
 )
 
 // TestMetrics: open streams, what is written to them, and the gaps that they tell are counted.
@@ -19,17 +19,7 @@ func TestMetrics(t *testing.T) {
 	r := newRig(t, live.Config{Metrics: registry})
 	value := func(name string) float64 {
 		t.Helper()
-		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, family := range families {
-			if family.GetName() == "hubcloud_live_"+name {
-				return family.GetMetric()[0].GetCounter().GetValue() + family.GetMetric()[0].GetGauge().GetValue()
-			}
-		}
-		t.Fatalf("no metric %s", name)
-		return 0
+		return telemetrytest.Value(t, registry, "hubcloud_live_"+name)
 	}
 	p := r.open(live.StreamRequest{})
 	p.await("hub.portal_states", &struct{}{})
@@ -51,7 +41,5 @@ func TestMetrics(t *testing.T) {
 			t.Fatal("a stream that has ended is counted as open")
 		}
 	}
-	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
-		t.Errorf("promlint: %v, %v", problems, err)
-	}
+	telemetrytest.Lint(t, registry)
 }
