@@ -19,27 +19,26 @@ func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string
 	}
 	for _, family := range families {
 		if family.GetName() == name {
-			return Sum(t, family, labels...)
+			sum, found := Sum(family, labels...)
+			if !found {
+				t.Fatalf("%s has no series %v", name, labels)
+			}
+			return sum
 		}
 	}
 	t.Fatalf("there is no metric %s", name)
 	return 0
 }
 
-// Sum is Value for a family of metrics.
-func Sum(t testing.TB, family *dto.MetricFamily, labels ...string) (sum float64) {
-	t.Helper()
-	found := false
+// Sum is Value for a family of metrics, and says whether there is such a series.
+func Sum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 	for _, metric := range family.GetMetric() {
 		if hasLabels(metric, labels) {
 			found = true
 			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
-	if !found {
-		t.Fatalf("%s has no series %v", family.GetName(), labels)
-	}
-	return sum
+	return sum, found
 }
 
 func hasLabels(metric *dto.Metric, labels []string) bool {
