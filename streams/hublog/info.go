@@ -2,6 +2,7 @@ package hublog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -66,13 +67,20 @@ func (s *Source) State(ctx context.Context, hub domain.HubID) (State, error) {
 	return answer.state(), nil
 }
 
-// List gives the hub logs of a shard and what each holds, calling found for each. One that is made meanwhile may be missing.
+// ErrIncomplete says that some of the logs have no leader at the moment that could say what they hold.
+var ErrIncomplete = errors.New("some hub logs have no leader at the moment")
+
+// List gives the hub logs of a shard and what each holds, calling found for each. One that is made meanwhile may be missing. ErrIncomplete comes
+// after all those that could be had.
 func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, State)) error {
+	missing := 0
 	prefix := streams.HubStream("")
 	for offset := 0; ; {
 		var answer struct {
 			Total   int                  `json:"total"`
+			Limit   int                  `json:"limit"`
 			Streams []streamInfo         `json:"streams"`
+			Missing []string             `json:"missing"`
 			Error   *streams.BrokerError `json:"error"`
 		}
 		request := append(strconv.AppendInt([]byte(`{"offset":`), int64(offset), 10), '}')
@@ -88,9 +96,14 @@ func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, S
 				found(hub, answer.Streams[i].state())
 			}
 		}
-		offset += len(answer.Streams)
-		if len(answer.Streams) == 0 || offset >= answer.Total {
-			return nil
+		missing += len(answer.Missing)
+		offset += max(answer.Limit, 1)
+		if offset < answer.Total {
+			continue
 		}
+		if missing > 0 {
+			return fmt.Errorf("list the hub logs of shard %d: %w (%d)", shard, ErrIncomplete, missing)
+		}
+		return nil
 	}
 }

@@ -149,10 +149,13 @@ func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
 	}
 }
 
-// openUp begins to make due what was heard of.
+// openUp begins to make due what was heard of. Opening again does nothing.
 func (hs *hubs) openUp() {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+	if hs.open {
+		return
+	}
 	hs.open = true
 	for _, h := range hs.all {
 		if h.known > h.at.Seq || h.again {

@@ -71,7 +71,7 @@ type Tap struct {
 	chosen map[domain.HubID]struct{}
 	// covered is an instant up to which hubs without a position had nothing stored that should have been delivered; zero when it is unknown.
 	covered time.Time
-	// listed says that all logs have been listed once; before, nothing is read. The watch's.
+	// listed says that all logs have been listed once. The watch's.
 	listed bool
 }
 

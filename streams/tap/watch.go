@@ -2,6 +2,7 @@ package tap
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -100,14 +101,16 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 		nowEpoch, nowDropped := t.epoch(), heard.dropped()
 		if nowEpoch != epoch || nowDropped != dropped || t.cfg.Follow && time.Now().After(next) {
 			began := time.Now()
-			if err := t.list(ctx); err == nil {
-				epoch, dropped = nowEpoch, nowDropped
-				took := time.Since(began)
-				next = time.Now().Add(max(listPause, listShare*took))
-				t.begin()
-				failures = 0
+			err := t.list(ctx)
+			if err == nil {
+				t.listed = true
+				epoch, dropped, failures = nowEpoch, nowDropped, 0
+				next = time.Now().Add(max(listPause, listShare*time.Since(began)))
 			} else if failures++; ctx.Err() == nil && failures%listComplaint == 1 {
 				t.cfg.Log.Warn("the hub logs cannot be listed; trying again", "error", err)
+			}
+			if err == nil || t.cfg.Follow && errors.Is(err, hublog.ErrIncomplete) {
+				t.hubs.openUp() // a log without a leader comes when it has one, but a tap that is to end must not end without it
 			}
 		}
 		select {
@@ -115,14 +118,6 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 			return nil
 		case <-ticker.C:
 		}
-	}
-}
-
-// begin lets the workers begin, once.
-func (t *Tap) begin() {
-	if !t.listed {
-		t.listed = true
-		t.hubs.openUp()
 	}
 }
 
@@ -143,15 +138,19 @@ func (t *Tap) list(ctx context.Context) error {
 		}
 		return nil
 	}
+	var incomplete error
 	for shard := range t.cfg.Shards {
 		within, cancel := context.WithTimeout(ctx, listTimeout)
 		err := t.source.List(within, shard, found)
 		cancel()
-		if err != nil {
+		switch {
+		case errors.Is(err, hublog.ErrIncomplete):
+			incomplete = errors.Join(incomplete, err)
+		case err != nil:
 			return err
 		}
 	}
-	return nil
+	return incomplete
 }
 
 // place finds where to begin with a log that was seen to hold s, for a hub without a position. It gives it one where nothing of the log is wanted.
