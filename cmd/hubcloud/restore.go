@@ -58,6 +58,9 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 	defer bar.end()
 	m, err := backup.Check(ctx, c.Dir, bar.tell)
 	bar.end()
+	if err != nil && c.Check {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("nothing was restored: %w", err)
 	}

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // TestBackupAndRestore: streams come back message by message, with their sequences and times; buckets with their keys; and every hub's log has
@@ -108,5 +110,40 @@ func TestSecrets(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestExpired restores hub logs of which everything is older than the retention by then: they are empty, and end where they ended.
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	from := newInstallation(t, 1, 20)
+	dir, m := from.take(true)
+	hub := from.hubs[0]
+	for _, f := range m.Files {
+		if f.Stream != nil && isHubLog(f.Stream.Name) {
+			f.Stream.Config = []byte(strings.Replace(string(f.Stream.Config), `"max_age":3600000000000`, `"max_age":100000000`, 1))
+		}
+	}
+	<-time.After(200 * time.Millisecond) // of which everything is older
+	to := &installation{t: t, conns: streamstest.Start(t)}
+	if err := Restore(t.Context(), to.conns, m, RestoreConfig{Dir: dir, Replicas: 1, Origin: origin}); err != nil {
+		t.Fatal(err)
+	}
+	to.open()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		state, err := stateOf(t.Context(), to.conns.Shard(hub), streams.HubStream(hub))
+		if err != nil || state.Last != 20 {
+			t.Fatalf("the log is %+v, %v", state, err)
+		}
+		if state.Messages == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d events are left", state.Messages)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+	if last := to.append(hub, 0, 1); last != 21 {
+		t.Errorf("the next event has the sequence %d", last)
 	}
 }

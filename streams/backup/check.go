@@ -60,8 +60,12 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 // read reads one of the two files that make a folder a backup.
 func read(dir, name string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w in %s: %s is missing", ErrUnfinished, dir, name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return text, err
 	}
-	return text, err
+	why := "it holds no backup"
+	if _, err := os.Stat(filepath.Join(dir, unfinishedName)); err == nil {
+		why = "it was not finished, or is being written"
+	}
+	return nil, fmt.Errorf("%w in %s: %s is missing; %s", ErrUnfinished, dir, name, why)
 }
