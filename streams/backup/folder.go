@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -95,11 +94,10 @@ func (f *folder) put(name string, content []byte) error {
 func (f *folder) finish(m Manifest) (Manifest, error) {
 	m.Files = f.files
 	slices.SortFunc(m.Files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := m.encode()
 	if err != nil {
 		return m, err
 	}
-	text = append(text, '\n')
 	if err := f.put(manifestName, text); err != nil {
 		return m, err
 	}

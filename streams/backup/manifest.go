@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -85,6 +86,28 @@ func (m Manifest) Has(name string) bool {
 		}
 	}
 	return false
+}
+
+// encode writes the manifest for people too: what it is of, then one file a line.
+func (m Manifest) encode() ([]byte, error) {
+	files := m.Files
+	m.Files = nil
+	head, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	text := append(bytes.TrimSuffix(head, []byte("null\n}")), '[')
+	for i, f := range files {
+		line, err := json.Marshal(f)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(text, "\n    "...), line...)
+	}
+	return append(text, "\n  ]\n}\n"...), nil
 }
 
 // parseManifest reads a manifest and checks what restoring relies on.
