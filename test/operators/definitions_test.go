@@ -20,7 +20,7 @@ import (
 // the new one meanwhile, and each of the two answers from its own read models what was just written there.
 func TestTwoDefinitions(t *testing.T) {
 	t.Parallel()
-	size := sizeOf(t, 5_000, 8)
+	size := sizeOf(t, 2_000, 6)
 	newer := newerBinary(t)
 	older := harness.Start(t, unlimited...)
 	made := populate(t, older, size, 1)
@@ -41,10 +41,10 @@ func TestTwoDefinitions(t *testing.T) {
 		defer answer.Body.Close()
 		return answer.StatusCode == http.StatusOK
 	})
-	first.busy(20)
+	first.busy(10)
 	second := startCrowd(t, made.Orgs[half:size.clients], next)
-	second.busy(30)
-	first.busy(30)
+	second.busy(12)
+	first.busy(12)
 	first.close()
 	second.close()
 	t.Logf("older: %s", first.report())
@@ -72,8 +72,8 @@ func TestTwoDefinitions(t *testing.T) {
 		return all
 	}
 	third, fourth := startCrowd(t, orgs(first), next), startCrowd(t, orgs(second), older)
-	third.busy(10)
-	fourth.busy(10)
+	third.busy(5)
+	fourth.busy(5)
 	third.close()
 	fourth.close()
 }

@@ -8,14 +8,21 @@ import (
 	"time"
 
 	"hubcloud/test/harness"
+	"hubcloud/test/population"
 )
 
-// TestPoisonedEvent puts an event into the directory that nobody understands: "everything else still answers, the operator sees why, and gets
-// past it".
-func TestPoisonedEvent(t *testing.T) {
+// TestRepair breaks the read models of one service in two ways.
+func TestRepair(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, unlimited...)
 	made := populate(t, s, scale{events: 1_000, orgs: 3, clients: 1}, 1)
+	t.Run("rows changed by hand", func(t *testing.T) { changedByHand(t, s.For(t), made) })
+	t.Run("a poisoned event", func(t *testing.T) { poisonedEvent(t, s.For(t), made) })
+}
+
+// poisonedEvent puts an event into the directory that nobody understands: "everything else still answers, the operator sees why, and gets past
+// it".
+func poisonedEvent(t *testing.T, s *harness.Service, made population.Population) {
 	tenant := harness.NewTenant(t, s, "Poisoned")
 	hub := harness.NewRawHub(t, s)
 	hub.Enroll()
