@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Check reads a whole backup and compares it with its sums. It returns ErrUnfinished for a folder that holds no finished backup, and ErrDamaged, with
-// the file's name, for one that is not what was written.
+// Check reads a whole backup and compares it with its sums. It returns ErrUnfinished for a folder that holds no finished backup, and ErrDamaged,
+// with the file's name, for one that is not what was written.
 func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, error) {
 	text, err := read(dir, manifestName)
 	if err != nil {

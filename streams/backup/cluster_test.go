@@ -21,8 +21,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestCluster restores a backup of one server into three that keep every stream on each of them, takes a backup of those while one of them is gone, and
-// restores that to one server again.
+// TestCluster restores a backup of one server into three that keep every stream on each of them, takes a backup of those while one of them is
+// gone, and restores that to one server again.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 4, 20)
@@ -90,7 +90,9 @@ func startCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	credentials := streams.Credentials{URL: "nats://in-process", Shards: streamstest.Shards, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed)}
+	credentials := streams.Credentials{
+		URL: "nats://in-process", Shards: streamstest.Shards, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed),
+	}
 	for _, account := range append(credentials.Accounts(), streams.AccountTap) {
 		credentials.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "test"}
 	}

@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams"
 )
 
-// TestWhileWritten takes backups while everything is written to. A key of a bucket that is written all the time is in each of them, and nothing in a
-// backup speaks of something that is not in its directory.
+// TestWhileWritten takes backups while everything is written to. A key of a bucket that is written all the time is in each of them, and nothing in
+// a backup speaks of something that is not in its directory.
 func TestWhileWritten(t *testing.T) {
 	t.Parallel()
 	const keys = 200

@@ -73,6 +73,7 @@ func TestScale(t *testing.T) {
 	if got, err := to.log.Head(t.Context()); err != nil || got != head+3 {
 		t.Errorf("restored up to %d of %d, %v", got, head, err)
 	}
-	t.Logf("%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); heap of broker and backup %d MB before, %d MB after",
+	t.Logf("%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); "+
+		"heap of broker and backup %d MB before, %d MB after",
 		head, m.Bytes(), took, checked, back, before.HeapInuse>>20, peak.HeapInuse>>20)
 }
