@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -17,6 +18,10 @@ const (
 	askTimeout = 2 * time.Second
 	// askPause is the pause after an answer that there is no leader.
 	askPause = 100 * time.Millisecond
+	// setUpPatience bounds how long SetUp tries, and setUpTimeout one try: a stream is made on disks that may be busy, and with three copies
+	// where one of three servers is away it takes about as long as that.
+	setUpPatience = time.Minute
+	setUpTimeout  = 5 * time.Second
 )
 
 // Ask asks the broker's JetStream API what may be asked twice, and gives the answer. In a cluster a stream has no leader for some seconds after
@@ -24,32 +29,58 @@ const (
 func Ask(ctx context.Context, nc *nats.Conn, subject string, question []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
+	var answer []byte
+	err := persist(ctx, askTimeout, func(ctx context.Context) (err error) {
+		answer, err = askOnce(ctx, nc, subject, question)
+		return err
+	})
+	return answer, err
+}
+
+// SetUp makes or looks for what is declared, again and again as Ask does, for a minute or until ctx ends: a question that went to a leader that is
+// gone would be waited for until ctx ends. do may run more than once.
+func SetUp(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpPatience)
+	defer cancel()
+	return persist(ctx, setUpTimeout, do)
+}
+
+// persist repeats what the broker does not answer, each time with a timeout of its own, until ctx ends. Its error is that of the last try.
+func persist(ctx context.Context, timeout time.Duration, do func(ctx context.Context) error) error {
 	for {
-		answer, err := askOnce(ctx, nc, subject, question)
-		again := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader)
-		if err == nil || !again || ctx.Err() != nil {
-			return answer, err
+		try, cancel := context.WithTimeout(ctx, timeout)
+		err := do(try)
+		cancel()
+		if err == nil || !unanswered(err) || ctx.Err() != nil {
+			return err
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			continue // it has waited
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return err
 		case <-time.After(askPause):
 		}
 	}
 }
 
+// unanswered says whether an error is that nobody could answer at the moment.
+func unanswered(err error) bool {
+	var refusal *jetstream.APIError
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader) ||
+		errors.As(err, &refusal) && refusal.Code == statusUnavailable
+}
+
 // errNoLeader says that the broker cannot answer at the moment.
 var errNoLeader = errors.New("the broker has no leader for this at the moment")
 
-// noLeader is how the broker's answer says so: with the status 503.
+// statusUnavailable is the status by which the broker's answer says so, and noLeader how it stands there.
+const statusUnavailable = 503
+
 var noLeader = []byte(`"error":{"code":503,`)
 
 func askOnce(ctx context.Context, nc *nats.Conn, subject string, question []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	msg, err := nc.RequestWithContext(ctx, subject, question)
 	if err != nil {
 		return nil, fmt.Errorf("ask the broker: %w", err)

@@ -101,7 +101,11 @@ func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, err
 	b := &Buckets{}
 	for _, declared := range bucketDeclarations(b) {
 		declared.History, declared.Storage, declared.Replicas = 1, jetstream.FileStorage, replicas
-		if *declared.into, err = openBucket(ctx, js, declared); err != nil {
+		err := SetUp(ctx, func(ctx context.Context) (err error) {
+			*declared.into, err = openBucket(ctx, js, declared)
+			return err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("open bucket %s: %w", declared.Bucket, err)
 		}
 	}
@@ -140,9 +144,16 @@ func (b *Buckets) SetIdempotencyWindow(ctx context.Context, conns *Conns, window
 	if err != nil {
 		return fmt.Errorf("set the idempotency window: %w", err)
 	}
+	if err := SetUp(ctx, func(ctx context.Context) error { return setIdempotencyWindow(ctx, js, window) }); err != nil {
+		return fmt.Errorf("set the idempotency window to %v: %w", window, err)
+	}
+	return nil
+}
+
+func setIdempotencyWindow(ctx context.Context, js jetstream.JetStream, window time.Duration) error {
 	stream, err := js.Stream(ctx, bucketStreamName(bucketIdempotency))
 	if err != nil {
-		return fmt.Errorf("set the idempotency window: %w", err)
+		return err
 	}
 	config := stream.CachedInfo().Config
 	if config.MaxAge == window {
@@ -150,10 +161,8 @@ func (b *Buckets) SetIdempotencyWindow(ctx context.Context, conns *Conns, window
 	}
 	// The broker refuses to look for repeats for longer than it keeps anything. Nothing here relies on that.
 	config.MaxAge, config.Duplicates = window, min(window, config.Duplicates)
-	if _, err := js.UpdateStream(ctx, config); err != nil {
-		return fmt.Errorf("set the idempotency window to %v: %w", window, err)
-	}
-	return nil
+	_, err = js.UpdateStream(ctx, config)
+	return err
 }
 
 // BucketStreams names the streams of all buckets.

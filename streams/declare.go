@@ -15,7 +15,15 @@ var ErrIncompatible = errors.New("incompatible with what is on the broker")
 
 // Declare sees to it that a stream is there as declared: it makes one that is absent and brings the number of replicas to what is asked; 0
 // replicas leaves them as they are, and makes one. Anything else that differs is ErrIncompatible, with what differs; the stream stays untouched.
-func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	err = SetUp(ctx, func(ctx context.Context) error {
+		stream, err = declare(ctx, js, want)
+		return err
+	})
+	return stream, err
+}
+
+func declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		// Another replica that makes it at the same moment makes the same one: the broker answers both alike.

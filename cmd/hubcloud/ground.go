@@ -80,7 +80,7 @@ func (s *service) openBroker(ctx context.Context) (err error) {
 	if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.flags.LogReplicas); err != nil {
 		return err
 	}
-	s.settings, err = settle(ctx, s.buckets.Installation, s.flags.Environment)
+	s.settings, err = settle(ctx, s.conns.Cloud, s.buckets.Installation, s.flags.Environment)
 	return err
 }
 

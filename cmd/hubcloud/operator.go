@@ -59,7 +59,7 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	installation, err := readSettings(ctx, buckets.Installation)
+	installation, err := readSettings(ctx, conns.Cloud, buckets.Installation)
 	if err != nil {
 		return nil, err
 	}

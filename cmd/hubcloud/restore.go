@@ -158,7 +158,7 @@ func renameInstallation(ctx context.Context, conns *streams.Conns) error {
 	if err != nil {
 		return err
 	}
-	s, err := readSettings(ctx, buckets.Installation)
+	s, err := readSettings(ctx, conns.Cloud, buckets.Installation)
 	if err != nil {
 		return err
 	}

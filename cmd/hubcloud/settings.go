@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/hubbridge/bucket"
 )
 
 // settingsKey is where the bucket `installation` keeps the settings.
@@ -22,27 +25,31 @@ type settings struct {
 	Environment string `json:"environment"`
 }
 
-// readSettings reads the settings of an installation that has been started before.
-func readSettings(ctx context.Context, bucket jetstream.KeyValue) (settings, error) {
+// errNeverStarted says that the broker has no settings.
+var errNeverStarted = errors.New("no service has been started on this broker yet")
+
+// readSettings reads the settings of an installation that has been started before. The leader is asked: another replica of the broker may not
+// have what was written a moment ago.
+func readSettings(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (settings, error) {
 	var s settings
-	entry, err := bucket.Get(ctx, settingsKey)
-	if err != nil {
-		return s, fmt.Errorf("read the installation's settings: %w", err)
+	revision, err := bucket.New(cloud, kv.Bucket()).Get(ctx, settingsKey, &s)
+	if err == nil && revision == 0 {
+		err = errNeverStarted
 	}
-	if err := json.Unmarshal(entry.Value(), &s); err != nil {
+	if err != nil {
 		return s, fmt.Errorf("read the installation's settings: %w", err)
 	}
 	return s, nil
 }
 
 // settle reads the settings, or makes them at the installation's first start. It refuses an environment other than the installation's.
-func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) (settings, error) {
-	s, err := readSettings(ctx, bucket)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		if err := makeSettings(ctx, bucket, environment); err != nil {
+func settle(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string) (settings, error) {
+	s, err := readSettings(ctx, cloud, kv)
+	if errors.Is(err, errNeverStarted) {
+		if err := makeSettings(ctx, kv, environment); err != nil {
 			return s, fmt.Errorf("write the installation's settings: %w", err)
 		}
-		s, err = readSettings(ctx, bucket)
+		s, err = readSettings(ctx, cloud, kv)
 	}
 	if err != nil {
 		return s, err
@@ -55,12 +62,12 @@ func settle(ctx context.Context, bucket jetstream.KeyValue, environment string) 
 }
 
 // makeSettings makes the settings of a new installation. Of two replicas that start at once one makes them, and both read them then.
-func makeSettings(ctx context.Context, bucket jetstream.KeyValue, environment string) error {
+func makeSettings(ctx context.Context, kv jetstream.KeyValue, environment string) error {
 	made, err := json.Marshal(settings{ID: newInstallationID(), Environment: environment})
 	if err != nil {
 		return err
 	}
-	if _, err := bucket.Create(ctx, settingsKey, made); !errors.Is(err, jetstream.ErrKeyExists) {
+	if _, err := kv.Create(ctx, settingsKey, made); !errors.Is(err, jetstream.ErrKeyExists) {
 		return err
 	}
 	return nil

@@ -57,7 +57,7 @@ func RefuseRetained(ctx context.Context, conns *streams.Conns, replicas int) err
 func declareRetained(ctx context.Context, conns *streams.Conns, shard, replicas int) error {
 	js, err := jetstream.New(conns.Shards[shard])
 	if err == nil {
-		err = createRetained(ctx, js, replicas)
+		err = streams.SetUp(ctx, func(ctx context.Context) error { return createRetained(ctx, js, replicas) })
 	}
 	if err != nil {
 		return fmt.Errorf("account %s: stream %s: %w", streams.ShardAccount(shard), retainedStream.Name, err)
