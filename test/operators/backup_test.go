@@ -327,6 +327,11 @@ func (d *disaster) goesOn(hubLogs bool) {
 	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
 		t.Errorf("the invitation's link: %d", page.Status)
 	}
+	for _, line := range d.CLI("projections", "verify") {
+		if differences, ok := line["differences"].([]any); !ok || len(differences) > 0 {
+			t.Errorf("the read models are not what the streams say: %v", line)
+		}
+	}
 	if members := d.read("/members"); !strings.Contains(members, invited) {
 		t.Errorf("members are %s", members)
 	}
