@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/telemetry"
 )
 
 const (
@@ -92,7 +93,7 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, wan
 	header.Set("X-Accel-Buffering", "no")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if err := s.run(); err != nil {
-		l.Log.ErrorContext(s.ctx, "a stream of events has failed", "org_id", viewer.OrgID, "error", err)
+		l.Log.ErrorContext(s.ctx, "a stream of events has failed", "request_id", telemetry.RequestID(s.ctx), "org_id", viewer.OrgID, "error", err)
 	}
 	return nil
 }
