@@ -54,10 +54,10 @@ func (c *controller) answer(req link.Request, now time.Time) link.Response {
 	result, refusal := c.dispatch(req, now)
 	c.mu.Unlock()
 	if refusal != nil {
-		c.log.Info("request", "request_id", req.ID, "method", req.Method, "refusal", refusal.Type)
+		c.log.Info("hub request", "request_id", req.ID, "method", req.Method, "refusal", refusal.Type)
 		return link.Response{ID: req.ID, Error: refusal}
 	}
-	c.log.Info("request", "request_id", req.ID, "method", req.Method)
+	c.log.Info("hub request", "request_id", req.ID, "method", req.Method)
 	return link.Response{ID: req.ID, Result: mustJSON(result)}
 }
 
