@@ -72,7 +72,8 @@ func newHealth(s *service) *health {
 
 // components tells how each part is, for /readyz.
 func (h *health) components(ctx context.Context) []httpapi.Component {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	// Who asks and leaves must not make a part look unwell.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
 	all := make([]httpapi.Component, 0, len(h.parts))
 	for _, p := range h.parts {
@@ -114,8 +115,11 @@ func (h *health) settle(name string, problem *unwell, now time.Time) (ok bool) {
 	}
 	if !c.told {
 		c.told = true
-		h.log.Warn("a part of the service is not well", "ready", problem.serves, "component", name, "detail", problem.detail, "action", problem.action,
-			"error", problem.cause)
+		attrs := []any{"ready", problem.serves, "component", name, "detail", problem.detail, "action", problem.action}
+		if problem.cause != nil {
+			attrs = append(attrs, "error", problem.cause)
+		}
+		h.log.Warn("a part of the service is not well", attrs...)
 	}
 	return false
 }
