@@ -24,6 +24,8 @@ type disaster struct {
 	// hub goes on by itself, whatever becomes of the service; raw does what it is told.
 	hub *virtualhub.Hub
 	raw *harness.RawHub
+	// owner has a session of the portal from before the backup.
+	owner *person
 	// were are the answers to reads at the time of the backup.
 	were map[string]string
 	// link is that of an invitation that is pending then.
@@ -90,6 +92,10 @@ func (d *disaster) live() {
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
 	d.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated)
 	d.link = d.Mails(invited, 1)[0].Link()
+	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
+	if !d.owner.in(d.t) {
+		d.t.Error("the owner is not signed in")
+	}
 	d.commanded = d.command()
 	for n := range 5 {
 		d.report(50 + n)
@@ -282,6 +288,9 @@ func (d *disaster) goesOn(hubLogs bool) {
 		t.Errorf("hubs have enrolled again: %s", got)
 	}
 	harness.NewClient(t, d.Base(), d.revoked).Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	if d.owner.in(t) {
+		t.Error("a session of before is one again; it may have been ended since")
+	}
 	if got := d.command(); string(got) != string(d.commanded) {
 		t.Errorf("a command that is repeated answers %s, and did %s", got, d.commanded)
 	}

@@ -1,0 +1,72 @@
+package operators
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"hubcloud/test/harness"
+)
+
+// person is somebody with a browser, as far as signing in goes.
+type person struct {
+	t      *testing.T
+	portal string
+	client *http.Client
+}
+
+var signInLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/sign-in/[A-Za-z0-9._~-]+`)
+
+// signIn signs a person in by the link that is mailed.
+func signIn(t *testing.T, s *harness.Service, email string) *person {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{t: t, portal: s.Public() + "/portal", client: &http.Client{
+		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if status := p.post(p.portal+"/sign-in", url.Values{"email": {email}}); status != http.StatusOK {
+		t.Fatalf("asked to sign in: %d", status)
+	}
+	link := signInLink.FindString(s.Mails(email, 1)[0].Text)
+	if status := p.post(link, nil); status != http.StatusSeeOther {
+		t.Fatalf("%s: %d", link, status)
+	}
+	return p
+}
+
+func (p *person) post(address string, form url.Values) (status int) {
+	p.t.Helper()
+	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	return p.do(request)
+}
+
+// in says whether the portal takes the person for signed in.
+func (p *person) in(t *testing.T) bool {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, p.portal+"/organizations", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.do(request) == http.StatusOK
+}
+
+func (p *person) do(request *http.Request) int {
+	p.t.Helper()
+	response, err := p.client.Do(request)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
