@@ -83,6 +83,8 @@ type builder struct {
 	presence jetstream.KeyValue
 	log      *slog.Logger
 	purpose  string
+	// rows is how many rows of a load are folded in memory before they are written.
+	rows int
 	// report hears how the build does, twice a second, one call at a time; nil when nobody does.
 	report func(BuildProgress)
 }

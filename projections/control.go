@@ -39,12 +39,14 @@ type Control struct {
 	log    *slog.Logger
 	schema string
 	dial   *pgx.ConnConfig
+	// rows is how many rows are folded in memory before they are written.
+	rows int
 }
 
 // OpenControl connects to the database of a service that has been started with this program's read models. It fails with ErrNoReadModels when
 // none has, and with ErrOtherInstallation when the database is another's.
 func OpenControl(ctx context.Context, cfg ControlConfig) (*Control, error) {
-	c := &Control{cfg: cfg, log: cfg.Log, schema: schemaName()}
+	c := &Control{cfg: cfg, log: cfg.Log, schema: schemaName(), rows: loadRows}
 	if c.log == nil {
 		c.log = slog.Default()
 	}

@@ -32,7 +32,7 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 			return nil
 		}
 		from := &builder{
-			schema: s.schema, dial: s.dial, dir: dir, presence: presence, log: s.log, purpose: PurposeInstall,
+			schema: s.schema, dial: s.dial, dir: dir, presence: presence, log: s.log, purpose: PurposeInstall, rows: loadRows,
 			report: func(p BuildProgress) {
 				s.metrics.sequence.WithLabelValues(DirectoryProjection).Set(float64(p.Sequence))
 				s.log.Info("building the read models", "phase", p.Phase, "sequence", p.Sequence, "head", p.Head, "events_per_second", int(p.PerSecond))

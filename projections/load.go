@@ -116,7 +116,7 @@ func (b *build) fold(
 			}
 		}
 		b.directory.advance(batch[len(batch)-1].Seq)
-		return give(loadRows)
+		return give(b.rows)
 	})
 	if err != nil {
 		return "", err

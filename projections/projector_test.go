@@ -28,7 +28,7 @@ import (
 func dump(t testing.TB, conn *pgx.Conn) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"orgs", "members", "invitations", "sites", "hubs", "device_labels", "api_keys"} {
+	for _, table := range []string{"orgs", "members", "invitations", "sites", "hubs", "device_labels", "api_keys", "people", "activity"} {
 		rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table))
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ const followEvery = 500 * time.Millisecond
 // builder makes a builder for a purpose.
 func (c *Control) builder(purpose string, report func(BuildProgress)) *builder {
 	return &builder{
-		schema: c.schema, dial: c.dial, dir: c.cfg.Directory, presence: c.cfg.Presence, log: c.log, purpose: purpose, report: report,
+		schema: c.schema, dial: c.dial, dir: c.cfg.Directory, presence: c.cfg.Presence, log: c.log, purpose: purpose, rows: c.rows, report: report,
 	}
 }
 

@@ -31,12 +31,12 @@ func (b *build) makeAnew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	goal := head
 	err = b.load(ctx, head)
 	if errors.Is(err, errContradicts) {
 		// Somewhere is an event that cannot be applied. The slow way finds it, and shows it by its sequence.
 		b.log.Warn("the directory cannot be loaded at once; applying its events one by one", "error", err)
-		b.directory.set(0, 0)
-		head, err = 0, b.create(ctx, true)
+		head, err = 0, b.beginAgain(ctx)
 	}
 	if err != nil {
 		return err
@@ -62,13 +62,20 @@ func (b *build) makeAnew(ctx context.Context) error {
 		followers.Wait()
 		return context.Cause(switching)
 	}
-	err = b.switchOver(switching, settle)
+	err = b.switchOver(switching, goal, settle)
 	if cause := context.Cause(switching); err != nil && cause != nil {
 		err = cause
 	}
 	stop()
 	followers.Wait()
 	return err
+}
+
+// beginAgain makes the target's tables anew, with their keys and indexes, for events that are applied one by one.
+func (b *build) beginAgain(ctx context.Context) error {
+	_, changes := b.directory.position()
+	b.directory.set(0, changes)
+	return b.create(ctx, true)
 }
 
 // followDirectory applies the directory after a sequence, until ctx ends.
@@ -119,15 +126,16 @@ func (b *build) followPresence(ctx context.Context, seen func(batch []presenceEn
 	})
 }
 
-// switchOver waits until the target is near the streams' ends and switches; settle ends whoever writes to the target.
-func (b *build) switchOver(ctx context.Context, settle func() error) error {
+// switchOver waits until the target has all that there was when it was begun and is near the streams' ends, and switches; settle ends whoever writes
+// to the target.
+func (b *build) switchOver(ctx context.Context, goal uint64, settle func() error) error {
 	for {
 		head, err := b.dir.Head(ctx)
 		if err != nil {
 			return err
 		}
 		b.head.Store(head)
-		if at, _ := b.directory.position(); at+nearEnough >= head {
+		if at, _ := b.directory.position(); at >= goal && at+nearEnough >= head {
 			switch err := b.try(ctx, settle); {
 			case err == nil:
 				return nil
@@ -178,6 +186,9 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 		if err := settle(); err != nil {
 			return err
 		}
+		if err := b.check(ctx, tx); err != nil {
+			return err
+		}
 		for _, statement := range []string{
 			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL",
 			"ALTER SCHEMA " + live + " RENAME TO " + pgx.Identifier{old}.Sanitize(),
@@ -198,6 +209,17 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 	})
 	if err == nil {
 		b.old = old
+	}
+	return err
+}
+
+// check makes sure of what the switch rests on: that the tables of the target are as far as was counted.
+func (b *build) check(ctx context.Context, tx pgx.Tx) error {
+	counted, _ := b.directory.position()
+	var written uint64
+	err := tx.QueryRow(ctx, "SELECT sequence FROM "+pgx.Identifier{b.target}.Sanitize()+".checkpoints WHERE projection = $1", DirectoryProjection).Scan(&written)
+	if err == nil && written < counted {
+		err = fmt.Errorf("the new read models are at event %d and were counted up to %d; nothing was switched", written, counted)
 	}
 	return err
 }

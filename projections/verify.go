@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
 
-	"hubcloud/domain"
 	"hubcloud/projections/internal/query"
 	"hubcloud/streams/directory"
 )
@@ -61,14 +60,12 @@ func (c *Control) Verify(
 type verification struct {
 	*build
 	found func(projection string, d Difference) error
-	// revisions are those at which the target has each hub's presence.
-	revisions map[domain.HubID]uint64
 	// moving are the hubs that are to be compared yet.
 	moving []string
 }
 
 func (b *build) verify(ctx context.Context, found func(string, Difference) error) ([]Verified, error) {
-	v := &verification{build: b, found: found, revisions: map[domain.HubID]uint64{}}
+	v := &verification{build: b, found: found}
 	var begin moment
 	err := v.atOneMoment(ctx, func(ctx context.Context, _ pgx.Tx, at moment) error {
 		begin = at
@@ -153,8 +150,7 @@ func (v *verification) loadAll(ctx context.Context, until uint64) error {
 		return err
 	}
 	// The slow way finds the event.
-	v.directory.set(0, 0)
-	if err := v.create(ctx, true); err != nil {
+	if err := v.beginAgain(ctx); err != nil {
 		return err
 	}
 	return v.reachDirectory(ctx, 0, until)
@@ -177,9 +173,6 @@ func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 		return nil
 	}
 	err := v.followPresence(ctx, func(batch []presenceEntry) error {
-		for _, entry := range batch {
-			v.revisions[entry.hub] = entry.seq
-		}
 		if batch[len(batch)-1].seq >= until {
 			return errEnough
 		}
@@ -219,22 +212,14 @@ func (v *verification) compare(ctx context.Context, live pgx.Tx, at moment, dire
 	return v.comparePresence(ctx, live, at, presenceDone, false)
 }
 
-// comparePresence compares hubs' presence: of all hubs, or of those that have moved. Hubs whose newest value is newer than the moment are left.
+// comparePresence compares hubs' presence: of all hubs, or of those that have moved. A hub that differs while the bucket's newest value of it is
+// newer than the moment is not compared: the older value, which the read models have, is not to be had any more.
 func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at moment, done *Verified, moved bool) error {
 	where, args := "", []any(nil)
 	if moved {
 		where, args = " WHERE hub_id = ANY ($1::text[])", []any{v.moving}
 	}
-	isMoving := func(hub string) bool { return v.revisions[domain.HubID(hub)] > at.presence }
-	if moved {
-		v.moving = slices.DeleteFunc(slices.Clone(v.moving), func(hub string) bool { return !isMoving(hub) })
-	} else {
-		for hub := range v.revisions {
-			if isMoving(string(hub)) {
-				v.moving = append(v.moving, string(hub))
-			}
-		}
-	}
+	v.moving = nil
 	return v.onTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		tables, err := tablesOf(ctx, conn, v.target)
 		if err != nil {
@@ -245,7 +230,16 @@ func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at mome
 				continue
 			}
 			rows, err := compareTable(ctx, t, live, conn, where, args, func(d Difference) error {
-				if isMoving(d.Key[0].Value) {
+				hub := d.Key[0].Value
+				if n := len(v.moving); n > 0 && v.moving[n-1] == hub { // another column of the same hub
+					return nil
+				}
+				newest, err := v.newest(ctx, hub)
+				if err != nil {
+					return err
+				}
+				if newest > at.presence {
+					v.moving = append(v.moving, hub)
 					return nil
 				}
 				done.Differences++
@@ -260,4 +254,27 @@ func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at mome
 		}
 		return nil
 	})
+}
+
+// newest gives the revision of a hub's newest value in the bucket, 0 when it has none.
+func (v *verification) newest(ctx context.Context, hub string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	watch, err := v.presence.Watch(ctx, hub, jetstream.MetaOnly())
+	if errors.Is(err, jetstream.ErrInvalidKey) { // somebody has made up a row
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer endWatch(watch)
+	select {
+	case entry := <-watch.Updates():
+		if entry == nil {
+			return 0, nil
+		}
+		return entry.Revision(), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }

@@ -14,8 +14,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A log that was damaged has gaps. The broker steps over them without a word; Follow must not, wherever in a batch they are.
-func TestFollowTellsOfGaps(t *testing.T) {
+// A log that was damaged has gaps. The broker steps over them without a word; Follow and Replay must not, wherever in a batch they are.
+func TestReadersTellOfGaps(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js, err := jetstream.New(conns.Cloud)
@@ -53,31 +53,36 @@ func TestFollowTellsOfGaps(t *testing.T) {
 	log := &Log{nc: conns.Cloud, js: js}
 	enough := errors.New("enough")
 	for _, after := range []uint64{0, 2, 999} {
-		next, told := after+1, []uint64(nil)
-		err := log.Follow(t.Context(), after, func(batch []Recorded) error {
-			for _, r := range batch {
-				if skipped := r.Seq - next; r.Seq < next || skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
-					t.Errorf("%d came instead of %d", r.Seq, next)
-				}
-				if errors.Is(r.Err, ErrMissing) {
-					told = append(told, r.Seq)
-				}
-				next = r.Seq + 1
-			}
-			if next > last {
-				return enough
-			}
-			return nil
-		})
-		if !errors.Is(err, enough) {
-			t.Fatal(err)
-		}
 		want := []uint64{after + 1, 500, 1000, 1777}
 		if after == 999 {
 			want = want[2:]
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("after %d told of %v, want %v", after, told, want)
+		for name, read := range map[string]func(fn func([]Recorded) error) error{
+			"follow": func(fn func([]Recorded) error) error { return log.Follow(t.Context(), after, fn) },
+			"replay": func(fn func([]Recorded) error) error { return log.Replay(t.Context(), after, last, fn) },
+		} {
+			next, told := after+1, []uint64(nil)
+			err := read(func(batch []Recorded) error {
+				for _, r := range batch {
+					if skipped := r.Seq - next; r.Seq < next || skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
+						t.Errorf("%s: %d came instead of %d", name, r.Seq, next)
+					}
+					if errors.Is(r.Err, ErrMissing) {
+						told = append(told, r.Seq)
+					}
+					next = r.Seq + 1
+				}
+				if next > last {
+					return enough
+				}
+				return nil
+			})
+			if !errors.Is(err, enough) {
+				t.Fatal(name, err)
+			}
+			if !slices.Equal(told, want) {
+				t.Errorf("%s after %d told of %v, want %v", name, after, told, want)
+			}
 		}
 	}
 }

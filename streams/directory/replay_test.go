@@ -1,0 +1,91 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// Every event from one place to another comes once and in order, wherever in a batch the places are; nothing behind comes.
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	const head = 4321
+	fill(t, conns, 1, head)
+	for _, span := range [][2]uint64{{0, head}, {0, 1}, {999, 1000}, {1000, 2001}, {17, 3500}, {head - 1, head}, {7, 7}, {9, 3}} {
+		next := span[0] + 1
+		err := log.Replay(t.Context(), span[0], span[1], func(batch []directory.Recorded) error {
+			for _, r := range batch {
+				if r.Seq != next || r.Err != nil || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: fmt.Sprint(next)}) {
+					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
+				}
+				next++
+			}
+			return nil
+		})
+		if err != nil || next != max(span[0], span[1])+1 {
+			t.Errorf("%v: ended before %d: %v", span, next, err)
+		}
+	}
+	nothing := func([]directory.Recorded) error { return errEnough }
+	if err := log.Replay(t.Context(), 0, head+1, nothing); !errors.Is(err, directory.ErrBeyondEnd) {
+		t.Errorf("beyond the end: %v", err)
+	}
+	if err := log.Replay(t.Context(), 0, head, nothing); !errors.Is(err, errEnough) {
+		t.Errorf("ended by its reader: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := log.Replay(ctx, 0, head, nothing); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended by its caller: %v", err)
+	}
+}
+
+// A skip is recorded once, and found whatever else is written under the projection's subject.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	log := open(t, conns)
+	origin := domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
+	skip := domain.ProjectionSkipped{Projection: "directory", Sequence: 7, Why: "a test"}
+	for range 3 {
+		if err := log.Skip(t.Context(), origin, skip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if head, err := log.Head(t.Context()); err != nil || head != 1 {
+		t.Errorf("recorded %d times, %v", head, err)
+	}
+	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish")}); err != nil {
+		t.Fatal(err)
+	}
+	other := skip
+	other.Sequence = 2
+	if err := log.Skip(t.Context(), origin, other); err != nil {
+		t.Fatal(err)
+	}
+	skips, err := log.Skips(t.Context(), "directory")
+	if err != nil || len(skips) != 2 || skips[7] != skip || skips[2] != other {
+		t.Errorf("%v, %v", skips, err)
+	}
+	if skips, err := log.Skips(t.Context(), "presence"); err != nil || len(skips) != 0 {
+		t.Errorf("%v, %v", skips, err)
+	}
+	event, ok, err := log.At(t.Context(), 2)
+	if err != nil || !ok || event.Seq != 2 || event.Err == nil || event.Subject != streams.ProjectionSubject("directory") || time.Since(event.StoredAt) > time.Minute {
+		t.Errorf("%+v, %v, %v", event, ok, err)
+	}
+	if _, ok, err := log.At(t.Context(), 4); ok || err != nil {
+		t.Errorf("behind the end: %v, %v", ok, err)
+	}
+}
