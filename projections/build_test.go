@@ -173,7 +173,7 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 		})
 	}
 	c := w.control(t)
-	for round := range 8 {
+	for round := range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		if round%2 == 1 { // at any moment
 			time.AfterFunc(time.Duration(round)*15*time.Millisecond, cancel)
@@ -339,4 +339,3 @@ func TestDrop(t *testing.T) {
 	})
 	await(t, s, w.site(t, org, 2))
 }
-

@@ -28,7 +28,7 @@ type Verified struct {
 
 const (
 	// presenceRounds is how often hubs that move are compared again, presenceRound the pause between.
-	presenceRounds = 20
+	presenceRounds = 10
 	presenceRound  = 300 * time.Millisecond
 	// presenceTable is the one table of the projection of that name.
 	presenceTable = "hub_presence"
@@ -260,10 +260,17 @@ func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at mome
 func (v *verification) newest(ctx context.Context, hub string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	watch, err := v.presence.Watch(ctx, hub, jetstream.MetaOnly())
-	if errors.Is(err, jetstream.ErrInvalidKey) { // somebody has made up a row
+	entry, err := v.presence.Get(ctx, hub)
+	switch {
+	case err == nil:
+		return entry.Revision(), nil
+	case errors.Is(err, jetstream.ErrInvalidKey): // somebody has made up a row
 		return 0, nil
+	case !errors.Is(err, jetstream.ErrKeyNotFound):
+		return 0, err
 	}
+	// That it was deleted is a value too.
+	watch, err := v.presence.Watch(ctx, hub, jetstream.MetaOnly())
 	if err != nil {
 		return 0, err
 	}
