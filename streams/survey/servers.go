@@ -153,12 +153,9 @@ func Ailments(ctx context.Context, sys *nats.Conn, count int) (map[string][]stri
 				Name string `json:"name"`
 			} `json:"server"`
 			Data struct {
-				StatusCode int    `json:"status_code"`
-				Error      string `json:"error"`
-				Errors     []struct {
-					Account string `json:"account"`
-					Stream  string `json:"stream"`
-					Error   string `json:"error"`
+				Error  string `json:"error"`
+				Errors []struct {
+					Error string `json:"error"`
 				} `json:"errors"`
 			} `json:"data"`
 		}

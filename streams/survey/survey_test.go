@@ -1,0 +1,91 @@
+package survey_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
+	"hubcloud/streams/survey"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
+
+// A server by itself answers once and is not waited for; its figures are those of what it keeps.
+func TestAServerByItself(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	servers, err := survey.Servers(t.Context(), conns.Sys)
+	if err != nil || len(servers) != 1 {
+		t.Fatalf("%v, %v", servers, err)
+	}
+	s := servers[0]
+	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil || s.JetStream.Meta != nil || s.Started.IsZero() ||
+		s.Time.Before(s.Asked.Add(-time.Minute)) || s.Heard.Before(s.Asked) {
+		t.Errorf("%+v", s)
+	}
+	ailments, err := survey.Ailments(t.Context(), conns.Sys, 1)
+	if err != nil || len(ailments) != 0 {
+		t.Errorf("%v, %v", ailments, err)
+	}
+	// Only the system account is answered.
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if servers, err := survey.Servers(ctx, conns.Cloud); err == nil {
+		t.Errorf("asked of another account: %v", servers)
+	}
+}
+
+// Streams are listed to the last one, also when they are more than one answer of the broker holds, with their own limits.
+func TestStreamsAreListedToTheLast(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	js, err := jetstream.New(conns.Shards[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	const count = 300 // the broker answers 256 at a time
+	for i := range count {
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s.%d", i)}, MaxMsgs: 10, Storage: jetstream.MemoryStorage,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := js.Publish(t.Context(), "s.299", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	var all []survey.Stream
+	pages := 0
+	if err := survey.Streams(t.Context(), conns.Shards[1], func(page []survey.Stream) bool {
+		pages++
+		all = append(all, page...)
+		return false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(all, func(a, b survey.Stream) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	if len(all) != count || pages < 2 {
+		t.Fatalf("%d streams in %d answers", len(all), pages)
+	}
+	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 || last.Bytes == 0 || last.Newest.IsZero() || last.Replicas != 1 {
+		t.Errorf("%+v", last)
+	}
+	seen := 0
+	if err := survey.Streams(t.Context(), conns.Shards[1], func(page []survey.Stream) bool { seen += len(page); return true }); err != nil || seen >= count {
+		t.Errorf("%d streams for who had enough, %v", seen, err)
+	}
+	accounts, err := survey.Accounts(t.Context(), conns)
+	if err != nil || len(accounts) != 1+streamstest.Shards || accounts[0].Name != streams.AccountCloud {
+		t.Fatalf("%+v, %v", accounts, err)
+	}
+	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count || accounts[1].Streams != 0 {
+		t.Errorf("%+v", accounts)
+	}
+}
