@@ -11,6 +11,9 @@
 // no domain.Error becomes internal_error, and its text goes to the log alone. So it is too with what net/http refuses by itself, because it
 // is no HTTP that it can read (see Listener): 400, 417, or 431, each with Connection: close.
 //
+// Each request that is over has one line in the log and one count, whatever became of it, and a span when there is a collector; all three name the
+// route and never the path, which may hold a secret. What is asked of hubs meanwhile goes under the request's own id (telemetry.WithRequest).
+//
 // # The description
 //
 // openapi.yaml describes all that programs are answered, in OpenAPI 3.1. It is written by hand, and served at /v1/openapi.yaml with a page to

@@ -12,6 +12,7 @@
 //   - A hub that is offline is refused at once; nothing is reserved then, and nothing queued.
 //   - The hub's log has each command before it is sent, and what became of it once the caller has its answer: one record of each kind for each time
 //     it was sent.
+//   - Each caller who gets an answer has one line in the log, that of a flight that was shared or remembered too, under its own request's id.
 //   - What was begun is finished though the caller has gone: within the hub's time-out and that of storage.
 //
 // # Who does what

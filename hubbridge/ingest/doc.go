@@ -12,6 +12,7 @@
 //   - The identity and number of a hub's log are known for good: by the last record, or, when retention has emptied the log, by the ledger.
 //     No false gap and no false reset, after any restart.
 //   - hub.connected and hub.disconnected are appended once per transition, also over a crash between the log and the presence bucket.
+//   - Each connection of a hub that has ended has one line in the log, written once its end is stored, with what came of the hub meanwhile (tally).
 //   - The name and room that were set for a device are forgotten before the hub's device.forgotten is stored.
 //   - The events of a hub that somebody has added are all stored: whether a hub has an owner is looked up for every message, and for one
 //     that seems to have none in the directory itself.
