@@ -37,7 +37,7 @@ func (x *exchange) visitor() portal.Caller {
 
 // refusedToPerson answers a refusal with a page of the portal, if the request was for one. A request that could not be read was for nothing.
 func (x *exchange) refusedToPerson(status int, refusal *domain.Error) bool {
-	if x.api.Portal == nil || x.r == nil || x.r.URL.Path != "/portal" && !strings.HasPrefix(x.r.URL.Path, "/portal/") {
+	if x.api.Portal == nil || x.r.URL == nil || x.r.URL.Path != "/portal" && !strings.HasPrefix(x.r.URL.Path, "/portal/") {
 		return false
 	}
 	x.api.Portal.Refuse(x, x.r, x.visitor(), status, refusal)

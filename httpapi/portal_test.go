@@ -89,6 +89,17 @@ func TestPeopleAreRefusedWithPages(t *testing.T) {
 	}
 }
 
+// TestUnreadableWithAPortal: what is no HTTP has no path that could be one of a page's. Looking for it ended the process.
+func TestUnreadableWithAPortal(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
+	conn, reader := s.raw(t, "GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n")
+	defer conn.Close()
+	if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400 ") {
+		t.Errorf("%q, %v", line, err)
+	}
+}
+
 // TestBareAddress: who typed the service's address into a browser read JSON; programs still do.
 func TestBareAddress(t *testing.T) {
 	t.Parallel()
