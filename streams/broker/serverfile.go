@@ -123,6 +123,10 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 # Who may log in, and what the accounts give each other: the same as in the broker that the service brings along. The service's users come in
 # by password, over the client port only. For everybody else, which is hubs, the server asks the service (auth_callout), which answers from
 # its directory and signs with the issuer's key. Of the passwords there are hashes here; they themselves are in ` + credentialsFile + `.
+#   SYS      the servers' own events and requests: who connects and leaves, and cutting connections
+#   CLOUD    the directory, the buckets, mails that wait, and what replicas say to each other
+#   TAP      analytics: it hears every feed and reads every hub log (its imports, the shards' exports), and can write nothing
+#   SHARD00… hubs, and their logs; over several accounts since a server compares each new stream with all of its account
 `)
 	text.WriteString(layout.Text())
 	return text.String(), nil

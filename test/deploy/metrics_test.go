@@ -10,7 +10,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 
@@ -192,7 +191,7 @@ func (s series) misses(selector *parser.VectorSelector) []string {
 	}
 	var wrong []string
 	for _, matcher := range selector.LabelMatchers {
-		if matcher.Name == labels.MetricName || slices.Contains(scraped, matcher.Name) {
+		if matcher.Name == model.MetricNameLabel || slices.Contains(scraped, matcher.Name) {
 			continue
 		}
 		matched := false

@@ -36,13 +36,30 @@ func TestCluster(t *testing.T) {
 			crowd.goOn("with everything again", other.Client)
 			continue
 		}
-		node := broker.nodes[2-kill/2%3]
+		lost := 2 - kill/2%3
+		node := broker.nodes[lost]
+		away := adopted(t, first, tenant)
+		away.Disconnect()
+		away.Through(broker.mqtt[lost])
+		away.Come()
 		node.kill()
+		killed := time.Now()
 		crowd.goOn("without a server", tenant.Client)
 		// A stream with three copies is made where two servers are: a hub that comes for the first time need not wait.
 		crowd.add(broker, first, tenant, &other)
 		crowd.goOn("with a new hub, still without the server", other.Client)
 		tenant.NewSite("Made without a server")
+		// The lost server said nothing of its hubs.
+		harness.Eventually(t, time.Minute, "a hub of the lost server that stays away is offline", func() bool {
+			var hub struct{ Connection struct{ Status string } }
+			answer, err := other.Try(http.MethodGet, "/hubs/"+away.ID, nil)
+			if err != nil || answer.Status != http.StatusOK {
+				return false
+			}
+			answer.JSON(t, &hub)
+			return hub.Connection.Status == "offline"
+		})
+		t.Logf("without a server: a hub of it that stays away is offline after %s", time.Since(killed))
 		node.start()
 	}
 	crowd.check()
