@@ -25,9 +25,9 @@ import (
 //
 // The cursors are those of the API.
 type Checkpoint struct {
-	// Since is where hubs begin that are not listed; zero is their oldest event.
+	// Since is where hubs begin that are not in it; zero is their first event.
 	Since time.Time
-	// Written is when the checkpoint was made: what is not listed had nothing to deliver up to then.
+	// Written is when it was written.
 	Written time.Time
 	Hubs    map[domain.HubID]hublog.Position
 }
@@ -89,7 +89,7 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		id, ok := domain.ParseHubID(name)
 		at, err := hublog.ParsePosition(text)
-		if !ok || err != nil || at.Seq == 0 {
+		if !ok || err != nil {
 			return Checkpoint{}, errNoCheckpoint
 		}
 		c.Hubs[id] = at

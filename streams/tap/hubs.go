@@ -11,11 +11,12 @@ import (
 // hub is where a tap stands with one hub's log.
 type hub struct {
 	id domain.HubID
-	// at is the position up to which everything was delivered; a zero Seq stands for none yet.
-	at hublog.Position
+	// at is the position up to which everything was delivered, and placed says that there is one: without, nobody knows where to begin.
+	at     hublog.Position
+	placed bool
 	// known is the last sequence that the log is known to have.
 	known uint64
-	// unread is the last of the sequences that were gone before there was a position, and are still to be told.
+	// unread is the last of the sequences that were gone before there was a position, although they were wanted, and are still to be told.
 	unread uint64
 	// epoch is the connection's, counted from 1, in which the message at the position was read or compared. The worker's.
 	epoch uint64
@@ -64,7 +65,7 @@ func newHubs(endless bool) *hubs {
 func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	hs.all[id] = &hub{id: id, at: at, known: at.Seq}
+	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
 }
 
 // announce says that a hub's log has got as far as a message, which need not be read from the log if it is certain.
@@ -134,9 +135,9 @@ func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h := hs.get(id)
-	if h.at.Seq == 0 && !h.due {
+	if !h.placed && !h.due {
 		first(h)
-		if h.at.Seq > 0 {
+		if h.placed {
 			hs.moved++
 		}
 	}
@@ -232,11 +233,19 @@ func (hs *hubs) known(h *hub) uint64 {
 func (hs *hubs) move(h *hub, at hublog.Position) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h.at, h.unread = at, 0
+	h.at, h.placed, h.unread = at, true, 0
 	hs.moved++
 	if n := len(h.fresh); n > 0 && h.fresh[n-1].Seq <= at.Seq {
 		hs.forget(h) // it was read meanwhile
 	}
+}
+
+// displace takes the position of a hub away whose worker calls.
+func (hs *hubs) displace(h *hub) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	h.at, h.placed = hublog.Position{}, false
+	hs.moved++
 }
 
 // ends says that a log does not reach beyond last, which was thought to be further.
@@ -254,16 +263,19 @@ func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
 	defer hs.mu.Unlock()
 	all := make(map[domain.HubID]hublog.Position, len(hs.all))
 	for id, h := range hs.all {
-		if h.at.Seq > 0 {
+		if h.placed {
 			all[id] = h.at
 		}
 	}
 	return all, hs.moved
 }
 
-// changes is how many changes of positions there were.
+// changes is how many changes of positions there were; 0 until every log has been listed: before, a hub without a position may have a log.
 func (hs *hubs) changes() uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+	if !hs.open {
+		return 0
+	}
 	return hs.moved
 }

@@ -33,7 +33,7 @@ func (t *Tap) resume() (unlock func(), err error) {
 		unlock()
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
-	t.cfg.Since, t.cfg.New, t.covered = c.Since, false, c.Written
+	t.cfg.Since, t.cfg.New, t.resumed = c.Since, false, true
 	for id, at := range c.Hubs {
 		t.hubs.restore(id, at)
 	}
@@ -72,47 +72,47 @@ func (t *Tap) keepCheckpoints(ctx context.Context) error {
 			return nil
 		case <-pause.C:
 		}
-		began := time.Now()
+		var took time.Duration
 		if t.hubs.changes() != saved {
-			changes, err := t.save(ctx)
+			changes, wrote, err := t.save(ctx)
 			if ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			saved = changes
+			saved, took = changes, wrote
 		}
-		pause.Reset(max(t.cfg.CheckpointEvery, checkpointShare*time.Since(began)))
+		pause.Reset(max(t.cfg.CheckpointEvery, checkpointShare*took))
 	}
 }
 
-// save writes a checkpoint of what is out of the tap's hands. It says up to which change of positions that is.
-func (t *Tap) save(ctx context.Context) (changes uint64, err error) {
-	now := time.Now()
+// save writes a checkpoint of what is out of the tap's hands. It says up to which change of positions that is, and how long the writing took.
+func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err error) {
 	hubs, changes := t.hubs.positions()
 	// Every position was taken after its records were written: once those are out, it may be kept.
 	if err := t.cfg.Output.Flush(ctx); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	c := Checkpoint{Since: t.cfg.Since, Written: now, Hubs: hubs}
+	began := time.Now()
+	c := Checkpoint{Since: t.cfg.Since, Written: began, Hubs: hubs}
 	if err := c.Write(t.cfg.Checkpoint); err != nil {
-		return 0, fmt.Errorf("checkpoint: %w", err)
+		return 0, 0, fmt.Errorf("checkpoint: %w", err)
 	}
-	return changes, nil
+	return changes, time.Since(began), nil
 }
 
 // lastCheckpoint writes the checkpoint of a tap that ends in order. Without it the next one repeats a little.
 func (t *Tap) lastCheckpoint() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
 	defer cancel()
-	if t.cfg.Checkpoint == "" {
+	if t.cfg.Checkpoint == "" || t.hubs.changes() == 0 {
 		if err := t.cfg.Output.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			return err
 		}
 		return nil
 	}
-	_, err := t.save(ctx)
+	_, _, err := t.save(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.cfg.Log.Warn("nobody has read the last of the output: the checkpoint is from before it")
 		return nil

@@ -174,13 +174,13 @@ func newSink() *sink { return &sink{changed: make(chan struct{})} }
 func (s *sink) Writers() int { return 8 }
 
 func (s *sink) Write(_ context.Context, records []tap.Record) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.fail != nil {
 		if err := s.fail(); err != nil {
 			return err
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.records = append(s.records, records...)
 	close(s.changed)
 	s.changed = make(chan struct{})

@@ -58,7 +58,7 @@ func (t *Tap) work(ctx context.Context) error {
 // position at once needs no reading.
 func (t *Tap) advance(ctx context.Context, h *hub) error {
 	epoch := t.epoch()
-	if h.at.Seq > 0 && h.epoch == epoch {
+	if h.placed && h.epoch == epoch {
 		if fresh := t.hubs.takeFresh(h); len(fresh) > 0 {
 			return t.give(ctx, h, fresh)
 		}
@@ -103,7 +103,7 @@ func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message
 	switch {
 	case compare:
 		return t.source.Read(ctx, h.id, h.at.Seq, hublog.MaxRead)
-	case h.at.Seq == 0 && !t.cfg.Since.IsZero():
+	case !h.placed && !t.cfg.Since.IsZero():
 		return t.source.ReadSince(ctx, h.id, t.cfg.Since, hublog.MaxRead)
 	default:
 		return t.source.Read(ctx, h.id, h.at.Seq+1, hublog.MaxRead)
@@ -133,7 +133,7 @@ func (t *Tap) look(ctx context.Context, h *hub) error {
 		// What was announced beyond it was never stored: the broker ended in the midst of a batch.
 		t.hubs.ends(h, known, s.Last)
 		return nil
-	case h.at.Seq == 0 && !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since), s.First > s.Last:
+	case !h.placed && !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since), s.First > s.Last:
 		// Everything is older than what is wanted, or has expired.
 		b := batch{tap: t, hub: h, at: h.at}
 		if err := b.skipTo(s.Last, s.LastStored); err != nil {
@@ -152,8 +152,11 @@ func (t *Tap) replaced(ctx context.Context, h *hub) error {
 	if err := b.tell(TypeGap, Gap{Reason: GapReplaced}); err != nil {
 		return err
 	}
-	b.at = hublog.Position{}
-	return b.deliver(ctx)
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	t.hubs.displace(h)
+	return nil
 }
 
 // batch is what one read of a log gives.
@@ -205,10 +208,7 @@ func (b *batch) command(m hublog.Message) error {
 // hole tells what is missing before the sequence next: streams have no holes but those that expired messages leave.
 func (b *batch) hole(next uint64) error {
 	from := b.at.Seq + 1
-	if b.at.Seq == 0 {
-		if b.hub.unread == 0 {
-			return nil
-		}
+	if !b.hub.placed && b.at.Seq == 0 {
 		next = b.hub.unread + 1
 	}
 	if next <= from {
@@ -243,11 +243,19 @@ func (b *batch) tell(typ string, data any) error {
 
 // deliver hands the records on and moves the position.
 func (b *batch) deliver(ctx context.Context) error {
-	if len(b.records) > 0 {
-		if err := b.tap.cfg.Output.Write(ctx, b.records); err != nil {
-			return deliveryError{err}
-		}
+	if err := b.write(ctx); err != nil {
+		return err
 	}
 	b.tap.hubs.move(b.hub, b.at)
+	return nil
+}
+
+func (b *batch) write(ctx context.Context) error {
+	if len(b.records) == 0 {
+		return nil
+	}
+	if err := b.tap.cfg.Output.Write(ctx, b.records); err != nil {
+		return deliveryError{err}
+	}
 	return nil
 }

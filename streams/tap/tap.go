@@ -69,8 +69,8 @@ type Tap struct {
 	hubs   *hubs
 	// chosen are the hubs of the configuration; nil are all.
 	chosen map[domain.HubID]struct{}
-	// covered is an instant up to which hubs without a position had nothing stored that should have been delivered; zero when it is unknown.
-	covered time.Time
+	// resumed says that it goes on from a checkpoint, in which every hub is that had a log by then.
+	resumed bool
 	// listed says that all logs have been listed once. The watch's.
 	listed bool
 }
@@ -91,7 +91,7 @@ func New(cfg Config) (*Tap, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	t := &Tap{cfg: cfg, source: hublog.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow), covered: cfg.Since}
+	t := &Tap{cfg: cfg, source: hublog.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow)}
 	if len(cfg.Hubs) > 0 {
 		t.chosen = map[domain.HubID]struct{}{}
 		for _, id := range cfg.Hubs {

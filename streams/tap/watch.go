@@ -159,10 +159,20 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 		switch {
 		case s.Last == 0:
 		case t.cfg.New && !t.listed, !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since):
-			h.at = hublog.Position{Incarnation: hublog.NoIncarnation, Seq: s.Last, Stored: s.LastStored}
-		case s.First > 1 && !t.covered.IsZero() && s.Retention > 0 && time.Since(t.covered) > s.Retention:
-			// What was stored since then and has expired was wanted.
-			h.unread = s.First - 1
+			h.at, h.placed = hublog.Position{Incarnation: hublog.NoIncarnation, Seq: s.Last, Stored: s.LastStored}, true
+		case !t.cfg.Since.IsZero():
+			if s.First > 1 && s.Retention > 0 && time.Since(t.cfg.Since) > s.Retention {
+				h.unread = s.First - 1 // some of it was stored since then, as far as anybody knows
+			}
+		case t.resumed:
+			h.at, h.placed = beforeAll(0), true // the log came after the checkpoint: its first message is the first that is wanted
+		default:
+			h.at, h.placed = beforeAll(s.First-1), true
 		}
 	}
+}
+
+// beforeAll is a position behind a sequence of which nothing is known, as it has no message (any more).
+func beforeAll(seq uint64) hublog.Position {
+	return hublog.Position{Incarnation: hublog.NoIncarnation, Seq: seq, Stored: time.UnixMilli(0)}
 }
