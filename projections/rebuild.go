@@ -44,6 +44,27 @@ func (c *Control) Rebuild(ctx context.Context, report func(BuildProgress)) (err 
 	}
 }
 
+// Building gives how the build does that is under way, and false when there is none.
+func (c *Control) Building(ctx context.Context) (now BuildProgress, ok bool, err error) {
+	err = c.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		held, err := isLocked(ctx, conn, lockBuilds, lockOf(c.schema))
+		if err != nil || !held {
+			return err
+		}
+		row, err := query.New(conn).Build(ctx, c.schema)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		now = BuildProgress{
+			Target: row.Target, Purpose: row.Purpose, Phase: row.Phase, Sequence: uint64(row.Sequence), Head: uint64(row.Head),
+			Elapsed: time.Since(row.StartedAt), Followed: true,
+		}
+		ok = err == nil && row.Phase != PhaseDone && row.Phase != PhaseFailed
+		return err
+	})
+	return now, ok, err
+}
+
 func wrapBuild(err error) error {
 	if err == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"hubcloud/projections"
 )
@@ -162,7 +163,15 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
 		if err != nil {
 			return err
 		}
-		return c.printStatus(out.Out, all)
+		if err := c.printStatus(out.Out, all); err != nil || c.JSON {
+			return err
+		}
+		build, under, err := models.Building(ctx)
+		if err == nil && under {
+			_, err = fmt.Fprintf(out.Out, "\nA build is under way (%s, for %s): %s, %d of %d events.\n", build.Purpose, build.Elapsed.Round(time.Second),
+				phaseNames[build.Phase], build.Sequence, build.Head)
+		}
+		return err
 	})
 }
 
