@@ -17,6 +17,8 @@ import (
 const (
 	// askTimeout bounds one question to the broker.
 	askTimeout = 20 * time.Second
+	// tryTimeout is after how long it is asked again: a stream without a leader does not answer, and has forgotten the question when it has one.
+	tryTimeout = 4 * time.Second
 
 	apiStreamNames    = "$JS.API.STREAM.NAMES"
 	apiStreamInfo     = "$JS.API.STREAM.INFO."
@@ -41,9 +43,21 @@ type streamState struct {
 	Last     uint64 `json:"last_seq"`
 }
 
-// ask puts a question to the broker's API and decodes the answer. A refusal is a *streams.BrokerError.
+// ask puts a question to the broker's API, again if need be, and decodes the answer. A refusal is a *streams.BrokerError.
 func ask(ctx context.Context, nc *nats.Conn, subject string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for {
+		err := askOnce(ctx, nc, subject, tryTimeout, question, answer)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// askOnce is ask for what must not be begun twice.
+func askOnce(ctx context.Context, nc *nats.Conn, subject string, within time.Duration, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var text []byte
 	if question != nil {

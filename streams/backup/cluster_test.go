@@ -53,7 +53,7 @@ func TestCluster(t *testing.T) {
 	cluster.servers[2].WaitForShutdown()
 	i := &installation{t: t, conns: cluster.conns}
 	var again string
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		// What that server led has no leader for some seconds.
 		again = t.TempDir()
 		_, err := Write(t.Context(), i.conns, Config{Dir: again, HubLogs: true, Installation: "x"})

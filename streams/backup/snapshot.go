@@ -55,7 +55,7 @@ func snapshot(ctx context.Context, nc *nats.Conn, stream string, w io.Writer, pa
 		State  streamState     `json:"state"`
 	}
 	question := map[string]any{"deliver_subject": inbox, "no_consumers": true, "chunk_size": chunkSize}
-	if err := ask(ctx, nc, apiStreamSnapshot+stream, question, &begun); err != nil {
+	if err := askOnce(ctx, nc, apiStreamSnapshot+stream, askTimeout, question, &begun); err != nil {
 		return taken, fmt.Errorf("stream %s: %w", stream, err)
 	}
 
@@ -187,14 +187,18 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 		Deliver string `json:"deliver_subject"`
 	}
 	question := map[string]any{"config": config, "state": streamState{Messages: taken.Messages, First: taken.First, Last: taken.Last}}
-	if err := ask(ctx, nc, apiStreamRestore+taken.Name, question, &begun); err != nil {
+	if err := askOnce(ctx, nc, apiStreamRestore+taken.Name, askTimeout, question, &begun); err != nil {
 		return err
 	}
 	chunk := make([]byte, chunkSize)
 	for {
 		n, err := io.ReadFull(r, chunk)
 		if n > 0 {
-			if err := hand(ctx, nc, begun.Deliver, chunk[:n]); err != nil {
+			refused, err := hand(ctx, nc, begun.Deliver, chunk[:n], quietTimeout)
+			if err == nil && len(refused) > 0 {
+				err = decodeAnswer(refused, nil)
+			}
+			if err != nil {
 				return err
 			}
 			passed(int64(n))
@@ -209,11 +213,9 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 	var made struct {
 		State streamState `json:"state"`
 	}
-	waiting, cancel := context.WithTimeout(ctx, restoreTimeout)
-	defer cancel()
-	answer, err := nc.RequestWithContext(waiting, begun.Deliver, nil)
+	answer, err := hand(ctx, nc, begun.Deliver, nil, restoreTimeout)
 	if err == nil {
-		err = decodeAnswer(answer.Data, &made)
+		err = decodeAnswer(answer, &made)
 	}
 	if err == nil && made.State.Last != taken.Last {
 		err = fmt.Errorf("it ends at sequence %d, and was taken up to %d", made.State.Last, taken.Last)
@@ -221,21 +223,33 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 	return err
 }
 
-// restoreTimeout bounds what the broker does after the last part of a stream: it makes it ready, on every replica.
-const restoreTimeout = 10 * time.Minute
+const (
+	// restoreTimeout bounds what the broker does after the last part of a stream: it makes it ready, on every replica.
+	restoreTimeout = 10 * time.Minute
+	// interestTimeout is how long another server of a cluster may take to hear that parts are waited for.
+	interestTimeout = 5 * time.Second
+	interestPause   = 20 * time.Millisecond
+)
 
-// hand gives the broker one part of a snapshot, and waits until it has dealt with it. An answer that is not empty is a refusal.
-func hand(ctx context.Context, nc *nats.Conn, subject string, part []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, quietTimeout)
+// hand gives the broker one part of a snapshot, and its answer once it has dealt with it.
+func hand(ctx context.Context, nc *nats.Conn, subject string, part []byte, within time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answer, err := nc.RequestWithContext(ctx, subject, part)
-	if err != nil {
-		return err
+	for began := time.Now(); ; {
+		answer, err := nc.RequestWithContext(ctx, subject, part)
+		if err == nil {
+			return answer.Data, nil
+		}
+		// Nobody has got it then: it can be sent again.
+		if !errors.Is(err, nats.ErrNoResponders) || time.Since(began) > interestTimeout {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(interestPause):
+		}
 	}
-	if len(answer.Data) > 0 {
-		return decodeAnswer(answer.Data, nil)
-	}
-	return nil
 }
 
 // configFor is a stream's configuration as it was, for another broker: with another number of replicas, wherever that puts them.
