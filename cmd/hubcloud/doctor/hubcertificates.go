@@ -16,9 +16,6 @@ import (
 // readTimeout bounds the reading of the directory: that of a large installation is not read to its end.
 const readTimeout = 3 * time.Second
 
-// errRead ends the reading of the directory at its end.
-var errRead = errors.New("the directory is read")
-
 // checkHubCertificates reads the directory for the certificates that hubs may connect with now, and counts those that end soon.
 func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 	cloud, err := p.cloud()
@@ -56,12 +53,9 @@ func hubCertificates(ctx context.Context, p *patient) (ends map[domain.HubID]tim
 		return nil, 0, 0, err
 	}
 	ends = map[domain.HubID]time.Time{}
-	if head == 0 {
-		return ends, 0, 0, nil
-	}
 	reading, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	err = log.Follow(reading, 0, func(batch []directory.Recorded) error {
+	err = log.Replay(reading, 0, head, func(batch []directory.Recorded) error {
 		for _, r := range batch {
 			switch fact := r.Fact.(type) {
 			case domain.HubCertificateIssued:
@@ -71,12 +65,9 @@ func hubCertificates(ctx context.Context, p *patient) (ends map[domain.HubID]tim
 			}
 			read = r.Seq
 		}
-		if read >= head {
-			return errRead
-		}
 		return nil
 	})
-	if errors.Is(err, errRead) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // there is no more time for this
 		err = nil
 	}
 	return ends, read, head, err
