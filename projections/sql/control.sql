@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS hubcloud.builds (
     schema text NOT NULL,
     -- install, rebuild or verify.
     purpose text NOT NULL,
-    -- What it is doing: load, index, follow, compare, switch; done or failed at its end.
+    -- What it is doing: load, follow, compare, held, switch; done or failed at its end.
     phase text NOT NULL,
     -- How far it is in the directory, and how far it has to go.
     sequence bigint NOT NULL,
