@@ -85,6 +85,13 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Whose invitation was withdrawn was told by nothing but its id.
+	await(t, s, w.tell(t, streams.OrgSubject(org), invited(org, 9, time.Now().Add(time.Hour), ""),
+		domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(9)}))
+	last, err := s.Activity(t.Context(), org, 1, 0)
+	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked || last.Data[0].SubjectName != invited(org, 9, time.Time{}, "").Email {
+		t.Errorf("%+v, %v", last, err)
+	}
 	removed, labeled, moved := page.Data[0], page.Data[1], page.Data[2]
 	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" || removed.Actor != byOperator {
 		t.Errorf("%+v", removed)

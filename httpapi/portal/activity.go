@@ -59,7 +59,7 @@ var deeds = map[string]struct{ did, label string }{
 	domain.TypeMemberRoleChanged:     {"changed the role of", "to"},
 	domain.TypeMemberRemoved:         {"removed", ""},
 	domain.TypeMemberInvited:         {"invited", "as"},
-	domain.TypeInvitationRevoked:     {"withdrew an invitation", ""},
+	domain.TypeInvitationRevoked:     {"withdrew the invitation of", ""},
 	domain.TypeInvitationAccepted:    {"accepted an invitation", ""},
 	domain.TypeSiteCreated:           {"created the site", ""},
 	domain.TypeSiteRenamed:           {"renamed a site", "to"},
@@ -93,9 +93,19 @@ func lineOf(a domain.Activity) activityLine {
 	case a.Type == domain.TypeMemberRemoved && own:
 		line.Did = "left"
 	case a.Type == domain.TypeInvitationRevoked:
-		line.What = ""
+		line.What = a.SubjectName
 	case a.Hub != "":
 		line.Did += " device " + a.SubjectID + " of"
+		line.What = cmp.Or(a.SubjectName, string(a.Hub))
+	case a.Type == domain.TypeHubRenamed:
+		line.What = a.SubjectID // what it is called now may be the name of this line, or a later one
+		if a.Detail == "" {
+			line.Did = "took the name from the hub"
+		}
+	case a.Type == domain.TypeSiteRenamed && a.SubjectName != a.Detail:
+		line.Did = "renamed the site that is now"
+	case a.Type == domain.TypeSiteRenamed:
+		line.What = ""
 	}
 	if a.Type == domain.TypeOrgCreated || own {
 		line.What = ""

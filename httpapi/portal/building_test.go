@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -40,6 +41,7 @@ type building struct {
 	labels   map[int64]domain.DeviceLabel
 	log      []domain.EncodedEvent
 	fails    error // what the hub answers
+	refuses  error // what it answers to what changes something
 	sent     []domain.Command
 	labeled  []domain.LabelDevice
 	placed   []domain.UpdateHub
@@ -152,7 +154,7 @@ func (b *building) UpdateHub(_ context.Context, o domain.Origin, change domain.U
 
 func (b *building) did(what string) error {
 	b.done = append(b.done, what)
-	return b.fails
+	return cmp.Or(b.refuses, b.fails)
 }
 
 func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }

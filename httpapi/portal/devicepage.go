@@ -41,8 +41,9 @@ type deviceView struct {
 	Card   cardView
 	Charts live.Charts
 	// Hours is how far back the charts go.
-	Hours int
-	Data  liveData
+	Hours   int
+	Refused refusedForm
+	Data    liveData
 }
 
 // chartHours are the times that charts are drawn over.
@@ -51,18 +52,23 @@ var chartHours = []int{1, 6, 24}
 // HourChoices gives them to the page.
 func (deviceView) HourChoices() []int { return chartHours }
 
-// devicePage shows one device: its channels, charts of what it measured, what it is called and where it is.
+// devicePage shows one device.
 func (v *visit) devicePage(hub domain.HubID) error {
 	id, err := v.device()
 	if err != nil {
 		return err
 	}
+	return v.showDevice(http.StatusOK, hub, id, refusedForm{})
+}
+
+// showDevice shows a device's page: its channels, charts of what it measured, what it is called, where it is, and what was refused of that.
+func (v *visit) showDevice(status int, hub domain.HubID, id int64, refused refusedForm) error {
 	ctx := v.r.Context()
 	device, err := v.p.Live.DeviceOf(ctx, v.member.OrgID, hub, id)
 	if err != nil {
 		return err
 	}
-	view := deviceView{Hours: chartHours[0]}
+	view := deviceView{Hours: chartHours[0], Refused: refused}
 	if hours, err := strconv.Atoi(v.r.URL.Query().Get("hours")); err == nil && hours > 0 && hours <= 24 {
 		view.Hours = hours
 	}
@@ -75,7 +81,7 @@ func (v *visit) devicePage(hub domain.HubID) error {
 	view.Scripts = []string{"hub.js"}
 	view.Data = v.liveData(view.Shell, hub)
 	view.Card = card(view.Shell, device, "device")
-	v.render(http.StatusOK, "device.html", view)
+	v.render(status, "device.html", view)
 	return nil
 }
 
@@ -89,10 +95,10 @@ func (v *visit) deviceCard(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	shell, from := v.fragment(), ""
+	up, from := 2, ""
 	if v.r.URL.Query().Get("from") == "device" {
-		shell.Root, from = "../../../../", "device"
+		up, from = 4, "device"
 	}
-	v.render(http.StatusOK, "device-card", card(shell, device, from))
+	v.render(http.StatusOK, "device-card", card(v.fragment(up), device, from))
 	return nil
 }

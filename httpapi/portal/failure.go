@@ -165,6 +165,8 @@ func sentence(message string) string {
 		if message = rest; verbFirst.MatchString(message) {
 			message = "it " + message
 		}
+	} else if first, rest, ok := strings.Cut(message, " "); ok && strings.HasPrefix(rest, "must ") {
+		message = strings.ReplaceAll(first, "_", " ") + " " + rest // a hub names the field so
 	}
 	if message == "" {
 		return message

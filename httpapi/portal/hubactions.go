@@ -19,7 +19,10 @@ func (v *visit) command(hub domain.HubID) error {
 	if err == nil {
 		_, err = v.p.Commands.Send(v.r.Context(), v.origin(), command)
 	}
-	return v.did(err, v.back(hub, device), "command-sent")
+	if v.field("from") == "device" {
+		return v.didAtDevice(err, hub, device, v.back(hub, device), "command-sent", refusedForm{})
+	}
+	return v.didAtHub(err, hub, v.back(hub, device), "command-sent", refusedForm{})
 }
 
 // back is the page that a device's form came from: the hub's, unless it says that it is the device's own.
@@ -30,13 +33,19 @@ func (v *visit) back(hub domain.HubID, device int64) string {
 	return hubAddress(hub)
 }
 
-// labelDevice names and places a device; an empty field clears. The hub is asked first: a name for a device that is not there would wait for the
-// next one of that number.
+// labelDevice names and places a device; an empty field clears.
 func (v *visit) labelDevice(hub domain.HubID) error {
 	device, err := v.device()
 	if err != nil {
 		return err
 	}
+	return v.didAtDevice(v.label(hub, device), hub, device, v.back(hub, device), "device-labeled",
+		refusedForm{Form: "label", Name: v.field("name"), Place: v.field("room")})
+}
+
+// label does what the form of a device's name and room asks for. The hub is asked first: a name for a device that is not there would wait for the
+// next one of that number.
+func (v *visit) label(hub domain.HubID, device int64) (err error) {
 	change := domain.LabelDevice{OrgID: v.member.OrgID, HubID: hub, DeviceID: device, SetName: true, SetRoom: true}
 	if change.Name, err = v.optionalName("name"); err != nil {
 		return err
@@ -52,7 +61,7 @@ func (v *visit) labelDevice(hub domain.HubID) error {
 		change.Name = nil // the form shows the reported name: left as it is, it follows the hub
 	}
 	_, err = v.p.Labels.LabelDevice(v.r.Context(), v.origin(), change)
-	return v.did(err, v.back(hub, device), "device-labeled")
+	return err
 }
 
 // optionalName reads a name that may be empty: nil then.
@@ -70,10 +79,10 @@ func (v *visit) placeHub(hub domain.HubID) error {
 	site := v.field("site")
 	change := domain.UpdateHub{OrgID: v.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
 	var err error
-	if change.Name, err = v.optionalName("name"); err != nil {
-		return err
+	if change.Name, err = v.optionalName("name"); err == nil {
+		err = v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change)
 	}
-	return v.did(v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change), hubAddress(hub), "hub-placed")
+	return v.didAtHub(err, hub, hubAddress(hub), "hub-placed", refusedForm{Form: "place", Name: v.field("name"), Place: site})
 }
 
 // forgetDevice makes the hub forget a device that it cannot reach any more.
@@ -82,23 +91,23 @@ func (v *visit) forgetDevice(hub domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	return v.did(v.p.Devices.Forget(v.r.Context(), hub, device), hubAddress(hub), "device-forgotten")
+	return v.didAtDevice(v.p.Devices.Forget(v.r.Context(), hub, device), hub, device, hubAddress(hub), "device-forgotten", refusedForm{Form: "forget"})
 }
 
 // openPairing lets a device join, and sends the browser to the page that counts down.
 func (v *visit) openPairing(hub domain.HubID) error {
 	code, err := v.optionalName("setup_code")
-	if err != nil {
-		return err
+	var window domain.Window
+	if err == nil {
+		window, err = v.p.Devices.OpenPairing(v.r.Context(), hub, code)
 	}
-	window, err := v.p.Devices.OpenPairing(v.r.Context(), hub, code)
-	return v.did(err, v.windowAddress(hub, "pairing", window), "")
+	return v.didAtHub(err, hub, v.windowAddress(hub, "pairing", window), "", refusedForm{Form: "pairing", Name: v.field("setup_code")})
 }
 
 // openRemoval lets a device leave.
 func (v *visit) openRemoval(hub domain.HubID) error {
 	window, err := v.p.Devices.OpenRemoval(v.r.Context(), hub)
-	return v.did(err, v.windowAddress(hub, "removal", window), "")
+	return v.didAtHub(err, hub, v.windowAddress(hub, "removal", window), "", refusedForm{Form: "removal"})
 }
 
 func (v *visit) windowAddress(hub domain.HubID, name string, window domain.Window) string {
@@ -107,11 +116,11 @@ func (v *visit) windowAddress(hub domain.HubID, name string, window domain.Windo
 }
 
 func (v *visit) closePairing(hub domain.HubID) error {
-	return v.did(v.p.Devices.ClosePairing(v.r.Context(), hub), hubAddress(hub), "window-closed")
+	return v.didAtHub(v.p.Devices.ClosePairing(v.r.Context(), hub), hub, hubAddress(hub), "window-closed", refusedForm{})
 }
 
 func (v *visit) closeRemoval(hub domain.HubID) error {
-	return v.did(v.p.Devices.CloseRemoval(v.r.Context(), hub), hubAddress(hub), "window-closed")
+	return v.didAtHub(v.p.Devices.CloseRemoval(v.r.Context(), hub), hub, hubAddress(hub), "window-closed", refusedForm{})
 }
 
 // confirmReset warns of what resetting a hub's link does.
@@ -125,7 +134,40 @@ func (v *visit) confirmReset(hub domain.HubID) error {
 }
 
 func (v *visit) resetLink(hub domain.HubID) error {
-	return v.did(v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub), hubAddress(hub), "link-reset")
+	return v.didAtHub(v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub), hub, hubAddress(hub), "link-reset", refusedForm{})
+}
+
+// refusedForm is what a page about a hub shows of a form that was refused; the zero value is of none.
+type refusedForm struct {
+	// Form is which: pairing, removal, place, label or forget; "" for one that has no place for it, so that the page says it on top.
+	Form, Problem string
+	// Name and Place are what was typed: a name or a setup code; a site or a room.
+	Name, Place string
+}
+
+// didAtHub answers an action. What refuses it is told on the hub's page, unless that cannot be shown either.
+func (v *visit) didAtHub(err error, hub domain.HubID, page, notice string, refused refusedForm) error {
+	if refused.Problem = v.problemOf(err); refused.Problem == "" || v.showHub(statusOf(domain.CodeOf(err)), hub, refused) != nil {
+		return v.did(err, page, notice)
+	}
+	return nil
+}
+
+// didAtDevice answers an action. What refuses it is told on the device's page, unless that cannot be shown either: it needs the hub.
+func (v *visit) didAtDevice(err error, hub domain.HubID, device int64, page, notice string, refused refusedForm) error {
+	if refused.Problem = v.problemOf(err); refused.Problem == "" || v.showDevice(statusOf(domain.CodeOf(err)), hub, device, refused) != nil {
+		return v.did(err, page, notice)
+	}
+	return nil
+}
+
+// problemOf says what a page tells of a refusal; "" when there is none, or when a script asks, which is told by itself.
+func (v *visit) problemOf(err error) string {
+	problem, ok := refusalText(err)
+	if !ok || v.scripted() {
+		return ""
+	}
+	return problem
 }
 
 // did answers an action: with a redirect to a page that says what was done, or, when a script asked, with nothing.

@@ -46,6 +46,7 @@ type hubView struct {
 	Devices  devicesView
 	// Pairing and Removal are until when a window that was opened from here is open; zero: none was.
 	Pairing, Removal time.Time
+	Refused          refusedForm
 	Data             liveData
 }
 
@@ -67,8 +68,11 @@ type devicesView struct {
 	Offline bool
 }
 
-// hubPage shows a hub and its devices. When the hub does not answer, the rest is there all the same.
-func (v *visit) hubPage(id domain.HubID) error {
+// hubPage shows a hub and its devices.
+func (v *visit) hubPage(id domain.HubID) error { return v.showHub(http.StatusOK, id, refusedForm{}) }
+
+// showHub shows a hub's page, and what was refused of it. When the hub does not answer, the rest is there all the same.
+func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error {
 	ctx := v.r.Context()
 	hub, err := v.p.ReadModels.Hub(ctx, v.member.OrgID, id)
 	if err != nil {
@@ -78,7 +82,7 @@ func (v *visit) hubPage(id domain.HubID) error {
 	if err != nil {
 		return err
 	}
-	view := hubView{hubHead: head, Added: hub.RegisteredAt, PublicIP: hub.PublicIP}
+	view := hubView{hubHead: head, Added: hub.RegisteredAt, PublicIP: hub.PublicIP, Refused: refused}
 	view.Scripts = []string{"hub.js"}
 	view.Data = v.liveData(view.Shell, id)
 	sites, err := v.p.ReadModels.Sites(ctx, v.member.OrgID, maxSites, "")
@@ -106,7 +110,7 @@ func (v *visit) hubPage(id domain.HubID) error {
 	if view.Devices, err = v.devicesOf(view.Shell, id, within); err != nil {
 		return err
 	}
-	v.render(http.StatusOK, "hub.html", view)
+	v.render(status, "hub.html", view)
 	return nil
 }
 
@@ -130,7 +134,7 @@ func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
 
 // devices answers with the part of the hub's page that shows its devices, for the page's script.
 func (v *visit) devices(hub domain.HubID) error {
-	view, err := v.devicesOf(v.fragment(), hub, 0)
+	view, err := v.devicesOf(v.fragment(2), hub, 0)
 	if err != nil {
 		return err
 	}
@@ -176,10 +180,14 @@ func (v *visit) deviceNames(hub domain.HubID) error {
 	return json.NewEncoder(v.w).Encode(names)
 }
 
-// fragment is the frame of a part of a page. The script puts it into a hub's page, whose links it must fit.
-func (v *visit) fragment() Shell {
+// fragment is the frame of a part of a page, which the script puts into its page. Its links must fit there: up says how many steps below /portal/
+// that is, which the page of a refused form has more of.
+func (v *visit) fragment(up int) Shell {
+	if asked, err := strconv.Atoi(v.r.URL.Query().Get("up")); err == nil && asked > 0 && asked < 10 {
+		up = asked
+	}
 	return Shell{
-		Root: "../../", Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At, RequestID: v.caller.RequestID,
+		Root: strings.Repeat("../", up), Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At, RequestID: v.caller.RequestID,
 	}
 }
 

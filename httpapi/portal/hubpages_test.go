@@ -212,14 +212,52 @@ func TestScriptedActions(t *testing.T) {
 	}
 }
 
-// TestRefusedAtAHub: who was refused something at a hub was led to the list of organizations, and no way back.
+// TestRefusedAtAHub: who was refused something at a hub lost the page, and what was typed, to one that said so and no more.
 func TestRefusedAtAHub(t *testing.T) {
 	t.Parallel()
+	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
+	long := strings.Repeat("x", 201)
+	for path, try := range map[string]struct {
+		form url.Values
+		says []string
+	}{
+		hub + "/pairing":       {url.Values{"setup_code": {"0<"}}, []string{`id="pairing-problem">Setup code must be shorter.<`, `value="0&lt;" autofocus`}},
+		hub + "/pairing/close": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
+		hub + "/removal":       {url.Values{}, []string{`id="removal-problem">`, `autofocus aria-describedby="removal-problem"`}},
+		hub + "/reset-link":    {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
+		hub + "/place":         {url.Values{"name": {long}, "site": {"site"}}, []string{`id="place-problem">`, long, `value="site" selected`}},
+		device + "/label":      {url.Values{"name": {long}, "room": {"Attic"}}, []string{`id="label-problem">`, long, `value="Attic"`}},
+		device + "/forget":     {url.Values{}, []string{`id="forget-problem">Setup code must`, `<details class="guard" open>`}},
+		device + "/commands":   {url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"perhaps"}, "idempotency_key": {"once"}}, []string{`role="alert">`, "Open pairing"}},
+	} {
+		b := newBuilding()
+		b.refuses = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
+		response := b.ask("POST", path, try.form)
+		page := read(t, response)
+		if response.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", path, response.StatusCode)
+		}
+		for _, want := range try.says {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s does not say %q: %s", path, want, page)
+			}
+		}
+		holdPage(t, path, page)
+		// Its address stands in the browser's bar, and under it the page's own links.
+		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
+		if path != hub+"/reset-link" && (!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
+			t.Errorf("%s leads to %q", path, to)
+		}
+	}
+	if page := read(t, newBuilding().ask("GET", device+"/card?up=5", nil)); !strings.Contains(page, `href="../../../../../`+acme+device+`"`) {
+		t.Errorf("a part of the page of a refused form does not fit there: %s", page)
+	}
 	b := newBuilding()
-	b.fails = domain.Errorf(domain.CodeInvalidRequest, "still on the hub's network")
-	response := b.ask("POST", "/hubs/"+string(hubHere)+"/devices/1/forget", url.Values{})
-	if page := read(t, response); response.StatusCode != http.StatusBadRequest || !strings.Contains(page, `href="../../../../../`+acme+"/hubs/"+string(hubHere)+`"`) {
-		t.Errorf("%d %s", response.StatusCode, page)
+	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
+	if response := b.ask("POST", device+"/forget", url.Values{}); response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a device's page that cannot be shown either: %d", response.StatusCode)
+	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+acme+hub+`"`) {
+		t.Errorf("there is no way back: %s", page)
 	}
 	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(page, "Back to the hub") {
 		t.Error("a hub of others has a way to it")

@@ -249,3 +249,20 @@ func TestHome(t *testing.T) {
 		}
 	}
 }
+
+// TestActivitySaysWhat: a device was one of its own number and not of its hub, what was renamed had the new name twice, and whose invitation was
+// withdrawn was not said.
+func TestActivitySaysWhat(t *testing.T) {
+	t.Parallel()
+	page := newWorld().visit(t, nil).signIn("max@example.org").get(inOne+"/activity", 200)
+	for _, want := range []string{
+		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>", "forgot device 3 of <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
+		"renamed a site to <bdi>Mill</bdi>", "renamed the site that is now <b><bdi>Mill</bdi></b> to <bdi>Mall</bdi>",
+		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>", "took the name from the hub <b><bdi>hub-aaaa-bbbb-cccc</bdi></b>",
+		"withdrew the invitation of <b><bdi>ben@example.org</bdi></b>",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%q is not in %s", want, page)
+		}
+	}
+}

@@ -306,10 +306,18 @@ func (w *world) History(_ context.Context, hub domain.HubID, since time.Time, li
 }
 
 func (w *world) Activity(context.Context, string, int, uint64) (domain.Page[domain.Activity], error) {
+	byOlga := domain.Actor{Kind: domain.ActorMember, ID: "olga"}
 	return domain.Page[domain.Activity]{HasMore: true, Data: []domain.Activity{
 		{Sequence: 9, Type: domain.TypeMemberRoleChanged, Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, ActorName: "olga@example.org",
 			SubjectID: "max", SubjectName: "max@example.org", Detail: "admin", At: day},
 		{Sequence: 7, Type: domain.TypeMemberRemoved, Actor: domain.Actor{Kind: domain.ActorMember, ID: "tom"}, ActorName: "tom@example.org", SubjectID: "tom", At: day},
+		{Sequence: 6, Type: domain.TypeDeviceLabeled, Actor: byOlga, SubjectID: "2", SubjectName: "Lobby", Hub: hubHere, Detail: "Hall, Attic", At: day},
+		{Sequence: 6, Type: domain.TypeDeviceForgotten, Actor: byOlga, SubjectID: "3", Hub: hubHere, At: day},
+		{Sequence: 6, Type: domain.TypeSiteRenamed, Actor: byOlga, SubjectID: "site", SubjectName: "Mill", Detail: "Mill", At: day},
+		{Sequence: 6, Type: domain.TypeSiteRenamed, Actor: byOlga, SubjectID: "site", SubjectName: "Mill", Detail: "Mall", At: day},
+		{Sequence: 6, Type: domain.TypeHubRenamed, Actor: byOlga, SubjectID: string(hubHere), SubjectName: "Lobby", Detail: "Lobby", At: day},
+		{Sequence: 6, Type: domain.TypeHubRenamed, Actor: byOlga, SubjectID: string(hubElse), SubjectName: "Lobby", At: day},
+		{Sequence: 6, Type: domain.TypeInvitationRevoked, Actor: byOlga, SubjectID: "invitation", SubjectName: "ben@example.org", At: day},
 		{Sequence: 5, Type: "something.new", Actor: domain.Actor{Kind: domain.ActorKey, ID: "keyid"}, SubjectID: "x", At: day},
 	}}, nil
 }

@@ -24,6 +24,11 @@ func (p *Portal) hubPages() []Route {
 		{Method: "POST", Pattern: hub + "/pairing/close", Live: true, Handle: p.hubManager((*visit).closePairing)},
 		{Method: "POST", Pattern: hub + "/removal", Live: true, Handle: p.hubManager((*visit).openRemoval)},
 		{Method: "POST", Pattern: hub + "/removal/close", Live: true, Handle: p.hubManager((*visit).closeRemoval)},
+		{Method: "GET", Pattern: hub + "/place", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: hub + "/pairing", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: hub + "/pairing/close", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: hub + "/removal", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: hub + "/removal/close", Handle: p.hub((*visit).toHub)},
 
 		{Method: "GET", Pattern: hub + "/names", Live: true, Handle: p.hub((*visit).deviceNames)},
 		{Method: "GET", Pattern: hub + "/devices", Live: true, Handle: p.hub((*visit).devices)},
@@ -32,6 +37,9 @@ func (p *Portal) hubPages() []Route {
 		{Method: "POST", Pattern: device + "/commands", Live: true, Handle: p.hub((*visit).command)},
 		{Method: "POST", Pattern: device + "/label", Live: true, Handle: p.hubManager((*visit).labelDevice)},
 		{Method: "POST", Pattern: device + "/forget", Live: true, Handle: p.hubManager((*visit).forgetDevice)},
+		{Method: "GET", Pattern: device + "/commands", Handle: p.hub((*visit).toHub)},
+		{Method: "GET", Pattern: device + "/label", Handle: p.hub((*visit).toDevice)},
+		{Method: "GET", Pattern: device + "/forget", Handle: p.hub((*visit).toDevice)},
 	}
 }
 
@@ -60,6 +68,25 @@ func (p *Portal) ownHub(handle func(*visit, domain.HubID) error) handler {
 		v.hub = hub
 		return handle(v, hub)
 	}
+}
+
+// toHub and toDevice lead to the pages that forms are on, as formOf does, with the query of the links on them.
+func (v *visit) toHub(hub domain.HubID) error { return v.toPage(hubAddress(hub)) }
+
+func (v *visit) toDevice(hub domain.HubID) error {
+	device, err := v.device()
+	if err != nil {
+		return err
+	}
+	return v.toPage(deviceAddress(hub, device))
+}
+
+func (v *visit) toPage(page string) error {
+	if query := v.r.URL.RawQuery; query != "" {
+		page += "?" + query
+	}
+	v.redirectInOrg(page, "")
+	return nil
 }
 
 // device gives the device id of the path.

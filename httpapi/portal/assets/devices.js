@@ -4,12 +4,14 @@ import { inUse } from "./commands.js";
 
 const waiting = new Map(); // timers of devices that are to be asked for again
 let here = "";
+let up = 0; // how many steps the page is below /portal/
 let announce = () => {};
 let reloading = null;
 
 // showDevices begins with the page of a hub, at that address; say(text) tells those who do not see it.
 export function showDevices(address, say) {
   here = address;
+  up = address.split("../").length - 1;
   announce = say;
 }
 
@@ -28,7 +30,7 @@ export function askDevice(device, pause, reason = "soon") {
     setTimeout(async () => {
       waiting.delete(name);
       const from = cardOf(device)?.dataset.from ?? "";
-      const fresh = await part(`${here}/devices/${device}/card?from=${from}`);
+      const fresh = await part(`${here}/devices/${device}/card?from=${from}&up=${up}`);
       const card = cardOf(device);
       if (fresh && card) {
         renew(card, fresh.querySelector("[data-device]"));
@@ -45,7 +47,9 @@ export function reloadDevices(pause = 300) {
     return;
   }
   reloading ??= setTimeout(async () => {
-    const fresh = await part(`${here}/devices${location.search}`);
+    const query = new URLSearchParams(location.search);
+    query.set("up", up);
+    const fresh = await part(`${here}/devices?${query}`);
     reloading = null;
     if (fresh) {
       merge(all, fresh);

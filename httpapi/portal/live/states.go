@@ -74,6 +74,7 @@ var disconnects = map[string]string{
 	"slow consumer (pending bytes)":  "it took less than there was for it: its network may be bad",
 	"duplicate client id":            "another connection of this hub took its place",
 	"credentials revoked":            "its link was reset",
+	"kicked":                         "the service cut it off, as after a reset of its link",
 	"authentication expired":         "its certificate has expired",
 	"server shutdown":                "the service was restarting",
 	"protocol violation":             "it sent what the link does not allow",

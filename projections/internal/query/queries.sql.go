@@ -13,7 +13,7 @@ import (
 const activity = `-- name: Activity :many
 SELECT a.sequence, a.at, a.type, a.actor_kind, a.actor_id, a.subject_id, a.hub_id, coalesce(detail_sites.name, a.detail)::text AS detail,
     coalesce(people.email, keys.label, hubs_acting.name, '')::text AS actor_name,
-    coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, '')::text AS subject_name
+    coalesce(subject_people.email, subject_keys.label, subject_sites.name, subject_hubs.name, subject_invitations.email, '')::text AS subject_name
 FROM activity a
 LEFT JOIN people ON a.actor_kind = 'member' AND people.org_id = a.org_id AND people.id = a.actor_id
 LEFT JOIN api_keys keys ON a.actor_kind = 'key' AND keys.org_id = a.org_id AND keys.id = a.actor_id
@@ -22,6 +22,7 @@ LEFT JOIN people subject_people ON subject_people.org_id = a.org_id AND subject_
 LEFT JOIN api_keys subject_keys ON subject_keys.org_id = a.org_id AND subject_keys.id = a.subject_id
 LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sites.id = a.subject_id
 LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
+LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
 WHERE a.org_id = $1 AND a.sequence < $2
 ORDER BY a.sequence DESC
