@@ -160,8 +160,15 @@ func TestPlugIsPulled(t *testing.T) {
 func TestPairing(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Pairing")
+	p.expect(400)
 	p.goTo(p.hubPage())
-	p.fill("#setup-code", "12345")
+	// A code that the hub refused was lost, with the page that it was typed into.
+	p.fill("#setup-code", "1234")
+	p.press(`form[action$="/pairing"] button`)
+	p.await("#pairing-problem", "Setup code must be a PIN")
+	p.await("#connection", "Live")
+	p.check("pairing-refused")
+	p.fill("#setup-code", "5")
 	p.press(`form[action$="/pairing"] button`)
 	p.await(`[data-window="pairing"] .countdown`, " s")
 	p.await("#connection", "Live")

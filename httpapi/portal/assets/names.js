@@ -30,11 +30,7 @@ export class Names {
 
   // learn takes the name that a device has from an event of its hub.
   learn({ type, hub_id: hub, device_id: device, data }) {
-    const known = this.known.get(hub);
-    if (known?.silent && type === "hub.connected") {
-      known.until = 0; // it said nothing because it was away
-    }
-    const names = known?.names;
+    const names = this.known.get(hub)?.names;
     if (names && (type === "device.added" || type === "device.forgotten")) {
       delete names[device];
       if (type === "device.added" && typeof data?.name === "string") {
@@ -53,7 +49,7 @@ export class Names {
       const names = await fetch(`${this.hubs}${hub}/names`).then((response) => (response.ok && !response.redirected ? response.json() : null)).catch(() => null);
       const before = this.known.get(hub)?.names ?? {};
       this.known.delete(hub);
-      this.known.set(hub, { names: names ?? before, silent: !names, until: Date.now() + (names ? AGAIN : FAILED) });
+      this.known.set(hub, { names: names ?? before, until: Date.now() + (names ? AGAIN : FAILED) });
       if (this.known.size > HUBS) {
         this.known.delete(this.known.keys().next().value);
       }
