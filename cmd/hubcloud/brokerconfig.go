@@ -17,8 +17,8 @@ import (
 type brokerConfigCommand struct {
 	printed
 	Out    string   `help:"Folder for the files: the configuration, the certificates, the credentials. Files with secrets are readable by their owner only." required:"" type:"path" placeholder:"DIR"`
-	Nodes  []string `help:"Host name or address of each server, as the others and the service reach it: one, 3 or 5, separated by commas." required:"" name:"nodes" sep:"," placeholder:"HOST,…"`
-	Hosts  []string `help:"More names for the servers' certificate: those under which hubs reach --mqtt-port." name:"mqtt-hosts" sep:"," placeholder:"HOST,…"`
+	Nodes  []string `help:"Host name or address of each server, as the others and the service reach it: one, 3 or 5, separated by commas." required:"" name:"nodes" sep:"," placeholder:"HOST"`
+	Hosts  []string `help:"More names for the servers' certificate: those under which hubs reach --mqtt-port." name:"mqtt-hosts" sep:"," placeholder:"HOST"`
 	Shards int      `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above; 0 for as many as the credentials in --out have, 16 in new ones." default:"0"`
 	Sync   string   `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of a server, and is faster." default:"always"`
 
@@ -41,7 +41,7 @@ type brokerConfigCommand struct {
 func (c *brokerConfigCommand) Help() string {
 	return `Prints the configuration of nats-server for a broker of one's own, a cluster of three for instance, and writes it to --out with what belongs to it:
 
-  nats.conf              the configuration, the same for every server; each is started as nats-server --config nats.conf --name NAME
+  nats.conf              the configuration, the same for every server; each has its name in the environment variable NATS_SERVER_NAME
   routes.conf            the password of the routes between the servers
   ca.pem, broker.pem, broker-key.pem   the authority, and the servers' certificate with its key
   nats-credentials.json  for the service: --nats-credentials
@@ -52,9 +52,11 @@ Copy the first five to --etc on every server, and the last two to where the serv
 Run it again whenever something changes: passwords and the authority stay, the certificate is made anew, for a year. The servers take in a new
 certificate without a restart: nats-server --signal reload=PID.
 
-Example: hubcloud broker-config --nodes nats-1,nats-2,nats-3 --mqtt-hosts hubs.example.org --out ./broker
-Then:    hubcloud serve --nats-url tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222 --nats-credentials ./broker/nats-credentials.json \
-             --ca-cert ./broker/ca/ca.pem --ca-key ./broker/ca/ca-key.pem --public-mqtt hubs.example.org:8883 --log-replicas 3 --postgres-url …`
+Example:
+
+  hubcloud broker-config --nodes nats-1,nats-2,nats-3 --mqtt-hosts hubs.example.org --out ./broker
+  hubcloud serve --nats-url tls://nats-1:4222,tls://nats-2:4222,tls://nats-3:4222 --nats-credentials ./broker/nats-credentials.json \
+      --ca-cert ./broker/ca/ca.pem --ca-key ./broker/ca/ca-key.pem --public-mqtt hubs.example.org:8883 --log-replicas 3 --postgres-url …`
 }
 
 // Validate checks what the flags say together; kong calls it once they are parsed.

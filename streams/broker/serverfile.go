@@ -27,6 +27,9 @@ const (
 	KeyName         = "broker-key.pem"
 )
 
+// ServerNameVariable is the environment variable from which a server takes its name.
+const ServerNameVariable = "NATS_SERVER_NAME"
+
 // The user of the cluster's routes, and the variables in RouteSecretName.
 const (
 	routeUser     = "route"
@@ -40,7 +43,7 @@ var routePasswordPattern = regexp.MustCompile(`(?m)^` + routePassword + `: "([A-
 // maxReplicas is the most copies that the server keeps of the sessions of MQTT clients by itself.
 const maxReplicas = 3
 
-// ServerFile is the configuration of nats-servers of one's own. All servers of a cluster read the same one, and hear on their command line
+// ServerFile is the configuration of nats-servers of one's own. All servers of a cluster read the same one, and read from their environment
 // which of them they are.
 type ServerFile struct {
 	// Nodes are the host names or addresses under which the servers reach each other and the service reaches them: one, or a cluster of 3 or 5.
@@ -133,9 +136,10 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 }
 
 func (f ServerFile) writeHead(text *strings.Builder) {
-	fmt.Fprintf(text, `# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". Every server reads this same file and is started with its own name:
-#   nats-server --config %s --name NAME
-# NAME stays the same for ever: a server finds its streams by it.
+	fmt.Fprintf(text, `# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". Every server reads this same file, and its own name from its environment:
+#   %s=NAME nats-server --config %s
+# A name stays the same for ever: the others know a server by it, and what it stores. (Given as --name, the server could not reload this file.)
+server_name: $%s
 
 # The service connects here. Passwords cross this line, so it has TLS; the service checks the certificate against the authority in %s.
 listen: %q
@@ -145,7 +149,7 @@ tls {
   # Hundreds of connections that come back at once wait for their turn; one that is cut off comes again and makes the queue longer.
   timeout: %d
 }
-`, f.file(ServerFileName), credentialsFile, net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)), f.file(CertificateName), f.file(KeyName), tlsTimeoutSeconds)
+`, ServerNameVariable, f.file(ServerFileName), ServerNameVariable, credentialsFile, net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)), f.file(CertificateName), f.file(KeyName), tlsTimeoutSeconds)
 	if f.Monitor != "" {
 		fmt.Fprintf(text, `
 # Health (/healthz) and figures (/varz, /jsz, /connz) of this server, without a password: keep it where only operators are.

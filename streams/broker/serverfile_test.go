@@ -33,6 +33,7 @@ func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 		from := strings.Index(text, "tls {")
 		text = text[:from] + text[from+strings.Index(text[from:], "}")+1:]
 	}
+	text = strings.ReplaceAll(text, "$"+ServerNameVariable, "nats-1")
 	path := filepath.Join(f.Folder, ServerFileName)
 	for name, content := range map[string]string{path: text, filepath.Join(f.Folder, RouteSecretName): f.RouteSecret(nil)} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {

@@ -1,6 +1,9 @@
 package faults
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"flag"
 	"net/http"
 	"sync"
@@ -28,6 +31,7 @@ func TestCluster(t *testing.T) {
 	crowd := newCrowd(t, broker, first, tenant, &other)
 	crowd.goOn("with all", tenant.Client)
 	acrossServers(t, broker, first, tenant, &other)
+	renewCertificate(t, broker)
 	for kill := range *clusterKills {
 		if kill%2 == 1 {
 			second.Kill()
@@ -92,6 +96,33 @@ func acrossServers(t *testing.T, broker *ownBroker, first *harness.Service, repl
 			t.Errorf("a hub whose link was reset comes back at %s", address)
 		}
 	}
+}
+
+// renewCertificate gives a running server another certificate.
+func renewCertificate(t *testing.T, broker *ownBroker) {
+	t.Helper()
+	before := shownCertificate(broker.mqtt[0])
+	broker.renew()
+	broker.nodes[0].reload()
+	harness.Eventually(t, 10*time.Second, "the server shows hubs another certificate", func() bool {
+		after := shownCertificate(broker.mqtt[0])
+		return len(after) > 0 && !bytes.Equal(after, before)
+	})
+}
+
+// shownCertificate is the certificate that a server shows to who connects; nil when it shows none.
+func shownCertificate(address string) (raw []byte) {
+	conn, err := tls.Dial("tcp", address, &tls.Config{
+		InsecureSkipVerify: true, // it is looked at, not trusted
+		VerifyPeerCertificate: func(certificates [][]byte, _ [][]*x509.Certificate) error {
+			raw = certificates[0]
+			return nil
+		},
+	})
+	if err == nil {
+		_ = conn.Close() // nothing was said
+	}
+	return raw
 }
 
 // crowd is hubs that send, and consumers that read them from each replica, through everything.

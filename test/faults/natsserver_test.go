@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"hubcloud/projections/cluster"
+	"hubcloud/streams/broker"
 	"hubcloud/test/harness"
 )
 
@@ -52,6 +53,8 @@ type ownBroker struct {
 	arguments []string
 	mqtt      []string
 	nats      string
+	// renew runs broker-config again, which makes another certificate.
+	renew func()
 }
 
 type natsNode struct {
@@ -66,6 +69,15 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 	t.Helper()
 	b := &ownBroker{t: t, dir: t.TempDir()}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
+	configure := func(hosts, host string) string {
+		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", hosts, "--out", b.dir, "--etc", b.dir, "--shards", shards,
+			"--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
+			"--store", filepath.Join(b.dir, "store", host))
+		if code != 0 {
+			t.Fatalf("broker-config: %s", stderr)
+		}
+		return text
+	}
 	var urls, addresses, hosts []string
 	for i := range 3 {
 		host := fmt.Sprintf("127.0.0.%d", i+2)
@@ -75,12 +87,7 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 		b.mqtt = append(b.mqtt, net.JoinHostPort(host, mqtt))
 	}
 	for i, host := range hosts {
-		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", strings.Join(hosts, ","), "--out", b.dir, "--etc", b.dir, "--shards", shards,
-			"--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
-			"--store", filepath.Join(b.dir, "store", host))
-		if code != 0 {
-			t.Fatalf("broker-config: %s", stderr)
-		}
+		text := configure(strings.Join(hosts, ","), host)
 		node := &natsNode{t: t, config: filepath.Join(b.dir, host+".conf"), name: fmt.Sprintf("node-%d", i)}
 		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -101,6 +108,7 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 		})
 	}
 	b.nats = strings.Join(addresses, ",")
+	b.renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
 	b.arguments = []string{
 		"--nats-url", strings.Join(urls, ","), "--nats-credentials", filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
 		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key", filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
@@ -117,8 +125,8 @@ func (b *ownBroker) join() *harness.Service {
 
 func (n *natsNode) start() {
 	n.t.Helper()
-	n.process = exec.Command(os.Args[0], "--config", n.config, "--name", n.name)
-	n.process.Env = append(os.Environ(), natsServerVariable+"=1")
+	n.process = exec.Command(os.Args[0], "--config", n.config)
+	n.process.Env = append(os.Environ(), natsServerVariable+"=1", broker.ServerNameVariable+"="+n.name)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -136,6 +144,14 @@ func (n *natsNode) start() {
 		defer close(ended)
 		_ = process.Wait() // it is killed
 	}()
+}
+
+// reload is nats-server's own --signal reload.
+func (n *natsNode) reload() {
+	n.t.Helper()
+	if err := n.process.Process.Signal(syscall.SIGHUP); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // kill is kill -9.
