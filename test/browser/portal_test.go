@@ -140,6 +140,9 @@ func TestKeyboard(t *testing.T) {
 func TestPlugIsPulled(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Plugs")
+	if err := p.hub.Report(2, virtualhub.ChannelRef{Key: "temperature"}, 17.5); err != nil {
+		t.Fatal(err)
+	}
 	p.await("#connection", "Live")
 	row := fmt.Sprintf(`#sites [data-hub="%s"]`, p.hub.ID())
 	p.await(row+" .tag", "online")
@@ -151,9 +154,12 @@ func TestPlugIsPulled(t *testing.T) {
 	p.check("offline")
 	p.goTo(p.hubPage())
 	p.await("#devices", "The hub is not connected")
+	p.await("#events", "device 2")
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await(channel(1, "lock", ".value"), "locked")
+	// A page that was opened while its hub was away called devices by their numbers for ten minutes after it was back.
+	p.await("#events", "Hall thermostat")
 }
 
 // TestPairing: a device joins while the window counts down, and is on the page without loading it.

@@ -7,6 +7,7 @@ const PAUSE = 200; // between two questions
 const LONG_PAUSE = 2_000;
 const AGAIN = 600_000; // what a hub said is asked for again after that long: names are changed elsewhere, too
 const FAILED = 60_000; // and after that long when it said nothing
+const CONNECTED = 2_000; // and that long after it has connected
 
 export class Names {
   // hubs is the way to the pages of hubs; told() is called when there are new names.
@@ -30,7 +31,15 @@ export class Names {
 
   // learn takes the name that a device has from an event of its hub.
   learn({ type, hub_id: hub, device_id: device, data }) {
-    const names = this.known.get(hub)?.names;
+    const known = this.known.get(hub);
+    if (known && type === "hub.connected") {
+      // While it was away it said nothing; it answers a moment after it has connected.
+      setTimeout(() => {
+        this.waiting.add(hub);
+        this.ask();
+      }, CONNECTED);
+    }
+    const names = known?.names;
     if (names && (type === "device.added" || type === "device.forgotten")) {
       delete names[device];
       if (type === "device.added" && typeof data?.name === "string") {
