@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/ratelimit"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Defaults of Config, from the contract's table of limits but for StreamsPerKey.

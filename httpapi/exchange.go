@@ -17,7 +17,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"hubcloud/domain"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // managementTimeout is how long a request that is not held may take. Past it the answer is internal_error: something that it

@@ -17,7 +17,7 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Config is what a Bridge needs beside what it works on.

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/projections/internal/query"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // StoreConfig says where the read models are.

@@ -1,8 +1,9 @@
-// Package streams is everything of NATS that the service's parts share: the names on the wire, how to reach the broker's accounts, the
-// key-value buckets, the storing of messages with optimistic concurrency, and the barrier that tells when every replica has applied an
-// event of the directory. Its rooms hold the rest: directory (who owns what), hublog (what happened at a hub), outbox (mails that wait
-// for delivery), signin (who is signed in to the portal), keyuse (when API keys were used last), backup (all of that into a folder, and back), survey
-// (how the broker is, for operators who ask) and broker (the embedded server).
+// Package streams is everything of NATS that the service's parts share: the names on the wire, how to reach the broker's accounts, the key-value
+// buckets, the storing of messages with optimistic concurrency, and the barrier that tells when every replica has applied an event of the directory.
+// Its rooms hold the rest: directory (who owns what), hublog (what happened at a hub), outbox (mails that wait for delivery), signin (who is signed
+// in to the portal), keyuse (when API keys were used last), tap (the events of all hubs, for analytics), backup (all of that into a folder, and
+// back), survey (how the broker is, for operators who ask), telemetry (the trace and the id of a request, which messages carry on) and broker (the
+// embedded server).
 //
 // # Accounts and shards
 //

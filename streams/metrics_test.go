@@ -8,7 +8,7 @@ import (
 
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestConnectionMetrics: a broker that goes away and comes back shows.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestOperatorsPortIsPrivate: profiles and metrics ask nobody who they are, so they are on loopback unless told otherwise.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hubcloud/cmd/hubcloud/otlp"
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge"
@@ -27,8 +28,7 @@ import (
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/signin"
-	"hubcloud/telemetry"
-	"hubcloud/telemetry/otlp"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Hubs are asked to run commands (devices.Devices).

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // flightKey tells flights that callers may share.

@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // try sends a command to its hub once, with a record in the hub's log before, and remembers in r, unless that is nil, what settled the matter. What

@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/hubbridge/identity"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestExpiryIsTold: when the authority ends, and the broker's certificate once a hub has been shown one.

@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
 	"hubcloud/streams/hublog"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Logs are the hubs' event logs (hublog.Logs).

@@ -13,7 +13,7 @@ import (
 	"hubcloud/hubbridge/wire"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // events deals with an events message, and with those that wait behind it if they go on with the same log: all as one atomic batch.

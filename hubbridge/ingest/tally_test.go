@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/ingest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // lines is a log that a test reads.

@@ -16,7 +16,7 @@ import (
 	"hubcloud/hubbridge/lease"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }

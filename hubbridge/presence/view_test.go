@@ -15,7 +15,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }

@@ -17,7 +17,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // ErrConflict says that an aggregate has moved on since it was loaded; nothing was stored.

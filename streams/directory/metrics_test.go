@@ -10,7 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics: what is appended, what meets a conflict, and what is not seen in force in time is counted. What stands still is waited for no longer, and

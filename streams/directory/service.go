@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Headers of a stored event.

@@ -12,7 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // Incarnation says which of a stream's messages are the hub's log: the events with Seq > After and that tag.

@@ -11,7 +11,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }

@@ -10,7 +10,7 @@ import (
 
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics: what becomes of each mail is counted, and each failure on the way.

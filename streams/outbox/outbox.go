@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/streams"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -25,7 +25,7 @@ var rooms = []room{
 		why:       "the rules are pure: whoever imports them gets no I/O with them",
 	},
 	{
-		folder: "hubcloud/telemetry", may: []string{"hubcloud/domain"},
+		folder: "hubcloud/streams/telemetry", may: []string{"hubcloud/domain"},
 		libraries: []string{
 			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/propagation",
 			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
@@ -33,15 +33,15 @@ var rooms = []room{
 		why: "every part tells of itself through it: whoever imports it gets no exporter with it",
 	},
 	{
-		folder: "hubcloud/telemetry/otlp", may: []string{"hubcloud/telemetry"},
+		folder: "hubcloud/cmd/hubcloud/otlp", may: []string{"hubcloud/streams/telemetry"},
 		why: "exporters are for the program: nothing else may import them, and they know of nothing else",
 	},
 	{
-		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/telemetry"},
+		folder: "hubcloud/streams", may: []string{"hubcloud/domain", "hubcloud/streams"},
 		why: "the logs are the ground that everything else stands on",
 	},
 	{
-		folder: "hubcloud/projections", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections", "hubcloud/telemetry"},
+		folder: "hubcloud/projections", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
 		why: "read models are made from streams, and from nothing else, so that they can be rebuilt",
 	},
 	{
@@ -54,7 +54,7 @@ var rooms = []room{
 		why:    "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
 	},
 	{
-		folder: "hubcloud/hubbridge", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge", "hubcloud/telemetry"},
+		folder: "hubcloud/hubbridge", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
 		why: "hubs must be heard when Postgres is away",
 	},
 	{
@@ -62,7 +62,7 @@ var rooms = []room{
 		why: "whoever imports the client gets the standard library with it, and nothing of the service",
 	},
 	{
-		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi", "hubcloud/telemetry"},
+		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi", "hubcloud/streams/telemetry"},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
 	},
 }
@@ -94,8 +94,8 @@ func TestImports(t *testing.T) {
 func TestExporters(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
-		if slices.Contains(imports, "hubcloud/telemetry/otlp") && pkg != "hubcloud/cmd/hubcloud" {
-			t.Errorf("%s imports hubcloud/telemetry/otlp", pkg)
+		if slices.Contains(imports, "hubcloud/cmd/hubcloud/otlp") && pkg != "hubcloud/cmd/hubcloud" {
+			t.Errorf("%s imports hubcloud/cmd/hubcloud/otlp", pkg)
 		}
 	}
 }

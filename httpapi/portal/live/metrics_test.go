@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
 	"hubcloud/streams/hublog"
-	"hubcloud/telemetry/telemetrytest"
+	"hubcloud/streams/telemetry/telemetrytest"
 )
 
 // TestMetrics: open streams, what is written to them, and the gaps that they tell are counted.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (

@@ -11,5 +11,5 @@
 // the delivery of a mail; a mail goes on with the trace that put it into its queue. Below a request are the live calls to hubs, the steps of commands, and
 // what is appended to logs.
 //
-// Package otlp sends spans to a collector; only the program itself imports it.
+// cmd/hubcloud/otlp sends spans to a collector; only the program itself imports it.
 package telemetry

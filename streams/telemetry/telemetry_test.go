@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 // TestOffCostsNothing: without a collector a span takes no memory, and gives back the context that it was given.

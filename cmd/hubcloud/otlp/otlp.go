@@ -29,7 +29,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"golang.org/x/time/rate"
 
-	"hubcloud/telemetry"
+	"hubcloud/streams/telemetry"
 )
 
 const (
