@@ -69,7 +69,7 @@ var statusWords = map[domain.ChannelStatus]string{
 	domain.ChannelUnknown:      "Nothing reported yet",
 	domain.ChannelSynchronized: "",
 	domain.ChannelPending:      "Waiting for the device",
-	domain.ChannelDiverged:     "The device reports something else than was asked: it may be jammed, or was changed by hand",
+	domain.ChannelDiverged:     "The device reports something else than was asked; it may be jammed, or was changed by hand",
 	domain.ChannelFailed:       "The hub gave the command up; the device may be out of reach",
 }
 
