@@ -220,7 +220,43 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 	if err == nil && made.State.Last != taken.Last {
 		err = fmt.Errorf("it ends at sequence %d, and was taken up to %d", made.State.Last, taken.Last)
 	}
-	return err
+	if err != nil || replicas <= 1 {
+		return err
+	}
+	return awaitCopies(ctx, nc, taken.Name)
+}
+
+// awaitCopies returns once every replica has all of a stream. One server brings it back; if that were lost before the others have it, they
+// could not agree on a leader.
+func awaitCopies(ctx context.Context, nc *nats.Conn, stream string) error {
+	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
+	defer cancel()
+	for {
+		var info struct {
+			Cluster struct {
+				Leader   string `json:"leader"`
+				Replicas []struct {
+					Current bool   `json:"current"`
+					Lag     uint64 `json:"lag"`
+				} `json:"replicas"`
+			} `json:"cluster"`
+		}
+		if err := ask(ctx, nc, apiStreamInfo+stream, nil, &info); err != nil {
+			return err
+		}
+		behind := info.Cluster.Leader == "" || len(info.Cluster.Replicas) == 0
+		for _, replica := range info.Cluster.Replicas {
+			behind = behind || !replica.Current || replica.Lag > 0
+		}
+		if !behind {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not every replica has it: %w", ctx.Err())
+		case <-time.After(copiesPause):
+		}
+	}
 }
 
 const (
@@ -229,6 +265,8 @@ const (
 	// interestTimeout is how long another server of a cluster may take to hear that parts are waited for.
 	interestTimeout = 5 * time.Second
 	interestPause   = 20 * time.Millisecond
+	// copiesPause is the pause between two looks at the replicas of a restored stream.
+	copiesPause = 50 * time.Millisecond
 )
 
 // hand gives the broker one part of a snapshot, and its answer once it has dealt with it.

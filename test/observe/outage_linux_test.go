@@ -84,6 +84,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 	goOn()
 	harness.Eventually(t, 30*time.Second, "the process is ready again", func() bool { status, _ := ready(t, s); return status == http.StatusOK })
 	for _, text := range []string{`msg="a part of the service is not well`, `msg="a part of the service is well again"`} {
+		harness.Eventually(t, 10*time.Second, text, func() bool { return strings.Contains(s.Log(), text) })
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("%d lines %s", got, text)
 		}
