@@ -78,14 +78,25 @@ type restorer struct {
 	meter *meter
 }
 
-// files brings back what the files hold, several at once.
+// files brings back what the files hold, several accounts at once. In one account they come one after the other: nats-server 2.15 ends with a fatal
+// error when it restores two of its streams at the same moment (it reads the account's streams without the lock that adding one takes).
 func (r *restorer) files(ctx context.Context, files []File) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(logsAtOnce)
+	accounts := map[streams.Account][]File{}
 	for _, f := range files {
+		account := streams.AccountCloud
+		if f.Stream != nil {
+			account = f.Stream.Account
+		}
+		accounts[account] = append(accounts[account], f)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(accountsAtOnce)
+	for _, files := range accounts {
 		group.Go(func() error {
-			if err := r.file(ctx, f); err != nil {
-				return fmt.Errorf("restore %s: %w", f.Name, err)
+			for _, f := range files {
+				if err := r.file(ctx, f); err != nil {
+					return fmt.Errorf("restore %s: %w", f.Name, err)
+				}
 			}
 			return nil
 		})

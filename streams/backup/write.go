@@ -17,8 +17,9 @@ import (
 const (
 	// mailStream holds the mails that wait for delivery.
 	mailStream = "MAIL"
-	// logsAtOnce is how many hub logs are taken, or brought back, side by side.
-	logsAtOnce = 8
+	// logsAtOnce is how many hub logs are taken side by side, and accountsAtOnce in how many accounts streams are brought back.
+	logsAtOnce     = 8
+	accountsAtOnce = 8
 )
 
 // Config says what to take, and where to.
