@@ -9,26 +9,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/codestatus"
 )
-
-// statuses gives the HTTP status of each code of the contract.
-var statuses = map[domain.Code]int{
-	domain.CodeInvalidRequest:      http.StatusBadRequest,
-	domain.CodeUnauthenticated:     http.StatusUnauthorized,
-	domain.CodeInsufficientScope:   http.StatusForbidden,
-	domain.CodeForbidden:           http.StatusForbidden,
-	domain.CodeNotFound:            http.StatusNotFound,
-	domain.CodeIdempotencyConflict: http.StatusConflict,
-	domain.CodeCursorExpired:       http.StatusGone,
-	domain.CodeCommandRefused:      http.StatusUnprocessableEntity,
-	domain.CodeHubNotAddable:       http.StatusUnprocessableEntity,
-	domain.CodeRateLimited:         http.StatusTooManyRequests,
-	domain.CodeInternal:            http.StatusInternalServerError,
-	domain.CodeHubError:            http.StatusBadGateway,
-	domain.CodeHubOffline:          http.StatusServiceUnavailable,
-	domain.CodeHubUnavailable:      http.StatusServiceUnavailable,
-	domain.CodeHubTimeout:          http.StatusGatewayTimeout,
-}
 
 // refusal is an Error with a status of its own, for what HTTP tells apart and the contract's types do not.
 type refusal struct {
@@ -57,11 +39,14 @@ func (x *exchange) refuse(err error) {
 		return
 	}
 	var known *domain.Error
-	if !errors.As(err, &known) || statuses[known.Code] == 0 || known.Code == domain.CodeInternal {
-		x.err = err
-		known = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support")
+	status, told := 0, false
+	if errors.As(err, &known) && known.Code != domain.CodeInternal {
+		status, told = codestatus.Of(known.Code)
 	}
-	status := statuses[known.Code]
+	if !told {
+		x.err = err
+		known, status = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support"), http.StatusInternalServerError
+	}
 	var special *refusal
 	if errors.As(err, &special) {
 		status = special.status

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/codestatus"
 )
 
 // FuzzBody: whatever the decoder takes is one JSON object in UTF-8 that encoding/json reads alike, and what a field gives is what was sent.
@@ -117,7 +118,7 @@ func FuzzRequests(f *testing.F) {
 
 // typeOf gives the type of a refusal whose status has several.
 func typeOf(a answer) domain.Code {
-	for code, status := range statuses {
+	for code, status := range codestatus.All() {
 		if status == a.StatusCode && strings.Contains(a.body, `"type":"`+string(code)+`"`) {
 			return code
 		}

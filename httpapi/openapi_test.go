@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/codestatus"
 	"hubcloud/httpapi/openapitest"
 )
 
@@ -114,6 +115,7 @@ func statusesOf(rt *route) []int {
 
 // TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and each stands at its status.
 func TestErrorTypesAreDescribed(t *testing.T) {
+	statuses := codestatus.All()
 	t.Parallel()
 	d := described(t)
 	types := d.Enum("ErrorType")

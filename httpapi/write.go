@@ -101,7 +101,7 @@ func (x *exchange) writeBody(status int, body []byte) {
 	header["Content-Type"] = contentTypeJSON
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.WriteHeader(status)
-	_, _ = x.Write(body)
+	_, _ = x.Write(body) // see above
 }
 
 // writeNothing answers 204.

@@ -149,4 +149,4 @@ func (b *blockReader) skipMark() error {
 }
 
 // discard passes over n bytes that are buffered, which cannot fail.
-func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) }
+func (b *blockReader) discard(n int) { _, _ = b.r.Discard(n) } // they are there

@@ -37,7 +37,7 @@ func (m *Messages) Write(p []byte) (int, error) {
 }
 
 // Read takes all of a stream. What has not ended at its end is no message.
-func (m *Messages) Read(r io.Reader) { _, _ = io.Copy(m, r) }
+func (m *Messages) Read(r io.Reader) { _, _ = io.Copy(m, r) } // a stream that is cut off ends there
 
 func (m *Messages) line(line string) {
 	name, value, _ := strings.Cut(line, ":")

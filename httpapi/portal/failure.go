@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/codestatus"
 )
 
 // Refuse answers in the place of a route what the router refuses under /portal: a path where there is nothing, a method that the path does not take,
@@ -105,31 +106,10 @@ func failureOf(err error) failure {
 	return f
 }
 
-// statusOf gives the HTTP status of a refusal, as the API has it.
+// statusOf gives the HTTP status of a refusal, as the API has it; 500 for what is none.
 func statusOf(code domain.Code) int {
-	switch code {
-	case domain.CodeInvalidRequest:
-		return http.StatusBadRequest
-	case domain.CodeUnauthenticated:
-		return http.StatusUnauthorized
-	case domain.CodeForbidden, domain.CodeInsufficientScope:
-		return http.StatusForbidden
-	case domain.CodeNotFound:
-		return http.StatusNotFound
-	case domain.CodeIdempotencyConflict:
-		return http.StatusConflict
-	case domain.CodeCursorExpired:
-		return http.StatusGone
-	case domain.CodeCommandRefused, domain.CodeHubNotAddable:
-		return http.StatusUnprocessableEntity
-	case domain.CodeRateLimited:
-		return http.StatusTooManyRequests
-	case domain.CodeHubError:
-		return http.StatusBadGateway
-	case domain.CodeHubOffline, domain.CodeHubUnavailable:
-		return http.StatusServiceUnavailable
-	case domain.CodeHubTimeout:
-		return http.StatusGatewayTimeout
+	if status, ok := codestatus.Of(code); ok {
+		return status
 	}
 	return http.StatusInternalServerError
 }

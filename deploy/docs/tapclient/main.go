@@ -1,4 +1,4 @@
-// Tapclient follows the event log of one hub with nothing but a NATS client: first what is kept, then what comes, in order, without a gap and
+// Command tapclient follows the event log of one hub with nothing but a NATS client: first what is kept, then what comes, in order, without a gap and
 // without a repeat. It is the example of ../tap.md.
 //
 //	go run ./deploy/docs/tapclient tap.json hub-7k2m-q4xd-93ta
