@@ -55,7 +55,7 @@ func (x *exchange) refuse(err error) {
 	case status == http.StatusUnauthorized:
 		// RFC 9110, section 11.6.1: a 401 names at least one scheme.
 		x.w.Header()["WWW-Authenticate"] = []string{"Bearer"}
-	case known.RetryAfter > 0 || status == http.StatusTooManyRequests:
+	case known.RetryAfter > 0 || status == http.StatusTooManyRequests || known.Code == domain.CodeServiceUnavailable:
 		x.w.Header().Set("Retry-After", strconv.Itoa(max(1, wholeSeconds(known.RetryAfter))))
 	}
 	if x.refusedToPerson(status, known) {

@@ -108,6 +108,9 @@ func statusesOf(rt *route) []int {
 	}
 	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // those ask nobody
 		statuses = append(statuses, 500)
+		if rt.access != forAnyone {
+			statuses = append(statuses, 503)
+		}
 	}
 	slices.Sort(statuses)
 	return slices.Compact(statuses)

@@ -49,6 +49,8 @@ const (
 	ErrHubUnavailable ErrorType = "hub_unavailable"
 	// ErrHubTimeout (504): the hub did not answer in time. It may still have acted.
 	ErrHubTimeout ErrorType = "hub_timeout"
+	// ErrUnavailable (503): a part of the service cannot answer at the moment. Error.RetryAfter says how long to wait.
+	ErrUnavailable ErrorType = "service_unavailable"
 )
 
 // failure is a sentinel of this package's own.

@@ -25,6 +25,7 @@ var statuses = map[domain.Code]int{
 	domain.CodeHubOffline:          http.StatusServiceUnavailable,
 	domain.CodeHubUnavailable:      http.StatusServiceUnavailable,
 	domain.CodeHubTimeout:          http.StatusGatewayTimeout,
+	domain.CodeServiceUnavailable:  http.StatusServiceUnavailable,
 }
 
 // Of gives the HTTP status of a code of the contract, and false for what is none.

@@ -116,7 +116,7 @@ func TestWrong(t *testing.T) {
 		answer
 		says string
 	}{
-		"a status":                        {answer{"GET", "/v1/sites", 404, header(), refusal("not_found")}, "described are [200 400 401 403 429 500]"},
+		"a status":                        {answer{"GET", "/v1/sites", 404, header(), refusal("not_found")}, "described are [200 400 401 403 429 500 503]"},
 		"a field too many":                {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, "{", `{"city":"x",`, 1)}, "'city'"},
 		"a field too many, deep":          {answer{"GET", "/v1/sites", 200, header(), `{"data":[` + strings.Replace(site, "{", `{"city":"x",`, 1) + `],"has_more":false}`}, "/data/0"},
 		"a field too few":                 {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, `"hub_count":0,`, "", 1)}, "'hub_count'"},
