@@ -43,7 +43,7 @@ type serviceFlags struct {
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
 
 	OpenSignUp        bool          `help:"Let anybody with a mailbox sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
-	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Limits"`
+	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Where"`
 	EventRetention    time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
 	StreamLifetime    time.Duration `help:"Longest life of an event stream." default:"15m" group:"Limits"`
 	StreamKeepalive   time.Duration `help:"Time between two keepalives of an event stream." default:"30s" group:"Limits"`
