@@ -106,15 +106,15 @@ func (c *Cluster) lay(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if c.socket, err = chooseSocketDir(dir, c.owner); err != nil {
+		return err
+	}
 	for _, major := range majors {
-		if err := takeOver(ctx, filepath.Join(dir, strconv.Itoa(major)), c.log); err != nil {
+		if err := takeOver(ctx, filepath.Join(dir, strconv.Itoa(major)), c.socket, c.log); err != nil {
 			return err
 		}
 	}
 	if c.binary, err = findBinaries(ctx, majors, c.log); err != nil {
-		return err
-	}
-	if c.socket, err = chooseSocketDir(dir, c.owner); err != nil {
 		return err
 	}
 	if c.owner, err = c.owner.reaching(dir, c.binary.dir, c.socket.path); err != nil {

@@ -24,7 +24,19 @@ import (
 // holdEnv makes the test binary another process that starts a cluster in the named directory, says so, and waits to be killed.
 const holdEnv = "HUBCLOUD_TEST_HOLD_CLUSTER"
 
+// containEnv makes that process the first one of a container of its own, as the named user; one that may not says notContained.
+const (
+	containEnv   = "HUBCLOUD_TEST_CONTAIN"
+	notContained = "no container: "
+)
+
 func TestMain(m *testing.M) {
+	if user := os.Getenv(containEnv); user != "" {
+		if err := contain(user); err != nil {
+			fmt.Println(notContained, err)
+			os.Exit(1)
+		}
+	}
 	if dir := os.Getenv(holdEnv); dir != "" {
 		hold(dir)
 		return
@@ -265,7 +277,8 @@ func TestStartsAgainAServerThatDies(t *testing.T) {
 	}
 }
 
-func TestStalePIDFiles(t *testing.T) {
+// A server that was killed leaves a lock file in its data directory and one beside its socket.
+func TestStaleLockFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "postgres")
 	c := start(t, dir)
@@ -287,13 +300,15 @@ func TestStalePIDFiles(t *testing.T) {
 		if first == "" {
 			content = ""
 		}
-		if err := os.WriteFile(filepath.Join(c.data, pidFile), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		again := start(t, dir)
-		run(t, again.URL(), "SELECT 1")
-		if err := again.Stop(t.Context()); err != nil {
-			t.Errorf("%s: %v", name, err)
+		for _, path := range []string{filepath.Join(c.data, pidFile), socketFile(c.socket.path) + ".lock"} {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			again := start(t, dir)
+			run(t, again.URL(), "SELECT 1")
+			if err := again.Stop(t.Context()); err != nil {
+				t.Errorf("%s: %s: %v", path, name, err)
+			}
 		}
 	}
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
@@ -489,4 +504,24 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 		pids, err := servers(data)
 		return err == nil && len(pids) == 0
 	})
+}
+
+// A server that was killed left its process id in postmaster.pid, and a Stop that was cut short ended whoever had that id by then.
+func TestACutShortStopEndsNobodyElse(t *testing.T) {
+	t.Parallel()
+	other := exec.Command("sleep", "60")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{data: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(c.data, pidFile), fmt.Appendf(nil, "%d\n", other.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.abort()
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("a process that is no server ended with %v instead of being killed by this test", err)
+	}
 }

@@ -4,8 +4,8 @@
 // Promises:
 //
 //   - Start gives a server that answers, on whatever the process before left behind: nothing at all, a half-made directory, a
-//     stale postmaster.pid (also one whose process id is somebody else's by now), a database that needs crash recovery, or a
-//     server that outlived its parent's `kill -9`. Such a server is shut down first; it is told apart by its working directory,
+//     stale lock file in the data directory or beside the socket (also one whose process id is somebody else's by now), a database
+//     that needs crash recovery, or a server that outlived its parent's `kill -9`. Such a server is shut down first; it is told apart by its working directory,
 //     never by its process id alone.
 //   - One process at a time has the directory: a second Start on it fails with ErrInUse and disturbs nothing.
 //   - A server that dies is started again, for as long as the Cluster is not stopped. The URL stays the same.

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -88,12 +89,13 @@ func (c *Cluster) relaunch() *server {
 // ends or Stop comes.
 func (c *Cluster) launch() (*server, error) {
 	for begun := time.Now(); ; {
+		// Also when a server of this process has died: its lock files are left, and its process id may be in use again.
+		if err := takeOver(context.Background(), c.data, c.socket, c.log); err != nil {
+			return nil, err
+		}
 		running, err := c.launchOnce()
 		// Children of a server that was killed hold its shared memory for a moment.
 		if errors.Is(err, errEnded) && running.output.sawLock() && time.Since(begun) < memoryWait {
-			if err := takeOver(context.Background(), c.data, c.log); err != nil {
-				return nil, err
-			}
 			continue
 		}
 		if err != nil {
@@ -159,11 +161,12 @@ func (c *Cluster) shutDown(running *server) error {
 	return fmt.Errorf("private postgres: process %d cannot be ended", running.command.Process.Pid)
 }
 
-// abort ends a server that Stop's caller will wait for no longer. The process id is the one in the server's own file, which is
-// ours as long as the lock is.
+// abort ends a server that Stop's caller will wait for no longer. The process id in postmaster.pid counts only if it is a
+// server's: the file outlives a server that was killed, and its process id may be somebody else's by now.
 func (c *Cluster) abort() {
-	if pid := readPIDFile(c.data).pid; pid > 0 {
-		_ = syscall.Kill(pid, syscall.SIGQUIT)
+	pid := readPIDFile(c.data).pid
+	if pids, err := servers(c.data); err == nil && slices.Contains(pids, pid) {
+		_ = syscall.Kill(pid, syscall.SIGQUIT) // it may have ended by now
 	}
 }
 

@@ -24,9 +24,9 @@ const (
 )
 
 // takeOver leaves the cluster in data without a server: one that outlived the process that started it is shut down, together
-// with whatever of it is left, and its shared memory with it; a postmaster.pid that no server stands behind is removed. The
+// with whatever of it is left, and its shared memory with it. Then it removes the lock files that no server stands behind. The
 // caller holds the directory's lock, so no server on it can be anybody's.
-func takeOver(ctx context.Context, data string, log *slog.Logger) error {
+func takeOver(ctx context.Context, data string, socket socketDir, log *slog.Logger) error {
 	pids, err := servers(data)
 	if err != nil {
 		return err
@@ -60,9 +60,17 @@ func takeOver(ctx context.Context, data string, log *slog.Logger) error {
 	if len(pids) > 0 {
 		return fmt.Errorf("a database server of an earlier run cannot be ended: processes %v", pids)
 	}
-	// PostgreSQL would take a stale file for a living server when its process id belongs to another process of the same user.
-	if err := os.Remove(filepath.Join(data, pidFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	return removeLockFiles(data, socket)
+}
+
+// removeLockFiles removes the lock files of a server that is gone, and its socket. PostgreSQL takes a stale lock file for a living
+// server when its process id belongs to another process of the same user, or to a thread of one: in a container, where process ids
+// begin anew at every start, that is likely.
+func removeLockFiles(data string, socket socketDir) error {
+	for _, path := range []string{filepath.Join(data, pidFile), socketFile(socket.path), socketFile(socket.path) + ".lock"} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }
