@@ -3,9 +3,11 @@ package faults
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,9 @@ type sender struct {
 	limit uint64
 	acked uint64
 	next  uint64
+	// progress is acked, for others to look at; backwards are acks that said less than another before them on their connection.
+	progress  atomic.Uint64
+	backwards []string
 	// through are addresses of the broker that it tries in turn; none for the one that it was told.
 	through []string
 }
@@ -51,7 +56,7 @@ func (h *sender) session(stop <-chan struct{}) {
 	h.hub.Hello("log-1", 1, h.next)
 	sent := h.acked
 	resend := time.NewTimer(5 * time.Second)
-	greeted := false
+	greeted, highest := false, uint64(0)
 	tick := time.NewTicker(h.pace)
 	defer tick.Stop()
 	for {
@@ -62,6 +67,11 @@ func (h *sender) session(stop <-chan struct{}) {
 		case <-h.hub.Lost:
 			return
 		case ack := <-h.hub.Acks:
+			if ack.Through < highest {
+				h.backwards = append(h.backwards, fmt.Sprintf("%d after %d", ack.Through, highest))
+			}
+			highest = max(highest, ack.Through)
+			h.progress.Store(max(highest, h.acked))
 			switch {
 			case ack.Through > h.acked:
 				h.acked = ack.Through

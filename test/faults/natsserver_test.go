@@ -59,47 +59,79 @@ type ownBroker struct {
 
 type natsNode struct {
 	t       *testing.T
+	under   []string
 	config  string
+	store   string
+	monitor string
 	name    string
 	process *exec.Cmd
 	ended   chan struct{}
 }
 
+// newOwnBroker starts a cluster on addresses of the loopback network, and a database.
 func newOwnBroker(t *testing.T, shards string) *ownBroker {
+	t.Helper()
+	places := make([]harness.Place, 3)
+	for i := range places {
+		places[i].Address = fmt.Sprintf("127.0.0.%d", i+2)
+	}
+	b := newBrokerAt(t, shards, places, database(t))
+	b.start()
+	return b
+}
+
+// newBrokerAt makes a cluster, a server at each place, which start starts.
+func newBrokerAt(t *testing.T, shards string, places []harness.Place, database string) *ownBroker {
 	t.Helper()
 	b := &ownBroker{t: t, dir: t.TempDir()}
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
+	store := func(host string) string { return filepath.Join(b.dir, "store", host) }
 	configure := func(hosts, host string) string {
 		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", hosts, "--out", b.dir, "--etc", b.dir, "--shards", shards,
 			"--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
-			"--store", filepath.Join(b.dir, "store", host))
+			"--store", store(host))
 		if code != 0 {
 			t.Fatalf("broker-config: %s", stderr)
 		}
 		return text
 	}
 	var urls, addresses, hosts []string
-	for i := range 3 {
-		host := fmt.Sprintf("127.0.0.%d", i+2)
-		hosts = append(hosts, host)
-		addresses = append(addresses, net.JoinHostPort(host, client))
-		urls = append(urls, "tls://"+net.JoinHostPort(host, client))
-		b.mqtt = append(b.mqtt, net.JoinHostPort(host, mqtt))
+	for _, at := range places {
+		hosts = append(hosts, at.Address)
+		addresses = append(addresses, net.JoinHostPort(at.Address, client))
+		urls = append(urls, "tls://"+net.JoinHostPort(at.Address, client))
+		b.mqtt = append(b.mqtt, net.JoinHostPort(at.Address, mqtt))
 	}
 	for i, host := range hosts {
 		text := configure(strings.Join(hosts, ","), host)
-		node := &natsNode{t: t, config: filepath.Join(b.dir, host+".conf"), name: fmt.Sprintf("node-%d", i)}
+		node := &natsNode{
+			t: t, under: places[i].Under, config: filepath.Join(b.dir, host+".conf"), store: store(host),
+			monitor: "http://" + net.JoinHostPort(host, monitor), name: fmt.Sprintf("node-%d", i),
+		}
 		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		b.nodes = append(b.nodes, node)
-	}
-	for _, node := range b.nodes {
-		node.start()
 		t.Cleanup(node.kill)
 	}
+	b.nats = strings.Join(addresses, ",")
+	b.renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
+	b.arguments = []string{
+		"--nats-url", strings.Join(urls, ","), "--nats-credentials", filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
+		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key", filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
+		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
+	}
+	return b
+}
+
+// start starts every server and waits until each listens.
+func (b *ownBroker) start() {
+	b.t.Helper()
+	for _, node := range b.nodes {
+		node.start()
+	}
 	for _, address := range b.mqtt {
-		harness.Eventually(t, 20*time.Second, address+" listens", func() bool {
+		harness.Eventually(b.t, time.Minute, address+" listens", func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				return false
@@ -107,14 +139,6 @@ func newOwnBroker(t *testing.T, shards string) *ownBroker {
 			return conn.Close() == nil
 		})
 	}
-	b.nats = strings.Join(addresses, ",")
-	b.renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
-	b.arguments = []string{
-		"--nats-url", strings.Join(urls, ","), "--nats-credentials", filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
-		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key", filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
-		"--postgres-url", database(t), "--rate", "100000", "--burst", "100000",
-	}
-	return b
 }
 
 // join starts a replica of the service on it.
@@ -125,7 +149,8 @@ func (b *ownBroker) join() *harness.Service {
 
 func (n *natsNode) start() {
 	n.t.Helper()
-	n.process = exec.Command(os.Args[0], "--config", n.config)
+	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
+	n.process = exec.Command(line[0], line[1:]...)
 	n.process.Env = append(os.Environ(), natsServerVariable+"=1", broker.ServerNameVariable+"="+n.name)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -154,8 +179,19 @@ func (n *natsNode) reload() {
 	}
 }
 
-// kill is kill -9.
+// signal sends a signal to the server.
+func (n *natsNode) signal(signal syscall.Signal) {
+	n.t.Helper()
+	if err := n.process.Process.Signal(signal); err != nil {
+		n.t.Error(err)
+	}
+}
+
+// kill is kill -9; nothing where the server was not started.
 func (n *natsNode) kill() {
+	if n.process == nil {
+		return
+	}
 	_ = n.process.Process.Kill() // fails only when it has ended
 	<-n.ended
 }

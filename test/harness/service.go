@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -101,6 +102,9 @@ type Service struct {
 
 	*running
 
+	// Under is the command that the process is started under, such as ip netns exec NAME; empty for none.
+	Under []string
+
 	// joined says that broker and database are others'.
 	joined bool
 	// The addresses that it binds.
@@ -184,11 +188,40 @@ func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	return s
 }
 
+// Place is where a process of a test runs: the address that it listens on, and the command that it is started under. The zero value is the
+// machine's own loopback address.
+type Place struct {
+	Address string
+	Under   []string
+}
+
+// Joining is Join at a place, without starting anything: Launch and AwaitReady, or Begin, do.
+func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service {
+	t.Helper()
+	s := &Service{
+		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true, Under: at.Under,
+		HTTP: net.JoinHostPort(at.Address, "8080"), Admin: net.JoinHostPort(at.Address, "9090"), MQTT: mqtt, NATS: nats,
+	}
+	if len(at.Under) == 0 {
+		s.HTTP, s.Admin = FreeAddress(t), FreeAddress(t)
+	}
+	s.stopWithTest()
+	return s
+}
+
 // launch begins the service and ends it with the test.
 func (s *Service) launch() {
 	s.t.Helper()
 	s.Begin()
+	s.stopWithTest()
+}
+
+// stopWithTest ends the service with the test.
+func (s *Service) stopWithTest() {
 	s.t.Cleanup(func() {
+		if s.process == nil {
+			return
+		}
 		s.Stop()
 		if s.t.Failed() {
 			s.t.Logf("the service's last lines, but for requests that went well:\n%s", s.log.but("level=INFO msg=request"))
@@ -198,6 +231,13 @@ func (s *Service) launch() {
 
 // Begin starts the process (again) and waits until it is ready.
 func (s *Service) Begin() {
+	s.t.Helper()
+	s.Launch()
+	s.AwaitReady()
+}
+
+// Launch starts the process (again).
+func (s *Service) Launch() {
 	s.t.Helper()
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
@@ -210,7 +250,8 @@ func (s *Service) Begin() {
 	if program == "" {
 		program = Binary(s.t)
 	}
-	s.process = exec.Command(program, args...)
+	line := append(append(append([]string{}, s.Under...), program), args...)
+	s.process = exec.Command(line[0], line[1:]...)
 	s.process.Env = append(os.Environ(), s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -224,6 +265,11 @@ func (s *Service) Begin() {
 		defer close(ended)
 		process.Wait()
 	}()
+}
+
+// AwaitReady waits until the process is ready.
+func (s *Service) AwaitReady() {
+	s.t.Helper()
 	deadline := time.Now().Add(startTimeout)
 	for {
 		text, err := os.ReadFile(filepath.Join(s.Dir, "endpoints.json"))
@@ -238,7 +284,7 @@ func (s *Service) Begin() {
 			return
 		}
 		select {
-		case <-ended:
+		case <-s.ended:
 			s.t.Fatalf("the service ended before it was ready:\n%s", s.log)
 		case <-time.After(10 * time.Millisecond):
 		}
@@ -271,6 +317,23 @@ func (s *Service) Stop() time.Duration {
 		s.t.Errorf("the service did not stop within 15 s:\n%s", s.log)
 	}
 	return time.Since(began)
+}
+
+// Signal sends a signal to the process.
+func (s *Service) Signal(signal syscall.Signal) {
+	s.t.Helper()
+	if err := s.process.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Ended is closed when the process has ended.
+func (s *Service) Ended() <-chan struct{} { return s.ended }
+
+// ExitCode is the exit code of a process that has ended.
+func (s *Service) ExitCode() int {
+	<-s.ended
+	return s.process.ProcessState.ExitCode()
 }
 
 // PID is the process id.

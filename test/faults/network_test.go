@@ -1,0 +1,150 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// network is a network of the test's own: a bridge, and a network namespace for each process on it. The test itself is on the bridge and
+// reaches everything, always. Cutting two places from each other loses their packets without a word, as a network does.
+type network struct {
+	t      *testing.T
+	bridge string
+	prefix string
+	places []*namespace
+}
+
+// namespace is a place on a network.
+type namespace struct {
+	harness.Place
+	name string
+}
+
+// nowhere is an Ethernet address that nobody has.
+const nowhere = "02:00:00:00:00:01"
+
+// newNetwork makes a network; nil, and a line in the test's log, where the machine allows none.
+func newNetwork(t *testing.T) *network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("NO NETWORK OF ITS OWN: only root can make network namespaces")
+		return nil
+	}
+	n := &network{t: t}
+	if err := n.make(); err != nil {
+		t.Logf("NO NETWORK OF ITS OWN: %v", err)
+		return nil
+	}
+	return n
+}
+
+// make makes the bridge, on addresses that no other test has: of the range that is for trying network devices.
+func (n *network) make() error {
+	dir := filepath.Join(os.TempDir(), "hubcloud-test-networks")
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for i := range 250 {
+		lock, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(i)), os.O_CREATE|os.O_RDWR, 0o666)
+		if err != nil {
+			return err
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			lock.Close()
+			continue
+		}
+		n.t.Cleanup(func() { lock.Close() })
+		n.bridge, n.prefix = fmt.Sprintf("hctest%d", i), fmt.Sprintf("198.18.%d", i)
+		n.remove() // what a killed test left
+		n.t.Cleanup(n.remove)
+		return errors.Join(
+			ip("link", "add", n.bridge, "type", "bridge"), ip("addr", "add", n.prefix+".1/24", "dev", n.bridge), ip("link", "set", n.bridge, "up"),
+		)
+	}
+	return errors.New("every range of addresses is in use")
+}
+
+// place adds a place.
+func (n *network) place(what string) *namespace {
+	n.t.Helper()
+	number := len(n.places) + 10
+	p := &namespace{name: fmt.Sprintf("%s-%d", n.bridge, number)}
+	p.Address, p.Under = fmt.Sprintf("%s.%d", n.prefix, number), []string{"ip", "netns", "exec", p.name}
+	outside := fmt.Sprintf("%sp%d", n.bridge, number)
+	err := errors.Join(
+		ip("netns", "add", p.name),
+		ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", p.name),
+		ip("link", "set", outside, "master", n.bridge, "up"),
+		ip("-n", p.name, "addr", "add", p.Address+"/24", "dev", "eth0"),
+		ip("-n", p.name, "link", "set", "eth0", "up"),
+		ip("-n", p.name, "link", "set", "lo", "up"),
+	)
+	if err != nil {
+		n.t.Fatalf("place %s: %v", what, err)
+	}
+	n.places = append(n.places, p)
+	return p
+}
+
+// reached says whether packets pass between the test and a place: a machine's firewall may hold up its bridges.
+func (n *network) reached(p *namespace) bool {
+	listener := exec.Command(p.Under[0], append(p.Under[1:], "sleep", "60")...)
+	if listener.Start() != nil {
+		return false
+	}
+	defer func() {
+		_ = listener.Process.Kill() // it sleeps
+		_ = listener.Wait()         // it was killed
+	}()
+	// Nobody listens: the place's own refusal says that it was reached.
+	_, err := net.DialTimeout("tcp", net.JoinHostPort(p.Address, "9"), 2*time.Second)
+	return errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// cut loses everything that two places send to each other.
+func (n *network) cut(a, b *namespace) {
+	n.t.Helper()
+	err := errors.Join(
+		ip("-n", a.name, "neigh", "replace", b.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
+		ip("-n", b.name, "neigh", "replace", a.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
+	)
+	if err != nil {
+		n.t.Errorf("cut %s from %s: %v", a.name, b.name, err)
+	}
+}
+
+// mend ends what cut began.
+func (n *network) mend(a, b *namespace) {
+	n.t.Helper()
+	err := errors.Join(
+		ip("-n", a.name, "neigh", "del", b.Address, "dev", "eth0"), ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
+	)
+	if err != nil {
+		n.t.Errorf("mend %s and %s: %v", a.name, b.name, err)
+	}
+}
+
+// remove takes the network away. Processes in it keep their namespace until they end.
+func (n *network) remove() {
+	for number := 10; number < 40; number++ {
+		_ = ip("netns", "del", fmt.Sprintf("%s-%d", n.bridge, number)) // most are not there
+	}
+	_ = ip("link", "del", n.bridge) // likewise
+}
+
+func ip(arguments ...string) error {
+	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package faults
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// postgresServer is a PostgreSQL at a place of its own, reached over TCP, which can be stopped and killed.
+type postgresServer struct {
+	t       *testing.T
+	at      harness.Place
+	bin     string
+	data    string
+	process *exec.Cmd
+	ended   chan struct{}
+}
+
+// newPostgres makes a database cluster and starts its server.
+func newPostgres(t *testing.T, at harness.Place) *postgresServer {
+	t.Helper()
+	p := &postgresServer{t: t, at: at, bin: postgresBinaries(t), data: filepath.Join(t.TempDir(), "postgres")}
+	owner, err := user.Lookup("postgres")
+	if err != nil {
+		t.Skipf("PostgreSQL does not run as root, and there is no user postgres: %v", err)
+	}
+	uid, uidErr := strconv.Atoi(owner.Uid)
+	gid, gidErr := strconv.Atoi(owner.Gid)
+	if uidErr != nil || gidErr != nil {
+		t.Fatal(uidErr, gidErr)
+	}
+	// The test's folder is for its own user only, and the database's files are another's.
+	if err := os.Chmod(filepath.Dir(filepath.Dir(p.data)), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(p.data, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	initdb := p.command("initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C", "--no-sync")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	rules := []byte("host all all 0.0.0.0/0 trust\n")
+	if err := os.WriteFile(filepath.Join(p.data, "pg_hba.conf"), rules, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// postgresBinaries is the folder of PostgreSQL's programs.
+func postgresBinaries(t *testing.T) string {
+	t.Helper()
+	if path, err := exec.LookPath("initdb"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path)
+		}
+	}
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil || len(found) == 0 {
+		t.Skip("PostgreSQL's own programs are not installed")
+	}
+	return found[len(found)-1]
+}
+
+// command runs a program of PostgreSQL at the place, as the user postgres.
+func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
+	line := append([]string{}, p.at.Under...)
+	line = append(line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--", filepath.Join(p.bin, program))
+	line = append(line, arguments...)
+	command := exec.Command(line[0], line[1:]...)
+	command.Dir = "/"
+	return command
+}
+
+func (p *postgresServer) start() {
+	p.t.Helper()
+	p.process = p.command("postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address, "-c", "unix_socket_directories=", "-c", "fsync=off",
+		"-c", "max_connections=200")
+	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	p.process.Stderr = log
+	if err := p.process.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	p.ended = ended
+	process := p.process
+	go func() {
+		defer close(ended)
+		_ = process.Wait() // it is killed
+	}()
+	harness.Eventually(p.t, time.Minute, "the database takes connections", func() bool {
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(p.at.Address, "5432"), time.Second)
+		return err == nil && conn.Close() == nil
+	})
+}
+
+// url is the server's database.
+func (p *postgresServer) url() string {
+	return fmt.Sprintf("postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"))
+}
+
+// signal sends a signal to every process of the server.
+func (p *postgresServer) signal(signal syscall.Signal) {
+	p.t.Helper()
+	for _, pid := range append(childrenOf(p.process.Process.Pid), p.process.Process.Pid) {
+		_ = syscall.Kill(pid, signal) // a backend may have ended meanwhile
+	}
+}
+
+// kill is kill -9 of the server and everything that it has started.
+func (p *postgresServer) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+// childrenOf lists the processes that a process has started.
+func childrenOf(parent int) []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	var children []int
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		// pid (name) state ppid …
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			children = append(children, pid)
+		}
+	}
+	return children
+}

@@ -1,0 +1,391 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// traffic is everything that users do, while something is broken: hubs that send and take commands, readers of every kind, people who make
+// sites. Each goes elsewhere when a replica answers that it cannot, as clients do, and keeps what it was told.
+type traffic struct {
+	t       *testing.T
+	clients []*harness.Client
+	tenant  *harness.Tenant
+	hubs    []*trafficHub
+	readers []*trafficReader
+
+	stop, stopReading chan struct{}
+	working, reading  sync.WaitGroup
+	mu                sync.Mutex
+	sites             map[string]string // names of those that were answered, by id
+	accepted          map[string][]int  // endpoints of the commands that were answered, by hub
+	commands          int
+	answers           map[string]int // by what was asked and what came
+	wrong             []string       // answers that no fault excuses
+	slowest           time.Duration
+	slowestWhat       string
+	longestSilence    time.Duration // of a stream that was not ended meanwhile
+}
+
+// trafficHub is a hub that sends numbered events, and runs commands.
+type trafficHub struct {
+	sender
+
+	mu sync.Mutex
+	// ran holds the ids of the commands that it was sent, by the endpoint, of which each command has another.
+	ran map[int][]string
+}
+
+// trafficReader follows one hub's log from its start, by pages or by streams.
+type trafficReader struct {
+	hub, start, cursor, how string
+	got                     []harness.Event
+}
+
+// newTraffic has hubs added, and begins.
+func newTraffic(t *testing.T, broker *ownBroker, service *harness.Service, hubs int, clients []*harness.Client, tenant *harness.Tenant) *traffic {
+	t.Helper()
+	r := &traffic{
+		t: t, clients: clients, tenant: tenant, stop: make(chan struct{}), stopReading: make(chan struct{}),
+		sites: map[string]string{}, accepted: map[string][]int{}, answers: map[string]int{},
+	}
+	for i := range hubs {
+		hub := adopted(t, service, tenant)
+		hub.Disconnect()
+		h := &trafficHub{ran: map[int][]string{}}
+		turn := i % len(broker.mqtt)
+		h.sender = sender{hub: hub, pace: 100 * time.Millisecond, through: append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...)}
+		hub.OnRequest(h.respond)
+		r.hubs = append(r.hubs, h)
+		start := tenant.Head(hub.ID)
+		for _, how := range []string{"pages", "long-polls", "stream"} {
+			r.readers = append(r.readers, &trafficReader{hub: hub.ID, start: start, cursor: start, how: how})
+		}
+	}
+	for _, h := range r.hubs {
+		r.working.Go(func() { h.run(r.stop) })
+	}
+	for i, reader := range r.readers {
+		r.reading.Go(func() { r.follow(reader, i) })
+	}
+	for i := range clients {
+		r.working.Go(func() { r.makeSites(i) })
+		r.working.Go(func() { r.command(i) })
+	}
+	return r
+}
+
+// respond runs a command.
+func (h *trafficHub) respond(request harness.Request) harness.Response {
+	if request.Method != "channels.command" {
+		return harness.Response{Error: &harness.LinkError{Type: "not_found", Message: "there is none"}}
+	}
+	var command struct {
+		CommandID string `json:"command_id"`
+		Endpoint  int    `json:"endpoint"`
+		Value     bool   `json:"value"`
+	}
+	request.Into(&command)
+	h.mu.Lock()
+	if !slices.Contains(h.ran[command.Endpoint], command.CommandID) {
+		h.ran[command.Endpoint] = append(h.ran[command.Endpoint], command.CommandID)
+	}
+	h.mu.Unlock()
+	return harness.Response{Result: map[string]any{"channel": map[string]any{
+		"key": "lock", "endpoint": command.Endpoint, "kind": "lock", "unit": nil, "available": true, "status": "pending", "value": nil, "observed_at": nil,
+		"desired": command.Value, "desired_at": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
+	}}}
+}
+
+// over says whether a channel is closed.
+func over(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits a moment, or until the end.
+func pause(stop <-chan struct{}, d time.Duration) {
+	select {
+	case <-stop:
+	case <-time.After(d):
+	}
+}
+
+// ask asks one replica, and says what came. Whatever passes is answered as what passes: nobody is told 500, or 410 of a cursor that is in order.
+func (r *traffic) ask(client int, what, method, path string, body any, header ...string) (harness.Answer, bool) {
+	began := time.Now()
+	answer, err := r.clients[client].Do(method, path, body, header...)
+	took := time.Since(began)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.answers[what+" none"]++
+		return answer, false
+	}
+	r.answers[fmt.Sprint(what, " ", answer.Status)]++
+	if took > r.slowest {
+		r.slowest, r.slowestWhat = took, fmt.Sprint(what, " ", answer.Status)
+	}
+	switch {
+	case answer.Status < 300:
+		return answer, true
+	case answer.Status == http.StatusServiceUnavailable, answer.Status == http.StatusGatewayTimeout, answer.Status == http.StatusTooManyRequests:
+	default:
+		r.accuse("replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
+	}
+	return answer, false
+}
+
+// accuse keeps what was wrong, not more of it than anybody reads. Needs the mutex.
+func (r *traffic) accuse(format string, arguments ...any) {
+	if text := fmt.Sprintf(format, arguments...); len(r.wrong) < 40 {
+		r.wrong = append(r.wrong, time.Now().Format("15:04:05.000 ")+text)
+	}
+}
+
+// makeSites makes one site after the other by way of a replica. What was not answered may be made or not.
+func (r *traffic) makeSites(client int) {
+	for i := 0; !over(r.stop); i++ {
+		name := fmt.Sprintf("site %d of %d", i, client)
+		if answer, ok := r.ask(client, "make a site", http.MethodPost, "/sites", map[string]string{"name": name}); ok {
+			var site struct{ ID string }
+			if json.Unmarshal(answer.Body, &site) == nil {
+				r.mu.Lock()
+				r.sites[site.ID] = name
+				r.mu.Unlock()
+			}
+		}
+		pause(r.stop, 300*time.Millisecond)
+	}
+}
+
+// command commands one hub after the other, each time another endpoint under a key of its own, at one replica after the other until it is
+// answered: that is what the key is for.
+func (r *traffic) command(client int) {
+	for n := 0; !over(r.stop); n++ {
+		hub := r.hubs[n%len(r.hubs)]
+		r.mu.Lock()
+		r.commands++
+		number := r.commands
+		r.mu.Unlock()
+		path := "/hubs/" + hub.hub.ID + "/devices/1/commands"
+		for try := 0; !over(r.stop) && try < 20; try++ {
+			_, ok := r.ask((client+try)%len(r.clients), "command", http.MethodPost, path, map[string]any{"key": "lock", "endpoint": number, "value": true},
+				"Idempotency-Key", fmt.Sprint("command ", number))
+			if ok {
+				r.mu.Lock()
+				r.accepted[hub.hub.ID] = append(r.accepted[hub.hub.ID], number)
+				r.mu.Unlock()
+				break
+			}
+			pause(r.stop, 500*time.Millisecond)
+		}
+		pause(r.stop, 300*time.Millisecond)
+	}
+}
+
+// follow reads until the end, and at the end until it has everything.
+func (r *traffic) follow(f *trafficReader, client int) {
+	for quiet := 0; quiet < 3; client++ {
+		count := len(f.got)
+		if f.how == "stream" {
+			r.followStream(f, client%len(r.clients))
+		} else {
+			r.followPages(f, client%len(r.clients))
+		}
+		if quiet++; !over(r.stopReading) || len(f.got) > count {
+			quiet = 0
+		}
+	}
+}
+
+// followPages reads pages of one replica until it does not answer.
+func (r *traffic) followPages(f *trafficReader, client int) {
+	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
+	for {
+		answer, ok := r.ask(client, f.how, http.MethodGet, "/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor, nil)
+		if !ok {
+			pause(r.stopReading, 200*time.Millisecond)
+			return
+		}
+		var page harness.Page
+		if err := json.Unmarshal(answer.Body, &page); err != nil {
+			r.t.Errorf("page: %v", err)
+			return
+		}
+		f.got, f.cursor = append(f.got, page.Data...), page.NextCursor
+		if over(r.stopReading) && len(page.Data) == 0 {
+			return
+		}
+		if f.how == "pages" {
+			pause(r.stopReading, 250*time.Millisecond)
+		}
+	}
+}
+
+// followStream reads a stream of one replica until it ends. The hub sends ten times a second: a stream that says nothing for long while
+// nothing is broken should have ended.
+func (r *traffic) followStream(f *trafficReader, client int) {
+	stream, answer, err := r.clients[client].TryStream("/hubs/"+f.hub+"/events/stream", f.cursor)
+	if stream == nil {
+		r.mu.Lock()
+		switch {
+		case err != nil:
+			r.answers["stream none"]++
+		case answer.Status == http.StatusServiceUnavailable, answer.Status == http.StatusTooManyRequests:
+			r.answers[fmt.Sprint("stream ", answer.Status)]++
+		default:
+			r.answers[fmt.Sprint("stream ", answer.Status)]++
+			r.accuse("replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status, answer.Body)
+		}
+		r.mu.Unlock()
+		pause(r.stopReading, 200*time.Millisecond)
+		return
+	}
+	defer stream.Close()
+	heard := time.Now()
+	for {
+		select {
+		case m := <-stream.Messages:
+			r.takeMessage(f, m)
+			r.silence(heard)
+			heard = time.Now()
+		case <-stream.Ended:
+			for len(stream.Messages) > 0 {
+				r.takeMessage(f, <-stream.Messages)
+			}
+			r.silence(heard)
+			return
+		case <-time.After(2 * time.Second):
+			if over(r.stopReading) {
+				return
+			}
+		}
+	}
+}
+
+func (r *traffic) silence(since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.longestSilence = max(r.longestSilence, time.Since(since))
+}
+
+// takeMessage keeps what a block of a stream says.
+func (r *traffic) takeMessage(f *trafficReader, m harness.Message) {
+	if m.ID != "" {
+		f.cursor = m.ID
+	}
+	if m.Data == "" {
+		return
+	}
+	var event harness.Event
+	if err := json.Unmarshal([]byte(m.Data), &event); err != nil {
+		r.t.Errorf("hub %s: %q: %v", f.hub, m.Data, err)
+	}
+	f.got = append(f.got, event)
+}
+
+// end ends it and looks for what is lost, doubled, out of order, or done twice.
+func (r *traffic) end() {
+	r.t.Helper()
+	close(r.stop)
+	r.working.Wait()
+	close(r.stopReading)
+	r.reading.Wait()
+	for _, h := range r.hubs {
+		r.checkLog(h)
+		r.checkCommands(h)
+	}
+	r.checkSites()
+	var lines []string
+	for what, count := range r.answers {
+		lines = append(lines, fmt.Sprintf("%s: %d", what, count))
+	}
+	slices.Sort(lines)
+	r.t.Logf("%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s", len(r.sites), r.commands,
+		strings.Join(lines, "\n  "), r.slowestWhat, r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond))
+	for _, text := range r.wrong {
+		r.t.Log(text)
+	}
+}
+
+// checkLog holds that what was acknowledged is stored once and in order, the same for every replica, and that every reader got all of it.
+func (r *traffic) checkLog(h *trafficHub) {
+	r.t.Helper()
+	if len(h.backwards) > 0 {
+		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, strings.Join(h.backwards, ", "))
+	}
+	var first []harness.Event
+	for i, client := range r.clients {
+		stored := client.AllEvents(h.hub.ID, "")
+		if last := numbersOf(r.t, h.hub.ID, stored); last < h.acked || h.acked == 0 {
+			r.t.Errorf("hub %s: acknowledged through %d, replica %d has stored through %d", h.hub.ID, h.acked, i, last)
+		}
+		if i == 0 {
+			first = stored
+			continue
+		}
+		same(r.t, fmt.Sprintf("%s at replica %d", h.hub.ID, i), stored, first)
+	}
+	for _, f := range r.readers {
+		if f.hub == h.hub.ID {
+			same(r.t, f.hub+" by "+f.how, f.got, r.tenant.AllEvents(f.hub, f.start))
+		}
+	}
+}
+
+// checkCommands holds that every command that was answered was run, and each once.
+func (r *traffic) checkCommands(h *trafficHub) {
+	r.t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, number := range r.accepted[h.hub.ID] {
+		if len(h.ran[number]) == 0 {
+			r.t.Errorf("hub %s: command %d was answered and never sent", h.hub.ID, number)
+		}
+	}
+	for number, ids := range h.ran {
+		if len(ids) > 1 {
+			r.t.Errorf("hub %s: command %d was run as %s", h.hub.ID, number, strings.Join(ids, " and "))
+		}
+	}
+}
+
+// checkSites holds that every site that was answered is there at every replica, as it was answered.
+func (r *traffic) checkSites() {
+	r.t.Helper()
+	for i, client := range r.clients {
+		found := map[string]string{}
+		for after := ""; ; {
+			var list struct {
+				Data    []struct{ ID, Name string }
+				HasMore bool `json:"has_more"`
+			}
+			client.Must(http.MethodGet, "/sites?limit=50"+after, nil, http.StatusOK).JSON(r.t, &list)
+			for _, site := range list.Data {
+				found[site.ID] = site.Name
+				after = "&starting_after=" + site.ID
+			}
+			if !list.HasMore {
+				break
+			}
+		}
+		for id, name := range r.sites {
+			if found[id] != name {
+				r.t.Errorf("site %q was answered, and replica %d has %q", name, i, found[id])
+			}
+		}
+	}
+}
