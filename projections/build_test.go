@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
@@ -288,6 +289,39 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
 		t.Errorf("%v, %v", page, err)
 	}
+}
+
+// An event stopped a projection while a rebuild put other read models in the place of those that it stopped in. The stop was recorded in the new
+// ones, which it is not about, and they stood still until the next event.
+func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.open(t)
+	end := w.project(t, s)
+	await(t, s, w.site(t, org, 1))
+	last := w.site(t, org, 2)
+	await(t, s, last)
+	end()
+	late := newLine(s, &directorySource{log: w.dir}, &s.directory, w.dir, true)
+	stale := &StoppedError{Projection: DirectoryProjection, Sequence: last, Type: "site.created", Err: ErrOtherStream}
+	for name, at := range map[string]checkpoint{"another sequence": {last - 1, ""}, "another event": {last, "of another stream"}} {
+		if late.stop(t.Context(), at, stale) {
+			t.Errorf("%s: the projection is to wait", name)
+		}
+		if err := s.Ready(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := testutil.ToFloat64(s.metrics.stopped.WithLabelValues(DirectoryProjection)); got != 0 {
+		t.Errorf("the metric says %v", got)
+	}
+	// A stop by what the read models have by now, as a program without this check left it, does not last.
+	execute(t, w.url, fmt.Sprintf("UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE projection = 'directory'", s.Schema(), last-1))
+	if err := s.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
+		t.Fatal(err)
+	}
+	w.project(t, s)
+	within(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 }
 
 // What nobody uses is dropped; what somebody uses, or builds, is not, and never what is in use.

@@ -82,8 +82,11 @@ func (l *line[E]) run(ctx context.Context) error {
 	wait := firstRetry
 	for {
 		begun := time.Now()
+		var at checkpoint
 		err := l.store.with(ctx, func(conn *pgx.Conn) error {
-			return newPass(l, conn).run(ctx)
+			p := newPass(l, conn)
+			defer func() { at = checkpoint{p.writer.checkpoint, p.writer.eventID} }()
+			return p.run(ctx)
 		})
 		var stopped *StoppedError
 		switch {
@@ -92,8 +95,9 @@ func (l *line[E]) run(ctx context.Context) error {
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("projection %s: %w", l.source.name(), err)
 		case errors.As(err, &stopped):
-			l.stop(ctx, stopped)
-			l.awaitSkip(ctx, stopped)
+			if l.stop(ctx, at, stopped) {
+				l.awaitSkip(ctx, stopped)
+			}
 			continue
 		case errors.Is(err, errMoved):
 			l.log.Info("the checkpoint was moved, or an operator stops the projection; going on from where it is")
@@ -120,21 +124,36 @@ func (l *line[E]) awaitSkip(ctx context.Context, stopped *StoppedError) {
 	}
 }
 
-// stop tells everybody that the line stands still, and why.
-func (l *line[E]) stop(ctx context.Context, stopped *StoppedError) {
-	l.store.metrics.stopped.WithLabelValues(l.source.name()).Set(1)
-	l.log.Error("the projection is stopped; it is tried again, and goes on once a program that understands the event runs or an operator skips it",
-		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err, "retry_ms", l.store.retryStopped.Milliseconds())
+// checkpoint is how far a projection's tables are: the last event that they have.
+type checkpoint struct {
+	sequence uint64
+	eventID  string
+}
+
+// stop records that an event stops the projection, which had come to the checkpoint at. It returns false when the read models have another checkpoint
+// by now: those that the event stopped have been replaced, and nothing is known to be wrong with the new ones.
+func (l *line[E]) stop(ctx context.Context, at checkpoint, stopped *StoppedError) bool {
 	sequence, reason := int64(stopped.Sequence), storable(stopped.Err.Error())
 	kind := storable(stopped.Type)
 	telling, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	err := l.store.with(telling, func(conn *pgx.Conn) error {
-		return query.New(conn).Stop(telling, query.StopParams{
+	recorded := int64(0)
+	err := l.store.with(telling, func(conn *pgx.Conn) (err error) {
+		recorded, err = query.New(conn).Stop(telling, query.StopParams{
 			Projection: l.source.name(), Sequence: &sequence, Type: &kind, Error: &reason, Channel: l.store.schema,
+			Checkpoint: int64(at.sequence), EventID: at.eventID,
 		})
+		return err
 	})
+	if err == nil && recorded == 0 {
+		l.log.Info("other read models have taken the place of those that an event stopped", "sequence", stopped.Sequence)
+		return false
+	}
+	l.store.metrics.stopped.WithLabelValues(l.source.name()).Set(1)
+	l.log.Error("the projection is stopped; it is tried again, and goes on once a program that understands the event runs or an operator skips it",
+		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err, "retry_ms", l.store.retryStopped.Milliseconds())
 	if err != nil {
 		l.log.Warn("cannot record that the projection is stopped", "error", err)
 	}
+	return true
 }

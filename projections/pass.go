@@ -23,7 +23,7 @@ type pass[E any] struct {
 	// target is the stream's head when the pass began: the tables are complete from there on.
 	target uint64
 	built  bool
-	// doubted says that the stream was found to be another one at the checkpoint.
+	// doubted says that the stream was found to be another one at the checkpoint, or that the read models were stopped by what they have by now.
 	doubted bool
 }
 
@@ -45,7 +45,7 @@ func (p *pass[E]) run(ctx context.Context) error {
 		return err
 	}
 	p.writer.checkpoint, p.writer.eventID, p.built = uint64(row.Sequence), row.EventID, row.Built
-	p.doubted = row.StoppedSequence != nil && uint64(*row.StoppedSequence) == p.writer.checkpoint
+	p.doubted = row.StoppedSequence != nil && uint64(*row.StoppedSequence) <= p.writer.checkpoint
 	p.committed.set(p.writer.checkpoint, changes)
 	if p.writer.skipped, err = p.skipped(ctx); err != nil {
 		return err

@@ -4,12 +4,15 @@ SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, st
 -- name: Checkpoint :one
 SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = @projection;
 
--- Whoever waits for the projection hears of it.
--- name: Stop :exec
+-- Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
+-- where the projection read the event: other read models may have taken the place of those that it stopped in.
+-- name: Stop :execrows
 WITH stopped AS (
-    UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error WHERE projection = @projection
+    UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
+    WHERE projection = @projection AND checkpoints.sequence = @checkpoint AND event_id = @event_id
+    RETURNING projection
 )
-SELECT pg_notify(@channel, 'look');
+SELECT pg_notify(@channel, 'look') FROM stopped;
 
 -- name: SetCheckpoint :execrows
 UPDATE checkpoints SET sequence = @sequence, event_id = @event_id WHERE projection = @projection;

@@ -943,11 +943,13 @@ func (q *Queries) Sites(ctx context.Context, arg SitesParams) ([]SitesRow, error
 	return items, nil
 }
 
-const stop = `-- name: Stop :exec
+const stop = `-- name: Stop :execrows
 WITH stopped AS (
-    UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4 WHERE projection = $5
+    UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4
+    WHERE projection = $5 AND checkpoints.sequence = $6 AND event_id = $7
+    RETURNING projection
 )
-SELECT pg_notify($1, 'look')
+SELECT pg_notify($1, 'look') FROM stopped
 `
 
 type StopParams struct {
@@ -956,16 +958,24 @@ type StopParams struct {
 	Type       *string
 	Error      *string
 	Projection string
+	Checkpoint int64
+	EventID    string
 }
 
-// Whoever waits for the projection hears of it.
-func (q *Queries) Stop(ctx context.Context, arg StopParams) error {
-	_, err := q.db.Exec(ctx, stop,
+// Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
+// where the projection read the event: other read models may have taken the place of those that it stopped in.
+func (q *Queries) Stop(ctx context.Context, arg StopParams) (int64, error) {
+	result, err := q.db.Exec(ctx, stop,
 		arg.Channel,
 		arg.Sequence,
 		arg.Type,
 		arg.Error,
 		arg.Projection,
+		arg.Checkpoint,
+		arg.EventID,
 	)
-	return err
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
