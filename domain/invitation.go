@@ -96,11 +96,16 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		OrgID: s.ID, InvitationID: c.InvitationID, Email: c.Email, Role: c.Role, TokenHash: c.TokenHash[:],
 		ExpiresAt: wholeMicroseconds(o.At.Add(c.TTL)),
 	}
+	var events []Event
 	pending := 0
 	for _, i := range s.Invitations {
 		switch {
 		case i.expired(o.At):
 		case i.Address == address:
+			// Facts from before domains were compared in their IDNA form can leave several of one address.
+			if invited.Replaces != "" {
+				events = append(events, Record(o, MemberInvitationRevoked{OrgID: s.ID, InvitationID: invited.Replaces}))
+			}
 			invited.Replaces = i.ID
 		default:
 			pending++
@@ -109,7 +114,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if pending >= MaxPendingInvitations {
 		return nil, Errorf(CodeInvalidRequest, "email: %d invitations are pending, as many as an organization may have; revoke some first", pending)
 	}
-	return []Event{Record(o, invited)}, nil
+	return append(events, Record(o, invited)), nil
 }
 
 // CheckInvitedRole refuses what nobody can be invited as: the role owner is forbidden, one that there is not an invalid_request.
@@ -179,7 +184,8 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 			expired--
 			return true
 		}
-		return i.Address == address
+		// What an earlier version took for the same address was replaced then, and stays so.
+		return i.Address == address || i.ID == f.Replaces
 	})
 	s.Invitations = append(kept, OrgInvitation{
 		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,

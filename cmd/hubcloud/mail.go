@@ -28,7 +28,7 @@ func (s *service) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Wanted: s.stillInvited, MaySignIn: s.mayHaveLink})
+	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Invited: s.invitedAddress, MaySignIn: s.signInAddress})
 	s.portal = s.newPortal()
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
@@ -53,9 +53,17 @@ func (s *service) mailTransport() (mail.Transport, error) {
 	return mail.NewSMTP(server, nil), nil
 }
 
-// stillInvited says whether the link in a mail still works.
-func (s *service) stillInvited(ctx context.Context, inv mail.Invitation) (bool, error) {
-	return s.directory.InvitationPending(ctx, path.Base(inv.Link))
+// invitedAddress returns the address that an invitation's mail goes to, "" when its link does not work any more.
+func (s *service) invitedAddress(ctx context.Context, inv mail.Invitation) (string, error) {
+	pending, err := s.directory.InvitationPending(ctx, path.Base(inv.Link))
+	if err != nil || !pending {
+		return "", err
+	}
+	account, err := s.directory.Account(ctx, inv.To)
+	if account.Exists() {
+		return account.Email, err
+	}
+	return inv.To, err
 }
 
 // outcome says in the queue's words how a delivery went.

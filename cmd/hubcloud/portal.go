@@ -51,9 +51,9 @@ func (s *service) disconnectReason(hub domain.HubID) *string {
 	return known.Reason
 }
 
-// mayHaveLink says whether a mail with a link to sign in goes out.
-func (s *service) mayHaveLink(ctx context.Context, m mail.SignIn) (bool, error) {
-	return s.portal.MaySignIn(ctx, m.To)
+// signInAddress returns the address that a link to sign in goes to, "" when nobody may have it.
+func (s *service) signInAddress(ctx context.Context, m mail.SignIn) (string, error) {
+	return s.portal.SignInAddress(ctx, m.To)
 }
 
 // portalDirectory is the directory as the portal needs it: with the domain's own commands.

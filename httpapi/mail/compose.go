@@ -11,9 +11,9 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/net/idna"
-
 	gomail "github.com/wneessen/go-mail"
+
+	"hubcloud/domain"
 )
 
 //go:embed templates
@@ -51,7 +51,7 @@ func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.cfg.From)
-	to, err := wireAddress(w.to)
+	to, err := domain.WireAddress(w.to)
 	if err != nil {
 		return nil, err
 	}
@@ -82,19 +82,6 @@ func (m *Mailer) encoding(part []byte) gomail.PartOption {
 
 // crlf ends lines as mails do. Templates end theirs in LF, and nothing that is filled in has a line end (displayed).
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
-
-// wireAddress gives an address as it is sent: with the domain in ASCII (RFC 5891), which servers without SMTPUTF8 take too.
-func wireAddress(address string) (string, error) {
-	at := strings.LastIndexByte(address, '@')
-	if at < 0 {
-		return "", fmt.Errorf("%q is no address", address)
-	}
-	host, err := idna.Lookup.ToASCII(address[at+1:])
-	if err != nil {
-		host = address[at+1:] // a literal such as [192.0.2.1]
-	}
-	return address[:at+1] + host, nil
-}
 
 func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 

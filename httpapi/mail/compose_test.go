@@ -296,7 +296,12 @@ func TestInvitationThatIsOver(t *testing.T) {
 		q := &queue{}
 		m := mail.New(mail.Config{
 			From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder,
-			Wanted: func(_ context.Context, inv mail.Invitation) (bool, error) { return c.wanted && inv.Link == link, c.err },
+			Invited: func(_ context.Context, inv mail.Invitation) (string, error) {
+				if !c.wanted || inv.Link != link {
+					return "", c.err
+				}
+				return inv.To, c.err
+			},
 		})
 		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,8 @@
 //   - What is wrong with a mail itself is ErrRefused, what is wrong with the way (the server is away, or does not want us) ErrUnreachable;
 //     everything else may work for the same mail later.
 //   - A mail whose invitation is over by the time that it can go out, and one that would sign in somebody who may not, is not sent (ErrObsolete).
+//   - A mail goes to the address stored with the account of the address that was typed (Config.Invited, Config.MaySignIn), with the domain in
+//     the form by which addresses are compared: two spellings of one account have one mailbox.
 //   - Passwords and links are in no log line and in no error.
 //
 // Nothing here starts a goroutine that outlives the call. Mailer and the transports are safe for concurrent use.

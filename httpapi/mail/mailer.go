@@ -18,7 +18,7 @@ import (
 var (
 	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or the content for good, or it cannot be composed.
 	ErrRefused = errors.New("the mail is refused")
-	// ErrObsolete says that what the mail is about is over (Config.Wanted): it is not sent.
+	// ErrObsolete says that what the mail is about is over (Config.Invited): it is not sent.
 	ErrObsolete = errors.New("what the mail is about is over")
 	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take ours.
 	ErrUnreachable = errors.New("the mail server is not to be had")
@@ -38,18 +38,20 @@ type Transport interface {
 	Plain() bool
 }
 
-// Config is what a Mailer needs. Everything but Wanted, MaySignIn and Now must be given.
+// Config is what a Mailer needs. Everything but Invited, MaySignIn and Now must be given.
 type Config struct {
 	// From is the sender of every mail.
 	From netmail.Address
 	Queue
 	Transport
-	// Wanted says whether an invitation still stands. It is asked before each try: while a mail waited, its invitation may have been revoked, or
-	// replaced by a newer one, and its link would only lead astray. nil: every one stands.
-	Wanted func(ctx context.Context, inv Invitation) (bool, error)
-	// MaySignIn says whether somebody may have a link to sign in. It is asked before each try, and not before the mail is queued: whoever asks for
-	// a link can tell from nothing whether the address is known. nil: everybody may.
-	MaySignIn func(ctx context.Context, s SignIn) (bool, error)
+	// Invited returns the address that an invitation's mail goes to: the one stored with the account of the address that was typed, or that
+	// address itself; "" when the invitation does not stand any more. It is asked before each try: while a mail waited, its invitation may have
+	// been revoked, or replaced by a newer one, and its link would only lead astray. nil: every one stands.
+	Invited func(ctx context.Context, inv Invitation) (to string, err error)
+	// MaySignIn returns the address that a link to sign in goes to: the one stored with the account of the address that was typed; "" for
+	// nobody. It is asked before each try, and not before the mail is queued: whoever asks for a link can tell from nothing whether the
+	// address is known. nil: everybody may, and the address is as it was typed.
+	MaySignIn func(ctx context.Context, s SignIn) (to string, err error)
 	// Now is the clock of the mails' dates; nil stands for time.Now.
 	Now func() time.Time
 }
@@ -67,7 +69,7 @@ func New(cfg Config) *Mailer {
 
 // SignIn is a mail with a link that signs in to the portal.
 type SignIn struct {
-	// To is one bare address.
+	// To is one bare address, as it was typed.
 	To string `json:"to"`
 	// Link signs in, once. It is a secret.
 	Link string `json:"link"`
@@ -79,7 +81,7 @@ type SignIn struct {
 type Invitation struct {
 	// ID is the invitation's. Two mails with the same one are one; without it each is its own.
 	ID string `json:"id"`
-	// To is one bare address.
+	// To is one bare address, as it was typed.
 	To      string      `json:"to"`
 	OrgName string      `json:"org_name"`
 	Role    domain.Role `json:"role"`
@@ -140,11 +142,11 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	if err := json.Unmarshal(content, &q); err != nil {
 		return fmt.Errorf("mail: %w: the queue holds something else: %w", ErrRefused, err)
 	}
-	switch wanted, err := m.wanted(ctx, q); {
+	switch err := m.address(ctx, &q); {
+	case errors.Is(err, ErrObsolete):
+		return fmt.Errorf("mail: %w", err)
 	case err != nil:
-		return fmt.Errorf("mail: ask whether it is wanted: %w", err)
-	case !wanted:
-		return fmt.Errorf("mail: %w", ErrObsolete)
+		return fmt.Errorf("mail: ask for the recipient's address: %w", err)
 	}
 	msg, err := m.compose(q)
 	if err != nil {
@@ -156,12 +158,22 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	return nil
 }
 
-func (m *Mailer) wanted(ctx context.Context, q queued) (bool, error) {
+// address has the mail go to the address stored with its recipient's account. ErrObsolete says that nobody may have it any more.
+func (m *Mailer) address(ctx context.Context, q *queued) error {
+	var stored string
+	var err error
 	switch {
-	case q.Invitation != nil && m.cfg.Wanted != nil:
-		return m.cfg.Wanted(ctx, *q.Invitation)
+	case q.Invitation != nil && m.cfg.Invited != nil:
+		stored, err = m.cfg.Invited(ctx, *q.Invitation)
+		q.Invitation.To = stored
 	case q.SignIn != nil && m.cfg.MaySignIn != nil:
-		return m.cfg.MaySignIn(ctx, *q.SignIn)
+		stored, err = m.cfg.MaySignIn(ctx, *q.SignIn)
+		q.SignIn.To = stored
+	default:
+		return nil
 	}
-	return true, nil
+	if err == nil && stored == "" {
+		return ErrObsolete
+	}
+	return err
 }

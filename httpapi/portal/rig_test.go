@@ -36,6 +36,7 @@ type world struct {
 	now      time.Time
 	people   []domain.MemberAccess
 	accounts map[string]bool
+	made     time.Time // when the accounts were made
 	links    map[string]domain.SignInLink
 	sessions map[string]domain.PortalSession
 	mails    []string        // "address link"
@@ -71,7 +72,9 @@ func (w *world) pass(d time.Duration) {
 }
 
 func (w *world) Memberships(email string) []domain.MemberAccess {
-	return slices.DeleteFunc(slices.Clone(w.people), func(m domain.MemberAccess) bool { return m.Email != domain.NormalizeEmail(email) })
+	return slices.DeleteFunc(slices.Clone(w.people), func(m domain.MemberAccess) bool {
+		return domain.NormalizeEmail(m.Email) != domain.NormalizeEmail(email)
+	})
 }
 
 func (w *world) Membership(org, email string) (domain.MemberAccess, bool) {
@@ -144,13 +147,19 @@ func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) e
 }
 
 func (w *world) Account(_ context.Context, email string) (domain.AccountState, error) {
-	if w.accounts[email] {
-		return domain.AccountState{ID: "account of " + email, Email: email}, nil
+	for stored := range w.accounts {
+		if domain.NormalizeEmail(stored) == domain.NormalizeEmail(email) {
+			return domain.AccountState{ID: "account of " + stored, Email: stored, CreatedAt: w.made}, nil
+		}
 	}
 	return domain.AccountState{}, nil
 }
 
 func (w *world) EnsureAccount(ctx context.Context, _ domain.Origin, email string) (domain.AccountState, error) {
+	account, err := w.Account(ctx, email)
+	if err != nil || account.Exists() {
+		return account, err
+	}
 	w.accounts[email] = true
 	return w.Account(ctx, email)
 }

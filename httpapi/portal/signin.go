@@ -168,7 +168,7 @@ func (v *visit) useLink() error {
 	if err != nil {
 		return v.noLink(err)
 	}
-	account, err := v.p.accountOf(ctx, domain.Origin{At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorService}, RequestID: v.caller.RequestID}, link.Email)
+	account, err := v.p.accountOf(ctx, domain.Origin{At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorService}, RequestID: v.caller.RequestID}, link)
 	if err != nil {
 		return v.noLink(err)
 	}
@@ -205,25 +205,51 @@ func (v *visit) noLink(err error) error {
 	return nil
 }
 
-// MaySignIn says whether an address gets a link: it has an account or is a member somewhere, or anybody may sign up.
-func (p *Portal) MaySignIn(ctx context.Context, email string) (bool, error) {
-	if p.OpenSignUp || len(p.People.Memberships(email)) > 0 {
-		return true, nil
-	}
+// SignInAddress returns the address that a link asked for with an address is mailed to, "" when there is none: the one stored with the account,
+// or with a membership that is older than accounts, and the address itself where anybody may sign up. A link must never go to another
+// spelling of a stored address: that can be another person's mailbox.
+func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error) {
 	account, err := p.Directory.Account(ctx, email)
-	return account.Exists(), err
+	if err != nil {
+		return "", err
+	}
+	if account.Exists() {
+		return account.Email, nil
+	}
+	if members := p.People.Memberships(email); len(members) > 0 {
+		return members[0].Email, nil
+	}
+	if p.OpenSignUp {
+		return email, nil
+	}
+	return "", nil
 }
 
-// accountOf gives the account of an address, and makes the one of a member who has none: organizations are older than accounts.
-func (p *Portal) accountOf(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error) {
-	may, err := p.MaySignIn(ctx, email)
+// accountOf returns the account that a link signs in to, and makes the one of somebody who has none. A link whose mail went to another address
+// than the account's, because the account was made after the link, signs in to nothing.
+func (p *Portal) accountOf(ctx context.Context, o domain.Origin, link domain.SignInLink) (domain.AccountState, error) {
+	account, err := p.Directory.Account(ctx, link.Email)
 	if err != nil {
 		return domain.AccountState{}, err
 	}
-	if !may {
+	if account.Exists() {
+		if account.Email != link.Email && account.CreatedAt.After(link.CreatedAt) {
+			return domain.AccountState{}, domain.ErrSignInLink()
+		}
+		return account, nil
+	}
+	stored, err := p.SignInAddress(ctx, link.Email)
+	if err != nil {
+		return domain.AccountState{}, err
+	}
+	if stored == "" {
 		return domain.AccountState{}, domain.ErrSignInLink()
 	}
-	return p.Directory.EnsureAccount(ctx, o, email)
+	account, err = p.Directory.EnsureAccount(ctx, o, stored)
+	if err == nil && account.Email != stored { // made by somebody else meanwhile
+		return domain.AccountState{}, domain.ErrSignInLink()
+	}
+	return account, err
 }
 
 // firstPage is where a person goes who wanted no page in particular.

@@ -1,6 +1,7 @@
 package portal_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -65,16 +66,54 @@ func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	p := portal.New(portal.Config{People: w, Directory: w, PublicURL: public})
 	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
 	w.accounts["left@example.org"] = true
-	for email, may := range map[string]bool{"olga@example.org": true, "left@example.org": true, "nemo@example.org": false} {
-		if got, err := p.MaySignIn(t.Context(), email); got != may || err != nil {
-			t.Errorf("%s: %t, %v", email, got, err)
+	for email, stored := range map[string]string{
+		"Olga@Example.org": "olga@example.org", "LEFT@example.org": "left@example.org", "nemo@example.org": "",
+	} {
+		if got, err := p.SignInAddress(t.Context(), email); got != stored || err != nil {
+			t.Errorf("%s: %s, %v", email, got, err)
 		}
-		if got, err := open.MaySignIn(t.Context(), email); !got || err != nil {
-			t.Errorf("%s, sign-up open: %t, %v", email, got, err)
+		if got, err := open.SignInAddress(t.Context(), email); got != cmp.Or(stored, email) || err != nil {
+			t.Errorf("%s, sign-up open: %s, %v", email, got, err)
 		}
 	}
 	// Somebody who lost the membership in the meantime is not let in by the link.
 	_, link, _ := strings.Cut(w.mails[1], " ")
+	b.post(strings.TrimPrefix(link, public), 410)
+}
+
+// TestALinkGoesToTheStoredAddress: a link was mailed to the address as it was typed, and signed in to the account that
+// compared as the same. It must go to the account's own mailbox, and sign in to nothing else.
+func TestALinkGoesToTheStoredAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.accounts["ann@stra\u00dfe.example"], w.accounts["Bob@example.org"] = true, true
+	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
+	for typed, stored := range map[string]string{
+		"ann@stra\u1e9ee.example":     "ann@strasse.example", // nobody's yet: a new account
+		"ann@stra\u00dfe.example":     "ann@stra\u00dfe.example",
+		"ANN@xn--strae-oqa.example":   "ann@stra\u00dfe.example",
+		"bob@EXAMPLE.org":             "Bob@example.org",
+		"\u0130smail@example.org":     "\u0130smail@example.org",
+		"bob@\uff45xample\u3002org":   "Bob@example.org",
+		"ann@stra\u00dfe.example.org": "ann@stra\u00dfe.example.org",
+	} {
+		b := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true })
+		b.post("/portal/sign-in", 200, "email", typed)
+		address, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
+		if to, err := open.SignInAddress(t.Context(), address); to != stored || err != nil {
+			t.Errorf("a link for %+q goes to %+q, %v; want %+q", typed, to, err, stored)
+		}
+		b.post(strings.TrimPrefix(link, public), 303)
+		if signedIn := b.session().Email; signedIn != stored {
+			t.Errorf("a link for %+q signs in %+q, want %+q", typed, signedIn, stored)
+		}
+	}
+	// The account was made after the link's mail went out to another spelling of its address.
+	b := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true })
+	b.post("/portal/sign-in", 200, "email", "Cid@example.org")
+	_, link, _ := strings.Cut(w.mails[len(w.mails)-1], " ")
+	w.accounts["cid@example.org"] = true
+	w.made = w.now.Add(time.Second)
 	b.post(strings.TrimPrefix(link, public), 410)
 }
 

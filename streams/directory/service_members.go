@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 
 	"hubcloud/domain"
 )
@@ -113,18 +114,38 @@ func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memb
 	return s.inForce(ctx, seq)
 }
 
-// Account gives the account of an address, as it is now; the zero state when there is none.
+// Account returns the account of an address, as it is now; the zero state when there is none.
 func (s *Service) Account(ctx context.Context, email string) (domain.AccountState, error) {
 	account, _, err := s.accounts.Get(ctx, domain.AccountKey(email))
-	return account, err
+	if err != nil || account.IsOf(email) {
+		return account, err
+	}
+	for _, key := range domain.OtherAccountKeys(email) {
+		account, _, err := s.accounts.Get(ctx, key)
+		if err != nil || account.IsOf(email) {
+			return account, err
+		}
+	}
+	return domain.AccountState{}, nil
 }
 
-// EnsureAccount gives the account of an address, and makes it if there is none. The address is given clean.
+// EnsureAccount returns the account of an address, and makes it if there is none. The address is given clean.
 func (s *Service) EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error) {
+	account, err := s.Account(ctx, email)
+	if err != nil || account.Exists() {
+		return account, err
+	}
 	o = s.stamp(o)
 	id := s.newID(o)
-	account, _, err := s.accounts.Update(ctx, domain.AccountKey(email), func(account domain.AccountState) ([]domain.Event, error) {
-		return domain.DecideCreateAccount(account, o, id, email), nil
-	})
-	return account, err
+	others := domain.OtherAccountKeys(email)
+	for _, key := range []string{domain.AccountKey(email), others[len(others)-1]} {
+		account, _, err := s.accounts.Update(ctx, key, func(account domain.AccountState) ([]domain.Event, error) {
+			return domain.DecideCreateAccount(account, o, id, email), nil
+		})
+		if err != nil || account.IsOf(email) {
+			return account, err
+		}
+		// The name is taken by an account that an earlier version took for the same address.
+	}
+	return domain.AccountState{}, fmt.Errorf("directory: the names of an address's account are taken by other addresses")
 }

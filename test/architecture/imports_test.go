@@ -21,7 +21,7 @@ type room struct {
 var rooms = []room{
 	{
 		folder: "hubcloud/domain", may: []string{"hubcloud/domain"},
-		libraries: []string{"github.com/oklog/ulid/v2", "golang.org/x/text/unicode/norm"},
+		libraries: []string{"github.com/oklog/ulid/v2", "golang.org/x/net/idna", "golang.org/x/text/unicode/norm"},
 		why:       "the rules are pure: whoever imports them gets no I/O with them",
 	},
 	{
