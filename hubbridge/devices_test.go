@@ -137,7 +137,7 @@ func TestNonsense(t *testing.T) {
 		return "\x00"
 	})
 	h.eventuallyOnline(true)
-	d, ctx := devices.New(i.caller), t.Context()
+	d, ctx := devices.New(i.caller, nil), t.Context()
 	command := domain.Command{HubID: h.id, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
 	asks := map[string]func() error{
 		link.MethodDevicesList:     func() error { _, err := d.List(ctx, h.id); return err },

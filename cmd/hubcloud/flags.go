@@ -51,6 +51,9 @@ type serviceFlags struct {
 	Rate              int           `help:"Requests a second for each API key." default:"50" group:"Limits"`
 	Burst             int           `help:"Requests at once for each API key." default:"100" group:"Limits"`
 	StreamsPerKey     int           `help:"Event streams and long-polls that one API key may have open." default:"5000" group:"Limits"`
+	Calls             int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
+	CallsPerOrg       int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
+	CallsPerHub       int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
 	IdempotencyWindow time.Duration `help:"How long the answer to a command's Idempotency-Key is kept." default:"24h" group:"Limits"`
 	InvitationTTL     time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
 	PairingWindow     time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
@@ -124,7 +127,9 @@ func (f *serviceFlags) Validate() error {
 		}
 	}
 	for name, n := range map[string]int64{
-		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey), "history-cache": f.HistoryCache, "live-cache": f.LiveCache,
+		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
+		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub),
+		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
 	} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: at least 1", name, n)

@@ -12,6 +12,7 @@ import (
 	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/projections"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/tapuser"
 )
@@ -69,12 +70,25 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.devices = devices.New(s.caller)
+	places := calls.NewPlaces(calls.Bounds{Total: s.flags.Calls, PerOrg: s.flags.CallsPerOrg, PerHub: s.flags.CallsPerHub}, s.registry)
+	s.devices = devices.New(s.caller, ownedPlaces{places, s.access})
 	s.commands = commands.New(s.conns, s.logs, s.devices, commands.Config{
-		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, HubTimeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry,
-		Tracer: s.traces.Tracer(),
+		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil
+}
+
+// ownedPlaces counts calls to hubs for their organizations.
+type ownedPlaces struct {
+	*calls.Places
+	access *projections.Access
+}
+
+// Take counts one more call to a hub.
+func (p ownedPlaces) Take(hub domain.HubID) (release func(), err error) {
+	owner, _ := p.access.Hub(hub)
+	return p.Places.Take(owner.OrgID, hub)
 }
 
 // asked tells the bridge, if this replica is one, that a hub is asked for something.

@@ -13,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/bucket"
+	"hubcloud/hubbridge/calls"
 	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
 )
@@ -32,6 +33,12 @@ type Logs interface {
 	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)
 }
 
+// Places bound what is under way (calls.Places).
+type Places interface {
+	// Take counts one more call to a hub of an organization until release is called, or refuses it at once with rate_limited.
+	Take(org string, hub domain.HubID) (release func(), err error)
+}
+
 // BucketName is the name of the bucket of reservations.
 const BucketName = "idempotency"
 
@@ -43,6 +50,8 @@ type Config struct {
 	Window time.Duration
 	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
 	HubTimeout time.Duration
+	// Places bounds the commands under way, together with those who wait for the same command; nil is calls.NewPlaces with its defaults.
+	Places Places
 	// Now is the clock; nil is time.Now. The clocks of replicas must agree to some seconds.
 	Now func() time.Time
 	// Log gets one line for each answer to a command; nil is the default logger.
@@ -61,9 +70,6 @@ const (
 	holdSlack = 2 * time.Second
 	// closingTime is how long a flight that is ended may take to let go of its reservation.
 	closingTime = time.Second
-	// maxFlights is how many commands may be under way; one more waits for its turn. Each costs a goroutine, and a hub that does not answer keeps one
-	// for its time-out: an API key at its full rate has some 600 of them then.
-	maxFlights = 16_384
 )
 
 // ErrClosed says that a command came after Close; nothing was done.
@@ -85,7 +91,6 @@ type Commands struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	group  sync.WaitGroup
-	places chan struct{} // one for each flight
 
 	mu      sync.Mutex
 	closed  bool
@@ -101,6 +106,9 @@ func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.HubTimeout <= 0 {
 		cfg.HubTimeout = defaultHubTimeout
 	}
+	if cfg.Places == nil {
+		cfg.Places = calls.NewPlaces(calls.Bounds{}, nil)
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -110,7 +118,7 @@ func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
 	c := &Commands{
 		cfg: cfg, hubs: hubs, logs: logs, reserved: bucket.New(conns.Cloud, BucketName),
 		cloud: conns.Cloud, process: cfg.ReplicaID + "." + rand.Text(),
-		places: make(chan struct{}, maxFlights), flights: make(map[flightKey]*flight),
+		flights: make(map[flightKey]*flight),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.metrics = newMetrics(cfg.Metrics)

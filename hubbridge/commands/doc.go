@@ -22,5 +22,6 @@
 // looks again until there is an answer. It takes over when the holder does not answer to its name any more, as after a crash, which shows at once,
 // or when its time is over. A holder that is overtaken does no harm: the hub still runs the id once, and both hear the same.
 //
-// The number of flights is bounded; one too many waits for its turn. Close ends them.
+// What is under way is bounded by hub, by organization and in all, so that no organization can hold what others need (Places): one too many is
+// refused at once with rate_limited, before anything is asked of storage. Those who wait for the same command count too. Close ends all.
 package commands

@@ -47,15 +47,16 @@ type landing struct {
 }
 
 // Send sends a command, whose value and idempotency key have been checked, and gives the channel as the hub answered, with the command pending. o says
-// who sent it, and when. Errors are *domain.Error: idempotency_conflict for a key that stands for another command, hub_offline, hub_timeout,
+// who sent it, and when. Errors are *domain.Error: rate_limited at once when too many are under way, idempotency_conflict for a key that stands for another command, hub_offline, hub_timeout,
 // hub_error, hub_unavailable, and the hub's not_found, invalid_request and command_refused; ErrClosed; those of storage; and ctx's error, after
 // which the command may still be under way.
 func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error) {
 	began := time.Now()
-	f, shared, err := c.board(ctx, o, command)
+	f, shared, release, err := c.board(ctx, o, command)
 	if err != nil {
 		return domain.Channel{}, err
 	}
+	defer release()
 	select {
 	case <-f.done:
 		if shared {
@@ -69,26 +70,24 @@ func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Com
 	}
 }
 
-// board gives the flight of a command: one that is under way with the same key and command, which is then shared, or its own.
-func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (f *flight, shared bool, err error) {
+// board gives the flight of a command: one that is under way with the same key and command, which is then shared, or its own. What it takes of the
+// bounds is given back by release when the caller has gone, for a shared flight, and by the flight itself for its own.
+func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (f *flight, shared bool, release func(), err error) {
+	leave, err := c.cfg.Places.Take(command.OrgID, command.HubID)
+	if err != nil {
+		c.metrics.commands.WithLabelValues(outcomeOf(err)).Inc()
+		return nil, false, nil, err
+	}
 	key := flightKey{reservationName(command), fingerprint(command)}
-	if f, err := c.underWay(key); f != nil || err != nil {
-		return f, true, err
-	}
-	select {
-	case c.places <- struct{}{}:
-	case <-ctx.Done():
-		return nil, false, ctx.Err()
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.flights[key]; f != nil || c.closed {
-		<-c.places
-		if c.closed {
-			return nil, false, ErrClosed
-		}
+	if c.closed {
+		leave()
+		return nil, false, nil, ErrClosed
+	}
+	if f := c.flights[key]; f != nil {
 		c.metrics.shared.Inc()
-		return f, true, nil
+		return f, true, leave, nil
 	}
 	f = &flight{done: make(chan struct{})}
 	if key.name != "" {
@@ -96,6 +95,7 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 	}
 	c.metrics.underWay.Inc()
 	c.group.Go(func() {
+		defer leave()
 		began := time.Now()
 		flying, span := c.takeOff(ctx, o, command)
 		f.landing = c.fly(flying, key, o, command)
@@ -111,22 +111,8 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 		if f.after != nil {
 			f.after()
 		}
-		<-c.places
 	})
-	return f, false, nil
-}
-
-func (c *Commands) underWay(key flightKey) (*flight, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	f := c.flights[key]
-	if f != nil {
-		c.metrics.shared.Inc()
-	}
-	return f, nil
+	return f, false, func() {}, nil
 }
 
 // takeOff gives the context of a flight: it does not end with its caller's, but belongs to the same request and trace.

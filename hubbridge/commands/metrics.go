@@ -51,7 +51,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	for _, outcome := range []string{
 		outcomeAccepted, outcomeCanceled, string(domain.CodeIdempotencyConflict), string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
 		string(domain.CodeHubError), string(domain.CodeHubUnavailable), string(domain.CodeNotFound), string(domain.CodeInvalidRequest),
-		string(domain.CodeCommandRefused), string(domain.CodeInternal),
+		string(domain.CodeCommandRefused), string(domain.CodeRateLimited), string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
 	} {
 		m.commands.WithLabelValues(outcome)
 	}

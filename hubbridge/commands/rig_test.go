@@ -99,7 +99,7 @@ func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, 
 	if between != nil {
 		logs = between(logs)
 	}
-	p.Commands = commands.New(p.conns, logs, devices.New(p.caller), cfg)
+	p.Commands = commands.New(p.conns, logs, devices.New(p.caller, nil), cfg)
 	r.t.Cleanup(p.stop)
 	return p
 }
@@ -297,7 +297,12 @@ type hubCommand struct {
 
 func newHub(t testing.TB, conns *streams.Conns) *hub {
 	t.Helper()
-	h := &hub{t: t, id: "hub-aaaa-bbbb-cccc", answers: map[string]string{}}
+	return newHubOf(t, conns, "hub-aaaa-bbbb-cccc")
+}
+
+func newHubOf(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
+	t.Helper()
+	h := &hub{t: t, id: id, answers: map[string]string{}}
 	h.nc = conns.Shard(h.id)
 	sub, err := h.nc.Subscribe(streams.RequestSubject(h.id), func(msg *nats.Msg) {
 		var request link.Request

@@ -16,11 +16,33 @@ type Caller interface {
 	Call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error
 }
 
-// Devices asks hubs about their devices. Safe for concurrent use.
-type Devices struct{ caller Caller }
+// Places bound the calls under way (calls.Places, with the hub's organization).
+type Places interface {
+	// Take counts one more call to a hub until release is called, or refuses it at once with rate_limited.
+	Take(hub domain.HubID) (release func(), err error)
+}
 
-// New makes Devices that ask by way of caller.
-func New(caller Caller) *Devices { return &Devices{caller} }
+// Devices asks hubs about their devices. Safe for concurrent use.
+type Devices struct {
+	caller Caller
+	places Places
+}
+
+// New makes Devices that ask by way of caller, as many at once as places allows; nil is any number. Command takes no place: who sends a command has
+// one from before it is recorded.
+func New(caller Caller, places Places) *Devices { return &Devices{caller, places} }
+
+// call is caller.Call in a place of its own.
+func (d *Devices) call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
+	if d.places != nil {
+		release, err := d.places.Take(hub)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
+	return d.caller.Call(ctx, hub, method, params, read)
+}
 
 type (
 	none     struct{}
@@ -46,7 +68,7 @@ func (d *Devices) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 
 // List gives the hub's devices, in its order; their channels have no values and no status.
 func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.Device, err error) {
-	err = d.caller.Call(ctx, hub, link.MethodDevicesList, none{}, func(result []byte) (err error) {
+	err = d.call(ctx, hub, link.MethodDevicesList, none{}, func(result []byte) (err error) {
 		devices, err = wire.ParseDevices(result)
 		return err
 	})
@@ -55,7 +77,7 @@ func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.
 
 // Get gives a device with everything. One that the hub does not have is not_found.
 func (d *Devices) Get(ctx context.Context, hub domain.HubID, id int64) (device domain.Device, err error) {
-	err = d.caller.Call(ctx, hub, link.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
+	err = d.call(ctx, hub, link.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
 		if device, err = wire.ParseDevice(result); err == nil && device.ID != id {
 			err = fmt.Errorf("it is about device %d, not %d", device.ID, id)
 		}
@@ -67,7 +89,7 @@ func (d *Devices) Get(ctx context.Context, hub domain.HubID, id int64) (device d
 // Forget makes the hub forget a device that it can no longer reach. One that is still on its network is an invalid_request, one that it does not
 // have not_found.
 func (d *Devices) Forget(ctx context.Context, hub domain.HubID, id int64) error {
-	return d.caller.Call(ctx, hub, link.MethodDevicesForget, deviceOf{id}, nil)
+	return d.call(ctx, hub, link.MethodDevicesForget, deviceOf{id}, nil)
 }
 
 // Command hands a command to the hub under an id under which the hub runs it once, and gives the channel with the command pending. A device or

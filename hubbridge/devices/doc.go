@@ -5,5 +5,5 @@
 // is about another device or channel than was asked about is a hub_error. A member that the contract lets be null may be absent; members that the
 // contract does not know are dropped; timestamps are rewritten as the contract has them.
 //
-// Errors are those of calls.Caller.Call.
+// Errors are those of calls.Caller.Call, and rate_limited when too many calls are under way.
 package devices

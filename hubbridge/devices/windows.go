@@ -16,7 +16,7 @@ func (d *Devices) OpenPairing(ctx context.Context, hub domain.HubID, setupCode *
 
 // ClosePairing closes the hub's pairing window; one that is closed stays so.
 func (d *Devices) ClosePairing(ctx context.Context, hub domain.HubID) error {
-	return d.caller.Call(ctx, hub, link.MethodPairingClose, none{}, nil)
+	return d.call(ctx, hub, link.MethodPairingClose, none{}, nil)
 }
 
 // OpenRemoval opens the hub's removal window, or opens it anew.
@@ -26,11 +26,11 @@ func (d *Devices) OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Win
 
 // CloseRemoval closes the hub's removal window; one that is closed stays so.
 func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
-	return d.caller.Call(ctx, hub, link.MethodRemovalClose, none{}, nil)
+	return d.call(ctx, hub, link.MethodRemovalClose, none{}, nil)
 }
 
 func (d *Devices) open(ctx context.Context, hub domain.HubID, method string, params any) (window domain.Window, err error) {
-	err = d.caller.Call(ctx, hub, method, params, func(result []byte) (err error) {
+	err = d.call(ctx, hub, method, params, func(result []byte) (err error) {
 		window, err = wire.ParseWindow(result)
 		return err
 	})

@@ -26,7 +26,8 @@ const (
 )
 
 const (
-	// maxAppends is how many appends are under way at once; the broker takes 1,000 batches at a time over all.
+	// maxAppends is how many batches are under way at once; the broker takes 1,000 at a time over all. Single messages take no place: a hub's
+	// commands whose log stands still must not hold up what other hubs send.
 	maxAppends = 256
 	// appendTries is how often a batch is sent that the broker has no room for.
 	appendTries = 5
@@ -135,11 +136,13 @@ func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (l
 }
 
 func (l *Logs) storeInTurn(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
-	select {
-	case l.appends <- struct{}{}:
-		defer func() { <-l.appends }()
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if len(msgs) > 1 {
+		select {
+		case l.appends <- struct{}{}:
+			defer func() { <-l.appends }()
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
 	shard := l.shard(hub)
 	written := shard.writing(hub)

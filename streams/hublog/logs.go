@@ -110,7 +110,7 @@ type Logs struct {
 	history *history
 	rings   ringBudget
 
-	// appends holds a place for every append under way: the broker takes 1,000 batches at a time.
+	// appends holds a place for every batch under way: the broker takes 1,000 at a time.
 	appends chan struct{}
 
 	knownMu sync.Mutex

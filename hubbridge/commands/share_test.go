@@ -1,0 +1,71 @@
+package commands_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/calls"
+)
+
+// TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never answers could hold every one for ten seconds each:
+// of 17,000 commands none was refused, and another organization's command waited 16 to 20 s.
+func TestSilentHub(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.hub.answersAll("", true)
+	victim := newHubOf(t, r.broker.Connect(t), "hub-dddd-eeee-ffff")
+	p := r.replica("r1", hubTimeout(time.Minute))
+
+	sent := 0
+	send := func() time.Duration {
+		sent++
+		c := r.command(fmt.Sprint("v", sent))
+		c.OrgID, c.HubID = orgB, victim.id
+		began := time.Now()
+		r.wantAccepted(p.send(c))
+		return time.Since(began)
+	}
+	p99 := func() time.Duration {
+		var took []time.Duration
+		for range 200 {
+			took = append(took, send())
+		}
+		slices.Sort(took)
+		return took[len(took)*99/100]
+	}
+	quiet := p99()
+
+	const many = 17_000
+	var refused, other atomic.Int64
+	var attack sync.WaitGroup
+	for i := range many {
+		attack.Go(func() {
+			_, err := p.send(r.command(fmt.Sprint("a", i)))
+			switch {
+			case err != nil && domain.CodeOf(err) == domain.CodeRateLimited:
+				refused.Add(1)
+			default:
+				other.Add(1) // the replica has ended
+			}
+		})
+	}
+	began := time.Now()
+	first := send()
+	eventually(t, "all but what the hub may have are refused", func() bool { return refused.Load() == many-calls.DefaultMaxCallsPerHub })
+	t.Logf("refused after %v; another organization's first command took %v", time.Since(began), first)
+	busy := p99()
+	t.Logf("p99 of the other organization: %v in quiet, %v beside %d commands to a silent hub", quiet, busy, many)
+	if busy > 10*quiet+time.Second {
+		t.Errorf("p99 of the other organization: %v, in quiet %v", busy, quiet)
+	}
+	p.stop()
+	attack.Wait()
+	if other.Load() != calls.DefaultMaxCallsPerHub {
+		t.Errorf("%d commands were taken, want %d", other.Load(), calls.DefaultMaxCallsPerHub)
+	}
+}
