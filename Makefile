@@ -27,11 +27,11 @@ deps: ## Install what is missing on this machine (PostgreSQL), or say exactly wh
 .PHONY: test
 test: deps ## Run every test, against real brokers, a real Postgres, the built binary and a browser, which is installed where it can be
 	@test/browser/install.sh
-	$(GO) test -timeout 12m ./...
+	$(GO) test -timeout 30m ./...
 
 .PHONY: race
 race: deps ## Run the packages' tests under the race detector
-	$(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -v /test/)
 
 .PHONY: lint
 lint: ## Formatting, vet, staticcheck, and code that nothing reaches

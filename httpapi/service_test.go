@@ -95,7 +95,7 @@ func startOn(t *testing.T, listener net.Listener, transport *http.Transport, bas
 	t.Cleanup(func() {
 		s.drain()
 		transport.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -221,7 +221,7 @@ func refused(t *testing.T, a answer, status int, code domain.Code) string {
 // eventually waits until done says so. What a request leaves behind comes after its answer.
 func eventually(t *testing.T, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it has not come about")
 		}

@@ -81,7 +81,7 @@ func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualh
 	h.devices = devices.New(caller, nil)
 	h.commands = commands.New(i.conns, i.logs, h.devices, commands.Config{ReplicaID: "r1", HubTimeout: timeout, Log: quiet()})
 	i.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		h.commands.Close(ctx)
 		caller.Close()

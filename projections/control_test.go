@@ -37,7 +37,7 @@ func TestStopAndResume(t *testing.T) {
 			t.Fatalf("%+v, %v", before, err)
 		}
 		seq := w.hub(t, org, round, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err = s.WaitFor(ctx, seq)
 		cancel()
 		if !errors.Is(err, directory.ErrStandingStill) {

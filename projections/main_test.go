@@ -191,7 +191,7 @@ func await(t testing.TB, s interface {
 	WaitFor(context.Context, uint64) error
 }, seq uint64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := s.WaitFor(ctx, seq)
 	for errors.Is(err, directory.ErrStandingStill) && ctx.Err() == nil {
@@ -208,7 +208,7 @@ func within(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); <-tick.C {
+	for deadline := time.Now().Add(time.Minute); !ok(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}

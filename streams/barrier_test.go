@@ -83,7 +83,7 @@ func waiter(t *testing.T, broker *streamstest.Broker) *streams.Barrier {
 
 func eventually(t *testing.T, what func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !what(); {
+	for deadline := time.Now().Add(time.Minute); !what(); {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not happen")
 		}
@@ -148,7 +148,7 @@ func TestBarrierFindsAKilledReplicaGone(t *testing.T) {
 	if err := barrier.Wait(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 6*time.Second {
 		t.Errorf("a killed replica was waited for, %s", took)
 	}
 	// The same replica, started again, is waited for again.

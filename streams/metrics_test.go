@@ -24,7 +24,7 @@ func TestConnectionMetrics(t *testing.T) {
 	}
 	eventually := func(what string, is func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("waited in vain until " + what)
 			}

@@ -368,7 +368,7 @@ func TestSilentServer(t *testing.T) {
 	if err := sendTo(ctx, t, &server{address: listener.Addr().String()}, "smtp://HOST", "Acme"); !errors.Is(err, mail.ErrUnreachable) {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 10*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	<-closed

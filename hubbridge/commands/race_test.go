@@ -101,7 +101,7 @@ func TestKilled(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range answers {
 		group.Go(func() {
-			deadline := time.Now().Add(20 * time.Second)
+			deadline := time.Now().Add(time.Minute)
 			for time.Now().Before(deadline) {
 				if answers[i] = current.Load().sent(r.command("k")); answers[i].err == "" {
 					return
@@ -140,7 +140,7 @@ func TestHolderDies(t *testing.T) {
 	began := time.Now()
 	channel, err := r.replica("r2").send(r.command("k"))
 	r.wantAccepted(channel, err)
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 10*time.Second { // a reservation is held for 15
 		t.Errorf("it took %v", took)
 	}
 	r.hub.wantRan(2, 1)

@@ -107,7 +107,7 @@ func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, 
 // stop ends a replica in order.
 func (p *replica) stop() {
 	p.end.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		p.Close(ctx)
 		p.caller.Close()
@@ -403,7 +403,7 @@ func (h *hub) Fetch(context.Context, domain.HubID) (domain.Presence, bool, error
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 15 s: %s", what)
 		}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 const (
 	shards  = 2
 	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
-	patient = 20 * time.Second
+	patient = time.Minute
 )
 
 // installation is a broker with everything that decides about hubs, on a data directory that outlives restarts.

@@ -403,7 +403,7 @@ func TestFlood(t *testing.T) {
 	slices.Sort(latencies)
 	t.Logf("the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v", latencies[50], latencies[99],
 		r.count("messages_shed_total"), r.count("messages_dropped_total"), r.count("events_stored_total"))
-	if latencies[50] > 250*time.Millisecond {
+	if latencies[50] > 2*time.Second {
 		t.Errorf("the other hub's median latency is %v", latencies[50])
 	}
 	page, err := r.logs.Page(t.Context(), flooding.id, "", 500)

@@ -159,7 +159,7 @@ func (s *running) end(cause error) {
 			if err != nil {
 				s.t.Errorf("the shard ended with %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			s.t.Error("the shard does not end")
 		}
 	})
@@ -396,7 +396,7 @@ func (h *hub) emptied() {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); {
+	for deadline := time.Now().Add(time.Minute); !ok(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 15 s: %s", what)
 		}

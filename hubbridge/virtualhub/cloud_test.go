@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const (
 	secret  = "a-secret-of-the-hubs-in-these-tests-0123456"
-	patient = 20 * time.Second
+	patient = time.Minute
 )
 
 // cloud is the cloud's end of the link, written from the link's description: the real broker, certificates and enrolment, and an ingest

@@ -206,7 +206,7 @@ func orphan(t *testing.T, c *Cluster) *exec.Cmd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	within(t, 10*time.Second, "the orphan is ready", func() bool {
+	within(t, time.Minute, "the orphan is ready", func() bool {
 		state := readPIDFile(c.data)
 		return state.pid == command.Process.Pid && state.ready
 	})
@@ -267,7 +267,7 @@ func TestStartsAgainAServerThatDies(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		within(t, 20*time.Second, "another server is ready", func() bool {
+		within(t, time.Minute, "another server is ready", func() bool {
 			state := readPIDFile(c.data)
 			return state.ready && state.pid != pid
 		})
@@ -500,7 +500,7 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = command.Wait()
-	within(t, 10*time.Second, "the server has ended", func() bool {
+	within(t, time.Minute, "the server has ended", func() bool {
 		pids, err := servers(data)
 		return err == nil && len(pids) == 0
 	})

@@ -142,7 +142,7 @@ func startCluster(t *testing.T) *cluster {
 			t.Fatalf("server %d does not start", n)
 		}
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !slices.ContainsFunc(c.servers, (*server.Server).JetStreamIsLeader) || c.servers[0].NumRoutes() == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("the servers elect no leader")

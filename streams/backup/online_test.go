@@ -46,7 +46,7 @@ func TestWhileWritten(t *testing.T) {
 	})
 	last := uint64(1)
 	write(func(int) { last = i.append(sending, last, 5) })
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for round := range 3 {
 		for added.Load() < int64(3*(round+1)) {
 			select {

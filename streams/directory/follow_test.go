@@ -184,7 +184,7 @@ func awaitConnected(t *testing.T, nc *nats.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := js.Stream(ctx, streams.DirectoryStream)
 		cancel()

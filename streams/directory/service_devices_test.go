@@ -116,7 +116,7 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 	if err := standing.ForgetDevices(t.Context(), origin, hub, devices); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begun); took < time.Second || took > 8*time.Second {
+	if took := time.Since(begun); took < time.Second || took > 30*time.Second {
 		t.Errorf("it took %s", took)
 	}
 	if state, _, err := w.Hub(t.Context(), hub); err != nil || len(state.Labels) != 0 {

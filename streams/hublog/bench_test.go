@@ -124,7 +124,7 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 				}
 				return nil
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			return nats.ErrTimeout
 		}
 	}

@@ -16,7 +16,7 @@ func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[do
 	t.Helper()
 	got := map[domain.HubID][]int{}
 	missing := len(last)
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(time.Minute)
 	for missing > 0 {
 		hub, events, err := g.Next(limit)
 		if err != nil {

@@ -30,7 +30,7 @@ func valueOf(tb testing.TB, m prometheus.Metric) float64 {
 func read(tb testing.TB, r *Reader, limit, last int) []int {
 	tb.Helper()
 	var got []int
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(time.Minute)
 	for len(got) == 0 || got[len(got)-1] < last {
 		ready := r.Ready()
 		events, err := r.Next(limit)

@@ -50,7 +50,7 @@ func ends(t *testing.T, what string, ended <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Errorf("%s is not told", what)
 	}
 }

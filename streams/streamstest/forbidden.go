@@ -69,7 +69,7 @@ func unheard() []string {
 	}
 }
 
-const refusedTimeout = 20 * time.Second
+const refusedTimeout = time.Minute
 
 // TryForbidden tries everything that a user of the account TAP must not be able to do; the server itself must say each time that it refuses, which
 // comes to reports. The stream is the log of a hub in that shard.

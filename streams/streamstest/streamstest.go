@@ -21,7 +21,7 @@ import (
 // Shards is how many shards a test's broker has.
 const Shards = 4
 
-const startTimeout = 20 * time.Second
+const startTimeout = time.Minute
 
 // Start starts a broker that ends with the test, and connects to it.
 func Start(t testing.TB) *streams.Conns {

@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const (
-	patient = 30 * time.Second
+	patient = time.Minute
 	org     = "01930000-0000-7000-8000-00000000000a"
 )
 

@@ -187,7 +187,7 @@ func (b *tab) path() string {
 // await waits until the text of an element has what is wanted.
 func (b *tab) await(selector, wanted string) {
 	b.t.Helper()
-	deadline, text := time.Now().Add(30*time.Second), ""
+	deadline, text := time.Now().Add(time.Minute), ""
 	for !strings.Contains(text, wanted) {
 		if time.Now().After(deadline) {
 			b.shoot("failed")

@@ -98,7 +98,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	hub.Offline(true)
-	harness.Eventually(t, 10*time.Second, "the hub is offline", func() bool {
+	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
 		_, errs, code := run("devices", hub.ID())
 		return code == 1 && strings.Contains(errs, "hub_offline") && strings.Count(errs, "\n") == 1
 	})

@@ -44,7 +44,7 @@ func commands(t *testing.T, c *harness.Target) {
 	status := func(t *testing.T, hub *virtualhub.Hub, device int64, key, want string) channel {
 		t.Helper()
 		var got channel
-		harness.Eventually(t, 15*time.Second, key+" "+want, func() bool {
+		harness.Eventually(t, time.Minute, key+" "+want, func() bool {
 			got = getChannel(tenant.For(t), hub.ID(), device, key, 0)
 			return got.Status == want
 		})
@@ -172,7 +172,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		hub.RefuseCommands(false)
 		client.Must(http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`, http.StatusAccepted)
-		harness.Eventually(t, 10*time.Second, "endpoint 2 is on", func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" })
+		harness.Eventually(t, time.Minute, "endpoint 2 is on", func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" })
 		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" || string(ch.Desired) != "null" {
 			t.Errorf("the other gang: %+v", ch)
 		}
@@ -268,7 +268,7 @@ func commandValues(t *testing.T, c *harness.Target) {
 				return // a door and a shade travel for seconds
 			}
 			last := ch.takes[len(ch.takes)-1]
-			harness.Eventually(t, 15*time.Second, ch.key+" reports "+last, func() bool {
+			harness.Eventually(t, time.Minute, ch.key+" reports "+last, func() bool {
 				now := getChannel(client, hub.ID(), ch.device, ch.key, 0)
 				return now.Status == "synchronized" && sameJSON(now.Value, json.RawMessage(last))
 			})

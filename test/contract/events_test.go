@@ -77,7 +77,7 @@ func events(t *testing.T, c *harness.Target) {
 		hub := c.For(t).Online(tenant)
 		began := time.Now()
 		empty := client.Events(hub.ID, "", 100, 1)
-		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore || took < 900*time.Millisecond || took > 5*time.Second {
+		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore || took < 900*time.Millisecond || took > 30*time.Second {
 			t.Errorf("an empty wait of 1 s took %s and gave %+v", took, empty)
 		}
 		answered := make(chan harness.Answer, 1)
@@ -95,11 +95,11 @@ func events(t *testing.T, c *harness.Target) {
 			if answer.JSON(t, &page); len(page.Data) != 1 {
 				t.Errorf("%s", answer.Body)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("an event came and the long-poll goes on")
 		}
 		began = time.Now()
-		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 || time.Since(began) > 5*time.Second {
+		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 || time.Since(began) > 30*time.Second {
 			t.Errorf("with an event there already, a wait took %s and gave %+v", time.Since(began), page)
 		}
 	})
@@ -179,7 +179,7 @@ func events(t *testing.T, c *harness.Target) {
 			}
 		}()
 		seen, got := map[string]bool{}, 0
-		for deadline := time.Now().Add(30 * time.Second); got < many && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); got < many && time.Now().Before(deadline); {
 			page := client.Events(hub.ID(), after, 500, 1)
 			for _, e := range page.Data {
 				if seen[e.Cursor] {

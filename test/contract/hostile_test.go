@@ -127,7 +127,7 @@ func onTheWire(t *testing.T, address, request string) (status int, header http.H
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	go io.WriteString(conn, request) //nolint // a server may answer and close before it has read all

@@ -28,7 +28,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
-		harness.Eventually(t, 10*time.Second, "unlocked", func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" })
+		harness.Eventually(t, time.Minute, "unlocked", func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" })
 		for _, body := range []string{unlock, `{ "value" : false, "key" : "lock" }`, "{\"key\":\"\\u006cock\",\n\"value\":false}"} {
 			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(again.Body, first.Body) {
 				t.Errorf("first %s\nthen %s", first.Body, again.Body)
@@ -108,13 +108,13 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub.RadioDown(false)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(true)
-		harness.Eventually(t, 10*time.Second, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
+		harness.Eventually(t, time.Minute, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
 		client.Refused(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader, "later still")
 		// What was answered before is answered also now: it asks nothing of the hub.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
-		harness.Eventually(t, 15*time.Second, "accepted once the hub is back", func() bool {
+		harness.Eventually(t, time.Minute, "accepted once the hub is back", func() bool {
 			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
 			if err == nil && answer.Status != http.StatusAccepted && answer.Status != http.StatusServiceUnavailable {
 				t.Fatalf("%d %s", answer.Status, answer.Body)
@@ -211,7 +211,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			}
 			told <- answer
 		}()
-		harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return desiredCount(client, hub, 1, "lock") == before+1 })
+		harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return desiredCount(client, hub, 1, "lock") == before+1 })
 		hub.CutConnection()
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
@@ -219,7 +219,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		if answer.Status != http.StatusBadGateway && answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusGatewayTimeout {
 			t.Errorf("%d %s", answer.Status, answer.Body)
 		}
-		harness.Eventually(t, 20*time.Second, "the same key gives what the hub did", func() bool {
+		harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
 			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
 			return err == nil && answer.Status == http.StatusAccepted
 		})
@@ -249,12 +249,12 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 			t.Errorf("%s: %d %s", calls[i], answer.Status, answer.Body)
 		}
 	}
-	if took < timeout-100*time.Millisecond || took > timeout+5*time.Second {
+	if took < timeout-100*time.Millisecond || took > timeout+time.Minute {
 		t.Errorf("a hub may take %s, and the answer came after %s", timeout, took)
 	}
 	hub.LateAnswers(0)
 	var got accepted
-	harness.Eventually(t, 20*time.Second, "the same key gives what the hub did", func() bool {
+	harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
 		answer, err := tenant.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late")
 		if err != nil || answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
 			t.Fatalf("%d %s %v", answer.Status, answer.Body, err)

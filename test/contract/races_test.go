@@ -88,7 +88,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 		for n := range 3 {
 			email := fmt.Sprintf("address%d@races.example.com", n)
 			opened, worked := map[string]bool{}, 0
-			harness.Eventually(t, 20*time.Second, "a link that works", func() bool {
+			harness.Eventually(t, time.Minute, "a link that works", func() bool {
 				for _, mail := range s.For(t).Mails(email, 1) {
 					if opened[mail.Link()] {
 						continue

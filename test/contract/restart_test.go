@@ -107,7 +107,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 		}
 		told <- answer
 	}()
-	harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 })
+	harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 })
 	s.Stop()
 	answer := <-told
 	if answer.Status != http.StatusAccepted {
@@ -115,7 +115,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	}
 	select {
 	case <-open.Ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("a stream outlives the service")
 	}
 	hub.LateAnswers(0)

@@ -41,7 +41,7 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			if began[i%len(began)] == "" {
 				return // connected and gone
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(45 * time.Second)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
 				t.Error(err)
 				return
 			}
@@ -57,7 +57,7 @@ func slowSenders(t *testing.T, c *harness.Target) {
 	for range 20 {
 		begun := time.Now()
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		if took := time.Since(begun); took > 5*time.Second {
+		if took := time.Since(begun); took > 20*time.Second {
 			t.Errorf("meanwhile a request took %s", took)
 		}
 	}

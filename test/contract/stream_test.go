@@ -136,7 +136,7 @@ func resync(t *testing.T, c *harness.Target) {
 	if err := hub.FactoryReset(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 20*time.Second, "410", func() bool {
+	harness.Eventually(t, time.Minute, "410", func() bool {
 		answer, err := tenant.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
 		return err == nil && answer.Status == http.StatusGone
 	})

@@ -40,7 +40,7 @@ func TestBridges(t *testing.T) {
 		began := time.Now()
 		for _, h := range senders {
 			head := tenant.Head(h.hub.ID)
-			harness.Eventually(t, 30*time.Second, h.hub.ID+" goes on "+when, func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 })
+			harness.Eventually(t, time.Minute, h.hub.ID+" goes on "+when, func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 })
 		}
 		t.Logf("%s: all go on after %s", when, time.Since(began))
 	}

@@ -114,7 +114,7 @@ func TestReplicas(t *testing.T) {
 			defer close(sent)
 			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed") // has no answer
 		}()
-		harness.Eventually(t, 10*time.Second, "the hub has the command", func() bool { return len(desired(tenant.For(t), hub)) == before+1 })
+		harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return len(desired(tenant.For(t), hub)) == before+1 })
 		second.Kill()
 		<-sent
 		hub.LateAnswers(0)
@@ -152,7 +152,7 @@ func TestReplicas(t *testing.T) {
 		client.Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 		select {
 		case <-stream.Ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("a revoked key's stream goes on")
 		}
 	})

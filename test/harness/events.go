@@ -88,10 +88,10 @@ func (c *Client) Head(hub string) string {
 }
 
 // Await long-polls a hub's log from a cursor on until an event is the one that is waited for, and gives it. It fails the test when that
-// does not come within 20 seconds.
+// does not come within a minute.
 func (c *Client) Await(hub, after, what string, is func(Event) bool) Event {
 	c.T.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	var seen []Event
 	for time.Now().Before(deadline) {
 		page := c.Events(hub, after, 500, 1)
@@ -103,7 +103,7 @@ func (c *Client) Await(hub, after, what string, is func(Event) bool) Event {
 		seen = append(seen, page.Data...)
 		after = page.NextCursor
 	}
-	c.T.Fatalf("hub %s: no event within 20 s: %s; what came: %s", hub, what, Told(seen))
+	c.T.Fatalf("hub %s: no event within a minute: %s; what came: %s", hub, what, Told(seen))
 	return Event{}
 }
 

@@ -34,7 +34,7 @@ func (m Mail) Link() string { return invitationLink.FindString(m.Text) }
 func (s *Service) Mails(address string, count int) []Mail {
 	s.t.Helper()
 	var mails []Mail
-	Eventually(s.t, 20*time.Second, "mail to "+address, func() bool {
+	Eventually(s.t, time.Minute, "mail to "+address, func() bool {
 		mails = mails[:0]
 		files, err := filepath.Glob(filepath.Join(s.Dir, "outbox", "*.eml"))
 		if err != nil {

@@ -186,12 +186,12 @@ func (h *RawHub) TryConnect(clientID string) error {
 		SetTLSConfig(&tls.Config{RootCAs: h.pool, Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12}).
 		SetConnectionLostHandler(func(mqtt.Client, error) { close(lost) })
 	client := mqtt.NewClient(options)
-	if token := client.Connect(); !token.WaitTimeout(15*time.Second) || token.Error() != nil {
+	if token := client.Connect(); !token.WaitTimeout(time.Minute) || token.Error() != nil {
 		return fmt.Errorf("connect: %w", token.Error())
 	}
 	subscribe := func(topic string, handle mqtt.MessageHandler) error {
 		token := client.Subscribe(topic, 0, handle)
-		if !token.WaitTimeout(10 * time.Second) {
+		if !token.WaitTimeout(time.Minute) {
 			return fmt.Errorf("subscribe %s: no answer", topic)
 		}
 		return token.Error()
@@ -230,7 +230,7 @@ func (h *RawHub) Disconnect() { h.client.Disconnect(50) }
 // Publish sends any payload to any topic.
 func (h *RawHub) Publish(topic string, payload []byte) {
 	h.t.Helper()
-	if token := h.client.Publish(topic, 0, false, payload); !token.WaitTimeout(10 * time.Second) {
+	if token := h.client.Publish(topic, 0, false, payload); !token.WaitTimeout(time.Minute) {
 		h.t.Fatalf("publish to %s: not sent", topic)
 	}
 }
@@ -267,7 +267,7 @@ func (h *RawHub) respond(client mqtt.Client, request Request) {
 			return
 		}
 	}
-	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).WaitTimeout(10 * time.Second)
+	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).WaitTimeout(time.Minute)
 }
 
 // Hello says hello.
@@ -301,7 +301,7 @@ func Numbered(seq uint64) map[string]any {
 // WaitAck waits for an ack of the log through at least the number.
 func (h *RawHub) WaitAck(log string, through uint64) Ack {
 	h.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	var last Ack
 	for {
 		select {
@@ -324,7 +324,7 @@ func (h *RawHub) NextAck() Ack {
 	select {
 	case ack := <-h.Acks:
 		return ack
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		h.t.Fatalf("hub %s: no ack", h.ID)
 		return Ack{}
 	}

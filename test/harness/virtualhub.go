@@ -38,7 +38,7 @@ func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.H
 // Connected waits until a virtual hub is connected and heard.
 func Connected(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := hub.WaitConnected(ctx); err != nil {
 		t.Fatalf("hub %s: not connected after 30 s", hub.ID())
@@ -48,7 +48,7 @@ func Connected(t testing.TB, hub *virtualhub.Hub) {
 // Stored waits until the cloud has everything that a virtual hub has to tell.
 func Stored(t testing.TB, hub *virtualhub.Hub) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := hub.WaitAcked(ctx, hub.Status().Newest); err != nil {
 		t.Fatalf("hub %s: after 30 s %+v", hub.ID(), hub.Status())

@@ -206,7 +206,7 @@ func (s *story) requestIDs(t *testing.T) {
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
 		t.Errorf("the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded)
 	}
-	harness.Eventually(t, 20*time.Second, "the directory has the request's id", func() bool {
+	harness.Eventually(t, time.Minute, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
 	})
 	for _, id := range []string{s.listed, s.commanded, s.created} {

@@ -58,14 +58,14 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	defer goOn()
-	harness.Eventually(t, 20*time.Second, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+	harness.Eventually(t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
 	for _, pid := range postgres(t, s) {
 		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
 			hanging = append(hanging, pid)
 		}
 	}
 	var body readiness
-	harness.Eventually(t, 30*time.Second, "the process is not ready", func() bool {
+	harness.Eventually(t, time.Minute, "the process is not ready", func() bool {
 		var status int
 		status, body = ready(t, s)
 		return status == http.StatusServiceUnavailable
@@ -82,9 +82,9 @@ func TestReadinessInAnOutage(t *testing.T) {
 		t.Errorf("the metric says %v", got)
 	}
 	goOn()
-	harness.Eventually(t, 30*time.Second, "the process is ready again", func() bool { status, _ := ready(t, s); return status == http.StatusOK })
+	harness.Eventually(t, time.Minute, "the process is ready again", func() bool { status, _ := ready(t, s); return status == http.StatusOK })
 	for _, text := range []string{`msg="a part of the service is not well`, `msg="a part of the service is well again"`} {
-		harness.Eventually(t, 10*time.Second, text, func() bool { return strings.Contains(s.Log(), text) })
+		harness.Eventually(t, time.Minute, text, func() bool { return strings.Contains(s.Log(), text) })
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("%d lines %s", got, text)
 		}

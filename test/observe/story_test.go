@@ -60,10 +60,10 @@ func tell(t *testing.T) *story {
 	s.askTooOften()
 	s.invite()
 	s.hub.Disconnect()
-	harness.Eventually(t, 20*time.Second, "the hub is offline", func() bool {
+	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") > 0
 	})
-	harness.Eventually(t, 20*time.Second, "the read models lack nothing", func() bool {
+	harness.Eventually(t, time.Minute, "the read models lack nothing", func() bool {
 		s.after = s.service.Metrics()
 		return s.after.Value(t, "hubcloud_projections_lag_events") == 0
 	})
@@ -154,7 +154,7 @@ func (s *story) overrun() {
 		s.hub.WaitAck("log-1", seq+19)
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the connection
-	harness.Eventually(t, 20*time.Second, "the reader goes back to the log", func() bool {
+	harness.Eventually(t, time.Minute, "the reader goes back to the log", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hublog_ring_overruns_total") > 0
 	})
 }
@@ -187,13 +187,13 @@ func (s *story) withhold() {
 		t.Fatal(err)
 	}
 	s.hub.EventsFrom("log-1", 408, 409)
-	harness.Eventually(t, 20*time.Second, "an ack is withheld", func() bool {
+	harness.Eventually(t, time.Minute, "an ack is withheld", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hubbridge_acks_withheld_total") > 0
 	})
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 20*time.Second, "the log takes events again", func() bool {
+	harness.Eventually(t, time.Minute, "the log takes events again", func() bool {
 		s.hub.EventsFrom("log-1", 408, 409)
 		select {
 		case ack := <-s.hub.Acks:
@@ -236,7 +236,7 @@ func (s *story) invite() {
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
 	// The addresses here have used up their allowance a moment ago.
-	harness.Eventually(s.t, 20*time.Second, "the link is opened", func() bool {
+	harness.Eventually(s.t, time.Minute, "the link is opened", func() bool {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})
 	answer, err := http.PostForm(s.service.Public()+"/portal/sign-in", url.Values{"email": {"new@example.com"}})

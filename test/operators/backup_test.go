@@ -274,7 +274,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
 		t.Error("what an interrupted restore had left is there")
 	}
-	harness.Eventually(t, 30*time.Second, "the hub is back", func() bool {
+	harness.Eventually(t, time.Minute, "the hub is back", func() bool {
 		answer, err := d.tenant.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
 		return err == nil && answer.Status == http.StatusOK
 	})

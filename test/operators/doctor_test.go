@@ -52,7 +52,7 @@ func examine(t *testing.T, s *harness.Service, args ...string) diagnosis {
 	t.Helper()
 	began := time.Now()
 	out, stderr, code := harness.RunBinary(t, append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
-	if took := time.Since(began); took > 20*time.Second { // five on a machine of its own
+	if took := time.Since(began); took > time.Minute { // five seconds on a machine of its own
 		t.Errorf("it took %s", took)
 	}
 	d := diagnosis{t: t, components: map[string]component{}, code: code, text: out}
@@ -248,7 +248,7 @@ func TestDoctor(t *testing.T) {
 			hub.Disconnect()
 			hub.Come()
 		}
-		harness.Eventually(t, 20*time.Second, "the hub's log says that it was disconnected four times", func() bool {
+		harness.Eventually(t, time.Minute, "the hub's log says that it was disconnected four times", func() bool {
 			return examine(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
 		})
 		d := ask("--flaps", "4")
@@ -278,7 +278,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("an event that nobody understands", func(t *testing.T) {
 		poison(t, s)
-		harness.Eventually(t, 20*time.Second, "the poisoned event stops the line", func() bool {
+		harness.Eventually(t, time.Minute, "the poisoned event stops the line", func() bool {
 			return ask().components["projections"].Verdict == "wrong"
 		})
 		d := ask()
@@ -414,7 +414,7 @@ func newDatabase(t *testing.T, s *harness.Service, name, properties string) stri
 
 func execute(t *testing.T, address, sql string, args ...any) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

@@ -30,7 +30,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	tenant.Add(hub.Serial)
 	sequence := poison(t, s)
 	var stopped map[string]any
-	harness.Eventually(t, 30*time.Second, "the operator sees what is wrong", func() bool {
+	harness.Eventually(t, time.Minute, "the operator sees what is wrong", func() bool {
 		for _, line := range s.CLI("projections", "status") {
 			if line["name"] == "directory" && line["state"] == "stopped" {
 				stopped = line
@@ -79,7 +79,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 		}
 	}
 	s.CLI("projections", "skip", fmt.Sprint(sequence), "--why", "written by a trial")
-	harness.Eventually(t, 30*time.Second, "what was made meanwhile is there", func() bool {
+	harness.Eventually(t, time.Minute, "what was made meanwhile is there", func() bool {
 		answer, err := tenant.Do(http.MethodGet, "/sites/"+site.ID, nil)
 		return err == nil && answer.Status == http.StatusOK
 	})

@@ -42,7 +42,7 @@ func TestRotation(t *testing.T) {
 	}
 	online := func(hub *virtualhub.Hub) {
 		t.Helper()
-		harness.Eventually(t, 30*time.Second, "the hub "+hub.ID()+" is back", func() bool {
+		harness.Eventually(t, time.Minute, "the hub "+hub.ID()+" is back", func() bool {
 			answer, err := tenant.Do(http.MethodGet, "/hubs/"+hub.ID()+"/devices", nil)
 			return err == nil && answer.Status == http.StatusOK
 		})

@@ -88,7 +88,7 @@ func startCluster(t *testing.T, count int) *brokers {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !holds(); {
+	for deadline := time.Now().Add(time.Minute); !holds(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("not in time: %s", what)
 		}

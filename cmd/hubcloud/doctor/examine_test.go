@@ -40,7 +40,7 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 		DataDir: dir, Bound: Bound{HTTP: peer, Admin: peer, MQTT: peer}, Started: &Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
 		Credentials: credentials, PostgresURL: "postgres://" + peer + "/x?sslmode=disable", SMTPURL: "smtp://" + peer, Limits: limits(),
 	})
-	if took := time.Since(began); took > 2*patience {
+	if took := time.Since(began); took > 10*patience {
 		t.Errorf("it took %s", took)
 	}
 	verdicts := map[string]Verdict{}
@@ -67,7 +67,7 @@ func TestACheckThatDoesNotComeBackIsGivenUp(t *testing.T) {
 		{"first", func(context.Context, *patient, *findings) { <-released }},
 		{"second", func(_ context.Context, _ *patient, f *findings) { f.note("well") }},
 	})
-	if took := time.Since(began); took < patience || took > 2*patience {
+	if took := time.Since(began); took < patience || took > 10*patience {
 		t.Errorf("it took %s", took)
 	}
 	if len(all) != 2 || all[0].Verdict != Unknown || all[0].OK || all[1].Verdict != OK || all[1].Detail != "well" || Healthy(all) {

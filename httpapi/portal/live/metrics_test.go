@@ -36,7 +36,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v gaps", gaps)
 	}
 	p.cancel()
-	for deadline := time.Now().Add(10 * time.Second); value("streams") != 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); value("streams") != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("a stream that has ended is counted as open")
 		}
