@@ -44,7 +44,8 @@ type Config struct {
 	// Portal is what there is under /portal; nil: nothing.
 	Portal *portal.Portal
 
-	// Ready tells how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts.
+	// Ready returns how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts. The public
+	// /readyz asks at most once a second and shows no part; API.Readiness shows all.
 	Ready func(ctx context.Context) []Component
 
 	// Environment is the installation's, `live` or `dev`: keys of the other are refused. It must be given.
@@ -93,6 +94,8 @@ type api struct {
 	refusing  map[string]*route // what answers methods that a pattern does not take
 	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
 	unread    *route            // what answers requests that the server could not read
+	details   *route            // what answers operators' /readyz
+	ready     readiness
 	keys      *ratelimit.Limiter[string]
 	addresses *ratelimit.Limiter[netip.Prefix]
 	streams   *quota

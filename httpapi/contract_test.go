@@ -3,7 +3,10 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,7 +59,7 @@ func TestForms(t *testing.T) {
 		{"POST", "/link/v1/certificates", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"","model":"next year's"}`, 201, certificate},
 		{"GET", "/healthz", "", 200, `{"ok":true}`},
 		{"HEAD", "/healthz", "", 200, ""},
-		{"GET", "/readyz", "", 200, `{"ready":true,"degraded":false,"components":[]}`},
+		{"GET", "/readyz", "", 200, `{"status":"ready"}`},
 	}
 	s := start(t, nil)
 	for _, tt := range tests { // in order: some change what later ones see
@@ -301,33 +304,63 @@ func TestPanic(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(s.logged.String(), "sites.go") })
 }
 
-// TestReadiness: any component that is not well makes the process not ready, and so does its stopping.
+// TestReadiness: any component that is not well makes the process not ready, and so does its stopping. The public port used to name
+// every component to anyone, and to ask the database at each request.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
-	ok, degraded := true, false
-	s := start(t, func(c *Config) {
+	var asked atomic.Int32
+	var component atomic.Pointer[Component]
+	inBubble(t, func(c *Config) {
 		c.Ready = func(context.Context) []Component {
-			return []Component{{Name: "broker", OK: ok, Degraded: degraded, Detail: "16 shards"}}
+			asked.Add(1)
+			time.Sleep(10 * time.Millisecond)
+			return []Component{*component.Load()}
 		}
-	})
-	expect := func(status int, want string) {
-		t.Helper()
-		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status || strings.TrimSpace(a.body) != want {
+	}, func(s *service, _ *pipeListener) {
+		expect := func(status int, public, details string) {
+			t.Helper()
+			time.Sleep(readinessAge)
+			if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status || strings.TrimSpace(a.body) != `{"status":"`+public+`"}` {
+				t.Errorf("%d %s", a.StatusCode, a.body)
+			}
+			answer := httptest.NewRecorder()
+			s.api.Readiness().ServeHTTP(answer, httptest.NewRequest("GET", "/readyz", nil))
+			if answer.Code != status || strings.TrimSpace(answer.Body.String()) != details {
+				t.Errorf("operators: %d %s", answer.Code, answer.Body)
+			}
+		}
+		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
+		const ok = `{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""}`
+		expect(200, "ready", `{"ready":true,"degraded":false,"components":[`+ok+`]}`)
+		component.Store(&Component{Name: "broker", Detail: "16 shards"})
+		expect(503, "not_ready", `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`)
+		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"}) // it serves all the same
+		expect(200, "degraded", `{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`)
+		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
+
+		time.Sleep(readinessAge)
+		before := asked.Load()
+		var asking sync.WaitGroup
+		for range 50 {
+			asking.Go(func() {
+				if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 200 || strings.TrimSpace(a.body) != `{"status":"ready"}` {
+					t.Errorf("%d %s", a.StatusCode, a.body)
+				}
+			})
+		}
+		asking.Wait()
+		if n := asked.Load() - before; n != 1 {
+			t.Errorf("50 questions at once asked the components %d times", n)
+		}
+		s.drain() // is answered at once, whatever was asked a moment ago
+		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 503 || strings.TrimSpace(a.body) != `{"status":"not_ready"}` {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
-	}
-	expect(200, `{"ready":true,"degraded":false,"components":[{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""}]}`)
-	ok = false
-	expect(503, `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`)
-	degraded = true // it serves all the same
-	expect(200, `{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`)
-	degraded = false
-	ok = true
-	s.drain()
-	expect(503, `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""},{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`)
-	if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
-		t.Errorf("healthz: %d", a.StatusCode)
-	}
+		expect(503, "not_ready", `{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`)
+		if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
+			t.Errorf("healthz: %d", a.StatusCode)
+		}
+	})
 }
 
 // TestSlowBody: a client that announces a body and does not send it is let go of, whether or not the request is refused before.

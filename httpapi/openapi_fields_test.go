@@ -43,7 +43,6 @@ var bodies = map[string]any{
 	"InvitationList":    listBody[invitationBody]{},
 	"Certificate":       link.Certificate{},
 	"Readiness":         readinessBody{},
-	"Component":         Component{},
 }
 
 // reportedNetwork is the network of a hello with what the hub bridge adds.
@@ -150,7 +149,8 @@ func sameFields(described, answered []openapitest.Field) bool {
 // TestBodiesAreCompared fails when a structure of this package that is written as JSON is not among those that are compared.
 func TestBodiesAreCompared(t *testing.T) {
 	t.Parallel()
-	compared := map[string]bool{"errorDetail": true}
+	// What operators alone are answered, on a port of their own, is not described.
+	compared := map[string]bool{"errorDetail": true, "readinessDetails": true, "Component": true}
 	var note func(reflect.Type)
 	note = func(body reflect.Type) {
 		name, _, _ := strings.Cut(body.Name(), "[")

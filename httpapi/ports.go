@@ -149,13 +149,13 @@ type Enrolment interface {
 	Issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error)
 }
 
-// Component is one part of the service as /readyz shows it.
+// Component is one part of the service as /readyz shows it to operators.
 type Component struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
 	// Degraded says that it is not OK and that the process serves all the same: it should be asked, and an operator should look.
 	Degraded bool `json:"degraded"`
-	// Detail says what is wrong, or how it is doing. Anyone can read it.
+	// Detail says what is wrong, or how it is doing.
 	Detail string `json:"detail"`
 	// Action says what an operator can do about it; empty when there is nothing to do.
 	Action string `json:"action"`

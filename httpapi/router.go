@@ -44,6 +44,7 @@ func (a *api) newRouter() *chi.Mux {
 		"":     a.counted(&route{method: methodAny, pattern: "/", access: forAddress, handle: noSuchPath}),
 	}
 	a.unread = a.counted(&route{method: methodOther, pattern: "(unreadable)", access: forAddress})
+	a.details = a.counted(&route{method: methodAny, pattern: "/readyz (operators)", access: forAnyone, quiet: true, handle: a.detailedReadiness})
 	r.NotFound(a.notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 	return r

@@ -78,7 +78,7 @@ func (a *api) routes() []*route {
 
 		{method: "GET", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
 		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
-		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
-		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.readiness},
+		{method: "GET", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.publicReadiness},
+		{method: "HEAD", pattern: "/readyz", access: forAnyone, quiet: true, handle: a.publicReadiness},
 	}, a.documentRoutes(), a.portalRoutes())
 }

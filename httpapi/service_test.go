@@ -28,6 +28,7 @@ type service struct {
 	revoke func()
 	drain  func()
 	server *http.Server
+	api    API
 	logged *lockedBuffer
 }
 
@@ -86,7 +87,7 @@ func startOn(t *testing.T, listener net.Listener, transport *http.Transport, bas
 	api := New(cfg)
 	server := NewServer(api, cfg.Log)
 	server.Protocols = transport.Protocols
-	s.server = server
+	s.server, s.api = server, api
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -107,12 +107,12 @@ func (s *service) api() (httpapi.API, error) {
 	}), nil
 }
 
-// adminHandler serves what operators ask: metrics, profiles, and health as the public port says it.
-func (s *service) adminHandler(public http.Handler) http.Handler {
+// adminHandler serves what operators ask: metrics, profiles, and health, with the details that the public port keeps to itself.
+func (s *service) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
 	r.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
 	r.Handle("/healthz", public)
-	r.Handle("/readyz", public)
+	r.Handle("/readyz", public.Readiness())
 	r.HandleFunc("/debug/pprof/*", pprof.Index)
 	r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	r.HandleFunc("/debug/pprof/profile", pprof.Profile)

@@ -184,10 +184,10 @@ func (s *story) profiles(t *testing.T) {
 	}
 }
 
-// health: the operators' port says the same as the public one.
+// health: the operators' port answers like the public one, and with what each part of the service says.
 func (s *story) health(t *testing.T) {
-	for _, address := range []string{s.service.HTTP, s.service.Admin} {
-		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": `"ready":true`} {
+	for address, ready := range map[string]string{s.service.HTTP: `{"status":"ready"}`, s.service.Admin: `{"ready":true,"degraded":false,"components":[{"name":"broker"`} {
+		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": ready} {
 			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
 				t.Errorf("%s%s: %d %s", address, path, answer.Status, answer.Body)
