@@ -24,7 +24,12 @@ const (
 func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	silent := &silentConns{conns: map[net.Conn]struct{}{}}
 	server := &http.Server{
-		Handler:           handler,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+				c.called(r)
+			}
+			handler.ServeHTTP(w, r)
+		}),
 		ReadHeaderTimeout: readHeaderTimeout,
 		WriteTimeout:      managementTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
@@ -35,7 +40,12 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
-		ConnState: silent.changed,
+		ConnState: func(changed net.Conn, state http.ConnState) {
+			silent.changed(changed, state)
+			if c, ok := changed.(*conn); ok {
+				c.changed(state)
+			}
+		},
 	}
 	server.RegisterOnShutdown(silent.close)
 	return server

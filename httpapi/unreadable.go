@@ -8,15 +8,16 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"hubcloud/domain"
 )
 
 // Some requests net/http refuses by itself, before there is anything to handle: what is no HTTP, a header that is too large or malformed, a Host that
-// is none, a transfer coding, a version or an expectation that it does not know. It writes those answers straight to the connection, with a text
-// that is always the same and neither date nor request id. There the connection tells them from a handler's answers, and puts in their place
-// what the API answers: its error body, request id and rate limit, counted on the client's address.
+// is none, a transfer coding, a version or an expectation that it does not know. It writes those answers to the connection while no handler is
+// answering there, which is how the connection knows them, whatever their text or that of an answer is. It puts in their place what the API
+// answers: its error body, request id and rate limit, counted on the client's address.
 
 // Listener makes the connections that l accepts answer like the API also when net/http refuses a request by itself. It is for connections
 // without TLS.
@@ -39,10 +40,33 @@ func (l listener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	api *api
+	// answering reports that what is written belongs to a handler's answer: from when a handler is called until its answer is out and the
+	// server waits for the next request. Over HTTP/2, where net/http refuses in frames, it stays so.
+	answering   atomic.Bool
+	multiplexed atomic.Bool
+}
+
+// called must be called before a handler is.
+func (c *conn) called(r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		c.multiplexed.Store(true)
+	}
+	c.answering.Store(true)
+}
+
+// changed must be called with each state that the server has the connection in. The server is the only one to write, and waits for the next request
+// once the last answer is out.
+func (c *conn) changed(state http.ConnState) {
+	if state == http.StateIdle && !c.multiplexed.Load() {
+		c.answering.Store(false)
+	}
 }
 
 // Write writes p, or what the API answers in its place.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.answering.Load() {
+		return c.Conn.Write(p)
+	}
 	status, reason, ok := ownRefusal(p)
 	if !ok {
 		return c.Conn.Write(p)
@@ -84,16 +108,15 @@ func (c *conn) SetWriteBuffer(bytes int) error {
 	return errors.ErrUnsupported
 }
 
-// ownRefusal says whether p is an answer of net/http's own. Those of handlers have a Date, and no handler answers 417.
+// ownRefusal reads the status line of an answer of net/http's own, which comes in one write. Anything else, such as the frames of HTTP/2, is none.
 func ownRefusal(p []byte) (status int, reason string, ok bool) {
-	const head, only = "HTTP/1.", "Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-	rest, ok := bytes.CutPrefix(p, []byte(head))
+	rest, ok := bytes.CutPrefix(p, []byte("HTTP/1."))
 	if !ok || len(rest) < len("1 400") || rest[2] != '4' && rest[2] != '5' {
 		return 0, "", false
 	}
-	line, after, _ := bytes.Cut(rest[2:], []byte("\r\n"))
+	line, _, _ := bytes.Cut(rest[2:], []byte("\r\n"))
 	status, err := strconv.Atoi(string(line[:3]))
-	if err != nil || status != http.StatusExpectationFailed && !bytes.HasPrefix(after, []byte(only)) {
+	if err != nil {
 		return 0, "", false
 	}
 	if _, given, found := bytes.Cut(line, []byte(": ")); found {
