@@ -80,8 +80,8 @@ func New(
 // shard could not be served, or that the leases could not be followed.
 func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.serve) }
 
-// serve looks after one shard.
-func (b *Bridge) serve(ctx context.Context, shard int) error {
+// serve looks after one shard, for as long as its lease is held.
+func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 	var hubs *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
 		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Log)
@@ -90,6 +90,7 @@ func (b *Bridge) serve(ctx context.Context, shard int) error {
 		Presence: bucket.New(b.conns.Cloud, presence.BucketName),
 		Ledger:   bucket.New(b.conns.Cloud, ingest.LedgerName),
 		Conn:     b.conns.Shards[shard],
+		Held:     held,
 		// What is asked of the watcher once it has ended is left to the shard's next holder.
 		Check:     watcher.Check,
 		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard), Metrics: b.metrics, Tracer: b.cfg.Tracer,

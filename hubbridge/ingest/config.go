@@ -43,6 +43,8 @@ type Config struct {
 	Ledger   bucket.Bucket
 	// Conn is the connection to the shard's account.
 	Conn *nats.Conn
+	// Held reports whether the shard's lease is held at that moment (lease.Keeper). Where it is not, nothing is written and nothing acknowledged.
+	Held func() bool
 	// Retention is how long the logs keep events: what the ledger must know is written well before.
 	Retention time.Duration
 	Now       func() time.Time

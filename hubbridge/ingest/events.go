@@ -109,6 +109,9 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 	if len(devices) == 0 {
 		return nil
 	}
+	if err := s.mustHold(); err != nil {
+		return err // names that were set since, of devices that came back, are not to be forgotten
+	}
 	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
 	return s.shard.cfg.Directory.ForgetDevices(ctx, origin, s.hub, devices)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +86,48 @@ func TestNoAckWithoutStorage(t *testing.T) {
 	if got := r.count("acks_withheld_total"); got != 1 {
 		t.Errorf("acks withheld counted: %v", got)
 	}
+}
+
+// A holder that stood still for longer than its lease (SIGSTOP, 40 s) went on where it was when it woke: it acknowledged what it had stored before,
+// after the next holder had acknowledged more within the same connection, and wrote presence as it had been.
+func TestNothingWithoutTheLease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h, logs := adopted(r), &faultyLogs{}
+	var asleep atomic.Bool
+	late := r.shard(h.id, withLogs(logs), func(cfg *ingest.Config) { cfg.Held = func() bool { return !asleep.Load() } })
+	h.hello("a", 1, 0)
+	h.wantAck("a", 0)
+
+	stored, wake := make(chan struct{}), make(chan struct{})
+	logs.set(nil, func() error { // it stands still between the broker's answer and the ack
+		close(stored)
+		<-wake
+		return nil
+	})
+	h.events("a", 1, 3)
+	<-stored
+	asleep.Store(true)
+	logs.set(nil, nil)
+	next := r.shard(h.id) // hears the hub from now on, as does the one that sleeps
+	h.events("a", 4, 5)
+	h.wantAck("a", 5)
+	close(wake)
+	h.events("a", 4, 5) // a repeat that both hear
+	h.wantAck("a", 5)
+	late.Shard.Observe(h.id, presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}})
+	if got, ok := h.ackWithin(300 * time.Millisecond); ok {
+		t.Errorf("ack %+v without the lease", got)
+	}
+	if p := h.presence(); p.Online {
+		t.Errorf("presence was written without the lease: %+v", p)
+	}
+	if got := r.count("acks_withheld_total"); got == 0 {
+		t.Error("no ack was counted as withheld")
+	}
+	h.wantTold("1 2 3 4 5")
+	late.kill()
+	next.stop()
 }
 
 // TestLostAnswer: the broker stored an append and its answer was lost. Nothing is stored twice.

@@ -32,6 +32,9 @@ func (s *session) flush(ctx context.Context) error {
 	if !s.loaded || !s.dirty {
 		return nil
 	}
+	if err := s.mustHold(); err != nil {
+		return err
+	}
 	if s.log.slack == 0 {
 		// Nothing is unknown: it speaks of every event that there is, also of those that say nothing of the hub's log.
 		s.log.seq = max(s.log.seq, s.log.last)

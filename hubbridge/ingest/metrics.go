@@ -60,7 +60,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		strays:       counter("messages_stray_total", "Events messages of a log that its hub has given up."),
 		shed:         counter("messages_shed_total", "Messages of hubs that did not fit into their queue: a hub floods, or the broker stores too slowly."),
 		dropped:      counter("messages_dropped_total", "Messages of hubs that the broker's client dropped because it was not read fast enough. Hubs send them again."),
-		withheld:     counter("acks_withheld_total", "Messages of hubs that got no ack because they could not be stored. Any rise is a broker that does not store."),
+		withheld:     counter("acks_withheld_total", "Messages of hubs that got no ack because they could not be stored, or because their shard is not this replica's any more. Any lasting rise is a broker that does not store."),
 		acks:         counter("acks_total", "Acks sent to hubs."),
 		resets:       counter("resets_total", "Event logs begun anew because their hub was reset."),
 		conflicts:    counter("conflicts_total", "Writes that found that somebody else had written, or whose answer was lost; they are tried again."),

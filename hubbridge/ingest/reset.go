@@ -42,6 +42,9 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 	}
 	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
 	begun := domain.HubLogBegun{Log: log, Through: through, After: max(after, state.LogAfter)}
+	if err := s.mustHold(); err != nil {
+		return err
+	}
 	if err := cfg.Directory.BeginLog(ctx, origin, s.hub, begun); err != nil {
 		s.loaded = false
 		return err

@@ -62,7 +62,10 @@ func (s *session) do(ctx context.Context, reader *wire.Reader, it item) error {
 // after what it stores is stored.
 func (s *session) settle(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
-		err := s.current(ctx)
+		err := s.mustHold()
+		if err == nil {
+			err = s.current(ctx)
+		}
 		if err == nil {
 			err = act()
 		}
@@ -72,8 +75,23 @@ func (s *session) settle(ctx context.Context, act func() error) error {
 	}
 }
 
+// errNotHeld reports that the shard's lease is not held: its hubs are another replica's now.
+var errNotHeld = errors.New("the shard's lease is not held")
+
+// mustHold is called right before anything is written. Between it and the write the process may still stand still; then the write meets the
+// revision or the sequence that somebody else has written meanwhile.
+func (s *session) mustHold() error {
+	if !s.shard.cfg.Held() {
+		return errNotHeld
+	}
+	return nil
+}
+
 // append appends records to the hub's event log, wholly or not at all, if nobody else has appended since.
 func (s *session) append(ctx context.Context, records []hublog.Record) error {
+	if err := s.mustHold(); err != nil {
+		return err
+	}
 	last, err := s.shard.cfg.Logs.Append(ctx, s.hub, s.log.last, records)
 	if err != nil {
 		return s.moved(err)
@@ -112,12 +130,20 @@ func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.
 	return r
 }
 
-// ack tells the hub how far its log is stored.
+// ack tells the hub how far its log is stored, while the lease is held: in a process that has stood still, what was stored before is not the
+// latest that the hub was told, by the replica that has the shard now. Without a connection nothing is left to be sent later, for the same reason.
+// A hub that hears nothing sends again.
 func (s *session) ack(log string, through uint64) {
+	cfg := &s.shard.cfg
 	payload := append(append([]byte(`{"log":"`), log...), `","through":`...)
 	payload = append(strconv.AppendUint(payload, through, 10), '}')
-	if err := s.shard.cfg.Conn.Publish(streams.AckSubject(s.hub), payload); err != nil {
-		s.shard.cfg.Log.Debug("an ack cannot be sent; the hub sends again", "hub_id", s.hub, "error", err)
+	if !cfg.Conn.IsConnected() || !cfg.Held() {
+		cfg.Metrics.withheld.Inc()
+		return
 	}
-	s.shard.cfg.Metrics.acks.Inc()
+	if err := cfg.Conn.Publish(streams.AckSubject(s.hub), payload); err != nil {
+		cfg.Log.Debug("ack not sent", "hub_id", s.hub, "error", err)
+		return
+	}
+	cfg.Metrics.acks.Inc()
 }

@@ -85,6 +85,9 @@ func (s *session) putPresence(ctx context.Context) error {
 	if !s.presenceDirty {
 		return nil
 	}
+	if err := s.mustHold(); err != nil {
+		return err
+	}
 	revision, err := s.shard.cfg.Presence.Put(ctx, string(s.hub), s.presence, s.presenceRevision)
 	if err != nil {
 		s.presenceRead = false

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hubcloud/hubbridge/wire"
@@ -55,7 +56,7 @@ func (sh *Shard) more(s *session) ([]byte, bool) {
 // done puts a session back behind the others, or leaves it alone for a while after an error. A message of the hub is then gone: it was not
 // acknowledged. What the broker said about the hub is kept, because nobody says it again.
 func (sh *Shard) done(s *session, it item, err error) {
-	if err != nil && sh.work.Err() == nil {
+	if err != nil && sh.work.Err() == nil && !errors.Is(err, errNotHeld) {
 		sh.troubles.Do(func() {
 			sh.cfg.Log.Error("a hub's log or records cannot be written; trying again", "hub_id", s.hub, "error", err)
 		})

@@ -4,36 +4,59 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/hubbridge/bucket"
 )
 
 // hold takes a shard, whose key has that revision (0: there is none), and serves it, in a goroutine that reports its end.
 func (r *running) hold(ctx context.Context, shard int, revision uint64) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	r.mine[shard] = &holding{cancel}
+	h := &holding{cancel: cancel}
+	r.mine[shard] = h
 	go func() {
 		defer cancel(nil)
-		r.over <- over{shard, r.life(ctx, cancel, shard, revision)}
+		ended := over{shard: shard}
+		asked := time.Now()
+		revision, err := r.acquire(ctx, shard, revision)
+		if err == nil {
+			h.taken.Store(true)
+			ended.err = r.life(ctx, cancel, shard, revision, asked)
+		} else if ctx.Err() == nil {
+			ended.refused = err
+		}
+		r.over <- ended
 	}()
 }
 
-// life is the life of one lease: take it, serve while it is renewed, give it up. Its error is serve's own.
-func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64) error {
-	asked := time.Now()
-	revision, err := r.acquire(ctx, shard, revision)
-	if err != nil {
-		if ctx.Err() == nil && !conflict(err) {
-			r.log.Warn("a lease cannot be taken", "shard", shard, "error", err)
-		}
-		return nil
-	}
+// term is until when a lease is held at least, by the clock of this process, which goes on while the process stands still.
+type term struct{ until atomic.Pointer[time.Time] }
+
+// extend sets the term's end by when the last renewal that succeeded was asked for.
+func (t *term) extend(asked time.Time) {
+	until := asked.Add(letGo)
+	t.until.Store(&until)
+}
+
+// end ends the term now.
+func (t *term) end() { t.until.Store(&time.Time{}) }
+
+// held reports whether the term has not ended.
+func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
+
+// life is the life of one lease, from when it was asked for: serve while it is renewed, give it up. Its error is serve's own.
+func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64, asked time.Time) error {
 	r.log.Debug("lease taken", "shard", shard)
 	r.metrics.held.Inc()
 	defer r.metrics.held.Dec()
+
+	var term term
+	term.extend(asked)
 	served := make(chan error, 1)
-	go func() { served <- r.serve(ctx, shard) }()
+	go func() { served <- r.serve(ctx, shard, term.held) }()
 
 	ticker := time.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -56,8 +79,9 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 			return err
 		case <-expiry.C:
 			// Also the first thing that a process does that stood still for long.
-			r.log.Error("a lease is let go: it could not be renewed", "shard", shard, "for", letGo)
+			r.log.Error("lease lost", "shard", shard, "reason", "not renewed in time", "after", letGo)
 			lost = true
+			term.end()
 			r.metrics.lost.Inc()
 			cancel(ErrLost)
 		case <-ticker.C:
@@ -69,15 +93,17 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 			switch {
 			case err == nil:
 				revision, asked = next, began
+				term.extend(asked)
 				expiry.Reset(time.Until(asked.Add(letGo)))
 			case conflict(err):
-				r.log.Error("a lease is lost", "shard", shard, "error", err)
+				r.log.Error("lease lost", "shard", shard, "reason", "somebody else has written its key", "error", err)
 				lost = true
+				term.end()
 				r.metrics.lost.Inc()
 				expiry.Stop()
 				cancel(ErrLost)
 			default:
-				r.log.Warn("a lease cannot be renewed", "shard", shard, "error", err)
+				r.log.Warn("lease not renewed", "shard", shard, "error", err)
 			}
 		}
 	}
@@ -90,12 +116,12 @@ func (r *running) renew(ctx context.Context, shard int, revision uint64) (uint64
 		if !conflict(err) {
 			return next, err
 		}
-		// The writer in between may have been the last renewal, whose answer was lost.
-		current, getErr := r.bucket.Get(ctx, shardKey(shard))
-		if getErr != nil || !bytes.Equal(current.Value(), value) {
+		// The writer in between may have been the last renewal, whose answer was lost. The leader is asked: another server may not have it yet.
+		current, found, readErr := bucket.New(r.cloud, r.bucket.Bucket()).Read(ctx, shardKey(shard))
+		if readErr != nil || !found || current.Deleted || !bytes.Equal(current.Value, value) {
 			return 0, err
 		}
-		return r.bucket.Update(ctx, shardKey(shard), value, current.Revision())
+		return r.bucket.Update(ctx, shardKey(shard), value, current.Revision)
 	})
 }
 
@@ -103,12 +129,10 @@ func conflict(err error) bool {
 	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// acquire writes the shard's key: anew when there is none, over the replica's own when it held the shard before.
+// acquire writes the shard's key over the revision that it is known to have, 0 when there is none: over the mark of one that has gone, the replica's
+// own when it held the shard before, or one that is not renewed.
 func (r *running) acquire(ctx context.Context, shard int, revision uint64) (uint64, error) {
 	return r.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
-		if revision == 0 {
-			return r.bucket.Create(ctx, shardKey(shard), value)
-		}
 		return r.bucket.Update(ctx, shardKey(shard), value, revision)
 	})
 }

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -60,10 +61,16 @@ func startWith(t *testing.T, bucket store, id string, all *serving, metrics prom
 		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), metrics), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
-		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int) error {
+		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int, held func() bool) error {
 			all.change(shard, 1)
 			r.set(shard, true)
+			if !held() {
+				t.Errorf("shard %d is served and not held", shard)
+			}
 			<-ctx.Done()
+			if held() == errors.Is(context.Cause(ctx), lease.ErrLost) {
+				t.Errorf("shard %d ended with %v, and held is %t", shard, context.Cause(ctx), held())
+			}
 			r.set(shard, false)
 			all.change(shard, -1)
 			r.mu.Lock()
@@ -223,7 +230,7 @@ func TestServeEnds(t *testing.T) {
 	broken := errors.New("broken")
 	bucket := leases(t)
 	k := lease.NewKeeper(bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler), nil)
-	err := k.Run(t.Context(), func(ctx context.Context, shard int) error {
+	err := k.Run(t.Context(), func(ctx context.Context, shard int, _ func() bool) error {
 		if shard == 2 {
 			return broken
 		}
@@ -246,4 +253,136 @@ func TestBrokerAway(t *testing.T) {
 	bucket.broker.Start(t)
 	eventually(t, time.Minute, "all shards again", func() bool { return a.count() == shards })
 	a.end(t)
+}
+
+// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens later: as one on a server that is cut off.
+type deaf struct{ jetstream.KeyValue }
+
+type deafWatcher struct {
+	jetstream.KeyWatcher
+	heard chan jetstream.KeyValueEntry
+}
+
+func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
+
+func (d deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	watcher, err := d.KeyValue.WatchAll(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	heard := make(chan jetstream.KeyValueEntry, 1000)
+	go func() {
+		loaded := false
+		for entry := range watcher.Updates() {
+			if !loaded {
+				heard <- entry
+			}
+			loaded = loaded || entry == nil
+		}
+		close(heard)
+	}()
+	return deafWatcher{watcher, heard}, nil
+}
+
+// recovery is how long after everything is there again a shard may be without a holder. That it is held in 15 s is promised of a machine with nothing
+// else to do.
+const recovery = time.Minute
+
+// After a broker had been cut off, no replica held any shard until they were restarted: the keys had gone, the marks of that were missed, and each
+// went on writing over revisions that were no more, once a second and without a word.
+func TestMissedByTheWatch(t *testing.T) {
+	t.Parallel()
+	t.Run("keys that have gone", func(t *testing.T) {
+		t.Parallel()
+		bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+		keys := []string{"replica.z"}
+		for shard := range shards {
+			keys = append(keys, fmt.Sprint("shard.", shard))
+		}
+		for _, key := range keys {
+			if _, err := bucket.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kv := bucket.KeyValue
+		bucket.KeyValue = deaf{kv}
+		a := start(t, bucket, "a", all)
+		eventually(t, recovery, "the other is seen", func() bool { return a.keeper.Share() != nil })
+		for _, key := range keys {
+			if err := kv.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+		t.Logf("all shards after %s", time.Since(began))
+		a.end(t)
+	})
+	t.Run("keys that somebody else has written", func(t *testing.T) {
+		t.Parallel()
+		bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
+		kv := bucket.KeyValue
+		bucket.KeyValue = deaf{kv}
+		a := start(t, bucket, "a", all)
+		eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+		for shard := range shards {
+			key := fmt.Sprint("shard.", shard)
+			if _, err := kv.Put(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
+				t.Fatal(err)
+			}
+			if err := kv.Delete(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, recovery, "all shards are lost", func() bool { return a.lost() == shards })
+		began := time.Now()
+		eventually(t, recovery, "all shards again", func() bool { return a.count() == shards })
+		t.Logf("all shards after %s", time.Since(began))
+		a.end(t)
+	})
+}
+
+// A key whose time is over stays where the broker does not notice: with its replica gone nobody had the shard any more.
+func TestMissedByTheBroker(t *testing.T) {
+	t.Parallel()
+	store, all := leases(t), &serving{t: t, count: map[int]int{}}
+	js, err := jetstream.New(store.cloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "timeless"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"replica.z", "shard.0", "shard.1", "shard.2", "shard.3"} {
+		if _, err := store.Create(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	a := start(t, store, "a", all)
+	eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+	if took := time.Since(began); took < streams.LeaseTTL {
+		t.Errorf("a lease that may be held was taken after %s", took)
+	}
+	// One who renews keeps its shards.
+	b := start(t, store, "b", all)
+	eventually(t, recovery, "a share each", func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards })
+	if a.lost()+b.lost() > 0 {
+		t.Error("a lease was lost")
+	}
+	b.end(t)
+	a.end(t)
+}
+
+// lost is how many leases the replica has lost.
+func (r *replica) lost() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lost := 0
+	for _, cause := range r.causes {
+		if errors.Is(cause, lease.ErrLost) {
+			lost++
+		}
+	}
+	return lost
 }

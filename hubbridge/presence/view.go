@@ -42,7 +42,7 @@ func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r promet
 // Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that the bucket could not be followed.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
-	return bucket.Watch(ctx, v.cloud, v.watched, func(u bucket.Update) {
+	return bucket.Watcher{Conn: v.cloud, KV: v.watched, Log: v.log}.Watch(ctx, func(u bucket.Update) {
 		switch {
 		case u.Loaded:
 			loaded()
