@@ -120,7 +120,7 @@ const (
 // afterwards. fn's context ends when the lock may be lost.
 func (b *builder) hold(ctx context.Context, fn func(ctx context.Context, b *build) error) error {
 	return onConn(ctx, b.dial, func(conn *pgx.Conn) (err error) {
-		if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
+		if err := endWhenSilent(ctx, conn); err != nil {
 			return err
 		}
 		if mine, err := tryLock(ctx, conn, lockBuilds, lockOf(b.schema)); err != nil || !mine {

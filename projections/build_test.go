@@ -302,7 +302,7 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 	last := w.site(t, org, 2)
 	await(t, s, last)
 	end()
-	late := newLine(s, &directorySource{log: w.dir}, &s.directory, w.dir, true)
+	late := newLine(s, &directorySource{log: w.dir}, &s.directory, w.dir, 0, true)
 	stale := &StoppedError{Projection: DirectoryProjection, Sequence: last, Type: "site.created", Err: ErrOtherStream}
 	for name, at := range map[string]checkpoint{"another sequence": {last - 1, ""}, "another event": {last, "of another stream"}} {
 		if late.stop(t.Context(), at, stale) {

@@ -26,8 +26,11 @@
 //
 //   - Each projection reads its stream in order from its checkpoint. Rows and checkpoint are committed in one transaction, which
 //     fails when somebody else has moved the checkpoint: every event is applied once, whoever races.
-//   - One process at a time projects, the one that holds a lock in the database. Others stand by and take over within some two
-//     seconds of its end.
+//   - One process at a time projects, the one that holds a lock in the database. Others stand by and take over within a second of its end, and
+//     within 5 s of when it was last heard of: the lock of a process that is stopped or cut off is ended by whoever stands by, and by the server.
+//     Each projector has a term, which every transaction checks: what the one before has not committed when the next takes over fails, and it
+//     stands by once it is back. Whoever builds read models loses their lock likewise, and no session may be silent within a transaction for more
+//     than 4 s.
 //   - Nothing is passed over. An event that cannot be read or applied stops its projection exactly there, with everything before
 //     it committed: that shows in Status, in Ready and in the metric, with the event's sequence, type and error. It is tried again
 //     every 10 s. An operator can have it step over the event, which is recorded in the directory's log, and heeded by every later build. The other

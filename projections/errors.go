@@ -67,6 +67,8 @@ var (
 	errBadEvent = errors.New("bad event")
 	// errMoved says that another process has moved the checkpoint: it projects now.
 	errMoved = errors.New("another process has moved the checkpoint")
+	// errDeposed says that another process has taken over as the projector.
+	errDeposed = errors.New("another process projects now")
 )
 
 // isPermanent says whether trying again cannot help: the database has understood a statement and refuses it for what it says, by

@@ -51,6 +51,8 @@ type line[E any] struct {
 	log    *slog.Logger
 	// committed is told of every commit.
 	committed *progress
+	// term is that of the projector whose line it is.
+	term int64
 	// announce says that other processes are told too.
 	announce bool
 	// skips gives the entries that operators have projections step over.
@@ -77,7 +79,7 @@ func sequencesOf(
 }
 
 // run projects until ctx ends, whatever happens on the way. It returns nil then, and an error only when the broker's connection
-// was closed for good.
+// was closed for good, or when another process has taken over.
 func (l *line[E]) run(ctx context.Context) error {
 	wait := firstRetry
 	for {
@@ -92,7 +94,7 @@ func (l *line[E]) run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, nats.ErrConnectionClosed):
+		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, errDeposed):
 			return fmt.Errorf("projection %s: %w", l.source.name(), err)
 		case errors.As(err, &stopped):
 			if l.stop(ctx, at, stopped) {
@@ -141,12 +143,12 @@ func (l *line[E]) stop(ctx context.Context, at checkpoint, stopped *StoppedError
 	err := l.store.with(telling, func(conn *pgx.Conn) (err error) {
 		recorded, err = query.New(conn).Stop(telling, query.StopParams{
 			Projection: l.source.name(), Sequence: &sequence, Type: &kind, Error: &reason, Channel: l.store.schema,
-			Checkpoint: int64(at.sequence), EventID: at.eventID,
+			Checkpoint: int64(at.sequence), EventID: at.eventID, Term: l.term,
 		})
 		return err
 	})
 	if err == nil && recorded == 0 {
-		l.log.Info("other read models have taken the place of those that an event stopped", "sequence", stopped.Sequence)
+		l.log.Info("the read models are others than those that an event stopped, or another process projects", "sequence", stopped.Sequence)
 		return false
 	}
 	l.store.metrics.stopped.WithLabelValues(l.source.name()).Set(1)

@@ -28,7 +28,7 @@ type pass[E any] struct {
 }
 
 func newPass[E any](l *line[E], conn *pgx.Conn) *pass[E] {
-	p := &pass[E]{line: l, conn: conn, queries: query.New(conn), writer: &writer[E]{source: l.source, conn: conn, heeds: true}}
+	p := &pass[E]{line: l, conn: conn, queries: query.New(conn), writer: &writer[E]{source: l.source, conn: conn, term: l.term, heeds: true}}
 	if l.announce {
 		p.writer.announce = l.store.schema
 	}
@@ -43,6 +43,9 @@ func (p *pass[E]) run(ctx context.Context) error {
 	row, err := p.queries.Checkpoint(ctx, p.source.name())
 	if err != nil {
 		return err
+	}
+	if row.Term != p.term {
+		return errDeposed
 	}
 	p.writer.checkpoint, p.writer.eventID, p.built = uint64(row.Sequence), row.EventID, row.Built
 	p.doubted = row.StoppedSequence != nil && uint64(*row.StoppedSequence) <= p.writer.checkpoint
@@ -106,7 +109,7 @@ func (p *pass[E]) trust(ctx context.Context) error {
 	if !p.doubted {
 		return nil
 	}
-	if err := p.queries.GoOn(ctx, p.source.name()); err != nil {
+	if err := p.queries.GoOn(ctx, query.GoOnParams{Projection: p.source.name(), Term: p.term}); err != nil {
 		return err
 	}
 	p.doubted = false
@@ -164,7 +167,7 @@ func (p *pass[E]) finish(ctx context.Context) error {
 		if _, err := queries.LockSchema(ctx, p.store.schema); err != nil {
 			return err
 		}
-		if err := queries.SetBuilt(ctx, p.source.name()); err != nil {
+		if err := queries.SetBuilt(ctx, query.SetBuiltParams{Projection: p.source.name(), Term: p.term}); err != nil {
 			return err
 		}
 		return queries.SetLive(ctx, p.store.schema)

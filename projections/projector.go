@@ -15,11 +15,13 @@ import (
 )
 
 const (
-	// standByEvery is how often a process that stands by tries to take over, and how often the one that projects makes sure that it
-	// still may.
-	standByEvery = time.Second
-	// lagsEvery is how often, of those times, the metrics learn how far the projections are behind.
-	lagsEvery = 5
+	// standByEvery is how often a process that stands by tries to take over.
+	standByEvery = 500 * time.Millisecond
+	// holdEvery is how often the process that projects makes sure that it still may, and lets the database hear of it: several times in
+	// silenceLimit. holdLimit bounds the answer.
+	holdEvery, holdLimit = 500 * time.Millisecond, 2 * time.Second
+	// lagsEvery is how often the metrics learn how far the projections are behind.
+	lagsEvery = 5 * time.Second
 )
 
 // RunProjector builds the read models from the directory and the presence bucket until ctx ends, or stands by for as long as
@@ -47,7 +49,7 @@ func (s *Store) RunProjector(ctx context.Context, dir Directory, presence jetstr
 // standBy waits until the lock is this connection's. It asks rather than waits in the database: a waiting statement would keep
 // the database from cleaning up for as long as it stands.
 func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
+	if err := endWhenSilent(ctx, conn); err != nil {
 		return err
 	}
 	for told := false; ; {
@@ -66,9 +68,24 @@ func (s *Store) standBy(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
+// takeOver returns the term of this projector, once nothing of the projector before it can be committed any more. The lock must be held. A process that
+// hangs, or was cut off, in the midst of a transaction is not waited for: its session is ended.
+func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionLimit/2)
+	defer cancel()
+	if _, err := conn.Exec(ctx, writers); err != nil {
+		return 0, err
+	}
+	return query.New(conn).TakeOver(ctx)
+}
+
 // project runs the projections for as long as the lock is held.
 func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, bucket jetstream.KeyValue) error {
-	s.log.Info("building the read models", "schema", s.schema)
+	term, err := takeOver(ctx, conn)
+	if err != nil {
+		return fmt.Errorf("take over from the last projector: %w", err)
+	}
+	s.log.Info("building the read models", "schema", s.schema, "term", term)
 	s.metrics.leading.Set(1)
 	defer s.metrics.resign()
 	presence := &presenceSource{bucket: bucket}
@@ -79,31 +96,28 @@ func (s *Store) project(ctx context.Context, conn *pgx.Conn, dir Directory, buck
 			return err
 		}
 		lines, ctx := errgroup.WithContext(ctx)
-		lines.Go(func() error { return newLine(s, directory, &s.directory, dir, true).run(ctx) })
-		lines.Go(func() error { return newLine(s, presence, &s.presence, dir, false).run(ctx) })
+		lines.Go(func() error { return newLine(s, directory, &s.directory, dir, term, true).run(ctx) })
+		lines.Go(func() error { return newLine(s, presence, &s.presence, dir, term, false).run(ctx) })
 		return lines.Wait()
 	})
-	group.Go(func() error { return s.hold(ctx, conn, dir, bucket) })
+	group.Go(func() error { return s.hold(ctx, conn) })
+	group.Go(func() error { s.measureLags(ctx, dir, bucket); return nil })
 	return group.Wait()
 }
 
-func newLine[E any](s *Store, from source[E], committed *progress, dir Directory, announce bool) *line[E] {
+func newLine[E any](s *Store, from source[E], committed *progress, dir Directory, term int64, announce bool) *line[E] {
 	return &line[E]{
-		store: s, source: from, log: s.log.With("projection", from.name()), committed: committed, announce: announce, skips: dir.Skips,
+		store: s, source: from, log: s.log.With("projection", from.name()), committed: committed, term: term, announce: announce, skips: dir.Skips,
 	}
 }
 
-// hold returns an error as soon as the lock may be lost, which it is with its connection. Until then it keeps the metrics of how far the projections
-// are behind their streams.
-func (s *Store) hold(ctx context.Context, conn *pgx.Conn, dir Directory, presence jetstream.KeyValue) error {
-	tick := time.NewTicker(standByEvery)
+// hold returns an error as soon as the lock may be lost, which it is with its connection. Nothing but the database may hold it up.
+func (s *Store) hold(ctx context.Context, conn *pgx.Conn) error {
+	tick := time.NewTicker(holdEvery)
 	defer tick.Stop()
-	for n := 0; ; n++ {
-		asking, cancel := context.WithTimeout(ctx, answerLimit)
+	for {
+		asking, cancel := context.WithTimeout(ctx, holdLimit)
 		stops, err := query.New(conn).Stops(asking)
-		if err == nil && n%lagsEvery == 0 {
-			s.measure(asking, dir, presence)
-		}
 		cancel()
 		if err != nil {
 			return fmt.Errorf("the projector's lock: %w", err)
@@ -114,6 +128,16 @@ func (s *Store) hold(ctx context.Context, conn *pgx.Conn, dir Directory, presenc
 			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// measureLags keeps the metrics of how far the projections are behind their streams, until ctx ends.
+func (s *Store) measureLags(ctx context.Context, dir Directory, presence jetstream.KeyValue) {
+	for ctx.Err() == nil {
+		asking, cancel := context.WithTimeout(ctx, answerLimit)
+		s.measure(asking, dir, presence)
+		cancel()
+		pause(ctx, lagsEvery)
 	}
 }
 

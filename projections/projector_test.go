@@ -329,7 +329,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = conn.Close(context.Background()) })
-		p := newPass(newLine(s, &directorySource{log: w.dir}, &progress{}, w.dir, false), conn)
+		p := newPass(newLine(s, &directorySource{log: w.dir}, &progress{}, w.dir, 0, false), conn)
 		p.built = true
 		return p
 	}

@@ -190,7 +190,8 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 			return err
 		}
 		for _, statement := range []string{
-			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL",
+			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL, " +
+				"term = (SELECT max(term) FROM " + live + ".checkpoints)",
 			"ALTER SCHEMA " + live + " RENAME TO " + pgx.Identifier{old}.Sanitize(),
 			"ALTER SCHEMA " + pgx.Identifier{b.target}.Sanitize() + " RENAME TO " + live,
 		} {
@@ -234,20 +235,20 @@ func (b *build) reachLive(ctx context.Context, queries *query.Queries) error {
 	if err != nil {
 		return err
 	}
-	foreign, err := b.isForeign(ctx, directoryAt)
-	if err != nil {
-		return err
-	}
-	waiting, cancel := context.WithTimeout(ctx, catchUp)
+	waiting, cancel := context.WithTimeout(ctx, catchUp) // less than transactionLimit
 	defer cancel()
+	foreign, err := b.isForeign(waiting, directoryAt)
+	if err != nil {
+		return notYet(ctx, err)
+	}
 	if !foreign {
 		if err := b.directory.wait(waiting, uint64(directoryAt.Sequence)); err != nil {
 			return notYet(ctx, err)
 		}
 	}
-	presenceHead, err := (&presenceSource{bucket: b.presence}).head(ctx)
+	presenceHead, err := (&presenceSource{bucket: b.presence}).head(waiting)
 	if err != nil {
-		return err
+		return notYet(ctx, err)
 	}
 	if err := b.presenceAt.wait(waiting, min(uint64(presenceAt.Sequence), presenceHead)); err != nil {
 		return notYet(ctx, err)

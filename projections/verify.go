@@ -114,7 +114,11 @@ func (v *verification) atOneMoment(ctx context.Context, fn func(ctx context.Cont
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return onConn(ctx, v.dial, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			// First of all, so that it is not of two schemas: see Store.snapshot.
+			// The transaction waits while the target catches up. It holds up nobody but who would switch.
+			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '5min'"); err != nil {
+				return err
+			}
+			// Before any table is read, so that it is not of two schemas: see Store.snapshot.
 			if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
 				return err
 			}

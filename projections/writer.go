@@ -16,6 +16,8 @@ type writer[E any] struct {
 	eventID    string
 	// skipped are the entries that an operator has it step over.
 	skipped map[uint64]bool
+	// term is that of the projector that writes; 0 where none has ever projected.
+	term int64
 	// heeds says that an operator's stop holds it up.
 	heeds bool
 	// announce is the channel on which other processes are told of each commit; empty when nobody is.
@@ -77,7 +79,7 @@ func (w *writer[E]) commit(ctx context.Context, batch []E) error {
 	defer cancel()
 	err = pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(advance, w.source.name(), int64(w.checkpoint), int64(last.seq), last.id, w.heeds).Query(func(rows pgx.Rows) error {
+		pipeline.Queue(advance, w.source.name(), int64(w.checkpoint), int64(last.seq), last.id, w.heeds, w.term).Query(func(rows pgx.Rows) error {
 			rows.Close()
 			if err := rows.Err(); err != nil {
 				return err

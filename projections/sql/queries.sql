@@ -1,15 +1,15 @@
 -- name: Checkpoints :many
-SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error FROM checkpoints ORDER BY projection;
+SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error, term FROM checkpoints ORDER BY projection;
 
 -- name: Checkpoint :one
-SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = @projection;
+SELECT sequence, event_id, built, stopped_sequence, term FROM checkpoints WHERE projection = @projection;
 
 -- Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
 -- where the projection read the event: other read models may have taken the place of those that it stopped in.
 -- name: Stop :execrows
 WITH stopped AS (
     UPDATE checkpoints SET stopped_sequence = @sequence, stopped_type = @type, stopped_error = @error
-    WHERE projection = @projection AND checkpoints.sequence = @checkpoint AND event_id = @event_id
+    WHERE projection = @projection AND checkpoints.sequence = @checkpoint AND event_id = @event_id AND term = @term
     RETURNING projection
 )
 SELECT pg_notify(@channel, 'look') FROM stopped;
@@ -18,10 +18,16 @@ SELECT pg_notify(@channel, 'look') FROM stopped;
 UPDATE checkpoints SET sequence = @sequence, event_id = @event_id WHERE projection = @projection;
 
 -- name: GoOn :exec
-UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection;
+UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = @projection AND term = @term;
+
+-- TakeOver begins the next term. It waits for transactions under way of the projector before, and those that come after it fail.
+-- name: TakeOver :one
+WITH next AS (SELECT max(term) + 1 AS term FROM checkpoints),
+taken AS (UPDATE checkpoints SET term = next.term FROM next RETURNING checkpoints.term)
+SELECT max(term)::bigint FROM taken;
 
 -- name: SetBuilt :exec
-UPDATE checkpoints SET built = true WHERE projection = @projection AND NOT built;
+UPDATE checkpoints SET built = true WHERE projection = @projection AND NOT built AND term = @term;
 
 -- name: SiteSequence :one
 SELECT created_sequence FROM sites WHERE org_id = @org_id AND id = @id;

@@ -17,7 +17,9 @@ CREATE TABLE checkpoints (
     -- The event that stops the line, and why; null while it runs.
     stopped_sequence bigint,
     stopped_type text,
-    stopped_error text
+    stopped_error text,
+    -- Which projector may write, counted: each that takes over raises it, and what the one before it has not committed by then fails.
+    term bigint NOT NULL DEFAULT 0
 );
 
 INSERT INTO checkpoints (projection) VALUES ('directory'), ('presence');

@@ -16,6 +16,7 @@ type Checkpoint struct {
 	StoppedSequence *int64
 	StoppedType     *string
 	StoppedError    *string
+	Term            int64
 }
 
 type HubcloudStop struct {

@@ -117,7 +117,7 @@ func (q *Queries) AllMembers(ctx context.Context) ([]AllMembersRow, error) {
 }
 
 const checkpoint = `-- name: Checkpoint :one
-SELECT sequence, event_id, built, stopped_sequence FROM checkpoints WHERE projection = $1
+SELECT sequence, event_id, built, stopped_sequence, term FROM checkpoints WHERE projection = $1
 `
 
 type CheckpointRow struct {
@@ -125,6 +125,7 @@ type CheckpointRow struct {
 	EventID         string
 	Built           bool
 	StoppedSequence *int64
+	Term            int64
 }
 
 func (q *Queries) Checkpoint(ctx context.Context, projection string) (CheckpointRow, error) {
@@ -135,12 +136,13 @@ func (q *Queries) Checkpoint(ctx context.Context, projection string) (Checkpoint
 		&i.EventID,
 		&i.Built,
 		&i.StoppedSequence,
+		&i.Term,
 	)
 	return i, err
 }
 
 const checkpoints = `-- name: Checkpoints :many
-SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error FROM checkpoints ORDER BY projection
+SELECT projection, sequence, event_id, built, stopped_sequence, stopped_type, stopped_error, term FROM checkpoints ORDER BY projection
 `
 
 func (q *Queries) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
@@ -160,6 +162,7 @@ func (q *Queries) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 			&i.StoppedSequence,
 			&i.StoppedType,
 			&i.StoppedError,
+			&i.Term,
 		); err != nil {
 			return nil, err
 		}
@@ -207,11 +210,16 @@ func (q *Queries) DeviceLabels(ctx context.Context, arg DeviceLabelsParams) ([]D
 }
 
 const goOn = `-- name: GoOn :exec
-UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1
+UPDATE checkpoints SET stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL WHERE projection = $1 AND term = $2
 `
 
-func (q *Queries) GoOn(ctx context.Context, projection string) error {
-	_, err := q.db.Exec(ctx, goOn, projection)
+type GoOnParams struct {
+	Projection string
+	Term       int64
+}
+
+func (q *Queries) GoOn(ctx context.Context, arg GoOnParams) error {
+	_, err := q.db.Exec(ctx, goOn, arg.Projection, arg.Term)
 	return err
 }
 
@@ -823,11 +831,16 @@ func (q *Queries) PendingInvitations(ctx context.Context, arg PendingInvitations
 }
 
 const setBuilt = `-- name: SetBuilt :exec
-UPDATE checkpoints SET built = true WHERE projection = $1 AND NOT built
+UPDATE checkpoints SET built = true WHERE projection = $1 AND NOT built AND term = $2
 `
 
-func (q *Queries) SetBuilt(ctx context.Context, projection string) error {
-	_, err := q.db.Exec(ctx, setBuilt, projection)
+type SetBuiltParams struct {
+	Projection string
+	Term       int64
+}
+
+func (q *Queries) SetBuilt(ctx context.Context, arg SetBuiltParams) error {
+	_, err := q.db.Exec(ctx, setBuilt, arg.Projection, arg.Term)
 	return err
 }
 
@@ -946,7 +959,7 @@ func (q *Queries) Sites(ctx context.Context, arg SitesParams) ([]SitesRow, error
 const stop = `-- name: Stop :execrows
 WITH stopped AS (
     UPDATE checkpoints SET stopped_sequence = $2, stopped_type = $3, stopped_error = $4
-    WHERE projection = $5 AND checkpoints.sequence = $6 AND event_id = $7
+    WHERE projection = $5 AND checkpoints.sequence = $6 AND event_id = $7 AND term = $8
     RETURNING projection
 )
 SELECT pg_notify($1, 'look') FROM stopped
@@ -960,6 +973,7 @@ type StopParams struct {
 	Projection string
 	Checkpoint int64
 	EventID    string
+	Term       int64
 }
 
 // Stop records the event that stops a projection, and those who wait for the projection hear of it. Nothing is recorded when the checkpoint is not
@@ -973,9 +987,24 @@ func (q *Queries) Stop(ctx context.Context, arg StopParams) (int64, error) {
 		arg.Projection,
 		arg.Checkpoint,
 		arg.EventID,
+		arg.Term,
 	)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const takeOver = `-- name: TakeOver :one
+WITH next AS (SELECT max(term) + 1 AS term FROM checkpoints),
+taken AS (UPDATE checkpoints SET term = next.term FROM next RETURNING checkpoints.term)
+SELECT max(term)::bigint FROM taken
+`
+
+// TakeOver begins the next term. It waits for transactions under way of the projector before, and those that come after it fail.
+func (q *Queries) TakeOver(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, takeOver)
+	var column_1 int64
+	err := row.Scan(&column_1)
+	return column_1, err
 }
