@@ -75,18 +75,27 @@ func unanswered(err error) bool {
 // errNoLeader says that the broker cannot answer at the moment.
 var errNoLeader = errors.New("the broker has no leader for this at the moment")
 
+// noLeaderWithin is how far from its beginning an answer says so. What is stored may hold the same text.
+const noLeaderWithin = 160
+
 // statusUnavailable is the status by which the broker's answer says so, and noLeader how it stands there.
 const statusUnavailable = 503
 
-var noLeader = []byte(`"error":{"code":503,`)
+var noLeader = [][]byte{
+	[]byte(`"error":{"code":503,`),
+	// Every server that keeps the stream is away.
+	[]byte(`"err_code":10118,`),
+}
 
 func askOnce(ctx context.Context, nc *nats.Conn, subject string, question []byte) ([]byte, error) {
 	msg, err := nc.RequestWithContext(ctx, subject, question)
 	if err != nil {
 		return nil, fmt.Errorf("ask the broker: %w", err)
 	}
-	if bytes.Contains(msg.Data, noLeader) {
-		return nil, fmt.Errorf("%w: %s", errNoLeader, msg.Data)
+	for _, sign := range noLeader {
+		if head := msg.Data[:min(len(msg.Data), noLeaderWithin)]; bytes.Contains(head, sign) {
+			return nil, fmt.Errorf("%w: %s", errNoLeader, msg.Data)
+		}
 	}
 	return msg.Data, nil
 }

@@ -10,7 +10,7 @@ const (
 	// feedPatience is how long a check waits for what the stream has and the feed has not brought yet, before it takes it for lost.
 	feedPatience = 150 * time.Millisecond
 	// checkTimeout bounds one check. In a cluster that lost a server it takes some seconds until a stream has a leader to ask.
-	checkTimeout = 20 * time.Second
+	checkTimeout = readPatience
 )
 
 // check is one comparison of a tail with its stream.
@@ -100,19 +100,21 @@ func (t *tail) runChecks(ctx context.Context) {
 func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	logs := t.shard.logs
 	c.at = logs.cfg.Now()
-	if c.bounds, c.err = logs.bounds(ctx, t.hub); c.err != nil {
+	if c.bounds, c.err = logs.bounds(ctx, t.hub, t.known(end)); c.err != nil {
 		return
 	}
 	c.first, c.last = max(c.first, t.after+1), max(c.last, t.after)
 	switch {
 	case c.last < end:
-		// The stream has lost what readers have seen, such as by a power cut without syncing. Nobody can go on from there.
+		// The stream has lost what readers have seen, such as by a power cut without syncing. Nobody can go on from there. In a
+		// cluster, the leader has confirmed it: a stale answer would end every reader of a log that is whole.
 		logs.cfg.Log.Error("hub log is shorter than it was", "hub_id", t.hub, "was", end, "is", c.last)
 		t.shard.end(t, ErrLogEnded)
 		c.err = ErrLogEnded
 		return
 	case c.last < fed:
-		// Announced and never stored: the broker ended in the midst of a batch.
+		// Announced and never stored: the broker ended in the midst of a batch. From a stale answer this would only have the
+		// events read from the log once the next check finds them there.
 		t.retract(c.last)
 	}
 	if !t.caughtUp(ctx, c.last) {
@@ -126,6 +128,14 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	if c.err = t.err; c.err == nil {
 		t.seen, t.seenAt = c.last, c.at
 	}
+}
+
+// known returns the sequence that the stream is known to have had, 0 for none: what lies before the log is not known from it.
+func (t *tail) known(end uint64) uint64 {
+	if end <= t.after {
+		return 0
+	}
+	return end
 }
 
 // caughtUp gives the feed a moment to bring everything up to last, and reports whether it has.

@@ -2,19 +2,24 @@ package hublog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 const (
-	// loadTries is how often a run is asked for that a broker, or a replica that lags behind, does not give.
+	// loadPause is the pause before a run is asked for again that a broker, or a copy of the log that lags behind, does not
+	// give; it doubles up to maxLoadPause, for readPatience in all.
+	loadPause    = 20 * time.Millisecond
+	maxLoadPause = 500 * time.Millisecond
+	// loadTries is how often a run is asked for when the answers make no sense.
 	loadTries = 4
-	// loadPause is the pause before the second time; it doubles.
-	loadPause = 20 * time.Millisecond
 )
+
+// errBehind says that a copy of the log lacks what its leader has.
+var errBehind = fmt.Errorf("%w: a copy of the log lacks what its leader has", streams.ErrDoubtful)
 
 // dropped says that messages from a wanted sequence on are gone, and what the log begins with now.
 type dropped struct{ first uint64 }
@@ -119,10 +124,15 @@ func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int)
 }
 
 // fetch reads the messages from from to to, of which the first may have expired; there is at least one, and to is the last.
+//
+// Any copy of the log may answer a direct get, also one that is behind. It cannot answer with other messages than the leader
+// has. What is missing at its end is asked for again; what is missing at its beginning has expired only if the leader says so.
 func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
 	var messages []stored
-	pause := loadPause
-	for try := 1; ; {
+	failures := 0
+	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
 		next := from
 		if len(messages) > 0 {
 			next = messages[len(messages)-1].seq + 1
@@ -143,31 +153,39 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 			messages = append(messages, m)
 		}
 		h.logs.metrics.read.Add(float64(len(got)))
-		if len(messages) > 0 && messages[len(messages)-1].seq == to {
+		complete := len(messages) > 0 && messages[len(messages)-1].seq == to
+		switch {
+		case complete && messages[0].seq == from:
 			return messages, nil
-		}
-		if len(got) > 0 {
+		case len(got) > 0 && !complete:
 			continue
-		}
-		// Nothing at all is no proof of anything: a replica may lag behind, the broker may be away, everything may have expired.
-		if err == nil {
+		case err == nil:
+			// Nothing at all is no proof of anything: a copy may lag behind, the broker may be away, everything may have expired.
 			var b bounds
-			if b, err = h.logs.bounds(ctx, t.hub); err == nil && b.first > to {
+			b, err = h.logs.bounds(ctx, t.hub, to)
+			switch {
+			case err != nil:
+			case b.first > to:
 				return nil, &dropped{b.first}
+			case complete && b.first >= messages[0].seq:
+				return messages, nil
+			default:
+				err = errBehind
+				if complete {
+					messages = nil
+				}
 			}
 		}
-		if try == loadTries || ctx.Err() != nil {
-			if err == nil {
-				err = errors.New("the broker does not give what it has")
-			}
+		if !streams.Passes(err) {
+			failures++
+		}
+		if ctx.Err() != nil || failures == loadTries {
 			return nil, fmt.Errorf("read the log of %s from sequence %d to %d: %w", t.hub, from, to, err)
 		}
-		try++
 		select {
 		case <-time.After(pause):
-			pause *= 2
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, fmt.Errorf("read the log of %s from sequence %d to %d: %w", t.hub, from, to, err)
 		}
 	}
 }

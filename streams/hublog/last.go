@@ -3,6 +3,7 @@ package hublog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -36,6 +37,9 @@ type Mark struct {
 
 // LastEvents gives the last event of the hub and the last of the cloud, those that there are, as the stream's leader has them: it shows
 // everything that was stored before the call. A log without events, or without a stream, has none.
+//
+// A leader that is deposed and cut off may answer from an old state for some seconds. That is harmless here: whoever appends
+// does it on condition that the log still ends so, and only the true leader stores anything.
 func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error) {
 	var marks []Mark
 	for _, subject := range []string{streams.DeviceSubject(hub), streams.LinkSubject(hub)} {
@@ -98,35 +102,42 @@ func (l *Logs) lastOf(ctx context.Context, hub domain.HubID, subject string) (ma
 
 // LastSequence gives the stream's last sequence, of events and commands alike, as its leader has it; 0 when there is no stream.
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	b, err := l.bounds(ctx, hub)
+	// A stale answer would begin a hub's log anew before events that belong to the former one: readers would see them
+	// again. Only a leader that hears a majority is believed, and ingest writes on condition of what it has read.
+	b, err := l.bounds(ctx, hub, 0)
 	return b.last, err
 }
 
 // bounds are the first and the last sequence of a stream; first is last+1 when it holds nothing.
 type bounds struct{ first, last uint64 }
 
-// bounds asks the stream's leader. Without a stream they are 1 and 0.
-func (l *Logs) bounds(ctx context.Context, hub domain.HubID) (bounds, error) {
-	var answer struct {
-		streamInfo
-		Error *streams.BrokerError `json:"error"`
+// bounds asks the stream's leader, which must confirm an end before the sequence seen. Without a stream they are 1 and 0.
+func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bounds, error) {
+	state, err := streams.AskLast(ctx, l.shard(hub).nc, streams.JetStreamPrefix, streams.HubStream(hub), seen)
+	if errors.Is(err, streams.ErrNoStream) {
+		return bounds{first: 1}, nil
 	}
-	if err := l.ask(ctx, hub, "$JS.API.STREAM.INFO.", nil, &answer); err != nil {
+	if err != nil {
 		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, err)
 	}
-	if e := answer.Error; e != nil {
-		if e.Code == codeNoStream {
-			return bounds{first: 1}, nil
-		}
-		return bounds{}, fmt.Errorf("hub log of %s: %w", hub, e)
+	l.otherRetention(hub, state.Config.MaxAge)
+	return boundsOf(state), nil
+}
+
+func boundsOf(s *streams.StreamState) bounds {
+	b := bounds{first: s.State.First, last: s.State.Last}
+	if s.State.Messages == 0 {
+		b.first = b.last + 1
 	}
-	l.otherRetention(hub, answer.Config.MaxAge)
-	return answer.bounds(), nil
+	return b
 }
 
 // settle waits until everything that the stream has announced is on disk. A direct get comes after the batch that is being stored; this one
 // asks for a message that will never be. It goes over the connection of the feed, so that a broker that was started anew in between shows as
 // a reconnection.
+//
+// Any copy of the stream may answer, also one that is behind, and that is enough: a stream with several copies announces only
+// what a majority has stored already, and one with a single copy has a single server to answer.
 func (l *Logs) settle(ctx context.Context, hub domain.HubID) error {
 	if _, err := streams.Ask(ctx, l.shard(hub).nc, directGet(hub), settleRequest); err != nil {
 		return fmt.Errorf("hub log of %s: wait for the last batch: %w", hub, err)

@@ -44,6 +44,9 @@ type Config struct {
 	Reads *streams.Conns
 	// Incarnation gives a hub's log as the directory has it, from memory; false means that no organization has the hub.
 	Incarnation func(domain.HubID) (Incarnation, bool)
+	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is asked before a cursor is
+	// rejected for its incarnation; nil means that Incarnation is always up to date.
+	Refresh func(ctx context.Context) error
 	// Now is the clock; nil means time.Now. It must agree with the broker's.
 	Now func() time.Time
 	// Log is where trouble goes; nil means slog.Default.

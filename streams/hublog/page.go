@@ -3,9 +3,11 @@ package hublog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // freshTries is how often a read from the oldest event begins again because that has expired in the meantime, or the log was begun anew.
@@ -25,8 +27,12 @@ func (l *Logs) Page(ctx context.Context, hub domain.HubID, after string, limit i
 func (l *Logs) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
 	l.metrics.pages.Inc()
 	begun := time.Now()
+	if err := l.refresh(ctx, hub, after); err != nil {
+		return domain.EventPage{}, unavailable(err)
+	}
 	for try := 1; ; try++ {
 		page, err := l.wait(ctx, hub, after, limit, wait-time.Since(begun))
+		err = unavailable(err)
 		var gone *dropped
 		switch {
 		case err == nil:
@@ -42,16 +48,18 @@ func (l *Logs) Wait(ctx context.Context, hub domain.HubID, after string, limit i
 
 func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
 	s := l.shard(hub)
-	t, err := s.acquire(ctx, hub)
+	now, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	t, err := s.acquire(now, hub)
 	if err != nil {
 		return domain.EventPage{}, err
 	}
 	defer s.release(t)
 	r := pageRead{logs: l, tail: t, after: after, limit: max(limit, 1)}
-	if err := r.start(ctx); err != nil {
+	if err := r.start(now); err != nil {
 		return domain.EventPage{}, err
 	}
-	if err := r.fill(ctx, true); err != nil {
+	if err := r.fill(now, true); err != nil {
 		return domain.EventPage{}, err
 	}
 	if len(r.events) > 0 || wait <= 0 {
@@ -63,9 +71,9 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit i
 		quiet := r.pos
 		select {
 		case <-t.wait(r.pos):
-			err = r.fill(ctx, false)
+			err = r.fillInTime(ctx, false)
 		case <-elapsed.C:
-			err, waiting = r.fill(ctx, true), false
+			err, waiting = r.fillInTime(ctx, true), false
 		case <-ctx.Done():
 			waiting = false
 		}
@@ -79,6 +87,35 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit i
 		}
 	}
 	return r.page(), nil
+}
+
+// readPatience bounds how long a page or the beginning of a stream waits for the broker: a cluster that lost a server has
+// new leaders within ten seconds.
+const readPatience = 15 * time.Second
+
+// unavailable returns an error of the broker that passes as a domain.Unavailable.
+func unavailable(err error) error {
+	return streams.Unavailable(err,
+		"the hub's event log cannot be read at the moment: no server leads it; go on from the same cursor later")
+}
+
+// refresh brings the directory's view up to date when the cursor is not of the hub's log as this process knows it: another
+// process, which is ahead, may have handed it out.
+func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) error {
+	if after == "" || l.cfg.Refresh == nil {
+		return nil
+	}
+	c, err := parseCursor(after)
+	if err != nil {
+		return err
+	}
+	log, err := l.incarnation(hub)
+	if err != nil || c.tag == log.at(c.seq) && c.seq >= log.after || l.age(c) > l.cfg.Retention {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	return l.cfg.Refresh(ctx)
 }
 
 // pageRead is one page in the making.
@@ -129,8 +166,23 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if _, err := t.check(ctx); err != nil {
 		return c, err
 	}
-	if !t.sees(c.seq) {
+	if t.sees(c.seq) {
+		return c, nil
+	}
+	// Somebody has seen the log reach further. A stale answer would have the client resync for nothing, so the leader must
+	// confirm that the log ends before.
+	b, err := l.bounds(ctx, t.hub, c.seq)
+	if err != nil {
+		return c, err
+	}
+	if b.last < c.seq {
 		return c, errExpired()
+	}
+	if _, err := t.check(ctx); err != nil {
+		return c, err
+	}
+	if !t.sees(c.seq) {
+		return c, fmt.Errorf("hub log of %s: %w: it reached up to sequence %d a moment ago", t.hub, streams.ErrDoubtful, c.seq)
 	}
 	return c, nil
 }
@@ -157,6 +209,13 @@ func (r *pageRead) fill(ctx context.Context, sure bool) error {
 	}
 	r.end = end
 	return r.gather(ctx)
+}
+
+// fillInTime is fill after a wait.
+func (r *pageRead) fillInTime(ctx context.Context, sure bool) error {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	return r.fill(ctx, sure)
 }
 
 // gather adds the events behind pos that readers see now, up to one more than asked for.
@@ -228,14 +287,17 @@ func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 		return "", err
 	}
 	now := l.cfg.Now()
-	b, err := l.bounds(ctx, hub)
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	// A stale answer gives an older position, behind which some events come again: that is at least once.
+	b, err := l.bounds(ctx, hub, 0)
 	if err != nil {
-		return "", err
+		return "", unavailable(err)
 	}
 	if b.last > 0 {
 		// A crash must not take back what a cursor stands on.
 		if err := l.settle(ctx, hub); err != nil {
-			return "", err
+			return "", unavailable(err)
 		}
 	}
 	return log.cursor(max(b.last, log.after), now.UnixMilli()).String(), nil

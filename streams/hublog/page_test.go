@@ -231,7 +231,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	eventually(t, "all expire", func() bool {
 		// Reading on, as a consumer does.
 		after = f.page(hubA, after, 100).Next
-		b, err := f.bounds(t.Context(), hubA)
+		b, err := f.bounds(t.Context(), hubA, 0)
 		return err == nil && b.first == 26 && b.last == 25
 	})
 	// As young as can be: the restart may take its time.
@@ -391,7 +391,7 @@ func TestRetentionMadeLonger(t *testing.T) {
 	page := short.page(hubA, "", 5)
 	end := short.page(hubA, page.Next, 10).Next
 	eventually(t, "all expire", func() bool {
-		b, err := short.bounds(t.Context(), hubA)
+		b, err := short.bounds(t.Context(), hubA, 0)
 		return err == nil && b.first == last+1
 	})
 	long := startOn(t, short.conns, Config{})

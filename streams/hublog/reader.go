@@ -28,27 +28,32 @@ type Reader struct {
 // Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that the first event is the next one to be stored.
 // ctx bounds all that the reader reads. Errors are those of Page.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
+	if err := l.refresh(ctx, hub, after); err != nil {
+		return nil, unavailable(err)
+	}
 	for try := 1; ; try++ {
 		r, err := l.follow(ctx, hub, after)
 		if after == "" && errors.Is(err, ErrLogEnded) && try < freshTries {
 			// Begun anew at this very moment: the new log has an end too.
 			continue
 		}
-		return r, err
+		return r, unavailable(err)
 	}
 }
 
 func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	s := l.shard(hub)
-	t, err := s.acquire(ctx, hub)
+	begin, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	t, err := s.acquire(begin, hub)
 	if err != nil {
 		return nil, err
 	}
 	r := &Reader{logs: l, tail: t, ctx: ctx, text: after}
 	if after == "" {
-		err = r.startAtEnd()
+		err = r.startAtEnd(begin)
 	} else {
-		err = r.startBehind(after)
+		err = r.startBehind(begin, after)
 	}
 	if err != nil {
 		s.release(t)
@@ -57,8 +62,8 @@ func (l *Logs) follow(ctx context.Context, hub domain.HubID, after string) (*Rea
 	return r, nil
 }
 
-func (r *Reader) startAtEnd() error {
-	end, err := r.tail.check(r.ctx)
+func (r *Reader) startAtEnd(ctx context.Context) error {
+	end, err := r.tail.check(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,8 +72,8 @@ func (r *Reader) startAtEnd() error {
 	return nil
 }
 
-func (r *Reader) startBehind(after string) error {
-	c, err := r.logs.resume(r.ctx, r.tail, after)
+func (r *Reader) startBehind(ctx context.Context, after string) error {
+	c, err := r.logs.resume(ctx, r.tail, after)
 	if err != nil {
 		return err
 	}
@@ -76,7 +81,7 @@ func (r *Reader) startBehind(after string) error {
 	if r.tail.holds(c.seq) {
 		return nil
 	}
-	end, err := r.tail.check(r.ctx)
+	end, err := r.tail.check(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,7 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 				return nil, errExpired()
 			}
 			if err != nil {
-				return nil, err
+				return nil, unavailable(err)
 			}
 		}
 		r.inRing = v.logTo == 0

@@ -34,7 +34,7 @@ func TestSourceReads(t *testing.T) {
 	broker := streamstest.New(t)
 	f := startOn(t, broker.Connect(t), Config{})
 	s := source(t, broker)
-	if state, err := s.State(t.Context(), hubA); err != nil || state != (State{First: 1}) {
+	if state, err := s.State(t.Context(), hubA, 0); err != nil || state != (State{First: 1}) {
 		t.Errorf("without a log: %+v, %v", state, err)
 	}
 	if messages, err := s.Read(t.Context(), hubA, 1, 10); err != nil || len(messages) > 0 {
@@ -59,7 +59,7 @@ func TestSourceReads(t *testing.T) {
 		all = append(all, messages...)
 		from = messages[len(messages)-1].Seq + 1
 	}
-	state, err := s.State(t.Context(), hubA)
+	state, err := s.State(t.Context(), hubA, 0)
 	if err != nil || state.First != 1 || state.Last != 702 || state.Retention != time.Hour || !state.LastStored.Equal(all[701].Stored) {
 		t.Errorf("%+v, %v", state, err)
 	}

@@ -77,7 +77,8 @@ func (t *tail) open(ctx context.Context) {
 	var b bounds
 	now := t.shard.logs.cfg.Now()
 	if err == nil {
-		b, err = t.shard.logs.bounds(ctx, t.hub)
+		// A stale end is found out by the first check, and by the feed.
+		b, err = t.shard.logs.bounds(ctx, t.hub, 0)
 	}
 	if err == nil && b.last > 0 {
 		err = t.shard.logs.settle(ctx, t.hub)

@@ -13,10 +13,8 @@ const (
 	// readPause is the pause before a read that failed is tried again; it doubles up to maxReadPause.
 	readPause    = 20 * time.Millisecond
 	maxReadPause = 3 * time.Second
-	// readComplaint is after how many failures in a row the log hears of it, and sureAfter how often a log must be found shorter than what was
-	// read of it: in a cluster, what is asked may lag behind.
+	// readComplaint is after how many failures in a row the log hears of it.
 	readComplaint = 6
-	sureAfter     = 3
 )
 
 // errAgain says that a read has to be made again: nothing is wrong.
@@ -121,12 +119,10 @@ func same(m hublog.Message, at hublog.Position) bool {
 // look finds out why there was nothing to read.
 func (t *Tap) look(ctx context.Context, h *hub) error {
 	known := t.hubs.known(h)
-	s, err := t.source.State(ctx, h.id)
+	s, err := t.source.State(ctx, h.id, h.at.Seq)
 	switch {
 	case err != nil:
 		return err
-	case s.Last < h.at.Seq && h.failures < sureAfter:
-		return errAgain
 	case s.Last < h.at.Seq:
 		return t.replaced(ctx, h)
 	case s.Last == h.at.Seq:

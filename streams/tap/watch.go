@@ -130,7 +130,7 @@ func (t *Tap) list(ctx context.Context) error {
 	}
 	if t.chosen != nil {
 		for id := range t.chosen {
-			s, err := t.source.State(ctx, id)
+			s, err := t.source.State(ctx, id, 0)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,116 @@
+package streamstest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+)
+
+// Rewriter stands between clients and a Broker and may change what the broker says to them: for answers that only a cluster
+// gives, at a moment that a test chooses.
+type Rewriter struct {
+	broker *Broker
+	change atomic.Pointer[func(payload []byte) []byte]
+}
+
+// NewRewriter makes a Rewriter that changes nothing yet. Connect to it with Connect(t, nats.InProcessServer(rewriter)).
+func NewRewriter(b *Broker) *Rewriter { return &Rewriter{broker: b} }
+
+// Change has every payload from now on replaced by what change returns; a message whose payload becomes nil is lost. The
+// broker's own INFO is a payload too. nil changes nothing any more. change may run for several connections at once.
+func (r *Rewriter) Change(change func(payload []byte) []byte) {
+	if change == nil {
+		r.change.Store(nil)
+		return
+	}
+	r.change.Store(&change)
+}
+
+var _ nats.InProcessConnProvider = (*Rewriter)(nil)
+
+// InProcessConn makes Rewriter a nats.InProcessConnProvider.
+func (r *Rewriter) InProcessConn() (net.Conn, error) {
+	conn, err := r.broker.InProcessConn()
+	if err != nil {
+		return nil, err
+	}
+	read, write := io.Pipe()
+	go func() { write.CloseWithError(r.copy(write, bufio.NewReaderSize(conn, 64<<10))) }()
+	return &rewritten{Conn: conn, read: read}, nil
+}
+
+// rewritten is a connection whose reads come from elsewhere.
+type rewritten struct {
+	net.Conn
+	read *io.PipeReader
+}
+
+func (c *rewritten) Read(p []byte) (int, error) { return c.read.Read(p) }
+
+func (c *rewritten) Close() error {
+	_ = c.read.Close()
+	return c.Conn.Close()
+}
+
+// copy passes on what the broker sends, line by line, and the payloads of messages.
+func (r *Rewriter) copy(to io.Writer, from *bufio.Reader) error {
+	for {
+		line, err := from.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		out := line
+		fields := bytes.Fields(line)
+		switch {
+		case len(fields) == 0:
+		case string(fields[0]) == "INFO":
+			out = fmt.Appendf(nil, "INFO %s\r\n", r.apply(bytes.TrimSpace(line[len("INFO "):])))
+		case string(fields[0]) == "MSG", string(fields[0]) == "HMSG":
+			if out, err = r.message(fields, from); err != nil {
+				return err
+			}
+		}
+		if _, err := to.Write(out); err != nil {
+			return err
+		}
+	}
+}
+
+// message reads the rest of a message and returns all of it, nil when it is to be lost.
+func (r *Rewriter) message(fields [][]byte, from *bufio.Reader) ([]byte, error) {
+	size, err := strconv.Atoi(string(fields[len(fields)-1]))
+	if err != nil {
+		return nil, err
+	}
+	whole := make([]byte, size+len("\r\n"))
+	if _, err := io.ReadFull(from, whole); err != nil {
+		return nil, err
+	}
+	header := 0
+	if string(fields[0]) == "HMSG" {
+		if header, err = strconv.Atoi(string(fields[len(fields)-2])); err != nil {
+			return nil, err
+		}
+	}
+	payload := r.apply(whole[header:size])
+	if payload == nil {
+		return nil, nil
+	}
+	fields[len(fields)-1] = strconv.AppendInt(nil, int64(header+len(payload)), 10)
+	out := append(bytes.Join(fields, []byte(" ")), "\r\n"...)
+	out = append(append(out, whole[:header]...), payload...)
+	return append(out, "\r\n"...), nil
+}
+
+func (r *Rewriter) apply(payload []byte) []byte {
+	if change := r.change.Load(); change != nil {
+		return (*change)(payload)
+	}
+	return append([]byte{}, payload...) // not nil
+}
