@@ -10,11 +10,11 @@ import (
 
 // follow applies the directory from where it stands.
 func (a *Access) follow(ctx context.Context) error {
-	head, err := a.dir.Head(ctx)
+	after := a.Applied()
+	head, err := a.dir.Head(ctx, after)
 	if err != nil {
 		return err
 	}
-	after := a.Applied()
 	if after > head {
 		return fmt.Errorf("%w: they have it up to sequence %d, and it ends at %d", ErrOtherStream, after, head)
 	}

@@ -205,7 +205,7 @@ func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		head, err := w.dir.Head(t.Context())
+		head, err := w.dir.Head(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func (w *world) populate(t testing.TB, events int) population.Population {
 
 func (w *world) head(t testing.TB) uint64 {
 	t.Helper()
-	head, err := w.dir.Head(t.Context())
+	head, err := w.dir.Head(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ const (
 type Directory interface {
 	// Follow gives every event after a sequence, in order and without a gap, and new ones as they are stored.
 	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
-	// Head gives the sequence of the last event.
-	Head(ctx context.Context) (uint64, error)
+	// Head returns the sequence of the last event. One before seen, of which the caller knows, is confirmed.
+	Head(ctx context.Context, seen uint64) (uint64, error)
 	// Replay gives every event after a sequence up to another one, and that one too, in order and without a gap.
 	Replay(ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error) error
 	// At gives the first event at a sequence or behind it, and false when there is none.
@@ -42,12 +42,14 @@ type directorySource struct {
 	log Directory
 	// presence and presenceHead are how far the other projection is, and how far it has to go.
 	presence     *progress
-	presenceHead func(ctx context.Context) (uint64, error)
+	presenceHead func(ctx context.Context, seen uint64) (uint64, error)
 }
 
 func (d *directorySource) name() string { return DirectoryProjection }
 
-func (d *directorySource) head(ctx context.Context) (uint64, error) { return d.log.Head(ctx) }
+func (d *directorySource) head(ctx context.Context, seen uint64) (uint64, error) {
+	return d.log.Head(ctx, seen)
+}
 
 func (d *directorySource) follow(ctx context.Context, after uint64, fn func([]directory.Recorded) error) error {
 	return d.log.Follow(ctx, after, func(batch []directory.Recorded) error {
@@ -69,7 +71,7 @@ func (d *directorySource) awaitPresence(ctx context.Context, batch []directory.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
-	if head, err := d.presenceHead(ctx); err == nil {
+	if head, err := d.presenceHead(ctx, 0); err == nil {
 		_ = d.presence.wait(ctx, head) // its status then comes a little later
 	}
 }

@@ -16,7 +16,7 @@ const loadFrom = 10_000
 // empty: applied one by one, everything before it is committed, and it is seen which.
 func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.KeyValue) error {
 	for ctx.Err() == nil {
-		head, err := dir.Head(ctx)
+		head, err := dir.Head(ctx, 0)
 		if err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ type mark struct {
 type source[E any] interface {
 	name() string
 	// head gives the sequence of the stream's last entry.
-	head(ctx context.Context) (uint64, error)
+	head(ctx context.Context, seen uint64) (uint64, error)
 	// follow gives every entry after a sequence, in order, and new ones as they come. It ends with fn's error or with ctx's.
 	follow(ctx context.Context, after uint64, fn func(batch []E) error) error
 	mark(entry E) mark

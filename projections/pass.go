@@ -53,7 +53,7 @@ func (p *pass[E]) run(ctx context.Context) error {
 	if p.writer.skipped, err = p.skipped(ctx); err != nil {
 		return err
 	}
-	if p.target, err = p.source.head(ctx); err != nil {
+	if p.target, err = p.source.head(ctx, p.writer.checkpoint); err != nil {
 		return err
 	}
 	if p.source.name() == DirectoryProjection {

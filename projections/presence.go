@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 const (
@@ -38,17 +39,10 @@ type presenceSource struct {
 
 func (p *presenceSource) name() string { return PresenceProjection }
 
-// head gives the bucket's last revision. It keeps one value a key, and the last one written is never removed.
-func (p *presenceSource) head(ctx context.Context) (uint64, error) {
-	status, err := p.bucket.Status(ctx)
-	if err != nil {
-		return 0, err
-	}
-	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
-	if !ok {
-		return 0, fmt.Errorf("the presence bucket is no stream but a %T", status)
-	}
-	return bucket.StreamInfo().State.LastSeq, nil
+// head returns the bucket's last revision, which its leader must confirm when it is before seen. The bucket keeps one value a
+// key, and the last one written is never removed.
+func (p *presenceSource) head(ctx context.Context, seen uint64) (uint64, error) {
+	return streams.LastRevision(ctx, p.bucket, seen)
 }
 
 // storedAt gives when the first entry at a revision or behind it was stored, and false when there is none.
@@ -98,7 +92,7 @@ func (p *presenceSource) follow(ctx context.Context, after uint64, fn func([]pre
 				return errAsleep
 			}
 			// What is there now must have come by the next look.
-			if seen, err = p.head(ctx); err != nil {
+			if seen, err = p.head(ctx, seen); err != nil {
 				return err
 			}
 		case entry, ok := <-watch.Updates():

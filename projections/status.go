@@ -67,7 +67,7 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 	}
 	bucket := &presenceSource{bucket: presence}
 	streams := map[string]struct {
-		head   func(context.Context) (uint64, error)
+		head   func(context.Context, uint64) (uint64, error)
 		stored func(context.Context, uint64) (time.Time, bool, error)
 	}{
 		DirectoryProjection: {dir.Head, func(ctx context.Context, seq uint64) (time.Time, bool, error) {
@@ -80,7 +80,8 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 	for _, row := range rows {
 		stream := streams[row.Projection]
 		status := ProjectionStatus{Name: row.Projection, Sequence: uint64(row.Sequence), Stopped: stoppedOf(row)}
-		if status.Head, err = stream.head(ctx); err != nil {
+		// Read models that are further than a stale answer would look like those of another stream.
+		if status.Head, err = stream.head(ctx, status.Sequence); err != nil {
 			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
 		}
 		status.Lag = max(status.Head, status.Sequence) - status.Sequence

@@ -27,7 +27,7 @@ const (
 // makeAnew makes the target and has it take the place of the schema in use: it loads the directory up to where it is now, follows both streams,
 // and switches once it has what the schema in use has.
 func (b *build) makeAnew(ctx context.Context) error {
-	head, err := b.dir.Head(ctx)
+	head, err := b.dir.Head(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (b *build) followPresence(ctx context.Context, seen func(batch []presenceEn
 // to the target.
 func (b *build) switchOver(ctx context.Context, goal uint64, settle func() error) error {
 	for {
-		head, err := b.dir.Head(ctx)
+		head, err := b.dir.Head(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (b *build) reachLive(ctx context.Context, queries *query.Queries) error {
 			return notYet(ctx, err)
 		}
 	}
-	presenceHead, err := (&presenceSource{bucket: b.presence}).head(waiting)
+	presenceHead, err := (&presenceSource{bucket: b.presence}).head(waiting, uint64(presenceAt.Sequence))
 	if err != nil {
 		return notYet(ctx, err)
 	}

@@ -135,7 +135,7 @@ func (v *verification) atOneMoment(ctx context.Context, fn func(ctx context.Cont
 			if err != nil {
 				return err
 			}
-			head, err := (&presenceSource{bucket: v.presence}).head(ctx)
+			head, err := (&presenceSource{bucket: v.presence}).head(ctx, uint64(presenceAt.Sequence))
 			if err != nil {
 				return err
 			}

@@ -45,6 +45,13 @@ func SetUp(ctx context.Context, do func(ctx context.Context) error) error {
 	return persist(ctx, setUpTimeout, do)
 }
 
+// Persist does what may be done twice, again and again until the broker answers, for 15 s or until ctx ends.
+func Persist(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	return persist(ctx, askTimeout, do)
+}
+
 // persist repeats what the broker does not answer, each time with a timeout of its own, until ctx ends. Its error is that of the last try.
 func persist(ctx context.Context, timeout time.Duration, do func(ctx context.Context) error) error {
 	for {
@@ -68,7 +75,7 @@ func persist(ctx context.Context, timeout time.Duration, do func(ctx context.Con
 // unanswered says whether an error is that nobody could answer at the moment.
 func unanswered(err error) bool {
 	var refusal *jetstream.APIError
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader) ||
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.As(err, &refusal) && refusal.Code == statusUnavailable
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/domain"
 )
@@ -135,14 +136,60 @@ const (
 // cannot be old. A cluster's word that there is no such stream is not believed unless seen is 0. The error is
 // ErrDoubtful when no leader confirms the state within 15 s or before ctx ends.
 func AskLast(ctx context.Context, nc *nats.Conn, prefix, stream string, seen uint64) (*StreamState, error) {
+	return confirm(ctx, stream, seen, func(ctx context.Context) (state *StreamState, missing bool, err error) {
+		state, err = AskState(ctx, nc, prefix, stream, "")
+		alone := nc.IsConnected() && nc.ConnectedClusterName() == ""
+		return state, errors.Is(err, ErrNoStream) && seen > 0 && !alone, err
+	})
+}
+
+// LastRevision returns the last revision of a bucket as AskLast would: the leader must confirm one before seen.
+func LastRevision(ctx context.Context, bucket jetstream.KeyValue, seen uint64) (uint64, error) {
+	state, err := confirm(ctx, bucket.Bucket(), seen, func(ctx context.Context) (*StreamState, bool, error) {
+		state := &StreamState{}
+		err := persist(ctx, askTimeout, func(ctx context.Context) error {
+			status, err := bucket.Status(ctx)
+			if err != nil {
+				return err
+			}
+			known, ok := status.(*jetstream.KeyValueBucketStatus)
+			if !ok {
+				return fmt.Errorf("bucket %s: its status is a %T", bucket.Bucket(), status)
+			}
+			info := known.StreamInfo()
+			state.State.Last, state.Cluster = info.State.LastSeq, groupOf(info.Cluster)
+			return state.CheckLeader()
+		})
+		return state, false, err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return state.State.Last, nil
+}
+
+func groupOf(c *jetstream.ClusterInfo) *StreamGroup {
+	if c == nil {
+		return nil
+	}
+	group := &StreamGroup{Leader: c.Leader}
+	for _, peer := range c.Replicas {
+		group.Peers = append(group.Peers, StreamPeer{Name: peer.Name, Active: peer.Active})
+	}
+	return group
+}
+
+// confirm asks until a state reaches seen or is to be believed. missing says that the stream is said not to exist, which is
+// not believed.
+func confirm(
+	ctx context.Context, name string, seen uint64, ask func(context.Context) (state *StreamState, missing bool, err error),
+) (*StreamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
 	var leader string
 	var since time.Time
 	for {
-		state, err := AskState(ctx, nc, prefix, stream, "")
-		alone := nc.IsConnected() && nc.ConnectedClusterName() == ""
-		missing := errors.Is(err, ErrNoStream) && seen > 0 && !alone
+		state, missing, err := ask(ctx)
 		switch {
 		case missing:
 			since = time.Time{}
@@ -156,9 +203,9 @@ func AskLast(ctx context.Context, nc *nats.Conn, prefix, stream string, seen uin
 		select {
 		case <-ctx.Done():
 			if missing {
-				return nil, fmt.Errorf("%w: stream %s had sequence %d, and now there is none", ErrDoubtful, stream, seen)
+				return nil, fmt.Errorf("%w: %s had sequence %d, and now it is not there", ErrDoubtful, name, seen)
 			}
-			return nil, fmt.Errorf("%w: stream %s had sequence %d and ends at %d", ErrDoubtful, stream, seen, state.State.Last)
+			return nil, fmt.Errorf("%w: %s had sequence %d and ends at %d", ErrDoubtful, name, seen, state.State.Last)
 		case <-time.After(doubtPause):
 		}
 	}

@@ -13,7 +13,11 @@ import (
 const codeNoMessage = 10037
 
 // Newest reads what a bucket keeps under a key, and gives its revision: 0 when there is nothing (any more). The leader of the bucket's stream
-// answers: a replica may not know yet of what was written a moment ago, nor of what was taken away.
+// answers: a replica may not know yet of what was written a moment ago, nor of what was taken away. Newest waits for a leader as
+// Ask does.
+//
+// A leader that is deposed and cut off answers from an old state for some seconds. Whoever writes does it on condition of the
+// revision. Whoever only looks (sessions, passwords of taps) must know otherwise that it is not cut off: see View.
 func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []byte, revision uint64, err error) {
 	question, err := json.Marshal(struct {
 		LastFor string `json:"last_by_subj"`
@@ -21,7 +25,7 @@ func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []b
 	if err != nil {
 		return nil, 0, err
 	}
-	msg, err := nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+bucketStreamName(bucket), question)
+	text, err := Ask(ctx, nc, JetStreamPrefix+".STREAM.MSG.GET."+bucketStreamName(bucket), question)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -33,7 +37,7 @@ func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []b
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(msg.Data, &answer); err != nil {
+	if err := json.Unmarshal(text, &answer); err != nil {
 		return nil, 0, fmt.Errorf("unreadable answer of the broker: %w", err)
 	}
 	switch {

@@ -40,7 +40,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
-	head, err := s.events.Head(ctx)
+	head, err := s.events.Head(ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func TestInterruptedRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	to.open()
-	if head, err := to.log.Head(t.Context()); err != nil || head != m.Directory+3 {
+	if head, err := to.log.Head(t.Context(), 0); err != nil || head != m.Directory+3 {
 		t.Errorf("the directory ends at %d, %v; it was taken up to %d", head, err, m.Directory)
 	}
 	if got := len(values(t, to.Presence)); got != 3 {
@@ -148,7 +148,7 @@ func TestInterruptedRestore(t *testing.T) {
 	if err := Restore(t.Context(), to.conns, m, again); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("restored over an installation: %v", err)
 	}
-	if head, err := to.log.Head(t.Context()); err != nil || head != m.Directory+3 || Unfinished(t.Context(), to.conns) != nil {
+	if head, err := to.log.Head(t.Context(), 0); err != nil || head != m.Directory+3 || Unfinished(t.Context(), to.conns) != nil {
 		t.Errorf("it was touched: %d, %v", head, err)
 	}
 	m.Shards = 7

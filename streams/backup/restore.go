@@ -161,7 +161,7 @@ func (r *restorer) retag(ctx context.Context, kept map[domain.HubID]uint64) erro
 	if err != nil {
 		return err
 	}
-	head, err := log.Head(ctx)
+	head, err := log.Head(ctx, 0)
 	if err != nil || head == 0 {
 		return err
 	}

@@ -47,7 +47,7 @@ func TestScale(t *testing.T) {
 	if err := sending.settle(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	head, err := i.log.Head(t.Context())
+	head, err := i.log.Head(t.Context(), 0)
 	if err != nil || head < uint64(events) {
 		t.Fatalf("the directory ends at %d, %v", head, err)
 	}
@@ -70,7 +70,7 @@ func TestScale(t *testing.T) {
 	began = time.Now()
 	to := restored(t, dir)
 	back := time.Since(began)
-	if got, err := to.log.Head(t.Context()); err != nil || got != head+3 {
+	if got, err := to.log.Head(t.Context(), 0); err != nil || got != head+3 {
 		t.Errorf("restored up to %d of %d, %v", got, head, err)
 	}
 	t.Logf("%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); "+

@@ -44,7 +44,7 @@ type Recorded struct {
 // stored, in batches of 1 to 1,000. It holds out while the broker is away, and ends with fn's error, with ctx's, with ErrBeyondEnd
 // when the log ends before `after`, or with nats.ErrConnectionClosed. fn is called by one goroutine, Follow's own; it may keep the batch.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded) error) error {
-	head, err := l.awaitHead(ctx)
+	head, err := l.awaitHead(ctx, after)
 	if err != nil {
 		return fmt.Errorf("directory: follow: %w", err)
 	}
@@ -81,9 +81,9 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 }
 
 // awaitHead is Head without its patience.
-func (l *Log) awaitHead(ctx context.Context) (uint64, error) {
+func (l *Log) awaitHead(ctx context.Context, seen uint64) (uint64, error) {
 	for {
-		head, err := l.Head(ctx)
+		head, err := l.Head(ctx, seen)
 		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 			return head, err
 		}

@@ -76,21 +76,15 @@ func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error)
 	return &Log{nc: conns.Cloud, js: js, metrics: newMetrics()}, nil
 }
 
-// Head gives the sequence of the log's last event, 0 when it is empty.
-func (l *Log) Head(ctx context.Context) (uint64, error) {
-	var head uint64
-	err := persist(ctx, func(ctx context.Context) (bool, error) {
-		stream, err := l.js.Stream(ctx, streams.DirectoryStream)
-		if err != nil {
-			return true, err
-		}
-		head = stream.CachedInfo().State.LastSeq
-		return false, nil
-	})
+// Head returns the sequence of the log's last event, 0 when it is empty. A log that ends before the sequence seen, of which
+// the caller knows, is believed only once the leader has confirmed it: a stale answer would have the log taken for another
+// one, and every key and read model forgotten.
+func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
+	state, err := streams.AskLast(ctx, l.nc, streams.JetStreamPrefix, streams.DirectoryStream, seen)
 	if err != nil {
 		return 0, fmt.Errorf("directory: look for the head: %w", err)
 	}
-	return head, nil
+	return state.State.Last, nil
 }
 
 // Append stores the events of one decision, all or none, on condition that expected is the sequence of the subject's last event (0: it has

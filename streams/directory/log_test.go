@@ -88,7 +88,7 @@ func TestAppendAndLoad(t *testing.T) {
 			t.Errorf("after %d: %v up to %d", after, got, last)
 		}
 	}
-	if head, err := log.Head(t.Context()); err != nil || head != 6 {
+	if head, err := log.Head(t.Context(), 0); err != nil || head != 6 {
 		t.Errorf("the head is %d, %v", head, err)
 	}
 }

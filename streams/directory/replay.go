@@ -14,7 +14,7 @@ import (
 // the broker is away, and ends with nil when it has given `until`, with fn's error, with ctx's, with ErrBeyondEnd when the log ends before
 // `until`, or with nats.ErrConnectionClosed. fn is called by one goroutine at a time; it may keep the batch.
 func (l *Log) Replay(ctx context.Context, after, until uint64, fn func(batch []Recorded) error) error {
-	head, err := l.awaitHead(ctx)
+	head, err := l.awaitHead(ctx, until)
 	if err != nil {
 		return fmt.Errorf("directory: replay: %w", err)
 	}

@@ -63,7 +63,7 @@ func TestSkip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if head, err := log.Head(t.Context()); err != nil || head != 1 {
+	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
 		t.Errorf("recorded %d times, %v", head, err)
 	}
 	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish")}); err != nil {

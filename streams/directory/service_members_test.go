@@ -220,7 +220,7 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 func TestInviteRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	before, err := w.log.Head(t.Context())
+	before, err := w.log.Head(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestInviteRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 	}
-	if now, err := w.log.Head(t.Context()); err != nil || now != before {
+	if now, err := w.log.Head(t.Context(), 0); err != nil || now != before {
 		t.Errorf("refusals were stored: %d after %d", now, before)
 	}
 }
@@ -274,7 +274,7 @@ func TestRolesAndRemoval(t *testing.T) {
 	owner := w.org(t, w.orgA).Members[0].ID
 	ann := w.join(t, "ann@example.org", domain.RoleMember)
 	w.waited()
-	head, err := w.log.Head(t.Context())
+	head, err := w.log.Head(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestRolesAndRemoval(t *testing.T) {
 		change(byKey, w.orgA, id, domain.RoleMember, domain.CodeNotFound)
 		refused(t, w.RemoveMember(t.Context(), byKey, w.orgA, id), domain.CodeNotFound)
 	}
-	if now, err := w.log.Head(t.Context()); err != nil || now != head+1 {
+	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
 		t.Errorf("refusals were stored: %d after %d", now, head)
 	}
 }

@@ -101,7 +101,7 @@ func TestSites(t *testing.T) {
 	if err != nil || site.Name != "Harbour" || site.OrgID != w.orgA || !site.CreatedAt.Equal(origin.At) || !domain.IsUUID(site.ID) {
 		t.Fatalf("%+v, %v", site, err)
 	}
-	head, err := w.log.Head(t.Context())
+	head, err := w.log.Head(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestSites(t *testing.T) {
 		_, err = w.CreateSite(t.Context(), origin, id, "X")
 		refused(t, err, domain.CodeNotFound)
 	}
-	if now, err := w.log.Head(t.Context()); err != nil || now != head+1 {
+	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
 		t.Errorf("refusals were stored: %d after %d", now, head)
 	}
 }

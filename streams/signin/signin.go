@@ -83,7 +83,7 @@ func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (doma
 		return domain.SignInLink{}, domain.ErrSignInLink()
 	}
 	if err != nil {
-		return domain.SignInLink{}, fmt.Errorf("sign-in: use a link: %w", err)
+		return domain.SignInLink{}, unavailable(fmt.Errorf("sign-in: use a link: %w", err))
 	}
 	return link, nil
 }
@@ -122,8 +122,11 @@ func (s *Store) End(ctx context.Context, token string) error {
 	if !isToken(token) {
 		return nil
 	}
-	if err := s.kv.Purge(ctx, key(kindSession, token), jetstream.PurgeTTL(goneTTL)); err != nil {
-		return fmt.Errorf("sign-in: end a session: %w", err)
+	err := streams.Persist(ctx, func(ctx context.Context) error {
+		return s.kv.Purge(ctx, key(kindSession, token), jetstream.PurgeTTL(goneTTL))
+	})
+	if err != nil {
+		return unavailable(fmt.Errorf("sign-in: end a session: %w", err))
 	}
 	return nil
 }
@@ -136,7 +139,7 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("sign-in: remember a form: %w", err)
+		return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
 	}
 	return true, nil
 }
@@ -154,12 +157,17 @@ func (s *Store) create(ctx context.Context, kind string, value any, life time.Du
 	if err != nil {
 		return "", fmt.Errorf("sign-in: %w", err)
 	}
-	var secret [tokenBytes]byte
-	rand.Read(secret[:]) // never fails: it ends the program instead
-	token = base64.RawURLEncoding.EncodeToString(secret[:])
-	// The broker counts whole seconds.
-	if _, err := s.kv.Create(ctx, key(kind, token), content, jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second))); err != nil {
-		return "", fmt.Errorf("sign-in: keep a %s %w", kind, err)
+	err = streams.Persist(ctx, func(ctx context.Context) error {
+		var secret [tokenBytes]byte
+		rand.Read(secret[:]) // never fails: it ends the program instead
+		// A try whose answer was lost leaves a token that nobody knows.
+		token = base64.RawURLEncoding.EncodeToString(secret[:])
+		// The broker counts whole seconds.
+		_, err := s.kv.Create(ctx, key(kind, token), content, jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second)))
+		return err
+	})
+	if err != nil {
+		return "", unavailable(fmt.Errorf("sign-in: keep a %s %w", kind, err))
 	}
 	return token, nil
 }
@@ -171,7 +179,7 @@ func (s *Store) get(ctx context.Context, kind, token string, into any) (revision
 	}
 	content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kind, token))
 	if err != nil {
-		return 0, fmt.Errorf("sign-in: %w", err)
+		return 0, unavailable(fmt.Errorf("sign-in: %w", err))
 	}
 	if revision == 0 {
 		return 0, nil
@@ -180,6 +188,11 @@ func (s *Store) get(ctx context.Context, kind, token string, into any) (revision
 		return 0, fmt.Errorf("sign-in: what is kept is no %s: %w", kind, err)
 	}
 	return revision, nil
+}
+
+// unavailable returns an error of the broker that passes as a domain.Unavailable.
+func unavailable(err error) error {
+	return streams.Unavailable(err, "sessions cannot be looked up or kept at the moment: try again in a few seconds")
 }
 
 // key names what is kept under a token: by its hash.

@@ -49,7 +49,7 @@ func hubCertificates(ctx context.Context, p *patient) (ends map[domain.HubID]tim
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	if head, err = log.Head(ctx); err != nil {
+	if head, err = log.Head(ctx, 0); err != nil {
 		return nil, 0, 0, err
 	}
 	ends = map[domain.HubID]time.Time{}
