@@ -8,7 +8,7 @@
 // # Accounts and shards
 //
 // The broker has the accounts SYS (its own events and requests), CLOUD (directory, buckets, the service's own talk), SHARD00, SHARD01, …
-// (hub logs and the hubs themselves) and TAP (who reads hub logs from outside, and can do nothing else). A hub's shard follows from its id and the number of shards, which an installation fixes when it is
+// (hub logs and the hubs themselves) and TAP and TAP00… (who reads hub logs from outside, and can do nothing else). A hub's shard follows from its id and the number of shards, which an installation fixes when it is
 // made. Callers name a hub and never a shard.
 //
 // # Promises

@@ -169,7 +169,7 @@ func (c *tapRunCommand) output(ctx context.Context, out Streams, log *slog.Logge
 	return publisher, nc.Close, nil
 }
 
-// tap connects to the account TAP, with a tap's credentials or with those of the service. It says how many shards there are.
+// tap connects to the broker, with a tap's credentials or with those of the service. It says how many shards there are.
 func (o operator) tap(ctx context.Context, log *slog.Logger) (nc *nats.Conn, shards int, err error) {
 	url, path := o.NATSURL, o.NATSCredentials
 	var opts []nats.Option

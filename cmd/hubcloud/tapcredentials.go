@@ -64,7 +64,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Streams) error {
 			return c.make(ctx, out, s, users)
 		}
 	})
-	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) || errors.Is(err, tapuser.ErrUnknown) {
+	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) || errors.Is(err, tapuser.ErrFull) || errors.Is(err, tapuser.ErrUnknown) {
 		return usageError{err}
 	}
 	return err
@@ -84,7 +84,11 @@ func (c *tapCredentialsCommand) make(ctx context.Context, out Streams, s *sessio
 		return err
 	}
 	if c.Rotate != "" {
-		if _, err := identity.KickTap(ctx, s.conns, user.User); err != nil {
+		account, err := users.Account(ctx, name)
+		if err == nil {
+			_, err = identity.KickTap(ctx, s.conns, account, user.User)
+		}
+		if err != nil {
 			return fmt.Errorf("the password is another, but connections with the old one may still be there: %w", err)
 		}
 	}
@@ -121,12 +125,19 @@ func (c *tapCredentialsCommand) give(out Streams, name string, service streams.C
 }
 
 func (c *tapCredentialsCommand) revoke(ctx context.Context, out Streams, s *session, users *tapuser.Store) error {
+	account, err := users.Account(ctx, c.Revoke)
+	if err != nil {
+		return err
+	}
 	if err := users.Revoke(ctx, c.Revoke); err != nil {
 		return err
 	}
-	cut, err := identity.KickTap(ctx, s.conns, tapuser.UserOf(c.Revoke))
+	cut, err := identity.KickTap(ctx, s.conns, account, tapuser.UserOf(c.Revoke))
 	if err != nil {
 		return fmt.Errorf("revoked, but connections may still be there: %w", err)
+	}
+	if err := users.Release(ctx, c.Revoke); err != nil {
+		return fmt.Errorf("revoked, but the broker's account of these credentials is not free yet: %w", err)
 	}
 	return c.print(out.Out, field{"name", c.Revoke}, field{"user", tapuser.UserOf(c.Revoke)}, field{"connections_cut", fmt.Sprint(cut)})
 }

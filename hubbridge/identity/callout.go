@@ -51,9 +51,9 @@ type CalloutConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Taps says whether somebody who logs in with a password is a user of the account TAP.
+// Taps returns the account of a tap that logs in with its password, and "" for everybody else.
 type Taps interface {
-	Admit(ctx context.Context, user, password string) (bool, error)
+	Admit(ctx context.Context, user, password string) (streams.Account, error)
 }
 
 // Callout answers the broker's question who a client is: a hub, by MQTT, or a tap. It asks for every connection that is not the service's own.
@@ -202,16 +202,16 @@ func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserCl
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), calloutTimeout)
 	defer cancel()
-	known, err := c.cfg.Taps.Admit(ctx, name, request.ConnectOptions.Password)
+	account, err := c.cfg.Taps.Admit(ctx, name, request.ConnectOptions.Password)
 	if err != nil {
 		return nil, refuse(reasonNoTaps, err)
 	}
-	if !known {
+	if account == "" {
 		return nil, refuse(reasonUnknownTap, nil)
 	}
 	user := jwt.NewUserClaims(request.UserNkey)
 	user.Name = name
-	user.Audience = string(streams.AccountTap)
+	user.Audience = string(account)
 	user.AllowedConnectionTypes.Add(jwt.ConnectionTypeStandard)
 	permissions := streams.TapPermissions(name)
 	user.Pub.Allow.Add(permissions.Publish...)

@@ -57,20 +57,23 @@ func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerpri
 	return cut, nil
 }
 
-// KickTap cuts the connections of a user of the account TAP on every server that conns reaches, and says how many. It looks once, as Kick does.
-func KickTap(ctx context.Context, conns *streams.Conns, user string) (cut int, err error) {
+// KickTap cuts the connections of a tap's user in its account on every server that conns reaches, and says how many. It looks once, as Kick does.
+// A connection from before each tap had an account of its own is in streams.AccountTap, and is cut as well.
+func KickTap(ctx context.Context, conns *streams.Conns, account streams.Account, user string) (cut int, err error) {
 	var failed error
-	err = eachConnection(ctx, conns.Sys, streams.AccountTap, nil, func(c connection) {
-		if c.User != user {
-			return
-		}
-		if err := c.kick(ctx, conns.Sys, nil); err != nil {
-			failed = errors.Join(failed, err)
-			return
-		}
-		cut++
-	})
-	if err = errors.Join(err, failed); err != nil {
+	for _, account := range []streams.Account{account, streams.AccountTap} {
+		failed = errors.Join(failed, eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
+			if c.User != user {
+				return
+			}
+			if err := c.kick(ctx, conns.Sys, nil); err != nil {
+				failed = errors.Join(failed, err)
+				return
+			}
+			cut++
+		}))
+	}
+	if err = failed; err != nil {
 		return cut, fmt.Errorf("kick the tap %s: %w", user, err)
 	}
 	return cut, nil

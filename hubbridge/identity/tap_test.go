@@ -39,7 +39,9 @@ func (i *installation) hubLog(t testing.TB) (stream, hub string) {
 		t.Fatal(err)
 	}
 	hub = "hub-tapt-test-0001"
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HUB_" + hub, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true})
+	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HUB_" + hub, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true,
+		RePublish: &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
+	})
 	if err == nil {
 		_, err = js.Publish(t.Context(), "log."+hub+".event.device", []byte("1"))
 	}
@@ -71,6 +73,35 @@ func TestTapLogsIn(t *testing.T) {
 		}
 	}
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
+}
+
+// TestTapsForgeNothing: the server answers wherever it is asked to, so that one tap could put messages into the feeds and the inboxes of others.
+func TestTapsForgeNothing(t *testing.T) {
+	t.Parallel()
+	i := start(t)
+	stream, hub := i.hubLog(t)
+	users := map[string]streams.User{}
+	for _, name := range []string{"attacker", "victim"} {
+		user, err := i.taps.Create(t.Context(), name, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		users[name] = user
+	}
+	log := func(user streams.User) (*nats.Conn, <-chan error) {
+		t.Helper()
+		nc, reports, err := i.logIn(t, user)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return nc, reports
+	}
+	attacker, reports := log(users["attacker"])
+	second, _ := log(users["attacker"])
+	victim, _ := log(users["victim"])
+	streamstest.TryReplies(t, attacker, reports, 0, stream, hub, i.conns.Shards[0],
+		streamstest.Witness{Conn: victim, Inbox: streams.TapInbox(users["victim"].User), Other: true},
+		streamstest.Witness{Conn: second, Inbox: streams.TapInbox(users["attacker"].User)})
 }
 
 // TestTapWithTheWrongWords: another password, a name that is none, the service's own names, no name at all.
@@ -113,10 +144,14 @@ func TestTapIsRevoked(t *testing.T) {
 		if _, _, err := i.logIn(t, user, nats.ClosedHandler(func(*nats.Conn) { close(closed) })); err != nil {
 			t.Fatal(err)
 		}
+		account, err := i.taps.Account(t.Context(), "analytics")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := identity.KickTap(t.Context(), i.conns, user.User); err != nil || n != 1 {
+		if n, err := identity.KickTap(t.Context(), i.conns, account, user.User); err != nil || n != 1 {
 			t.Errorf("%d connections cut, %v", n, err)
 		}
 		select {

@@ -1,4 +1,4 @@
-// Package broker runs the service's NATS server inside the process: the accounts SYS, CLOUD, TAP and SHARD00…, streams on disk, an MQTT
+// Package broker runs the service's NATS server inside the process: the accounts SYS, CLOUD, TAP, TAP00… and SHARD00…, streams on disk, an MQTT
 // listener for hubs and a NATS listener for the service's own commands and for taps. A Layout says how the accounts hang together, for this
 // server and for servers of one's own alike.
 //
@@ -8,7 +8,7 @@
 //     would be looked for where they are not.
 //   - Credentials are made once and kept in <data>/nats-credentials.json, readable by the service's user only. Whoever can read that file is
 //     the service; nobody else gets in but taps, and no password opens the MQTT listener.
-//   - Who logs in to the account TAP hears the feeds of all hub logs and reads the logs, and can do nothing else: nothing else is exported to
+//   - Who logs in to an account of a tap hears the feeds of all hub logs and reads the logs, and can do nothing else: nothing else is exported to
 //     that account, and a user's permissions leave out the rest once more.
 //   - Hubs connect with TLS and a certificate of the installation's authority, and each connection is put to the auth callout. While nobody
 //     answers the callout (the service is starting), their handshakes wait a few seconds instead of being refused: to a hub, a refusal means

@@ -2,6 +2,8 @@ package broker
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +41,8 @@ type Account struct {
 	Users     []AccountUser
 	Exports   []Export
 	Imports   []Import
+	// Mappings has what is published in the account, or answered into it, go to another subject. What the account imports is not published in it.
+	Mappings map[string]string
 }
 
 // AccountUser is one who logs in with a password, over NATS or in process: no password opens the MQTT listener.
@@ -54,7 +58,7 @@ type AccountUser struct {
 type Export struct {
 	Service bool
 	Subject string
-	To      streams.Account
+	To      []streams.Account
 	// Streamed says that a request has many messages for an answer, of which none comes later than Threshold after the one before.
 	Streamed  bool
 	Threshold time.Duration
@@ -75,10 +79,13 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 		return Layout{}, err
 	}
 	l := Layout{System: streams.AccountSys, Issuer: issuer, Callout: streams.AccountCloud}
-	l.Accounts = []Account{{Name: streams.AccountSys}, {Name: streams.AccountCloud, JetStream: true}, {Name: streams.AccountTap}}
-	tap := &l.Accounts[len(l.Accounts)-1]
-	for i := range c.Shards {
-		tap.Imports = append(tap.Imports, tapImports(i)...)
+	l.Accounts = []Account{{Name: streams.AccountSys}, {Name: streams.AccountCloud, JetStream: true}}
+	for _, name := range streams.TapAccounts() {
+		account := Account{Name: name, Mappings: map[string]string{streams.AnyFeed: streams.NoFeed}}
+		for i := range c.Shards {
+			account.Imports = append(account.Imports, tapImports(i)...)
+		}
+		l.Accounts = append(l.Accounts, account)
 	}
 	for i := range c.Shards {
 		l.Accounts = append(l.Accounts, Account{Name: streams.ShardAccount(i), JetStream: true, Exports: tapExports()})
@@ -91,11 +98,11 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 	return l, nil
 }
 
-// tapExports are what a shard gives to the account TAP.
+// tapExports are what a shard gives to the accounts of taps.
 func tapExports() []Export {
-	exports := []Export{{Subject: streams.AnyFeed, To: streams.AccountTap}}
+	exports := []Export{{Subject: streams.AnyFeed, To: streams.TapAccounts()}}
 	for _, request := range streams.ReadOnly() {
-		export := Export{Service: true, Subject: streams.JetStreamAPI + "." + request.Subject, To: streams.AccountTap}
+		export := Export{Service: true, Subject: streams.JetStreamAPI + "." + request.Subject, To: streams.TapAccounts()}
 		if request.Streamed {
 			export.Streamed, export.Threshold = true, tapAnswer
 		}
@@ -104,7 +111,7 @@ func tapExports() []Export {
 	return exports
 }
 
-// tapImports are what the account TAP takes of a shard.
+// tapImports are what an account of a tap takes of a shard.
 func tapImports(shard int) []Import {
 	account := streams.ShardAccount(shard)
 	imports := []Import{{From: account, Subject: streams.AnyFeed}}
@@ -118,7 +125,7 @@ func tapImports(shard int) []Import {
 
 func (l *Layout) addUser(account *Account, users map[streams.Account]streams.User) error {
 	user, ok := users[account.Name]
-	if !ok && account.Name == streams.AccountTap {
+	if !ok && slices.Contains(streams.TapAccounts(), account.Name) {
 		return nil
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(user.Password), passwordCost)
@@ -174,6 +181,9 @@ func (a Account) write(text *strings.Builder) {
 		}
 		text.WriteString("    ]\n")
 	}
+	for _, from := range slices.Sorted(maps.Keys(a.Mappings)) {
+		fmt.Fprintf(text, "    mappings: { %q: %q }\n", from, a.Mappings[from])
+	}
 	text.WriteString("  }\n")
 }
 
@@ -187,7 +197,11 @@ func (u AccountUser) write(text *strings.Builder) {
 }
 
 func (e Export) write(text *strings.Builder) {
-	fmt.Fprintf(text, "      { %s: %q, accounts: [%s]", kind(e.Service), e.Subject, e.To)
+	to := make([]string, len(e.To))
+	for i, account := range e.To {
+		to[i] = string(account)
+	}
+	fmt.Fprintf(text, "      { %s: %q, accounts: [%s]", kind(e.Service), e.Subject, strings.Join(to, ", "))
 	if e.Streamed {
 		fmt.Fprintf(text, ", response: stream, threshold: %q", e.Threshold)
 	}

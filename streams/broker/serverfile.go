@@ -128,7 +128,9 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 # its directory and signs with the issuer's key. Of the passwords there are hashes here; they themselves are in ` + credentialsFile + `.
 #   SYS      the servers' own events and requests: who connects and leaves, and cutting connections
 #   CLOUD    the directory, the buckets, mails that wait, and what replicas say to each other
-#   TAP      analytics: it hears every feed and reads every hub log (its imports, the shards' exports), and can write nothing
+#   TAP      "hubcloud tap" with the service's credentials: it hears every feed and reads every hub log (its imports, the shards' exports), and
+#            can write nothing. What is answered on a feed's subject goes nowhere (mappings): a server answers wherever it is asked to
+#   TAP00…   the same for analytics, one account for each of the credentials that were made, so that none can answer into another's inbox
 #   SHARD00… hubs, and their logs; over several accounts since a server compares each new stream with all of its account
 `)
 	text.WriteString(layout.Text())

@@ -129,6 +129,8 @@ func TestTapCanDoNothingElse(t *testing.T) {
 	stream, hub := makeLog(t, conns, 0, 3)
 	nc, reports := tapConn(t, s)
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
+	second, _ := tapConn(t, s)
+	streamstest.TryReplies(t, nc, reports, 0, stream, hub, conns.Shards[0], streamstest.Witness{Conn: second})
 
 	js, err := jetstream.New(conns.Shards[0])
 	if err != nil {
@@ -139,7 +141,7 @@ func TestTapCanDoNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	info := found.CachedInfo()
-	if info.State.Msgs != 3 || info.State.Consumers != 0 || info.Config.MaxMsgs > 0 {
+	if info.State.Msgs != 4 || info.State.Consumers != 0 || info.Config.MaxMsgs > 0 {
 		t.Errorf("the log is another afterwards: %+v, %+v", info.State, info.Config)
 	}
 	if _, err := js.Stream(t.Context(), "MINE"); !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -167,7 +169,7 @@ func TestTapUserIsMadeLater(t *testing.T) {
 	tapConn(t, second)
 }
 
-// TestLayoutOfAnInstallation: the accounts are told apart, and only the shards give something away, to TAP alone.
+// TestLayoutOfAnInstallation: the accounts are told apart, and only the shards give something away, to those of taps alone.
 func TestLayoutOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -176,15 +178,21 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, account := range layout.Accounts {
-		shard := strings.HasPrefix(string(account.Name), "SHARD")
-		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != (account.Name == streams.AccountTap) || len(account.Users) != 1 {
+		shard, tap := strings.HasPrefix(string(account.Name), "SHARD"), slices.Contains(streams.TapAccounts(), account.Name)
+		if users := len(account.Users); tap && account.Name != streams.AccountTap {
+			if users != 0 {
+				t.Errorf("account %s has %d users beside its tap", account.Name, users)
+			}
+			continue
+		}
+		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap || len(account.Users) != 1 {
 			t.Errorf("account %s: %d exports, %d imports, %d users", account.Name, len(account.Exports), len(account.Imports), len(account.Users))
 		}
 		if (account.Users[0].Permissions != nil) != (account.Name == streams.AccountTap) {
 			t.Errorf("account %s: permissions %v", account.Name, account.Users[0].Permissions)
 		}
 		for _, export := range account.Exports {
-			if export.To != streams.AccountTap {
+			if !slices.Equal(export.To, streams.TapAccounts()) {
 				t.Errorf("account %s exports %s to %s", account.Name, export.Subject, export.To)
 			}
 		}

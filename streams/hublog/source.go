@@ -13,7 +13,7 @@ import (
 	"hubcloud/streams"
 )
 
-// Source reads hub logs through the broker's account TAP, each message once: there is no tail, no ring and no cache. It is for those who
+// Source reads hub logs through the broker's account of a tap, each message once: there is no tail, no ring and no cache. It is for those who
 // read all logs from outside the service. A read waits for a batch that is being stored, so nothing is read that a crash could take back.
 //
 // It is safe for concurrent use; up to 16 reads are under way at once.
@@ -22,7 +22,7 @@ type Source struct {
 	shards int
 }
 
-// NewSource makes a Source over a connection to the account TAP of an installation with that many shards.
+// NewSource makes a Source over a tap's connection to an installation with that many shards.
 func NewSource(nc *nats.Conn, shards int) *Source {
 	s := &Source{shards: shards}
 	s.lanes.init(nc)

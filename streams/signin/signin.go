@@ -78,8 +78,7 @@ func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (doma
 		return domain.SignInLink{}, err
 	}
 	err = s.kv.Purge(ctx, key(kindLink, token), jetstream.LastRevision(revision), jetstream.PurgeTTL(goneTTL))
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if streams.IsConflict(err) {
 		return domain.SignInLink{}, domain.ErrSignInLink()
 	}
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // forbidden is something that a tap must not do: a request that changes or reveals what is no feed and no hub's log.
 type forbidden struct{ subject, body string }
 
-// forbiddenRequests are hostile requests, each as the account TAP would reach it and as the shard's own account has it.
+// forbiddenRequests are hostile requests, each as a tap would reach it and as the shard's own account has it.
 func forbiddenRequests(shard int, stream, hub string) []forbidden {
 	var all []forbidden
 	for _, api := range []string{streams.JetStreamAPI, streams.ShardAPI(shard)} {
@@ -71,7 +71,7 @@ func unheard() []string {
 
 const refusedTimeout = time.Minute
 
-// TryForbidden tries everything that a user of the account TAP must not be able to do; the server itself must say each time that it refuses, which
+// TryForbidden tries everything that a tap must not be able to do; the server itself must say each time that it refuses, which
 // comes to reports. The stream is the log of a hub in that shard.
 func TryForbidden(t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string) {
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams"
 )
 
-// Credentials say how to log in to the account TAP: the file of `hubcloud tap credentials`. It is at the same time a context of the nats
+// Credentials say how to log in as a tap: the file of `hubcloud tap credentials`. It is at the same time a context of the nats
 // command line, which passes over what it does not know.
 type Credentials struct {
 	Description string `json:"description"`
@@ -58,7 +58,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// ForUser makes the credentials of a user of the account TAP.
+// ForUser makes the credentials of a tap's user.
 func ForUser(url string, shards int, user streams.User) Credentials {
 	return Credentials{
 		Description: "hubcloud tap: reads the events of all hubs, and nothing else",
@@ -77,7 +77,7 @@ const (
 	refusedTimeout = 2 * time.Minute
 )
 
-// Connect logs in to the account TAP. The connection comes back by itself, for ever, but ends when it has been refused for two minutes: then the
+// Connect logs in as a tap. The connection comes back by itself, for ever, but ends when it has been refused for two minutes: then the
 // credentials were revoked or renewed. ErrRefused when they are refused at once.
 func Connect(ctx context.Context, c Credentials, log *slog.Logger, opts ...nats.Option) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {

@@ -1,5 +1,5 @@
 // Package tap reads the events of all hubs, or of some, for analytics: first what is kept, then what comes, into a file, a pipe or a
-// JetStream stream of one's own. It needs nothing of the service but the broker's account TAP, which can do nothing but read.
+// JetStream stream of one's own. It needs nothing of the service but the account of a tap, which can do nothing but read.
 //
 // # Promises
 //

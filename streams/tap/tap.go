@@ -21,7 +21,7 @@ const DefaultCheckpointEvery = time.Second
 
 // Config says what is tapped and where it goes.
 type Config struct {
-	// Conn is a connection to the account TAP, as Connect makes it; Shards is how many shards the installation has.
+	// Conn is a tap's connection, as Connect makes it; Shards is how many shards the installation has.
 	Conn   *nats.Conn
 	Shards int
 	// Hubs are tapped; none stands for all, also those that come while it runs.

@@ -1,4 +1,5 @@
-// Package tapuser keeps who may read hub logs from outside: users of the broker's account TAP with passwords, of which only hashes are stored.
+// Package tapuser keeps who may read hub logs from outside: users of the broker with passwords, of which only hashes are stored, each in an account
+// of its own (streams.TapAccount).
 // The auth callout asks it about each connection, so what was made, renewed or revoked here is in force when the call returns, on every replica;
 // connections that are there already are for others to cut.
 package tapuser
@@ -28,7 +29,9 @@ var (
 	// ErrName says that a name is none.
 	ErrName = errors.New(`a name has 1 to 40 of a-z, 0-9, "-" and "_", and begins with a letter or a digit`)
 	// ErrExists says that there are credentials of that name, and ErrUnknown that there are none.
-	ErrExists  = errors.New("there are credentials of that name")
+	ErrExists = errors.New("there are credentials of that name")
+	// ErrFull says that every account of a tap is taken.
+	ErrFull    = fmt.Errorf("there are %d credentials of taps, as many as there may be: revoke some first", streams.MaxTaps)
 	ErrUnknown = errors.New("there are no credentials of that name")
 )
 
@@ -67,13 +70,16 @@ type kept struct {
 	SHA256    []byte    `json:"password_sha256"`
 }
 
-// Create makes a user and says how it logs in. Errors: ErrName, ErrExists, and those of the broker.
+// Create makes a user and says how it logs in. Errors: ErrName, ErrExists, ErrFull, and those of the broker.
 func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	if !namePattern.MatchString(name) {
 		return streams.User{}, fmt.Errorf("%w: %q", ErrName, name)
 	}
 	user, value, err := makeUser(name, now, now)
 	if err != nil {
+		return streams.User{}, err
+	}
+	if _, err := s.number(ctx, name); err != nil {
 		return streams.User{}, err
 	}
 	if _, err = s.kv.Create(ctx, keyPrefix+name, value); errors.Is(err, jetstream.ErrKeyExists) {
@@ -96,7 +102,8 @@ func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.
 	return user, err
 }
 
-// Revoke takes a user away. Errors: ErrUnknown, and those of the broker.
+// Revoke takes a user away. Its account is free when Release has been called, which is for after its connections were cut. Errors:
+// ErrUnknown, and those of the broker.
 func (s *Store) Revoke(ctx context.Context, name string) error {
 	_, revision, err := s.find(ctx, name)
 	if err != nil {
@@ -129,21 +136,29 @@ func (s *Store) List(ctx context.Context) ([]User, error) {
 // UserOf is what the credentials of a name log in with.
 func UserOf(name string) string { return userPrefix + name }
 
-// Admit says whether somebody who logs in is one of the users, with its present password. The error is the broker's.
-func (s *Store) Admit(ctx context.Context, user, password string) (bool, error) {
+// Admit returns the account of somebody who logs in as one of the users, with its present password, and "" for everybody else. The error is the
+// broker's, or ErrFull: credentials from before each had an account get one when they are used first.
+func (s *Store) Admit(ctx context.Context, user, password string) (streams.Account, error) {
 	name, ok := strings.CutPrefix(user, userPrefix)
 	if !ok || !namePattern.MatchString(name) {
-		return false, nil
+		return "", nil
 	}
 	found, _, err := s.find(ctx, name)
 	if errors.Is(err, ErrUnknown) {
-		return false, nil
+		return "", nil
 	}
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	hash := sha256.Sum256([]byte(password))
-	return subtle.ConstantTimeCompare(hash[:], found.SHA256) == 1, nil
+	if subtle.ConstantTimeCompare(hash[:], found.SHA256) != 1 {
+		return "", nil
+	}
+	number, err := s.number(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return streams.TapAccount(number), nil
 }
 
 func makeUser(name string, created, renewed time.Time) (streams.User, []byte, error) {

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,11 +36,11 @@ func TestLife(t *testing.T) {
 	began := time.Now()
 	admitted := func(u streams.User) bool {
 		t.Helper()
-		ok, err := s.Admit(t.Context(), u.User, u.Password)
+		account, err := s.Admit(t.Context(), u.User, u.Password)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ok
+		return account != ""
 	}
 	first, err := s.Create(t.Context(), "analytics", began)
 	if err != nil || !admitted(first) {
@@ -85,6 +88,79 @@ func TestLife(t *testing.T) {
 	again, err := s.Create(t.Context(), "analytics", later)
 	if err != nil || !admitted(again) || admitted(second) {
 		t.Errorf("made again: %v", err)
+	}
+}
+
+// TestEachTapHasAnAccount of its own, also those from before that was so, and the account of one who was revoked is free again.
+func TestEachTapHasAnAccount(t *testing.T) {
+	t.Parallel()
+	s, buckets := store(t)
+	users := map[string]streams.User{}
+	// Several at the same moment, on different replicas.
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for n := range streams.MaxTaps - 1 {
+		all.Go(func() {
+			name := fmt.Sprint("tap", n)
+			user, err := s.Create(t.Context(), name, time.Now())
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			users[name] = user
+		})
+	}
+	all.Wait()
+	former, err := s.Create(t.Context(), "former", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	users["former"] = former
+	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil { // as if it was made before
+		t.Fatal(err)
+	}
+	taken := map[streams.Account]string{}
+	for range 2 {
+		for name, user := range users {
+			account, err := s.Admit(t.Context(), user.User, user.Password)
+			if other, ok := taken[account]; err != nil || account == "" || ok && other != name {
+				t.Fatalf("%s gets the account %q of %s, %v", name, account, other, err)
+			}
+			taken[account] = name
+			if !slices.Contains(streams.TapAccounts()[1:], account) {
+				t.Errorf("%s is in the account %s", name, account)
+			}
+		}
+	}
+	if len(taken) != streams.MaxTaps {
+		t.Fatalf("%d accounts for %d users", len(taken), len(users))
+	}
+	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := s.Release(t.Context(), "tap3"); err != nil { // not revoked
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3")); err != nil {
+		t.Fatal(err)
+	}
+	late, err := s.Create(t.Context(), "late", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if account, err := s.Admit(t.Context(), late.User, late.Password); taken[account] != "tap3" || err != nil {
+		t.Errorf("late gets the account of %q, %v", taken[account], err)
+	}
+	// A revocation that was broken off before the release keeps nobody out.
+	if err := s.Revoke(t.Context(), "tap4"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), "later", time.Now()); err != nil {
+		t.Error(err)
 	}
 }
 
