@@ -27,7 +27,7 @@ const (
 	DefaultRetention       = 24 * time.Hour
 )
 
-// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Events and Enrolment must be given.
+// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Once, Events and Enrolment must be given.
 type Config struct {
 	Keys       Keys
 	Hubs       Hubs
@@ -35,6 +35,7 @@ type Config struct {
 	Directory  Directory
 	Devices    Devices
 	Commands   Commands
+	Once       Once
 	Events     Events
 	Enrolment  Enrolment
 

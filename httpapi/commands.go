@@ -80,19 +80,6 @@ func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) erro
 	return unknown
 }
 
-// idempotencyKey gives the key under which a command is sent once; "" when the client gives none.
-func idempotencyKey(header http.Header) (string, error) {
-	values := header["Idempotency-Key"]
-	switch len(values) {
-	case 0:
-		return "", nil
-	case 1:
-		return values[0], domain.CheckIdempotencyKey(values[0])
-	default:
-		return "", invalid("Idempotency-Key: must be given once")
-	}
-}
-
 // maxCount is the highest integer that every JSON reader takes for itself (RFC 8259, section 6).
 const maxCount = 1<<53 - 1
 

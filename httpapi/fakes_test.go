@@ -152,7 +152,35 @@ func (w *world) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub
 	return domain.Hub{}, domain.ErrHubNotFound()
 }
 
-func (w *world) CreateSite(_ context.Context, o domain.Origin, org, name string) (domain.SiteState, error) {
+// remembered is Once in memory, for one request at a time.
+type remembered struct {
+	mu      sync.Mutex
+	answers map[string]struct{ request, answer string }
+}
+
+func (m *remembered) Once(
+	ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error),
+) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.answers[org+key]; ok {
+		if known.request != string(request) {
+			return nil, domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one")
+		}
+		return []byte(known.answer), nil
+	}
+	answer, err := do(ctx, siteOne)
+	if err != nil {
+		return nil, err
+	}
+	if m.answers == nil {
+		m.answers = map[string]struct{ request, answer string }{}
+	}
+	m.answers[org+key] = struct{ request, answer string }{string(request), string(answer)}
+	return answer, nil
+}
+
+func (w *world) CreateSiteAs(_ context.Context, o domain.Origin, org, _, name string) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
 }
 

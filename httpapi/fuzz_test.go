@@ -68,7 +68,7 @@ func FuzzRequests(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	handler := New(Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
 	})
 	var routes []*route

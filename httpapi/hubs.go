@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -99,6 +100,10 @@ func (a *api) listHubs(x *exchange) error {
 }
 
 func (a *api) addHub(x *exchange) error {
+	key, err := idempotencyKey(x.r.Header)
+	if err != nil {
+		return err
+	}
 	body, err := x.readObject("serial", "site_id", "name")
 	if err != nil {
 		return err
@@ -128,11 +133,13 @@ func (a *api) addHub(x *exchange) error {
 	if !domain.IsUUID(add.SiteID) {
 		return domain.ErrSiteNotFound()
 	}
-	state, err := a.Directory.AddHub(x.ctx, x.origin(), add)
-	if err != nil {
-		return err
-	}
-	return a.answerChangedHub(x, state)
+	return x.answerOnce(http.StatusOK, key, add, func(ctx context.Context, _ string) (any, error) {
+		state, err := a.Directory.AddHub(ctx, x.origin(), add)
+		if err != nil {
+			return nil, err
+		}
+		return a.changedHub(ctx, x.key.OrgID, state)
+	})
 }
 
 func (a *api) getHub(x *exchange) error {
@@ -175,7 +182,11 @@ func (a *api) updateHub(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return a.answerChangedHub(x, state)
+	changed, err := a.changedHub(x.ctx, x.key.OrgID, state)
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, changed)
 }
 
 func (a *api) resetLink(x *exchange) error {
@@ -190,10 +201,10 @@ func (a *api) resetLink(x *exchange) error {
 	return nil
 }
 
-// answerChangedHub answers with the hub as it is after a change: what the change is about as it was decided, the rest as the read models have it.
+// changedHub returns the form of the hub as it is after a change: what the change is about as it was decided, the rest as the read models have it.
 // They have the change too, unless they stand still.
-func (a *api) answerChangedHub(x *exchange, state domain.HubState) error {
-	hub, err := a.ReadModels.Hub(x.ctx, x.key.OrgID, state.ID)
+func (a *api) changedHub(ctx context.Context, org string, state domain.HubState) (hubBody, error) {
+	hub, err := a.ReadModels.Hub(ctx, org, state.ID)
 	var refused *domain.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == domain.CodeNotFound:
@@ -202,10 +213,10 @@ func (a *api) answerChangedHub(x *exchange, state domain.HubState) error {
 			hub.Status = domain.HubOnline
 		}
 	case err != nil:
-		return err
+		return hubBody{}, err
 	}
 	hub.ID, hub.Name, hub.SiteID, hub.RegisteredAt = state.ID, state.Name, state.SiteID, state.RegisteredAt
-	return x.writeJSON(http.StatusOK, formOfHub(hub))
+	return formOfHub(hub), nil
 }
 
 // answerHub answers with the hub as the read models have it now.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
 	"hubcloud/domain"
@@ -36,6 +37,10 @@ func (a *api) listInvitations(x *exchange) error {
 }
 
 func (a *api) createInvitation(x *exchange) error {
+	key, err := idempotencyKey(x.r.Header)
+	if err != nil {
+		return err
+	}
 	body, err := x.readObject("email", "role")
 	if err != nil {
 		return err
@@ -50,11 +55,15 @@ func (a *api) createInvitation(x *exchange) error {
 			return err
 		}
 	}
-	invitation, err := a.Directory.Invite(x.ctx, x.origin(), x.key.OrgID, email, role)
-	if err != nil {
-		return err
-	}
-	return x.writeJSON(http.StatusCreated, formOfInvitation(invitation))
+	asked := struct {
+		Email string
+		Role  domain.Role
+	}{email, role}
+	return x.answerOnce(http.StatusCreated, key, asked, func(ctx context.Context, _ string) (any, error) {
+		// Done again after its answer was lost it replaces the first, whose link nobody has from an answer.
+		invitation, err := a.Directory.Invite(ctx, x.origin(), x.key.OrgID, email, role)
+		return formOfInvitation(invitation), err
+	})
 }
 
 func (a *api) revokeInvitation(x *exchange) error {

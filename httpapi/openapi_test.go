@@ -71,7 +71,9 @@ func TestRoutesAreDescribed(t *testing.T) {
 
 // particular are the statuses that a route answers beside those of its kind. The first is that of success.
 var particular = map[string][]int{
-	"POST /v1/hubs":                                       {200, 404, 422},
+	"POST /v1/sites":                                      {201, 409},
+	"POST /v1/invitations":                                {201, 409},
+	"POST /v1/hubs":                                       {200, 404, 409, 422},
 	"POST /v1/hubs/{hub_id}/reset-link":                   {204},
 	"POST /v1/hubs/{hub_id}/pairing":                      {202},
 	"POST /v1/hubs/{hub_id}/removal":                      {202},

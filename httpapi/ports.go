@@ -49,7 +49,8 @@ type ReadModels interface {
 // it later, and what it returns is what is so. Errors are
 // domain.Errors: not_found for a site or hub that is not the organization's.
 type Directory interface {
-	CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error)
+	// CreateSiteAs makes a site with that id, a UUIDv7; an empty id makes one. A site that has the id already is returned as it is.
+	CreateSiteAs(ctx context.Context, o domain.Origin, org, id, name string) (domain.SiteState, error)
 	RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error)
 	// AddHub gives the hub to the organization, or moves it there when the organization has it. It answers hub_not_addable for
 	// a hub that is unknown, has never connected, or is another organization's.
@@ -93,6 +94,14 @@ type Commands interface {
 	// runs one command once, however often and wherever it is sent; another command under it is idempotency_conflict. The other errors
 	// are those of Devices, and command_refused and invalid_request from the hub. A caller that is gone does not end what it began.
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
+}
+
+// Once does what is asked under an Idempotency-Key once.
+type Once interface {
+	// Once returns the JSON that do returned, the first time that it was done under an organization's key. Another request under the same key is
+	// idempotency_conflict. Twins wait for one another. do gets the id of what it makes, the same each time; its success, and its not_found,
+	// invalid_request and forbidden, are stored before they are returned.
+	Once(ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error)) ([]byte, error)
 }
 
 // HubAddition is what POST /hubs asks for.

@@ -77,7 +77,7 @@ func startOn(t *testing.T, listener net.Listener, transport *http.Transport, bas
 	}
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -43,15 +44,18 @@ func (a *api) listSites(x *exchange) error {
 }
 
 func (a *api) createSite(x *exchange) error {
+	key, err := idempotencyKey(x.r.Header)
+	if err != nil {
+		return err
+	}
 	name, err := x.readSiteName()
 	if err != nil {
 		return err
 	}
-	site, err := a.Directory.CreateSite(x.ctx, x.origin(), x.key.OrgID, name)
-	if err != nil {
-		return err
-	}
-	return x.writeJSON(http.StatusCreated, formOfSite(domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt}))
+	return x.answerOnce(http.StatusCreated, key, name, func(ctx context.Context, id string) (any, error) {
+		site, err := a.Directory.CreateSiteAs(ctx, x.origin(), x.key.OrgID, id, name)
+		return formOfSite(domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt}), err
+	})
 }
 
 func (a *api) getSite(x *exchange) error {

@@ -13,6 +13,7 @@ import (
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/devices"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/link"
 	"hubcloud/hubbridge/virtualhub"
@@ -79,7 +80,9 @@ func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualh
 		i.t.Fatal(err)
 	}
 	h.devices = devices.New(caller, nil)
-	h.commands = commands.New(i.conns, i.logs, h.devices, commands.Config{ReplicaID: "r1", HubTimeout: timeout, Log: quiet()})
+	h.commands = commands.New(i.logs, h.devices, commands.Config{
+		Keys: idempotency.New(i.conns, idempotency.Config{ReplicaID: "r1", Log: quiet()}), HubTimeout: timeout, Log: quiet(),
+	})
 	i.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -75,6 +75,19 @@ func (a *Access) Key(id string) (domain.KeyAccess, bool) {
 	return key.KeyAccess, ok
 }
 
+// KeysOf returns how many keys of an organization are in force.
+func (a *Access) KeysOf(org string) int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	n := 0
+	for _, key := range a.keys {
+		if key.OrgID == org {
+			n++
+		}
+	}
+	return n
+}
+
 // Hub gives a hub that an organization has added.
 func (a *Access) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	a.mu.RLock()

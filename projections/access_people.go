@@ -87,6 +87,17 @@ func (a *Access) Memberships(email string) []domain.MemberAccess {
 	return all
 }
 
+// OwnedBy returns how many organizations an address is an owner of.
+func (a *Access) OwnedBy(email string) int {
+	n := 0
+	for _, m := range a.Memberships(email) {
+		if m.Role == domain.RoleOwner {
+			n++
+		}
+	}
+	return n
+}
+
 // Membership gives what an address is in an organization. Its Ended is closed when the membership ends.
 func (a *Access) Membership(org, email string) (domain.MemberAccess, bool) {
 	a.mu.RLock()

@@ -106,3 +106,12 @@ func askOnce(ctx context.Context, nc *nats.Conn, subject string, question []byte
 	}
 	return msg.Data, nil
 }
+
+// Passing reports whether an error is of a fault that passes: the broker cannot be reached, or a stream has no leader at the moment, or an answer
+// was lost. ErrUnsure is among them: whether something was stored is then not known.
+func Passing(err error) bool {
+	var refusal *BrokerError
+	return unanswered(err) || errors.Is(err, ErrNoStream) || errors.Is(err, ErrUnsure) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected) ||
+		errors.As(err, &refusal) && refusal.Status == statusUnavailable
+}

@@ -42,21 +42,26 @@ type serviceFlags struct {
 	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
 
-	OpenSignUp        bool          `help:"Let anybody with a mailbox sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
-	Environment       string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Where"`
-	EventRetention    time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
-	StreamLifetime    time.Duration `help:"Longest life of an event stream." default:"15m" group:"Limits"`
-	StreamKeepalive   time.Duration `help:"Time between two keepalives of an event stream." default:"30s" group:"Limits"`
-	HubTimeout        time.Duration `help:"How long a hub may take to answer." default:"10s" group:"Limits"`
-	Rate              int           `help:"Requests a second for each API key." default:"50" group:"Limits"`
-	Burst             int           `help:"Requests at once for each API key." default:"100" group:"Limits"`
-	StreamsPerKey     int           `help:"Event streams and long-polls that one API key may have open." default:"5000" group:"Limits"`
-	Calls             int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
-	CallsPerOrg       int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
-	CallsPerHub       int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
-	IdempotencyWindow time.Duration `help:"How long the answer to a command's Idempotency-Key is kept." default:"24h" group:"Limits"`
-	InvitationTTL     time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
-	PairingWindow     time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
+	OpenSignUp            bool          `help:"Let anybody with a mailbox sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
+	Environment           string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Where"`
+	EventRetention        time.Duration `help:"How long hub events are kept." default:"24h" group:"Limits"`
+	StreamLifetime        time.Duration `help:"Longest life of an event stream." default:"15m" group:"Limits"`
+	StreamKeepalive       time.Duration `help:"Time between two keepalives of an event stream." default:"30s" group:"Limits"`
+	HubTimeout            time.Duration `help:"How long a hub may take to answer." default:"10s" group:"Limits"`
+	Rate                  int           `help:"Requests a second for each API key." default:"50" group:"Limits"`
+	Burst                 int           `help:"Requests at once for each API key." default:"100" group:"Limits"`
+	StreamsPerKey         int           `help:"Event streams and long-polls that one API key may have open." default:"5000" group:"Limits"`
+	Calls                 int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
+	CallsPerOrg           int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
+	CallsPerHub           int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
+	IdempotencyWindow     time.Duration `help:"How long the answer under an Idempotency-Key is kept." default:"24h" group:"Limits"`
+	IdempotencyKeysPerOrg int           `help:"Idempotency-Keys that one organization may use within --idempotency-window." default:"500000" group:"Limits"`
+	SitesPerOrg           int           `help:"Sites that one organization may have." default:"10000" group:"Limits"`
+	KeysPerOrg            int           `help:"API keys that one organization may have in force; operators may create more." default:"100" group:"Limits"`
+	OrgsPerAccount        int           `help:"Organizations that one person may own with --open-signup; operators may create more." default:"20" name:"orgs-per-account" group:"Limits"`
+	ChangesPerOrg         int           `help:"Changes of sites, hubs, names, keys and roles that one organization may make within an hour, at one replica." default:"20000" group:"Limits"`
+	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
+	PairingWindow         time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
 
 	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
 	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
@@ -129,6 +134,8 @@ func (f *serviceFlags) Validate() error {
 	for name, n := range map[string]int64{
 		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
 		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub),
+		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
+		"orgs-per-account": int64(f.OrgsPerAccount), "changes-per-org": int64(f.ChangesPerOrg),
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
 	} {
 		if n < 1 {

@@ -86,6 +86,7 @@ func (s *service) api() (httpapi.API, error) {
 		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
 		Devices:         s.devices,
 		Commands:        s.commands,
+		Once:            s.keys,
 		Events:          apiEvents{s.logs},
 		Enrolment:       enrolment,
 		Portal:          s.portal,

@@ -10,6 +10,7 @@ import (
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/devices"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/projections"
@@ -72,8 +73,11 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 	}
 	places := calls.NewPlaces(calls.Bounds{Total: s.flags.Calls, PerOrg: s.flags.CallsPerOrg, PerHub: s.flags.CallsPerHub}, s.registry)
 	s.devices = devices.New(s.caller, ownedPlaces{places, s.access})
-	s.commands = commands.New(s.conns, s.logs, s.devices, commands.Config{
-		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
+	s.keys = idempotency.New(s.conns, idempotency.Config{
+		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
+	})
+	s.commands = commands.New(s.logs, s.devices, commands.Config{
+		Keys: s.keys, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil
@@ -104,6 +108,7 @@ func (s *service) stopAsking() {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
 		s.commands.Close(ctx)
+		s.keys.Close()
 	}
 	if s.caller != nil {
 		s.caller.Close()

@@ -38,6 +38,10 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	barrier := streams.NewBarrier(s.conns, id, s.log)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
+		Quotas: directory.Quotas{
+			SitesPerOrg: s.flags.SitesPerOrg, KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf, OrgsPerAccount: s.flags.OrgsPerAccount,
+			OwnedBy: s.access.OwnedBy, ChangesPerHour: s.flags.ChangesPerOrg,
+		},
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	head, err := s.events.Head(ctx, 0)

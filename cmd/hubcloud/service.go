@@ -18,6 +18,7 @@ import (
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/devices"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/projections"
@@ -84,6 +85,7 @@ type service struct {
 	portal    *portal.Portal
 	caller    *calls.Caller
 	devices   *devices.Devices
+	keys      *idempotency.Keys
 	commands  *commands.Commands
 	bridge    *hubbridge.Bridge
 

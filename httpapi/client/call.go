@@ -26,7 +26,7 @@ type call struct {
 	query url.Values
 	// body, when not nil, is sent as JSON.
 	body any
-	// idempotencyKey goes with a command.
+	// idempotencyKey goes with a command, and with what makes something.
 	idempotencyKey string
 	// held is how long the service may hold the request on purpose.
 	held time.Duration

@@ -28,7 +28,7 @@ const (
 	ErrForbidden ErrorType = "forbidden"
 	// ErrNotFound (404): the organization has no such site, hub, device, channel, member or invitation.
 	ErrNotFound ErrorType = "not_found"
-	// ErrIdempotencyConflict (409): the idempotency key was used for another command in the last 24 hours. Take a new one.
+	// ErrIdempotencyConflict (409): the idempotency key was used for another request in the last 24 hours. Take a new one.
 	ErrIdempotencyConflict ErrorType = "idempotency_conflict"
 	// ErrCursorExpired (410): the events after the cursor are no longer all there. See ErrResync.
 	ErrCursorExpired ErrorType = "cursor_expired"

@@ -106,7 +106,7 @@ type HubAddition struct {
 // ErrHubNotAddable, which is worth another call once the hub is online.
 func (c *Client) AddHub(ctx context.Context, add HubAddition) (Hub, error) {
 	var h Hub
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs"), body: add}, &h)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs"), body: add, idempotencyKey: NewIdempotencyKey()}, &h)
 	return h, err
 }
 

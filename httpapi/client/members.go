@@ -82,15 +82,15 @@ func (c *Client) InvitationsPage(ctx context.Context, query PageQuery) (Page[Inv
 }
 
 // Invite sends a person a link by mail, which adds them to the organization when they open it within seven days. role is RoleAdmin or
-// RoleMember; "" is RoleMember. Scope members:write. A second invitation to an address replaces the first, and is mailed anew: the
-// call is not repeated once the service may have got it, unless the service asks for that.
+// RoleMember; "" is RoleMember. Scope members:write. A second invitation to an address replaces the first, and is mailed anew. The
+// call is sent with an idempotency key of its own, so that a repetition is no second invitation.
 func (c *Client) Invite(ctx context.Context, email string, role Role) (Invitation, error) {
 	var i Invitation
 	body := struct {
 		Email string `json:"email"`
 		Role  Role   `json:"role,omitempty"`
 	}{email, role}
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("invitations"), body: body, once: true}, &i)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: route("invitations"), body: body, idempotencyKey: NewIdempotencyKey()}, &i)
 	return i, err
 }
 

@@ -34,6 +34,7 @@ var kinds = map[string]func(context.Context, *Client) error{
 		_, err := c.CreateSite(ctx, "Home")
 		return err
 	},
+	"reset": func(ctx context.Context, c *Client) error { return c.ResetLink(ctx, "hub-1") },
 }
 
 // TestWhatIsRepeated holds the contract's table of errors: which refusals are met with the same request again, and which never.
@@ -225,10 +226,10 @@ func TestFailedConnections(t *testing.T) {
 		step  step
 		again map[string]bool
 	}{
-		"before anything was sent": {traced(false), map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
-		"after the request":        {traced(true), map[string]bool{"read": true, "change": true, "command": true}},
-		"nobody knows when":        {broken, map[string]bool{"read": true, "change": true, "command": true}},
-		"within the answer":        {cutOff, map[string]bool{"read": true, "change": true, "command": true}},
+		"before anything was sent": {traced(false), map[string]bool{"read": true, "change": true, "command": true, "creation": true, "reset": true}},
+		"after the request":        {traced(true), map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
+		"nobody knows when":        {broken, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
+		"within the answer":        {cutOff, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
 	} {
 		for kind, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
@@ -349,8 +350,12 @@ func TestOverRealConnections(t *testing.T) {
 		t.Errorf("%+v after %d tries, %v", hub, tries.Load(), err)
 	}
 	tries.Store(0)
-	if _, err := c.CreateSite(t.Context(), "Home"); err == nil || tries.Load() != 1 {
-		t.Errorf("a site was asked for %d times, %v", tries.Load(), err)
+	if site, err := c.CreateSite(t.Context(), "Home"); err != nil || site.ID == "" || tries.Load() != 3 {
+		t.Errorf("%+v after %d tries, %v", site, tries.Load(), err)
+	}
+	tries.Store(0)
+	if err := c.ResetLink(t.Context(), "hub-1"); err == nil || tries.Load() != 1 {
+		t.Errorf("a reset was asked for %d times, %v", tries.Load(), err)
 	}
 	server.Close()
 	began := time.Now()

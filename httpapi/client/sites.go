@@ -27,11 +27,11 @@ func (c *Client) SitesPage(ctx context.Context, query PageQuery) (Page[Site], er
 	return page[Site](ctx, c, route("sites"), query.values())
 }
 
-// CreateSite makes a site. Scope sites:write. It is not repeated once the service may have got it, unless the service asks for that:
-// after a failed connection, look whether there is such a site before trying again.
+// CreateSite makes a site. Scope sites:write. It is sent with an idempotency key of its own: repeated after a failed connection or a fault of the
+// service, it makes one site.
 func (c *Client) CreateSite(ctx context.Context, name string) (Site, error) {
 	var s Site
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("sites"), body: siteName{name}, once: true}, &s)
+	_, err := c.do(ctx, call{method: http.MethodPost, path: route("sites"), body: siteName{name}, idempotencyKey: NewIdempotencyKey()}, &s)
 	return s, err
 }
 

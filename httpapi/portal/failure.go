@@ -123,6 +123,14 @@ func refusalText(err error) (string, bool) {
 	return sentence(refusal.Message), true
 }
 
+// refusedStatus returns the status of a page whose form was refused: 429 over a limit, otherwise 400.
+func refusedStatus(err error) int {
+	if domain.CodeOf(err) == domain.CodeRateLimited {
+		return http.StatusTooManyRequests
+	}
+	return http.StatusBadRequest
+}
+
 // refusedField gives the field of the form that a refusal is about, as the API calls it; "" when it names none.
 func refusedField(err error) string {
 	var refusal *domain.Error

@@ -98,7 +98,7 @@ func (v *visit) createKey() error {
 		if view.Field == "scopes" && len(scopes) == 0 {
 			view.Problem = "Choose at least one scope: a key without any could do nothing."
 		}
-		return v.showKeys(http.StatusBadRequest, view, checked)
+		return v.showKeys(refusedStatus(err), view, checked)
 	}
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (v *visit) createOrganization() error {
 		return nil
 	}
 	if problem, ok := refusalText(err); ok {
-		v.render(http.StatusBadRequest, "organization-new.html", newOrganizationView{v.shell("New organization", ""), name, problem})
+		v.render(refusedStatus(err), "organization-new.html", newOrganizationView{v.shell("New organization", ""), name, problem})
 		return nil
 	}
 	if err != nil {

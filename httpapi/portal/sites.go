@@ -111,7 +111,7 @@ func (v *visit) createSite() error {
 	}
 	if problem, ok := refusalText(err); ok {
 		view.NewSite.Problem = problem
-		return v.showSites(http.StatusBadRequest, view)
+		return v.showSites(refusedStatus(err), view)
 	}
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (v *visit) renameSite() error {
 	_, err := v.p.Directory.RenameSite(v.r.Context(), v.origin(), v.member.OrgID, view.NewName.Site, view.NewName.Name)
 	if problem, ok := refusalText(err); ok {
 		view.NewName.Problem = problem
-		return v.showSites(http.StatusBadRequest, view)
+		return v.showSites(refusedStatus(err), view)
 	}
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (v *visit) addHub() error {
 		return v.showSites(http.StatusUnprocessableEntity, view)
 	case ok:
 		view.NewHub.Problem, view.NewHub.Field = problem, refusedField(err)
-		return v.showSites(http.StatusBadRequest, view)
+		return v.showSites(refusedStatus(err), view)
 	case err != nil:
 		return err
 	}

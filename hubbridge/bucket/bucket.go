@@ -18,8 +18,11 @@ import (
 // timeout bounds one write.
 const timeout = 5 * time.Second
 
-// codeNoMessage is the broker's error for a key without a value.
-const codeNoMessage = 10037
+// The broker's errors for a key without a value, and for a bucket that is not there, or not yet, or is not known to a server that starts.
+const (
+	codeNoMessage = 10037
+	codeNoStream  = 10059
+)
 
 // Bucket is one bucket. Safe for concurrent use.
 type Bucket struct {
@@ -58,6 +61,8 @@ func (b Bucket) Get(ctx context.Context, key string, value any) (revision uint64
 	switch {
 	case answer.Error != nil && answer.Error.Code == codeNoMessage:
 		return 0, nil
+	case answer.Error != nil && answer.Error.Code == codeNoStream:
+		return 0, fmt.Errorf("bucket %s: get %s: %w: %w", b.name, key, streams.ErrNoStream, answer.Error)
 	case answer.Error != nil:
 		return 0, fmt.Errorf("bucket %s: get %s: %w", b.name, key, answer.Error)
 	case answer.Message == nil:

@@ -155,13 +155,17 @@ func (c *Caller) call(ctx context.Context, hub domain.HubID, id, method string, 
 	return err
 }
 
-// MustBeOnline refuses a hub that is not connected with hub_offline, as every call does. Any other error is the broker connection's.
+// MustBeOnline refuses a hub that is not connected with hub_offline, as every call does. When the broker cannot
+// tell for 15 s, it is service_unavailable. Any other error is the broker connection's.
 func (c *Caller) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 	if c.presence.Online(hub) {
 		return nil
 	}
 	// The view may be a moment behind the bucket, which has what was told last.
 	p, _, err := c.presence.Fetch(ctx, hub)
+	if err != nil && ctx.Err() == nil && streams.Passing(err) {
+		return errors.Join(domain.Unavailable("it is not known at the moment whether the hub is connected; nothing was sent to it"), err)
+	}
 	if err != nil {
 		return fmt.Errorf("call hub %s: is it online: %w", hub, err)
 	}

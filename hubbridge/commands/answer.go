@@ -3,6 +3,7 @@ package commands
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"hubcloud/domain"
 )
@@ -48,8 +49,12 @@ func settling(c domain.Channel, err error) *answer {
 	}
 }
 
-// give is the answer as it was given the first time.
-func (a *answer) give() (domain.Channel, error) {
+// give returns a remembered answer as it was given the first time.
+func give(remembered []byte) (domain.Channel, error) {
+	var a answer
+	if err := json.Unmarshal(remembered, &a); err != nil {
+		return domain.Channel{}, fmt.Errorf("commands: unreadable answer: %w", err)
+	}
 	c := a.Channel
 	if c == nil {
 		return domain.Channel{}, &domain.Error{Code: a.Code, Message: a.Message}

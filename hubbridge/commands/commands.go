@@ -2,8 +2,6 @@ package commands
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,9 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/bucket"
 	"hubcloud/hubbridge/calls"
-	"hubcloud/streams"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams/telemetry"
 )
 
@@ -39,20 +36,15 @@ type Places interface {
 	Take(org string, hub domain.HubID) (release func(), err error)
 }
 
-// BucketName is the name of the bucket of reservations.
-const BucketName = "idempotency"
-
-// Config is what Commands may be told. ReplicaID is required.
+// Config is what Commands may be told. Keys is required.
 type Config struct {
-	// ReplicaID ([A-Za-z0-9_-]+) names this replica in reservations; no other replica has it.
-	ReplicaID string
-	// Window is how long an idempotency key stands for its command; 0 is 24 h. The bucket must keep what is written at least as long.
-	Window time.Duration
+	// Keys reserves idempotency keys. The caller closes it after Commands.
+	Keys *idempotency.Keys
 	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
 	HubTimeout time.Duration
 	// Places bounds the commands under way, together with those who wait for the same command; nil is calls.NewPlaces with its defaults.
 	Places Places
-	// Now is the clock; nil is time.Now. The clocks of replicas must agree to some seconds.
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets one line for each answer to a command; nil is the default logger.
 	Log *slog.Logger
@@ -68,24 +60,25 @@ const (
 	storageTime = 5 * time.Second
 	// holdSlack is what a reservation is held for beyond the hub's time: what storage takes as a rule. Who is overtaken does no harm.
 	holdSlack = 2 * time.Second
+	// patience bounds the wait for a leader of the hub's log, and appendTime one try to append a record.
+	patience   = 15 * time.Second
+	appendTime = 3 * time.Second
+	// appendPause is the first pause between two tries; it doubles up to maxAppendPause.
+	appendPause    = 20 * time.Millisecond
+	maxAppendPause = 500 * time.Millisecond
 	// closingTime is how long a flight that is ended may take to let go of its reservation.
 	closingTime = time.Second
 )
 
-// ErrClosed says that a command came after Close; nothing was done.
-var ErrClosed = errors.New("commands: closed")
+// ErrClosed says that a command came after Close.
+var ErrClosed error = domain.Unavailable("the service is stopping; the command was not sent")
 
 // Commands sends commands. Safe for concurrent use.
 type Commands struct {
-	cfg      Config
-	hubs     Hubs
-	logs     Logs
-	reserved bucket.Bucket
-	metrics  *metrics
-	cloud    *nats.Conn
-	// process names this process, and presence answers whoever asks whether it is there.
-	process  string
-	presence *nats.Subscription
+	cfg     Config
+	hubs    Hubs
+	logs    Logs
+	metrics *metrics
 
 	// ctx ends flights that Close does not wait for.
 	ctx    context.Context
@@ -97,12 +90,8 @@ type Commands struct {
 	flights map[flightKey]*flight
 }
 
-// New makes Commands that ask hubs, write to their logs, and reserve keys in the bucket of the account that conns.Cloud is connected to. The
-// caller ends them with Close, before it closes hubs, logs and connections.
-func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
-	if cfg.Window <= 0 {
-		cfg.Window = streams.DefaultIdempotencyWindow
-	}
+// New makes Commands that ask hubs and write to their logs. The caller ends them with Close, before it closes hubs, logs and keys.
+func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.HubTimeout <= 0 {
 		cfg.HubTimeout = defaultHubTimeout
 	}
@@ -115,19 +104,9 @@ func New(conns *streams.Conns, logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	c := &Commands{
-		cfg: cfg, hubs: hubs, logs: logs, reserved: bucket.New(conns.Cloud, BucketName),
-		cloud: conns.Cloud, process: cfg.ReplicaID + "." + rand.Text(),
-		flights: make(map[flightKey]*flight),
-	}
+	c := &Commands{cfg: cfg, hubs: hubs, logs: logs, flights: make(map[flightKey]*flight)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.metrics = newMetrics(cfg.Metrics)
-	var err error
-	// Without the subscription, or without the answer, other processes take over what this one holds: that does no harm.
-	c.presence, err = c.cloud.Subscribe(streams.CommandsSubject(c.process), func(msg *nats.Msg) { _ = msg.Respond(nil) })
-	if err != nil {
-		c.cfg.Log.Warn("other processes cannot see that this one is there", "error", err)
-	}
 	return c
 }
 
@@ -148,7 +127,4 @@ func (c *Commands) Close(ctx context.Context) {
 	}
 	c.cancel()
 	<-ended
-	if c.presence != nil {
-		_ = c.presence.Unsubscribe() // fails only when the connection is gone, and the subscription with it
-	}
 }

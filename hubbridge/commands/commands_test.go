@@ -8,6 +8,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
 )
 
 // TestAccepted: what a caller gets, and what the hub's log has of it.
@@ -260,7 +261,7 @@ func TestWindow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	now := time.Now()
-	clock := func(cfg *commands.Config) {
+	clock := func(_ *commands.Config, cfg *idempotency.Config) {
 		cfg.Window, cfg.Now = time.Hour, func() time.Time { r.hub.mu.Lock(); defer r.hub.mu.Unlock(); return now }
 	}
 	later := func(d time.Duration) { r.hub.set(func(*hub) { now = now.Add(d) }) }
@@ -294,7 +295,7 @@ func TestKeysRunOut(t *testing.T) {
 	if err := r.buckets.SetIdempotencyWindow(t.Context(), r.conns, window); err != nil {
 		t.Fatal(err)
 	}
-	p := r.replica("r1", func(cfg *commands.Config) { cfg.Window = window })
+	p := r.replica("r1", func(_ *commands.Config, cfg *idempotency.Config) { cfg.Window = window })
 	r.wantAccepted(p.send(r.command("k")))
 	eventually(t, "the key is gone", func() bool { return r.reserved() == 0 })
 	r.wantAccepted(p.send(r.command("k")))

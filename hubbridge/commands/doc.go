@@ -3,7 +3,7 @@
 // # Promises
 //
 //   - A command with an idempotency key is run once by its hub within the window, however often it is sent, at whatever replica, also at the same
-//     moment and over crashes. The key is reserved in the bucket `idempotency`, with the id under which the hub knows the command, before
+//     moment and over crashes. The key is reserved (package idempotency), with the id under which the hub knows the command, before
 //     anything is sent; everything that is ever sent under the key carries that id, and a hub runs an id once.
 //   - What settled the matter is remembered for the window and answered again without asking the hub: that the hub accepted the command, and that it
 //     refused it for good (not_found, invalid_request, command_refused). After any other outcome the same key sends the same id again, and the hub

@@ -2,6 +2,8 @@ package commands
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -9,6 +11,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
 )
 
@@ -66,6 +70,10 @@ func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Com
 		}
 		return f.channel, f.err
 	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return domain.Channel{}, errors.Join(domain.Unavailable(
+				"the command is still under way, and may reach the hub: send it again with the same Idempotency-Key for its answer"), ctx.Err())
+		}
 		return domain.Channel{}, ctx.Err()
 	}
 }
@@ -78,7 +86,7 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 		c.metrics.commands.WithLabelValues(outcomeOf(err)).Inc()
 		return nil, false, nil, err
 	}
-	key := flightKey{reservationName(command), fingerprint(command)}
+	key := flightKey{idempotency.Name(command.OrgID, command.IdempotencyKey), fingerprint(command)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -135,24 +143,53 @@ func (c *Commands) endSpan(span telemetry.Span, f landing) {
 
 // fly sees a command through. It takes at most the time of another holder, the hub's own, and what storage takes.
 func (c *Commands) fly(ctx context.Context, key flightKey, o domain.Origin, command domain.Command) landing {
-	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+storageTime))
+	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+patience))
 	defer cancel()
 	if key.name == "" {
 		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {
-			return landing{err: err}
+			return landing{err: c.unsent(err)}
 		}
 		return c.try(ctx, o, command, ulid.Make().String(), nil)
 	}
 	reserving, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
-	r, err := c.reserve(reserving, key, command.HubID)
+	r, err := c.cfg.Keys.Reserve(reserving, idempotency.Request{
+		OrgID: command.OrgID, Name: key.name, Fingerprint: key.request, Hold: c.cfg.HubTimeout + holdSlack,
+		Check: func(ctx context.Context) error { return c.hubs.MustBeOnline(ctx, command.HubID) },
+	})
 	span.End(err)
-	switch {
-	case err != nil:
-		return landing{err: err}
-	case r.Answer != nil:
-		c.metrics.repeated.Inc()
-		channel, err := r.Answer.give()
-		return landing{channel: channel, err: err, id: r.CommandID, answer: answerRemembered}
+	if err != nil {
+		return landing{err: c.unsent(err)}
 	}
-	return c.try(ctx, o, command, r.CommandID, r)
+	if len(r.Answer) == 0 {
+		return c.try(ctx, o, command, r.ID, r)
+	}
+	c.metrics.repeated.Inc()
+	channel, err := give(r.Answer)
+	return landing{channel: channel, err: err, id: r.ID, answer: answerRemembered}
+}
+
+// unsent returns service_unavailable for a fault that passes and kept a command from being sent, and any other error as it is.
+func (c *Commands) unsent(err error) error {
+	return c.passing(err, "the command could not be recorded at the moment; it was not sent to the hub")
+}
+
+// maybeSent is unsent for a command that the hub may have.
+func (c *Commands) maybeSent(err error) error {
+	return c.passing(err, "the command could not be seen through; the hub may have it: send it again with the same Idempotency-Key")
+}
+
+func (c *Commands) passing(err error, message string) error {
+	var told *domain.Error
+	switch {
+	case err == nil, errors.As(err, &told):
+		return err
+	case c.ctx.Err() != nil, streams.Passing(err):
+		return errors.Join(domain.Unavailable("%s", message), err)
+	}
+	return err
+}
+
+// fingerprint is the same for commands that ask the same: of the same channel, with the same value once decoded.
+func fingerprint(c domain.Command) string {
+	return idempotency.Fingerprint(fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value))
 }

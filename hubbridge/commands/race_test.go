@@ -16,6 +16,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
 )
 
 // TestAtOnce: of 30 that come at once, over two replicas, one is sent, and all get its answer.
@@ -164,7 +165,9 @@ func TestHolderStandsStill(t *testing.T) {
 		t.Errorf("within its time: %v", err)
 	}
 	r.hub.wantRan(0, 0)
-	later := r.replica("r3", func(cfg *commands.Config) { cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) } })
+	later := r.replica("r3", func(_ *commands.Config, cfg *idempotency.Config) {
+		cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
+	})
 	second := later.sent(r.command("k"))
 	r.hub.wantRan(1, 1)
 	close(stands)
@@ -412,7 +415,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 			conflict := k != nil && k.value != value
 			switch {
 			case mood == "kills" && got.err != "":
-			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another command; use a new key for this one").Error()):
+			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one").Error()):
 				rt.Fatalf("%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k)
 			}
 			if conflict || mood == "offline" && k == nil {

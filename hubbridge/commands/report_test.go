@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
 )
 
 // lines is a log that a test reads.
@@ -47,7 +48,7 @@ func TestEachCommandHasALine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	log := &lines{}
-	p := r.replica("r1", func(c *commands.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
+	p := r.replica("r1", func(c *commands.Config, _ *idempotency.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
 	channel, err := p.send(r.command("k"))
 	r.wantAccepted(channel, err)
 	channel, err = p.send(r.command("k"))

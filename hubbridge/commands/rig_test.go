@@ -20,6 +20,7 @@ import (
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/devices"
+	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/link"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
@@ -64,12 +65,15 @@ type replica struct {
 	registry *prometheus.Registry
 	end      sync.Once
 	caller   *calls.Caller
+	keys     *idempotency.Keys
 }
 
 // change alters what a replica works with.
-type change func(*commands.Config)
+type change func(*commands.Config, *idempotency.Config)
 
-func hubTimeout(d time.Duration) change { return func(cfg *commands.Config) { cfg.HubTimeout = d } }
+func hubTimeout(d time.Duration) change {
+	return func(cfg *commands.Config, _ *idempotency.Config) { cfg.HubTimeout = d }
+}
 
 // replica starts a replica under that id; it ends with the test, unless it is killed before.
 func (r *rig) replica(id string, changes ...change) *replica {
@@ -80,10 +84,13 @@ func (r *rig) replica(id string, changes ...change) *replica {
 func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, changes ...change) *replica {
 	r.t.Helper()
 	p := &replica{t: r.t, conns: r.broker.Connect(r.t), registry: prometheus.NewRegistry()}
-	cfg := commands.Config{ReplicaID: id, HubTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler), Metrics: p.registry}
+	cfg := commands.Config{HubTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler), Metrics: p.registry}
+	keys := idempotency.Config{ReplicaID: id, Log: cfg.Log}
 	for _, c := range changes {
-		c(&cfg)
+		c(&cfg, &keys)
 	}
+	cfg.Keys = idempotency.New(p.conns, keys)
+	p.keys = cfg.Keys
 	var err error
 	p.caller, err = calls.New(p.conns, r.hub, calls.Config{Timeout: cfg.HubTimeout, Log: cfg.Log})
 	if err != nil {
@@ -99,7 +106,7 @@ func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, 
 	if between != nil {
 		logs = between(logs)
 	}
-	p.Commands = commands.New(p.conns, logs, devices.New(p.caller, nil), cfg)
+	p.Commands = commands.New(logs, devices.New(p.caller, nil), cfg)
 	r.t.Cleanup(p.stop)
 	return p
 }
@@ -110,6 +117,7 @@ func (p *replica) stop() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		p.Close(ctx)
+		p.keys.Close()
 		p.caller.Close()
 		p.logs.Close()
 		p.conns.Close()

@@ -42,6 +42,8 @@ type ServiceConfig struct {
 	Settled func(ctx context.Context, seq uint64) error
 	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
 	EverywhereApplied func(ctx context.Context, seq uint64) error
+	// Quotas bound what organizations can create.
+	Quotas Quotas
 	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Tracer begins a span for each append, and for each wait until a command is in force; the zero value none.
@@ -53,6 +55,8 @@ type ServiceConfig struct {
 type Service struct {
 	cfg      ServiceConfig
 	metrics  *metrics
+	log      *Log
+	quotas   quotaState
 	orgs     *Repository[domain.OrgState]
 	accounts *Repository[domain.AccountState]
 	sites    *Repository[domain.SiteState]
@@ -85,6 +89,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	return &Service{
 		cfg:      cfg,
 		metrics:  l.metrics,
+		log:      l,
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
@@ -106,6 +111,10 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	orgID, ownerID = s.newID(o), s.newID(o)
 	if o.Actor == (domain.Actor{Kind: domain.ActorMember}) {
 		o.Actor.ID = ownerID
+	}
+	defer s.quotas.turns.take(ctx, "owner "+domain.AccountKey(ownerEmail))()
+	if err := s.admitOrg(o, ownerEmail); err != nil {
+		return "", "", err
 	}
 	if _, err := s.EnsureAccount(ctx, o, ownerEmail); err != nil {
 		return "", "", err

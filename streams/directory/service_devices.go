@@ -27,9 +27,9 @@ func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.Lab
 		return domain.DeviceLabel{}, err
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(ctx, c.HubID, func(h domain.HubState) ([]domain.Event, error) {
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideLabelDevice(h, o, c)
-	})
+	}))
 	if err != nil {
 		return domain.DeviceLabel{}, err
 	}

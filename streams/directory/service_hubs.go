@@ -49,9 +49,9 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 	}
 	o = s.stamp(o)
 	incarnation := newIncarnation()
-	hub, seq, err := s.updateHub(ctx, c.HubID, func(h domain.HubState) ([]domain.Event, error) {
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideAddHub(h, o, c, incarnation)
-	})
+	}))
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -78,9 +78,9 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 		}
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(ctx, c.HubID, func(h domain.HubState) ([]domain.Event, error) {
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideUpdateHub(h, o, c)
-	})
+	}))
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -101,10 +101,10 @@ func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID d
 // not cut the hub's connection. A hub that the organization does not have is not_found.
 func (s *Service) RevokeCertificate(ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID) (revoked string, err error) {
 	o = s.stamp(o)
-	_, _, err = s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+	_, _, err = s.updateHub(ctx, hubID, counted(s, o, orgID, func(h domain.HubState) ([]domain.Event, error) {
 		revoked = h.Certificate
 		return domain.DecideRevokeCertificate(h, o, orgID)
-	})
+	}))
 	if err != nil {
 		return "", err
 	}

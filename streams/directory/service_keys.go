@@ -27,9 +27,13 @@ func (s *Service) CreateKey(ctx context.Context, o domain.Origin, orgID, label s
 	var entropy [domain.KeyEntropy]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
 	made := domain.NewKey(s.cfg.Environment, entropy)
-	_, seq, err := s.keys.Update(ctx, made.ID, func(k domain.KeyState) ([]domain.Event, error) {
+	defer s.quotas.turns.take(ctx, "keys "+orgID)()
+	if err := s.admitKey(o, orgID); err != nil {
+		return "", "", err
+	}
+	_, seq, err := s.keys.Update(ctx, made.ID, counted(s, o, orgID, func(k domain.KeyState) ([]domain.Event, error) {
 		return domain.DecideCreateKey(k, o, orgID, label, scopes, made)
-	})
+	}))
 	if err != nil {
 		return "", "", err
 	}

@@ -88,9 +88,9 @@ func (s *Service) ChangeRole(ctx context.Context, o domain.Origin, orgID, member
 		return domain.Member{}, domain.ErrMemberNotFound()
 	}
 	o = s.stamp(o)
-	org, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+	org, seq, err := s.orgs.Update(ctx, orgID, counted(s, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideChangeRole(org, o, memberID, role)
-	})
+	}))
 	if err != nil {
 		return domain.Member{}, err
 	}

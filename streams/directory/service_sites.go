@@ -19,6 +19,12 @@ func siteSubject(key string) string {
 
 // CreateSite begins a site of an organization.
 func (s *Service) CreateSite(ctx context.Context, o domain.Origin, orgID, name string) (domain.SiteState, error) {
+	return s.CreateSiteAs(ctx, o, orgID, "", name)
+}
+
+// CreateSiteAs begins a site of an organization under an id that the caller has made for it, a UUIDv7; an empty id makes one. A site of the
+// organization that has the id already is returned as it is: the caller has created it before, and did not hear of it.
+func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, siteID, name string) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)
 	if err != nil {
 		return domain.SiteState{}, err
@@ -27,10 +33,28 @@ func (s *Service) CreateSite(ctx context.Context, o domain.Origin, orgID, name s
 		return domain.SiteState{}, err
 	}
 	o = s.stamp(o)
-	siteID := s.newID(o)
-	return s.updateSite(ctx, orgID, siteID, func(site domain.SiteState) ([]domain.Event, error) {
+	again := siteID != ""
+	if !again {
+		siteID = s.newID(o)
+	}
+	leave := s.quotas.turns.take(ctx, "sites "+orgID)
+	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
+		if again && site.Exists() {
+			return nil, nil
+		}
+		if err := s.admitSite(ctx, o, orgID); err != nil {
+			return nil, err
+		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
-	})
+	}))
+	if err == nil {
+		s.siteCreated(orgID)
+	}
+	leave()
+	if err != nil {
+		return domain.SiteState{}, err
+	}
+	return site, s.settled(ctx, seq)
 }
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
@@ -43,15 +67,9 @@ func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID
 		return domain.SiteState{}, domain.ErrSiteNotFound()
 	}
 	o = s.stamp(o)
-	return s.updateSite(ctx, orgID, siteID, func(site domain.SiteState) ([]domain.Event, error) {
+	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
 		return domain.DecideRenameSite(site, o, name)
-	})
-}
-
-func (s *Service) updateSite(
-	ctx context.Context, orgID, siteID string, decide func(domain.SiteState) ([]domain.Event, error),
-) (domain.SiteState, error) {
-	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), decide)
+	}))
 	if err != nil {
 		return domain.SiteState{}, err
 	}

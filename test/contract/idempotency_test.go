@@ -168,6 +168,71 @@ func idempotency(t *testing.T, c *harness.Target) {
 	})
 }
 
+// creations holds what the Idempotency-Key does on the calls that make something: additive to the contract, by the rules of commands.
+func creations(t *testing.T, c *harness.Target) {
+	tenant := c.Tenant("Creations")
+
+	t.Run("a site is made once", func(t *testing.T) {
+		// A client that repeated POST /v1/sites after a lost answer made two sites.
+		client := tenant.For(t)
+		answers := atOnce(t, 30, func(int) (harness.Answer, error) {
+			return client.Try(http.MethodPost, "/sites", `{"name":"Once"}`, keyHeader, "site")
+		})
+		for _, answer := range answers {
+			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
+				t.Errorf("one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+			}
+		}
+		again := client.Must(http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site")
+		if !sameJSON(again.Body, answers[0].Body) {
+			t.Errorf("first %s, then %s", answers[0].Body, again.Body)
+		}
+		client.Refused(http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict, "idempotency_conflict", keyHeader, "site")
+		client.Refused(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict, "idempotency_conflict", keyHeader, "site")
+		client.Refused(http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request", keyHeader, strings.Repeat("k", 256))
+		var all siteList
+		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
+		made := 0
+		for _, s := range all.Data {
+			if s.Name == "Once" {
+				made++
+			}
+		}
+		if made != 1 {
+			t.Errorf("%d sites were made", made)
+		}
+	})
+
+	t.Run("an invitation is made once", func(t *testing.T) {
+		client := tenant.For(t)
+		first := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated, keyHeader, "invitation")
+		again := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated, keyHeader, "invitation")
+		if !sameJSON(again.Body, first.Body) {
+			t.Errorf("first %s, then %s", first.Body, again.Body)
+		}
+	})
+
+	t.Run("a hub that is moved on stays", func(t *testing.T) {
+		client := tenant.For(t)
+		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
+		var first, second site
+		client.Must(http.MethodPost, "/sites", `{"name":"First"}`, http.StatusCreated).JSON(t, &first)
+		client.Must(http.MethodPost, "/sites", `{"name":"Second"}`, http.StatusCreated).JSON(t, &second)
+		add := fmt.Sprintf(`{"serial":%q,"site_id":%q}`, hub.ID(), first.ID)
+		answer := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
+		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID), http.StatusOK)
+		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(again.Body, answer.Body) {
+			t.Errorf("first %s, then %s", answer.Body, again.Body)
+		}
+		if at := getHub(client.Client, hub.ID()).SiteID; at != second.ID {
+			t.Errorf("a repetition moved the hub back to %s", at)
+		}
+		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
+		client.Refused(http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader, "nowhere")
+		client.Refused(http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader, "nowhere")
+	})
+}
+
 // atOnce makes the same call n times at once and gives the answers.
 func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []harness.Answer {
 	t.Helper()

@@ -3,6 +3,7 @@ package contract
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,5 +97,83 @@ func limits(t *testing.T, c *harness.Target) {
 			}
 		}
 		t.Error("5000 requests outside the key's scopes and no 429")
+	})
+}
+
+// quotas tries the bounds on what one organization can create and have under way: `429 rate_limited` with `Retry-After`, at once, and others go on.
+func quotas(t *testing.T, c *harness.Target) {
+	limited := func(t *testing.T, client *harness.Client, method, path string, body any, header ...string) {
+		t.Helper()
+		// Not Must: that sends again what is rate_limited.
+		answer, err := client.Do(method, path, body, header...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
+		if answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" || err != nil || wait < 1 {
+			t.Errorf("%s %s: %d %s, Retry-After %q", method, path, answer.Status, answer.Body, answer.Header.Get("Retry-After"))
+		}
+	}
+
+	t.Run("sites", func(t *testing.T) {
+		// One organization could create sites without end.
+		tenant, other := c.For(t).Tenant("Many sites"), c.For(t).Stranger("Few sites")
+		for range 4 { // it has one
+			tenant.NewSite("Site")
+		}
+		limited(t, tenant.Client, http.MethodPost, "/sites", `{"name":"One too many"}`)
+		other.NewSite("Site")
+	})
+
+	t.Run("idempotency keys", func(t *testing.T) {
+		// One organization could have the broker remember keys without end.
+		tenant, other := c.For(t).Tenant("Many idempotency keys"), c.For(t).Stranger("Few idempotency keys")
+		const site = `{"name":"Once"}`
+		first := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
+		add := `{"serial":"` + noHub + `","site_id":"` + tenant.Site + `"}`
+		for i := range 3 {
+			tenant.Refused(http.MethodPost, "/hubs", add, http.StatusUnprocessableEntity, "hub_not_addable", keyHeader, strconv.Itoa(i+1))
+		}
+		limited(t, tenant.Client, http.MethodPost, "/hubs", add, keyHeader, "one too many")
+		if again := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0"); !sameJSON(again.Body, first.Body) {
+			t.Errorf("first %s, then %s", first.Body, again.Body)
+		}
+		other.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
+	})
+
+	t.Run("calls to a hub that never answers", func(t *testing.T) {
+		// One organization with such a hub held every call that there was, and others' commands waited for 20 s.
+		tenant := c.For(t).Tenant("Silent hub")
+		silent := c.For(t).RawHub()
+		asked := make(chan struct{}, 10)
+		silent.OnRequest(func(harness.Request) harness.Response {
+			asked <- struct{}{}
+			return harness.Response{Silent: true}
+		})
+		silent.Enroll()
+		silent.Come()
+		tenant.Add(silent.Serial)
+		var under sync.WaitGroup
+		for i := range 3 {
+			under.Go(func() {
+				method, path, body := http.MethodPost, commandPath(silent.ID, 1), any(`{"key":"lock","value":false}`)
+				if i == 2 {
+					method, path, body = http.MethodGet, "/hubs/"+silent.ID+"/devices", nil
+				}
+				if answer, err := tenant.Do(method, path, body); err != nil || answer.Status != http.StatusGatewayTimeout {
+					t.Errorf("%s: %d %s, %v", path, answer.Status, answer.Body, err)
+				}
+			})
+		}
+		for range 3 {
+			<-asked
+		}
+		began := time.Now()
+		limited(t, tenant.Client, http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, keyHeader, "k")
+		limited(t, tenant.Client, http.MethodGet, "/hubs/"+silent.ID+"/devices/1", nil)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("refused after %v", took)
+		}
+		under.Wait()
 	})
 }

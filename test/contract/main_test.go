@@ -70,6 +70,7 @@ func TestContract(t *testing.T) {
 		{"commands", commands},
 		{"command values", commandValues},
 		{"idempotency", idempotency},
+		{"creations", creations},
 		{"late answers", lateAnswers},
 		{"events", events},
 		{"event types", eventTypes},
@@ -100,6 +101,14 @@ func TestShortLimits(t *testing.T) {
 		{"idempotency window", idempotencyWindow},
 		{"invitation expiry", invitationExpiry},
 	})
+}
+
+// TestQuotas tries the bounds of organizations, with some that are soon reached.
+func TestQuotas(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3", "--hub-timeout", "8s")
+	c.Own()
+	try(t, c, []part{{"quotas", quotas}})
 }
 
 // TestRestart tries what must outlive the process.

@@ -1,0 +1,196 @@
+package directory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no bound. Operators are not bound.
+//
+// Sites are counted at the broker, keys and organizations in memory, and one process creates one after the other for an organization: replicas that
+// create at the same moment can exceed a bound by one each. Changes are counted by each replica for itself.
+type Quotas struct {
+	// SitesPerOrg is how many sites an organization may have.
+	SitesPerOrg int
+	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
+	KeysPerOrg int
+	KeysOf     func(orgID string) int
+	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
+	OrgsPerAccount int
+	OwnedBy        func(email string) int
+	// ChangesPerHour is how many changes an organization may make within an hour, all of which may come at once. What takes something away (a key, a
+	// member, an invitation) is always possible.
+	ChangesPerHour int
+}
+
+const (
+	// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
+	standingRetryAfter = time.Minute
+	// recountAfter is how long a count of sites is good for, and recountNear the part of the bound within which each creation counts anew.
+	recountAfter = time.Minute
+	recountNear  = 16
+	// maxCounted bounds the organizations whose counts are kept.
+	maxCounted = 10_000
+)
+
+// quotaState is what a Service remembers of its Quotas.
+type quotaState struct {
+	turns turns
+
+	mu      sync.Mutex
+	sites   map[string]siteCount
+	changes map[string]*rate.Limiter
+}
+
+type siteCount struct {
+	n  int
+	at time.Time
+}
+
+// overQuota returns the error for a bound that is reached.
+func overQuota(retryAfter time.Duration, format string, args ...any) error {
+	err := domain.Errorf(domain.CodeRateLimited, format, args...)
+	err.RetryAfter = retryAfter
+	return err
+}
+
+// admitSite refuses a site more than an organization may have. The caller has the organization's turn, and calls siteCreated afterwards.
+func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) error {
+	most := s.cfg.Quotas.SitesPerOrg
+	if most == 0 || o.Actor.Kind == domain.ActorOperator {
+		return nil
+	}
+	s.quotas.mu.Lock()
+	known, counted := s.quotas.sites[orgID]
+	s.quotas.mu.Unlock()
+	if !counted || known.n >= most-max(1, most/recountNear) || time.Since(known.at) > recountAfter {
+		n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
+		if err != nil {
+			return err
+		}
+		known = siteCount{n, time.Now()}
+		s.quotas.mu.Lock()
+		if s.quotas.sites == nil || len(s.quotas.sites) >= maxCounted {
+			s.quotas.sites = map[string]siteCount{} // counted anew when they are needed
+		}
+		s.quotas.sites[orgID] = known
+		s.quotas.mu.Unlock()
+	}
+	if known.n >= most {
+		return overQuota(standingRetryAfter,
+			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", known.n, most)
+	}
+	return nil
+}
+
+// siteCreated counts one site more.
+func (s *Service) siteCreated(orgID string) {
+	s.quotas.mu.Lock()
+	defer s.quotas.mu.Unlock()
+	if known, counted := s.quotas.sites[orgID]; counted {
+		known.n++
+		s.quotas.sites[orgID] = known
+	}
+}
+
+// admitKey refuses an API key more than an organization may have. The caller has the organization's turn until the key is in force.
+func (s *Service) admitKey(o domain.Origin, orgID string) error {
+	q := s.cfg.Quotas
+	if q.KeysPerOrg == 0 || q.KeysOf == nil || o.Actor.Kind == domain.ActorOperator {
+		return nil
+	}
+	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
+		return overQuota(standingRetryAfter,
+			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke one that is no longer used", n, q.KeysPerOrg)
+	}
+	return nil
+}
+
+// admitOrg refuses an organization more than a person may own. The caller has the person's turn until the organization is in force.
+func (s *Service) admitOrg(o domain.Origin, email string) error {
+	q := s.cfg.Quotas
+	if q.OrgsPerAccount == 0 || q.OwnedBy == nil || o.Actor.Kind == domain.ActorOperator {
+		return nil
+	}
+	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
+		return overQuota(standingRetryAfter,
+			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more", n, q.OrgsPerAccount)
+	}
+	return nil
+}
+
+// counted is decide, but refuses what it decides when the organization has made as many changes as it may. What changes nothing is not counted.
+func counted[S any](s *Service, o domain.Origin, orgID string, decide func(S) ([]domain.Event, error)) func(S) ([]domain.Event, error) {
+	return func(state S) ([]domain.Event, error) {
+		events, err := decide(state)
+		if err != nil || len(events) == 0 {
+			return events, err
+		}
+		return events, s.admitChange(o, orgID)
+	}
+}
+
+func (s *Service) admitChange(o domain.Origin, orgID string) error {
+	most := s.cfg.Quotas.ChangesPerHour
+	if most == 0 || o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
+		return nil
+	}
+	s.quotas.mu.Lock()
+	defer s.quotas.mu.Unlock()
+	now := time.Now()
+	limiter := s.quotas.changes[orgID]
+	if limiter == nil {
+		if s.quotas.changes == nil {
+			s.quotas.changes = map[string]*rate.Limiter{}
+		}
+		if len(s.quotas.changes) >= maxCounted {
+			for org, other := range s.quotas.changes {
+				if other.TokensAt(now) >= float64(most) {
+					delete(s.quotas.changes, org)
+				}
+			}
+		}
+		limiter = rate.NewLimiter(rate.Limit(float64(most)/time.Hour.Seconds()), most)
+		s.quotas.changes[orgID] = limiter
+	}
+	if limiter.AllowN(now, 1) {
+		return nil
+	}
+	return overQuota(max(time.Second, time.Hour/time.Duration(most)), "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", most)
+}
+
+// subjects counts the subjects that match a filter and have an event. In a cluster a server that knows of no leader may answer, and know less: then
+// an organization gets a few sites more.
+func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
+	question, err := json.Marshal(struct {
+		Filter string `json:"subjects_filter"`
+		// Offset is behind all subjects: only their number is wanted.
+		Offset int `json:"offset"`
+	}{filter, 1 << 30})
+	if err != nil {
+		return 0, err
+	}
+	text, err := streams.Ask(ctx, l.nc, "$JS.API.STREAM.INFO."+streams.DirectoryStream, question)
+	if err != nil {
+		return 0, fmt.Errorf("directory: count %s: %w", filter, err)
+	}
+	var answer struct {
+		Error *streams.BrokerError `json:"error"`
+		Total int                  `json:"total"`
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return 0, fmt.Errorf("directory: count %s: unreadable answer: %w", filter, err)
+	}
+	if answer.Error != nil {
+		return 0, fmt.Errorf("directory: count %s: %w", filter, answer.Error)
+	}
+	return answer.Total, nil
+}

@@ -1,0 +1,170 @@
+package directory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// bounded is a directory whose organizations have quotas. Keys and owners are counted as they are created.
+func bounded(t *testing.T, q directory.Quotas) (s *directory.Service, org string) {
+	t.Helper()
+	s = directory.NewService(open(t, streamstest.Start(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: q})
+	org, _, err := s.CreateOrg(t.Context(), anOperator, "A", "owner@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, org
+}
+
+var (
+	anOperator = domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}
+	aKey       = domain.Origin{Actor: domain.Actor{Kind: domain.ActorKey, ID: "K1"}}
+	aMember    = domain.Origin{Actor: domain.Actor{Kind: domain.ActorMember, ID: "01935f2e-0000-7000-8000-000000000001"}}
+)
+
+// atOnce does something n times at once, and counts the successes. Any other outcome must be rate_limited with a RetryAfter.
+func atOnce(t *testing.T, n int, do func(i int) error) int {
+	t.Helper()
+	var succeeded atomic.Int32
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			err := do(i)
+			var refused *domain.Error
+			switch {
+			case err == nil:
+				succeeded.Add(1)
+			case !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter <= 0:
+				t.Errorf("%d: %v, want rate_limited with a RetryAfter", i, err)
+			}
+		})
+	}
+	all.Wait()
+	return int(succeeded.Load())
+}
+
+// TestSitesAreBounded: an organization could create sites without end. Two replicas count the same ones.
+func TestSitesAreBounded(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	l := open(t, conns)
+	cfg := directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: directory.Quotas{SitesPerOrg: 20}}
+	one, two := directory.NewService(l, cfg), directory.NewService(l, cfg)
+	var orgs [2]string
+	for i := range orgs {
+		var err error
+		if orgs[i], _, err = one.CreateOrg(t.Context(), anOperator, "A", fmt.Sprintf("owner%d@example.org", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func(s *directory.Service, org string) error {
+		_, err := s.CreateSite(t.Context(), aKey, org, "Site")
+		return err
+	}
+	if made := atOnce(t, 12, func(int) error { return create(one, orgs[0]) }); made != 12 {
+		t.Errorf("%d of 12 sites were created", made)
+	}
+	if made := atOnce(t, 12, func(int) error { return create(two, orgs[0]) }); made != 8 {
+		t.Errorf("another replica created %d of the 8 that were left", made)
+	}
+	if made := atOnce(t, 5, func(int) error { return create(one, orgs[0]) }); made != 0 {
+		t.Errorf("%d were created beyond the bound", made)
+	}
+	if err := create(one, orgs[1]); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
+	if _, err := one.CreateSite(t.Context(), anOperator, orgs[0], "Site"); err != nil {
+		t.Errorf("an operator: %v", err)
+	}
+}
+
+// TestCreatedAgain: a site that was created, and whose creator did not hear of it, is found under its id; the bound does not refuse it.
+func TestCreatedAgain(t *testing.T) {
+	t.Parallel()
+	s, org := bounded(t, directory.Quotas{SitesPerOrg: 1})
+	const id = "01935f2e-0000-7000-8000-0000000000aa"
+	first, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site")
+	if err != nil || first.ID != id {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	if again, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site"); err != nil || again != first {
+		t.Errorf("%+v, %v, want %+v", again, err, first)
+	}
+}
+
+// TestKeysAndOrganizationsAreBounded: an organization could create API keys without end, each with a rate of its own, and a person organizations.
+func TestKeysAndOrganizationsAreBounded(t *testing.T) {
+	t.Parallel()
+	var keys, orgs atomic.Int32
+	s, org := bounded(t, directory.Quotas{
+		KeysPerOrg: 10, KeysOf: func(string) int { return int(keys.Load()) },
+		OrgsPerAccount: 3, OwnedBy: func(string) int { return int(orgs.Load()) },
+	})
+	createKey := func(o domain.Origin) error {
+		_, _, err := s.CreateKey(t.Context(), o, org, "", domain.AllScopes())
+		if err == nil {
+			keys.Add(1)
+		}
+		return err
+	}
+	// In turn: what counts is told only once a key is in force.
+	for i := range 12 {
+		if err := createKey(aMember); (err == nil) != (i < 10) || err != nil && domain.CodeOf(err) != domain.CodeRateLimited {
+			t.Errorf("key %d: %v", i, err)
+		}
+	}
+	if err := createKey(anOperator); err != nil {
+		t.Errorf("an operator's key: %v", err)
+	}
+	for i := range 5 {
+		_, _, err := s.CreateOrg(t.Context(), aMember, "B", "owner@example.org")
+		if err == nil {
+			orgs.Add(1)
+		}
+		if (err == nil) != (i < 3) || err != nil && domain.CodeOf(err) != domain.CodeRateLimited {
+			t.Errorf("organization %d: %v", i, err)
+		}
+	}
+}
+
+// TestChangesAreBounded: an organization could rename a site again and again, each time a fact that is kept for ever. What changes nothing, and what
+// takes something away, is not refused.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	s, org := bounded(t, directory.Quotas{ChangesPerHour: 10})
+	ctx := context.WithoutCancel(t.Context())
+	site, err := s.CreateSite(ctx, aKey, org, "Site")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _, err := s.CreateKey(ctx, aMember, org, "", domain.AllScopes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rename := func(name string) error {
+		_, err := s.RenameSite(ctx, aKey, org, site.ID, name)
+		return err
+	}
+	for i := range 8 {
+		if err := rename(fmt.Sprint(i)); err != nil {
+			t.Fatalf("change %d: %v", i, err)
+		}
+	}
+	if renamed := atOnce(t, 5, func(i int) error { return rename(fmt.Sprint("more ", i)) }); renamed != 0 {
+		t.Errorf("%d changes too many", renamed)
+	}
+	if err := rename("7"); err != nil {
+		t.Errorf("what changes nothing: %v", err)
+	}
+	if err := s.RevokeKey(ctx, aMember, id, org); err != nil {
+		t.Errorf("a revocation: %v", err)
+	}
+}
