@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"hubcloud/streams/durablefile"
 )
 
 // Credentials says how to reach every account of the broker. The embedded broker writes them to <data>/nats-credentials.json; for a cluster
@@ -91,29 +92,13 @@ func (c Credentials) Accounts() []Account {
 
 // Write puts the credentials into a file that only its owner may read. It replaces a former file as a whole: a reader sees the old one or
 // the new one, also after a crash.
-func (c Credentials) Write(path string) (err error) {
+func (c Credentials) Write(path string) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write the broker's credentials: %w", err)
 	}
-	// CreateTemp makes the file 0600.
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
+	if err := durablefile.Write(path, append(raw, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the broker's credentials: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("write the broker's credentials: %w", err), os.Remove(file.Name()))
-		}
-	}()
-	if _, err := file.Write(append(raw, '\n')); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	if err := file.Sync(); err != nil {
-		return errors.Join(err, file.Close())
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
+	return nil
 }

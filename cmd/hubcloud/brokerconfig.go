@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/durablefile"
 )
 
 // brokerConfigCommand writes what nats-servers of one's own need.
@@ -134,7 +135,7 @@ func (c *brokerConfigCommand) write(text string, authority []byte, node identity
 	for name, content := range map[string][]byte{
 		broker.ServerFileName: []byte(text), broker.AuthorityName: authority, broker.CertificateName: node.Certificate, broker.KeyName: node.Key,
 	} {
-		if err := writeFile(c.path(name), content, 0o600); err != nil {
+		if err := durablefile.Write(c.path(name), content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -143,7 +144,7 @@ func (c *brokerConfigCommand) write(text string, authority []byte, node identity
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return writeFile(c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600)
+	return durablefile.Write(c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600)
 }
 
 // report prints the configuration for a pipe and for people, and beside it what was written.

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"hubcloud/streams/durablefile"
 )
 
 // dataDir is the folder that holds everything an installation keeps on this machine.
@@ -64,7 +66,7 @@ func (d dataDir) replicaID() (string, error) {
 		return "", err
 	}
 	id := hex.EncodeToString(entropy[:])
-	return id, writeFile(d.path("replica-id"), []byte(id+"\n"), 0o644)
+	return id, durablefile.Write(d.path("replica-id"), []byte(id+"\n"), 0o644)
 }
 
 // endpoints is what a running service bound: the content of endpoints.json.
@@ -84,7 +86,7 @@ func (d dataDir) writeEndpoints(e endpoints) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(d.path("endpoints.json"), append(text, '\n'), 0o644)
+	return durablefile.Write(d.path("endpoints.json"), append(text, '\n'), 0o644)
 }
 
 func (d dataDir) endpoints() (endpoints, error) {
@@ -112,7 +114,7 @@ func (d dataDir) writeDatabase(db database) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(d.path("postgres.json"), append(text, '\n'), 0o600)
+	return durablefile.Write(d.path("postgres.json"), append(text, '\n'), 0o600)
 }
 
 func (d dataDir) database() (database, error) {
@@ -128,26 +130,4 @@ func (d dataDir) database() (database, error) {
 		return db, fmt.Errorf("%s: %w", d.path("postgres.json"), err)
 	}
 	return db, nil
-}
-
-// writeFile writes a file wholly or not at all, also over a power cut.
-func writeFile(path string, content []byte, mode os.FileMode) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	if _, err = file.Write(content); err == nil {
-		err = file.Chmod(mode)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

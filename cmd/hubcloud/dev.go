@@ -13,6 +13,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/durablefile"
 )
 
 // devCommand runs the service with a demo on it.
@@ -107,7 +108,7 @@ func makeDemo(ctx context.Context, s *service) (demo, error) {
 		if err != nil {
 			return err
 		}
-		return writeFile(s.dir.path("dev.json"), append(text, '\n'), 0o600)
+		return durablefile.Write(s.dir.path("dev.json"), append(text, '\n'), 0o600)
 	}
 	origin := byOperator()
 	if d.OrgID == "" {

@@ -15,6 +15,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/durablefile"
 )
 
 const (
@@ -57,7 +58,7 @@ func (d dataDir) takeForRestore() (lock *os.File, err error) {
 	if err := d.mustBeEmpty(); err != nil {
 		return nil, err
 	}
-	if err := writeFile(d.path(restoringFile), []byte(restoringText), 0o644); err != nil {
+	if err := durablefile.Write(d.path(restoringFile), []byte(restoringText), 0o644); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(string(d))
@@ -134,13 +135,13 @@ func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out
 	if err = errors.Join(err, server.Close(closing)); err != nil {
 		return fmt.Errorf("the restore was not finished: %w", err)
 	}
-	if err := syncTree(string(dir)); err != nil {
+	if err := durablefile.SyncTree(string(dir), nil); err != nil {
 		return err
 	}
 	if err := os.Remove(dir.path(restoringFile)); err != nil {
 		return err
 	}
-	return syncFile(string(dir))
+	return durablefile.Sync(string(dir))
 }
 
 func (c *restoreCommand) throughBroker(ctx context.Context, server *broker.Server, m backup.Manifest, out Streams) error {
@@ -166,7 +167,7 @@ func (c *restoreCommand) copyFiles(m backup.Manifest, dir dataDir) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return err
 		}
-		if err := writeFile(path, content, 0o600); err != nil {
+		if err := durablefile.Write(path, content, 0o600); err != nil {
 			return err
 		}
 	}
@@ -188,22 +189,4 @@ func restoreTLS(m backup.Manifest, dir dataDir) (security *tls.Config, forget fu
 		return nil, nil, fmt.Errorf("certificate authority of the backup: %w", err)
 	}
 	return authority.ServerTLS(), forget, nil
-}
-
-// syncTree puts everything below a folder on disk.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || !entry.IsDir() && !entry.Type().IsRegular() {
-			return err
-		}
-		return syncFile(path)
-	})
-}
-
-func syncFile(path string) error {
-	opened, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(opened.Sync(), opened.Close())
 }

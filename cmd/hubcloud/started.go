@@ -6,6 +6,7 @@ import (
 
 	"hubcloud/cmd/hubcloud/doctor"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams/durablefile"
 )
 
 // startedFile says how the service on a data directory was started. It outlives the service, and anybody may read it.
@@ -29,5 +30,5 @@ func (d dataDir) writeStarted(f *serviceFlags) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(d.path(startedFile), text, 0o644)
+	return durablefile.Write(d.path(startedFile), text, 0o644)
 }

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
+	"hubcloud/streams/durablefile"
 	"hubcloud/streams/tap"
 	"hubcloud/streams/tapuser"
 )
@@ -118,7 +119,7 @@ func (c *tapCredentialsCommand) give(out Streams, name string, service streams.C
 		_, err := fmt.Fprintf(out.Out, "%s\n", text)
 		return err
 	}
-	if err := writeFile(c.Out, append(text, '\n'), 0o600); err != nil {
+	if err := durablefile.Write(c.Out, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
 	return c.print(out.Out, field{"name", name}, field{"user", user.User}, field{"file", c.Out})

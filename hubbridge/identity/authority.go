@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/streams/durablefile"
 )
 
 const (
@@ -134,10 +135,10 @@ func (a *Authority) openOwn() error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(key, text); err != nil {
+	if err := durablefile.Write(key, text, 0o600); err != nil {
 		return err
 	}
-	if err := writeFile(certificate, encodeCertificates(made)); err != nil {
+	if err := durablefile.Write(certificate, encodeCertificates(made), 0o600); err != nil {
 		return err
 	}
 	a.chain, a.key = []*x509.Certificate{made}, signer

@@ -104,5 +104,12 @@ func (i *identity) write(dir string) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("keep the hub's identity: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	if err := os.Rename(path+".new", path); err != nil {
+		return fmt.Errorf("keep the hub's identity: %w", err)
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("keep the hub's identity: %w", err)
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }

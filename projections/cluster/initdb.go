@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"hubcloud/streams/durablefile"
 )
 
 // halfMade is the prefix of a cluster's directory until initdb has finished.
@@ -107,19 +109,10 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if err := os.Rename(half, c.data); err != nil {
 		return err
 	}
-	if err := syncDir(dir); err != nil {
+	if err := durablefile.Sync(dir); err != nil {
 		return err
 	}
 	c.log.Info("private postgres made", "dir", c.data, "version", c.binary.major, "user_id", c.owner.uid,
 		"duration_ms", time.Since(begun).Milliseconds())
 	return nil
-}
-
-// syncDir makes a rename in dir outlast a power cut.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

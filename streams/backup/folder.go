@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"hubcloud/streams/durablefile"
 )
 
 // unfinishedText is for whoever finds it.
@@ -76,18 +78,7 @@ func (f *folder) write(name string, content []byte) error {
 
 // put writes a file that the manifest does not list, wholly or not at all.
 func (f *folder) put(name string, content []byte) error {
-	path := filepath.Join(f.dir, name)
-	made, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = made.Write(content); err == nil {
-		err = made.Sync()
-	}
-	if err = errors.Join(err, made.Close()); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return durablefile.Write(filepath.Join(f.dir, name), content, 0o600)
 }
 
 // finish writes what makes the files a backup.

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"hubcloud/streams"
+	"hubcloud/streams/durablefile"
 )
 
 const (
@@ -71,30 +72,12 @@ func readInstallation(path string, raw []byte, shards int) (installation, error)
 }
 
 // write replaces the file as a whole, also over a power cut.
-func (i installation) write(path string) (err error) {
+func (i installation) write(path string) error {
 	raw, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), installationFile+".*")
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(append(raw, '\n'))
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return durablefile.Write(path, append(raw, '\n'), 0o600)
 }
 
 // openCredentials reads the credentials, or makes them.

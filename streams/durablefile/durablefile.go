@@ -1,0 +1,73 @@
+// Package durablefile writes files that must survive a crash and a power cut. Every file that a program reads back after a
+// crash is written by Write; nothing else in this module renames files into place.
+//
+// Write is atomic: a reader sees the former content or the new one, wholly. When Write has returned, the new content
+// survives a power cut. An error leaves the former content.
+package durablefile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the content of the file at path, or makes it, with the permissions mode. The folder must exist.
+func Write(path string, content []byte, mode fs.FileMode) (err error) {
+	// The temporary file is 0600. Its name has no known ending, so nobody takes half a file for a whole one.
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Chmod(mode)
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return Sync(filepath.Dir(path))
+}
+
+// Sync puts a file's content on disk, or the names in a folder.
+func Sync(path string) error {
+	opened, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(opened.Sync(), opened.Close())
+}
+
+// SyncTree syncs dir, its parent, and every file and folder below dir but those for which skip returns true; a skipped
+// folder is skipped with its content. A nil skip skips nothing. Files that disappear meanwhile are no error.
+func SyncTree(dir string, skip func(path string) bool) error {
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && path != dir:
+			return nil
+		case err != nil:
+			return err
+		case skip != nil && skip(path):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !entry.IsDir() && !entry.Type().IsRegular():
+			return nil
+		}
+		if err := Sync(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return Sync(filepath.Dir(dir))
+}

@@ -1,0 +1,79 @@
+package durablefile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Write makes and replaces a file, with the permissions asked for, and leaves nothing else in the folder.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file.json")
+	for _, content := range []string{"first", "", strings.Repeat("long", 1<<16)} {
+		if err := Write(path, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != content {
+			t.Fatalf("read %d bytes, %v; want %d", len(got), err, len(content))
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v; want 0640", info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v, %v; want one file", entries, err)
+	}
+}
+
+// A failed Write leaves the former file, and no temporary one.
+func TestFailedWriteChangesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "folder")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, []byte("text"), 0o600); err == nil {
+		t.Error("a folder was replaced by a file")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v, %v; want what was there", entries, err)
+	}
+	if err := Write(filepath.Join(dir, "none", "file"), nil, 0o600); err == nil {
+		t.Error("a file was written into a folder that does not exist")
+	}
+}
+
+// SyncTree visits everything but what is skipped. A folder that does not exist is an error.
+func TestSyncTree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a/file", "b/file", "c/d/file"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var visited []string
+	err := SyncTree(dir, func(path string) bool {
+		visited = append(visited, strings.TrimPrefix(path, dir))
+		return strings.HasSuffix(path, "b")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(visited, " "); got != " /a /a/file /b /c /c/d /c/d/file" {
+		t.Errorf("visited %q", got)
+	}
+	if err := SyncTree(filepath.Join(dir, "none"), nil); err == nil {
+		t.Error("a folder that does not exist was synced")
+	}
+}
