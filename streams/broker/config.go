@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/streams"
+	"hubcloud/streams/diskspace"
 )
 
 // DefaultShards is how many shards an installation gets when nothing else is asked.
@@ -32,6 +33,9 @@ type Config struct {
 	MQTTTLS *tls.Config
 	// SyncInterval is how often what was written is synced to disk; 0 syncs before every acknowledgement.
 	SyncInterval time.Duration
+	// Space is the file system of DataDir. After the store has failed, the server is restarted when there is room on it; nil
+	// looks for room by writing a small file.
+	Space *diskspace.Guard
 	// ExpectedHubs is how many hubs to expect when that is more than there are logs on disk. It only matters to the warning about open files.
 	ExpectedHubs int
 	// Log gets the broker's own lines and, sifted, the NATS server's; nil is the default logger.

@@ -77,15 +77,15 @@ func HubLogs(dataDir string) (int, error) {
 // OpenFilesNeeded is how many files a service with so many hubs must be allowed to have open.
 func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
 
-// storageLimit is how much the streams may take: what they have, and nine tenths of what is free now. Past it the server refuses what is
-// to be stored, which the service can tell its callers; a full disk would end all storing, and the database's too.
-func storageLimit(store string, used int64) (int64, error) {
+// storageLimit is how much the streams may take: the size of the file system. What keeps the disk from filling up is the
+// reserve (package diskspace), which follows what is free now. A limit made of what is free at the start would stay low after
+// a start on a full disk, although there is room by now.
+func storageLimit(store string) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(store, &disk); err != nil {
-		return 0, fmt.Errorf("free space of %s: %w", store, err)
+		return 0, fmt.Errorf("size of the file system of %s: %w", store, err)
 	}
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // the types differ between systems
-	return used + free/10*9, nil
+	return int64(disk.Blocks) * int64(disk.Bsize), nil //nolint:unconvert // the types differ between systems
 }
 
 // warnOfOpenFiles says when the hubs that are known need more open files than the process may have. The limit is the hard one: Go's runtime

@@ -23,14 +23,16 @@ type logger struct {
 	log *slog.Logger
 	// fatal gets the first line with which the server gives up. It does not end the process: Start does it in its own way.
 	fatal chan string
+	// faults gets what the server says of its store.
+	faults *faults
 
 	mu         sync.Mutex
 	limit      *rate.Limiter
 	suppressed int
 }
 
-func newLogger(log *slog.Logger) *logger {
-	return &logger{log: log.With("component", "nats-server"), fatal: make(chan string, 1), limit: rate.NewLimiter(rate.Every(logEvery), logBurst)}
+func newLogger(log *slog.Logger, faults *faults) *logger {
+	return &logger{log: log.With("component", "nats-server"), faults: faults, fatal: make(chan string, 1), limit: rate.NewLimiter(rate.Every(logEvery), logBurst)}
 }
 
 // Noticef logs a notice as a detail.
@@ -58,6 +60,7 @@ func (l *logger) Debugf(string, ...any) {}
 func (l *logger) Tracef(string, ...any) {}
 
 func (l *logger) line(level slog.Level, format string, v []any) {
+	l.faults.line(format, v)
 	text := fmt.Sprintf(format, v...)
 	if detail(text) {
 		l.log.Debug(text)

@@ -1,25 +1,25 @@
 package broker
 
 import (
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // collector reads the server's own counts when it is asked.
 type collector struct {
-	server *server.Server
+	broker *Server
 
 	connections, slow, stalled, stale, subscriptions              *prometheus.Desc
 	storage, storageLimit, memory, messages, streams, apiRequests *prometheus.Desc
 	apiErrors, apiInflight                                        *prometheus.Desc
+	diskFree, diskReserve, diskLow, storeFailed, restarts         *prometheus.Desc
 }
 
-func newCollector(s *server.Server) *collector {
+func newCollector(s *Server) *collector {
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("hubcloud_broker_"+name, help, nil, nil)
 	}
 	return &collector{
-		server:        s,
+		broker:        s,
 		connections:   desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
 		subscriptions: desc("subscriptions", "Subscriptions that the broker holds; each hub has two."),
 		slow:          desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off. Any rise is a machine that is too slow for its load."),
@@ -32,6 +32,11 @@ func newCollector(s *server.Server) *collector {
 		streams:       desc("streams", "Streams, of hub logs and others."),
 		apiRequests:   desc("api_requests_total", "Requests to the broker's stream API."),
 		apiErrors:     desc("api_errors_total", "Requests to the broker's stream API that it refused."),
+		diskFree:      desc("disk_free_bytes", "Bytes that are free on the file system of the data directory."),
+		diskReserve:   desc("disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve)."),
+		diskLow:       desc("disk_low", "Whether less than the reserve is free: 1 while hub events, changes and commands are rejected."),
+		storeFailed:   desc("store_failed", "Whether the broker cannot write to its disk: 1 until it was restarted, which needs room."),
+		restarts:      desc("restarts_total", "Restarts of the broker inside the process after it could not write to its disk."),
 		apiInflight:   desc("api_inflight", "Requests to the broker's stream API under way. One that stays high is a broker that does not keep up."),
 	}
 }
@@ -39,7 +44,8 @@ func newCollector(s *server.Server) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements prometheus.Collector. After the server's end only the counts that outlive it are there.
+// Collect implements prometheus.Collector. After the server's end only the counts that outlive it are there, and between two
+// runs only those of the disk.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
@@ -47,12 +53,23 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value)
 	}
-	gauge(c.connections, float64(c.server.NumClients()))
-	gauge(c.subscriptions, float64(c.server.NumSubscriptions()))
-	counter(c.slow, float64(c.server.NumSlowConsumers()))
-	counter(c.stalled, float64(c.server.NumStalledClients()))
-	counter(c.stale, float64(c.server.NumStaleConnections()))
-	info, err := c.server.Jsz(nil)
+	gauge(c.storeFailed, boolean(c.broker.faults.failed()))
+	counter(c.restarts, float64(c.broker.faults.restarts.Load()))
+	if space := c.broker.cfg.Space.State(); space.Size > 0 {
+		gauge(c.diskFree, float64(space.Free))
+		gauge(c.diskReserve, float64(space.Reserve))
+		gauge(c.diskLow, boolean(space.Low))
+	}
+	now := c.broker.current.Load()
+	if now == nil {
+		return
+	}
+	gauge(c.connections, float64(now.server.NumClients()))
+	gauge(c.subscriptions, float64(now.server.NumSubscriptions()))
+	counter(c.slow, float64(now.server.NumSlowConsumers()))
+	counter(c.stalled, float64(now.server.NumStalledClients()))
+	counter(c.stale, float64(now.server.NumStaleConnections()))
+	info, err := now.server.Jsz(nil)
 	if err != nil || info.Disabled {
 		return
 	}
@@ -64,4 +81,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	counter(c.apiRequests, float64(info.API.Total))
 	counter(c.apiErrors, float64(info.API.Errors))
 	gauge(c.apiInflight, float64(info.API.Inflight))
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -1,0 +1,226 @@
+package broker_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams"
+	"hubcloud/streams/broker"
+)
+
+// A power cut or a kill between nats-server's writes of meta.inf and meta.sum left a stream without a sum, or with that of
+// a former configuration. The server skipped such a stream at every start, with its messages.
+func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		damage func(path string) error
+	}{
+		{"missing", os.Remove},
+		{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
+		{"of another configuration", func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) }},
+		{"half", func(path string) error { return os.Truncate(path, 7) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var lines bytes.Buffer
+			cfg := config(t, t.TempDir())
+			cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			first := start(t, cfg)
+			fill(t, connect(t, first))
+			want := contents(t, connect(t, first))
+			stop(t, first)
+
+			sums := metaFiles(t, cfg.DataDir, "meta.sum")
+			for _, sum := range sums {
+				if err := c.damage(sum); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if damaged, err := broker.Damaged(cfg.DataDir); err != nil || len(damaged) > 0 {
+				t.Errorf("a wrong sum counts as damage: %v, %v", damaged, err)
+			}
+			second := start(t, cfg)
+			if got := contents(t, connect(t, second)); !slices.Equal(got, want) {
+				t.Errorf("after a start with damaged sums:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if missing, err := second.NotRecovered(); err != nil || len(missing) > 0 {
+				t.Errorf("not recovered: %v, %v", missing, err)
+			}
+			if n := strings.Count(lines.String(), "checksum was missing or wrong, repaired"); n != len(sums) {
+				t.Errorf("%d lines tell of repairs, want %d", n, len(sums))
+			}
+			stop(t, second)
+		})
+	}
+}
+
+// A meta.inf that is no configuration, such as an empty file after a power cut with a sync interval, kept its stream away
+// for ever: making the stream again did not write it again. Its messages are back once the stream is declared again.
+func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		damage func(path string) error
+	}{
+		{"missing", os.Remove},
+		{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
+		{"half", func(path string) error { return os.Truncate(path, 100) }},
+		{"zeroes", func(path string) error { return os.WriteFile(path, make([]byte, 400), 0o600) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, t.TempDir())
+			first := start(t, cfg)
+			fill(t, connect(t, first))
+			want := contents(t, connect(t, first))
+			stop(t, first)
+
+			for _, meta := range metaFiles(t, cfg.DataDir, "meta.inf") {
+				if filepath.Base(filepath.Dir(meta)) == "HUB_hub1" {
+					if err := c.damage(meta); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			damaged, err := broker.Damaged(cfg.DataDir)
+			if err != nil || len(damaged) != 1 {
+				t.Fatalf("damaged: %v, %v; want one folder", damaged, err)
+			}
+			if hub, ok := damaged[0].Hub(); !ok || hub != "hub1" || damaged[0].Account != "SHARD00" {
+				t.Errorf("damaged: %+v, want the log of hub1 in SHARD00", damaged[0])
+			}
+			for range 2 { // also a second start must tell of it
+				second := start(t, cfg)
+				missing, err := second.NotRecovered()
+				if err != nil || len(missing) != 1 || missing[0].Stream != "HUB_hub1" {
+					t.Fatalf("not recovered: %v, %v; want HUB_hub1", missing, err)
+				}
+				stop(t, second)
+			}
+			third := start(t, cfg)
+			declare(t, connect(t, third))
+			if got := contents(t, connect(t, third)); !slices.Equal(got, want) {
+				t.Errorf("after the stream was declared again:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			stop(t, third)
+			fourth := start(t, cfg)
+			if missing, err := fourth.NotRecovered(); err != nil || len(missing) > 0 {
+				t.Errorf("not recovered at the start after it: %v, %v", missing, err)
+			}
+			stop(t, fourth)
+		})
+	}
+}
+
+// declare makes streams in several accounts.
+func declare(t *testing.T, conns *streams.Conns) {
+	t.Helper()
+	for account, names := range map[*nats.Conn][]string{conns.Cloud: {"DIRECTORY", "KV_presence"}, conns.Shards[0]: {"HUB_hub1", "HUB_hub2"}, conns.Shards[2]: {"HUB_hub3"}} {
+		js, err := jetstream.New(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowDirect: true}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := js.CreateOrUpdateConsumer(t.Context(), name, jetstream.ConsumerConfig{Durable: "reader", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// fill makes streams in several accounts, puts messages into them, and has consumers acknowledge some.
+func fill(t *testing.T, conns *streams.Conns) {
+	t.Helper()
+	declare(t, conns)
+	for _, nc := range append([]*nats.Conn{conns.Cloud}, conns.Shards...) {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range js.StreamNames(t.Context()).Name() {
+			if strings.HasPrefix(name, "$MQTT") {
+				continue
+			}
+			for i := range 50 {
+				if _, err := js.Publish(t.Context(), fmt.Sprintf("%s.%d", name, i%3), fmt.Appendf(nil, "message %d", i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			consumer, err := js.Consumer(t.Context(), name, "reader")
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch, err := consumer.Fetch(7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for msg := range batch.Messages() {
+				if err := msg.DoubleAck(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// contents describes every stream of every account with its messages and consumers.
+func contents(t *testing.T, conns *streams.Conns) []string {
+	t.Helper()
+	var all []string
+	for account, nc := range append([]*nats.Conn{conns.Cloud}, conns.Shards...) {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for info := range js.ListStreams(t.Context()).Info() {
+			line := fmt.Sprintf("account %d stream %s of %v: %d to %d", account, info.Config.Name, info.Config.Subjects, info.State.FirstSeq, info.State.LastSeq)
+			stream, err := js.Stream(t.Context(), info.Config.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; seq++ {
+				msg, err := stream.GetMsg(t.Context(), seq)
+				if err != nil {
+					t.Fatalf("%s: message %d: %v", line, seq, err)
+				}
+				line += fmt.Sprintf(" %s=%s", msg.Subject, msg.Data)
+			}
+			for consumer := range stream.ListConsumers(t.Context()).Info() {
+				line += fmt.Sprintf(" consumer %s acknowledged %d", consumer.Name, consumer.AckFloor.Stream)
+			}
+			all = append(all, line)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// metaFiles returns the files of that name in a store: one a stream, one a consumer.
+func metaFiles(t *testing.T, dataDir, name string) []string {
+	t.Helper()
+	var found []string
+	for _, pattern := range []string{"*", "*/obs/*"} {
+		some, err := filepath.Glob(filepath.Join(dataDir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, some...)
+	}
+	if len(found) < 10 {
+		t.Fatalf("found %d files %s: does the server keep its streams elsewhere?", len(found), name)
+	}
+	return found
+}

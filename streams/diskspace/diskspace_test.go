@@ -1,0 +1,110 @@
+package diskspace
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+)
+
+func TestParseReserve(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Reserve{
+		"": Default, " ": Default, "0": {}, "5%": {Percent: 5}, "0.5 %": {Percent: 0.5}, "1GiB": {Bytes: 1 << 30}, "500MB": {Bytes: 500e6},
+		"1048576": {Bytes: 1 << 20}, "64M": {Bytes: 64 << 20}, "1.5 GiB": {Bytes: 3 << 29}, "5%,1GiB": Default, "1GiB, 5%": Default, "12B": {Bytes: 12},
+	} {
+		if got, err := ParseReserve(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"x", "-1", "51%", "-5%", "NaN%", "NaN", "Inf", "5%,6%", "1GiB,2GiB", "1XB", "1e30GiB", ",", "%", "5%%"} {
+		if got, err := ParseReserve(text); err == nil {
+			t.Errorf("%q: %+v; want an error", text, got)
+		}
+	}
+}
+
+func TestReserveOfASize(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name       string
+		reserve    Reserve
+		size, want int64
+	}{
+		{"small disk: the percentage", Default, 1000 << 20, 50 << 20},
+		{"large disk: 1 GiB", Default, 1 << 40, 1 << 30},
+		{"bytes only", Reserve{Bytes: 10}, 1000, 10},
+		{"more than the disk: half of it", Reserve{Bytes: 5000}, 1000, 500},
+		{"nothing", Reserve{}, 1000, 0},
+	} {
+		if got := c.reserve.of(c.size); got != c.want {
+			t.Errorf("%s: %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// Below the reserve nothing is admitted; with room and a margin it is again.
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
+	began := time.Now()
+	for _, c := range []struct {
+		name string
+		free int64
+		low  bool
+	}{
+		{"room", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true}, {"at the reserve again", 100_000, true},
+		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true}, {"much", 900_000, false},
+	} {
+		g.take(c.free, 1_000_000, began)
+		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 || got.Since.IsZero() == c.low {
+			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
+		}
+		err := g.Admit(100)
+		var told *domain.Error
+		refused := errors.Is(err, ErrLow) && errors.As(err, &told) && told.Code == domain.CodeServiceUnavailable && told.RetryAfter > 0
+		if want := c.low || c.free == 100_000; want != refused || want != (err != nil) {
+			t.Errorf("%s: admit returned %v", c.name, err)
+		}
+	}
+	var none *Guard
+	if err := none.Admit(1 << 40); err != nil || none.State() != (State{}) {
+		t.Errorf("no guard: %v", err)
+	}
+}
+
+// A fast writer used up the reserve between two measurements: what is admitted counts as written until the next one.
+func TestAdmittedBytesCount(t *testing.T) {
+	t.Parallel()
+	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
+	g.take(200_000, 1_000_000, time.Now())
+	admitted := 0
+	for g.Admit(1000) == nil {
+		if admitted++; admitted > 1000 {
+			t.Fatal("everything is admitted")
+		}
+	}
+	if admitted == 0 || admitted*1000 > 100_000 {
+		t.Errorf("%d bytes were admitted, with 100,000 beyond the reserve", admitted*1000)
+	}
+	g.take(200_000, 1_000_000, time.Now())
+	if err := g.Admit(1000); err != nil {
+		t.Errorf("after another measurement: %v", err)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	g, err := Open(t.TempDir(), Reserve{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := g.State(); s.Size <= 0 || s.Free <= 0 || s.Low {
+		t.Errorf("%+v", s)
+	}
+	if _, err := Open("/nowhere/at/all", Default, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a folder that is not there was measured")
+	}
+}

@@ -1,0 +1,80 @@
+package diskspace
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Reserve is how much of a file system stays free. The zero value keeps nothing free.
+type Reserve struct {
+	// Percent is a part of the file system's size, Bytes a number of bytes. When both are set, the smaller one counts.
+	Percent float64
+	Bytes   int64
+}
+
+// Default is what is kept free when nothing else is configured: 5 % of the file system, and no more than 1 GiB.
+var Default = Reserve{Percent: 5, Bytes: 1 << 30}
+
+// units are the suffixes of a size. The longer ones come first, so that each is found before its own ending.
+var units = []struct {
+	suffix string
+	bytes  int64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
+}
+
+// ParseReserve reads "5%", a size such as "1GiB", "500MB" or a number of bytes, or both joined by a comma, of which the
+// smaller counts. "0" keeps nothing free; an empty text is Default.
+func ParseReserve(text string) (Reserve, error) {
+	if strings.TrimSpace(text) == "" {
+		return Default, nil
+	}
+	var r Reserve
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if number, ok := strings.CutSuffix(part, "%"); ok {
+			percent, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil || !(percent >= 0 && percent <= 50) || r.Percent > 0 {
+				return Reserve{}, fmt.Errorf("%q: a percentage is 0%% to 50%%", text)
+			}
+			r.Percent = percent
+			continue
+		}
+		bytes, err := parseSize(part)
+		if err != nil || r.Bytes > 0 {
+			return Reserve{}, fmt.Errorf("%q: a percentage such as 5%%, a size such as 1GiB, or both joined by a comma", text)
+		}
+		r.Bytes = bytes
+	}
+	return r, nil
+}
+
+func parseSize(text string) (int64, error) {
+	factor := int64(1)
+	for _, unit := range units {
+		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
+			text, factor = strings.TrimSpace(number), unit.bytes
+			break
+		}
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(number >= 0 && number*float64(factor) < 1<<62) {
+		return 0, fmt.Errorf("%q is no size", text)
+	}
+	return int64(number * float64(factor)), nil
+}
+
+// of returns the bytes to keep free of a file system of that size.
+func (r Reserve) of(size int64) int64 {
+	part := int64(float64(size) / 100 * r.Percent)
+	switch {
+	case r.Bytes == 0:
+		return part
+	case r.Percent == 0:
+		return min(r.Bytes, size/2) // a reserve larger than the disk would never let anything be stored
+	}
+	return min(r.Bytes, part)
+}
