@@ -26,6 +26,9 @@ type Config struct {
 	ReplicaID string
 	// Retention is how long the hubs' event logs keep events.
 	Retention time.Duration
+	// Admit is asked for room on the disk before anything that a hub sent is stored; its error withholds the ack. Nil admits
+	// everything.
+	Admit func(bytes int) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log is where trouble goes; nil is the default logger.
@@ -92,7 +95,7 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 		Conn:     b.conns.Shards[shard],
 		Held:     held,
 		// What is asked of the watcher once it has ended is left to the shard's next holder.
-		Check:     watcher.Check,
+		Check: watcher.Check, Admit: b.cfg.Admit,
 		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard), Metrics: b.metrics, Tracer: b.cfg.Tracer,
 	})
 	b.mu.Lock()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"hubcloud/streams/diskspace"
 )
 
 // serviceFlags configure the service. The limits of the contract are flags so that a test need not wait a day.
@@ -41,6 +43,8 @@ type serviceFlags struct {
 	Shards      int    `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above; 0 for as many as it was made with, 16 if it is new." default:"0" group:"Storage"`
 	LogReplicas int    `help:"Copies of each stream in a cluster: 1 or 3." default:"1" group:"Storage"`
 	Sync        string `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of the process, and is faster." default:"always" group:"Storage"`
+
+	DiskReserve string `help:"What must stay free on the disk of --data-dir, such as 5%, 1GiB, or both, of which the smaller counts; 0 for nothing. Below it the service stores no hub events, changes or commands, and goes on reading. Not for --nats-url." default:"5%,1GiB" group:"Storage"`
 
 	OpenSignUp            bool          `help:"Let anybody with a mailbox sign in to the portal and create an organization." name:"open-signup" group:"Portal"`
 	Environment           string        `help:"Environment of this installation's API keys: live or dev." default:"${environment}" enum:"live,dev" group:"Where"`
@@ -119,6 +123,9 @@ func (f *serviceFlags) Validate() error {
 	}
 	if _, err := f.syncInterval(); err != nil {
 		return err
+	}
+	if _, err := diskspace.ParseReserve(f.DiskReserve); err != nil {
+		return fmt.Errorf("--disk-reserve %w", err)
 	}
 	if err := f.validateMail(); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/diskspace"
 )
 
 // layGround takes the data directory, and brings up broker and database side by side.
@@ -90,9 +91,17 @@ func (s *service) embedBroker(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	reserve, err := diskspace.ParseReserve(s.flags.DiskReserve)
+	if err != nil {
+		return err
+	}
+	if s.space, err = diskspace.Open(string(s.dir), reserve, s.log); err != nil {
+		return err
+	}
+	s.foundation.run("disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT, MQTTTLS: s.authority.ServerTLS(),
-		SyncInterval: sync, Log: s.log, Metrics: s.registry,
+		SyncInterval: sync, Space: s.space, Log: s.log, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return usagef("--shards: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +49,8 @@ type part struct {
 type health struct {
 	parts []part
 	log   *slog.Logger
+	// started is set once the start is over and endpoints.json is there. Before, nothing counts as ready.
+	started atomic.Bool
 
 	mu    sync.Mutex
 	known map[string]*condition
@@ -64,6 +67,9 @@ type condition struct {
 // newHealth makes the health of a service, whose parts are looked up when it is asked.
 func newHealth(s *service) *health {
 	h := &health{log: s.log, known: map[string]*condition{}, parts: []part{{"broker", s.brokerHealth}, {"read_models", s.readModelsHealth}, {"access", s.accessHealth}}}
+	if s.flags.NATSURL == "" {
+		h.parts = append(h.parts, part{"disk", s.diskHealth})
+	}
 	if s.flags.has(roleBridge) {
 		h.parts = append(h.parts, part{"bridge", s.bridgeHealth})
 	}
@@ -75,6 +81,9 @@ func (h *health) components(ctx context.Context) []httpapi.Component {
 	// Who asks and leaves must not make a part look unwell.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
 	defer cancel()
+	if !h.started.Load() {
+		return []httpapi.Component{{Name: "start", Detail: "starting", Action: "wait: endpoints.json is written when the start is over"}}
+	}
 	all := make([]httpapi.Component, 0, len(h.parts))
 	for _, p := range h.parts {
 		detail, problem := p.ask(ctx)
@@ -140,6 +149,25 @@ func (s *service) brokerHealth(context.Context) (string, *unwell) {
 		detail: fmt.Sprintf("%d of %d connections to the broker are down", down, len(all)),
 		action: "they are made again by themselves once the broker is there: see that it runs, and that --nats-url leads to it",
 	}
+}
+
+// diskHealth says whether the broker in this process can store, and whether it may: hub events, changes and commands are
+// rejected while less than the reserve is free. Reading goes on, so the process is not taken out of service for it.
+func (s *service) diskHealth(context.Context) (string, *unwell) {
+	space := s.space.State()
+	if cause, since := s.broker.StoreFailed(); !since.IsZero() {
+		return "", &unwell{
+			detail: "the broker cannot write to its disk: hub events, changes and commands are rejected", cause: errors.New(cause), lasting: true, serves: true,
+			action: "make room on the disk of --data-dir, or mend it: the broker recovers by itself within seconds",
+		}
+	}
+	if space.Low {
+		return "", &unwell{
+			detail: fmt.Sprintf("%d MiB are free and %d MiB are the reserve: hub events, changes and commands are rejected", space.Free>>20, space.Reserve>>20),
+			action: "make room on the disk of --data-dir: the service goes on by itself", lasting: true, serves: true,
+		}
+	}
+	return fmt.Sprintf("%d MiB are free beyond the reserve of %d MiB", (space.Free-space.Reserve)>>20, space.Reserve>>20), nil
 }
 
 // readModelsHealth says whether the database answers and holds everything, and what stops it from being kept up to date.

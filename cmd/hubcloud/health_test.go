@@ -21,6 +21,7 @@ func TestHealthDoesNotFlap(t *testing.T) {
 		h := &health{log: slog.New(slog.NewTextHandler(&log, nil)), known: map[string]*condition{}, parts: []part{
 			{"part", func(context.Context) (string, *unwell) { return "fine", problem }},
 		}}
+		h.started.Store(true)
 		expect := func(ok bool, detail string) {
 			t.Helper()
 			got := h.components(t.Context())

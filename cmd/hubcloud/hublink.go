@@ -43,7 +43,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 
 	if s.flags.has(roleBridge) {
 		s.bridge = hubbridge.New(s.conns, s.buckets, s.logs, s.directory, s.access, s.presence, hubbridge.Config{
-			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Admit: s.space.Admit, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		s.bridging.run("bridge", s.bridge.Run)
 		if err := s.awaitBridge(ctx); err != nil {
@@ -77,7 +77,7 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
 	})
 	s.commands = commands.New(s.logs, s.devices, commands.Config{
-		Keys: s.keys, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil

@@ -42,6 +42,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 			SitesPerOrg: s.flags.SitesPerOrg, KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf, OrgsPerAccount: s.flags.OrgsPerAccount,
 			OwnedBy: s.access.OwnedBy, ChangesPerHour: s.flags.ChangesPerOrg,
 		},
+		Admit:   s.space.Admit,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	head, err := s.events.Head(ctx, 0)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -26,6 +25,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/diskspace"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
 	"hubcloud/streams/signin"
@@ -64,6 +64,7 @@ type service struct {
 	postgres    *cluster.Cluster
 	postgresURL string
 	broker      *broker.Server
+	space       *diskspace.Guard
 	credentials streams.Credentials
 	conns       *streams.Conns
 	reads       *streams.Conns
@@ -140,8 +141,8 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 		}
 		log.Debug("started", "part", step.name, "duration_ms", time.Since(stepBegan).Milliseconds())
 	}
-	if err := s.dir.writeEndpoints(s.bound); err != nil {
-		return nil, fmt.Errorf("write endpoints.json: %w", err)
+	if err := s.finishStart(); err != nil {
+		return nil, err
 	}
 	log.Info("ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS, "admin", s.bound.Admin,
 		"public_url", s.bound.PublicURL, "duration_ms", time.Since(began).Milliseconds())

@@ -1,16 +1,42 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"hubcloud/cmd/hubcloud/doctor"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams"
 	"hubcloud/streams/durablefile"
 )
 
 // startedFile says how the service on a data directory was started. It outlives the service, and anybody may read it.
 const startedFile = "service.json"
+
+// finishStart puts what the start made on disk and says where the service listens; then /readyz says that it is ready. A
+// crash or a power cut before leaves no installation that anybody has been told of.
+func (s *service) finishStart() error {
+	if err := s.syncInstallation(); err != nil {
+		return fmt.Errorf("sync the data directory: %w", err)
+	}
+	if err := s.dir.writeEndpoints(s.bound); err != nil {
+		return fmt.Errorf("write endpoints.json: %w", err)
+	}
+	s.health.started.Store(true)
+	return nil
+}
+
+// syncInstallation puts on disk what a start has made: streams and buckets, settings, the authority, and the names of all
+// of these. With --sync 2m the broker would do so later, and a power cut in between would leave half an installation.
+// The database syncs by itself, and hub logs are not part of an installation.
+func (s *service) syncInstallation() error {
+	return durablefile.SyncTree(string(s.dir), func(path string) bool {
+		return path == s.dir.path("postgres") || strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
+	})
+}
 
 // writeStarted writes down what the doctor wants to know of a service, and nothing that is secret.
 func (d dataDir) writeStarted(f *serviceFlags) error {

@@ -44,6 +44,9 @@ type Config struct {
 	HubTimeout time.Duration
 	// Places bounds the commands under way, together with those who wait for the same command; nil is calls.NewPlaces with its defaults.
 	Places Places
+	// Admit is asked for room on the disk before a command is begun; its error is returned. Outcomes of commands are stored
+	// without asking. Nil admits everything.
+	Admit func(bytes int) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets one line for each answer to a command; nil is the default logger.
@@ -103,6 +106,9 @@ func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
+	}
+	if cfg.Admit == nil {
+		cfg.Admit = func(int) error { return nil }
 	}
 	c := &Commands{cfg: cfg, hubs: hubs, logs: logs, flights: make(map[flightKey]*flight)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())

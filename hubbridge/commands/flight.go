@@ -146,7 +146,7 @@ func (c *Commands) fly(ctx context.Context, key flightKey, o domain.Origin, comm
 	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+patience))
 	defer cancel()
 	if key.name == "" {
-		if err := c.hubs.MustBeOnline(ctx, command.HubID); err != nil {
+		if err := c.mayBegin(ctx, command.HubID); err != nil {
 			return landing{err: c.unsent(err)}
 		}
 		return c.try(ctx, o, command, ulid.Make().String(), nil)
@@ -154,7 +154,7 @@ func (c *Commands) fly(ctx context.Context, key flightKey, o domain.Origin, comm
 	reserving, span := c.cfg.Tracer.Start(ctx, "reserve idempotency key", trace.SpanKindInternal)
 	r, err := c.cfg.Keys.Reserve(reserving, idempotency.Request{
 		OrgID: command.OrgID, Name: key.name, Fingerprint: key.request, Hold: c.cfg.HubTimeout + holdSlack,
-		Check: func(ctx context.Context) error { return c.hubs.MustBeOnline(ctx, command.HubID) },
+		Check: func(ctx context.Context) error { return c.mayBegin(ctx, command.HubID) },
 	})
 	span.End(err)
 	if err != nil {
@@ -192,4 +192,15 @@ func (c *Commands) passing(err error, message string) error {
 // fingerprint is the same for commands that ask the same: of the same channel, with the same value once decoded.
 func fingerprint(c domain.Command) string {
 	return idempotency.Fingerprint(fmt.Appendf(nil, "%s\n%d\n%s\n%d\n%s", c.HubID, c.DeviceID, c.Key, c.Endpoint, c.Value))
+}
+
+// commandBytes is what a command takes on disk at most: its two records, and its reservation.
+const commandBytes = 4 << 10
+
+// mayBegin returns why a command cannot be sent now: its hub is offline, or there is no room for its records.
+func (c *Commands) mayBegin(ctx context.Context, hub domain.HubID) error {
+	if err := c.hubs.MustBeOnline(ctx, hub); err != nil {
+		return err
+	}
+	return c.cfg.Admit(commandBytes)
 }

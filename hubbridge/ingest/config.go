@@ -33,7 +33,7 @@ type Ownership interface {
 	Hub(hub domain.HubID) (domain.HubAccess, bool)
 }
 
-// Config is what a Shard works with. All of it but Tracer is required.
+// Config is what a Shard works with. All of it but Tracer and Admit is required.
 type Config struct {
 	Logs      Logs
 	Directory Directory
@@ -52,6 +52,9 @@ type Config struct {
 	Metrics   *Metrics
 	// Tracer begins a span for each batch of a hub's events; the zero value none.
 	Tracer telemetry.Tracer
+	// Admit is asked for room on the disk before anything that a hub sent is stored; its error withholds the ack. Nil admits
+	// everything.
+	Admit func(bytes int) error
 	// Check asks for a comparison of a hub with the broker's list of connections, after a while (presence.Watcher).
 	Check func(hub domain.HubID, after time.Duration)
 }

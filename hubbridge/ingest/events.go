@@ -62,6 +62,9 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 
 // store stores the new events of messages of one log, and acknowledges each message. More than one message is of the log that the hub has.
 func (s *session) store(ctx context.Context, run []wire.Batch) error {
+	if err := s.admit(run); err != nil {
+		return err
+	}
 	log, first := run[0].Log, run[0].First
 	switch {
 	case log == s.log.name:
@@ -102,6 +105,28 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	}
 	return nil
 }
+
+// admit asks for room for a run of messages. Also what is not kept of them takes room: a skip, or the number up to which the
+// events of a hub that nobody has added are acknowledged.
+func (s *session) admit(run []wire.Batch) error {
+	bytes := 0
+	for i := range run {
+		for _, e := range run[i].Events {
+			bytes += len(e.Payload) + eventOverhead
+		}
+	}
+	return s.admitBytes(bytes)
+}
+
+func (s *session) admitBytes(bytes int) error {
+	if s.shard.cfg.Admit == nil {
+		return nil
+	}
+	return s.shard.cfg.Admit(bytes)
+}
+
+// eventOverhead is what an event takes on disk beyond its payload: subject, headers, length and checksum.
+const eventOverhead = 300
 
 // forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before their events are stored: whoever has heard of the
 // event must not see the name any more, and what happens only afterwards would not happen at all after a crash in between.

@@ -55,6 +55,12 @@ func helloOutcome(err error) string {
 func (s *session) agree(ctx context.Context, h wire.Hello) error {
 	cfg := &s.shard.cfg
 	before := h.Oldest - 1
+	// What follows from a hello is stored for a new log or a gap alone.
+	if s.log.name != h.Log || before > s.log.through {
+		if err := s.admitBytes(eventOverhead); err != nil {
+			return err
+		}
+	}
 	switch {
 	case s.log.name != h.Log:
 		return s.turnTo(ctx, h.Log, before)

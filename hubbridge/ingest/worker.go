@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/wire"
+	"hubcloud/streams/diskspace"
 )
 
 // workOff is a worker: it takes sessions in turn until none is ready.
@@ -56,6 +57,13 @@ func (sh *Shard) more(s *session) ([]byte, bool) {
 // done puts a session back behind the others, or leaves it alone for a while after an error. A message of the hub is then gone: it was not
 // acknowledged. What the broker said about the hub is kept, because nobody says it again.
 func (sh *Shard) done(s *session, it item, err error) {
+	// A disk that is low is reported once, by its guard. Nothing was tried, so there is nothing to wait for either: the
+	// hub sends again by itself.
+	low := errors.Is(err, diskspace.ErrLow) && it.kind != kindObservation && it.kind != kindFlush
+	if low {
+		sh.cfg.Metrics.withheld.Inc()
+		err = nil
+	}
 	if err != nil && sh.work.Err() == nil && !errors.Is(err, errNotHeld) {
 		sh.troubles.Do(func() {
 			sh.cfg.Log.Error("a hub's log or records cannot be written; trying again", "hub_id", s.hub, "error", err)

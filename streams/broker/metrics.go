@@ -26,7 +26,7 @@ func newCollector(s *Server) *collector {
 		stalled:       desc("stalled_clients_total", "Times that a sender was held up because a receiver did not read fast enough."),
 		stale:         desc("stale_connections_total", "Connections closed because they answered no pings: hubs whose network has gone."),
 		storage:       desc("storage_bytes", "Bytes that streams hold on disk."),
-		storageLimit:  desc("storage_limit_bytes", "Bytes that streams may hold on disk. At the limit nothing more is stored, and hubs get no acks."),
+		storageLimit:  desc("storage_limit_bytes", "Bytes that streams may hold on disk: the size of the file system. The reserve ends storing before."),
 		memory:        desc("memory_storage_bytes", "Bytes of streams that are kept in memory."),
 		messages:      desc("messages", "Messages that all streams hold."),
 		streams:       desc("streams", "Streams, of hub logs and others."),

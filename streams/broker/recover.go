@@ -119,6 +119,7 @@ func (s *Server) recover(ctx context.Context) {
 			return
 		case <-s.faults.happened:
 		}
+		s.cfg.Space.SetFailed(true)
 		cause, _ := s.faults.state()
 		s.log.Error("broker cannot write to its disk; it is restarted once there is room", "error", cause)
 		if time.Since(restarted) > recoverSettled {
@@ -136,6 +137,7 @@ func (s *Server) recover(ctx context.Context) {
 			}
 			done, restarted = true, time.Now()
 			s.faults.restarts.Add(1)
+			s.cfg.Space.SetFailed(false)
 			s.log.Info("broker restarted", "duration_ms", time.Since(began).Milliseconds())
 		}
 	}

@@ -61,6 +61,8 @@ type Log struct {
 	js      jetstream.JetStream
 	metrics *metrics
 	tracer  telemetry.Tracer
+	// admit is ServiceConfig.Admit.
+	admit func(bytes int) error
 }
 
 // Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5; 0 leaves them as they are, and
@@ -125,6 +127,15 @@ func (l *Log) append(ctx context.Context, subject string, expected uint64, event
 		}
 		ids[e.ID] = true
 		if encoded[i], err = domain.EncodeEvent(e); err != nil {
+			return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
+		}
+	}
+	if l.admit != nil {
+		bytes := 0
+		for _, text := range encoded {
+			bytes += len(text)
+		}
+		if err := l.admit(bytes); err != nil {
 			return 0, fmt.Errorf("directory: append to %s: %w", subject, err)
 		}
 	}

@@ -44,6 +44,8 @@ type ServiceConfig struct {
 	EverywhereApplied func(ctx context.Context, seq uint64) error
 	// Quotas bound what organizations can create.
 	Quotas Quotas
+	// Admit is asked for room on the disk before events are appended; its error is returned. Nil admits everything.
+	Admit func(bytes int) error
 	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Tracer begins a span for each append, and for each wait until a command is in force; the zero value none.
@@ -83,7 +85,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 		l.metrics.register(cfg.Metrics)
 	}
 	traced := *l
-	traced.tracer = cfg.Tracer
+	traced.tracer, traced.admit = cfg.Tracer, cfg.Admit
 	l = &traced
 	hubSubject := func(id string) string { return streams.HubSubject(domain.HubID(id)) }
 	return &Service{

@@ -69,7 +69,16 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s: admit returned %v", c.name, err)
 		}
 	}
+	g.SetFailed(true)
+	if err := g.Admit(100); !errors.Is(err, ErrLow) || !g.State().Failed {
+		t.Errorf("a disk that cannot be written to: %v, %+v", err, g.State())
+	}
+	g.SetFailed(false)
+	if err := g.Admit(100); err != nil {
+		t.Errorf("a disk that can be written to again: %v", err)
+	}
 	var none *Guard
+	none.SetFailed(true)
 	if err := none.Admit(1 << 40); err != nil || none.State() != (State{}) {
 		t.Errorf("no guard: %v", err)
 	}

@@ -32,7 +32,7 @@ const (
 )
 
 // ErrLow is returned by Admit while less than the reserve is free. The error is also a domain.Error, service_unavailable.
-var ErrLow = errors.New("the disk has less free space than the reserve")
+var ErrLow = errors.New("the disk has less free space than the reserve, or cannot be written to")
 
 // State is what is known of the file system.
 type State struct {
@@ -41,6 +41,8 @@ type State struct {
 	// Low is whether Admit returns errors, and Since when that began.
 	Low   bool
 	Since time.Time
+	// Failed is whether SetFailed says that the disk cannot be written to.
+	Failed bool
 }
 
 // Guard watches one file system. Its methods may be called by several goroutines at once. A nil Guard admits everything.
@@ -50,8 +52,9 @@ type Guard struct {
 	logger  *slog.Logger
 
 	// room is what may be admitted until the next measurement; below zero nothing is.
-	room atomic.Int64
-	low  atomic.Bool
+	room   atomic.Int64
+	low    atomic.Bool
+	failed atomic.Bool
 
 	mu    sync.Mutex
 	state State
@@ -114,10 +117,22 @@ func (g *Guard) take(free, size int64, now time.Time) {
 	g.room.Store(free - reserve)
 }
 
+// SetFailed says that writing to the disk has failed, or that it works again. Admit returns errors in between.
+func (g *Guard) SetFailed(failed bool) {
+	if g != nil {
+		g.failed.Store(failed)
+	}
+}
+
 // Admit returns nil when something of that many bytes may be stored, and otherwise an ErrLow.
 func (g *Guard) Admit(bytes int) error {
-	if g == nil {
+	switch {
+	case g == nil:
 		return nil
+	case g.failed.Load():
+		err := domain.Unavailable("the service cannot write to its disk at the moment: nothing was stored, and reading goes on; it recovers by itself once the disk takes writes")
+		err.RetryAfter = retryAfter
+		return fmt.Errorf("%w: %w", ErrLow, err)
 	}
 	if g.low.Load() || g.room.Add(-int64(bytes)-overhead) < 0 {
 		err := domain.Unavailable("the service's disk is almost full: nothing was stored, and reading goes on; the operator has to make room")
@@ -134,5 +149,7 @@ func (g *Guard) State() State {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state
+	state := g.state
+	state.Failed = g.failed.Load()
+	return state
 }

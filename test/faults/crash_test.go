@@ -115,6 +115,8 @@ type follower struct {
 	hub    string
 	cursor string
 	got    []harness.Event
+	// patient is set where a page may be answered 503 while the broker is away.
+	patient bool
 }
 
 // It ends once stop is closed and it has caught up.
@@ -125,7 +127,7 @@ func (f *follower) run(stop <-chan struct{}) {
 			path += "&after=" + f.cursor
 		}
 		answer, err := f.client.Do("GET", path, nil)
-		if err != nil || answer.Status == 429 {
+		if err != nil || answer.Status == 429 || f.patient && answer.Status == 503 {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}

@@ -30,9 +30,33 @@ func checkDisk(_ context.Context, p *patient, f *findings) {
 	for _, at := range places {
 		judgePlace(p.Limits, at, f)
 	}
+	judgeReserve(p, f)
 	if len(places) == 0 {
 		f.add(Skipped, fmt.Sprintf("there is no data directory %s", p.DataDir), "")
 	}
+}
+
+// judgeReserve asks the running service whether its disk has the reserve, and whether its broker can store.
+func judgeReserve(p *patient, f *findings) {
+	families, err := p.metrics()
+	if err != nil {
+		return // the component service tells why
+	}
+	if failed, ok := gauge(families, "hubcloud_broker_store_failed"); ok && failed > 0 {
+		f.add(Wrong, "the broker cannot write to its disk: hub events, changes and commands are rejected",
+			"make room, or see what the disk has (dmesg): the broker recovers by itself within seconds")
+	}
+	free, ok := gauge(families, "hubcloud_broker_disk_free_bytes")
+	if !ok {
+		return
+	}
+	reserve, _ := gauge(families, "hubcloud_broker_disk_reserve_bytes")
+	if low, _ := gauge(families, "hubcloud_broker_disk_low"); low > 0 {
+		f.add(Wrong, fmt.Sprintf("%s are free, less than the reserve of %s: hub events, changes and commands are rejected", size(int64(free)), size(int64(reserve))),
+			"make room: the service goes on by itself; --disk-reserve is how much stays free")
+		return
+	}
+	f.note("the service's reserve is %s", size(int64(reserve)))
 }
 
 // places gives the disks under the data directory, each once.

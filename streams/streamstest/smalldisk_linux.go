@@ -1,0 +1,75 @@
+package streamstest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// SmallDisk mounts an empty file system of that many bytes in memory and returns its folder. It ends with the test. Where
+// mounting is not allowed the test is skipped.
+func SmallDisk(t testing.TB, size int64) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
+		t.Skipf("SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot mount one: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// FillDisk fills the file system of dir up to its last block, as another program would, and keeps it full: what becomes
+// free is taken too. The function that it returns makes room again.
+func FillDisk(t testing.TB, dir string) (empty func()) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(dir, "of-another-program"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	full := make(chan struct{})
+	var filling sync.WaitGroup
+	filling.Go(func() {
+		sayFull := sync.OnceFunc(func() { close(full) })
+		defer sayFull()
+		chunk := make([]byte, 1<<20)
+		for ctx.Err() == nil {
+			for size := len(chunk); size >= 1; {
+				n, err := file.Write(chunk[:size])
+				if err != nil && n == 0 {
+					size /= 2
+				}
+			}
+			sayFull()
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	})
+	<-full
+	var once sync.Once
+	empty = func() {
+		once.Do(func() {
+			cancel()
+			filling.Wait()
+			if err := os.Remove(file.Name()); err != nil {
+				t.Error(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Cleanup(empty)
+	return empty
+}
