@@ -88,3 +88,11 @@ func isPermanent(err error) bool {
 	}
 	return false
 }
+
+// refusesLogin reports whether the database does not let the role in, or is not there: a mistake in the connection string. A server that starts
+// answers something else.
+func refusesLogin(err error) bool {
+	const invalidRole, invalidPassword, noDatabase = "28000", "28P01", "3D000"
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && (refused.Code == invalidRole || refused.Code == invalidPassword || refused.Code == noDatabase)
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"hubcloud/projections/internal/query"
 	"hubcloud/streams/telemetry"
@@ -39,6 +40,8 @@ const (
 	// How long is waited between tries to reach the database: twice as long each time.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
+	// retryTell is the time between two lines about a database that cannot be reached.
+	retryTell = 10 * time.Second
 	// One query to a database that answers takes milliseconds; one that does not answer is left after this long.
 	answerLimit = 5 * time.Second
 )
@@ -165,15 +168,18 @@ func onConn(ctx context.Context, dial *pgx.ConnConfig, fn func(conn *pgx.Conn) e
 
 // retry runs fn until it succeeds, fails for good, or ctx ends.
 func (s *Store) retry(ctx context.Context, what string, fn func(ctx context.Context) error) error {
+	tell := rate.Sometimes{First: 1, Interval: retryTell}
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
 		err := fn(ctx)
 		switch {
 		case err == nil || isPermanent(err) || errors.Is(err, ErrOtherInstallation) || errors.Is(err, ErrEncoding):
 			return err
+		case refusesLogin(err):
+			return err
 		case ctx.Err() != nil:
 			return errors.Join(err, ctx.Err())
 		}
-		s.log.Warn("cannot "+what+"; trying again", "error", err, "wait_ms", wait.Milliseconds())
+		tell.Do(func() { s.log.Warn("cannot "+what+"; trying again", "error", err) })
 		pause(ctx, wait)
 	}
 }

@@ -63,7 +63,7 @@ func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, s
 	if b.id == "" || strings.ContainsAny(b.id, ".*> \t\r\n") {
 		return fmt.Errorf("barrier: %q is no id for a replica", b.id)
 	}
-	heartbeats, err := openHeartbeats(ctx, b.nc)
+	heartbeats, err := b.awaitHeartbeats(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,6 +71,25 @@ func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, s
 	group.Go(func() error { return b.answerQuestions(ctx, applied) })
 	group.Go(func() error { return b.keepHeartbeat(ctx, heartbeats) })
 	return group.Wait()
+}
+
+// awaitHeartbeats opens the bucket of heartbeats, however long the broker takes to have a leader for it.
+func (b *Barrier) awaitHeartbeats(ctx context.Context) (heartbeats, error) {
+	for {
+		var opened heartbeats
+		err := SetUp(ctx, func(ctx context.Context) (err error) {
+			opened, err = openHeartbeats(ctx, b.nc)
+			return err
+		})
+		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+			return opened, err
+		}
+		b.log.Warn("barrier could not open the replicas' heartbeats", "error", err)
+		select {
+		case <-time.After(heartbeatEvery):
+		case <-ctx.Done():
+		}
+	}
 }
 
 func (b *Barrier) answerQuestions(ctx context.Context, applied func(ctx context.Context, seq uint64) error) error {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -87,11 +90,50 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 	if secure != nil {
 		own = append(own, nats.Secure(secure))
 	}
+	dial, connected := dialUntil(ctx, timeout)
+	defer connected()
+	own = append(own, nats.SetCustomDialer(dial))
 	nc, err := nats.Connect(c.URL, append(own, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
 	}
 	return nc, nil
+}
+
+// dialer is a function that dials.
+type dialer func(network, address string) (net.Conn, error)
+
+// Dial calls the function.
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
+
+// dialUntil returns what dials for a connection's first attempt, which ends with ctx at whatever point it is, and from connected on for every later
+// one, which ctx does not concern: the library itself knows no context, and tries one address after the other for as long as each takes.
+func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connected func()) {
+	var later atomic.Bool
+	var mu sync.Mutex
+	var stops []func() bool
+	dial = func(network, address string) (net.Conn, error) {
+		d := net.Dialer{Timeout: timeout}
+		if later.Load() {
+			return d.Dial(network, address)
+		}
+		conn, err := d.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() })) // nobody has it any more
+		return conn, nil
+	}
+	return dial, func() {
+		later.Store(true)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // WithLog sends what a connection reports on the side to a logger: lost and regained connections, and subscriptions that could not keep up.

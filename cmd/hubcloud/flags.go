@@ -37,6 +37,8 @@ type serviceFlags struct {
 	CAKey           string   `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Servers of one's own"`
 	CAAlso          string   `help:"Certificates (PEM) of further authorities, while one takes the place of another: hubs are told to trust them too, and their certificates still count." placeholder:"FILE" name:"ca-also" type:"path" group:"Servers of one's own"`
 
+	StartTimeout time.Duration `help:"How long a start waits for what others run: the broker, its streams, the database. It tries again meanwhile, and ends after that." default:"5m" group:"Servers of one's own"`
+
 	SMTPURL  string `help:"Mail server: smtp://USER:PASSWORD@HOST:PORT needs STARTTLS (a server on this machine, or one with ?tls=optional, does not), smtps://… is TLS. Without one, mails are written to outbox/ in --data-dir." placeholder:"URL" name:"smtp-url" group:"Mail"`
 	MailFrom string `help:"Sender of mails, such as hubs@example.org or \"Hubs <hubs@example.org>\"; no-reply at the host of --public-url when not given." placeholder:"ADDRESS" name:"mail-from" group:"Mail"`
 
@@ -133,6 +135,7 @@ func (f *serviceFlags) Validate() error {
 	for name, d := range map[string]time.Duration{
 		"event-retention": f.EventRetention, "stream-lifetime": f.StreamLifetime, "stream-keepalive": f.StreamKeepalive,
 		"hub-timeout": f.HubTimeout, "idempotency-window": f.IdempotencyWindow, "invitation-ttl": f.InvitationTTL, "pairing-window": f.PairingWindow,
+		"start-timeout": f.StartTimeout,
 	} {
 		if d < 100*time.Millisecond {
 			return fmt.Errorf("--%s %s: at least 100ms", name, d)

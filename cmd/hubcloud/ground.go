@@ -75,15 +75,20 @@ func (s *service) openBroker(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
 	}
-	if err := backup.Unfinished(ctx, s.conns); err != nil {
+	return s.await(ctx, brokerStorage, func(ctx context.Context) (err error) {
+		if err := backup.Unfinished(ctx, s.conns); err != nil {
+			return err
+		}
+		if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.flags.LogReplicas); err != nil {
+			return err
+		}
+		s.settings, err = settle(ctx, s.conns.Cloud, s.buckets.Installation, s.flags.Environment)
 		return err
-	}
-	if s.buckets, err = streams.OpenBuckets(ctx, s.conns, s.flags.LogReplicas); err != nil {
-		return err
-	}
-	s.settings, err = settle(ctx, s.conns.Cloud, s.buckets.Installation, s.flags.Environment)
-	return err
+	})
 }
+
+// brokerStorage is what a start waits for while the broker is there and its streams are not.
+const brokerStorage = "the broker's streams"
 
 // embedBroker runs the broker in this process.
 func (s *service) embedBroker(ctx context.Context) (err error) {
@@ -125,13 +130,16 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 	}
 	s.credentials.URL = s.flags.NATSURL
 	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = brokerAddresses(s.flags.NATSURL), s.flags.PublicMQTT, s.flags.NATSCredentials
-	if s.conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
-		return err
+	for _, conns := range []**streams.Conns{&s.conns, &s.reads} {
+		err := s.await(ctx, "the broker", func(ctx context.Context) (err error) {
+			*conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log))
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	if s.reads, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log)); err != nil {
-		return err
-	}
-	return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas)
+	return s.await(ctx, brokerStorage, func(ctx context.Context) error { return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas) })
 }
 
 // brokerAddresses gives the addresses in the URLs of a broker, HOST:PORT, separated by commas.

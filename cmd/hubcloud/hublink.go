@@ -46,7 +46,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Admit: s.space.Admit, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		s.bridging.run("bridge", s.bridge.Run)
-		if err := s.awaitBridge(ctx); err != nil {
+		if err := s.await(ctx, "the leases of its shards", s.awaitBridge); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,10 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 
 // startAsking opens what asks hubs. It needs no bridge on this replica: hubs hang on the broker.
 func (s *service) startAsking(ctx context.Context) (err error) {
-	if err := s.buckets.SetIdempotencyWindow(ctx, s.conns, s.flags.IdempotencyWindow); err != nil {
+	err = s.await(ctx, brokerStorage, func(ctx context.Context) error {
+		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.flags.IdempotencyWindow)
+	})
+	if err != nil {
 		return err
 	}
 	s.caller, err = calls.New(s.conns, s.presence, calls.Config{
@@ -128,7 +131,7 @@ func (s *service) awaitBridge(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", ctx.Err(), missing)
 		case err := <-s.failed:
-			return err
+			return finalError{err}
 		case <-ticker.C:
 		}
 	}

@@ -16,7 +16,11 @@ import (
 // startMail opens the queue of mails, delivers what is in it, and makes what writes them, with the portal, which says who gets a link to
 // sign in. The public URL is known by then.
 func (s *service) startMail(ctx context.Context) error {
-	queue, err := outbox.Open(ctx, s.conns, outbox.Config{Replicas: s.flags.LogReplicas, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer()})
+	var queue *outbox.Outbox
+	err := s.await(ctx, brokerStorage, func(ctx context.Context) (err error) {
+		queue, err = outbox.Open(ctx, s.conns, outbox.Config{Replicas: s.flags.LogReplicas, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer()})
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,21 @@ import (
 // startReadModels opens the directory and the database's read models, brings both up with what was written before the start, and makes the
 // write side, whose commands return once the read models have them.
 func (s *service) startReadModels(ctx context.Context) (err error) {
-	if s.events, err = directory.Open(ctx, s.conns, s.flags.LogReplicas); err != nil {
+	err = s.await(ctx, brokerStorage, func(ctx context.Context) (err error) {
+		s.events, err = directory.Open(ctx, s.conns, s.flags.LogReplicas)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	s.store, err = projections.Open(ctx, projections.StoreConfig{
-		URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+	err = s.await(ctx, "the database", func(ctx context.Context) (err error) {
+		s.store, err = projections.Open(ctx, projections.StoreConfig{
+			URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		})
+		if err != nil {
+			return finalError{err} // it waits for the database itself
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
@@ -45,11 +55,14 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 		Admit:   s.space.Admit,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
-	head, err := s.events.Head(ctx, 0)
+	err = s.await(ctx, "the index of keys and hubs", func(ctx context.Context) error {
+		head, err := s.events.Head(ctx, 0)
+		if err != nil {
+			return err
+		}
+		return s.access.WaitFor(ctx, head)
+	})
 	if err != nil {
-		return err
-	}
-	if err := s.access.WaitFor(ctx, head); err != nil {
 		return fmt.Errorf("index of keys and hubs: %w", err)
 	}
 	s.awaitReadModels(ctx)

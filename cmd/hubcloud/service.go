@@ -33,8 +33,6 @@ import (
 )
 
 const (
-	// startTimeout bounds a start; a cold one makes a database, a warm one recovers every hub's log.
-	startTimeout = 5 * time.Minute
 	// startGCPercent is how much the memory may grow between two garbage collections during a start, in percent.
 	startGCPercent = 400
 	// What an orderly stop may take, by part; all together stay below ten seconds.
@@ -106,7 +104,7 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 	began := time.Now()
 	// What is read at a start mostly stays: collecting garbage in between finds little, and takes a tenth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, flags.StartTimeout, errStartTimeout)
 	defer cancel()
 	failed := make(chan error, 1)
 	s := &service{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	// lookEvery is how often a watch is compared with the bucket, and lookTimeout bounds how long that takes.
 	lookEvery   = 5 * time.Second
 	lookTimeout = 4 * time.Second
+	// troubleEvery is the time between two lines about a watch that cannot be begun.
+	troubleEvery = 10 * time.Second
 )
 
 // errBehind reports that the bucket has what the watch has not given for lookEvery.
@@ -40,8 +43,8 @@ type Watcher struct {
 	Log  *slog.Logger
 }
 
-// Watch gives take every key of the bucket, and then every change, until ctx ends; it returns ctx's error then, and any other error if it cannot
-// begin. After the connection has lost its broker and found one again it begins again at once. (A watch by itself would notice by missing
+// Watch gives take every key of the bucket, and then every change, until ctx ends; it returns ctx's error then, or
+// nats.ErrConnectionClosed. A watch that cannot be begun is tried again: the broker may be about to have a leader. After the connection has lost its broker and found one again it begins again at once. (A watch by itself would notice by missing
 // heartbeats, some twenty seconds later.)
 //
 // A watch hangs on one server's copy of the bucket. Where that server is cut off, or its copy is made anew, the watch can stand still without a word,
@@ -50,6 +53,7 @@ type Watcher struct {
 func (w Watcher) Watch(ctx context.Context, take func(Update)) error {
 	back := w.Conn.StatusChanged(nats.CONNECTED)
 	defer w.Conn.RemoveStatusListener(back)
+	trouble := rate.Sometimes{First: 1, Interval: troubleEvery}
 	for first := true; ; first = false {
 		if !first {
 			take(Update{Again: true})
@@ -58,12 +62,12 @@ func (w Watcher) Watch(ctx context.Context, take func(Update)) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && first && !errors.Is(err, errBehind):
+		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("watch bucket %s: %w", w.KV.Bucket(), err)
 		case err == nil:
 			continue
 		}
-		w.Log.Warn("bucket watch begins again", "bucket", w.KV.Bucket(), "error", err)
+		trouble.Do(func() { w.Log.Warn("bucket watch begins again", "bucket", w.KV.Bucket(), "error", err) })
 		select {
 		case <-time.After(watchPause):
 		case <-ctx.Done():

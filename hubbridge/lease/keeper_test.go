@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -255,8 +256,12 @@ func TestBrokerAway(t *testing.T) {
 	a.end(t)
 }
 
-// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens later: as one on a server that is cut off.
-type deaf struct{ jetstream.KeyValue }
+// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens once they are cut: as on a server that is
+// cut off.
+type deaf struct {
+	jetstream.KeyValue
+	cut *atomic.Bool
+}
 
 type deafWatcher struct {
 	jetstream.KeyWatcher
@@ -274,7 +279,7 @@ func (d deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jets
 	go func() {
 		loaded := false
 		for entry := range watcher.Updates() {
-			if !loaded {
+			if !loaded || !d.cut.Load() {
 				heard <- entry
 			}
 			loaded = loaded || entry == nil
@@ -304,10 +309,11 @@ func TestMissedByTheWatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		kv := bucket.KeyValue
-		bucket.KeyValue = deaf{kv}
+		kv, cut := bucket.KeyValue, &atomic.Bool{}
+		bucket.KeyValue = deaf{kv, cut}
 		a := start(t, bucket, "a", all)
 		eventually(t, recovery, "the other is seen", func() bool { return a.keeper.Share() != nil })
+		cut.Store(true)
 		for _, key := range keys {
 			if err := kv.Delete(t.Context(), key); err != nil {
 				t.Fatal(err)
@@ -321,10 +327,11 @@ func TestMissedByTheWatch(t *testing.T) {
 	t.Run("keys that somebody else has written", func(t *testing.T) {
 		t.Parallel()
 		bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
-		kv := bucket.KeyValue
-		bucket.KeyValue = deaf{kv}
+		kv, cut := bucket.KeyValue, &atomic.Bool{}
+		bucket.KeyValue = deaf{kv, cut}
 		a := start(t, bucket, "a", all)
 		eventually(t, recovery, "all shards", func() bool { return a.count() == shards })
+		cut.Store(true)
 		for shard := range shards {
 			key := fmt.Sprint("shard.", shard)
 			if _, err := kv.Put(t.Context(), key, []byte(`{"replica":"z"}`)); err != nil {

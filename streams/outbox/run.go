@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
 )
 
@@ -30,6 +31,8 @@ const (
 	// nextWait is how long one question for the next mail waits. nextPause is the pause after one that failed.
 	nextWait  = 30 * time.Second
 	nextPause = time.Second
+	// beginPause is the pause before the queue is opened once more that could not be.
+	beginPause = 5 * time.Second
 	// nextHeartbeat is how often the broker says that it still has the question. A broker that is back after it was away has not.
 	nextHeartbeat = 2 * time.Second
 	// eraseTimeout bounds the wait for the broker's word that a mail is gone.
@@ -58,11 +61,7 @@ func consumer() jetstream.ConsumerConfig {
 // all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
 // Grace after ctx.
 func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
-	stream, err := o.js.Stream(ctx, Stream)
-	if err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
-	mails, err := o.js.CreateOrUpdateConsumer(ctx, Stream, consumer())
+	stream, mails, err := o.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -81,6 +80,26 @@ func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, cont
 	}
 	group.Go(func() error { return r.count(ctx) })
 	return group.Wait()
+}
+
+// begin opens the queue and its consumer, however long the broker takes to have leaders for them.
+func (o *Outbox) begin(ctx context.Context) (stream jetstream.Stream, mails jetstream.Consumer, err error) {
+	for {
+		err := streams.SetUp(ctx, func(ctx context.Context) (err error) {
+			if stream, err = o.js.Stream(ctx, Stream); err == nil {
+				mails, err = o.js.CreateOrUpdateConsumer(ctx, Stream, consumer())
+			}
+			return err
+		})
+		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+			return stream, mails, err
+		}
+		o.cfg.Log.Warn("outbox not opened", "error", err)
+		select {
+		case <-time.After(beginPause):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // running is one Run.

@@ -91,18 +91,51 @@ func newOutages(t *testing.T) *outages {
 	}
 	o.postgres = newPostgres(t, database)
 	o.broker = newBrokerAt(t, "4", brokers, o.postgres.url())
-	o.broker.start()
 	for i := range 3 {
 		o.replicas = append(o.replicas, harness.Joining(t, services[i], o.broker.mqtt[0], o.broker.nats, o.broker.arguments...))
 	}
-	for _, replica := range o.replicas {
-		replica.Begin()
-	}
+	o.startLate()
 	o.tenant = harness.NewTenant(t, o.replicas[0], "Outages")
 	for _, replica := range o.replicas {
 		o.clients = append(o.clients, harness.NewClient(t, replica.Base(), o.tenant.Key))
 	}
 	return o
+}
+
+// startLate starts the replicas before anything that they need, and all at once on a new installation. They used to end, each for another reason:
+// no server available, a stream that was not found, an outbox that did not answer in time.
+func (o *outages) startLate() {
+	o.t.Helper()
+	for _, replica := range o.replicas {
+		replica.Launch()
+	}
+	for _, replica := range o.replicas {
+		o.awaitLine(replica, `msg=waiting for="the broker"`)
+	}
+	o.broker.start()
+	for _, replica := range o.replicas {
+		o.awaitLine(replica, `cannot reach the database`)
+	}
+	o.postgres.start()
+	for i, replica := range o.replicas {
+		replica.AwaitReady()
+		if lines := strings.Count(replica.Log(), "msg=waiting"); lines > 30 {
+			o.t.Errorf("replica %d said %d times that it waits", i, lines)
+		}
+	}
+}
+
+// awaitLine waits until a replica, which must not end, has logged something.
+func (o *outages) awaitLine(replica *harness.Service, text string) {
+	o.t.Helper()
+	harness.Eventually(o.t, time.Minute, "a replica logs "+text, func() bool {
+		select {
+		case <-replica.Ended():
+			o.t.Fatalf("a replica ended instead of waiting:\n%s", replica.Log())
+		default:
+		}
+		return strings.Contains(replica.Log(), text)
+	})
 }
 
 // leaseTime is longer than a lease of a shard lasts: what breaks for so long loses its leases.

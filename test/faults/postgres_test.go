@@ -27,7 +27,7 @@ type postgresServer struct {
 	ended   chan struct{}
 }
 
-// newPostgres makes a database cluster and starts its server.
+// newPostgres makes a database cluster, whose server start starts.
 func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	t.Helper()
 	p := &postgresServer{t: t, at: at, bin: postgresBinaries(t), data: filepath.Join(t.TempDir(), "postgres")}
@@ -58,8 +58,11 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	if err := os.WriteFile(filepath.Join(p.data, "pg_hba.conf"), rules, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.start()
-	t.Cleanup(p.kill)
+	t.Cleanup(func() {
+		if p.process != nil {
+			p.kill()
+		}
+	})
 	return p
 }
 
