@@ -34,10 +34,7 @@ type Quotas struct {
 const (
 	// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
 	standingRetryAfter = time.Minute
-	// recountAfter is how long a count of sites is good for, and recountNear the part of the bound within which each creation counts anew.
-	recountAfter = time.Minute
-	recountNear  = 16
-	// maxCounted bounds the organizations whose counts are kept.
+	// maxCounted is how many organizations' changes are remembered before those that have all of theirs left are forgotten.
 	maxCounted = 10_000
 )
 
@@ -46,13 +43,7 @@ type quotaState struct {
 	turns turns
 
 	mu      sync.Mutex
-	sites   map[string]siteCount
 	changes map[string]*rate.Limiter
-}
-
-type siteCount struct {
-	n  int
-	at time.Time
 }
 
 // overQuota returns the error for a bound that is reached.
@@ -62,43 +53,21 @@ func overQuota(retryAfter time.Duration, format string, args ...any) error {
 	return err
 }
 
-// admitSite refuses a site more than an organization may have. The caller has the organization's turn, and calls siteCreated afterwards.
+// admitSite refuses a site more than an organization may have. The caller has the organization's turn until the site is stored.
 func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) error {
 	most := s.cfg.Quotas.SitesPerOrg
 	if most == 0 || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
-	s.quotas.mu.Lock()
-	known, counted := s.quotas.sites[orgID]
-	s.quotas.mu.Unlock()
-	if !counted || known.n >= most-max(1, most/recountNear) || time.Since(known.at) > recountAfter {
-		n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
-		if err != nil {
-			return err
-		}
-		known = siteCount{n, time.Now()}
-		s.quotas.mu.Lock()
-		if s.quotas.sites == nil || len(s.quotas.sites) >= maxCounted {
-			s.quotas.sites = map[string]siteCount{} // counted anew when they are needed
-		}
-		s.quotas.sites[orgID] = known
-		s.quotas.mu.Unlock()
+	n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
+	if err != nil {
+		return err
 	}
-	if known.n >= most {
+	if n >= most {
 		return overQuota(standingRetryAfter,
-			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", known.n, most)
+			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", n, most)
 	}
 	return nil
-}
-
-// siteCreated counts one site more.
-func (s *Service) siteCreated(orgID string) {
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	if known, counted := s.quotas.sites[orgID]; counted {
-		known.n++
-		s.quotas.sites[orgID] = known
-	}
 }
 
 // admitKey refuses an API key more than an organization may have. The caller has the organization's turn until the key is in force.

@@ -47,9 +47,6 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
 	}))
-	if err == nil {
-		s.siteCreated(orgID)
-	}
 	leave()
 	if err != nil {
 		return domain.SiteState{}, err
