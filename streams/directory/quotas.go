@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/allowance"
 )
 
 // Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no bound. Operators are not bound.
@@ -31,19 +29,13 @@ type Quotas struct {
 	ChangesPerHour int
 }
 
-const (
-	// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
-	standingRetryAfter = time.Minute
-	// maxCounted is how many organizations' changes are remembered before those that have all of theirs left are forgotten.
-	maxCounted = 10_000
-)
+// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
+const standingRetryAfter = time.Minute
 
 // quotaState is what a Service remembers of its Quotas.
 type quotaState struct {
-	turns turns
-
-	mu      sync.Mutex
-	changes map[string]*rate.Limiter
+	turns   turns
+	changes *allowance.Hourly
 }
 
 // overQuota returns the error for a bound that is reached.
@@ -108,32 +100,13 @@ func counted[S any](s *Service, o domain.Origin, orgID string, decide func(S) ([
 }
 
 func (s *Service) admitChange(o domain.Origin, orgID string) error {
-	most := s.cfg.Quotas.ChangesPerHour
-	if most == 0 || o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
+	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	now := time.Now()
-	limiter := s.quotas.changes[orgID]
-	if limiter == nil {
-		if s.quotas.changes == nil {
-			s.quotas.changes = map[string]*rate.Limiter{}
-		}
-		if len(s.quotas.changes) >= maxCounted {
-			for org, other := range s.quotas.changes {
-				if other.TokensAt(now) >= float64(most) {
-					delete(s.quotas.changes, org)
-				}
-			}
-		}
-		limiter = rate.NewLimiter(rate.Limit(float64(most)/time.Hour.Seconds()), most)
-		s.quotas.changes[orgID] = limiter
+	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
+		return overQuota(wait, "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", s.quotas.changes.Most())
 	}
-	if limiter.AllowN(now, 1) {
-		return nil
-	}
-	return overQuota(max(time.Second, time.Hour/time.Duration(most)), "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", most)
+	return nil
 }
 
 // subjects counts the subjects that match a filter and have an event. In a cluster a server that knows of no leader may answer, and know less: then

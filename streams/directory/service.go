@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/allowance"
 	"hubcloud/streams/telemetry"
 )
 
@@ -92,6 +93,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 		cfg:      cfg,
 		metrics:  l.metrics,
 		log:      l,
+		quotas:   quotaState{changes: allowance.NewHourly(cfg.Quotas.ChangesPerHour)},
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
