@@ -70,7 +70,8 @@ func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	return site, s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return site, nil
 }
 
 // mustHaveSite refuses a site that the organization does not have: not_found.
