@@ -51,7 +51,8 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	return site, s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return site, nil
 }
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
