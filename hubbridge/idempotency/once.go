@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// onceTime is how long what Once does may take.
-	onceTime = 30 * time.Second
+	// onceTime is how long what Once does may take before a twin takes over, which does no harm: shorter than the twin waits.
+	onceTime = 20 * time.Second
 	// settleTime bounds how long the answer's storage may take.
 	settleTime = 10 * time.Second
 )
@@ -32,12 +32,12 @@ func (k *Keys) Once(ctx context.Context, org, key string, request []byte, do fun
 	name := Name(org, key)
 	leave, err := k.enter(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, waited(err)
 	}
 	defer leave()
 	r, err := k.Reserve(ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime})
 	if err != nil {
-		return nil, err
+		return nil, waited(err)
 	}
 	if len(r.Answer) > 0 {
 		return give(r.Answer)
@@ -66,6 +66,14 @@ func (k *Keys) Once(ctx context.Context, org, key string, request []byte, do fun
 		return give(first)
 	}
 	return body, failed
+}
+
+// waited returns service_unavailable for a twin that did not end in time, and any other error as it is.
+func waited(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && domain.CodeOf(err) == domain.CodeInternal {
+		return errors.Join(domain.Unavailable("the same request is still under way: send it again for its answer"), err)
+	}
+	return err
 }
 
 // enter waits until this process does nothing else under a name, so that twins wait for one another without asking the broker.
