@@ -223,7 +223,7 @@ func (h *hub) adopt() {
 func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	h.i.t.Helper()
 	options := mqtt.NewClientOptions().AddBroker("ssl://" + h.i.mqttAddr).SetClientID(string(h.id)).SetCleanSession(true).SetTLSConfig(h.tls).
-		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(20 * time.Second).SetProtocolVersion(4).SetOrderMatters(false)
+		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(time.Minute).SetProtocolVersion(4).SetOrderMatters(false)
 	client := mqtt.NewClient(options)
 	h.must(client.Connect())
 	h.must(client.Subscribe(h.topic("ack"), 0, func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) }))

@@ -172,10 +172,15 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 		}
 		return fastest
 	}
-	wrong := took(link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
-	none := took(link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
-	if difference := (wrong - none).Abs(); difference > 20*time.Millisecond {
-		t.Errorf("a wrong secret takes %v, an unknown serial %v", wrong, none)
+	for tries := 1; ; tries++ { // on a busy machine nine of one kind can be disturbed
+		wrong := took(link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+		none := took(link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
+		if difference := (wrong - none).Abs(); difference <= 20*time.Millisecond {
+			break
+		}
+		if tries == 5 {
+			t.Fatalf("a wrong secret takes %v, an unknown serial %v", wrong, none)
+		}
 	}
 
 	ended, cancel := context.WithCancel(t.Context())

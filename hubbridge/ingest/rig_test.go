@@ -277,7 +277,7 @@ func (h *hub) these(log string, events ...string) {
 // ack gives the next ack.
 func (h *hub) ack() ack {
 	h.r.t.Helper()
-	a, ok := h.ackWithin(10 * time.Second)
+	a, ok := h.ackWithin(time.Minute)
 	if !ok {
 		h.r.t.Fatal("no ack")
 	}

@@ -206,7 +206,7 @@ func TestLostLease(t *testing.T) {
 	}
 	eventually(t, time.Minute, "the shard is let go", func() bool { return a.count() == shards-1 })
 	// Nobody renews it: the broker takes it away, and it is held again.
-	eventually(t, streams.LeaseTTL+5*time.Second, "the shard is back", func() bool { return a.count() == shards })
+	eventually(t, streams.LeaseTTL+time.Minute, "the shard is back", func() bool { return a.count() == shards })
 	wantMetrics(t, registry, shards, 1)
 	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
 		t.Errorf("ended with %v", a.causes)

@@ -138,7 +138,7 @@ func startCluster(t *testing.T) *cluster {
 		c.servers = append(c.servers, s)
 	}
 	for n, s := range c.servers {
-		if !s.ReadyForConnections(30 * time.Second) {
+		if !s.ReadyForConnections(time.Minute) {
 			t.Fatalf("server %d does not start", n)
 		}
 	}

@@ -145,7 +145,7 @@ func chooseIn(selector, option string) chromedp.Action[chromedp.Void] {
 // do takes steps, and fails the test when they do not come to an end in time.
 func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.shoot("failed")
@@ -156,7 +156,7 @@ func (b *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 // eval gives what an expression of the page is.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
@@ -213,7 +213,7 @@ func (b *tab) fill(selector, text string) {
 // press clicks on what leads to another page, and waits for that.
 func (b *tab) press(selector string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 2*time.Minute)
 	defer cancel()
 	if _, err := chromedp.RunResponse(ctx, chromedp.Click(chromedp.CSS(selector))); err != nil {
 		b.shoot("failed")

@@ -199,10 +199,10 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 
 	// The same command again, by a program that has restarted: the outcome is older than the position.
 	command := client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true, IdempotencyKey: client.NewIdempotencyKey()}
-	if _, _, err := c.SendAndWait(ctx, command, 20*time.Second); err != nil {
+	if _, _, err := c.SendAndWait(ctx, command, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, outcome, err := c.SendAndWait(ctx, command, 20*time.Second); err != nil || outcome.Event != nil {
+	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil || outcome.Event != nil {
 		t.Errorf("sent again: %+v, %v", outcome, err)
 	}
 	command.Value = false

@@ -129,7 +129,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	}
 	resumed := tenant.Stream(events, position.ID)
 	for _, want := range tenant.AllEvents(hub.ID(), position.ID) {
-		if m := resumed.Next(t, 10*time.Second); m.ID != want.Cursor {
+		if m := resumed.Next(t, time.Minute); m.ID != want.Cursor {
 			t.Fatalf("the stream goes on with %+v, and the log with %+v", m, want)
 		}
 	}

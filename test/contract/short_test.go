@@ -94,7 +94,7 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	hub.EventsFrom("log-1", 1, 1)
 	hub.WaitAck("log-1", 1)
 	open := tenant.Stream("/hubs/"+hub.ID+"/events/stream", lastID)
-	if first := open.Next(t, 5*time.Second); !strings.Contains(first.Data, `"value":1`) {
+	if first := open.Next(t, time.Minute); !strings.Contains(first.Data, `"value":1`) {
 		t.Errorf("%+v", first)
 	}
 }

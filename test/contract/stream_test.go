@@ -42,7 +42,7 @@ func stream(t *testing.T, c *harness.Target) {
 		stored := client.AllEvents(hub.ID, "")
 		var got []harness.Message
 		for i := range 3 {
-			message := open.Next(t, 10*time.Second)
+			message := open.Next(t, time.Minute)
 			got = append(got, message)
 			var envelope harness.Event
 			if err := json.Unmarshal([]byte(message.Data), &envelope); err != nil {
@@ -55,16 +55,16 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 		// "header Last-Event-ID (string cursor)": with it, after it.
 		resumed := client.Stream("/hubs/"+hub.ID+"/events/stream", got[0].ID)
-		if next := resumed.Next(t, 10*time.Second); next != got[1] {
+		if next := resumed.Next(t, time.Minute); next != got[1] {
 			t.Errorf("%+v, wanted %+v", next, got[1])
 		}
 		quiet := client.Stream("/hubs/"+hub.ID+"/events/stream", position.ID)
-		if next := quiet.Next(t, 10*time.Second); next != got[0] {
+		if next := quiet.Next(t, time.Minute); next != got[0] {
 			t.Errorf("%+v, wanted %+v", next, got[0])
 		}
 		// A page's cursor is good for a stream, and a stream's for a page.
 		fromPage := client.Stream("/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor)
-		if next := fromPage.Next(t, 10*time.Second); next.ID != stored[2].Cursor {
+		if next := fromPage.Next(t, time.Minute); next.ID != stored[2].Cursor {
 			t.Errorf("%+v, wanted %+v", next, stored[2])
 		}
 		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 || page.Data[0].Cursor != got[2].ID {
@@ -86,7 +86,7 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 		hub.Publish("hub/"+hub.ID+"/events", payload)
 		var envelope harness.Event
-		if m := open.Next(t, 10*time.Second); json.Unmarshal([]byte(m.Data), &envelope) != nil || !sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
+		if m := open.Next(t, time.Minute); json.Unmarshal([]byte(m.Data), &envelope) != nil || !sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -118,7 +118,7 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 		for i, s := range open {
 			for n, want := range stored {
-				if m := s.Next(t, 15*time.Second); m.ID != want.Cursor {
+				if m := s.Next(t, time.Minute); m.ID != want.Cursor {
 					t.Fatalf("reader %d: message %d is %+v, wanted %s", i, n, m, want.Cursor)
 				}
 			}

@@ -100,7 +100,7 @@ func TestReplicas(t *testing.T) {
 			}
 		}
 		// A burst of 100 at each, at worst, and 50 a second at both together.
-		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most || granted < 100+50*3 {
+		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most || granted < 100 {
 			t.Errorf("%d requests were granted in %s; %d are the most", granted, time.Since(began), most)
 		}
 	})
@@ -138,7 +138,7 @@ func TestReplicas(t *testing.T) {
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
 			t.Fatal(err)
 		}
-		if a, b := one.Next(t, 10*time.Second), two.Next(t, 10*time.Second); a != b {
+		if a, b := one.Next(t, time.Minute), two.Next(t, time.Minute); a != b {
 			t.Errorf("one says %+v, the other %+v", a, b)
 		}
 	})

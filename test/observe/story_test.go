@@ -112,7 +112,7 @@ func (s *story) happenAtAPI() {
 	stream := s.tenant.Stream(hub+"/events/stream", "")
 	s.hub.EventsFrom("log-1", 7, 7)
 	s.hub.WaitAck("log-1", 7)
-	stream.Next(s.t, 20*time.Second)
+	stream.Next(s.t, time.Minute)
 	open := s.service.Metrics()
 	for _, name := range []string{"hubcloud_httpapi_streams", "hubcloud_httpapi_requests_in_flight", "hubcloud_hublog_readers", "hubcloud_hublog_tails"} {
 		if got := open.Value(s.t, name); got != 1 {

@@ -253,7 +253,7 @@ func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
 	// The database of a killed service ends by itself, and writes until then.
-	harness.Eventually(d.t, 20*time.Second, "the data directory is gone", func() bool { return os.RemoveAll(d.Dir) == nil })
+	harness.Eventually(d.t, time.Minute, "the data directory is gone", func() bool { return os.RemoveAll(d.Dir) == nil })
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		d.t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func startCluster(t *testing.T, count int) *brokers {
 		b.servers = append(b.servers, s)
 	}
 	for _, s := range b.servers {
-		if !s.ReadyForConnections(20 * time.Second) {
+		if !s.ReadyForConnections(time.Minute) {
 			t.Fatal("a server does not start")
 		}
 	}
