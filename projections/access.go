@@ -105,6 +105,15 @@ func (a *Access) Applied() uint64 {
 // WaitFor returns nil once it has the directory up to and including seq, or with ctx's error.
 func (a *Access) WaitFor(ctx context.Context, seq uint64) error { return a.applied.wait(ctx, seq) }
 
+// Refresh returns nil once it has everything that the directory held at the call.
+func (a *Access) Refresh(ctx context.Context) error {
+	head, err := a.dir.Head(ctx, a.Applied())
+	if err != nil {
+		return err
+	}
+	return a.WaitFor(ctx, head)
+}
+
 // Loaded is closed once it has everything that was in the directory when Run began. Until then keys and hubs may be missing.
 func (a *Access) Loaded() <-chan struct{} { return a.loaded }
 

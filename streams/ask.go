@@ -75,7 +75,8 @@ func persist(ctx context.Context, timeout time.Duration, do func(ctx context.Con
 // unanswered says whether an error is that nobody could answer at the moment.
 func unanswered(err error) bool {
 	var refusal *jetstream.APIError
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, errNoLeader) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) ||
 		errors.As(err, &refusal) && refusal.Code == statusUnavailable
 }
 
@@ -111,7 +112,8 @@ func askOnce(ctx context.Context, nc *nats.Conn, subject string, question []byte
 // was lost. ErrUnsure is among them: whether something was stored is then not known.
 func Passing(err error) bool {
 	var refusal *BrokerError
-	return unanswered(err) || errors.Is(err, ErrNoStream) || errors.Is(err, ErrUnsure) || errors.Is(err, nats.ErrConnectionClosed) ||
+	return unanswered(err) || errors.Is(err, ErrNoStream) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrDoubtful) ||
+		errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.As(err, &refusal) && refusal.Status == statusUnavailable
 }

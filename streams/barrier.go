@@ -7,37 +7,48 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 )
 
 const (
-	// heartbeatEvery is how often a replica renews its heartbeat: three may be missed in HeartbeatTTL.
-	heartbeatEvery = 3 * time.Second
+	// heartbeatEvery is how often a replica renews its heartbeat, heartbeatAgain the pause after it could not.
+	heartbeatEvery = 2 * time.Second
+	heartbeatAgain = 250 * time.Millisecond
+	// heartbeatGood is how long a replica may count on a heartbeat: less than HeartbeatTTL, after which the others do not know
+	// of the replica any more.
+	heartbeatGood = HeartbeatTTL - 2*time.Second
 	// barrierAsk is how long a replica may take to answer one question; barrierWay is added for the way there and back.
 	barrierAsk = 400 * time.Millisecond
 	barrierWay = 200 * time.Millisecond
-	// barrierGone is how long a replica may be without a subscription until it counts as gone. The broker drops a subscription as soon as a
-	// killed process's connection breaks; a replica that only reconnects is back within a fraction of this.
-	barrierGone = 1200 * time.Millisecond
+	// barrierGone is how long a replica may leave questions unanswered until it counts as gone: by then it has stopped acting by
+	// its view of the directory (see Freshness), killed or not. In a cluster, where a leader that is deposed and cut off may
+	// still confirm an old view, it is barrierGoneInCluster.
+	barrierGone          = freshFor + 200*time.Millisecond
+	barrierGoneInCluster = leaderActive + freshFor + 500*time.Millisecond
 	// barrierPause is the pause between questions to a replica that is not reachable.
 	barrierPause = 50 * time.Millisecond
 	// barrierAtOnce bounds the answers that a replica works on side by side.
 	barrierAtOnce = 512
 	// bucketTimeout bounds one operation on the bucket of heartbeats.
-	bucketTimeout = 5 * time.Second
+	bucketTimeout = 2 * time.Second
 )
 
 // Barrier tells when every serving replica has applied an event of the directory, so that what a caller was told is in force everywhere.
 //
 // A replica that serves keeps a heartbeat in the bucket `replicas` and answers questions under its id. Wait asks each replica that has a
-// heartbeat. One that is killed has no subscription any more: after 1.2 s without one it counts as gone, whatever its heartbeat says.
+// heartbeat. One that does not answer, because it was killed, has stopped or is cut off, has nothing confirmed any more by the time
+// that Wait counts it as gone: 1.2 s later, 4.5 s in a cluster.
 type Barrier struct {
 	nc  *nats.Conn
 	id  string
 	log *slog.Logger
+	// beat is when the last heartbeat that is stored was sent.
+	beat atomic.Pointer[time.Time]
 }
 
 // NewBarrier makes the barrier of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts. A caller that only waits needs no id. The
@@ -63,20 +74,20 @@ func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, s
 	if b.id == "" || strings.ContainsAny(b.id, ".*> \t\r\n") {
 		return fmt.Errorf("barrier: %q is no id for a replica", b.id)
 	}
-	heartbeats, err := b.awaitHeartbeats(ctx)
+	bucket, err := b.awaitHeartbeats(ctx)
 	if err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.answerQuestions(ctx, applied) })
-	group.Go(func() error { return b.keepHeartbeat(ctx, heartbeats) })
+	group.Go(func() error { return b.keepHeartbeat(ctx, bucket) })
 	return group.Wait()
 }
 
 // awaitHeartbeats opens the bucket of heartbeats, however long the broker takes to have a leader for it.
-func (b *Barrier) awaitHeartbeats(ctx context.Context) (heartbeats, error) {
+func (b *Barrier) awaitHeartbeats(ctx context.Context) (jetstream.KeyValue, error) {
 	for {
-		var opened heartbeats
+		var opened jetstream.KeyValue
 		err := SetUp(ctx, func(ctx context.Context) (err error) {
 			opened, err = openHeartbeats(ctx, b.nc)
 			return err
@@ -133,25 +144,40 @@ func (b *Barrier) answer(ctx context.Context, msg *nats.Msg, applied func(ctx co
 	}
 }
 
-func (b *Barrier) keepHeartbeat(ctx context.Context, heartbeats heartbeats) error {
-	beat := func() {
-		ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
-		defer cancel()
-		if _, err := heartbeats.Put(ctx, b.id, []byte("{}")); err != nil && ctx.Err() == nil {
-			b.log.Warn("barrier could not renew the replica's heartbeat", "replica", b.id, "error", err)
-		}
-	}
-	ticker := time.NewTicker(heartbeatEvery)
-	defer ticker.Stop()
-	beat()
+// Registered reports whether the other replicas know of this one: its heartbeat is stored, and does not run out yet.
+func (b *Barrier) Registered() bool {
+	beat := b.beat.Load()
+	return beat != nil && time.Since(*beat) < heartbeatGood
+}
+
+func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	complained := false
 	for {
 		select {
-		case <-ticker.C:
-			beat()
+		case <-timer.C:
+			began := time.Now()
+			beating, cancel := context.WithTimeout(ctx, bucketTimeout)
+			_, err := bucket.Put(beating, b.id, []byte("{}"))
+			cancel()
+			switch {
+			case err == nil:
+				b.beat.Store(&began)
+				complained = false
+				timer.Reset(heartbeatEvery)
+			case ctx.Err() == nil:
+				if !complained {
+					complained = true
+					b.log.Warn("barrier could not renew the replica's heartbeat; trying again", "replica", b.id, "error", err)
+				}
+				timer.Reset(heartbeatAgain)
+			}
 		case <-ctx.Done():
+			b.beat.Store(nil)
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierGone)
 			defer cancel()
-			if err := heartbeats.Delete(last, b.id); err != nil {
+			if err := bucket.Delete(last, b.id); err != nil {
 				b.log.Warn("barrier could not take the replica's heartbeat away", "replica", b.id, "error", err)
 			}
 			return ctx.Err()
@@ -162,18 +188,14 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, heartbeats heartbeats) erro
 // Wait returns nil once every replica that is alive has applied the event at seq. Its error is ctx's when that takes longer: the event stands,
 // only its effect everywhere is not certain yet.
 func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
-	heartbeats, err := openHeartbeats(ctx, b.nc)
-	if err != nil {
-		return err
-	}
-	ids, err := heartbeats.alive(ctx)
+	ids, err := replicas(ctx, b.nc)
 	if err != nil {
 		return fmt.Errorf("barrier: list the replicas: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, id := range ids {
 		group.Go(func() error {
-			if err := b.waitFor(ctx, heartbeats, id, seq); err != nil {
+			if err := b.waitFor(ctx, id, seq); err != nil {
 				return fmt.Errorf("barrier: replica %s has not applied sequence %d: %w", id, seq, err)
 			}
 			return nil
@@ -183,13 +205,18 @@ func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
 }
 
 // waitFor asks one replica until it has applied seq or is gone.
-func (b *Barrier) waitFor(ctx context.Context, heartbeats heartbeats, id string, seq uint64) error {
+func (b *Barrier) waitFor(ctx context.Context, id string, seq uint64) error {
 	payload, err := json.Marshal(question{Seq: seq, WaitMS: barrierAsk.Milliseconds()})
 	if err != nil {
 		return err
 	}
+	gone := barrierGone
+	if b.nc.ConnectedClusterName() != "" {
+		gone = barrierGoneInCluster
+	}
 	var unreachable time.Time // since when
 	for {
+		asked := time.Now()
 		applied, err := b.ask(ctx, id, payload)
 		switch {
 		case applied:
@@ -199,15 +226,13 @@ func (b *Barrier) waitFor(ctx context.Context, heartbeats heartbeats, id string,
 		case err == nil:
 			unreachable = time.Time{}
 			continue // it is alive and behind, and has waited before it said so
-		case heartbeats.ended(ctx, id):
-			return nil
-		case !errors.Is(err, nats.ErrNoResponders):
-			unreachable = time.Time{}
-		case unreachable.IsZero():
-			unreachable = time.Now()
-		case time.Since(unreachable) > barrierGone:
+		case !unreachable.IsZero() && time.Since(unreachable) > gone:
 			b.log.Warn("barrier counts a replica as gone", "replica", id, "sequence", seq)
 			return nil
+		case ended(ctx, b.nc, id):
+			return nil
+		case unreachable.IsZero():
+			unreachable = asked
 		}
 		select {
 		case <-ctx.Done():

@@ -53,7 +53,7 @@ type StreamPeer struct {
 	Active time.Duration `json:"active"`
 }
 
-// CheckLeader returns an error, which Passes, unless the answer is a leader's own and the leader has lately heard from a
+// CheckLeader returns an error that is Passing unless the answer is a leader's own and the leader has lately heard from a
 // majority. A follower that knows of no leader answers too, from what it has, which may be old.
 func (s *StreamState) CheckLeader() error {
 	g := s.Cluster
@@ -211,19 +211,11 @@ func confirm(
 	}
 }
 
-// Passes reports whether an error is that nobody could answer at the moment: there is no leader, no connection or no
-// answer. The same question may succeed later.
-func Passes(err error) bool {
-	return unanswered(err) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrDoubtful) || errors.Is(err, nats.ErrTimeout) ||
-		errors.Is(err, nats.ErrDisconnected) || errors.Is(err, nats.ErrConnectionReconnecting) ||
-		errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrReconnectBufExceeded)
-}
-
-// Unavailable returns err as a domain.Unavailable with the message given when it Passes, and err itself otherwise. A
+// Unavailable returns err as a domain.Unavailable with the message given when it is Passing, and err itself otherwise. A
 // *domain.Error stays what it is.
 func Unavailable(err error, format string, args ...any) error {
 	var known *domain.Error
-	if err == nil || errors.As(err, &known) || !Passes(err) {
+	if err == nil || errors.As(err, &known) || !Passing(err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", domain.Unavailable(format, args...), err)

@@ -17,7 +17,7 @@ const codeNoMessage = 10037
 // Ask does.
 //
 // A leader that is deposed and cut off answers from an old state for some seconds. Whoever writes does it on condition of the
-// revision. Whoever only looks (sessions, passwords of taps) must know otherwise that it is not cut off: see View.
+// revision. Whoever only looks (sessions, passwords of taps) must know otherwise that it is not cut off: see Freshness.
 func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []byte, revision uint64, err error) {
 	question, err := json.Marshal(struct {
 		LastFor string `json:"last_by_subj"`

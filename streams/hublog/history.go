@@ -176,7 +176,7 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 				}
 			}
 		}
-		if !streams.Passes(err) {
+		if !streams.Passing(err) {
 			failures++
 		}
 		if ctx.Err() != nil || failures == loadTries {
