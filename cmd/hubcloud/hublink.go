@@ -32,6 +32,10 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 		return err
 	}
 	s.foundation.run("hub logs", s.logs.Run)
+	s.recoverLogs(ctx)
+	if s.flags.has(roleBridge) {
+		s.foundation.run("lost hub logs", s.reportLostLogs)
+	}
 	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.log, s.registry)
 	s.foundation.run("presence", s.presence.Run)
 	s.kicks = identity.NewKicker(s.conns, s.directory, s.log, s.registry)

@@ -202,6 +202,15 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	})
 }
 
+// Folders returns the folders that hold messages in a data directory, whether or not the broker runs.
+func Folders(dataDir string) ([]StreamFolder, error) {
+	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
+	if err != nil {
+		return nil, err
+	}
+	return withMessages(folders, func(StreamFolder) (bool, error) { return true, nil })
+}
+
 // Damaged looks through the data directory of a broker that does not run. It returns the folders that hold messages of
 // streams whose configuration cannot be read: they are there again only when their stream is declared again. A wrong or
 // missing checksum is no damage; Start repairs it. Damaged changes nothing.

@@ -3,13 +3,18 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams"
+	"hubcloud/streams/broker"
 	"hubcloud/streams/survey"
 )
 
@@ -24,6 +29,7 @@ const (
 // checkLogs compares what is stored with every limit that there is: those of accounts and of streams, of the broker's storage, and of the
 // bucket that remembers commands.
 func checkLogs(ctx context.Context, p *patient, f *findings) {
+	judgeFolders(p, f)
 	accounts, err := p.accounts()
 	if err != nil {
 		f.untold("cannot be told: ", err)
@@ -51,7 +57,66 @@ func checkLogs(ctx context.Context, p *patient, f *findings) {
 		return
 	}
 	judgeStreams(p.Limits, list.logs, f)
+	judgeLost(ctx, p, f)
 	judgeLargest(accounts, list, f)
+}
+
+// judgeFolders names the streams on the disk of a private broker that the broker does not have. While none runs it names
+// those that its next start cannot recover by itself.
+func judgeFolders(p *patient, f *findings) {
+	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
+		return
+	}
+	list, err := p.hubLogs()
+	if err != nil {
+		damaged, err := broker.Damaged(p.DataDir)
+		if err != nil {
+			f.untold("the streams on disk cannot be looked at: ", err)
+		}
+		for _, folder := range damaged {
+			f.add(Wrong, fmt.Sprintf("the configuration of stream %s of account %s cannot be read", folder.Stream, folder.Account),
+				"start the service: it declares its streams anew, and their messages are there again; its log names those that stay away")
+		}
+		return
+	}
+	if !list.complete {
+		return
+	}
+	folders, err := broker.Folders(p.DataDir)
+	if err != nil {
+		f.untold("the streams on disk cannot be looked at: ", err)
+		return
+	}
+	there := map[string]bool{}
+	for _, s := range list.logs {
+		there[s.Name] = true
+	}
+	for _, folder := range folders {
+		if hub, ok := folder.Hub(); ok && !there[folder.Stream] {
+			f.add(Wrong, fmt.Sprintf("the log of %s is on disk (account %s) and was not recovered", hub, folder.Account),
+				"start the service again: it repairs and declares such logs, or its log says what is wrong with them")
+		}
+	}
+}
+
+// judgeLost names the hubs that had a log and have none.
+func judgeLost(ctx context.Context, p *patient, f *findings) {
+	conns, err := p.broker()
+	if err != nil {
+		return // told by the component broker
+	}
+	lost, err := ingest.LostLogs(ctx, conns)
+	switch {
+	case errors.Is(err, jetstream.ErrBucketNotFound):
+		return // no service has been started on this broker yet
+	case err != nil:
+		f.untold("whether hub logs are missing cannot be told: ", err)
+		return
+	}
+	for _, hub := range lost {
+		f.add(Wrong, fmt.Sprintf("the log of %s is gone: its events were stored, and the broker has no log of it", hub),
+			"bring back the server or disk that had it; without it the hub gets an empty log when it connects (after a restore without hub logs that is as it should be)")
+	}
 }
 
 // idempotencyStream is where answers to commands are kept.

@@ -1,0 +1,78 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+// LostLogs returns the hubs whose events were stored once and whose log the broker does not have any more, by their ids. A
+// hub gets a log again when it connects; the events are gone.
+func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error) {
+	stored, err := storedOnce(ctx, conns)
+	if err != nil {
+		return nil, fmt.Errorf("lost hub logs: %w", err)
+	}
+	// The streams are listed after the ledger: a log that is made meanwhile is not lost.
+	for shard, nc := range conns.Shards {
+		js, err := jetstream.New(nc)
+		if err != nil {
+			return nil, fmt.Errorf("lost hub logs: %w", err)
+		}
+		names := js.StreamNames(ctx)
+		for name := range names.Name() {
+			delete(stored, name)
+		}
+		if err := names.Err(); err != nil {
+			return nil, fmt.Errorf("lost hub logs: list the streams of shard %d: %w", shard, err)
+		}
+	}
+	lost := make([]domain.HubID, 0, len(stored))
+	for _, hub := range stored {
+		lost = append(lost, hub)
+	}
+	slices.Sort(lost)
+	return lost, nil
+}
+
+// storedOnce returns the hubs whose ledger speaks of stored events, by the names of their streams.
+func storedOnce(ctx context.Context, conns *streams.Conns) (map[string]domain.HubID, error) {
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := js.KeyValue(ctx, LedgerName)
+	if err != nil {
+		return nil, err
+	}
+	watch, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = watch.Stop() }() // fails only with the connection
+	stored := map[string]domain.HubID{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case entry, ok := <-watch.Updates():
+			if !ok || entry == nil {
+				return stored, ctx.Err()
+			}
+			var l ledger
+			if err := json.Unmarshal(entry.Value(), &l); err != nil {
+				return nil, fmt.Errorf("ledger of %s: %w", entry.Key(), err)
+			}
+			if l.StreamSeq > 0 {
+				hub := domain.HubID(entry.Key())
+				stored[streams.HubStream(hub)] = hub
+			}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package faults
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+	"hubcloud/test/harness"
+)
+
+// A crash between two writes of the broker left a stream without its checksum. The service then answered 200 with an empty
+// page and 410 to every cursor until the hub connected, and again after every restart. Here every stream of an installation
+// is damaged that way, and a hub log in worse ways: each event, every list and every key is there afterwards.
+func TestDamagedStreams(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
+	tenant := harness.NewTenant(t, s, "Damaged")
+	var hubs []*harness.RawHub
+	for range 3 {
+		hub := adopted(t, s, tenant)
+		hub.Hello("log-1", 1, 50)
+		hub.WaitAck("log-1", 0)
+		hub.EventsFrom("log-1", 1, 50)
+		hub.WaitAck("log-1", 50)
+		hub.Disconnect()
+		hubs = append(hubs, hub)
+	}
+	for _, hub := range hubs {
+		tenant.Await(hub.ID, "", "the hub has gone", func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+	}
+	read := func() string {
+		var text strings.Builder
+		for _, path := range []string{"/sites", "/hubs", "/members", "/invitations"} {
+			text.Write(tenant.Must(http.MethodGet, path, nil, http.StatusOK).Body)
+		}
+		for _, hub := range hubs {
+			for _, e := range tenant.AllEvents(hub.ID, "") {
+				text.WriteString(e.Cursor + string(e.Data))
+			}
+		}
+		return text.String()
+	}
+	want, cursor := read(), tenant.Events(hubs[0].ID, "", 10, 0).NextCursor
+	stream := func(hub *harness.RawHub) string { return streams.HubStream(domain.HubID(hub.ID)) }
+
+	damages := []struct {
+		name   string
+		damage func(sum string) error
+	}{
+		{"no checksums", os.Remove},
+		{"wrong checksums", func(sum string) error { return os.WriteFile(sum, []byte("0000000000000000"), 0o600) }},
+		{"an unreadable configuration of a hub log", func(sum string) error {
+			if filepath.Base(filepath.Dir(sum)) != stream(hubs[0]) {
+				return nil
+			}
+			return os.WriteFile(filepath.Join(filepath.Dir(sum), "meta.inf"), nil, 0o600)
+		}},
+	}
+	for _, c := range damages {
+		s.Kill()
+		found := 0
+		for _, pattern := range []string{"*", "*/obs/*"} {
+			sums, err := filepath.Glob(filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), "meta.sum"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sum := range sums {
+				if err := c.damage(sum); err != nil {
+					t.Fatal(err)
+				}
+				found++
+			}
+		}
+		if found < 15 {
+			t.Fatalf("%s: %d checksums found", c.name, found)
+		}
+		s.Begin()
+		if got := read(); got != want {
+			t.Errorf("%s: what the API says is other than before:\n%s\nwant\n%s", c.name, got, want)
+		}
+		tenant.Must(http.MethodGet, "/hubs/"+hubs[0].ID+"/events?after="+cursor, nil, http.StatusOK)
+	}
+
+	// A log that is gone for good is named, by the log and by the doctor.
+	s.Kill()
+	folders, err := filepath.Glob(filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", stream(hubs[1])))
+	if err != nil || len(folders) != 1 {
+		t.Fatalf("folders of %s: %v, %v", hubs[1].ID, folders, err)
+	}
+	if err := os.RemoveAll(folders[0]); err != nil {
+		t.Fatal(err)
+	}
+	s.Begin()
+	harness.Eventually(t, recovery, "the log names the hub", func() bool {
+		return slices.ContainsFunc(strings.Split(s.Log(), "\n"), func(line string) bool {
+			return strings.Contains(line, "hub log lost") && strings.Contains(line, hubs[1].ID)
+		})
+	})
+	if n := strings.Count(s.Log(), "hub log lost"); n != 1 {
+		t.Errorf("the log names %d hubs, want 1", n)
+	}
+	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", s.Dir, "--json")
+	told := false
+	for line := range strings.Lines(out) {
+		var c struct{ Name, Verdict, Detail string }
+		if err := json.Unmarshal([]byte(line), &c); err != nil {
+			t.Fatal(err)
+		}
+		told = told || c.Name == "logs" && c.Verdict == "wrong" &&
+			strings.Contains(c.Detail, "the log of "+hubs[1].ID+" is gone") && strings.Count(c.Detail, " is gone") == 1
+	}
+	if !told {
+		t.Errorf("the doctor does not name %s:\n%s", hubs[1].ID, out)
+	}
+}
