@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
+
+	"hubcloud/domain"
 )
 
 // What Store can answer beside success.
@@ -42,6 +44,10 @@ const (
 	codeWrongLastSequence         = 10071
 	codeWrongLastSequenceConstant = 10164 // replicated streams, and in batches
 	codeStreamNotFound            = 10059
+	// The broker's disk is full or broken, or a limit of what it stores is reached.
+	codeInsufficientResources = 10023
+	codeStorageExceeded       = 10047
+	codeStoreFailed           = 10077
 )
 
 // A BrokerError is a refusal of the broker that has no error of its own here. Nothing was stored.
@@ -54,6 +60,11 @@ type BrokerError struct {
 // Error gives the broker's words.
 func (e *BrokerError) Error() string {
 	return fmt.Sprintf("the broker refuses: %s (%d, status %d)", e.Description, e.Code, e.Status)
+}
+
+// full reports whether the broker has no room to store anything. That passes once somebody makes room.
+func (e *BrokerError) full() bool {
+	return e.Code == codeInsufficientResources || e.Code == codeStorageExceeded || e.Code == codeStoreFailed
 }
 
 // Expect makes a message be stored only if the last sequence stored under filter is that one; 0 means that there is none. filter is the
@@ -105,6 +116,8 @@ func Store(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, 
 		return 0, fmt.Errorf("%w: %w", ErrConflict, ack.Error)
 	case ack.Error.Code == codeStreamNotFound:
 		return 0, fmt.Errorf("%w: %w", ErrNoStream, ack.Error)
+	case ack.Error.full():
+		return 0, fmt.Errorf("%w: %w", ack.Error, domain.Unavailable("the broker cannot store at the moment: try again later"))
 	default:
 		return 0, ack.Error
 	}

@@ -115,6 +115,10 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("writer %d has written nothing", i)
 		}
 		w.check()
+		t.Logf("writer %d: %d written; failed: %v", i, w.written, w.failed)
+		if n := w.failed["500 internal_error"]; n > 0 {
+			t.Errorf("writer %d was answered 500 %d times", i, n)
+		}
 	}
 }
 

@@ -51,6 +51,8 @@ type writer struct {
 	doubt   map[string]bool // names of requests without an answer
 	invited map[string]bool // id: pending
 	unknown int             // invitations without an answer
+	// failed counts answers of 500 and above by status and type.
+	failed map[string]int
 }
 
 func (w *writer) run(stop <-chan struct{}) {
@@ -87,6 +89,12 @@ func (w *writer) run(stop <-chan struct{}) {
 func (w *writer) write(method, path string, body any, status int, answered any) bool {
 	answer, err := w.Do(method, path, body)
 	if err != nil || answer.Status >= 500 {
+		if err == nil {
+			if w.failed == nil {
+				w.failed = map[string]int{}
+			}
+			w.failed[fmt.Sprintf("%d %s", answer.Status, answer.ErrorType())]++
+		}
 		time.Sleep(20 * time.Millisecond) // the service is away
 		return false
 	}
