@@ -52,6 +52,7 @@
 //	requests                      Config.Rate and Config.Burst, of a key over all replicas that API.ShareLimits joins   429
 //	streams and waiting reads     Config.StreamsPerKey on each replica      429
 //	kernel's memory for a stream  twice 64 KiB
+//	commands and live calls under way, commands within an hour, what an organization creates: deploy/docs/limits.md   429
 //	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500
 //
 // # Live calls

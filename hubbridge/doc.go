@@ -10,6 +10,7 @@
 //	calls      asks hubs, from any replica
 //	devices    what hubs are asked, in the types of the domain: devices and windows
 //	commands   commands to hubs, each run once
+//	idempotency  what became of requests with an Idempotency-Key
 //	identity   certificates of hubs, and who may connect
 //	bucket     records in key-value buckets, with their revision
 //	link       the messages of the hub link

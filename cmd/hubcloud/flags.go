@@ -65,6 +65,7 @@ type serviceFlags struct {
 	IdempotencyKeysPerOrg int           `help:"Idempotency-Keys that one organization may use within --idempotency-window." default:"500000" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites that one organization may have." default:"10000" group:"Limits"`
 	KeysPerOrg            int           `help:"API keys that one organization may have in force; operators may create more." default:"100" group:"Limits"`
+	MembersPerOrg         int           `help:"Members that one organization may have." default:"1000" group:"Limits"`
 	OrgsPerAccount        int           `help:"Organizations that one person may own with --open-signup; operators may create more." default:"20" name:"orgs-per-account" group:"Limits"`
 	ChangesPerOrg         int           `help:"Changes of sites, hubs, names, keys and roles that one organization may make within an hour, at one replica." default:"20000" group:"Limits"`
 	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
@@ -146,7 +147,7 @@ func (f *serviceFlags) Validate() error {
 		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
 		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub), "commands-per-org": int64(f.CommandsPerOrg),
 		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
-		"orgs-per-account": int64(f.OrgsPerAccount), "changes-per-org": int64(f.ChangesPerOrg),
+		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
 	} {
 		if n < 1 {

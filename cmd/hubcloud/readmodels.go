@@ -49,8 +49,9 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.flags.InvitationTTL, Now: time.Now, Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
 		Quotas: directory.Quotas{
-			SitesPerOrg: s.flags.SitesPerOrg, KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf, OrgsPerAccount: s.flags.OrgsPerAccount,
-			OwnedBy: s.access.OwnedBy, ChangesPerHour: s.flags.ChangesPerOrg,
+			SitesPerOrg: s.flags.SitesPerOrg, MembersPerOrg: s.flags.MembersPerOrg, ChangesPerHour: s.flags.ChangesPerOrg,
+			KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf,
+			OrgsPerAccount: s.flags.OrgsPerAccount, OwnedBy: s.access.OwnedBy,
 		},
 		Admit:   s.space.Admit,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),

@@ -163,8 +163,8 @@ func (c *Caller) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 	}
 	// The view may be a moment behind the bucket, which has what was told last.
 	p, _, err := c.presence.Fetch(ctx, hub)
-	if err != nil && ctx.Err() == nil && streams.Passing(err) {
-		return errors.Join(domain.Unavailable("it is not known at the moment whether the hub is connected; nothing was sent to it"), err)
+	if err != nil && ctx.Err() == nil {
+		err = streams.Unavailable(err, "it is not known at the moment whether the hub is connected; nothing was sent to it")
 	}
 	if err != nil {
 		return fmt.Errorf("call hub %s: is it online: %w", hub, err)

@@ -196,13 +196,10 @@ func (c *Commands) maybeSent(err error) error {
 
 func (c *Commands) passing(err error, message string) error {
 	var told *domain.Error
-	switch {
-	case err == nil, errors.As(err, &told):
-		return err
-	case c.ctx.Err() != nil, streams.Passing(err):
-		return errors.Join(domain.Unavailable("%s", message), err)
+	if err != nil && c.ctx.Err() != nil && !errors.As(err, &told) { // Close has ended it
+		return fmt.Errorf("%w: %w", domain.Unavailable("%s", message), err)
 	}
-	return err
+	return streams.Unavailable(err, "%s", message)
 }
 
 // fingerprint is the same for commands that ask the same: of the same channel, with the same value once decoded.

@@ -210,10 +210,7 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 // unavailable returns service_unavailable for a bucket that does not answer, and any other error as it is. Nothing was done yet: what is done
 // comes after the reservation.
 func unavailable(err error) error {
-	if !streams.Passing(err) {
-		return err
-	}
-	return errors.Join(domain.Unavailable("idempotency keys cannot be stored at the moment; nothing was done"), err)
+	return streams.Unavailable(err, "idempotency keys cannot be stored at the moment; nothing was done")
 }
 
 // others reports whether a holder is another process that is still there. A process that is gone leaves the broker at once, unless its machine or its

@@ -21,6 +21,8 @@ type Quotas struct {
 	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
 	KeysPerOrg int
 	KeysOf     func(orgID string) int
+	// MembersPerOrg is how many members an organization may have. It is decided with the organization, and exact.
+	MembersPerOrg int
 	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
 	OrgsPerAccount int
 	OwnedBy        func(email string) int
@@ -71,6 +73,14 @@ func (s *Service) admitKey(o domain.Origin, orgID string) error {
 	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
 		return overQuota(standingRetryAfter,
 			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke one that is no longer used", n, q.KeysPerOrg)
+	}
+	return nil
+}
+
+// admitMember refuses a member more than an organization may have.
+func (s *Service) admitMember(org domain.OrgState) error {
+	if most := s.cfg.Quotas.MembersPerOrg; most > 0 && len(org.Members) >= most {
+		return overQuota(standingRetryAfter, "the organization has %d members; at most %d are allowed (--members-per-org)", len(org.Members), most)
 	}
 	return nil
 }

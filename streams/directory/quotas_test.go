@@ -135,6 +135,26 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	}
 }
 
+// TestMembersAreBounded: of several who accept invitations at once only as many join as may.
+func TestMembersAreBounded(t *testing.T) {
+	t.Parallel()
+	s, org := bounded(t, directory.Quotas{MembersPerOrg: 4})
+	var tokens []string
+	for i := range 6 {
+		_, _, token, err := s.Invite(t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.RoleMember)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens = append(tokens, token)
+	}
+	if joined := atOnce(t, len(tokens), func(i int) error {
+		_, err := s.AcceptInvitation(t.Context(), domain.Origin{}, tokens[i])
+		return err
+	}); joined != 3 {
+		t.Errorf("%d joined the owner, want 3", joined)
+	}
+}
+
 // TestChangesAreBounded: an organization could rename a site again and again, each time a fact that is kept for ever. What changes nothing, and what
 // takes something away, is not refused.
 func TestChangesAreBounded(t *testing.T) {

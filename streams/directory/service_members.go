@@ -70,6 +70,9 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	var accepted domain.Acceptance
 	_, seq, err := s.orgs.Update(ctx, parsed.OrgID, func(org domain.OrgState) (events []domain.Event, err error) {
 		events, accepted, err = domain.DecideAcceptInvitation(org, o, parsed, memberID)
+		if err == nil && len(events) > 0 {
+			err = s.admitMember(org)
+		}
 		return events, err
 	})
 	if err != nil {
