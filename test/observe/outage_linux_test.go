@@ -2,11 +2,13 @@ package observe
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -126,4 +128,75 @@ func postgres(t *testing.T, s *harness.Service) (pids []int) {
 		}
 	}
 	return pids
+}
+
+// TestNoServerErrorInAnOutage: lists were answered 500 while PostgreSQL restarted, and so were changes that were stored. Reads wait, and are then 503;
+// a change is answered.
+func TestNoServerErrorInAnOutage(t *testing.T) {
+	t.Parallel()
+	s := harness.Start(t)
+	tenant := harness.NewTenant(t, s, "Outage")
+	hub := harness.NewRawHub(t, s)
+	hub.Enroll()
+	hub.Come()
+	tenant.Add(hub.Serial)
+	paths := []string{"/sites", "/sites/" + tenant.Site, "/hubs", "/hubs/" + hub.ID, "/members", "/invitations"}
+
+	// Killed: nobody hears of it.
+	for round := range 3 {
+		if err := syscall.Kill(postgres(t, s)[0], syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for _, path := range paths {
+			tenant.For(t).Must(http.MethodGet, path, nil, http.StatusOK)
+		}
+		tenant.For(t).Must(http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"name": fmt.Sprintf("Hub %d", round)}, http.StatusOK)
+		t.Logf("all reads and a change after a kill: %s", time.Since(began))
+		harness.Eventually(t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+	}
+
+	// Hanging: reads are told so, and a change is stored and answered.
+	all := postgres(t, s)
+	for _, pid := range all {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goOn := func() {
+		for _, pid := range all {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
+		}
+	}
+	defer goOn()
+	var asking sync.WaitGroup
+	began := time.Now()
+	for _, path := range paths {
+		asking.Go(func() {
+			answer, err := tenant.Try(http.MethodGet, path, nil)
+			if err != nil || answer.Status != http.StatusServiceUnavailable || answer.ErrorType() != "service_unavailable" || answer.Header.Get("Retry-After") == "" {
+				t.Errorf("%s while the database hangs: %d %s, %v", path, answer.Status, answer.Body, err)
+			}
+		})
+	}
+	asking.Go(func() {
+		answer, err := tenant.Try(http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"})
+		if err != nil || answer.Status != http.StatusCreated {
+			t.Errorf("a site while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
+		}
+	})
+	asking.Go(func() {
+		answer, err := tenant.Try(http.MethodPatch, "/sites/"+tenant.Site, map[string]string{"name": "Renamed meanwhile"})
+		if err != nil || answer.Status != http.StatusServiceUnavailable || !strings.Contains(string(answer.Body), "is stored") {
+			t.Errorf("another name while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
+		}
+	})
+	asking.Wait()
+	t.Logf("answers while the database hangs: %s", time.Since(began))
+	goOn()
+	var sites struct{ Data []struct{ Name string } }
+	harness.Eventually(t, time.Minute, "what was changed is read", func() bool {
+		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
+		return len(sites.Data) == 2 && sites.Data[0].Name == "Renamed meanwhile" && sites.Data[1].Name == "Made meanwhile"
+	})
 }
