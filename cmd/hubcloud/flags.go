@@ -60,7 +60,6 @@ type serviceFlags struct {
 	Calls                 int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
 	CallsPerOrg           int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
 	CallsPerHub           int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
-	CommandsPerOrg        int           `help:"Commands that one organization may send within an hour, at one replica; each leaves two records in its hub's log." default:"200000" group:"Limits"`
 	IdempotencyWindow     time.Duration `help:"How long the answer under an Idempotency-Key is kept." default:"24h" group:"Limits"`
 	IdempotencyKeysPerOrg int           `help:"Idempotency-Keys that one organization may use within --idempotency-window." default:"500000" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites that one organization may have." default:"10000" group:"Limits"`
@@ -145,7 +144,7 @@ func (f *serviceFlags) Validate() error {
 	}
 	for name, n := range map[string]int64{
 		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
-		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub), "commands-per-org": int64(f.CommandsPerOrg),
+		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub),
 		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
 		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,

@@ -14,6 +14,7 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/projections"
+	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/tapuser"
 )
@@ -24,8 +25,13 @@ const readyPause = 5 * time.Millisecond
 // startHubLink opens the hub logs and, on a replica that is a bridge, looks after hubs. The broker lets hubs in once the callout is
 // answered, which comes last: what they send finds everything in place.
 func (s *service) startHubLink(ctx context.Context) (err error) {
+	var syncFolders func(streams.Account) error
+	if s.broker != nil {
+		syncFolders = s.broker.SyncFolders
+	}
 	s.logs, err = hublog.New(s.conns, hublog.Config{
-		Retention: s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads, Incarnation: s.incarnation,
+		SyncFolders: syncFolders,
+		Retention:   s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads, Incarnation: s.incarnation,
 		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
@@ -84,7 +90,7 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
 	})
 	s.commands = commands.New(s.logs, s.devices, commands.Config{
-		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, PerHour: s.flags.CommandsPerOrg, Log: s.log,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil

@@ -111,6 +111,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := s.finishStart(); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
+	if err := s.syncAllFolders(); err != nil {
+		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+	}
 	s.sayDurability(cfg.SyncInterval)
 	cfg.Log.Info("broker started", "mqtt", s.mqttAddr, "nats", s.natsAddr, "shards", settled.Shards, "hub_logs", used.hubLogs,
 		"storage_bytes", used.bytes, "storage_limit_bytes", maxStore)

@@ -55,8 +55,7 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	s.granted(ctx, seq)
-	return hub, nil
+	return hub, s.inForce(ctx, seq)
 }
 
 // UpdateHub moves and renames a hub. A hub or a site that the organization does not have is not_found.
@@ -85,8 +84,7 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	s.settled(ctx, seq)
-	return hub, nil
+	return hub, s.settled(ctx, seq)
 }
 
 // IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower case) the hub's current one. A hub that is

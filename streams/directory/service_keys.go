@@ -37,8 +37,7 @@ func (s *Service) CreateKey(ctx context.Context, o domain.Origin, orgID, label s
 	if err != nil {
 		return "", "", err
 	}
-	s.granted(ctx, seq)
-	return made.ID, made.Reveal(), nil
+	return made.ID, made.Reveal(), s.inForce(ctx, seq)
 }
 
 // RevokeKey ends a key: when it returns nil, no replica takes the key any more. orgID limits it to the keys of one organization; empty does not. A

@@ -47,12 +47,14 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
 	}))
+	if err == nil {
+		s.siteCreated(orgID)
+	}
 	leave()
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	s.settled(ctx, seq)
-	return site, nil
+	return site, s.settled(ctx, seq)
 }
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
@@ -71,8 +73,7 @@ func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	s.settled(ctx, seq)
-	return site, nil
+	return site, s.settled(ctx, seq)
 }
 
 // mustHaveSite refuses a site that the organization does not have: not_found.

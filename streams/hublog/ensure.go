@@ -48,15 +48,22 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	want := l.streamConfig(hub)
 	declared := want
 	stream, err := js.Stream(ctx, want.Name)
+	absent := errors.Is(err, jetstream.ErrStreamNotFound)
 	switch {
 	case err == nil:
 		// A retention of another length is no difference to refuse.
 		declared.MaxAge = stream.CachedInfo().Config.MaxAge
-	case !errors.Is(err, jetstream.ErrStreamNotFound):
+	case !absent:
 		return fmt.Errorf("hub log of %s: %w", hub, err)
 	}
 	if stream, err = streams.Declare(ctx, js, declared); err != nil {
 		return fmt.Errorf("hub log of %s: %w", hub, err)
+	}
+	// Another goroutine may have made it a moment ago, and be about to sync its folder.
+	if fresh := absent || stream.CachedInfo().Created.After(l.opened); fresh && l.cfg.SyncFolders != nil {
+		if err := l.cfg.SyncFolders(streams.ShardAccount(streams.ShardOf(hub, len(l.shards)))); err != nil {
+			return fmt.Errorf("hub log of %s: %w", hub, err)
+		}
 	}
 	if got := stream.CachedInfo().Config; got.MaxAge != want.MaxAge {
 		l.cfg.Log.Info("hub log gets another retention", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge)

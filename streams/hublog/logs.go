@@ -42,6 +42,9 @@ type Config struct {
 	// Reads are connections for reads of history, so that a read that waits for a batch to reach the disk holds up no append; nil means
 	// the connections that New is given.
 	Reads *streams.Conns
+	// SyncFolders is called with the account in which a stream was made, before Ensure returns. It syncs the names of the
+	// folders that hold the stream, so that a power cut does not take it; nil where the broker is another process.
+	SyncFolders func(streams.Account) error
 	// Incarnation gives a hub's log as the directory has it, from memory; false means that no organization has the hub.
 	Incarnation func(domain.HubID) (Incarnation, bool)
 	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is asked before a cursor is
@@ -116,6 +119,9 @@ type Logs struct {
 	// appends holds a place for every batch under way: the broker takes 1,000 at a time.
 	appends chan struct{}
 
+	// opened is when New was called.
+	opened time.Time
+
 	knownMu sync.Mutex
 	known   map[domain.HubID]struct{}
 
@@ -147,6 +153,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 		cfg:     cfg,
 		metrics: newMetrics(cfg.Metrics),
 		appends: make(chan struct{}, maxAppends),
+		opened:  cfg.Now(),
 		known:   map[domain.HubID]struct{}{},
 	}
 	l.rings.limit = cfg.RingBytes
