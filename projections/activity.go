@@ -9,8 +9,9 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// activity is Activity, asked once.
-func (s *Store) activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
+// Activity gives what happened in an organization before a sequence of the directory, newest first: at most limit of it (1 or more). 0 begins
+// with the newest.
+func (s *Store) Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
 	params := query.ActivityParams{OrgID: storable(org), Before: math.MaxInt64, RowLimit: int32(limit) + 1}
 	if before > 0 && before < math.MaxInt64 {
 		params.Before = int64(before)

@@ -3,4 +3,5 @@
 // consumer may miss one without being told, and what was answered holds.
 //
 // TestOutages stops, cuts off, wipes and kills each part of a cluster: one round by default, -faults.rounds N for more.
+// TestPowerCut cuts the power of the disk, on a file system that forgets what was not synced: -power.cuts N.
 package faults

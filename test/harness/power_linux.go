@@ -1,0 +1,59 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// KillIn sends SIGKILL to a process and to every process that works in dir or below it.
+func KillIn(pid int, dir string) {
+	_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when it has ended
+	for _, pid := range workingIn(dir) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // likewise
+	}
+}
+
+// WaitGoneFrom kills what works in dir or below it until nothing does.
+func WaitGoneFrom(t testing.TB, dir string) {
+	t.Helper()
+	Eventually(t, time.Minute, "no process works in "+dir, func() bool {
+		pids := workingIn(dir)
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when it has ended
+		}
+		return len(pids) == 0
+	})
+}
+
+// KillAll sends SIGKILL to the service and to every process that works in its data directory, such as its private database.
+func (s *Service) KillAll() { KillIn(s.PID(), s.Dir) }
+
+// WaitGone waits until the service and every process that works in its data directory is gone after KillAll.
+func (s *Service) WaitGone() {
+	s.t.Helper()
+	<-s.ended
+	WaitGoneFrom(s.t, s.Dir)
+}
+
+// workingIn returns the processes whose working directory is dir or below it. Zombies have none.
+func workingIn(dir string) (pids []int) {
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		return nil
+	}
+	for _, link := range links {
+		cwd, err := os.Readlink(link)
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
