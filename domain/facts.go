@@ -25,6 +25,10 @@ const (
 	TypeHubRenamed            = "hub.renamed"
 	TypeHubLogBegun           = "hub.log_begun"
 	TypeHubLogRestored        = "hub.log_restored"
+	TypeHubSecretRotated      = "hub.secret_rotated"
+	TypeHubBlocked            = "hub.blocked"
+	TypeHubUnblocked          = "hub.unblocked"
+	TypeHubReleased           = "hub.released"
 	TypeDeviceLabeled         = "hub.device_labeled"
 	TypeDeviceForgotten       = "hub.device_forgotten"
 
@@ -146,6 +150,9 @@ type HubAdded struct {
 	Incarnation string `json:"incarnation"`
 	// Connected says whether the hub was connected at that moment: then it is online from the start, otherwise unknown.
 	Connected bool `json:"connected"`
+	// After is a sequence number of the hub's stream: what is stored up to and including it is of an organization that had the hub
+	// before. Zero for a hub that nobody had.
+	After uint64 `json:"after,omitempty"`
 }
 
 // HubMoved puts a hub at another site of its organization.
@@ -186,6 +193,40 @@ type HubLogRestored struct {
 	After uint64 `json:"after"`
 	// Former are the tags of what is stored behind that and was restored.
 	Former FormerLogs `json:"former"`
+}
+
+// HubSecretRotated replaces the enrolment secret of a hub (aggregate hub): the former one enrols no more.
+type HubSecretRotated struct {
+	HubID HubID `json:"hub_id"`
+	// OrgID is the organization that has the hub; empty when none has.
+	OrgID string `json:"org_id,omitempty"`
+	// SecretHash is the SHA-256 of the new secret, 32 bytes.
+	SecretHash []byte `json:"secret_hash"`
+	// KeepCertificate reports whether the hub's current certificate stays valid. Otherwise it is revoked.
+	KeepCertificate bool `json:"keep_certificate"`
+}
+
+// HubBlocked keeps a hub from enrolling and from connecting until it is unblocked (aggregate hub).
+type HubBlocked struct {
+	HubID HubID `json:"hub_id"`
+	// OrgID is the organization that has the hub; empty when none has.
+	OrgID string `json:"org_id,omitempty"`
+}
+
+// HubUnblocked ends a HubBlocked (aggregate hub).
+type HubUnblocked struct {
+	HubID HubID `json:"hub_id"`
+	// OrgID is the organization that has the hub; empty when none has.
+	OrgID string `json:"org_id,omitempty"`
+}
+
+// HubReleased takes a hub away from its organization, as if it had never been added (aggregate hub). Names and rooms of its devices are
+// forgotten, and its event log is read by nobody any more.
+type HubReleased struct {
+	HubID HubID  `json:"hub_id"`
+	OrgID string `json:"org_id"`
+	// After is a sequence number of the hub's stream: what is stored up to and including it is of this organization.
+	After uint64 `json:"after"`
 }
 
 // DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate hub): all of it, not only what changed.
@@ -254,6 +295,10 @@ func (HubMoved) EventType() string                 { return TypeHubMoved }
 func (HubRenamed) EventType() string               { return TypeHubRenamed }
 func (HubLogBegun) EventType() string              { return TypeHubLogBegun }
 func (HubLogRestored) EventType() string           { return TypeHubLogRestored }
+func (HubSecretRotated) EventType() string         { return TypeHubSecretRotated }
+func (HubBlocked) EventType() string               { return TypeHubBlocked }
+func (HubUnblocked) EventType() string             { return TypeHubUnblocked }
+func (HubReleased) EventType() string              { return TypeHubReleased }
 func (DeviceLabeled) EventType() string            { return TypeDeviceLabeled }
 func (DeviceForgotten) EventType() string          { return TypeDeviceForgotten }
 func (KeyCreated) EventType() string               { return TypeKeyCreated }

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,8 @@ type HubState struct {
 	// Registered says that the hub is in the inventory; SecretHash is then the SHA-256 of its enrolment secret.
 	Registered bool
 	SecretHash []byte
+	// Blocked hubs neither enrol nor connect.
+	Blocked bool
 
 	// OrgID is the organization that added the hub, and keeps it; empty before. Then the rest of this block means nothing either.
 	OrgID  string
@@ -35,14 +38,34 @@ type HubState struct {
 	// MaxDeviceLabels.
 	Labels map[int64]DeviceLabel
 
+	// Released is where the hub's log stood when it was last taken away from an organization; nil when it never was.
+	Released *ReleasedLog
+
 	// Certificate is the fingerprint of the current certificate, the only one that may connect; empty when there is none.
 	Certificate        string
 	CertificateExpires time.Time
+	// EnrolledAt is when the hub was last issued a certificate; zero when it never was.
+	EnrolledAt time.Time
 	// SupersededCertificates are those that a newer one has replaced since the last revocation: they may not connect again, but stay
 	// connected. Oldest first, the last MaxFormerCertificates.
 	SupersededCertificates []string
 	// RevokedCertificates are those whose connections are to be cut wherever they are found. Oldest first, the last MaxFormerCertificates.
 	RevokedCertificates []string
+
+	// CertificateTimes and LogTimes are when the hub's last certificates were issued and its last logs begun: what a HubLimit is held
+	// against. Oldest first, the last MaxHubBurst.
+	CertificateTimes []time.Time
+	LogTimes         []time.Time
+}
+
+// ReleasedLog is the event log of an organization that has the hub no more, as the fields of the same names in HubState were.
+type ReleasedLog struct {
+	OrgID       string
+	Incarnation string
+	LogAfter    uint64
+	Former      FormerLogs
+	Log         string
+	LogThrough  uint64
 }
 
 // MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state remembers. A hub has one connection: the
@@ -84,19 +107,31 @@ func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Eve
 	return []Event{Record(o, HubRegistered{HubID: id, SecretHash: secretHash})}, nil
 }
 
+// IssueCertificate asks that a certificate become a hub's current one.
+type IssueCertificate struct {
+	Fingerprint string
+	ExpiresAt   time.Time
+	// SecretHash is the hash of the secret that the hub showed.
+	SecretHash []byte
+}
+
 // DecideIssueCertificate makes a certificate the hub's current one; the one that is current already is no event. A hub that is not in the
-// inventory is unauthenticated, as a wrong secret is.
-func DecideIssueCertificate(s HubState, o Origin, fingerprint string, expiresAt time.Time) ([]Event, error) {
-	if !s.Registered {
+// inventory, is blocked, or has had another secret since, is unauthenticated, as a wrong secret is. A hub over the limit is rate_limited.
+func DecideIssueCertificate(s HubState, o Origin, c IssueCertificate, limit HubLimit) ([]Event, error) {
+	if !s.Registered || s.Blocked || !bytes.Equal(s.SecretHash, c.SecretHash) {
 		return nil, Errorf(CodeUnauthenticated, "unknown serial or wrong secret")
 	}
+	fingerprint := c.Fingerprint
 	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) || slices.Contains(s.SupersededCertificates, fingerprint) {
 		return nil, fmt.Errorf("hub %s: fingerprint %q cannot become current", s.ID, fingerprint)
 	}
 	if s.Certificate == fingerprint {
 		return nil, nil
 	}
-	return []Event{Record(o, HubCertificateIssued{HubID: s.ID, Fingerprint: fingerprint, ExpiresAt: wholeMicroseconds(expiresAt)})}, nil
+	if wait := limit.wait(s.CertificateTimes, o.At); wait > 0 {
+		return nil, &Error{Code: CodeRateLimited, RetryAfter: wait, Message: "this hub was issued too many certificates lately; the one that it has stays valid"}
+	}
+	return []Event{Record(o, HubCertificateIssued{HubID: s.ID, Fingerprint: fingerprint, ExpiresAt: wholeMicroseconds(c.ExpiresAt)})}, nil
 }
 
 // DecideRevokeCertificate leaves the hub without a certificate; without one already it is no event. A hub that the organization does not
@@ -114,20 +149,20 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 // DecideAddHub puts a hub at a site; that the site is the organization's has been looked up before. incarnation is the tag that the hub's
 // event log gets if this adds it, 8 hexadecimal digits. A hub that is where and what it should be already is no event.
 //
-// A hub that is not in the inventory, one that has never connected, and one that another organization has are refused alike, by the one
+// A hub that is not in the inventory, one that is blocked, one that has never connected, and one that another organization has are refused alike, by the one
 // ErrHubNotAddable: whoever reads a serial off a label must not learn whose it is.
 func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
 		return DecideUpdateHub(s, o, UpdateHub{OrgID: c.OrgID, HubID: c.HubID, SetName: c.Name != nil, Name: c.Name, SiteID: &c.SiteID})
 	}
-	if !s.Registered || s.OrgID != "" || !c.Ever {
+	if !s.Registered || s.Blocked || s.OrgID != "" || !c.Ever {
 		return nil, ErrHubNotAddable()
 	}
 	if c.OrgID == "" || !isLowerHex(incarnation, 8) {
 		return nil, fmt.Errorf("hub %s: cannot be added to organization %q with incarnation %q", s.ID, c.OrgID, incarnation)
 	}
 	return []Event{Record(o, HubAdded{
-		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation, Connected: c.Connected,
+		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation, Connected: c.Connected, After: s.LogAfter,
 	})}, nil
 }
 
@@ -149,8 +184,8 @@ func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 
 // DecideBeginLog begins the hub's event log anew after a reset. b's Incarnation, Log, Through and After count; the rest is the hub's. The
 // log that was begun last is no event, so that a bridge that is not sure may ask again. A hub that nobody has added has no event log:
-// not_found.
-func DecideBeginLog(s HubState, o Origin, b HubLogBegun) ([]Event, error) {
+// not_found. A hub over the limit is rate_limited.
+func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
@@ -165,6 +200,9 @@ func DecideBeginLog(s HubState, o Origin, b HubLogBegun) ([]Event, error) {
 	}
 	if b.After < s.LogAfter {
 		return nil, fmt.Errorf("hub %s: a log after %d cannot follow one after %d", s.ID, b.After, s.LogAfter)
+	}
+	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
+		return nil, &Error{Code: CodeRateLimited, RetryAfter: wait, Message: "this hub was reset too often lately"}
 	}
 	b.HubID, b.OrgID = s.ID, s.OrgID
 	return []Event{Record(o, b)}, nil
@@ -198,14 +236,22 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 			s.SupersededCertificates = remember(s.SupersededCertificates, s.Certificate)
 		}
 		s.Certificate, s.CertificateExpires = f.Fingerprint, f.ExpiresAt
+		s.EnrolledAt, s.CertificateTimes = e.At, rememberTime(s.CertificateTimes, e.At)
 	case HubCertificateRevoked:
-		s.RevokedCertificates = remember(s.RevokedCertificates, append(slices.Clone(s.SupersededCertificates), f.Fingerprint)...)
-		s.SupersededCertificates = nil
-		s.Certificate, s.CertificateExpires = "", time.Time{}
+		s = s.withoutCertificates(f.Fingerprint)
+	case HubSecretRotated:
+		s.SecretHash = f.SecretHash
+		if !f.KeepCertificate {
+			s = s.withoutCertificates(s.Certificate)
+		}
+	case HubBlocked:
+		s.Blocked = true
+	case HubUnblocked:
+		s.Blocked = false
 	case HubAdded:
 		s.OrgID, s.SiteID, s.Name = f.OrgID, f.SiteID, f.Name
 		s.RegisteredAt, s.ConnectedAtAdd = e.At, f.Connected
-		s.Incarnation = f.Incarnation
+		s.Incarnation, s.LogAfter = f.Incarnation, f.After
 	case HubMoved:
 		s.SiteID = f.SiteID
 	case HubRenamed:
@@ -213,6 +259,15 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 	case HubLogBegun:
 		s.Incarnation, s.LogAfter, s.Log, s.LogThrough = f.Incarnation, f.After, f.Log, f.Through
 		s.Former, s.Labels = "", nil
+		s.LogTimes = rememberTime(s.LogTimes, e.At)
+	case HubReleased:
+		s.Released = &ReleasedLog{
+			OrgID: s.OrgID, Incarnation: s.Incarnation, LogAfter: s.LogAfter, Former: s.Former, Log: s.Log, LogThrough: s.LogThrough,
+		}
+		s.OrgID, s.SiteID, s.Name = "", "", nil
+		s.RegisteredAt, s.ConnectedAtAdd = time.Time{}, false
+		s.Incarnation, s.LogAfter, s.Former, s.Log, s.LogThrough = "", f.After, "", "", 0
+		s.Labels = nil
 	case HubLogRestored:
 		s.Incarnation, s.LogAfter, s.Former = f.Incarnation, f.After, f.Former
 	case DeviceLabeled:
@@ -240,6 +295,18 @@ func (s HubState) ownedBy(orgID string) bool { return orgID != "" && s.OrgID == 
 func remember(list []string, more ...string) []string {
 	list = append(slices.Clone(list), more...)
 	return list[max(0, len(list)-MaxFormerCertificates):]
+}
+
+// withoutCertificates returns the hub with the current certificate, and those that it superseded, revoked.
+func (s HubState) withoutCertificates(current string) HubState {
+	ended := slices.Clone(s.SupersededCertificates)
+	if current != "" {
+		ended = append(ended, current)
+	}
+	s.RevokedCertificates = remember(s.RevokedCertificates, ended...)
+	s.SupersededCertificates = nil
+	s.Certificate, s.CertificateExpires = "", time.Time{}
+	return s
 }
 
 func sameText(a, b *string) bool {

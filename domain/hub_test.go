@@ -130,11 +130,11 @@ func TestUpdateHub(t *testing.T) {
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	events, err := domain.DecideIssueCertificate(domain.HubState{}, origin, fingerprint(1), expires)
+	events, err := domain.DecideIssueCertificate(domain.HubState{}, origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
 	decided(t, events, err, nil, domain.CodeUnauthenticated)
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered), origin, fingerprint(1), expires)
+	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered), origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
 	decided(t, events, err, []domain.Fact{issued(1)}, "")
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered, issued(1)), origin, fingerprint(1), expires)
+	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered, issued(1)), origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
 	decided(t, events, err, nil, "")
 
 	state := fold(t, domain.EvolveHub, registered, added, issued(1), issued(2))
@@ -159,7 +159,7 @@ func TestCertificates(t *testing.T) {
 	decided(t, events, err, nil, "")
 
 	for _, unfit := range []string{"", "abc", fingerprint(1), fingerprint(2)} {
-		if _, err := domain.DecideIssueCertificate(state, origin, unfit, expires); err == nil {
+		if _, err := domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{Fingerprint: unfit, ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{}); err == nil {
 			t.Errorf("%q became current", unfit)
 		}
 	}
@@ -175,9 +175,9 @@ func TestBeginLog(t *testing.T) {
 	begun := domain.HubLogBegun{HubID: hub, OrgID: orgA, Incarnation: "0000000b", Log: "second", Through: 16, After: 4711}
 
 	ask := domain.HubLogBegun{Incarnation: "0000000b", Log: "second", Through: 16, After: 4711}
-	events, err := domain.DecideBeginLog(owned, origin, ask)
+	events, err := domain.DecideBeginLog(owned, origin, ask, domain.HubLimit{})
 	decided(t, events, err, []domain.Fact{begun}, "")
-	events, err = domain.DecideBeginLog(fold(t, domain.EvolveHub, registered), origin, ask)
+	events, err = domain.DecideBeginLog(fold(t, domain.EvolveHub, registered), origin, ask, domain.HubLimit{})
 	decided(t, events, err, nil, domain.CodeNotFound)
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
@@ -185,7 +185,7 @@ func TestBeginLog(t *testing.T) {
 		t.Errorf("folded to %#v", state)
 	}
 	again := domain.HubLogBegun{Incarnation: "0000000c", Log: "second", After: 4712}
-	events, err = domain.DecideBeginLog(state, origin, again)
+	events, err = domain.DecideBeginLog(state, origin, again, domain.HubLimit{})
 	decided(t, events, err, nil, "")
 
 	for name, bad := range map[string]domain.HubLogBegun{
@@ -194,7 +194,7 @@ func TestBeginLog(t *testing.T) {
 		"no incarnation":        {Log: "third", After: 4712},
 		"before the log before": {Incarnation: "0000000c", Log: "third", After: 4710},
 	} {
-		if _, err := domain.DecideBeginLog(state, origin, bad); err == nil {
+		if _, err := domain.DecideBeginLog(state, origin, bad, domain.HubLimit{}); err == nil {
 			t.Errorf("%s: a log was begun", name)
 		}
 	}
@@ -226,13 +226,15 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 2:
 				events, err = domain.DecideUpdateHub(state, origin, domain.UpdateHub{OrgID: org, SetName: true, Name: ptr(incarnation), SiteID: &site})
 			case 3:
-				events, err = domain.DecideIssueCertificate(state, origin, fmt.Sprintf("%064x", rapid.IntRange(0, 30).Draw(t, "certificate")), expires)
+				events, err = domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
+					Fingerprint: fmt.Sprintf("%064x", rapid.IntRange(0, 30).Draw(t, "certificate")), ExpiresAt: expires, SecretHash: state.SecretHash,
+				}, domain.HubLimit{})
 			case 4:
 				events, err = domain.DecideRevokeCertificate(state, origin, org)
 			case 5:
 				events, err = domain.DecideBeginLog(state, origin, domain.HubLogBegun{
 					Incarnation: incarnation, Log: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"), After: uint64(step),
-				})
+				}, domain.HubLimit{})
 			}
 			if err != nil {
 				continue

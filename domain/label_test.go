@@ -97,7 +97,7 @@ func TestLabelsAreWhatWasSetLast(t *testing.T) {
 				delete(want, device+1)
 			case 1:
 				begun := domain.HubLogBegun{Incarnation: fmt.Sprintf("%08x", 16+step), Log: fmt.Sprint("log ", step)}
-				if events, err = domain.DecideBeginLog(state, origin, begun); err == nil && len(events) > 0 {
+				if events, err = domain.DecideBeginLog(state, origin, begun, domain.HubLimit{}); err == nil && len(events) > 0 {
 					clear(want)
 				}
 			default:

@@ -56,6 +56,10 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 		"hub.log_restored.v1": domain.HubLogRestored{
 			HubID: hub, OrgID: orgA, Incarnation: "5f607182", After: 4711, Former: "0a1b2c3d:0 4e5f6071:4800",
 		},
+		"hub.secret_rotated.v1":   domain.HubSecretRotated{HubID: hub, OrgID: orgA, SecretHash: hash(4), KeepCertificate: true},
+		"hub.blocked.v1":          domain.HubBlocked{HubID: hub, OrgID: orgA},
+		"hub.unblocked.v1":        domain.HubUnblocked{HubID: hub},
+		"hub.released.v1":         domain.HubReleased{HubID: hub, OrgID: orgA, After: 4711},
 		"hub.device_labeled.v1":   domain.DeviceLabeled{HubID: hub, OrgID: orgA, DeviceID: 3, Name: ptr("Front door")},
 		"hub.device_forgotten.v1": domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3},
 		"key.created.v1": domain.KeyCreated{

@@ -139,6 +139,9 @@ type KeyView struct {
 	RevokedAt time.Time
 }
 
+// ActivityRetention is how long what happened in an organization can be read. The directory keeps the facts for ever.
+const ActivityRetention = 365 * 24 * time.Hour
+
 // Activity is one thing that somebody did in an organization, as the directory has it.
 type Activity struct {
 	// Sequence is the event's in the directory: the order of what happened.

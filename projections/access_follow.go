@@ -110,7 +110,9 @@ func (a *Access) applyFact(fact domain.Fact) {
 			a.readmit(f.Sequence)
 		}
 	case domain.HubAdded:
-		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation}
+		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation, LogAfter: f.After}
+	case domain.HubReleased:
+		delete(a.hubs, f.HubID)
 	case domain.HubLogBegun:
 		if hub, ok := a.hubs[f.HubID]; ok {
 			hub.Incarnation, hub.LogAfter, hub.Former = f.Incarnation, f.After, ""

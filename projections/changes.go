@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,10 +19,12 @@ type changes struct {
 	renamed rows[string, siteRow]
 	hubs    rows[domain.HubID, hubRow]
 	changed rows[domain.HubID, hubChange]
-	labels  labelChanges
-	keys    rows[string, keyRow]
-	revoked rows[string, keyRow]
-	acts    []activityRow
+	// released are hubs of organizations whose rows go before hubs are inserted.
+	released rows[domain.HubID, releasedHub]
+	labels   labelChanges
+	keys     rows[string, keyRow]
+	revoked  rows[string, keyRow]
+	acts     []activityRow
 }
 
 type orgRow struct {
@@ -44,6 +47,11 @@ type hubRow struct {
 	incarnation string
 	after       uint64
 	former      domain.FormerLogs
+}
+
+type releasedHub struct {
+	id  domain.HubID
+	org string
 }
 
 // hubChange is what changes of a hub; nil is what stays.
@@ -88,6 +96,21 @@ func (r *rows[K, R]) put(key K, row R) *R {
 	return &r.list[len(r.list)-1]
 }
 
+// remove takes the row of a key away, if there is one.
+func (r *rows[K, R]) remove(key K) {
+	i, ok := r.index[key]
+	if !ok {
+		return
+	}
+	r.list = slices.Delete(r.list, i, i+1)
+	delete(r.index, key)
+	for other, j := range r.index {
+		if j > i {
+			r.index[other] = j - 1
+		}
+	}
+}
+
 // add folds one event. An event that contradicts itself or what the batch has made is an error.
 func (c *changes) add(r directory.Recorded) error {
 	c.note(r)
@@ -119,8 +142,10 @@ func (c *changes) add(r directory.Recorded) error {
 		}
 		c.hubs.put(f.HubID, hubRow{
 			id: f.HubID, org: f.OrgID, site: f.SiteID, name: f.Name,
-			registered: r.Event.At, connected: f.Connected, incarnation: f.Incarnation,
+			registered: r.Event.At, connected: f.Connected, incarnation: f.Incarnation, after: f.After,
 		})
+	case domain.HubReleased:
+		return c.release(f)
 	case domain.HubMoved:
 		c.hub(f.HubID, f.OrgID, func(h *hubRow) { h.site = f.SiteID }, func(h *hubChange) { h.site = &f.SiteID })
 	case domain.HubRenamed:
@@ -134,7 +159,8 @@ func (c *changes) add(r directory.Recorded) error {
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{Name: f.Name, Room: f.Room})
 	case domain.DeviceForgotten:
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{})
-	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked, domain.AccountCreated:
+	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked, domain.HubSecretRotated, domain.HubBlocked,
+		domain.HubUnblocked, domain.AccountCreated:
 		// Inventory, certificates and accounts are asked of the directory itself: nothing here may be stale.
 	case domain.ProjectionSkipped:
 		// Read before anything is projected: see directory.Log.Skips.
@@ -166,6 +192,24 @@ func (c *changes) renameSite(f domain.SiteRenamed) {
 		return
 	}
 	c.renamed.put(f.SiteID, siteRow{id: f.SiteID, org: f.OrgID, name: f.Name})
+}
+
+// release takes a hub's row away, whether it is made by this batch or is there.
+func (c *changes) release(f domain.HubReleased) error {
+	c.labels.clear(f.HubID)
+	if row := c.hubs.of(f.HubID); row != nil {
+		if row.org != f.OrgID {
+			return fmt.Errorf("%w: hub %s is released by %s and belongs to %s", errBadEvent, f.HubID, f.OrgID, row.org)
+		}
+		c.hubs.remove(f.HubID)
+		return nil
+	}
+	if c.released.of(f.HubID) != nil {
+		return fmt.Errorf("%w: hub %s is released twice", errBadEvent, f.HubID)
+	}
+	c.changed.remove(f.HubID)
+	c.released.put(f.HubID, releasedHub{id: f.HubID, org: f.OrgID})
+	return nil
 }
 
 // hub changes a hub, whether its row is made by this batch or is there.
@@ -218,6 +262,10 @@ func (c *changes) statements() []statement {
 		column(c.renamed.list, func(s siteRow) string { return s.org }),
 		column(c.renamed.list, func(s siteRow) string { return s.name }),
 	}})
+	add(len(c.released.list), statement{what: "delete released hubs", sql: deleteHubs, args: []any{
+		column(c.released.list, func(h releasedHub) string { return string(h.id) }),
+		column(c.released.list, func(h releasedHub) string { return h.org }),
+	}})
 	add(len(c.hubs.list), statement{what: "insert hubs", sql: insertHubs, args: []any{
 		column(c.hubs.list, func(h hubRow) string { return string(h.id) }),
 		column(c.hubs.list, func(h hubRow) string { return h.org }),
@@ -256,14 +304,16 @@ func (c *changes) statements() []statement {
 		column(c.revoked.list, func(k keyRow) string { return k.org }),
 		column(c.revoked.list, func(k keyRow) time.Time { return k.at }),
 	}})
-	s := c.activityStatement()
-	add(s.rows, s)
+	if s := c.activityStatement(); s.rows > 0 {
+		add(s.rows, s)
+		add(anyRows, expireActivity())
+	}
 	return all
 }
 
 // size is how many rows it makes and changes, activity left out.
 func (c *changes) size() int {
-	return len(c.orgs) + len(c.sites.list) + len(c.renamed.list) + len(c.hubs.list) + len(c.changed.list) + len(c.keys.list) + len(c.revoked.list) +
+	return len(c.orgs) + len(c.sites.list) + len(c.renamed.list) + len(c.hubs.list) + len(c.changed.list) + len(c.released.list) + len(c.keys.list) + len(c.revoked.list) +
 		c.members.size() + len(c.labels.cleared.list) + len(c.labels.labels.list)
 }
 

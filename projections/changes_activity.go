@@ -53,6 +53,14 @@ func (c *changes) note(r directory.Recorded) {
 		row.org, row.subject, row.detail = f.OrgID, string(f.HubID), setText(f.Name)
 	case domain.HubLogBegun:
 		row.org, row.subject = f.OrgID, string(f.HubID)
+	case domain.HubSecretRotated:
+		row.org, row.subject = f.OrgID, string(f.HubID)
+	case domain.HubBlocked:
+		row.org, row.subject = f.OrgID, string(f.HubID)
+	case domain.HubUnblocked:
+		row.org, row.subject = f.OrgID, string(f.HubID)
+	case domain.HubReleased:
+		row.org, row.subject = f.OrgID, string(f.HubID)
 	case domain.DeviceLabeled:
 		row.org, row.subject, row.hub = f.OrgID, strconv.FormatInt(f.DeviceID, 10), hubOf(f.HubID)
 		row.detail = strings.Trim(setText(f.Name)+", "+setText(f.Room), ", ")
@@ -65,7 +73,7 @@ func (c *changes) note(r directory.Recorded) {
 	default:
 		return
 	}
-	if row.org != "" { // a certificate can be revoked that was nobody's
+	if row.org != "" { // a hub of the inventory may be nobody's
 		c.acts = append(c.acts, row)
 	}
 }
@@ -80,6 +88,11 @@ func setText(s *string) string {
 func hubOf(id domain.HubID) *string {
 	text := string(id)
 	return &text
+}
+
+// expireActivity deletes the rows that are too old.
+func expireActivity() statement {
+	return statement{what: "delete old activity", sql: deleteActivity, rows: anyRows, args: []any{int(domain.ActivityRetention.Hours())}}
 }
 
 func (c *changes) activityStatement() statement {

@@ -144,7 +144,13 @@ func writeActivity(ctx context.Context, conn *pgx.Conn, acts <-chan []activityRo
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return execAll(ctx, conn, append(indexesWhere(func(statement string) bool { return strings.Contains(statement, " activity ") }), "ANALYZE activity")...)
+	if err := execAll(ctx, conn, indexesWhere(func(statement string) bool { return strings.Contains(statement, " activity ") })...); err != nil {
+		return err
+	}
+	if err := expireActivity().load(ctx, conn, false); err != nil {
+		return err
+	}
+	return execAll(ctx, conn, "ANALYZE activity")
 }
 
 // writeChunks writes rows as they come. The first of them go into tables without keys, at once; those that follow change rows that are there, and

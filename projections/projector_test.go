@@ -342,11 +342,11 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
 		}
-		var sites, hubs, keys, members, invitations []int
+		var sites, hubs, released, keys, members, invitations []int
 		for step := range rapid.IntRange(1, 40).Draw(rt, "steps") {
 			pick := func(of []int) int { return rapid.SampledFrom(of).Draw(rt, "which") }
 			name := rapid.SampledFrom([]string{"a", "b", "ü"}).Draw(rt, "name")
-			switch kind := rapid.IntRange(0, 15).Draw(rt, "kind"); {
+			switch kind := rapid.IntRange(0, 17).Draw(rt, "kind"); {
 			case kind == 0:
 				record(domain.OrgCreated{OrgID: fmt.Sprint("org-", step), Name: name})
 			case kind == 1:
@@ -404,6 +404,18 @@ func TestBatchesDoNotMatter(t *testing.T) {
 					HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
 					Name: text.Draw(rt, "device's name"), Room: text.Draw(rt, "room"),
 				})
+			case kind == 16 && len(hubs) > 1:
+				var gone int
+				gone, hubs = take(rt, hubs)
+				record(domain.HubReleased{HubID: hubID(gone), OrgID: org, After: uint64(step)})
+				released = append(released, gone)
+			case kind == 17 && len(released) > 0:
+				var again int
+				again, released = take(rt, released)
+				fact := added(org, again, pick(sites))
+				fact.After = uint64(step)
+				record(fact)
+				hubs = append(hubs, again)
 			case kind == 15:
 				record(domain.DeviceForgotten{HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device")})
 			default:

@@ -19,6 +19,8 @@ var (
 	insertPeople string
 	//go:embed sql/apply/insert_activity.sql
 	insertActivity string
+	//go:embed sql/apply/delete_activity.sql
+	deleteActivity string
 	//go:embed sql/apply/change_members.sql
 	changeMembers string
 	//go:embed sql/apply/delete_members.sql
@@ -33,6 +35,8 @@ var (
 	renameSites string
 	//go:embed sql/apply/insert_hubs.sql
 	insertHubs string
+	//go:embed sql/apply/delete_hubs.sql
+	deleteHubs string
 	//go:embed sql/apply/change_hubs.sql
 	changeHubs string
 	//go:embed sql/apply/clear_labels.sql

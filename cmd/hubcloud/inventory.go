@@ -16,6 +16,11 @@ import (
 type inventoryCommand struct {
 	Add      inventoryAddCommand      `cmd:"" help:"Register a hub by its Serial, and make its enrolment secret."`
 	Generate inventoryGenerateCommand `cmd:"" help:"Make up hubs: Serials with their enrolment secrets."`
+	List     inventoryListCommand     `cmd:"" help:"List the hubs: whether each has enrolled, is blocked, and whose it is."`
+	Rotate   inventoryRotateCommand   `cmd:"" help:"Make a new enrolment secret for a hub, and revoke its certificate. The former secret is worth nothing then."`
+	Block    inventoryBlockCommand    `cmd:"" help:"Keep a hub from enrolling and connecting, at once, and cut its connections."`
+	Unblock  inventoryUnblockCommand  `cmd:"" help:"Let a blocked hub enrol and connect again."`
+	Release  inventoryReleaseCommand  `cmd:"" help:"Take a hub away from the organization that added it, as if it had never been added."`
 }
 
 type inventoryAddCommand struct {
@@ -26,13 +31,22 @@ type inventoryAddCommand struct {
 
 // Run registers the hub.
 func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
-	hub, ok := domain.ParseSerial(c.Serial)
-	if !ok {
-		return usagef("--serial %q is no Serial: a prefix of 2 to 12 letters and digits that starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA", c.Serial)
+	hub, err := parseSerial("--serial", c.Serial)
+	if err != nil {
+		return err
 	}
 	return c.do(ctx, func(ctx context.Context, s *session) error {
 		return s.register(ctx, hub, c.printed, out)
 	})
+}
+
+// parseSerial reads a Serial that was typed.
+func parseSerial(name, text string) (domain.HubID, error) {
+	hub, ok := domain.ParseSerial(text)
+	if !ok {
+		return "", usagef("%s %q is no Serial: a prefix of 2 to 12 letters and digits that starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA", name, text)
+	}
+	return hub, nil
 }
 
 type inventoryGenerateCommand struct {

@@ -34,6 +34,7 @@ type session struct {
 	buckets  *streams.Buckets
 	settings settings
 	log      *directory.Log
+	barrier  *streams.Barrier
 	service  *directory.Service
 }
 
@@ -69,7 +70,7 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	}
 	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
 	return &session{
-		conns: conns, buckets: buckets, settings: installation, log: log,
+		conns: conns, buckets: buckets, settings: installation, log: log, barrier: barrier,
 		service: directory.NewService(log, directory.ServiceConfig{
 			Environment: installation.Environment, EverywhereApplied: barrier.Wait,
 		}),

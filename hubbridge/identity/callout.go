@@ -43,6 +43,9 @@ type CalloutConfig struct {
 	Directory   Directory
 	// Taps knows who may read hub logs from outside; nil lets in nobody but hubs.
 	Taps Taps
+	// HubConnections is how often one hub may connect to the brokers whose questions this process answers; the zero value allows everything.
+	// Each connection of a hub costs two events of its log.
+	HubConnections domain.HubLimit
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is the default logger.
@@ -63,6 +66,7 @@ type Callout struct {
 	results  *prometheus.CounterVec
 	seconds  prometheus.Histogram
 	refusals *refusalLog
+	connects *connectLimits
 }
 
 // NewCallout makes a Callout. Nothing is answered before Run.
@@ -78,7 +82,7 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 		return nil, fmt.Errorf("auth callout: the credentials' issuer_seed: %w", err)
 	}
 	c := &Callout{
-		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now),
+		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now), connects: newConnectLimits(cfg.HubConnections),
 		results: newCallouts(), seconds: newCalloutDuration(),
 	}
 	if cfg.Metrics != nil {
@@ -185,8 +189,15 @@ func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaim
 	if !state.Registered {
 		return nil, refuse(reasonUnknownHub, nil)
 	}
+	if state.Blocked {
+		return nil, refuse(reasonBlocked, nil)
+	}
 	if state.Certificate != fingerprint(certificate.Raw) {
 		return nil, refuse(reasonNotCurrent, nil)
+	}
+	// Last: only who has the hub's certificate uses up what the hub may.
+	if !c.connects.allow(hub, c.cfg.Now()) {
+		return nil, refuse(reasonTooOften, nil)
 	}
 	return c.user(request.UserNkey, hub, certificate.NotAfter), nil
 }

@@ -10,6 +10,9 @@
 //     certificate, MQTT client id and a hub of the inventory must be the same.
 //   - Whoever does not know a hub's secret learns nothing from enrolment: a serial that nobody has and a wrong secret get the same answer after
 //     the same time.
+//   - A blocked hub neither enrols nor connects: enrolment answers as for an unknown serial. A secret that an operator has replaced enrols
+//     nobody, also not in a request that was under way.
+//   - One hub is issued a bounded number of certificates, and connects a bounded number of times.
 //   - A hub's private key never gets here, and the authority's key never leaves its file.
 //   - Revoking comes first and cutting second: a connection that was let in just before the revocation is found and cut.
 package identity

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/link"
@@ -33,7 +34,7 @@ type Directory interface {
 // IssuingDirectory also records certificates.
 type IssuingDirectory interface {
 	Directory
-	IssueCertificate(ctx context.Context, o domain.Origin, hub domain.HubID, fingerprint string, expiresAt time.Time) error
+	IssueCertificate(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate) error
 }
 
 // EnrolmentConfig is what Enrolment needs.
@@ -54,6 +55,8 @@ type EnrolmentConfig struct {
 type Enrolment struct {
 	cfg     EnrolmentConfig
 	results *prometheus.CounterVec
+	// limited bounds the lines about hubs that ask too often.
+	limited rate.Sometimes
 }
 
 // NewEnrolment makes an Enrolment.
@@ -64,7 +67,7 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	e := &Enrolment{cfg: cfg, results: newEnrolments()}
+	e := &Enrolment{cfg: cfg, results: newEnrolments(), limited: rate.Sometimes{First: 1, Interval: time.Minute}}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(e.results); err != nil {
 			return nil, fmt.Errorf("enrolment: %w", err)
@@ -76,8 +79,8 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 // Issue gives a hub the certificate that it asks for and makes it the current one; the former ends at the hub's next connection.
 //
 // Errors are domain.Errors: invalid_request for a serial, secret or certificate request that is none, whatever hub it is for; then
-// unauthenticated, the same and after the same time for a serial that is not in the inventory and for a wrong secret. What else fails is no
-// domain.Error.
+// unauthenticated, the same and after the same time for a serial that is not in the inventory, for a wrong secret and for a blocked hub; then
+// rate_limited for a hub that was issued too many certificates lately. What else fails is no domain.Error.
 func (e *Enrolment) Issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error) {
 	refusal := time.NewTimer(refusalTime)
 	defer refusal.Stop()
@@ -114,7 +117,7 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
-		e.cfg.Log.InfoContext(ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "in_inventory", state.Registered)
+		e.cfg.Log.InfoContext(ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "in_inventory", state.Registered, "blocked", state.Blocked)
 		return link.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "unknown serial or wrong secret")
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
@@ -122,7 +125,13 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 		return link.Certificate{}, err
 	}
 	origin := domain.Origin{At: e.cfg.Now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub)}, RequestID: telemetry.RequestID(ctx)}
-	if err := e.cfg.Directory.IssueCertificate(ctx, origin, hub, issued.Fingerprint, issued.ExpiresAt); err != nil {
+	err = e.cfg.Directory.IssueCertificate(ctx, origin, hub, domain.IssueCertificate{
+		Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt, SecretHash: state.SecretHash,
+	})
+	if err != nil {
+		if domain.CodeOf(err) == domain.CodeRateLimited {
+			e.warnLimited(ctx, hub)
+		}
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	e.cfg.Log.InfoContext(ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt))
@@ -135,12 +144,20 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 	}, nil
 }
 
-// secretMatches compares in constant time, and does the same for a hub that is not in the inventory.
+// warnLimited logs that a hub asks for certificates too often, once a minute at most.
+func (e *Enrolment) warnLimited(ctx context.Context, hub domain.HubID) {
+	e.limited.Do(func() {
+		e.cfg.Log.WarnContext(ctx, "enrolment limited: the hub asks for certificates too often", "request_id", telemetry.RequestID(ctx), "hub_id", hub)
+	})
+}
+
+// secretMatches compares in constant time, and does the same for a hub that is not in the inventory. The secret of a blocked hub matches
+// nothing.
 func secretMatches(hub domain.HubState, secret string) bool {
 	given := sha256.Sum256([]byte(secret))
 	kept := hub.SecretHash
 	if !hub.Registered || len(kept) != len(given) {
 		kept = make([]byte, len(given))
 	}
-	return subtle.ConstantTimeCompare(given[:], kept) == 1 && hub.Registered
+	return subtle.ConstantTimeCompare(given[:], kept) == 1 && hub.Registered && !hub.Blocked
 }

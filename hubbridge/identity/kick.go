@@ -57,6 +57,24 @@ func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerpri
 	return cut, nil
 }
 
+// CutHub cuts all connections of a hub, looking for them three times within two seconds, and returns how many it cut. The directory must keep
+// the hub from connecting before the call. A caller that was told of an error may call it again.
+func CutHub(ctx context.Context, conns *streams.Conns, hub domain.HubID) (cut int, err error) {
+	began := time.Now()
+	for _, after := range append([]time.Duration{0}, kicksAfter...) {
+		select {
+		case <-time.After(time.Until(began.Add(after))):
+		case <-ctx.Done():
+			return cut, ctx.Err()
+		}
+		more, err := Kick(ctx, conns, hub)
+		if cut += more; err != nil {
+			return cut, err
+		}
+	}
+	return cut, nil
+}
+
 // KickTap cuts the connections of a tap's user in its account on every server that conns reaches, and says how many. It looks once, as Kick does.
 // A connection from before each tap had an account of its own is in streams.AccountTap, and is cut as well.
 func KickTap(ctx context.Context, conns *streams.Conns, account streams.Account, user string) (cut int, err error) {
@@ -227,6 +245,12 @@ func (k *Kicker) kick(ctx context.Context, hub domain.HubID) error {
 		k.log.Info("hub connection cut", "hub_id", hub, "connections", cut)
 	}
 	return err
+}
+
+// Finish waits for the repetitions that are under way, which take two seconds, and then closes the Kicker.
+func (k *Kicker) Finish() {
+	k.again.Wait()
+	k.Close()
 }
 
 // Close ends the repetitions and waits for those that are under way.

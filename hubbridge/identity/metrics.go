@@ -12,10 +12,11 @@ func newEnrolments() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_enrolments_total",
 		Help: "Requests for a hub's certificate, by result: issued, or the type of the error. A rise of unauthenticated is somebody who tries " +
-			"serials, or a batch of hubs whose secrets are not in the inventory.",
+			"serials, or a batch of hubs whose secrets are not in the inventory; of rate_limited, a hub that asks for certificates without end, " +
+			"which `hubcloud doctor` names.",
 	}, []string{"result"})
 	for _, result := range []string{
-		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest), string(domain.CodeInternal),
+		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest), string(domain.CodeRateLimited), string(domain.CodeInternal),
 	} {
 		results.WithLabelValues(result)
 	}
@@ -26,7 +27,8 @@ func newCallouts() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_callouts_total",
 		Help: "Connections that the broker asked about, by result: accepted, or why not. A rise of directory_unavailable or too_late is a service " +
-			"that cannot answer; of not_current_certificate, hubs that keep coming with a certificate that was replaced.",
+			"that cannot answer; of not_current_certificate, hubs that keep coming with a certificate that was replaced; of blocked, a hub that an operator " +
+			"has blocked; of too_often, a hub that connects without end, which the log names.",
 	}, []string{"result"})
 	results.WithLabelValues(resultAccepted)
 	for _, r := range reasons() {

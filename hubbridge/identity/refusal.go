@@ -17,6 +17,9 @@ const (
 	// reasonOtherName: the certificate's name, the MQTT client id and a hub id are not the same.
 	reasonOtherName  reason = "other_name"
 	reasonUnknownHub reason = "unknown_hub"
+	reasonBlocked    reason = "blocked"
+	// reasonTooOften: the hub has connected more often than HubConnections allows.
+	reasonTooOften reason = "too_often"
 	// reasonNotCurrent: the hub has another certificate now, or none.
 	reasonNotCurrent  reason = "not_current_certificate"
 	reasonNoDirectory reason = "directory_unavailable"
@@ -33,7 +36,7 @@ const (
 // reasons gives every reason.
 func reasons() []reason {
 	return []reason{
-		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
+		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonBlocked, reasonTooOften, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
 		reasonTooLate,
 	}
 }

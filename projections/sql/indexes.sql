@@ -16,3 +16,4 @@ CREATE UNIQUE INDEX invitations_newest_first ON invitations (org_id, created_seq
 CREATE UNIQUE INDEX sites_oldest_first ON sites (org_id, created_sequence);
 CREATE UNIQUE INDEX hubs_of_org ON hubs (org_id, id);
 CREATE UNIQUE INDEX hubs_of_site ON hubs (org_id, site_id, id);
+CREATE INDEX activity_by_time ON activity (at);

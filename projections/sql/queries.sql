@@ -147,6 +147,6 @@ LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sit
 LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
 LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
-WHERE a.org_id = @org_id AND a.sequence < @before
+WHERE a.org_id = @org_id AND a.sequence < @before AND a.at >= @since
 ORDER BY a.sequence DESC
 LIMIT @row_limit;

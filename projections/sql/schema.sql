@@ -1,7 +1,7 @@
 -- The read models. This file and indexes.sql are their definition: the schema that they are built in is named after their hash, so any change
 -- here, also of this comment, makes a schema of its own, built from the streams beside the others.
 --
--- Revision 1. Raise it when the program comes to write something else into the same tables.
+-- Revision 2. Raise it when the program comes to write something else into the same tables.
 --
 -- Ids are ordered by their bytes whatever the database's collation: lists of hubs depend on it.
 
@@ -107,7 +107,8 @@ CREATE TABLE people (
     email text NOT NULL
 );
 
--- Who did what in an organization: one row for each event of the directory that concerns one, without what is secret in it.
+-- Who did what in an organization: one row for each event of the directory that concerns one, without what is secret in it. Rows that are
+-- older than the newest by domain.ActivityRetention are deleted.
 CREATE TABLE activity (
     org_id text COLLATE "C" NOT NULL,
     sequence bigint NOT NULL,

@@ -35,6 +35,9 @@ type ServiceConfig struct {
 	Environment string
 	// InvitationTTL is how long the link of an invitation works; 0 is domain.DefaultInvitationTTL.
 	InvitationTTL time.Duration
+	// HubCertificates and HubLogs are how often one hub may be issued a certificate, and begin its event log anew. The zero value allows
+	// everything.
+	HubCertificates, HubLogs domain.HubLimit
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Settled waits until the read models have everything up to a sequence; nil does not wait. With ErrStandingStill a command waits no longer

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"time"
 
 	"hubcloud/domain"
 )
@@ -88,11 +87,11 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 }
 
 // IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower case) the hub's current one. A hub that is
-// not in the inventory is unauthenticated.
-func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID domain.HubID, fingerprint string, expiresAt time.Time) error {
+// not in the inventory, is blocked, or has another secret by now is unauthenticated. A hub over its limit is rate_limited.
+func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.IssueCertificate) error {
 	o = s.stamp(o)
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideIssueCertificate(h, o, fingerprint, expiresAt)
+		return domain.DecideIssueCertificate(h, o, c, s.cfg.HubCertificates)
 	})
 	return err
 }
@@ -112,14 +111,15 @@ func (s *Service) RevokeCertificate(ctx context.Context, o domain.Origin, orgID 
 }
 
 // BeginLog begins a hub's event log anew after the hub was reset: begun's Log, Through and After count, and its Incarnation, which is made here
-// when it is empty. Given again for the same log it does nothing. A hub that nobody has added is not_found.
+// when it is empty. Given again for the same log it does nothing. A hub that nobody has added is not_found. A hub over its limit is
+// rate_limited.
 func (s *Service) BeginLog(ctx context.Context, o domain.Origin, hubID domain.HubID, begun domain.HubLogBegun) error {
 	o = s.stamp(o)
 	if begun.Incarnation == "" {
 		begun.Incarnation = newIncarnation()
 	}
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideBeginLog(h, o, begun)
+		return domain.DecideBeginLog(h, o, begun, s.cfg.HubLogs)
 	})
 	return err
 }

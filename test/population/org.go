@@ -118,7 +118,8 @@ func (o *org) newHub() error {
 		return err
 	}
 	fingerprint := fmt.Sprintf("%032x%032x", o.random.Uint64(), o.random.Uint64())
-	events, err = domain.DecideIssueCertificate(state, o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}), fingerprint, o.at.AddDate(1, 0, 0))
+	issue := domain.IssueCertificate{Fingerprint: fingerprint, ExpiresAt: o.at.AddDate(1, 0, 0), SecretHash: state.SecretHash}
+	events, err = domain.DecideIssueCertificate(state, o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}), issue, domain.HubLimit{})
 	if err := record(o.writer, subject, &state, domain.EvolveHub, events, err); err != nil {
 		return err
 	}

@@ -24,14 +24,15 @@ LEFT JOIN sites subject_sites ON subject_sites.org_id = a.org_id AND subject_sit
 LEFT JOIN hubs subject_hubs ON subject_hubs.org_id = a.org_id AND subject_hubs.id = coalesce(a.hub_id, a.subject_id)
 LEFT JOIN invitations subject_invitations ON subject_invitations.org_id = a.org_id AND subject_invitations.id = a.subject_id
 LEFT JOIN sites detail_sites ON a.type = 'hub.moved' AND detail_sites.org_id = a.org_id AND detail_sites.id = a.detail
-WHERE a.org_id = $1 AND a.sequence < $2
+WHERE a.org_id = $1 AND a.sequence < $2 AND a.at >= $3
 ORDER BY a.sequence DESC
-LIMIT $3
+LIMIT $4
 `
 
 type ActivityParams struct {
 	OrgID    string
 	Before   int64
+	Since    time.Time
 	RowLimit int32
 }
 
@@ -50,7 +51,12 @@ type ActivityRow struct {
 
 // The names are those of now: who reads it knows them. A member who was removed still has an address.
 func (q *Queries) Activity(ctx context.Context, arg ActivityParams) ([]ActivityRow, error) {
-	rows, err := q.db.Query(ctx, activity, arg.OrgID, arg.Before, arg.RowLimit)
+	rows, err := q.db.Query(ctx, activity,
+		arg.OrgID,
+		arg.Before,
+		arg.Since,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
