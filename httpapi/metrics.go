@@ -31,6 +31,7 @@ const (
 	endedByRevoking = "key_revoked"
 	endedByLifetime = "lifetime"
 	endedByExpiry   = "cursor_expired"
+	endedByRelease  = "hub_released"
 	endedByFault    = "fault"
 )
 
@@ -79,7 +80,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		ended: map[string]prometheus.Counter{},
 	}
-	for _, reason := range []string{endedByClient, endedByDraining, endedByRevoking, endedByLifetime, endedByExpiry, endedByFault} {
+	for _, reason := range []string{endedByClient, endedByDraining, endedByRevoking, endedByLifetime, endedByExpiry, endedByRelease, endedByFault} {
 		m.ended[reason] = ended.WithLabelValues(reason)
 	}
 	if registerer != nil {

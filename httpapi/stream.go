@@ -167,6 +167,8 @@ func (s *stream) broken(err error) (ended string, cause error) {
 	switch {
 	case domain.CodeOf(err) == domain.CodeCursorExpired:
 		return endedByExpiry, nil // as the client hears when it comes back
+	case domain.CodeOf(err) == domain.CodeNotFound:
+		return endedByRelease, nil // the organization has the hub no more
 	case errors.Is(err, ErrEventsClosed):
 		return endedByDraining, nil
 	default:

@@ -197,7 +197,14 @@ func (i *installation) hub() *hub {
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	if err := i.directory.IssueCertificate(i.t.Context(), operator(), h.id, issued.Fingerprint, issued.ExpiresAt); err != nil {
+	state, _, err := i.directory.Hub(i.t.Context(), h.id)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	err = i.directory.IssueCertificate(i.t.Context(), operator(), h.id, domain.IssueCertificate{
+		Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt, SecretHash: state.SecretHash,
+	})
+	if err != nil {
 		i.t.Fatal(err)
 	}
 	pool := x509.NewCertPool()

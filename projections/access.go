@@ -39,6 +39,8 @@ type Access struct {
 	eventID string // that of the last event applied, if it is known
 	// unread counts the events that it could not read.
 	unread int
+	// onRelease is called with each hub that loses its organization.
+	onRelease func(domain.HubID)
 }
 
 // keyAccess is a key and the end of what closes its Revoked.
@@ -94,6 +96,14 @@ func (a *Access) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	defer a.mu.RUnlock()
 	hub, ok := a.hubs[id]
 	return hub, ok
+}
+
+// OnRelease has fn called with each hub that is taken away from its organization from now on, after Hub knows it no more and before WaitFor
+// returns. fn must not wait for anything.
+func (a *Access) OnRelease(fn func(domain.HubID)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onRelease = fn
 }
 
 // Applied gives the sequence of the directory's last event that it has.

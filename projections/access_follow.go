@@ -70,6 +70,21 @@ func (a *Access) unreadable(ctx context.Context, batch []directory.Recorded) (ma
 
 // apply takes a batch, and gives how far it came. subjects are those of events that cannot be read.
 func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (last uint64, err error) {
+	var released []domain.HubID
+	last, released, err = a.applyAll(batch, subjects)
+	a.mu.RLock()
+	onRelease := a.onRelease
+	a.mu.RUnlock()
+	for _, hub := range released {
+		if onRelease != nil {
+			onRelease(hub)
+		}
+	}
+	return last, err
+}
+
+// applyAll is apply, and returns the hubs that were released instead of telling of them.
+func (a *Access) applyAll(batch []directory.Recorded, subjects map[uint64]string) (last uint64, released []domain.HubID, err error) {
 	last = a.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -79,7 +94,7 @@ func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (
 			continue
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
-				return last, fmt.Errorf("%w: event %d is %q there and %q here", ErrOtherStream, r.Seq, r.Event.ID, a.eventID)
+				return last, released, fmt.Errorf("%w: event %d is %q there and %q here", ErrOtherStream, r.Seq, r.Event.ID, a.eventID)
 			}
 			continue
 		case r.Err != nil:
@@ -87,10 +102,13 @@ func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (
 			a.refuse(r.Seq, subjects[r.Seq])
 		default:
 			a.applyFact(r.Fact)
+			if f, ok := r.Fact.(domain.HubReleased); ok {
+				released = append(released, f.HubID)
+			}
 		}
 		last, a.eventID = r.Seq, r.Event.ID
 	}
-	return last, nil
+	return last, released, nil
 }
 
 // applyFact takes one fact. Those that are not named let nobody in and keep nobody out.

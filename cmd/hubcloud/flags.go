@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hubcloud/domain"
 	"hubcloud/streams/diskspace"
 )
 
@@ -69,6 +70,13 @@ type serviceFlags struct {
 	ChangesPerOrg         int           `help:"Changes of sites, hubs, names, keys and roles that one organization may make within an hour, at one replica." default:"20000" group:"Limits"`
 	InvitationTTL         time.Duration `help:"How long an invitation is valid." default:"168h" name:"invitation-ttl" group:"Limits"`
 	PairingWindow         time.Duration `help:"How long a virtual hub's pairing window is open." default:"120s" group:"Limits"`
+
+	HubResets          int `help:"Resets of one hub a minute whose new event log is taken up. A hub that is reset more often waits." default:"4" group:"Limits"`
+	HubResetBurst      int `help:"Resets of one hub at once whose new event log is taken up, 64 at most." default:"20" group:"Limits"`
+	HubEnrolments      int `help:"Certificates that one hub is issued a minute." default:"4" group:"Limits"`
+	HubEnrolmentBurst  int `help:"Certificates that one hub is issued at once, 64 at most." default:"20" group:"Limits"`
+	HubConnections     int `help:"Connections of one hub to the broker a minute." default:"60" group:"Limits"`
+	HubConnectionBurst int `help:"Connections of one hub to the broker at once." default:"60" group:"Limits"`
 
 	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
 	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
@@ -148,9 +156,16 @@ func (f *serviceFlags) Validate() error {
 		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
 		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
+		"hub-resets": int64(f.HubResets), "hub-reset-burst": int64(f.HubResetBurst), "hub-enrolments": int64(f.HubEnrolments),
+		"hub-enrolment-burst": int64(f.HubEnrolmentBurst), "hub-connections": int64(f.HubConnections), "hub-connection-burst": int64(f.HubConnectionBurst),
 	} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: at least 1", name, n)
+		}
+	}
+	for name, n := range map[string]int{"hub-reset-burst": f.HubResetBurst, "hub-enrolment-burst": f.HubEnrolmentBurst} {
+		if n > domain.MaxHubBurst {
+			return fmt.Errorf("--%s %d: at most %d", name, n, domain.MaxHubBurst)
 		}
 	}
 	return nil

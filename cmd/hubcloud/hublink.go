@@ -37,6 +37,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.access.OnRelease(s.logs.Released)
 	s.foundation.run("hub logs", s.logs.Run)
 	s.recoverLogs(ctx)
 	if s.flags.has(roleBridge) {
@@ -62,6 +63,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	}
 	callout, err := identity.NewCallout(identity.CalloutConfig{
 		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Taps: tapuser.New(s.conns.Cloud, s.buckets.Installation), Log: s.log, Metrics: s.registry,
+		HubConnections: domain.HubLimit{PerMinute: s.flags.HubConnections, Burst: s.flags.HubConnectionBurst},
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/projections"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
@@ -53,8 +54,10 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 			KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: s.flags.OrgsPerAccount, OwnedBy: s.access.OwnedBy,
 		},
-		Admit:   s.space.Admit,
-		Metrics: s.registry, Tracer: s.traces.Tracer(),
+		Admit:           s.space.Admit,
+		HubCertificates: domain.HubLimit{PerMinute: s.flags.HubEnrolments, Burst: s.flags.HubEnrolmentBurst},
+		HubLogs:         domain.HubLimit{PerMinute: s.flags.HubResets, Burst: s.flags.HubResetBurst},
+		Metrics:         s.registry, Tracer: s.traces.Tracer(),
 	})
 	err = s.await(ctx, "the index of keys and hubs", func(ctx context.Context) error {
 		head, err := s.events.Head(ctx, 0)

@@ -1,6 +1,7 @@
 package identity_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -31,14 +32,17 @@ func (k *kept) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64
 	return k.hubs[hub], 1, k.err
 }
 
-func (k *kept) IssueCertificate(_ context.Context, o domain.Origin, hub domain.HubID, fingerprint string, expiresAt time.Time) error {
+func (k *kept) IssueCertificate(_ context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o.Actor != (domain.Actor{Kind: domain.ActorHub, ID: string(hub)}) || o.At.IsZero() {
 		return errors.New("recorded as somebody else's doing")
 	}
 	state := k.hubs[hub]
-	state.Certificate, state.CertificateExpires = fingerprint, expiresAt
+	if !bytes.Equal(state.SecretHash, c.SecretHash) {
+		return errors.New("issued for another secret")
+	}
+	state.Certificate, state.CertificateExpires = c.Fingerprint, c.ExpiresAt
 	k.hubs[hub] = state
 	return nil
 }

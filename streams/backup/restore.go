@@ -2,7 +2,6 @@ package backup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -153,9 +152,7 @@ func keptLogs(m Manifest) map[domain.HubID]uint64 {
 	return kept
 }
 
-var errAtHead = errors.New("the head of the directory")
-
-// retag gives the log of every hub that somebody has added another tag. A hub is added once, and so comes once.
+// retag gives the log of every hub that an organization has another tag.
 func (r *restorer) retag(ctx context.Context, kept map[domain.HubID]uint64) error {
 	log, err := directory.Open(ctx, r.conns, r.cfg.Replicas)
 	if err != nil {
@@ -165,28 +162,26 @@ func (r *restorer) retag(ctx context.Context, kept map[domain.HubID]uint64) erro
 	if err != nil || head == 0 {
 		return err
 	}
-	service := directory.NewService(log, directory.ServiceConfig{})
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(hubsAtOnce)
-	err = log.Follow(ctx, 0, func(batch []directory.Recorded) error {
+	owned := map[domain.HubID]bool{}
+	err = log.Replay(ctx, 0, head, func(batch []directory.Recorded) error {
 		for _, event := range batch {
-			if event.Seq > head {
-				return errAtHead
-			}
-			if added, ok := event.Fact.(domain.HubAdded); ok {
-				group.Go(func() error { return service.RestoreLog(ctx, r.cfg.Origin, added.HubID, kept[added.HubID]) })
-			}
-			if event.Seq == head {
-				return errAtHead
+			switch fact := event.Fact.(type) {
+			case domain.HubAdded:
+				owned[fact.HubID] = true
+			case domain.HubReleased:
+				delete(owned, fact.HubID)
 			}
 		}
 		return nil
 	})
-	if groupErr := group.Wait(); groupErr != nil {
-		return groupErr
-	}
-	if !errors.Is(err, errAtHead) {
+	if err != nil {
 		return err
 	}
-	return nil
+	service := directory.NewService(log, directory.ServiceConfig{})
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(hubsAtOnce)
+	for hub := range owned {
+		group.Go(func() error { return service.RestoreLog(ctx, r.cfg.Origin, hub, kept[hub]) })
+	}
+	return group.Wait()
 }

@@ -52,7 +52,7 @@ func (s *Service) changeInventory(
 // Inventory calls fn with every hub of the inventory, in the order of their registration, as the directory has them at the moment of the
 // call.
 func (l *Log) Inventory(ctx context.Context, fn func(domain.HubState) error) error {
-	head, err := l.Head(ctx)
+	head, err := l.Head(ctx, 0)
 	if err != nil {
 		return err
 	}

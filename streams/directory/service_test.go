@@ -70,10 +70,15 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 	return w
 }
 
+// secretHash returns the hash of the enrolment secret of every hub here.
+func secretHash() []byte {
+	hash := sha256.Sum256([]byte("secret"))
+	return hash[:]
+}
+
 func (w *world) register(t *testing.T, id domain.HubID) {
 	t.Helper()
-	hash := sha256.Sum256([]byte("secret"))
-	if err := w.RegisterHub(t.Context(), origin, id, hash[:]); err != nil {
+	if err := w.RegisterHub(t.Context(), origin, id, secretHash()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -295,16 +300,20 @@ func TestCertificatesAndLogs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	expires := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	refused(t, w.IssueCertificate(t.Context(), origin, hub, first, expires), domain.CodeUnauthenticated)
-	refused(t, w.IssueCertificate(t.Context(), origin, "hub.>", first, expires), domain.CodeUnauthenticated)
+	certificate := func(fingerprint string) domain.IssueCertificate {
+		return domain.IssueCertificate{
+			Fingerprint: fingerprint, ExpiresAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), SecretHash: secretHash(),
+		}
+	}
+	refused(t, w.IssueCertificate(t.Context(), origin, hub, certificate(first)), domain.CodeUnauthenticated)
+	refused(t, w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)), domain.CodeUnauthenticated)
 	w.register(t, hub)
 	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
 	refused(t, err, domain.CodeNotFound)
 	refused(t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}), domain.CodeNotFound)
 
 	for _, fingerprint := range []string{first, first, second} {
-		if err := w.IssueCertificate(t.Context(), origin, hub, fingerprint, expires); err != nil {
+		if err := w.IssueCertificate(t.Context(), origin, hub, certificate(fingerprint)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -52,7 +52,7 @@ func (l lineage) cursor(seq uint64, ms int64) cursor { return cursor{l.at(seq), 
 func (l *Logs) incarnation(hub domain.HubID) (lineage, error) {
 	inc, ok := l.cfg.Incarnation(hub)
 	if !ok {
-		return lineage{}, domain.Errorf(domain.CodeNotFound, "no such hub")
+		return lineage{}, domain.ErrHubNotFound()
 	}
 	return parseLineage(inc)
 }

@@ -209,6 +209,14 @@ func (s *shard) end(t *tail, err error) {
 	}
 }
 
+// Released ends the readers of a hub that no organization has any more, with not_found. Config.Incarnation must know that already.
+func (l *Logs) Released(hub domain.HubID) {
+	s := l.shard(hub)
+	if t := s.tail(hub); t != nil {
+		s.end(t, domain.ErrHubNotFound())
+	}
+}
+
 // endIdle takes a tail away if it has no readers; none can come in between.
 func (s *shard) endIdle(t *tail, before time.Time) {
 	s.mu.Lock()

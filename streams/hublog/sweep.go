@@ -65,7 +65,11 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 	}
 	for _, t := range all {
 		log, err := s.logs.incarnation(t.hub)
-		if err != nil || log.tag != t.tag {
+		if err != nil {
+			s.end(t, err) // the hub has no owner any more
+			continue
+		}
+		if log.tag != t.tag {
 			s.end(t, ErrLogEnded)
 			continue
 		}
