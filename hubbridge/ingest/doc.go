@@ -14,6 +14,9 @@
 //   - hub.connected and hub.disconnected are appended once per transition, also over a crash between the log and the presence bucket.
 //   - Each connection of a hub that has ended has one line in the log, written once its end is stored, with what came of the hub meanwhile (tally).
 //   - The name and room that were set for a device are forgotten before the hub's device.forgotten is stored.
+//   - A hub that was taken away from an organization leaves nothing of that organization's to the next: what it holds when it says hello again
+//     is passed over.
+//   - What one hub can have recorded for ever is bounded: beyond the limit it gets no ack, keeps its events, and goes on when it may.
 //   - The events of a hub that somebody has added are all stored: whether a hub has an owner is looked up for every message, and for one
 //     that seems to have none in the directory itself.
 //

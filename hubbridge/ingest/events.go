@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -51,6 +52,11 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 			telemetry.KeyHubID.String(string(s.hub)))
 	}
 	err = s.settle(ctx, func() error { return s.store(ctx, run) })
+	if errors.Is(err, errTooOften) {
+		s.warnLimited("it is reset too often")
+		span.End(nil)
+		return nil
+	}
 	span.End(err)
 	if err != nil {
 		metrics.withheld.Add(float64(len(run) - 1)) // one is counted with the error
@@ -67,6 +73,8 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	}
 	log, first := run[0].Log, run[0].First
 	switch {
+	case s.log.foreign && s.log.owned():
+		return nil // whose events these are is known once the hub has said hello
 	case log == s.log.name:
 	case slices.Contains(s.log.retired, log):
 		s.shard.cfg.Metrics.strays.Add(float64(len(run)))
@@ -148,7 +156,7 @@ func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
 		s.log.through = max(s.log.through, run[i].Last())
 		unowned += len(run[i].Events)
 	}
-	s.dirty = true
+	s.log.foreign, s.dirty = false, true
 	if err := s.flush(ctx); err != nil {
 		return err
 	}

@@ -11,6 +11,11 @@ import (
 // hello deals with a hello of the hub.
 func (s *session) hello(ctx context.Context, message []byte) error {
 	cfg := &s.shard.cfg
+	if !s.mayGreet() {
+		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
+		s.warnLimited("it says hello too often")
+		return nil
+	}
 	h, err := wire.ParseHello(message)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
@@ -23,6 +28,11 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 		}
 		return s.introduce(ctx, h)
 	})
+	if errors.Is(err, errTooOften) {
+		cfg.Metrics.hellos.WithLabelValues("limited").Inc()
+		s.warnLimited("it is reset too often")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -62,6 +72,8 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 		}
 	}
 	switch {
+	case s.log.foreign:
+		return s.passOver(ctx, h)
 	case s.log.name != h.Log:
 		return s.turnTo(ctx, h.Log, before)
 	case before <= s.log.through:
@@ -91,6 +103,24 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 		s.dirty = true
 	}
 	return nil
+}
+
+// passOver goes on behind everything that the hub holds: it is of an organization that has the hub no more. An organization that has added the
+// hub since is told of the gap, because some of that may have happened in its time.
+func (s *session) passOver(ctx context.Context, h wire.Hello) error {
+	if s.log.owned() && s.log.name == h.Log && h.Newest > s.log.through {
+		if err := s.append(ctx, []hublog.Record{s.skipRecord(s.log.through+1, h.Newest)}); err != nil {
+			return err
+		}
+		s.shard.cfg.Metrics.gapLost.Inc()
+	}
+	s.log.retired = retire(s.log.retired, s.log.name, h.Log)
+	if s.log.name != h.Log {
+		s.log.through = 0
+	}
+	s.log.name, s.log.through, s.log.slack = h.Log, max(h.Newest, s.log.through), 0
+	s.log.foreign, s.dirty = false, true
+	return s.flush(ctx)
 }
 
 // introduce keeps what the hub says of itself. Without a record in the bucket it waits for the broker's word that the hub is there.

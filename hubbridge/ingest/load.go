@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
@@ -27,6 +28,9 @@ type logState struct {
 	horizon uint64
 	slack   uint64
 	retired []string
+	// foreign says that the hub was taken away from an organization and has said no hello since: what it holds up to its newest event is of
+	// that organization, and nobody else's.
+	foreign bool
 }
 
 func (l *logState) owned() bool { return l.incarnation != "" }
@@ -36,28 +40,32 @@ var errBehind = errors.New("the view of the directory is behind")
 
 // current sees to it that the session knows the hub's log as the hub's owner has it now.
 func (s *session) current(ctx context.Context) error {
-	access, err := s.access(ctx)
+	access, released, err := s.access(ctx)
 	if err != nil || s.loaded && s.log.incarnation == access.Incarnation {
 		return err
 	}
-	return s.load(ctx, access)
+	return s.load(ctx, access, released)
 }
 
-// access says who has the hub; the zero value for nobody. "Nobody" is taken from the directory alone: a view that is behind would have events
-// acknowledged and not kept that belong to somebody already.
-func (s *session) access(ctx context.Context) (domain.HubAccess, error) {
+// access says who has the hub; the zero value for nobody, with the log that was taken away from whoever had it last. "Nobody" is taken from the
+// directory alone: a view that is behind would have events acknowledged and not kept that belong to somebody already.
+func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.ReleasedLog, error) {
 	if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok {
-		return access, nil
+		return access, nil, nil
 	}
 	state, _, err := s.shard.cfg.Directory.Hub(ctx, s.hub)
-	if err != nil || state.OrgID == "" {
-		return domain.HubAccess{}, err
+	if err != nil {
+		return domain.HubAccess{}, nil, err
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, nil
+	if state.OrgID == "" {
+		return domain.HubAccess{}, state.Released, nil
+	}
+	access := domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}
+	return access, nil, nil
 }
 
 // load reads what is stored about the hub.
-func (s *session) load(ctx context.Context, access domain.HubAccess) (err error) {
+func (s *session) load(ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog) (err error) {
 	cfg := &s.shard.cfg
 	if !s.ledgerRead {
 		s.ledger = ledger{}
@@ -73,7 +81,7 @@ func (s *session) load(ctx context.Context, access domain.HubAccess) (err error)
 		}
 		s.presence, s.presenceRead = p, true
 	}
-	if access.Incarnation == "" {
+	if access.Incarnation == "" && released == nil {
 		if s.ledger.Incarnation != "" {
 			return fmt.Errorf("%w: the ledger of %s is of a hub that somebody has added", errBehind, s.hub)
 		}
@@ -85,6 +93,12 @@ func (s *session) load(ctx context.Context, access domain.HubAccess) (err error)
 	if evidence.marks, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
 		return err
 	}
+	if access.Incarnation == "" {
+		s.log = evidence.ofReleased(released)
+		s.recall(evidence.marks)
+		s.loaded = true
+		return nil
+	}
 	if evidence.needsDirectory() {
 		state, _, err := cfg.Directory.Hub(ctx, s.hub)
 		if err != nil {
@@ -93,7 +107,7 @@ func (s *session) load(ctx context.Context, access domain.HubAccess) (err error)
 		if state.Incarnation != access.Incarnation {
 			return fmt.Errorf("%w: hub %s", errBehind, s.hub)
 		}
-		evidence.begun, evidence.begunThrough = state.Log, state.LogThrough
+		evidence.begun, evidence.begunThrough, evidence.released = state.Log, state.LogThrough, state.Released
 	}
 	if len(evidence.speaking()) == 0 {
 		if evidence.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
@@ -127,6 +141,8 @@ type evidence struct {
 	// begun is the log that the hub began when it was last reset, if it was, and begunThrough the number before its first.
 	begun        string
 	begunThrough uint64
+	// released is the log that was taken away from an organization before this one had the hub, if nothing else speaks of this one's.
+	released *domain.ReleasedLog
 	// lastSequence is the stream's, if no record speaks of the hub's log any more.
 	lastSequence uint64
 }
@@ -198,5 +214,26 @@ func (e *evidence) resolve() logState {
 		l.horizon, l.slack = e.lastSequence, e.lastSequence-l.seq
 	}
 	l.retired = retire(e.ledger.Retired, e.ledger.Log, l.name)
+	if e.released != nil && e.begun == "" && len(speaking) == 0 && !ok {
+		former := e.ofReleased(e.released)
+		l.name, l.through, l.retired, l.foreign = former.name, former.through, former.retired, former.foreign
+		l.horizon, l.slack = 0, 0
+	}
+	return l
+}
+
+// ofReleased returns how far the hub's own log had come when it was taken away from an organization, or later, while nobody had the hub.
+// Nothing of it up to there is anybody else's.
+func (e *evidence) ofReleased(r *domain.ReleasedLog) logState {
+	former := evidence{
+		access: domain.HubAccess{OrgID: r.OrgID, Incarnation: r.Incarnation, LogAfter: r.LogAfter, Former: r.Former},
+		marks:  e.marks, ledger: e.ledger, begun: r.Log, begunThrough: r.LogThrough,
+	}
+	then := former.resolve()
+	l := logState{last: then.last, name: then.name, through: then.through, retired: then.retired, foreign: true}
+	newer := e.ledger.Log == then.name && e.ledger.Through >= then.through || slices.Contains(e.ledger.Retired, then.name)
+	if e.ledger.Incarnation == "" && (newer || then.name == "") {
+		l.name, l.through, l.retired, l.foreign = e.ledger.Log, e.ledger.Through, e.ledger.Retired, false
+	}
 	return l
 }

@@ -64,11 +64,12 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		acks:         counter("acks_total", "Acks sent to hubs."),
 		resets:       counter("resets_total", "Event logs begun anew because their hub was reset."),
 		conflicts:    counter("conflicts_total", "Writes that found that somebody else had written, or whose answer was lost; they are tried again."),
-		hellos:       vector("hellos_total", "Hellos of hubs, by what became of them.", "outcome", "ok", "unreadable", "protocol"),
-		online:       transitions.WithLabelValues("online"),
-		offline:      transitions.WithLabelValues("offline"),
-		sessions:     gauge("sessions", "Hubs that this process has in memory."),
-		inbox:        gauge("inbox_bytes", "Bytes of hubs' messages that wait for their turn. One that stays high is a broker that stores more slowly than hubs send."),
+		hellos: vector("hellos_total", "Hellos of hubs, by what became of them. `limited` is a hub that is reset, or says hello, without end: it gets no ack, and the log and "+
+			"`hubcloud doctor` name it.", "outcome", "ok", "unreadable", "protocol", "limited"),
+		online:   transitions.WithLabelValues("online"),
+		offline:  transitions.WithLabelValues("offline"),
+		sessions: gauge("sessions", "Hubs that this process has in memory."),
+		inbox:    gauge("inbox_bytes", "Bytes of hubs' messages that wait for their turn. One that stays high is a broker that stores more slowly than hubs send."),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_batch_duration_seconds",
 			Help: "Seconds from taking up events messages of a hub, as many as go into one batch, until they were stored and acknowledged.",

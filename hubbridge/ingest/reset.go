@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,6 +28,9 @@ func (s *session) turnTo(ctx context.Context, log string, through uint64) error 
 // this replica's own view has it.
 func (s *session) beginLog(ctx context.Context, log string, through uint64) error {
 	cfg := &s.shard.cfg
+	if s.now().Before(s.noResetBefore) {
+		return errTooOften
+	}
 	// A view that is behind would have a reset that was dealt with already be one again.
 	state, _, err := cfg.Directory.Hub(ctx, s.hub)
 	if err != nil {
@@ -46,6 +50,11 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 		return err
 	}
 	if err := cfg.Directory.BeginLog(ctx, origin, s.hub, begun); err != nil {
+		var limited *domain.Error
+		if errors.As(err, &limited) && limited.Code == domain.CodeRateLimited {
+			s.noResetBefore = s.now().Add(limited.RetryAfter)
+			return errTooOften
+		}
 		s.loaded = false
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"hubcloud/domain"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/wire"
@@ -39,6 +41,11 @@ type session struct {
 	tally            tally
 	// greeting says that a hello has no ack yet because the broker has not said that the hub is connected.
 	greeting bool
+	// hellos bounds the hub's hellos; nil before the first. noResetBefore is when the hub may be reset again, and warned when the log last said
+	// that the hub is limited.
+	hellos        *rate.Limiter
+	noResetBefore time.Time
+	warned        time.Time
 }
 
 func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }

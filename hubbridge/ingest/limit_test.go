@@ -1,0 +1,255 @@
+package ingest_test
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge/ingest"
+	"hubcloud/streams/directory"
+)
+
+// clock is a clock that a test sets.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// Every hello with a new log became a fact that is kept for ever, 525 a second from one hub. A restart of the bridge does not begin the count
+// anew, and the hub loses nothing.
+func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	facts, err := directory.Open(t.Context(), r.conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := &clock{now: time.Now()}
+	const burst = 3
+	r.dir = directory.NewService(facts, directory.ServiceConfig{Environment: "dev", Now: now.Now, HubLogs: domain.HubLimit{PerMinute: 2, Burst: burst}})
+	h := adopted(r)
+	log := &lines{}
+	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Log = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
+	s := r.shard(h.id, configure)
+	h.hello("log-0", 1, 0)
+	h.wantAck("log-0", 0)
+	for n := 1; n <= burst; n++ {
+		now.advance(2 * time.Second)
+		name := fmt.Sprint("log-", n)
+		h.hello(name, 1, 2)
+		h.wantAck(name, 0)
+	}
+	h.events(fmt.Sprint("log-", burst), 1, 2)
+	h.wantAck(fmt.Sprint("log-", burst), 2)
+	resets := func() int {
+		state, _, err := r.dir.Hub(t.Context(), h.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(state.LogTimes)
+	}
+	for round := range 2 { // the second time another process has the shard
+		for n := range 5 {
+			before := r.count("hellos_total", "limited")
+			now.advance(time.Second)
+			h.helloOnce(fmt.Sprintf("more-%d-%d", round, n), 1, 7)
+			eventually(t, "the hello is limited", func() bool { return r.count("hellos_total", "limited") > before })
+		}
+		if got := resets(); got != burst {
+			t.Errorf("%d resets are recorded, want %d", got, burst)
+		}
+		s.kill()
+		s = r.shard(h.id, configure)
+	}
+	if told := log.of(t, "hub limited: it gets no ack for now"); len(told) != 2 || told[0]["hub_id"] != string(h.id) {
+		t.Errorf("the log says %v, want one line of each process", told)
+	}
+	h.wantTold("1 2")
+	// It waits, and goes on with everything that it has.
+	now.advance(time.Minute)
+	h.hello("last", 1, 2)
+	h.wantAck("last", 0)
+	h.events("last", 1, 2)
+	h.wantAck("last", 2)
+	h.wantTold("1 2")
+	if got := resets(); got != burst+1 {
+		t.Errorf("%d resets are recorded, want %d", got, burst+1)
+	}
+}
+
+// A hub that said hello without end had each of them written into the bucket of presence.
+func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, time.Hour)
+	h := adopted(r)
+	now := &clock{now: time.Now()}
+	r.shard(h.id, func(cfg *ingest.Config) { cfg.Now = now.Now })
+	const hellos = 200
+	for range hellos {
+		h.helloOnce("a", 1, 0)
+	}
+	eventually(t, "all are dealt with", func() bool {
+		return r.count("hellos_total", "ok")+r.count("hellos_total", "limited") == hellos
+	})
+	if ok := r.count("hellos_total", "ok"); ok > 40 {
+		t.Errorf("%v hellos at once were taken", ok)
+	}
+	for _, ok := h.ackWithin(0); ok; _, ok = h.ackWithin(0) {
+	}
+	now.advance(10 * time.Second)
+	h.helloOnce("a", 1, 0)
+	h.wantAck("a", 0)
+}
+
+// release takes the hub away from its organization, and adopt gives it to another one.
+func (h *hub) release() {
+	h.r.t.Helper()
+	last, err := h.r.logs.LastSequence(h.r.t.Context(), h.id)
+	if err != nil {
+		h.r.t.Fatal(err)
+	}
+	if _, err := h.r.dir.ReleaseHub(h.r.t.Context(), operator, h.id, last); err != nil {
+		h.r.t.Fatal(err)
+	}
+}
+
+// Whatever a hub did for an organization that it was taken away from, the next one gets none of it: neither what is stored, nor what the hub
+// still holds, also when the bridge was killed in between.
+func TestAReleasedHubBringsNothingAlong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// before is what happens after the release and before the next organization adds the hub, then what it says afterwards.
+		before func(h *hub, s **running)
+		then   func(h *hub)
+		want   string
+	}{
+		"it is away until it is added again": {
+			func(*hub, **running) {},
+			func(h *hub) {
+				h.hello("a", 2, 9) // it holds what was stored, and more of that time
+				h.wantAck("a", 9)
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+			},
+			"skip:6-9 10 11",
+		},
+		"it says hello in between": {
+			func(h *hub, _ **running) {
+				h.hello("a", 2, 9)
+				h.wantAck("a", 9)
+			},
+			func(h *hub) {
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+				h.hello("a", 2, 11)
+				h.wantAck("a", 11)
+			},
+			"10 11",
+		},
+		"it sends events in between": {
+			func(h *hub, _ **running) {
+				h.hello("a", 2, 7)
+				h.wantAck("a", 7)
+				h.events("a", 8, 9)
+				h.wantAck("a", 9)
+			},
+			func(h *hub) {
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+			},
+			"10 11",
+		},
+		"it is reset in between": {
+			func(h *hub, _ **running) {
+				h.hello("b", 1, 4)
+				h.wantAck("b", 4)
+			},
+			func(h *hub) {
+				h.events("b", 5, 6)
+				h.wantAck("b", 6)
+			},
+			"5 6",
+		},
+		"it is reset, and says so to the next": {
+			func(*hub, **running) {},
+			func(h *hub) {
+				h.hello("b", 1, 4)
+				h.wantAck("b", 4)
+				h.events("b", 5, 6)
+				h.wantAck("b", 6)
+			},
+			"5 6",
+		},
+		"it sends events before it says hello": {
+			func(*hub, **running) {},
+			func(h *hub) {
+				h.events("a", 6, 9)
+				h.hello("a", 6, 9)
+				h.wantAck("a", 9)
+				h.events("a", 10, 10)
+				h.wantAck("a", 10)
+			},
+			"skip:6-9 10",
+		},
+		"the bridge is killed in between": {
+			func(h *hub, s **running) {
+				(*s).kill()
+				*s = h.r.shard(h.id)
+				h.hello("a", 2, 9)
+				h.wantAck("a", 9)
+				(*s).kill()
+				*s = h.r.shard(h.id)
+			},
+			func(h *hub) {
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+			},
+			"10 11",
+		},
+	} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, killed %v", name, killed), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, time.Hour)
+				h := adopted(r)
+				s := r.shard(h.id)
+				h.hello("a", 1, 0)
+				h.wantAck("a", 0)
+				h.events("a", 1, 5)
+				h.wantAck("a", 5)
+				if killed { // the ledger does not know of the five
+					s.kill()
+					s = r.shard(h.id)
+				}
+				h.release()
+				if _, err := r.logs.Page(t.Context(), h.id, "", 10); domain.CodeOf(err) != domain.CodeNotFound {
+					t.Errorf("the log of a hub that nobody has: %v", err)
+				}
+				c.before(h, &s)
+				h.adopt()
+				c.then(h)
+				h.wantTold(c.want)
+				s.kill()
+				r.shard(h.id)
+				h.hello("x", 1, 0) // a reset like any other from here on
+				h.wantAck("x", 0)
+				h.wantTold("")
+			})
+		}
+	}
+}
