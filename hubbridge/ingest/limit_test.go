@@ -148,6 +148,37 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 			},
 			"skip:6-9 10 11",
 		},
+		"the broker says that it goes and comes": {
+			func(h *hub, s **running) {
+				(*s).Observe(h.id, ended(1, "kicked"))
+				h.wantOnline(false)
+			},
+			func(h *hub) {
+				h.hello("a", 2, 9)
+				h.wantAck("a", 9)
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+			},
+			"skip:6-9 10 11",
+		},
+		"it connects, and the bridge is killed before it says hello": {
+			func(h *hub, s **running) {
+				(*s).Observe(h.id, ended(1, "kicked"))
+				h.wantOnline(false)
+				h.adopt()
+				(*s).Observe(h.id, began(2))
+				h.wantOnline(true)
+				(*s).kill()
+				*s = h.r.shard(h.id)
+			},
+			func(h *hub) {
+				h.hello("a", 2, 9)
+				h.wantAck("a", 9)
+				h.events("a", 10, 11)
+				h.wantAck("a", 11)
+			},
+			"connected skip:6-9 10 11",
+		},
 		"it says hello in between": {
 			func(h *hub, _ **running) {
 				h.hello("a", 2, 9)
@@ -228,6 +259,8 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 				r := newRig(t, time.Hour)
 				h := adopted(r)
 				s := r.shard(h.id)
+				s.Observe(h.id, began(1))
+				h.wantOnline(true)
 				h.hello("a", 1, 0)
 				h.wantAck("a", 0)
 				h.events("a", 1, 5)

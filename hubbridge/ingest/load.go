@@ -95,7 +95,6 @@ func (s *session) load(ctx context.Context, access domain.HubAccess, released *d
 	}
 	if access.Incarnation == "" {
 		s.log = evidence.ofReleased(released)
-		s.recall(evidence.marks)
 		s.loaded = true
 		return nil
 	}
@@ -115,16 +114,17 @@ func (s *session) load(ctx context.Context, access domain.HubAccess, released *d
 		}
 	}
 	s.log = evidence.resolve()
-	s.recall(evidence.marks)
+	s.recall(evidence.marks, access)
 	s.loaded = true
 	return nil
 }
 
 // recall takes from the last of the cloud's own events what was told last about the hub's connection. It is at least as new as the bucket, which is
-// written after it; when it is newer, a process has stopped in between, and the bucket is put right.
-func (s *session) recall(marks []hublog.Mark) {
+// written after it; when it is newer, a process has stopped in between, and the bucket is put right. What was told an organization that has the hub
+// no more is older than the bucket.
+func (s *session) recall(marks []hublog.Mark, access domain.HubAccess) {
 	for _, m := range marks {
-		if !m.Link || m.Connection == "" || m.Connection == presence.Tell(s.presence) {
+		if !m.Link || m.Incarnation != access.TagAt(m.Seq) || m.Connection == "" || m.Connection == presence.Tell(s.presence) {
 			continue
 		}
 		s.presence = presence.Recall(s.presence, m.Connection)

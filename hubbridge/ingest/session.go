@@ -131,7 +131,7 @@ func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.
 		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data), Incarnation: s.log.incarnation, OrgID: s.log.org,
 		Connection: presence.Tell(told),
 	}
-	if s.log.slack == 0 {
+	if s.log.slack == 0 && !s.log.foreign {
 		r.Log, r.Through = s.log.name, s.log.through
 	}
 	return r

@@ -1,0 +1,179 @@
+package operators
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// A stolen enrolment secret could not be ended, a hub could not be kept out, and one that was claimed wrongly stayed where it was. Each command
+// is in force when it returns.
+func TestInventory(t *testing.T) {
+	t.Parallel()
+	service := harness.Start(t)
+	wrong, right := harness.NewTenant(t, service, "Wrong"), harness.NewTenant(t, service, "Right")
+	made := service.Inventory(3)
+	hub := made[0].Raw(t, service.Public())
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enrols := func(secret string) int {
+		status, _ := hub.EnrollWith(key, hub.Serial, secret)
+		return status
+	}
+	listed := func(serial string) map[string]any {
+		t.Helper()
+		all := service.CLI("inventory", "list")
+		at := slices.IndexFunc(all, func(line map[string]any) bool { return line["serial"] == serial })
+		if len(all) != len(made) || at < 0 {
+			t.Fatalf("the inventory is %v", all)
+		}
+		return all[at]
+	}
+	cut := func(what string) {
+		t.Helper()
+		select {
+		case <-hub.Lost:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s did not cut the connection", what)
+		}
+	}
+
+	if line := listed(hub.Serial); line["status"] != "never_enrolled" || line["org_id"] != nil || line["enrolled_at"] != nil {
+		t.Errorf("before it has enrolled: %v", line)
+	}
+	hub.Enroll()
+	hub.Come()
+	wrong.Add(hub.Serial)
+	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org || line["site_id"] != wrong.Site || line["enrolled_at"] == nil {
+		t.Errorf("enrolled and added: %v", line)
+	}
+	text, _, code := harness.RunBinary(t, "inventory", "list", "--data-dir", service.Dir)
+	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) || strings.Count(text, "\n") != 1+len(made) {
+		t.Errorf("for people (%d):\n%s", code, text)
+	}
+
+	// Rotated: the former secret and what was enrolled with it are worth nothing.
+	stolen := hub.Secret
+	hub.Secret = service.CLI("inventory", "rotate", hub.Serial)[0]["secret"].(string)
+	cut("rotate")
+	if status := enrols(stolen); status != http.StatusUnauthorized {
+		t.Errorf("the former secret enrols: %d", status)
+	}
+	if err := hub.TryConnect(hub.ID); err == nil {
+		t.Error("the certificate from before still connects")
+	}
+	if line := listed(hub.Serial); line["status"] != "no_certificate" || line["org_id"] != wrong.Org {
+		t.Errorf("rotated: %v", line)
+	}
+	hub.Enroll()
+	hub.Come()
+	// Rotated with its certificate kept.
+	hub.Secret = service.CLI("inventory", "rotate", "--keep-certificate", hub.Serial)[0]["secret"].(string)
+	select {
+	case <-hub.Lost:
+		t.Error("a certificate that was to be kept was cut")
+	default:
+	}
+	hub.EventsFrom("log-1", 1, 3)
+	hub.WaitAck("log-1", 3)
+
+	// Blocked.
+	service.CLI("inventory", "block", strings.ToLower(hub.Serial))
+	cut("block")
+	if status := enrols(hub.Secret); status != http.StatusUnauthorized {
+		t.Errorf("a blocked hub enrols: %d", status)
+	}
+	if err := hub.TryConnect(hub.ID); err == nil {
+		t.Error("a blocked hub connects")
+	}
+	if line := listed(hub.Serial); line["status"] != "blocked" || line["org_id"] != wrong.Org {
+		t.Errorf("blocked: %v", line)
+	}
+	service.CLI("inventory", "unblock", hub.Serial)
+	hub.Connect()
+	hub.Hello("log-1", 1, 3)
+	hub.WaitAck("log-1", 3)
+
+	// Released: gone from everything of the organization, and nothing of it reaches the next.
+	wrong.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK)
+	former := wrong.Head(hub.ID)
+	stream := harness.OpenStream(t, wrong.Client, hub.ID, "")
+	polled := make(chan int, 1)
+	go func() {
+		answer, err := wrong.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+former, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		polled <- answer.Status
+	}()
+	harness.Eventually(t, time.Minute, "the long-poll waits", func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 })
+	began := time.Now()
+	service.CLI("inventory", "release", hub.Serial)
+	t.Logf("release: %s", time.Since(began))
+	for _, path := range []string{"", "/events", "/events?after=" + former, "/devices"} {
+		wrong.Refused(http.MethodGet, "/hubs/"+hub.ID+path, nil, http.StatusNotFound, "not_found")
+	}
+	var hubs struct{ Data []struct{ ID string } }
+	if wrong.Must(http.MethodGet, "/hubs", nil, http.StatusOK).JSON(t, &hubs); len(hubs.Data) != 0 {
+		t.Errorf("its lists still have %+v", hubs.Data)
+	}
+	select {
+	case status := <-polled:
+		if status != http.StatusNotFound {
+			t.Errorf("the long-poll ends with %d", status)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the long-poll goes on")
+	}
+	select {
+	case <-stream.Ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream goes on")
+	}
+	cut("release")
+	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil || line["added_at"] != nil {
+		t.Errorf("released: %v", line)
+	}
+	// It was away meanwhile and holds events of the former organization's time.
+	right.Add(hub.Serial)
+	hub.Connect()
+	hub.Hello("log-1", 1, 5)
+	hub.WaitAck("log-1", 5)
+	hub.EventsFrom("log-1", 6, 7)
+	hub.WaitAck("log-1", 7)
+	told := right.AllEvents(hub.ID, "")
+	if n := len(told); n == 0 || string(told[n-1].Observed().Value) != "7" {
+		t.Errorf("the next organization reads %+v", told)
+	}
+	for _, event := range told {
+		if event.Type == "channel.observed" && string(event.Observed().Value) != "6" && string(event.Observed().Value) != "7" {
+			t.Errorf("the next organization reads %+v", event)
+		}
+	}
+	right.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone, "cursor_expired")
+	wrong.Refused(http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site}, http.StatusUnprocessableEntity, "hub_not_addable")
+
+	// All of it survives a rebuild, and the log has no secret.
+	for _, row := range service.CLI("projections", "verify") {
+		if differences, ok := row["differences"].([]any); !ok || len(differences) > 0 {
+			t.Errorf("built anew: %v", row)
+		}
+	}
+	if file := service.FindInFiles(hub.Secret); file != "" {
+		t.Errorf("the secret is in %s", file)
+	}
+	for _, command := range []string{"rotate", "block", "unblock", "release"} {
+		if _, stderr, code := harness.RunBinary(t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC"); code == 0 || !strings.Contains(stderr, "not in the inventory") {
+			t.Errorf("%s of an unknown hub: exit code %d, %s", command, code, stderr)
+		}
+	}
+}
