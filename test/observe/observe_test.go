@@ -118,7 +118,7 @@ func (s *story) metrics(t *testing.T) {
 	for name, want := range map[string]float64{
 		"hubcloud_projections_leading": 1, "hubcloud_projections_lag_events": 0, "hubcloud_projections_lag_seconds": 0, "hubcloud_projections_stopped": 0,
 		"hubcloud_lease_shards_held": 16, "hubcloud_streams_connections_down": 0, "hubcloud_build_info": 1, "hubcloud_presence_hubs_online": 0,
-		"hubcloud_ready": 4, "hubcloud_hubbridge_inbox_bytes": 0,
+		"hubcloud_ready": 5, "hubcloud_hubbridge_inbox_bytes": 0,
 	} {
 		if got := s.after.Value(t, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
