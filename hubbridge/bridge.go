@@ -85,6 +85,18 @@ func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.ser
 
 // serve looks after one shard, for as long as its lease is held.
 func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
+	acks, err := b.conns.OpenLine(ctx, shard, held)
+	if err != nil {
+		return fmt.Errorf("shard %d: %w", shard, err)
+	}
+	// An orderly end gives the lease away once the broker has every ack. After a lease that was lost none must arrive any more: the next holder
+	// has said more by then.
+	defer acks.Close()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), lease.ErrLost) {
+			acks.Cut()
+		}
+	})()
 	var hubs *ingest.Shard
 	watcher := presence.NewWatcher(b.conns.Sys, shard, len(b.conns.Shards), b.view,
 		func(hub domain.HubID, o presence.Observation) { hubs.Observe(hub, o) }, b.cfg.Log)
@@ -93,6 +105,7 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 		Presence: bucket.New(b.conns.Cloud, presence.BucketName),
 		Ledger:   bucket.New(b.conns.Cloud, ingest.LedgerName),
 		Conn:     b.conns.Shards[shard],
+		Acks:     acks,
 		Held:     held,
 		// What is asked of the watcher once it has ended is left to the shard's next holder.
 		Check: watcher.Check, Admit: b.cfg.Admit,

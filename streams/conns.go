@@ -22,8 +22,10 @@ const (
 	// reconnectWait is the pause between attempts to reconnect, for ever; reconnectJitter spreads the replicas of a cluster.
 	reconnectWait   = 100 * time.Millisecond
 	reconnectJitter = 200 * time.Millisecond
-	// pingInterval and maxPings find a broker that is gone without a word within 30 s.
-	pingInterval = 15 * time.Second
+	// redialTimeout bounds a later attempt: of several servers, one that is cut off must not keep a connection from the others for long.
+	redialTimeout = 3 * time.Second
+	// pingInterval and maxPings find a broker that is gone without a word within 15 s.
+	pingInterval = 5 * time.Second
 	maxPings     = 2
 	// connectAtOnce is how many connections are made side by side.
 	connectAtOnce = 8
@@ -35,6 +37,9 @@ type Conns struct {
 	Cloud *nats.Conn
 	// Shards by number.
 	Shards []*nats.Conn
+
+	// open opens one more connection to a shard's account.
+	open func(shard int, options []nats.Option) (*nats.Conn, error)
 }
 
 // Connect connects to every account, or to none. Without a deadline of ctx each account gets 10 s. opts come after the service's own options
@@ -53,7 +58,13 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 			return err
 		})
 	}
-	all := &Conns{}
+	all := &Conns{open: func(shard int, options []nats.Option) (*nats.Conn, error) {
+		own, err := optionsOf(c, ShardAccount(shard))
+		if err != nil {
+			return nil, err
+		}
+		return nats.Connect(c.URL, append(append(own, options...), opts...)...)
+	}}
 	err := group.Wait()
 	all.Sys, all.Cloud, all.Shards = conns[0], conns[1], conns[2:]
 	if err != nil {
@@ -71,15 +82,30 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(timeout, time.Until(deadline))
 	}
+	own, err := optionsOf(c, account)
+	if err != nil {
+		return nil, err
+	}
+	dial, connected := dialUntil(ctx, timeout)
+	defer connected()
+	own = append(own, nats.Timeout(timeout), nats.SetCustomDialer(dial))
+	nc, err := nats.Connect(c.URL, append(own, opts...)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
+	}
+	return nc, nil
+}
+
+// optionsOf are the options of every connection to an account.
+func optionsOf(c Credentials, account Account) ([]nats.Option, error) {
 	user := c.Users[account]
 	secure, err := c.TLS()
 	if err != nil {
 		return nil, err
 	}
-	own := []nats.Option{
+	options := []nats.Option{
 		nats.Name("hubcloud " + string(account)),
 		nats.UserInfo(user.User, user.Password),
-		nats.Timeout(timeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
@@ -88,16 +114,9 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 		WithLog(slog.Default()),
 	}
 	if secure != nil {
-		own = append(own, nats.Secure(secure))
+		options = append(options, nats.Secure(secure))
 	}
-	dial, connected := dialUntil(ctx, timeout)
-	defer connected()
-	own = append(own, nats.SetCustomDialer(dial))
-	nc, err := nats.Connect(c.URL, append(own, opts...)...)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
-	}
-	return nc, nil
+	return options, nil
 }
 
 // dialer is a function that dials.
@@ -113,10 +132,10 @@ func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connect
 	var mu sync.Mutex
 	var stops []func() bool
 	dial = func(network, address string) (net.Conn, error) {
-		d := net.Dialer{Timeout: timeout}
 		if later.Load() {
-			return d.Dial(network, address)
+			return net.DialTimeout(network, address, redialTimeout)
 		}
+		d := net.Dialer{Timeout: timeout}
 		conn, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err

@@ -43,6 +43,10 @@ type Config struct {
 	Ledger   bucket.Bucket
 	// Conn is the connection to the shard's account.
 	Conn *nats.Conn
+	// Acks sends acks, at once or not at all (streams.Line).
+	Acks interface {
+		Publish(subject string, data []byte) error
+	}
 	// Held reports whether the shard's lease is held at that moment (lease.Keeper). Where it is not, nothing is written and nothing acknowledged.
 	Held func() bool
 	// Retention is how long the logs keep events: what the ledger must know is written well before.

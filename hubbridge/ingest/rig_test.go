@@ -115,7 +115,7 @@ func (r *rig) shard(hub domain.HubID, changes ...change) *running {
 	cfg := ingest.Config{
 		Logs: r.logs, Directory: r.dir, Ownership: r,
 		Presence: bucket.New(r.conns.Cloud, presence.BucketName), Ledger: bucket.New(r.conns.Cloud, ingest.LedgerName),
-		Conn: r.conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
+		Conn: r.conns.Shard(hub), Acks: r.conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
 		Check: func(hub domain.HubID, _ time.Duration) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

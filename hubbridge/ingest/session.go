@@ -138,18 +138,18 @@ func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.
 }
 
 // ack tells the hub how far its log is stored, while the lease is held: in a process that has stood still, what was stored before is not the
-// latest that the hub was told, by the replica that has the shard now. Without a connection nothing is left to be sent later, for the same reason.
-// A hub that hears nothing sends again.
+// latest that the hub was told, by the replica that has the shard now. A hub that hears nothing sends again.
 func (s *session) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
 	payload := append(append([]byte(`{"log":"`), log...), `","through":`...)
 	payload = append(strconv.AppendUint(payload, through, 10), '}')
-	if !cfg.Conn.IsConnected() || !cfg.Held() {
+	if !cfg.Held() {
 		cfg.Metrics.withheld.Inc()
 		return
 	}
-	if err := cfg.Conn.Publish(streams.AckSubject(s.hub), payload); err != nil {
+	if err := cfg.Acks.Publish(streams.AckSubject(s.hub), payload); err != nil {
 		cfg.Log.Debug("ack not sent", "hub_id", s.hub, "error", err)
+		cfg.Metrics.withheld.Inc()
 		return
 	}
 	cfg.Metrics.acks.Inc()

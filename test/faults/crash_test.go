@@ -68,7 +68,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			return
 		case ack := <-h.hub.Acks:
 			if ack.Through < highest {
-				h.backwards = append(h.backwards, fmt.Sprintf("%d after %d", ack.Through, highest))
+				h.backwards = append(h.backwards, fmt.Sprintf("%d after %d at %s", ack.Through, highest, time.Now().Format("15:04:05.000")))
 			}
 			highest = max(highest, ack.Through)
 			h.progress.Store(max(highest, h.acked))

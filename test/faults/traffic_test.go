@@ -302,6 +302,13 @@ func (r *traffic) end() {
 	r.t.Helper()
 	close(r.stop)
 	r.working.Wait()
+	for _, h := range r.hubs { // their last events are stored then
+		harness.Eventually(r.t, time.Minute, h.hub.ID+" is offline", func() bool {
+			var got struct{ Connection struct{ Status string } }
+			answer, err := r.tenant.Try(http.MethodGet, "/hubs/"+h.hub.ID, nil)
+			return err == nil && answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &got) == nil && got.Connection.Status == "offline"
+		})
+	}
 	close(r.stopReading)
 	r.reading.Wait()
 	for _, h := range r.hubs {
