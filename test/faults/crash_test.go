@@ -28,9 +28,19 @@ type sender struct {
 	next  uint64
 	// progress is acked, for others to look at; backwards are acks that said less than another before them on their connection.
 	progress  atomic.Uint64
-	backwards []string
+	backwards []backwards
 	// through are addresses of the broker that it tries in turn; none for the one that it was told.
 	through []string
+}
+
+// backwards is an ack that said less than another before it on its connection.
+type backwards struct {
+	at             time.Time
+	through, after uint64
+}
+
+func (b backwards) String() string {
+	return fmt.Sprintf("%d after %d at %s", b.through, b.after, b.at.Format("15:04:05.000"))
 }
 
 // run sends until stop is closed or everything is acknowledged; whatever was acknowledged is counted in acked.
@@ -68,7 +78,7 @@ func (h *sender) session(stop <-chan struct{}) {
 			return
 		case ack := <-h.hub.Acks:
 			if ack.Through < highest {
-				h.backwards = append(h.backwards, fmt.Sprintf("%d after %d at %s", ack.Through, highest, time.Now().Format("15:04:05.000")))
+				h.backwards = append(h.backwards, backwards{time.Now(), ack.Through, highest})
 			}
 			highest = max(highest, ack.Through)
 			h.progress.Store(max(highest, h.acked))

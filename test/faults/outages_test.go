@@ -62,6 +62,8 @@ type outage struct {
 	name       string
 	lasts      time.Duration
 	begin, end func()
+	// routes reports that brokers cannot reach each other meanwhile.
+	routes bool
 }
 
 func newOutages(t *testing.T) *outages {
@@ -138,6 +140,9 @@ func (o *outages) awaitLine(replica *harness.Service, text string) {
 	})
 }
 
+// lateAck is how long after brokers could reach each other again the system may still repeat what it could not send between them.
+const lateAck = 20 * time.Second
+
 // leaseTime is longer than a lease of a shard lasts: what breaks for so long loses its leases.
 const leaseTime = 11 * time.Second
 
@@ -155,18 +160,16 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 	all := []outage{
 		o.stopNode("the broker that leads the leases", leader, lasts(leaseTime)),
 		o.stopReplica(replica, lasts(leaseTime)),
-		o.stopPostgres(lasts(5 * time.Second)),
+		o.stopPostgres(lasts(4 * time.Second)),
 		o.killPostgres(lasts(2 * time.Second)),
 		o.wipe(follower, lasts(2*time.Second)),
 	}
 	if o.net != nil {
 		all = append(all,
 			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
-			o.cut("two brokers", [][2]*namespace{{o.nodes[follower], o.nodes[leader]}}, lasts(5*time.Second)),
-			o.cut("a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}}, lasts(4*time.Second)),
-			o.cut("a replica and every broker", [][2]*namespace{
-				{o.machines[replica], o.nodes[0]}, {o.machines[replica], o.nodes[1]}, {o.machines[replica], o.nodes[2]},
-			}, lasts(7*time.Second)),
+			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
+			o.cut("a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}}, lasts(3*time.Second)),
+			o.cutOff(replica, lasts(7*time.Second)),
 			o.cut("a replica and the database", [][2]*namespace{{o.machines[replica], o.database}}, lasts(6*time.Second)),
 		)
 	}
@@ -181,10 +184,14 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 func (o *outages) suffer(what outage) {
 	o.t.Helper()
 	o.t.Logf("%s %s, for %s", time.Now().Format("15:04:05.000"), what.name, what.lasts.Round(time.Millisecond))
+	began := time.Now()
 	what.begin()
 	time.Sleep(what.lasts) // this is what is tried
 	what.end()
 	o.awaitWell("after "+what.name, *patience)
+	if what.routes {
+		o.traffic.routesCut = append(o.traffic.routesCut, period{began, time.Now().Add(lateAck)})
+	}
 }
 
 // awaitWell waits until the brokers are well, and from then on until every replica is ready and every hub's events are stored and read.
@@ -249,36 +256,36 @@ func notReady(replica *harness.Service) string {
 func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
 	return outage{
-		fmt.Sprintf("%s stands still (%s)", what, n.name), lasts,
-		func() { n.signal(syscall.SIGSTOP) }, func() { n.signal(syscall.SIGCONT) },
+		name: fmt.Sprintf("%s stands still (%s)", what, n.name), lasts: lasts, routes: true,
+		begin: func() { n.signal(syscall.SIGSTOP) }, end: func() { n.signal(syscall.SIGCONT) },
 	}
 }
 
 // stopReplica has a replica stand still.
 func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 	return outage{
-		fmt.Sprintf("replica %d stands still", replica), lasts,
-		func() { o.replicas[replica].Signal(syscall.SIGSTOP) }, func() { o.replicas[replica].Signal(syscall.SIGCONT) },
+		name: fmt.Sprintf("replica %d stands still", replica), lasts: lasts,
+		begin: func() { o.replicas[replica].Signal(syscall.SIGSTOP) }, end: func() { o.replicas[replica].Signal(syscall.SIGCONT) },
 	}
 }
 
 // stopPostgres has the database stand still.
 func (o *outages) stopPostgres(lasts time.Duration) outage {
 	return outage{
-		"the database stands still", lasts,
-		func() { o.postgres.signal(syscall.SIGSTOP) }, func() { o.postgres.signal(syscall.SIGCONT) },
+		name: "the database stands still", lasts: lasts,
+		begin: func() { o.postgres.signal(syscall.SIGSTOP) }, end: func() { o.postgres.signal(syscall.SIGCONT) },
 	}
 }
 
 // killPostgres kills the database, and starts it again.
 func (o *outages) killPostgres(lasts time.Duration) outage {
-	return outage{"the database is killed", lasts, o.postgres.kill, o.postgres.start}
+	return outage{name: "the database is killed", lasts: lasts, begin: o.postgres.kill, end: o.postgres.start}
 }
 
 // wipe kills a server, and starts it again without anything that it had stored.
 func (o *outages) wipe(node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
-	return outage{fmt.Sprintf("a broker loses its disk (%s)", n.name), lasts, n.kill, func() {
+	return outage{name: fmt.Sprintf("a broker loses its disk (%s)", n.name), lasts: lasts, begin: n.kill, end: func() {
 		if err := os.RemoveAll(n.store); err != nil {
 			o.t.Error(err)
 		}
@@ -294,8 +301,44 @@ func (o *outages) isolate(what string, place *namespace, lasts time.Duration) ou
 			pairs = append(pairs, [2]*namespace{place, other})
 		}
 	}
-	return o.cut(what+" and everybody", pairs, lasts)
+	isolated := o.cut(what+" and everybody", pairs, lasts)
+	isolated.routes = true
+	return isolated
 }
+
+// cutBrokers cuts two brokers from each other.
+func (o *outages) cutBrokers(a, b *namespace, lasts time.Duration) outage {
+	cut := o.cut("two brokers", [][2]*namespace{{a, b}}, lasts)
+	cut.routes = true
+	return cut
+}
+
+// cutOff cuts a replica from every broker. Its streams end, so that their readers go elsewhere.
+func (o *outages) cutOff(replica int, lasts time.Duration) outage {
+	var pairs [][2]*namespace
+	for _, node := range o.nodes {
+		pairs = append(pairs, [2]*namespace{o.machines[replica], node})
+	}
+	cut := o.cut("a replica and every broker", pairs, lasts)
+	begin := cut.begin
+	cut.begin = func() {
+		hub := o.traffic.hubs[0].hub.ID
+		stream := harness.OpenStream(o.t, o.clients[replica], hub, o.tenant.Head(hub))
+		begin()
+		began := time.Now()
+		select {
+		case <-stream.Ended:
+			o.t.Logf("a stream of the replica ended %s after it was cut off", time.Since(began).Round(time.Millisecond))
+		case <-time.After(streamEnd):
+			o.t.Errorf("a stream of a replica that is cut off goes on after %s", streamEnd)
+		}
+		stream.Close()
+	}
+	return cut
+}
+
+// streamEnd is how long a stream may go on at a replica that has lost the broker: three seconds are promised of a machine with nothing else to do.
+const streamEnd = 10 * time.Second
 
 // cut cuts pairs of places from each other.
 func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) outage {
@@ -304,13 +347,13 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 		names = append(names, pair[0].Address+"-"+pair[1].Address)
 	}
 	return outage{
-		fmt.Sprintf("the network between %s is cut (%s)", what, strings.Join(names, ", ")), lasts,
-		func() {
+		name: fmt.Sprintf("the network between %s is cut (%s)", what, strings.Join(names, ", ")), lasts: lasts,
+		begin: func() {
 			for _, pair := range pairs {
 				o.net.cut(pair[0], pair[1])
 			}
 		},
-		func() {
+		end: func() {
 			for _, pair := range pairs {
 				o.net.mend(pair[0], pair[1])
 			}

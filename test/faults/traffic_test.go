@@ -33,7 +33,11 @@ type traffic struct {
 	slowest           time.Duration
 	slowestWhat       string
 	longestSilence    time.Duration // of a stream that was not ended meanwhile
+	routesCut         []period      // when brokers could not reach each other, and what they had sent may have come late
 }
+
+// period is a time from one moment to another.
+type period struct{ from, to time.Time }
 
 // trafficHub is a hub that sends numbered events, and runs commands.
 type trafficHub struct {
@@ -141,7 +145,9 @@ func (r *traffic) ask(client int, what, method, path string, body any, header ..
 	switch {
 	case answer.Status < 300:
 		return answer, true
-	case answer.Status == http.StatusServiceUnavailable, answer.Status == http.StatusGatewayTimeout, answer.Status == http.StatusTooManyRequests:
+	case answer.Status == http.StatusServiceUnavailable, answer.Status == http.StatusTooManyRequests:
+	case what == "command" && (answer.Status == http.StatusGatewayTimeout || answer.Status == http.StatusBadGateway):
+		// The hub has not answered, or its broker is gone: sent again under its key, the command is run once.
 	default:
 		r.accuse("replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
 	}
@@ -324,15 +330,21 @@ func (r *traffic) end() {
 	r.t.Logf("%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s", len(r.sites), r.commands,
 		strings.Join(lines, "\n  "), r.slowestWhat, r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond))
 	for _, text := range r.wrong {
-		r.t.Log(text)
+		r.t.Error(text)
 	}
 }
 
 // checkLog holds that what was acknowledged is stored once and in order, the same for every replica, and that every reader got all of it.
 func (r *traffic) checkLog(h *trafficHub) {
 	r.t.Helper()
-	if len(h.backwards) > 0 {
-		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, strings.Join(h.backwards, ", "))
+	for _, b := range h.backwards {
+		// What a broker has for another waits in the network between them, and comes when that is mended, whatever took another way
+		// meanwhile: nobody can take it back, and hubs pass over it.
+		if slices.ContainsFunc(r.routesCut, func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) }) {
+			r.t.Logf("hub %s: after brokers were cut off from each other an ack came late: %s", h.hub.ID, b)
+			continue
+		}
+		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, b)
 	}
 	var first []harness.Event
 	for i, client := range r.clients {
