@@ -46,18 +46,7 @@ func (s *Store) listen(ctx context.Context) {
 
 // listenOn listens first, then looks, so that nothing committed in between is missed.
 func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
-	if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
-		return err
-	}
-	// Whoever drops schemas sees by this that somebody reads from it.
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int)", lockServing, lockOf(s.schema)); err != nil {
-		return err
-	}
-	// It may have been dropped before that.
-	if err := install(ctx, conn, s.schema, s.installation); err != nil {
-		return err
-	}
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize()); err != nil {
+	if err := s.beginListening(ctx, conn); err != nil {
 		return err
 	}
 	for {
@@ -83,6 +72,25 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 			}
 		}
 	}
+}
+
+// beginListening makes a connection hear of commits. A database that cannot be reached any more is not waited for longer than commitLimit.
+func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
+	if _, err := conn.Exec(ctx, noticeLostMachines); err != nil {
+		return err
+	}
+	// Whoever drops schemas sees by this that somebody reads from it.
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int)", lockServing, lockOf(s.schema)); err != nil {
+		return err
+	}
+	// It may have been dropped before that.
+	if err := install(ctx, conn, s.schema, s.installation); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize())
+	return err
 }
 
 func (s *Store) look(ctx context.Context, conn *pgx.Conn) error {

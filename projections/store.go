@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,9 @@ func poolConfig(url, schema string) (*pgxpool.Config, error) {
 	if pooling.ConnConfig.ConnectTimeout == 0 {
 		pooling.ConnConfig.ConnectTimeout = answerLimit
 	}
+	// What is asked of a machine that has vanished would be waited for five minutes and more.
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+	pooling.ConnConfig.DialFunc = dialer.DialContext
 	return pooling, nil
 }
 

@@ -158,6 +158,8 @@ var errNotYet = errors.New("not yet")
 func (b *build) try(ctx context.Context, settle func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, commitLimit)
+	defer cancel()
 	live := pgx.Identifier{b.schema}.Sanitize()
 	old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405") + b.target[strings.LastIndexByte(b.target, '_'):]
 	err := pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
