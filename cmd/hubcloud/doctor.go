@@ -38,6 +38,7 @@ type doctorLimits struct {
 	Lag             time.Duration `help:"Age of an event that the read models may not have yet." default:"30s" group:"Limits"`
 	MailAge         time.Duration `help:"How long a mail may wait for the mail server." default:"15m" group:"Limits"`
 	Flaps           int           `help:"Disconnections of a hub within an hour that are a warning." default:"6" group:"Limits"`
+	HubFacts        int           `help:"Resets of a hub, or certificates issued to it, within an hour that are a warning." default:"20" group:"Limits"`
 }
 
 // Help is what --help says beside the flags.
@@ -62,6 +63,9 @@ func (c *doctorCommand) Validate() error {
 	}
 	if c.Flaps < 1 {
 		return fmt.Errorf("--flaps %d: at least 1", c.Flaps)
+	}
+	if c.HubFacts < 1 {
+		return fmt.Errorf("--hub-facts %d: at least 1", c.HubFacts)
 	}
 	return nil
 }
@@ -93,7 +97,7 @@ func (c *doctorCommand) config() doctor.Config {
 		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL, CACert: c.CACert, Certificates: c.Certificate,
 		Limits: doctor.Limits{
 			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles, ClockSkew: c.ClockSkew, CertificateDays: c.CertificateDays,
-			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge, Flaps: c.Flaps,
+			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge, Flaps: c.Flaps, HubFacts: c.HubFacts,
 		},
 	}
 	dir := dataDir(c.DataDir)

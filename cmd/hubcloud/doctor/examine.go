@@ -73,6 +73,8 @@ type Limits struct {
 	MailAge time.Duration
 	// Flaps is how many times an hour a hub may be disconnected before it is a warning.
 	Flaps int
+	// HubFacts is how many times an hour a hub may be reset, or be issued a certificate, before it is a warning.
+	HubFacts int
 }
 
 // check looks at one component.

@@ -22,7 +22,7 @@ func silent(t *testing.T) string {
 
 func limits() Limits {
 	return Limits{
-		SyncTime: time.Minute, OpenFiles: 1, ClockSkew: time.Minute, CertificateDays: 14, Storage: 90, Connections: 1, MailAge: time.Hour, Flaps: 6,
+		SyncTime: time.Minute, OpenFiles: 1, ClockSkew: time.Minute, CertificateDays: 14, Storage: 90, Connections: 1, MailAge: time.Hour, Flaps: 6, HubFacts: 20,
 	}
 }
 

@@ -27,8 +27,9 @@ const (
 	mostEvents  = 500
 )
 
-// checkHubs says how many hubs are connected, and which of them come and go.
+// checkHubs says how many hubs are connected, which of them come and go, and which are limited.
 func checkHubs(ctx context.Context, p *patient, f *findings) {
+	defer checkHubLimits(ctx, p, f)
 	all, err := presences(ctx, p)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		f.note("no hub has ever connected")

@@ -1,0 +1,77 @@
+package operators
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/test/harness"
+)
+
+// One hub could make facts that are kept for ever, 525 a second by being reset, and as many by enrolling. It waits now, also when the service is
+// killed in between; it loses nothing, and the operator sees which hub it is.
+func TestAHubCannotGrowTheDirectory(t *testing.T) {
+	t.Parallel()
+	const burst = 3
+	service := harness.Start(t, "--hub-resets", "1", "--hub-reset-burst", fmt.Sprint(burst), "--hub-enrolments", "30", "--hub-enrolment-burst", fmt.Sprint(burst))
+	tenant := harness.NewTenant(t, service, "Limits")
+	hub, quiet := harness.NewRawHub(t, service), harness.NewRawHub(t, service)
+	for range burst + 1 {
+		hub.Enroll() // the last of them is asked to come again
+	}
+	if limited := service.Metrics().Value(t, "hubcloud_identity_enrolments_total", "result", "rate_limited"); limited < 1 {
+		t.Errorf("%v enrolments were limited", limited)
+	}
+	hub.Come()
+	tenant.Add(hub.Serial)
+	quiet.Enroll()
+	quiet.Come()
+	tenant.Add(quiet.Serial)
+	for n := range burst {
+		log := fmt.Sprint("reset-", n)
+		hub.Hello(log, 1, 2)
+		hub.WaitAck(log, 0)
+	}
+	hub.EventsFrom(fmt.Sprint("reset-", burst-1), 1, 2)
+	hub.WaitAck(fmt.Sprint("reset-", burst-1), 2)
+	resets := func() float64 { return service.Metrics().Value(t, "hubcloud_hubbridge_resets_total") }
+	limited := func() float64 {
+		return service.Metrics().Value(t, "hubcloud_hubbridge_hellos_total", "outcome", "limited")
+	}
+	began := time.Now()
+	hub.Hello("more", 1, 9)
+	harness.Eventually(t, time.Minute, "the hello is limited", func() bool { return limited() > 0 })
+	if n := resets(); n != burst {
+		t.Errorf("%v resets were taken up, want %d", n, burst)
+	}
+	if !strings.Contains(service.Log(), "hub limited") {
+		t.Error("the log does not say which hub is limited")
+	}
+	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst))
+	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "without end") || strings.Contains(out, quiet.ID) {
+		t.Errorf("the doctor says\n%s", out)
+	}
+	// Killed, it has not forgotten.
+	service.Kill()
+	service.Begin()
+	hub.Connect()
+	hub.Hello("again", 1, 9)
+	harness.Eventually(t, time.Minute, "the hello is limited", func() bool { return limited() > 0 || resets() > 0 })
+	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {
+		t.Errorf("%v resets were taken up after a kill", n)
+	}
+	// Others feel nothing, and what is stored stays readable.
+	quiet.Connect()
+	quiet.Hello("log-1", 1, 0)
+	quiet.WaitAck("log-1", 0)
+	told := 0
+	for _, event := range tenant.AllEvents(hub.ID, "") {
+		if event.Type == "channel.observed" {
+			told++
+		}
+	}
+	if told != 2 && time.Since(began) < 50*time.Second {
+		t.Errorf("%d events are left of 2", told)
+	}
+}
