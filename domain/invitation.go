@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"cmp"
 	"crypto/subtle"
 	"fmt"
 	"slices"
@@ -9,8 +10,12 @@ import (
 
 // Limits of invitations.
 const (
-	// MaxPendingInvitations is how many invitations of one organization may be pending.
-	MaxPendingInvitations = 1000
+	// DefaultPendingInvitations is how many invitations of one organization may be pending, if nothing else is said.
+	DefaultPendingInvitations = 1000
+	// DefaultInvitationsPerHour is how many invitations one organization may make within an hour, if nothing else is said, and
+	// MaxInvitationsPerHour the most that can be said: an organization's state remembers as many.
+	DefaultInvitationsPerHour = 100
+	MaxInvitationsPerHour     = 1000
 	// MaxExpiredInvitations is how many expired ones are remembered, to tell who comes late that it was too late.
 	MaxExpiredInvitations = 1000
 	// DefaultInvitationTTL is how long an invitation's link works.
@@ -53,6 +58,9 @@ type Invite struct {
 	TokenHash    [32]byte
 	// TTL is how long the link works.
 	TTL time.Duration
+	// MaxPending is how many invitations of the organization may be pending, and MaxPerHour how many it may make within an hour; 0 is the
+	// default.
+	MaxPending, MaxPerHour int
 }
 
 func (i OrgInvitation) expired(at time.Time) bool { return !at.Before(i.ExpiresAt) }
@@ -76,7 +84,7 @@ func (s OrgState) Invitation(id string) (OrgInvitation, bool) {
 }
 
 // DecideInvite invites a person. A pending invitation of the same address is replaced: its link stops working. The role owner, and whoever may
-// not invite, is forbidden; a member's address, a role that there is not and one pending invitation too many are an invalid_request; an
+// not invite, is forbidden; a member's address and a role that there is not are an invalid_request; one invitation too many is rate_limited; an
 // organization that does not exist is not_found.
 func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 	if !s.Exists() {
@@ -111,10 +119,30 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 			pending++
 		}
 	}
-	if pending >= MaxPendingInvitations {
-		return nil, Errorf(CodeInvalidRequest, "email: %d invitations are pending, as many as an organization may have; revoke some first", pending)
+	if most := cmp.Or(c.MaxPending, DefaultPendingInvitations); pending >= most {
+		return nil, rateLimited(time.Minute, "the organization has %d pending invitations; at most %d are allowed. Revoke some first", pending, most)
+	}
+	if most := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
+		if wait := s.untilInvitation(o.At, most); wait > 0 {
+			return nil, rateLimited(wait, "the organization has made %d invitations within an hour; no more are allowed", most)
+		}
 	}
 	return append(events, Record(o, invited)), nil
+}
+
+// untilInvitation returns how long it is until the organization may invite again, if it may do so a number of times within an hour.
+func (s OrgState) untilInvitation(at time.Time, most int) time.Duration {
+	if len(s.InvitedAt) < most {
+		return 0
+	}
+	return s.InvitedAt[len(s.InvitedAt)-most].Add(time.Hour).Sub(at)
+}
+
+// rateLimited returns a rate_limited Error that says when to try again.
+func rateLimited(after time.Duration, format string, args ...any) *Error {
+	err := Errorf(CodeRateLimited, format, args...)
+	err.RetryAfter = after
+	return err
 }
 
 // CheckInvitedRole refuses what nobody can be invited as: the role owner is forbidden, one that there is not an invalid_request.
@@ -187,6 +215,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 		// What an earlier version took for the same address was replaced then, and stays so.
 		return i.Address == address || i.ID == f.Replaces
 	})
+	s.InvitedAt = append(slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]), e.At)
 	s.Invitations = append(kept, OrgInvitation{
 		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,
 		CreatedAt: e.At, ExpiresAt: f.ExpiresAt, TokenHash: [32]byte(f.TokenHash),

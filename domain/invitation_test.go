@@ -31,7 +31,7 @@ func invited(n int, email string, role domain.Role) domain.MemberInvited {
 }
 
 func invite(n int, email string, role domain.Role) domain.Invite {
-	return domain.Invite{InvitationID: invitationID(n), Email: email, Role: role, TokenHash: link(n).SecretHash(), TTL: ttl}
+	return domain.Invite{InvitationID: invitationID(n), Email: email, Role: role, TokenHash: link(n).SecretHash(), TTL: ttl, MaxPerHour: 1 << 20}
 }
 
 func later(o domain.Origin, by time.Duration) domain.Origin {
@@ -205,7 +205,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	week := func(n int) domain.Origin { return later(origin, time.Duration(n)*ttl) }
 	address := func(n int) string { return fmt.Sprintf("p%d@example.org", n) }
 	// A week has as many as may be pending; the last one of each is asked for, the others are there.
-	const each = domain.MaxPendingInvitations
+	const each = domain.DefaultPendingInvitations
 	for w := range 3 {
 		for n := w * each; n < (w+1)*each-1; n++ {
 			state.Invitations = append(state.Invitations, domain.OrgInvitation{
@@ -234,7 +234,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if len(state.Invitations) != domain.MaxPendingInvitations+domain.MaxExpiredInvitations {
+	if len(state.Invitations) != domain.DefaultPendingInvitations+domain.MaxExpiredInvitations {
 		t.Errorf("%d invitations are remembered", len(state.Invitations))
 	}
 	// Who comes late hears that it was too late.

@@ -16,6 +16,8 @@ type OrgState struct {
 	// Invitations that can still be accepted, or could until they expired, oldest first: at most one an address, and none of a member's.
 	// Of those that have expired the newest MaxExpiredInvitations are remembered.
 	Invitations []OrgInvitation
+	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first, whatever became of them.
+	InvitedAt []time.Time
 }
 
 // OrgMember is a person in an organization.

@@ -60,7 +60,7 @@ func (d apiDirectory) Invite(ctx context.Context, o domain.Origin, org, email st
 		return domain.Invitation{}, err
 	}
 	return invitation, d.mailer.SendInvitation(ctx, mail.Invitation{
-		ID: invitation.ID, To: invitation.Email, OrgName: orgName, Role: invitation.Role,
+		ID: invitation.ID, OrgID: org, To: invitation.Email, OrgName: orgName, Role: invitation.Role,
 		Link: d.publicURL + "/portal/invitations/" + token, ExpiresAt: invitation.ExpiresAt,
 	})
 }

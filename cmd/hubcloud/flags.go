@@ -78,6 +78,13 @@ type serviceFlags struct {
 	HubConnections     int `help:"Connections of one hub to the broker a minute." default:"60" group:"Limits"`
 	HubConnectionBurst int `help:"Connections of one hub to the broker at once." default:"60" group:"Limits"`
 
+	InvitationsPerOrg        int `help:"Invitations that one organization may make within an hour, 1000 at most." default:"100" group:"Limits"`
+	PendingInvitationsPerOrg int `help:"Invitations of one organization that may be pending." default:"1000" group:"Limits"`
+	InvitationsPerAddress    int `help:"Invitations that one address may get within an hour from all organizations; one organization may make half of them." default:"10" group:"Limits"`
+	WaitingMailsPerOrg       int `help:"Mails of one organization that may wait for the mail server." default:"200" group:"Limits"`
+	SignInLinksPerAddress    int `help:"Links to sign in that may be asked for with one address within an hour; half of them at once." default:"10" group:"Limits"`
+	SignInLinksPerNetwork    int `help:"Links to sign in that may be asked for from one network within an hour, at one replica." default:"20" group:"Limits"`
+
 	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
 	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
 	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
@@ -155,6 +162,9 @@ func (f *serviceFlags) Validate() error {
 		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub),
 		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
 		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
+		"invitations-per-org": int64(f.InvitationsPerOrg), "pending-invitations-per-org": int64(f.PendingInvitationsPerOrg),
+		"invitations-per-address": int64(f.InvitationsPerAddress), "waiting-mails-per-org": int64(f.WaitingMailsPerOrg),
+		"sign-in-links-per-address": int64(f.SignInLinksPerAddress), "sign-in-links-per-network": int64(f.SignInLinksPerNetwork),
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
 		"hub-resets": int64(f.HubResets), "hub-reset-burst": int64(f.HubResetBurst), "hub-enrolments": int64(f.HubEnrolments),
 		"hub-enrolment-burst": int64(f.HubEnrolmentBurst), "hub-connections": int64(f.HubConnections), "hub-connection-burst": int64(f.HubConnectionBurst),
@@ -167,6 +177,9 @@ func (f *serviceFlags) Validate() error {
 		if n > domain.MaxHubBurst {
 			return fmt.Errorf("--%s %d: at most %d", name, n, domain.MaxHubBurst)
 		}
+	}
+	if f.InvitationsPerOrg > domain.MaxInvitationsPerHour {
+		return fmt.Errorf("--invitations-per-org %d: at most %d", f.InvitationsPerOrg, domain.MaxInvitationsPerHour)
 	}
 	return nil
 }

@@ -8,7 +8,9 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"time"
 
+	"hubcloud/domain"
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams/outbox"
 )
@@ -18,7 +20,9 @@ import (
 func (s *service) startMail(ctx context.Context) error {
 	var queue *outbox.Outbox
 	err := s.await(ctx, brokerStorage, func(ctx context.Context) (err error) {
-		queue, err = outbox.Open(ctx, s.conns, outbox.Config{Replicas: s.flags.LogReplicas, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer()})
+		queue, err = outbox.Open(ctx, s.conns, outbox.Config{
+			Replicas: s.flags.LogReplicas, PerSender: s.flags.WaitingMailsPerOrg, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		})
 		return err
 	})
 	if err != nil {
@@ -32,7 +36,8 @@ func (s *service) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{From: from, Queue: queue, Transport: transport, Invited: s.invitedAddress, MaySignIn: s.signInAddress})
+	s.mailer = mail.New(mail.Config{From: from, Queue: mailQueue{queue}, Transport: transport, Invited: s.invitedAddress, MaySignIn: s.signInAddress})
+	s.mails = queue
 	s.portal = s.newPortal()
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
@@ -55,6 +60,54 @@ func (s *service) mailTransport() (mail.Transport, error) {
 	}
 	s.log.Info("mails go out", "smtp_server", server.String())
 	return mail.NewSMTP(server, nil), nil
+}
+
+// mailQueue is the outbox as mails need it.
+type mailQueue struct{ *outbox.Outbox }
+
+// Put stores a mail.
+func (q mailQueue) Put(ctx context.Context, e mail.Envelope) error {
+	return queueError(q.Outbox.Put(ctx, outbox.Mail(e)))
+}
+
+// queueError says in the API's words what keeps a mail from being stored.
+func queueError(err error) error {
+	switch {
+	case errors.Is(err, outbox.ErrSenderFull):
+		refused := domain.Errorf(domain.CodeRateLimited,
+			"as many mails of the organization as are allowed wait for the mail server (--waiting-mails-per-org); try again later")
+		refused.RetryAfter = time.Minute
+		return refused
+	case errors.Is(err, outbox.ErrFull):
+		return domain.Unavailable("no mail can be sent at the moment: as many as there may be wait for the mail server")
+	}
+	return err
+}
+
+// mayInvite returns an error when no more invitations of an organization, or of all, may go to an address within the hour, or when there is no
+// room for the mail: an invitation without one would be of no use. One organization gets half of what an address may get.
+func (s *service) mayInvite(ctx context.Context, org, email string, now time.Time) error {
+	recipient := domain.NormalizeEmail(email)
+	if err := s.mails.Room(ctx, org, recipient); err != nil {
+		return queueError(err)
+	}
+	most := s.flags.InvitationsPerAddress
+	for _, bound := range []struct {
+		what string
+		most int
+	}{{"invitations of " + org + " to " + recipient, (most + 1) / 2}, {"invitations to " + recipient, most}} {
+		wait, err := s.signIn.Allow(ctx, bound.what, bound.most, bound.most, now)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			refused := domain.Errorf(domain.CodeRateLimited,
+				"email: this address has been invited %d times within an hour; no more are allowed (--invitations-per-address)", bound.most)
+			refused.RetryAfter = wait
+			return refused
+		}
+	}
+	return nil
 }
 
 // invitedAddress returns the address that an invitation's mail goes to, "" when its link does not work any more.

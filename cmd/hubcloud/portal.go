@@ -40,8 +40,10 @@ func (s *service) newPortal() *portal.Portal {
 		PublicURL:   s.bound.PublicURL,
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.flags.OpenSignUp,
-		Log:         s.log,
-		Metrics:     s.registry,
+
+		LinksPerNetwork: s.flags.SignInLinksPerNetwork, LinksPerAddress: s.flags.SignInLinksPerAddress,
+		Log:     s.log,
+		Metrics: s.registry,
 	})
 }
 

@@ -53,6 +53,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 			SitesPerOrg: s.flags.SitesPerOrg, MembersPerOrg: s.flags.MembersPerOrg, ChangesPerHour: s.flags.ChangesPerOrg,
 			KeysPerOrg: s.flags.KeysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: s.flags.OrgsPerAccount, OwnedBy: s.access.OwnedBy,
+			PendingInvitations: s.flags.PendingInvitationsPerOrg, InvitationsPerHour: s.flags.InvitationsPerOrg, MayInvite: s.mayInvite,
 		},
 		Admit:           s.space.Admit,
 		HubCertificates: domain.HubLimit{PerMinute: s.flags.HubEnrolments, Burst: s.flags.HubEnrolmentBurst},

@@ -28,6 +28,7 @@ import (
 	"hubcloud/streams/diskspace"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
+	"hubcloud/streams/outbox"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
 )
@@ -79,6 +80,7 @@ type service struct {
 	logs      *hublog.Logs
 	kicks     *identity.Kicker
 	mailer    *mail.Mailer
+	mails     *outbox.Outbox
 	keyUse    *keyuse.Tracker
 	signIn    *signin.Store
 	portal    *portal.Portal

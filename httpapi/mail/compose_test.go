@@ -32,8 +32,8 @@ type queue struct {
 	expires  []time.Time
 }
 
-func (q *queue) Put(_ context.Context, id string, expires time.Time, content []byte) error {
-	q.ids, q.contents, q.expires = append(q.ids, id), append(q.contents, content), append(q.expires, expires)
+func (q *queue) Put(_ context.Context, e mail.Envelope) error {
+	q.ids, q.contents, q.expires = append(q.ids, e.ID), append(q.contents, e.Content), append(q.expires, e.Expires)
 	return nil
 }
 

@@ -26,8 +26,22 @@ var (
 
 // Queue keeps what is to be delivered.
 type Queue interface {
-	// Put returns once content is stored durably. Two with one id are one. What is not delivered by expires is dropped.
-	Put(ctx context.Context, id string, expires time.Time, content []byte) error
+	// Put returns once a mail is stored durably. Two with one ID are one.
+	Put(ctx context.Context, e Envelope) error
+}
+
+// Envelope is what the queue must know of a mail.
+type Envelope struct {
+	ID string
+	// Sender is the organization that the mail is from; empty for a mail of the service.
+	Sender string
+	// Recipient is the address in the form by which addresses are compared. A mail of the same sender to the recipient that still waits is replaced.
+	Recipient string
+	// Urgent mails wait behind no others but urgent ones: somebody looks into the mailbox for them.
+	Urgent bool
+	// Expires is when a mail that is not delivered is dropped.
+	Expires time.Time
+	Content []byte
 }
 
 // Transport gets mails out.
@@ -81,6 +95,8 @@ type SignIn struct {
 type Invitation struct {
 	// ID is the invitation's. Two mails with the same one are one; without it each is its own.
 	ID string `json:"id"`
+	// OrgID is the organization.
+	OrgID string `json:"org_id"`
 	// To is one bare address, as it was typed.
 	To      string      `json:"to"`
 	OrgName string      `json:"org_name"`
@@ -115,19 +131,20 @@ func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
 	if inv.ID == "" {
 		inv.ID = rand.Text()
 	}
-	return m.put(ctx, queued{Invitation: &inv}, inv.ExpiresAt)
+	return m.put(ctx, queued{Invitation: &inv}, Envelope{Sender: inv.OrgID, Recipient: domain.NormalizeEmail(inv.To), Expires: inv.ExpiresAt})
 }
 
 // SendSignIn puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
 func (m *Mailer) SendSignIn(ctx context.Context, s SignIn) error {
-	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, s.ExpiresAt)
+	e := Envelope{Recipient: domain.NormalizeEmail(s.To), Urgent: true, Expires: s.ExpiresAt}
+	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, e)
 }
 
-func (m *Mailer) put(ctx context.Context, q queued, expires time.Time) error {
+func (m *Mailer) put(ctx context.Context, q queued, e Envelope) (err error) {
 	q.QueuedAt = m.cfg.Now().UTC()
-	content, err := json.Marshal(q)
-	if err == nil {
-		err = m.cfg.Put(ctx, q.id(), expires, content)
+	e.ID = q.id()
+	if e.Content, err = json.Marshal(q); err == nil {
+		err = m.cfg.Put(ctx, e)
 	}
 	if err != nil {
 		return fmt.Errorf("mail: queue a mail: %w", err)

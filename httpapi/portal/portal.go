@@ -2,12 +2,14 @@ package portal
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/httpapi/portal/live"
+	"hubcloud/httpapi/ratelimit"
 )
 
 // Config is what the portal needs. All interfaces must be given.
@@ -40,6 +43,8 @@ type Config struct {
 	Environment string
 	// OpenSignUp lets anybody sign in who has a mailbox, and begin an organization. Otherwise only members of one get a link.
 	OpenSignUp bool
+	// LinksPerNetwork and LinksPerAddress are how many links to sign in may be asked for within an hour; 0 stands for the defaults.
+	LinksPerNetwork, LinksPerAddress int
 	// Now is the clock of what visitors do; nil stands for time.Now.
 	Now func() time.Time
 	// Log gets what failed; nil discards it.
@@ -54,12 +59,12 @@ var pages embed.FS
 // Portal is what the handlers share.
 type Portal struct {
 	Config
-	assets  assets
-	pages   *template.Template
-	origins *http.CrossOriginProtection
-	cookies cookies
-	limits  signInLimits
-	metrics *metrics
+	assets   assets
+	pages    *template.Template
+	origins  *http.CrossOriginProtection
+	cookies  cookies
+	networks *ratelimit.Limiter[netip.Prefix]
+	metrics  *metrics
 }
 
 // New makes the portal. Its Routes are for the API's router.
@@ -70,8 +75,10 @@ func New(cfg Config) *Portal {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.LinksPerNetwork = cmp.Or(cfg.LinksPerNetwork, DefaultLinksPerNetwork)
+	cfg.LinksPerAddress = cmp.Or(cfg.LinksPerAddress, DefaultLinksPerAddress)
 	p := &Portal{
-		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), limits: newSignInLimits(cfg.Now()),
+		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), networks: newNetworkLimits(cfg.LinksPerNetwork, cfg.Now()),
 		metrics: newMetrics(cfg.Metrics),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {

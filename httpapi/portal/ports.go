@@ -40,6 +40,9 @@ type SignIn interface {
 	Once(ctx context.Context, token, mark string) (first bool, err error)
 	// Unsent has a form taken for one that was not sent.
 	Unsent(ctx context.Context, token, mark string) error
+	// Allow counts one more of what may be done perHour times within an hour, burst of them at once, on all replicas together; it returns for how long it
+	// may not be done, 0 when it may.
+	Allow(ctx context.Context, name string, burst, perHour int, now time.Time) (wait time.Duration, err error)
 	// Ended gives what is closed when the session ends, on whatever replica. One that has ended before is found out by asking for it afterwards.
 	// forget must be called in the end.
 	Ended(token string) (ended <-chan struct{}, forget func())

@@ -17,6 +17,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal"
+	"hubcloud/httpapi/ratelimit"
 )
 
 const (
@@ -46,6 +47,7 @@ type world struct {
 	crowd    int             // how many there are of everything beside the first
 	count    int
 	forms    int // how many were sent
+	allowed  *ratelimit.Limiter[string]
 }
 
 func newWorld() *world {
@@ -137,6 +139,13 @@ func (w *world) Once(_ context.Context, token, mark string) (bool, error) {
 func (w *world) Unsent(_ context.Context, token, mark string) error {
 	delete(w.sent, token+mark)
 	return nil
+}
+
+func (w *world) Allow(_ context.Context, name string, burst, perHour int, now time.Time) (time.Duration, error) {
+	if w.allowed == nil {
+		w.allowed = ratelimit.New[string](float64(perHour)/3600, burst, day)
+	}
+	return w.allowed.Take(name, now).Next, nil
 }
 
 func (w *world) Ended(string) (<-chan struct{}, func()) { return nil, func() {} }

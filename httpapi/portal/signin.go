@@ -21,22 +21,15 @@ const (
 	linkLife = 15 * time.Minute
 	// SessionLife is how long a person stays signed in.
 	SessionLife = 30 * 24 * time.Hour
-	// How many links may be asked for at once, and how many more an hour later: from a network, and for one address.
-	networkBurst, networkRate = 20, 20.0 / 3600
-	addressBurst, addressRate = 5, 10.0 / 3600
+	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be asked for within an hour: from a network, all at once, and for one
+	// address, half of them at once.
+	DefaultLinksPerNetwork, DefaultLinksPerAddress = 20, 10
 )
 
-// signInLimits bound what somebody can have mailed to others. The one for an address counts whether or not that has an account.
-type signInLimits struct {
-	networks  *ratelimit.Limiter[netip.Prefix]
-	addresses *ratelimit.Limiter[string]
-}
-
-func newSignInLimits(now time.Time) signInLimits {
-	return signInLimits{
-		networks:  ratelimit.New[netip.Prefix](networkRate, networkBurst, now),
-		addresses: ratelimit.New[string](addressRate, addressBurst, now),
-	}
+// newNetworkLimits bounds what somebody can have mailed to others. What goes to one address is bounded over all replicas, whether or not it has an
+// account.
+func newNetworkLimits(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
+	return ratelimit.New[netip.Prefix](float64(perHour)/3600, perHour, now)
 }
 
 // home sends to where most people go: those who are not signed in to where they can, others to their organization.
@@ -91,12 +84,16 @@ func (v *visit) askForLink() error {
 		v.refuseLink(http.StatusBadRequest, view, problem)
 		return nil
 	}
-	if allowed := v.p.limits.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
+	if allowed := v.p.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
 		v.tooMany(view, allowed.Next, "Too many links were asked for from your network. Try again in %s.")
 		return nil
 	}
-	if allowed := v.p.limits.addresses.Take(domain.NormalizeEmail(email), v.caller.At); !allowed.Granted {
-		v.tooMany(view, allowed.Next, "Several links were asked for with this address: look for the newest mail, or try again in %s.")
+	wait, err := v.p.SignIn.Allow(v.r.Context(), "link "+domain.NormalizeEmail(email), (v.p.LinksPerAddress+1)/2, v.p.LinksPerAddress, v.caller.At)
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		v.tooMany(view, wait, "Several links were asked for with this address: look for the newest mail, or try again in %s.")
 		return nil
 	}
 	link := domain.SignInLink{Email: email, Next: view.Next, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(linkLife)}

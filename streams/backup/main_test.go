@@ -49,7 +49,7 @@ func newInstallation(t testing.TB, hubs, events int) *installation {
 	}
 	box, err := outbox.Open(t.Context(), i.conns, outbox.Config{})
 	if err == nil {
-		err = box.Put(t.Context(), "mail-1", time.Now().Add(time.Hour), []byte("to whom it may concern"))
+		err = box.Put(t.Context(), outbox.Mail{ID: "mail-1", Recipient: "ann@example.org", Expires: time.Now().Add(time.Hour), Content: []byte("to whom it may concern")})
 	}
 	if err == nil {
 		i.org, _, err = i.service.CreateOrg(t.Context(), origin, "One", "owner@example.org")

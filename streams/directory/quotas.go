@@ -31,6 +31,11 @@ type Quotas struct {
 	// ChangesPerHour is how many changes an organization may make within an hour, all of which may come at once. What takes something away (a key, a
 	// member, an invitation) is always possible.
 	ChangesPerHour int
+	// PendingInvitations is how many invitations of an organization may be pending, and InvitationsPerHour how many it may make within an hour;
+	// 0 is the domain's default. Both hold exactly, over all replicas.
+	PendingInvitations, InvitationsPerHour int
+	// MayInvite returns an error when an address may get no more invitations, of the organization or of all; nil: nobody is asked.
+	MayInvite func(ctx context.Context, orgID, email string, now time.Time) error
 }
 
 const (

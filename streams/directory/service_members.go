@@ -10,7 +10,8 @@ import (
 
 // Invite invites a person into an organization, and gives the invitation, the organization's name and the token that the link in the mail
 // carries, which is kept nowhere. A pending invitation of the same address is replaced: its link stops working. The role owner is forbidden, and
-// so is whoever may not invite; a member's address is an invalid_request; an organization that there is not is not_found.
+// so is whoever may not invite; a member's address is an invalid_request; one invitation too many (Quotas) is rate_limited; an organization that
+// there is not is not_found.
 func (s *Service) Invite(
 	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
 ) (inv domain.Invitation, orgName, token string, err error) {
@@ -28,6 +29,20 @@ func (s *Service) Invite(
 	rand.Read(made.Secret[:]) // never fails: it ends the program instead
 	invite := domain.Invite{
 		InvitationID: made.InvitationID, Email: email, Role: role, TokenHash: made.SecretHash(), TTL: s.cfg.InvitationTTL,
+		MaxPending: s.cfg.Quotas.PendingInvitations, MaxPerHour: s.cfg.Quotas.InvitationsPerHour,
+	}
+	if s.cfg.Quotas.MayInvite != nil {
+		// What is refused anyway must use up none of what a recipient may get.
+		org, err := s.org(ctx, orgID)
+		if err != nil {
+			return inv, "", "", err
+		}
+		if _, err := domain.DecideInvite(org, o, invite); err != nil {
+			return inv, "", "", err
+		}
+		if err := s.cfg.Quotas.MayInvite(ctx, orgID, email, o.At); err != nil {
+			return inv, "", "", err
+		}
 	}
 	org, seq, err := s.orgs.Update(ctx, orgID, func(org domain.OrgState) ([]domain.Event, error) {
 		return domain.DecideInvite(org, o, invite)

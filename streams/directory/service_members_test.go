@@ -1,9 +1,11 @@
 package directory_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -355,5 +357,66 @@ func TestOwnerBeginsAnOrganization(t *testing.T) {
 	}
 	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by.ID != owner {
 		t.Errorf("%d accounts, by %+v", n, by)
+	}
+}
+
+// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. An organization may make so many within an hour, as its
+// facts say, on whatever replica; an address that may get no more is refused before anything is stored.
+func TestInvitationsAreBounded(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	w := newWorld(t, conns)
+	now := origin.At
+	asked := 0
+	replica := func() *directory.Service {
+		return directory.NewService(w.log, directory.ServiceConfig{
+			Environment: domain.EnvironmentDev, Now: func() time.Time { return now },
+			Quotas: directory.Quotas{InvitationsPerHour: 6, PendingInvitations: 9, MayInvite: func(_ context.Context, _, email string, _ time.Time) error {
+				asked++
+				if email == "tired@example.org" {
+					return domain.Errorf(domain.CodeRateLimited, "email: enough")
+				}
+				return nil
+			}},
+		})
+	}
+	replicas := []*directory.Service{replica(), replica()}
+	as := domain.Origin{Actor: byKey.Actor}
+	invite := func(n int, email string) error {
+		_, _, _, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.RoleMember)
+		return err
+	}
+	limited := func(err error, after time.Duration) {
+		t.Helper()
+		var refused *domain.Error
+		if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter != after {
+			t.Errorf("%v after %v, want rate_limited after %v", err, refused, after)
+		}
+	}
+	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest || asked != 0 {
+		t.Errorf("a member: %v; %d were counted for the address", err, asked)
+	}
+	limited(invite(0, "tired@example.org"), 0)
+	for n := range 6 {
+		// The same address counts each time: each is a mail.
+		if err := invite(n, fmt.Sprintf("guest%d@example.org", n/2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(10 * time.Minute)
+	limited(invite(1, "one-more@example.org"), 50*time.Minute)
+	if _, _, _, err := replicas[0].Invite(t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
+	now = now.Add(50 * time.Minute)
+	for n := range 6 {
+		if err := invite(n, fmt.Sprintf("later%d@example.org", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Hour)
+	limited(invite(0, "pending@example.org"), time.Minute)
+	if err := invite(1, "later3@example.org"); err != nil {
+		t.Errorf("one that takes the place of another: %v", err)
 	}
 }

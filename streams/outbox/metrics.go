@@ -12,12 +12,13 @@ type metrics struct {
 }
 
 // mailCounters counts mails by what became of them.
-type mailCounters struct{ queued, delivered, refused, expired, obsolete prometheus.Counter }
+type mailCounters struct{ queued, delivered, refused, expired, obsolete, replaced prometheus.Counter }
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
-		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, or obsolete before they went out. " +
+		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, obsolete before they went out, " +
+			"or replaced by a newer one to the same recipient. " +
 			"Any rise of refused or expired is somebody who waits for a link that does not come.",
 	}, []string{"outcome"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,7 +30,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		mails: mailCounters{
 			queued: mails.WithLabelValues("queued"), delivered: mails.WithLabelValues("delivered"),
 			refused: mails.WithLabelValues("refused"), expired: mails.WithLabelValues("expired"),
-			obsolete: mails.WithLabelValues("obsolete"),
+			obsolete: mails.WithLabelValues("obsolete"), replaced: mails.WithLabelValues("replaced"),
 		},
 		later: failures.WithLabelValues("mail"), closed: failures.WithLabelValues("server"),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{

@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 		t.Helper()
 		return telemetrytest.Value(t, registry, "hubcloud_outbox_"+name, labels...)
 	}
-	for _, label := range []string{"queued", "delivered", "refused", "expired", "obsolete"} {
+	for _, label := range []string{"queued", "delivered", "refused", "expired", "obsolete", "replaced"} {
 		if got := value("mails_total", "outcome", label); got != 0 {
 			t.Errorf("%s begins at %v", label, got)
 		}
@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 		return nil
 	})
 	put(t, o, "bad", "old", "busy", "good")
-	if err := o.Put(t.Context(), "late", time.Now().Add(-time.Second), []byte("late")); err != nil {
+	if err := o.Put(t.Context(), mail("late", -time.Second, []byte("late"))); err != nil {
 		t.Fatal(err)
 	}
 	run(t, o, man.deliver)

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
@@ -21,6 +19,8 @@ import (
 var (
 	// ErrFull says that the queue holds as many mails as it may; the mail is not stored.
 	ErrFull = errors.New("the outbox is full")
+	// ErrSenderFull says that as many mails of the sender wait as may; the mail is not stored.
+	ErrSenderFull = errors.New("too many mails of one sender wait in the outbox")
 	// ErrRefused, from a delivery, says that this mail is never to be tried again.
 	ErrRefused = errors.New("the mail is refused for good")
 	// ErrObsolete, from a delivery, says that nobody wants this mail any more.
@@ -31,8 +31,12 @@ var (
 
 // Limits of the queue.
 const (
-	// Capacity is how many mails may wait. What a service writes in a week while its mail server is away is far below.
-	Capacity = 10_000
+	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones beside them. What a service writes in a week while
+	// its mail server is away is far below.
+	Capacity       = 10_000
+	UrgentCapacity = 10_000
+	// DefaultPerSender is how many mails of one sender may wait.
+	DefaultPerSender = 200
 	// MaxContent is the most bytes that a mail may have.
 	MaxContent = 64 << 10
 	// Grace is how long deliveries under way may go on after the end of Run's context.
@@ -43,8 +47,13 @@ const (
 const Stream = "MAIL"
 
 const (
-	subject      = "mail.waiting"
-	consumerName = "delivery"
+	// formerSubject is the subject of all mails from before mails had senders and recipients.
+	formerSubject = "mail.waiting"
+	// Mails wait under <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>, the latter as hashes.
+	urgentPrefix   = "mail.urgent."
+	ordinaryPrefix = "mail.ordinary."
+	ordinaryName   = "delivery"
+	urgentName     = "urgent"
 	// duplicateWindow is how long the broker knows an id again. putPatience, in which Put tries, is well below.
 	duplicateWindow = 2 * time.Minute
 	putPatience     = 10 * time.Second
@@ -52,10 +61,13 @@ const (
 	// maxHeader leaves room for the headers.
 	maxHeader = 4 << 10
 
-	headerID      = "Nats-Msg-Id" // the broker's own name: it finds duplicates by it
-	headerExpires = "Hubcloud-Expires"
+	headerID       = "Nats-Msg-Id" // the broker's own name: it finds duplicates by it
+	headerExpected = "Nats-Expected-Last-Subject-Sequence"
+	headerExpires  = "Hubcloud-Expires"
 	// codeStoreFailed is the broker's error for a stream that has reached a limit and keeps what it has.
 	codeStoreFailed = 10077
+	// codeNoMessage is the broker's error for a subject or a sequence without a message.
+	codeNoMessage = 10037
 )
 
 // declaration declares the stream. A mail is removed once it is done; a full queue refuses what is new; no age is set, since each
@@ -64,12 +76,12 @@ func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        Stream,
 		Description: "mails that wait for delivery",
-		Subjects:    []string{subject},
+		Subjects:    []string{formerSubject, urgentPrefix + "*", ordinaryPrefix + "*.*"},
 		Retention:   jetstream.WorkQueuePolicy,
 		Storage:     jetstream.FileStorage,
 		Replicas:    replicas,
 		Discard:     jetstream.DiscardNew,
-		MaxMsgs:     Capacity,
+		MaxMsgs:     Capacity + UrgentCapacity,
 		MaxMsgSize:  MaxContent + maxHeader,
 		Duplicates:  duplicateWindow,
 		AllowDirect: true,
@@ -80,6 +92,8 @@ func declaration(replicas int) jetstream.StreamConfig {
 type Config struct {
 	// Replicas of the stream on the broker (1, 3 or 5); 0 leaves them as they are, and makes one.
 	Replicas int
+	// PerSender is how many mails of one sender may wait; 0 stands for DefaultPerSender.
+	PerSender int
 	// FirstPause is how long a mail waits after its first failure; each further one doubles it, up to MaxPause. 0 stands for 5 s and 15 min.
 	FirstPause, MaxPause time.Duration
 	// FirstClosed and MaxClosed are the same for all mails together, after ErrUnreachable. 0 stands for 1 s and 1 min.
@@ -112,6 +126,9 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 			*d.set = d.to
 		}
 	}
+	if cfg.PerSender <= 0 {
+		cfg.PerSender = DefaultPerSender
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -122,72 +139,30 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	if err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
+	if err := streams.SetUp(ctx, func(ctx context.Context) error { return upgrade(ctx, js) }); err != nil {
+		return nil, fmt.Errorf("open the outbox: %w", err)
+	}
 	if _, err := streams.Declare(ctx, js, declaration(cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	return &Outbox{cfg: cfg, nc: conns.Cloud, js: js, metrics: newMetrics(cfg.Metrics)}, nil
 }
 
-// Put stores a mail under an id (printable ASCII, 1 to 128 characters). It is tried until expires, and then dropped. Put returns nil once the mail
-// is stored; the errors are ErrFull, streams.ErrUnsure, when the broker did not answer for so long that it is not known whether the mail
-// is stored, or another one, when it is not.
-func (o *Outbox) Put(ctx context.Context, id string, expires time.Time, content []byte) error {
-	if !isID(id) {
-		return fmt.Errorf("outbox: %q is no id", id)
+// upgrade gives a stream from before mails had senders and recipients the subjects and the capacity of now.
+func upgrade(ctx context.Context, js jetstream.JetStream) error {
+	stream, err := js.Stream(ctx, Stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
 	}
-	if len(content) > MaxContent {
-		return fmt.Errorf("outbox: mail %s has %d bytes; %d are allowed", id, len(content), MaxContent)
+	if err != nil {
+		return err
 	}
-	ctx, span := o.cfg.Tracer.Start(ctx, "send mails", trace.SpanKindProducer)
-	if span.On() {
-		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(Stream), semconv.MessagingMessageID(id))
+	config := stream.CachedInfo().Config
+	if !slices.Equal(config.Subjects, []string{formerSubject}) {
+		return nil
 	}
-	err := o.put(ctx, id, expires, content)
-	span.End(err)
+	want := declaration(config.Replicas)
+	config.Subjects, config.MaxMsgs = want.Subjects, want.MaxMsgs
+	_, err = js.UpdateStream(ctx, config)
 	return err
-}
-
-func (o *Outbox) put(ctx context.Context, id string, expires time.Time, content []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, putPatience)
-	defer cancel()
-	for {
-		err := o.store(ctx, id, expires, content)
-		var refused *streams.BrokerError
-		switch {
-		case err == nil:
-			o.metrics.mails.queued.Inc()
-			return nil
-		case errors.As(err, &refused) && refused.Code == codeStoreFailed:
-			return fmt.Errorf("outbox: mail %s: %w: %w", id, ErrFull, err)
-		case !errors.Is(err, streams.ErrUnsure) && !errors.Is(err, streams.ErrNoStream):
-			return fmt.Errorf("outbox: mail %s: %w", id, err)
-		}
-		select { // the broker is away, or its answer was lost; it tells a repeat by its id
-		case <-ctx.Done():
-			return fmt.Errorf("outbox: mail %s: %w", id, err)
-		case <-time.After(putPause):
-		}
-	}
-}
-
-func (o *Outbox) store(ctx context.Context, id string, expires time.Time, content []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, putPatience/4)
-	defer cancel()
-	msg := &nats.Msg{
-		Subject: subject, Data: content,
-		Header: nats.Header{headerID: {id}, headerExpires: {expires.UTC().Format(time.RFC3339Nano)}},
-	}
-	telemetry.Inject(ctx, propagation.HeaderCarrier(msg.Header))
-	_, err := streams.Store(ctx, o.nc, msg)
-	return err
-}
-
-func isID(id string) bool {
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return false
-		}
-	}
-	return id != "" && len(id) <= 128
 }

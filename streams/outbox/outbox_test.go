@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/streams"
@@ -107,10 +108,15 @@ func open(t *testing.T, conns *streams.Conns, cfg outbox.Config) *outbox.Outbox 
 	return o
 }
 
+// mail is one that is alone to its recipient and of its sender.
+func mail(id string, life time.Duration, content []byte) outbox.Mail {
+	return outbox.Mail{ID: id, Sender: "sender of " + id, Recipient: "recipient of " + id, Expires: time.Now().Add(life), Content: content}
+}
+
 func put(t *testing.T, o *outbox.Outbox, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if err := o.Put(t.Context(), id, time.Now().Add(time.Hour), []byte(id)); err != nil {
+		if err := o.Put(t.Context(), mail(id, time.Hour, []byte(id))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -289,7 +295,7 @@ func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
 	t.Parallel()
 	conns, log := streamstest.Start(t), &lines{}
 	o := open(t, conns, outbox.Config{FirstPause: time.Hour, MaxPause: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err := o.Put(t.Context(), "late", time.Now().Add(500*time.Millisecond), []byte("late")); err != nil {
+	if err := o.Put(t.Context(), mail("late", 500*time.Millisecond, []byte("late"))); err != nil {
 		t.Fatal(err)
 	}
 	man := newPostman(func(string, int) error { return errors.New("not now") })
@@ -410,7 +416,7 @@ func TestMailsThatAreDoneAreErased(t *testing.T) {
 	o, man := open(t, conns, quick()), newPostman(nil)
 	put(t, o, "one")
 	const secret = "a-secret-that-only-a-mail-may-tell"
-	if err := o.Put(t.Context(), "two", time.Now().Add(time.Hour), []byte(secret)); err != nil {
+	if err := o.Put(t.Context(), mail("two", time.Hour, []byte(secret))); err != nil {
 		t.Fatal(err)
 	}
 	put(t, o, "three")
@@ -434,7 +440,9 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 	for worker := range 20 {
 		puts.Go(func() {
 			for i := range outbox.Capacity / 20 {
-				if err := o.Put(t.Context(), fmt.Sprint(worker, "-", i), time.Now().Add(time.Hour), nil); err != nil {
+				id := fmt.Sprint(worker, "-", i)
+				stored := &nats.Msg{Subject: "mail.ordinary.x." + id, Header: nats.Header{"Nats-Msg-Id": {id}}}
+				if _, err := streams.Store(t.Context(), conns.Cloud, stored); err != nil {
 					t.Error(err)
 					return
 				}
@@ -442,16 +450,22 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 		})
 	}
 	puts.Wait()
-	if err := o.Put(t.Context(), "one more", time.Now().Add(time.Hour), nil); err == nil {
+	if err := o.Put(t.Context(), mail("one more", time.Hour, nil)); err == nil {
 		t.Error("an id with a space is taken")
 	}
-	if err := o.Put(t.Context(), "one-more", time.Now().Add(time.Hour), nil); !errors.Is(err, outbox.ErrFull) {
+	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(err, outbox.ErrFull) {
 		t.Errorf("a full queue answers %v", err)
 	}
-	if err := o.Put(t.Context(), "big", time.Now().Add(time.Hour), make([]byte, outbox.MaxContent+1)); err == nil {
+	if err := o.Put(t.Context(), mail("big", time.Hour, make([]byte, outbox.MaxContent+1))); err == nil {
 		t.Error("a mail that is too big is taken")
 	}
-	if n := waiting(t, conns); n != outbox.Capacity {
+	// Who wants to sign in waits for nobody's invitations.
+	urgent := mail("urgent", time.Hour, nil)
+	urgent.Urgent = true
+	if err := o.Put(t.Context(), urgent); err != nil {
+		t.Errorf("an urgent mail finds the queue full: %v", err)
+	}
+	if n := waiting(t, conns); n != outbox.Capacity+1 {
 		t.Errorf("%d mails wait", n)
 	}
 }

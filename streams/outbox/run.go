@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// deliverers is how many mails are delivered side by side: one server that answers slowly holds up few others.
+	// deliverers is how many mails of a lane are delivered side by side: one server that answers slowly holds up few others.
 	deliverers = 4
 	// deliveryTimeout bounds one try.
 	deliveryTimeout = 90 * time.Second
@@ -44,15 +44,27 @@ const (
 // errExpired says that a mail's time was over before it could be delivered.
 var errExpired = errors.New("the mail could not be delivered in time")
 
-// consumer declares the one consumer, which all replicas share. What a failed mail waits for counts as handed out, so that number is not
+// lane is one of the two ways out: ordinary mails, and urgent ones, which never wait behind the ordinary.
+type lane struct {
+	consumer string
+	filters  []string
+}
+
+var (
+	ordinaryLane = lane{ordinaryName, []string{formerSubject, ordinaryPrefix + "*.*"}}
+	urgentLane   = lane{urgentName, []string{urgentPrefix + "*"}}
+)
+
+// config declares a lane's consumer, which all replicas share. What a failed mail waits for counts as handed out, so that number is not
 // bounded: mails that wait must not keep others from their turn.
-func consumer() jetstream.ConsumerConfig {
+func (l lane) config() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:       consumerName,
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       ackWait,
-		MaxDeliver:    -1,
-		MaxAckPending: -1,
+		Durable:        l.consumer,
+		FilterSubjects: l.filters,
+		AckPolicy:      jetstream.AckExplicitPolicy,
+		AckWait:        ackWait,
+		MaxDeliver:     -1,
+		MaxAckPending:  -1,
 	}
 }
 
@@ -61,7 +73,7 @@ func consumer() jetstream.ConsumerConfig {
 // all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
 // Grace after ctx.
 func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
-	stream, mails, err := o.begin(ctx)
+	consumers, err := o.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
@@ -71,28 +83,39 @@ func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, cont
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cut) })()
 
 	r := &running{
-		Outbox: o, stream: stream, mails: mails, deliver: deliver, patient: patient,
-		gate: gate{first: o.cfg.FirstClosed, longest: o.cfg.MaxClosed}, hands: hands{mails: map[uint64]state{}},
+		Outbox: o, consumers: consumers, deliver: deliver, patient: patient,
+		gate: gate{first: o.cfg.FirstClosed, longest: o.cfg.MaxClosed}, hands: hands{mails: map[uint64]state{}}, queue: newQueue(),
 	}
 	var group errgroup.Group
 	for range deliverers {
+		group.Go(func() error {
+			return r.pull(ctx, urgentLane, func(msg jetstream.Msg) error { r.handle(msg); return nil })
+		})
 		group.Go(func() error { return r.work(ctx) })
 	}
+	group.Go(func() error {
+		return r.pull(ctx, ordinaryLane, func(msg jetstream.Msg) error { return r.hold(ctx, msg) })
+	})
+	group.Go(func() error { return r.keep(ctx) })
 	group.Go(func() error { return r.count(ctx) })
 	return group.Wait()
 }
 
-// begin opens the queue and its consumer, however long the broker takes to have leaders for them.
-func (o *Outbox) begin(ctx context.Context) (stream jetstream.Stream, mails jetstream.Consumer, err error) {
+// begin makes the consumers of both lanes, however long the broker takes to have leaders for them.
+func (o *Outbox) begin(ctx context.Context) (map[string]jetstream.Consumer, error) {
+	consumers := map[string]jetstream.Consumer{}
 	for {
 		err := streams.SetUp(ctx, func(ctx context.Context) (err error) {
-			if stream, err = o.js.Stream(ctx, Stream); err == nil {
-				mails, err = o.js.CreateOrUpdateConsumer(ctx, Stream, consumer())
+			// The consumer of a former version took all mails, and gives the urgent ones away first.
+			for _, lane := range []lane{ordinaryLane, urgentLane} {
+				if consumers[lane.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil {
+					return err
+				}
 			}
-			return err
+			return nil
 		})
 		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
-			return stream, mails, err
+			return consumers, err
 		}
 		o.cfg.Log.Warn("outbox not opened", "error", err)
 		select {
@@ -105,21 +128,21 @@ func (o *Outbox) begin(ctx context.Context) (stream jetstream.Stream, mails jets
 // running is one Run.
 type running struct {
 	*Outbox
-	stream  jetstream.Stream
-	mails   jetstream.Consumer
-	deliver func(ctx context.Context, content []byte) error
-	patient context.Context
-	gate    gate
-	hands   hands
+	consumers map[string]jetstream.Consumer
+	deliver   func(ctx context.Context, content []byte) error
+	patient   context.Context
+	gate      gate
+	hands     hands
+	queue     *queue
 }
 
-// work delivers one mail after the other.
-func (r *running) work(ctx context.Context) error {
+// pull asks for one mail of a lane after the other, and hands it on.
+func (r *running) pull(ctx context.Context, lane lane, to func(jetstream.Msg) error) error {
 	for {
 		if err := r.gate.pass(ctx); err != nil {
 			return err
 		}
-		msg, err := r.next(ctx)
+		msg, err := r.next(ctx, lane)
 		switch {
 		case ctx.Err() != nil:
 			if msg != nil {
@@ -130,20 +153,22 @@ func (r *running) work(ctx context.Context) error {
 			return fmt.Errorf("outbox: %w", err)
 		case err != nil:
 			r.cfg.Log.Warn("the outbox cannot be read", "error", err)
-			if err := r.regain(ctx); err != nil {
+			if err := r.regain(ctx, lane); err != nil {
 				return err
 			}
 		case msg != nil:
-			r.handle(msg)
+			if err := to(msg); err != nil {
+				return err
+			}
 		}
 	}
 }
 
 // next gives the next mail, nil when there is none yet.
-func (r *running) next(ctx context.Context) (jetstream.Msg, error) {
+func (r *running) next(ctx context.Context, lane lane) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, nextWait)
 	defer cancel()
-	msg, err := r.mails.Next(jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat))
+	msg, err := r.consumers[lane.consumer].Next(jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat))
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil
 	}
@@ -151,13 +176,13 @@ func (r *running) next(ctx context.Context) (jetstream.Msg, error) {
 }
 
 // regain waits a moment, and sees to it that the consumer is there. A broker that is away is waited for.
-func (r *running) regain(ctx context.Context) error {
+func (r *running) regain(ctx context.Context, lane lane) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(nextPause):
 	}
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, consumer()); err != nil && ctx.Err() == nil {
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil && ctx.Err() == nil {
 		r.cfg.Log.Warn("the outbox's consumer cannot be made", "error", err)
 	}
 	return ctx.Err()
@@ -228,7 +253,7 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 		r.putBack(msg, mail, wait)
 	default:
 		r.gate.free()
-		wait := pause(mail.tries, r.cfg.FirstPause, r.cfg.MaxPause)
+		wait := pause(mail.tries-r.queue.heldBack(mail.sequence), r.cfg.FirstPause, r.cfg.MaxPause)
 		log.WarnContext(ctx, "a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
 		r.metrics.later.Inc()
 		r.putBack(msg, mail, wait)
@@ -248,9 +273,7 @@ func (r *running) try(ctx context.Context, msg jetstream.Msg) error {
 		case err := <-delivered:
 			return err
 		case <-ticker.C:
-			if err := msg.InProgress(); err != nil {
-				r.cfg.Log.Warn("the broker cannot be told that a mail is under way", "error", err)
-			}
+			r.progress(msg)
 		}
 	}
 }
@@ -266,20 +289,10 @@ func (r *running) finish(msg jetstream.Msg, sequence uint64) {
 		return
 	}
 	r.hands.set(sequence, untouched)
+	r.queue.forget(sequence)
 	if err := msg.Ack(); err != nil { // the consumer finds out by itself, a little later
 		r.cfg.Log.Warn("the broker cannot be told that a mail is done", "sequence", sequence, "error", err)
 	}
-}
-
-// erase removes a mail from the stream. One that is not there any more is removed.
-func (r *running) erase(ctx context.Context, sequence uint64) error {
-	err := r.stream.SecureDeleteMsg(ctx, sequence)
-	if errors.Is(err, jetstream.ErrMsgDeleteUnsuccessful) {
-		if _, getErr := r.stream.GetMsg(ctx, sequence); errors.Is(getErr, jetstream.ErrMsgNotFound) {
-			return nil
-		}
-	}
-	return err
 }
 
 // putBack leaves a mail for a later try, at the latest when its time is over, so that its end is told.

@@ -1,0 +1,189 @@
+package outbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/streams/outbox"
+	"hubcloud/streams/streamstest"
+)
+
+// TestANewerMailTakesThePlaceOfOneThatWaits: 353 invitations to one address were 353 mails. Of those to one recipient the last one goes out, and
+// what it replaced is in no file.
+func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
+	t.Parallel()
+	broker := streamstest.New(t)
+	conns := broker.Connect(t)
+	o, man := open(t, conns, quick()), newPostman(nil)
+	const former = "the-secret-of-the-former-mail"
+	for _, m := range []outbox.Mail{
+		{ID: "1", Sender: "mill", Recipient: "ann", Content: []byte(former)},
+		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")},
+		{ID: "3", Sender: "mill", Recipient: "bob", Content: []byte("bob's")},
+		{ID: "4", Sender: "quay", Recipient: "ann", Content: []byte("quay's")},
+		{ID: "5", Recipient: "ann", Urgent: true, Content: []byte(former + "-to-sign-in")},
+		{ID: "6", Recipient: "ann", Urgent: true, Content: []byte("newest link")},
+		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")}, // given again, since its answer was lost
+	} {
+		m.Expires = time.Now().Add(time.Hour)
+		if err := o.Put(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Several at the same moment, on several replicas, leave one.
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			m := outbox.Mail{ID: fmt.Sprint("race", n), Sender: "mill", Recipient: "cid", Expires: time.Now().Add(time.Hour), Content: []byte("race")}
+			if err := o.Put(t.Context(), m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := waiting(t, conns); n != 5 {
+		t.Errorf("%d mails wait", n)
+	}
+	eventually(t, "what was replaced is in no file", func() bool { return !inFiles(t, broker.Dir(), former) })
+	run(t, o, man.deliver)
+	empty(t, conns)
+	if got, want := man.delivered(), []string{"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1"}; !slices.Equal(got, want) {
+		t.Errorf("delivered %q, want %q", got, want)
+	}
+}
+
+// TestASenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they came, so that one organization's thousands came before
+// everybody's sign-in.
+func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	cfg := quick()
+	cfg.PerSender = 150
+	o := open(t, conns, cfg)
+	putAs := func(sender, recipient string, urgent bool) error {
+		return o.Put(t.Context(), outbox.Mail{
+			ID: sender + "-" + recipient, Sender: sender, Recipient: recipient, Urgent: urgent, Expires: time.Now().Add(time.Hour), Content: []byte(sender),
+		})
+	}
+	for n := range cfg.PerSender {
+		if err := putAs("flood", fmt.Sprint("victim", n), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := putAs("flood", "one-more", false); !errors.Is(err, outbox.ErrSenderFull) {
+		t.Errorf("one mail too many: %v", err)
+	}
+	if err := o.Room(t.Context(), "flood", "one-more"); !errors.Is(err, outbox.ErrSenderFull) {
+		t.Errorf("there is room for one mail too many: %v", err)
+	}
+	if err := errors.Join(o.Room(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false), o.Room(t.Context(), "quiet", "ann")); err != nil {
+		t.Errorf("a mail that takes the place of another: %v", err)
+	}
+	// The mail server takes one mail at a time, and no more of the flood than the first ones.
+	var mu sync.Mutex
+	var order []string
+	taken, release := make(chan struct{}, 1000), make(chan struct{})
+	run(t, o, func(ctx context.Context, content []byte) error {
+		mu.Lock()
+		order = append(order, string(content))
+		mu.Unlock()
+		if string(content) == "flood" {
+			taken <- struct{}{}
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return errors.New("the server is slow")
+		}
+		return nil
+	})
+	for range 4 { // every deliverer of ordinary mails has one of the flood
+		<-taken
+	}
+	if err := putAs("quiet", "ann", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := putAs("sign-in", "ann", true); err != nil {
+		t.Fatal(err)
+	}
+	delivered := func(what string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Contains(order, what)
+	}
+	eventually(t, "the urgent mail is delivered while nothing else is", func() bool { return delivered("sign-in") })
+	if delivered("quiet") {
+		t.Fatal("there are more deliverers than this test knows of")
+	}
+	// The quiet one is seen behind 150 mails before a deliverer is free.
+	eventually(t, "all mails were handed out", func() bool { return pending(t, conns.Cloud) == 0 })
+	for range 2 { // the next turn may be the flood's
+		release <- struct{}{}
+	}
+	eventually(t, "the other sender's mail is delivered", func() bool { return delivered("quiet") })
+	mu.Lock()
+	defer mu.Unlock()
+	if n := strings.Count(strings.Join(order, " "), "flood"); n > 6 {
+		t.Errorf("%d mails of the flood came first", n)
+	}
+}
+
+// pending is how many ordinary mails the broker has not handed out yet.
+func pending(t *testing.T, nc *nats.Conn) uint64 {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	consumer, err := js.Consumer(t.Context(), outbox.Stream, "delivery")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return consumer.CachedInfo().NumPending
+}
+
+// TestMailsOfAFormerVersionAreDelivered: an installation from before mails had senders keeps its stream and what waits in it.
+func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	js, err := jetstream.New(conns.Cloud)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "MAIL", Description: "mails that wait for delivery", Subjects: []string{"mail.waiting"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
+		MaxMsgs: 10_000, MaxMsgSize: 68 << 10, Duplicates: 2 * time.Minute, AllowDirect: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateConsumer(t.Context(), "MAIL", jetstream.ConsumerConfig{
+		Durable: "delivery", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second, MaxDeliver: -1, MaxAckPending: -1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.PublishMsg(t.Context(), &nats.Msg{
+		Subject: "mail.waiting", Data: []byte("former"),
+		Header: nats.Header{"Nats-Msg-Id": {"former"}, "Hubcloud-Expires": {time.Now().Add(time.Hour).Format(time.RFC3339Nano)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	o, man := open(t, conns, quick()), newPostman(nil)
+	put(t, o, "new")
+	if err := o.Put(t.Context(), outbox.Mail{ID: "u", Urgent: true, Expires: time.Now().Add(time.Hour), Content: []byte("urgent")}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, o, man.deliver)
+	empty(t, conns)
+	if got := man.delivered(); !slices.Equal(got, []string{"former×1", "new×1", "urgent×1"}) {
+		t.Errorf("delivered %q", got)
+	}
+}
