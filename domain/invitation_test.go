@@ -226,7 +226,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		if err := ask(last); err != nil {
 			t.Fatal(err)
 		}
-		if err := ask(last + 1); domain.CodeOf(err) != domain.CodeInvalidRequest {
+		if err := ask(last + 1); domain.CodeOf(err) != domain.CodeRateLimited {
 			t.Errorf("one more than may be pending: %v", err)
 		}
 		// The same address may always be invited anew.

@@ -36,6 +36,7 @@ var demoHubs = []struct {
 
 // Run serves until SIGINT or SIGTERM. The log of a demo begins at warnings, so that what it prints stays in sight.
 func (c *devCommand) Run(ctx context.Context, out Streams) error {
+	c.fetchPostgres = true
 	return serve(ctx, &c.serviceFlags, c.logger(out), func(ctx context.Context, s *service) error {
 		return runDemo(ctx, s, out)
 	})

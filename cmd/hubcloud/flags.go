@@ -89,6 +89,9 @@ type serviceFlags struct {
 	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
 	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
 	LogFormat    string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
+
+	// fetchPostgres has PostgreSQL downloaded where it is not installed. It is no flag: dev does so, and nothing else.
+	fetchPostgres bool
 }
 
 // roles of a replica.

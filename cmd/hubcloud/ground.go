@@ -46,7 +46,7 @@ func (s *service) layGround(ctx context.Context) (err error) {
 func (s *service) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.flags.PostgresURL
 	if s.postgresURL == "" {
-		s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Log: s.log})
+		s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Fetch: s.flags.fetchPostgres, Log: s.log})
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)
 		}

@@ -41,8 +41,8 @@ var places = []string{
 }
 
 // findBinaries gives the installed binaries to use: those of a major version that has a cluster already (wanted, in order), else
-// what PATH has, else the newest that there are, else fetched ones.
-func findBinaries(ctx context.Context, wanted []int, log *slog.Logger) (binaries, error) {
+// what PATH has, else the newest that there are, else, if fetch says so, fetched ones.
+func findBinaries(ctx context.Context, wanted []int, fetch bool, log *slog.Logger) (binaries, error) {
 	installed := installedBinaries(ctx, searchDirs())
 	for _, major := range wanted {
 		if i := slices.IndexFunc(installed, func(b binaries) bool { return b.major == major }); i >= 0 {
@@ -52,11 +52,14 @@ func findBinaries(ctx context.Context, wanted []int, log *slog.Logger) (binaries
 	if len(installed) > 0 {
 		return installed[0], nil
 	}
+	if !fetch {
+		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them)", ErrNoBinaries, installHint())
+	}
 	cache, err := cacheDir()
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w: %s: %w", ErrNoBinaries, installHint(), err)
 	}
-	fetched, err := fetchBinaries(ctx, repository, cache, wanted, log)
+	fetched, err := fetchBinaries(ctx, repository, cache, wanted, sums, log)
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
 			ErrNoBinaries, installHint(), err)

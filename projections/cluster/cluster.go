@@ -18,6 +18,9 @@ import (
 type Config struct {
 	// Dir is the cluster's directory. It is made when it is missing; its parent must exist. Required.
 	Dir string
+	// Fetch has PostgreSQL's binaries downloaded where none are installed, if their sums are known. It is for demos: what runs in earnest is installed
+	// by whoever looks after the machine.
+	Fetch bool
 	// Log gets the server's warnings and errors, and what the supervisor does. Nil: slog.Default().
 	Log *slog.Logger
 }
@@ -61,7 +64,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("private postgres: %w", err)
 	}
-	c, err := prepare(ctx, dir, log)
+	c, err := prepare(ctx, dir, cfg.Fetch, log)
 	if err != nil {
 		return nil, fmt.Errorf("private postgres in %s: %w", dir, err)
 	}
@@ -80,7 +83,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 }
 
 // prepare does everything up to the start of the server itself.
-func prepare(ctx context.Context, dir string, log *slog.Logger) (*Cluster, error) {
+func prepare(ctx context.Context, dir string, fetch bool, log *slog.Logger) (*Cluster, error) {
 	owner, err := chooseIdentity(dir)
 	if err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func prepare(ctx context.Context, dir string, log *slog.Logger) (*Cluster, error
 		return nil, err
 	}
 	c := &Cluster{log: log, owner: owner, lock: lock, stop: make(chan struct{}), done: make(chan struct{})}
-	if err := c.lay(ctx, dir); err != nil {
+	if err := c.lay(ctx, dir, fetch); err != nil {
 		c.socket.remove()
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -101,7 +104,7 @@ func prepare(ctx context.Context, dir string, log *slog.Logger) (*Cluster, error
 }
 
 // lay chooses the binaries and leaves a cluster of theirs that no server runs on.
-func (c *Cluster) lay(ctx context.Context, dir string) error {
+func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
 	majors, err := existing(dir)
 	if err != nil {
 		return err
@@ -114,7 +117,7 @@ func (c *Cluster) lay(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	if c.binary, err = findBinaries(ctx, majors, c.log); err != nil {
+	if c.binary, err = findBinaries(ctx, majors, fetch, c.log); err != nil {
 		return err
 	}
 	if c.owner, err = c.owner.reaching(dir, c.binary.dir, c.socket.path); err != nil {

@@ -53,16 +53,28 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 
+	name := packageName(fetchable[len(fetchable)-1]) + ".jar"
+	known := map[string]string{name: hex.EncodeToString(sum[:]), packageName(fetchable[1]) + ".jar": hex.EncodeToString(sum[:])}
+
+	// A sum that comes from the repository vouches for nothing: whoever changes a package there changes its sum as well.
+	for what, sums := range map[string]map[string]string{"no sum": {}, "another sum": {name: strings.Repeat("0", 64)}} {
+		if got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, sums, log); err == nil || majorOf(t.Context(), filepath.Join(cache, "postgres-17.5.0", "bin")) != 0 {
+			t.Errorf("%s: fetched %v, %v", what, got, err)
+		}
+	}
+	if n := asked.Swap(0); n != 1 {
+		t.Errorf("a package without a sum was asked for: %d", n)
+	}
 	broken.Store(true)
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, log); err == nil {
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, known, log); err == nil {
 		t.Errorf("half a package gave %v", got)
 	}
-	if _, err := fetchBinaries(t.Context(), mirror.URL, cache, []int{14}, log); err == nil || !strings.Contains(err.Error(), "14.") {
+	if _, err := fetchBinaries(t.Context(), mirror.URL, cache, []int{14}, known, log); err == nil || !strings.Contains(err.Error(), "14.") {
 		t.Errorf("a version that is not there: %v", err)
 	}
 	broken.Store(false)
 	for range 2 {
-		got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, log)
+		got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, known, log)
 		if err != nil || got.major != 17 || majorOf(t.Context(), got.dir) != 17 {
 			t.Fatalf("fetched %v, %v", got, err)
 		}
@@ -72,6 +84,18 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	}
 	if left, err := os.ReadDir(cache); err != nil || len(left) != 1 {
 		t.Errorf("left in the cache: %v, %v", left, err)
+	}
+}
+
+// TestOnlyDemosFetch: a service downloaded PostgreSQL where none was installed.
+func TestOnlyDemosFetch(t *testing.T) {
+	t.Setenv("PATH", "")
+	former := places
+	places = nil
+	t.Cleanup(func() { places = former })
+	_, err := findBinaries(t.Context(), nil, false, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "install ") || strings.Contains(err.Error(), "fetch") {
+		t.Error(err)
 	}
 }
 

@@ -1,0 +1,102 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	fromLine  = regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?$`)
+	imageLine = regexp.MustCompile(`(?m)^\s*image: (\S+)`)
+	required  = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE(:\?.*)?$`)
+	byDigest  = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
+)
+
+// TestBaseImagesAreNamedByDigest: images were built on tags, which are other images tomorrow. An image from elsewhere is named by its digest, or by
+// a variable that must be given; what the Dockerfile builds on refuses a tag.
+func TestBaseImagesAreNamedByDigest(t *testing.T) {
+	t.Parallel()
+	dockerfile := string(read(t, "image/Dockerfile"))
+	stages := map[string]bool{"scratch": true}
+	for _, from := range fromLine.FindAllStringSubmatch(dockerfile, -1) {
+		image, stage := from[1], from[2]
+		if !stages[image] && !byDigest.MatchString(image) {
+			name, variable := strings.CutPrefix(image, "${")
+			name = strings.TrimSuffix(name, "}")
+			check := `RUN case "$` + name + `" in *@sha256:*) ;; *)`
+			if !variable || !strings.Contains(dockerfile, "\nARG "+name+"\n") || strings.Contains(dockerfile, "ARG "+name+"=") || !strings.Contains(dockerfile, check) {
+				t.Errorf("FROM %s: must be a digest, or an argument without a default that is refused without one", image)
+			}
+		}
+		stages[stage] = true
+	}
+	if len(stages) < 5 {
+		t.Errorf("only the stages %v are found", stages)
+	}
+	for _, file := range []string{"compose/one-node.yaml", "compose/cluster.yaml"} {
+		for _, found := range imageLine.FindAllStringSubmatch(string(read(t, file)), -1) {
+			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") && !byDigest.MatchString(image) && !required.MatchString(image) {
+				t.Errorf("%s: image %s is not named by its digest", file, image)
+			}
+		}
+	}
+}
+
+// TestBaseImagesRefuseATag runs what the Dockerfile refuses a tag with.
+func TestBaseImagesRefuseATag(t *testing.T) {
+	t.Parallel()
+	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z]+)" in .* esac)$`).FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
+	if len(found) != 2 {
+		t.Fatalf("%d checks are found", len(found))
+	}
+	for _, check := range found {
+		for image, ok := range map[string]bool{"debian:12": false, "": false, "debian:12@sha256:" + strings.Repeat("0", 64): true} {
+			run := exec.Command("sh", "-c", check[1])
+			run.Env = []string{check[2] + "=" + image}
+			if err := run.Run(); (err == nil) != ok {
+				t.Errorf("%s=%q: %v", check[2], image, err)
+			}
+		}
+	}
+}
+
+// TestBaseImagesAreResolved runs base-images.sh with a docker that answers as the registry does, or without a digest.
+func TestBaseImagesAreResolved(t *testing.T) {
+	t.Parallel()
+	script, err := filepath.Abs("../../deploy/image/base-images.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := "sha256:" + strings.Repeat("ab", 32)
+	for answer, ok := range map[string]bool{digest: true, "": false} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\necho "+answer+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		run := exec.Command("sh", script)
+		run.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+		out, err := run.Output()
+		if (err == nil) != ok || ok && strings.Count(string(out), "@"+digest+"\n") != 4 {
+			t.Errorf("the registry says %q: %v\n%s", answer, err, out)
+		}
+	}
+}
+
+// TestShippedConfigurationsTrustNobody: Kubernetes' configuration believed X-Forwarded-For from 10.0.0.0/8, so from every pod; and a proxy that waits for
+// a request's header for ever is full of those who send it byte by byte.
+func TestShippedConfigurationsTrustNobody(t *testing.T) {
+	t.Parallel()
+	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(service, "\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n") {
+		t.Error("kubernetes/service.yaml names networks to be trusted; they belong into an overlay")
+	}
+	if overlay := string(read(t, "kubernetes/overlay.example/kustomization.yaml")); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).MatchString(overlay) {
+		t.Error("the overlay does not say that networks to be trusted must be named")
+	}
+	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).MatchString(proxy) {
+		t.Error("haproxy.cfg has no timeout http-request")
+	}
+}
