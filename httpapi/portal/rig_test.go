@@ -350,6 +350,7 @@ type browser struct {
 
 // visit opens a browser on a portal over the world.
 func (w *world) visit(t *testing.T, change func(*portal.Config)) *browser {
+	w.allowed = nil // a portal of its own
 	cfg := portal.Config{
 		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w, PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
 	}
