@@ -12,7 +12,7 @@ import (
 var (
 	fromLine  = regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?$`)
 	imageLine = regexp.MustCompile(`(?m)^\s*image: (\S+)`)
-	required  = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE(:\?.*)?$`)
+	required  = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:\?`)
 	byDigest  = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 )
 
@@ -49,7 +49,7 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 // TestBaseImagesRefuseATag runs what the Dockerfile refuses a tag with.
 func TestBaseImagesRefuseATag(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z]+)" in .* esac)$`).FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
+	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z_]+)" in .* esac)$`).FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
 	if len(found) != 2 {
 		t.Fatalf("%d checks are found", len(found))
 	}
