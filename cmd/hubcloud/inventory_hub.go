@@ -179,12 +179,13 @@ func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.service.ReleaseHub(ctx, byOperator(), hub, last); err != nil {
+		after, err := s.service.ReleaseHub(ctx, byOperator(), hub, last)
+		if err != nil {
 			return err
 		}
-		if before.OrgID != "" {
+		if after.Released != nil { // also when the command is given again because this failed
 			if _, err := identity.Kick(ctx, s.conns, hub); err != nil {
-				return fmt.Errorf("released, but its connection may still be there: %w", err)
+				return fmt.Errorf("released, but its connection may still be there; run the command again: %w", err)
 			}
 		}
 		return c.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"former_org_id", before.OrgID})
