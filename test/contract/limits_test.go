@@ -114,6 +114,16 @@ func quotas(t *testing.T, c *harness.Target) {
 			t.Errorf("%s %s: %d %s, Retry-After %q", method, path, answer.Status, answer.Body, answer.Header.Get("Retry-After"))
 		}
 	}
+	t.Run("invitations of an address", func(t *testing.T) {
+		// 353 invitations to one address were accepted in six seconds.
+		tenant := c.Tenant("Flood").For(t)
+		for n := range 5 { // half of what an address may get
+			email := []string{"flood@quotas.example.com", "Flood@QUOTAS.example.com"}[n%2]
+			tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated)
+		}
+		limited(t, tenant.Client, http.MethodPost, "/invitations", map[string]string{"email": "flood@quotas.example.com"})
+		tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "other@quotas.example.com"}, http.StatusCreated)
+	})
 
 	t.Run("sites", func(t *testing.T) {
 		// One organization could create sites without end.

@@ -106,7 +106,8 @@ func TestShortLimits(t *testing.T) {
 // TestQuotas tries the bounds of organizations, with some that are soon reached.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
-	c := harness.NewTarget(t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3", "--hub-timeout", "8s")
+	c := harness.NewTarget(t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3", "--hub-timeout", "8s",
+		"--invitations-per-address", "10")
 	c.Own()
 	try(t, c, []part{{"quotas", quotas}})
 }

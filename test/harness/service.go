@@ -252,7 +252,9 @@ func (s *Service) Launch() {
 	}
 	line := append(append(append([]string{}, s.Under...), program), args...)
 	s.process = exec.Command(line[0], line[1:]...)
-	s.process.Env = append(os.Environ(), s.Environment...)
+	// Tests invite the same people over and over, and wait for what is rate_limited.
+	s.process.Env = append(os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000")
+	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
