@@ -29,7 +29,7 @@ type traffic struct {
 	accepted          map[string][]int  // endpoints of the commands that were answered, by hub
 	commands          int
 	answers           map[string]int // by what was asked and what came
-	wrong             []string       // answers that no fault excuses
+	wrong             []wrongAnswer  // answers that no fault excuses
 	slowest           time.Duration
 	slowestWhat       string
 	longestSilence    time.Duration // of a stream that was not ended meanwhile
@@ -149,15 +149,31 @@ func (r *traffic) ask(client int, what, method, path string, body any, header ..
 	case what == "command" && (answer.Status == http.StatusGatewayTimeout || answer.Status == http.StatusBadGateway):
 		// The hub has not answered, or its broker is gone: sent again under its key, the command is run once.
 	default:
-		r.accuse("replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
+		r.accuse(answer.Status, "replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
 	}
 	return answer, false
 }
 
+// wrongAnswer is an answer that no fault excuses.
+type wrongAnswer struct {
+	status int
+	text   string
+}
+
+// tell logs what was wrong, and fails the test with it when that is asked for.
+func (r *traffic) tell(fail bool, text string) {
+	r.t.Helper()
+	if fail {
+		r.t.Error(text)
+		return
+	}
+	r.t.Log("WRONG: " + text)
+}
+
 // accuse keeps what was wrong, not more of it than anybody reads. Needs the mutex.
-func (r *traffic) accuse(format string, arguments ...any) {
-	if text := fmt.Sprintf(format, arguments...); len(r.wrong) < 40 {
-		r.wrong = append(r.wrong, time.Now().Format("15:04:05.000 ")+text)
+func (r *traffic) accuse(status int, format string, arguments ...any) {
+	if text := fmt.Sprintf(format, arguments...); len(r.wrong) < 40 || status != http.StatusInternalServerError {
+		r.wrong = append(r.wrong, wrongAnswer{status, time.Now().Format("15:04:05.000 ") + text})
 	}
 }
 
@@ -254,7 +270,7 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 			r.answers[fmt.Sprint("stream ", answer.Status)]++
 		default:
 			r.answers[fmt.Sprint("stream ", answer.Status)]++
-			r.accuse("replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status, answer.Body)
+			r.accuse(answer.Status, "replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status, answer.Body)
 		}
 		r.mu.Unlock()
 		pause(r.stopReading, 200*time.Millisecond)
@@ -329,8 +345,8 @@ func (r *traffic) end() {
 	slices.Sort(lines)
 	r.t.Logf("%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s", len(r.sites), r.commands,
 		strings.Join(lines, "\n  "), r.slowestWhat, r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond))
-	for _, text := range r.wrong {
-		r.t.Error(text)
+	for _, w := range r.wrong {
+		r.tell(*strict || w.status != http.StatusInternalServerError, w.text)
 	}
 }
 
