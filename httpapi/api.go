@@ -39,6 +39,9 @@ type Config struct {
 	Events     Events
 	Enrolment  Enrolment
 
+	// Freshness tells whether Keys and Hubs still hold; nil: they always do.
+	Freshness Freshness
+
 	// KeyUse hears of each request with a valid key; nil: nobody does.
 	KeyUse KeyUse
 

@@ -17,6 +17,12 @@ var (
 // authenticate finds out whose request it is, and counts it: on the key when that is valid, else on the client's address. Whoever
 // tries keys gets 429 in place of 401 once the address has used up its allowance.
 func (a *api) authenticate(x *exchange) error {
+	if len(x.r.Header["Authorization"]) > 0 {
+		// A key may be revoked, and an unknown one valid, as long as this replica does not hear the directory.
+		if err := a.confirm(x.ctx); err != nil {
+			return err
+		}
+	}
 	key, err := a.identify(x.r.Header)
 	if err != nil {
 		if limited := x.spendOfAddress(); limited != nil {

@@ -141,7 +141,7 @@ func TestHubRefusals(t *testing.T) {
 		t.Error(msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
-	refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
+	refused(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
 }
 
 // TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub is not asked in vain.
@@ -251,7 +251,7 @@ func TestSlowHub(t *testing.T) {
 		}
 		s.hub.takes = time.Hour
 		began = time.Now()
-		refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
+		refused(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
 		if took := time.Since(began); took > 3*time.Minute {
 			t.Errorf("given up after %s", took)
 		}

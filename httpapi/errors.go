@@ -39,6 +39,10 @@ func (x *exchange) refuse(err error) {
 		return
 	}
 	var known *domain.Error
+	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: %w", domain.Unavailable(
+			"the request was not finished in time: a part of the service does not answer at the moment; what was to be changed may have been"), err)
+	}
 	status, told := 0, false
 	if errors.As(err, &known) && known.Code != domain.CodeInternal {
 		status, told = codestatus.Of(known.Code)
@@ -46,6 +50,9 @@ func (x *exchange) refuse(err error) {
 	if !told {
 		x.err = err
 		known, status = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support"), http.StatusInternalServerError
+	}
+	if known.Code == domain.CodeServiceUnavailable && err != error(known) {
+		x.err = err // the cause is for the log
 	}
 	var special *refusal
 	if errors.As(err, &special) {

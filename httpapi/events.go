@@ -46,8 +46,8 @@ func (a *api) readEvents(x *exchange) error {
 	return nil
 }
 
-// waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, and
-// with 401 when the key is revoked in the meantime.
+// waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, with
+// 401 when the key is revoked in the meantime, and with 503 when this replica is cut off from the broker.
 func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
 	if err := a.hold(x); err != nil {
 		return domain.EventPage{}, err
@@ -58,12 +58,13 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 	// The answer's own time begins after the wait.
 	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(wait + writeTimeout))
 	ctx, cancel := context.WithCancel(x.ctx)
-	watched := make(chan struct{})
+	watched, lost := make(chan struct{}), a.lost()
 	go func() {
 		defer close(watched)
 		select {
 		case <-a.Draining:
 		case <-x.key.Revoked:
+		case <-lost:
 		case <-ctx.Done():
 		}
 		cancel()
@@ -72,6 +73,10 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 	cancel()
 	<-watched
 	if err := x.ctx.Err(); err != nil {
+		return domain.EventPage{}, err
+	}
+	// Whoever waits at a replica that is cut off is sent to another. A process that stood still asks before it answers.
+	if err := a.confirm(x.ctx); err != nil {
 		return domain.EventPage{}, err
 	}
 	if isClosed(x.key.Revoked) {

@@ -20,9 +20,10 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// managementTimeout is how long a request that is not held may take. Past it the answer is internal_error: something that it
+// managementTimeout is how long a request that is not held may take. It is longer than the 15 s for which the parts of the
+// service wait for a leader. Past it the answer is service_unavailable: something that it
 // waited for stands still.
-const managementTimeout = 30 * time.Second
+const managementTimeout = 20 * time.Second
 
 // statusClientGone is what logs and metrics show for a request whose client did not wait for the answer. It is never sent.
 const statusClientGone = 499
@@ -114,6 +115,7 @@ func (rt *route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // run asks what the route asks, in the order of refusals, and then lets it answer.
 func (rt *route) run(x *exchange) error {
+	began := time.Now()
 	switch rt.access {
 	case forKey:
 		if err := rt.api.authenticate(x); err != nil {
@@ -136,7 +138,7 @@ func (rt *route) run(x *exchange) error {
 		x.ctx = telemetry.WithRequest(x.ctx, x.id) // for what is asked of hubs, and told of by them
 	}
 	if !rt.held {
-		ctx, cancel := context.WithTimeout(x.ctx, x.limitTime())
+		ctx, cancel := context.WithTimeout(x.ctx, x.limitTime()-time.Since(began))
 		defer cancel()
 		x.ctx = ctx
 	}
@@ -183,6 +185,8 @@ func (x *exchange) report() {
 	x.endSpan()
 	level := slog.LevelInfo
 	switch {
+	case x.err != nil && x.status == http.StatusServiceUnavailable:
+		level = slog.LevelWarn
 	case x.err != nil && !errors.Is(x.err, context.Canceled):
 		level = slog.LevelError
 	case x.route != nil && x.route.quiet:

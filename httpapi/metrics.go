@@ -32,6 +32,7 @@ const (
 	endedByLifetime = "lifetime"
 	endedByExpiry   = "cursor_expired"
 	endedByRelease  = "hub_released"
+	endedByBroker   = "broker_lost"
 	endedByFault    = "fault"
 )
 
@@ -80,7 +81,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		ended: map[string]prometheus.Counter{},
 	}
-	for _, reason := range []string{endedByClient, endedByDraining, endedByRevoking, endedByLifetime, endedByExpiry, endedByRelease, endedByFault} {
+	for _, reason := range []string{endedByClient, endedByDraining, endedByRevoking, endedByLifetime, endedByExpiry, endedByRelease, endedByBroker, endedByFault} {
 		m.ended[reason] = ended.WithLabelValues(reason)
 	}
 	if registerer != nil {

@@ -102,7 +102,7 @@ type stream struct {
 
 // run sends until there is a reason to end, and says which. The error is for the log: by then the answer is under way.
 func (s *stream) run() (ended string, cause error) {
-	a, gone := s.x.api, s.x.ctx.Done()
+	a, gone, lost := s.x.api, s.x.ctx.Done(), s.x.api.lost()
 	now := time.Now()
 	expires := now.Add(spread(a.StreamLifetime))
 	keepalive := now.Add(a.StreamKeepalive)
@@ -122,6 +122,14 @@ func (s *stream) run() (ended string, cause error) {
 			return s.broken(err)
 		}
 		if len(events) > 0 {
+			// A process that stood still may hold events from after the revocation of the key.
+			if err := a.confirm(s.x.ctx); err != nil {
+				return s.broken(err)
+			}
+			if isClosed(s.x.key.Revoked) {
+				s.extend()
+				return endedByRevoking, nil
+			}
 			if err := s.send(events); err != nil {
 				return endedByClient, nil
 			}
@@ -136,6 +144,9 @@ func (s *stream) run() (ended string, cause error) {
 		case <-s.x.key.Revoked:
 			s.extend()
 			return endedByRevoking, nil
+		case <-lost: // the client comes back to another replica
+			s.extend()
+			return endedByBroker, nil
 		case <-due:
 			now := time.Now()
 			if !now.Before(expires) {
@@ -169,6 +180,8 @@ func (s *stream) broken(err error) (ended string, cause error) {
 		return endedByExpiry, nil // as the client hears when it comes back
 	case domain.CodeOf(err) == domain.CodeNotFound:
 		return endedByRelease, nil // the organization has the hub no more
+	case domain.CodeOf(err) == domain.CodeServiceUnavailable:
+		return endedByBroker, nil
 	case errors.Is(err, ErrEventsClosed):
 		return endedByDraining, nil
 	default:

@@ -205,6 +205,9 @@ func (f *Freshness) judge(began time.Time) {
 		"broker_out_of_reach", cutOff, "error", f.failed)
 }
 
+// Fresh reports whether the process may act by its view at this moment. Confirm waits where Fresh is false.
+func (f *Freshness) Fresh() bool { return f.fresh(time.Now()) }
+
 // fresh reports whether the last confirmation is still good.
 func (f *Freshness) fresh(now time.Time) bool {
 	at := f.confirmed.Load()

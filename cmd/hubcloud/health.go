@@ -195,6 +195,10 @@ func (s *service) accessHealth(context.Context) (string, *unwell) {
 	if err := s.access.Ready(); err != nil {
 		return "", &unwell{detail: err.Error(), cause: err, lasting: true, action: "wait: they are read from the directory"}
 	}
+	if err := s.freshness.Err(); err != nil {
+		return "", &unwell{detail: "cut off from the directory: requests with a key are answered 503", cause: err, lasting: true,
+			action: "it goes on by itself once the broker is reached: see that a majority of its servers run, and that --nats-url leads to them"}
+	}
 	return fmt.Sprintf("up to event %d of the directory", s.access.Applied()), nil
 }
 

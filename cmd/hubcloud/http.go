@@ -91,6 +91,7 @@ func (s *service) api() (httpapi.API, error) {
 		Enrolment:       enrolment,
 		Portal:          s.portal,
 		KeyUse:          s.keyUse,
+		Freshness:       s.freshness,
 		Ready:           s.health.components,
 		Environment:     s.flags.Environment,
 		Rate:            float64(s.flags.Rate),

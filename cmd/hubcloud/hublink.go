@@ -32,6 +32,7 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	s.logs, err = hublog.New(s.conns, hublog.Config{
 		SyncFolders: syncFolders,
 		Retention:   s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads, Incarnation: s.incarnation,
+		Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
@@ -62,7 +63,8 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 		}
 	}
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Taps: tapuser.New(s.conns.Cloud, s.buckets.Installation), Log: s.log, Metrics: s.registry,
+		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Taps: tapuser.New(s.conns.Cloud, s.buckets.Installation),
+		Confirm: s.freshness.Confirm, Log: s.log, Metrics: s.registry,
 		HubConnections: domain.HubLimit{PerMinute: s.flags.HubConnections, Burst: s.flags.HubConnectionBurst},
 	})
 	if err != nil {

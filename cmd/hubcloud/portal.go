@@ -30,8 +30,9 @@ func (s *service) newPortal() *portal.Portal {
 		Live: live.New(live.Config{
 			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs}, DisconnectReason: s.disconnectReason,
 			StreamLifetime: s.flags.StreamLifetime, StreamKeepalive: s.flags.StreamKeepalive, Retention: s.flags.EventRetention,
-			Draining: s.draining, Log: s.log, Metrics: s.registry,
+			Draining: s.draining, Freshness: s.freshness, Log: s.log, Metrics: s.registry,
 		}),
+		Freshness:   s.freshness,
 		Owners:      s.access,
 		Devices:     s.devices,
 		Commands:    s.commands,

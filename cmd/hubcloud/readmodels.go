@@ -72,6 +72,13 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	}
 	s.awaitReadModels(ctx)
 	s.foundation.run("barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) })
+	s.reach = streams.NewReach(s.log, s.conns, s.reads)
+	s.foundation.run("reach", s.reach.Run)
+	s.freshness = streams.NewFreshness(streams.FreshnessConfig{
+		Refresh: s.access.Refresh, Registered: barrier.Registered, CutOff: s.reach.CutOff,
+		Clustered: func() bool { return s.conns.Cloud.ConnectedClusterName() != "" }, Log: s.log,
+	})
+	s.foundation.run("freshness", s.freshness.Run)
 	return nil
 }
 

@@ -76,6 +76,8 @@ type service struct {
 	directory *directory.Service
 	store     *projections.Store
 	access    *projections.Access
+	reach     *streams.Reach
+	freshness *streams.Freshness
 	presence  *presence.View
 	logs      *hublog.Logs
 	kicks     *identity.Kicker

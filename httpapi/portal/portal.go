@@ -37,6 +37,9 @@ type Config struct {
 	History  CommandHistory
 	Labels   Labels
 
+	// Freshness tells whether People and Owners still hold; nil: they always do.
+	Freshness live.Freshness
+
 	// PublicURL is where the service is reached from outside, without /portal: links in mails begin with it.
 	PublicURL string
 	// Environment is that of the API keys made here, `live` or `dev`.

@@ -137,6 +137,12 @@ func (v *visit) recognize() (err error) {
 	if err != nil {
 		return domain.ErrNotSignedIn()
 	}
+	// A replica that is cut off does not hear that somebody was signed out, or is a member no more.
+	if fresh := v.p.Freshness; fresh != nil && !fresh.Fresh() {
+		if err := fresh.Confirm(v.r.Context()); err != nil {
+			return err
+		}
+	}
 	v.token = cookie.Value
 	v.session, err = v.p.SignIn.Session(v.r.Context(), v.token, v.caller.At)
 	return err

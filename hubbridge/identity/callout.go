@@ -46,6 +46,9 @@ type CalloutConfig struct {
 	// HubConnections is how often one hub may connect to the brokers whose questions this process answers; the zero value allows everything.
 	// Each connection of a hub costs two events of its log.
 	HubConnections domain.HubLimit
+	// Confirm returns nil once this process is known not to be cut off from the cluster: a leader that was deposed and is cut
+	// off would let in whoever has been revoked since. nil asks nobody.
+	Confirm func(ctx context.Context) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is the default logger.
@@ -186,6 +189,9 @@ func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaim
 	if err != nil {
 		return nil, refuse(reasonNoDirectory, err)
 	}
+	if err := c.confirm(ctx); err != nil {
+		return nil, refuse(reasonNoDirectory, err)
+	}
 	if !state.Registered {
 		return nil, refuse(reasonUnknownHub, nil)
 	}
@@ -202,6 +208,13 @@ func (c *Callout) admit(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaim
 	return c.user(request.UserNkey, hub, certificate.NotAfter), nil
 }
 
+func (c *Callout) confirm(ctx context.Context) error {
+	if c.cfg.Confirm == nil {
+		return nil
+	}
+	return c.cfg.Confirm(ctx)
+}
+
 // clientTypeMQTT is how a broker names the protocol in its questions.
 const clientTypeMQTT = "mqtt"
 
@@ -215,6 +228,9 @@ func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserCl
 	defer cancel()
 	account, err := c.cfg.Taps.Admit(ctx, name, request.ConnectOptions.Password)
 	if err != nil {
+		return nil, refuse(reasonNoTaps, err)
+	}
+	if err := c.confirm(ctx); err != nil {
 		return nil, refuse(reasonNoTaps, err)
 	}
 	if account == "" {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
@@ -50,6 +51,9 @@ type Config struct {
 	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is asked before a cursor is
 	// rejected for its incarnation; nil means that Incarnation is always up to date.
 	Refresh func(ctx context.Context) error
+	// Lost reports whether a connection leads nowhere any more: its readers end then, so that clients go elsewhere. nil means
+	// that none ever does.
+	Lost func(*nats.Conn) bool
 	// Now is the clock; nil means time.Now. It must agree with the broker's.
 	Now func() time.Time
 	// Log is where trouble goes; nil means slog.Default.
@@ -79,6 +83,8 @@ var (
 	// ErrLogEnded ends readers of a log that was begun anew. It is a domain.Error with the code cursor_expired.
 	ErrLogEnded error = domain.Errorf(domain.CodeCursorExpired,
 		"the hub's event log was begun anew: read its devices, then its events without a cursor")
+	// ErrLost ends readers whose connection to the broker is lost. It is a domain.Error with the code service_unavailable.
+	ErrLost error = domain.Unavailable("this server has lost the broker of the hub's event log: go on from the last cursor, which leads to another server")
 	// ErrClosed says that the Logs are closed.
 	ErrClosed = errors.New("hub logs are closed")
 )

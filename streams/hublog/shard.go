@@ -62,6 +62,12 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 // reconnections is how often the connection of the feed was lost and found again.
 func (s *shard) reconnections() uint64 { return s.nc.Stats().Reconnects }
 
+// lost reports whether the shard's events cannot be heard or read at the moment.
+func (s *shard) lost() bool {
+	lost := s.logs.cfg.Lost
+	return lost != nil && (lost(s.nc) || lost(s.lanes.nc))
+}
+
 // dispatch is the one goroutine that brings the shard's feed to its tails.
 func (s *shard) dispatch(ctx context.Context) {
 	touched := make([]*tail, 0, feedDrain)
@@ -169,6 +175,9 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 	log, err := s.logs.incarnation(hub)
 	if err != nil {
 		return nil, err
+	}
+	if s.lost() {
+		return nil, ErrLost
 	}
 	s.mu.Lock()
 	if s.closed {

@@ -63,7 +63,12 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 	if len(all) > keptTails {
 		idle = now
 	}
+	lost := len(all) > 0 && s.lost()
 	for _, t := range all {
+		if lost {
+			s.end(t, ErrLost)
+			continue
+		}
 		log, err := s.logs.incarnation(t.hub)
 		if err != nil {
 			s.end(t, err) // the hub has no owner any more

@@ -52,6 +52,16 @@ type EventGroup interface {
 	Close()
 }
 
+// Freshness tells whether who is a member of what is still so.
+type Freshness interface {
+	// Fresh reports whether it is at this moment.
+	Fresh() bool
+	// Confirm returns nil once it is, at once if it is now. Otherwise the error is service_unavailable.
+	Confirm(ctx context.Context) error
+	// Lost returns a channel that is closed once the replica is cut off.
+	Lost() <-chan struct{}
+}
+
 // Config is what pages about hubs need. All but the fields with a default must be given.
 type Config struct {
 	ReadModels ReadModels
@@ -59,6 +69,9 @@ type Config struct {
 	Events     Events
 	// DisconnectReason says why a hub that is offline has gone, in the broker's words; nil when nobody knows.
 	DisconnectReason func(hub domain.HubID) *string
+
+	// Freshness ends streams on a replica that is cut off; nil: none ever is.
+	Freshness Freshness
 
 	// StreamLifetime is the longest that a stream lasts, StreamKeepalive the longest that it is silent, 30 s at most. 0 stands for 15 minutes and
 	// 30 s.

@@ -67,6 +67,8 @@ type stream struct {
 	// buffer is what goes out with the next write, which is not before next.
 	buffer []byte
 	next   time.Time
+	// lost is closed once the replica is cut off; the page comes back to another.
+	lost <-chan struct{}
 }
 
 // Stream answers with the events of the viewer's organization until there is a reason to end. An error is a refusal: nothing is out by then.
@@ -80,6 +82,9 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, wan
 	s := &stream{
 		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w), multiplexed: r.ProtoMajor >= 2, viewer: viewer, only: want.Hub, group: group,
 		told: map[domain.HubID]HubState{},
+	}
+	if l.Freshness != nil {
+		s.lost = l.Freshness.Lost()
 	}
 	s.extend() // the request's own limit of time is not for streams
 	if err := s.begin(want); err != nil {
@@ -201,7 +206,7 @@ func (s *stream) run() error {
 		switch {
 		case len(s.buffer) == 0:
 		case more || !now.Before(s.next):
-			if !s.flush() {
+			if !s.confirmed() || s.over() || !s.flush() {
 				return nil
 			}
 			s.next = now.Add(s.Pace)
@@ -220,9 +225,15 @@ func (s *stream) run() error {
 		case <-s.Draining:
 		case <-s.viewer.Ended:
 		case <-s.viewer.SignedOut:
+		case <-s.lost:
 		}
 	}
 	return nil
+}
+
+// confirmed reports whether the viewer is still known to be one: a process that stood still may hold what came afterwards.
+func (s *stream) confirmed() bool {
+	return s.Freshness == nil || s.Freshness.Fresh() || s.Freshness.Confirm(s.ctx) == nil
 }
 
 // over says that nobody may or wants to read on.
@@ -232,6 +243,7 @@ func (s *stream) over() bool {
 	case <-s.Draining:
 	case <-s.viewer.Ended:
 	case <-s.viewer.SignedOut:
+	case <-s.lost:
 	default:
 		return false
 	}
@@ -285,7 +297,8 @@ func (s *stream) look() error {
 // ended tells a fault from the end of the request or of the service, and from a hub that is so new that its owner is not known here yet: the page
 // comes back.
 func (s *stream) ended(err error) error {
-	if s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) || codeOf(err) == domain.CodeNotFound {
+	if code := codeOf(err); s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) || code == domain.CodeNotFound ||
+		code == domain.CodeServiceUnavailable {
 		return nil
 	}
 	return err
