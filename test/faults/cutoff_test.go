@@ -1,0 +1,110 @@
+package faults
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/test/harness"
+)
+
+// A key that was revoked went on working on a replica that was cut off from the broker, for as long as that lasted; its streams
+// and long-polls hung there without a word. The broker is in the first replica, which is stopped.
+func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	first := c.Own()
+	second := first.Replica()
+	tenant := harness.NewTenant(t, first, "Cut off")
+	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	_, key := first.Key(tenant.Org)
+	client := harness.NewClient(t, second.Base(), key)
+	stream := harness.OpenStream(t, client, hub.ID(), "")
+	<-stream.Messages
+	polled := make(chan harness.Answer, 1)
+	after := client.Head(hub.ID())
+	go func() {
+		answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID()+"/events?wait=60&after="+after, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		polled <- answer
+	}()
+	harness.Eventually(t, time.Minute, "the long-poll waits", func() bool {
+		return second.Metrics().Value(t, "hubcloud_httpapi_long_polls") > 0
+	})
+
+	first.Signal(syscall.SIGSTOP)
+	began := time.Now()
+	running := true
+	goOn := func() {
+		if running {
+			running = false
+			first.Signal(syscall.SIGCONT)
+		}
+	}
+	defer goOn()
+	select {
+	case <-stream.Ended:
+		t.Logf("the stream ended after %v", time.Since(began))
+	case <-time.After(time.Minute):
+		t.Fatal("the stream goes on")
+	}
+	select {
+	case answer := <-polled:
+		t.Logf("the long-poll was answered after %v", time.Since(began))
+		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("the long-poll was answered %d %s", answer.Status, answer.Body)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the long-poll goes on")
+	}
+	for _, path := range []string{"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream"} {
+		asked := time.Now()
+		refusal := client.Refused(http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable")
+		t.Logf("%s after %v: %s", path, time.Since(asked), refusal.Message)
+	}
+	goOn()
+	harness.Eventually(t, time.Minute, "the replica answers again", func() bool {
+		answer, err := client.Do(http.MethodGet, "/sites", nil)
+		return err == nil && answer.Status == http.StatusOK
+	})
+}
+
+// A replica that was stopped let a key in when it woke up that had been revoked meanwhile, until it had heard of that.
+func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
+	t.Parallel()
+	c := harness.NewTarget(t)
+	first := c.Own()
+	second := first.Replica()
+	tenant := harness.NewTenant(t, first, "Wakes up")
+	id, key := first.Key(tenant.Org)
+	client := harness.NewClient(t, second.Base(), key)
+	client.Must(http.MethodGet, "/sites", nil, http.StatusOK)
+	second.Signal(syscall.SIGSTOP)
+	began := time.Now()
+	first.CLI("key", "revoke", id)
+	t.Logf("revoked after %v", time.Since(began))
+	asked := make(chan harness.Answer, 20)
+	for range cap(asked) {
+		go func() {
+			answer, err := client.Do(http.MethodGet, "/sites", nil) // it waits in the stopped replica's socket
+			if err != nil {
+				t.Error(err)
+			}
+			asked <- answer
+		}()
+	}
+	second.Signal(syscall.SIGCONT)
+	for range cap(asked) {
+		if answer := <-asked; answer.Status != http.StatusUnauthorized && answer.Status != http.StatusServiceUnavailable {
+			t.Errorf("a revoked key was answered %d %s", answer.Status, answer.Body)
+		}
+	}
+	harness.Eventually(t, time.Minute, "the key is known to be revoked", func() bool {
+		answer, err := client.Do(http.MethodGet, "/sites", nil)
+		return err == nil && answer.Status == http.StatusUnauthorized
+	})
+}
