@@ -20,6 +20,9 @@ func (a *api) authenticate(x *exchange) error {
 	if len(x.r.Header["Authorization"]) > 0 {
 		// A key may be revoked, and an unknown one valid, as long as this replica does not hear the directory.
 		if err := a.confirm(x.ctx); err != nil {
+			if limited := x.spendOfAddress(); limited != nil {
+				return limited
+			}
 			return err
 		}
 	}

@@ -141,7 +141,7 @@ func TestHubRefusals(t *testing.T) {
 		t.Error(msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
-	refused(t, s.do("GET", devicesPath+"/1", ""), 503, domain.CodeServiceUnavailable)
+	refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
 }
 
 // TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub is not asked in vain.
