@@ -25,6 +25,10 @@ const (
 	DefaultStreamsPerKey   = 5000
 	DefaultHubTimeout      = 10 * time.Second
 	DefaultRetention       = 24 * time.Hour
+
+	DefaultAnswerBytes       = 32 << 20
+	DefaultAnswerBytesPerKey = 8 << 20
+	DefaultConnections       = 10_000
 )
 
 // Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Once, Events and Enrolment must be given.
@@ -63,9 +67,19 @@ type Config struct {
 	StreamLifetime time.Duration
 	// StreamKeepalive is the time between two keepalive comments. 0 stands for DefaultStreamKeepalive.
 	StreamKeepalive time.Duration
-	// StreamsPerKey is how many event streams and waiting long-polls one key may have open on this replica; one more is refused with
+	// StreamsPerKey is how many event streams and reads of events one key may have open on this replica; one more is refused with
 	// 429. 0 stands for DefaultStreamsPerKey.
 	StreamsPerKey int
+	// AnswerBytes is how much memory answers on their way to clients may take on this replica, and AnswerBytesPerKey those to one key; no organization
+	// has more than half. Past it pages are read in smaller parts, then refused with 429, or with 503 where others have used it up. 0 stands for
+	// DefaultAnswerBytes and DefaultAnswerBytesPerKey.
+	AnswerBytes       int64
+	AnswerBytesPerKey int64
+	// Connections is how many connections the listener has, and ConnectionsPerAddress how many from one address that is no trusted proxy's. Where one
+	// would be too many the one that has been idle for longest is closed; when all are busy the new one is refused, with 503 or 429. One key
+	// has at most half of Connections for streams and reads of events. 0 stands for DefaultConnections, and for half of Connections.
+	Connections           int
+	ConnectionsPerAddress int
 	// Retention is how long hubs' events are kept, and so how long a client can go on from a cursor: an open stream tells its client a
 	// new position well before. 0 stands for DefaultRetention.
 	Retention time.Duration
@@ -93,18 +107,20 @@ type API struct{ api *api }
 // api is what the handlers share.
 type api struct {
 	Config
-	router    *chi.Mux
-	methods   []string          // of the table
-	refusing  map[string]*route // what answers methods that a pattern does not take
-	nowhere   map[string]*route // what answers where there is nothing, by the path's first segment
-	unread    *route            // what answers requests that the server could not read
-	details   *route            // what answers operators' /readyz
-	ready     readiness
-	keys      *ratelimit.Limiter[string]
-	addresses *ratelimit.Limiter[netip.Prefix]
-	streams   *quota
-	metrics   *metrics
-	buffers   buffers
+	router      *chi.Mux
+	methods     []string          // of the table
+	refusing    map[string]*route // what answers methods that a pattern does not take
+	nowhere     map[string]*route // what answers where there is nothing, by the path's first segment
+	unread      *route            // what answers requests that the server could not read
+	details     *route            // what answers operators' /readyz
+	ready       readiness
+	keys        *ratelimit.Limiter[string]
+	addresses   *ratelimit.Limiter[netip.Prefix]
+	streams     *quota
+	answers     *answers
+	connections *connections
+	metrics     *metrics
+	buffers     buffers
 }
 
 // New makes the API. Serve it with a server made by NewServer, whose time-outs its own deadlines are made to go with, on a listener that
@@ -124,6 +140,19 @@ func New(cfg Config) API {
 	}
 	if cfg.StreamsPerKey <= 0 {
 		cfg.StreamsPerKey = DefaultStreamsPerKey
+	}
+	if cfg.Connections <= 0 {
+		cfg.Connections = DefaultConnections
+	}
+	if cfg.ConnectionsPerAddress <= 0 {
+		cfg.ConnectionsPerAddress = max(1, cfg.Connections/2)
+	}
+	cfg.StreamsPerKey = min(cfg.StreamsPerKey, max(1, cfg.Connections/2))
+	if cfg.AnswerBytes <= 0 {
+		cfg.AnswerBytes = DefaultAnswerBytes
+	}
+	if cfg.AnswerBytesPerKey <= 0 {
+		cfg.AnswerBytesPerKey = min(DefaultAnswerBytesPerKey, cfg.AnswerBytes)
 	}
 	if cfg.Retention <= 0 {
 		cfg.Retention = DefaultRetention
@@ -145,6 +174,8 @@ func New(cfg Config) API {
 		streams:   newQuota(cfg.StreamsPerKey),
 		metrics:   newMetrics(cfg.Metrics),
 	}
+	a.connections = newConnections(cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections)
+	a.answers = newAnswers(cfg.AnswerBytesPerKey, cfg.AnswerBytes, a.metrics.answers)
 	a.router = a.newRouter()
 	return API{a}
 }

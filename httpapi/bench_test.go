@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,7 +63,7 @@ func writtenPage() []byte {
 	w := newWorld()
 	w.emit(100, 200)
 	page := &exchange{api: &api{}, w: httptest.NewRecorder()}
-	events, _ := w.Page(context.Background(), hubOne, "", 100)
+	events, _ := w.page("", 100, answerPart)
 	page.writeEvents(events)
 	return page.w.(*httptest.ResponseRecorder).Body.Bytes()
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"hubcloud/domain"
@@ -33,26 +34,27 @@ func (a *api) readEvents(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var page domain.EventPage
+	if err := a.hold(x); err != nil {
+		return err
+	}
+	defer a.streams.release(x.key.ID)
+	x.owner = x.answerOwner()
+	size := a.answers.part(x.owner)
+	var part domain.EventPage
 	if wait == 0 {
-		page, err = a.Events.Page(x.ctx, hub, after, limit)
+		part, err = a.Events.Part(x.ctx, hub, after, limit, size, 0)
 	} else {
-		page, err = a.waitForEvents(x, hub, after, limit, time.Duration(wait)*time.Second)
+		part, err = a.waitForEvents(x, hub, after, limit, size, time.Duration(wait)*time.Second)
 	}
 	if err != nil {
 		return err
 	}
-	x.writeEvents(page)
-	return nil
+	return x.writePage(hub, limit, part)
 }
 
 // waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, with
 // 401 when the key is revoked in the meantime, and with 503 when this replica is cut off from the broker.
-func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
-	if err := a.hold(x); err != nil {
-		return domain.EventPage{}, err
-	}
-	defer a.streams.release(x.key.ID)
+func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit, size int, wait time.Duration) (domain.EventPage, error) {
 	a.metrics.longPolls.Inc()
 	defer a.metrics.longPolls.Dec()
 	// The answer's own time begins after the wait.
@@ -69,7 +71,7 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 		}
 		cancel()
 	}()
-	page, err := a.Events.Wait(ctx, hub, after, limit, wait)
+	page, err := a.Events.Part(ctx, hub, after, limit, size, wait)
 	cancel()
 	<-watched
 	if err := x.ctx.Err(); err != nil {
@@ -85,7 +87,7 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit i
 	return page, err
 }
 
-// writeEvents answers with a page. Its envelopes are texts already: they are put one behind the other, and go out in one write.
+// writeEvents answers with a page that is one part. Its envelopes are texts already: they are put one behind the other, and go out in one write.
 func (x *exchange) writeEvents(page domain.EventPage) {
 	buf := x.api.buffers.get()
 	defer x.api.buffers.put(buf)
@@ -96,16 +98,17 @@ func (x *exchange) writeEvents(page domain.EventPage) {
 		}
 		body = append(body, page.Events[i].Envelope...)
 	}
-	body = append(body, `],"next_cursor":"`...)
-	body = append(body, page.Next...) // a cursor is letters and digits: nothing to escape
-	body = append(body, `","has_more":`...)
-	if page.HasMore {
-		body = append(body, "true}"...)
-	} else {
-		body = append(body, "false}"...)
-	}
+	body = appendPageEnd(body, page.Next, page.HasMore)
 	*buf = body
 	x.writeBody(http.StatusOK, body)
+}
+
+// appendPageEnd appends what follows a page's events.
+func appendPageEnd(dst []byte, next string, more bool) []byte {
+	dst = append(dst, `],"next_cursor":"`...)
+	dst = append(dst, next...) // a cursor is letters and digits: nothing to escape
+	dst = append(dst, `","has_more":`...)
+	return append(strconv.AppendBool(dst, more), '}')
 }
 
 func isClosed(c <-chan struct{}) bool {

@@ -42,6 +42,10 @@ type exchange struct {
 	// key is the caller's, once it is known to be valid.
 	key domain.KeyAccess
 
+	// reserved is how much memory is reserved for the answer, which counts for owner.
+	owner    answerOwner
+	reserved int64
+
 	status int
 	bytes  int64
 	// err is the cause of a failure, for the log.
@@ -96,7 +100,13 @@ func (x *exchange) Write(p []byte) (int, error) {
 	if x.status == 0 {
 		x.status = http.StatusOK
 	}
-	n, err := x.w.Write(p)
+	var n int
+	var err error
+	if len(p) > answerPart {
+		n, err = x.writeParts(p)
+	} else {
+		n, err = x.w.Write(p)
+	}
 	x.bytes += int64(n)
 	return n, err
 }
@@ -159,6 +169,7 @@ func (x *exchange) limitTime() time.Duration {
 // end is deferred: it makes an answer of a panic, and tells the log and the metrics what happened.
 func (x *exchange) end() {
 	thrown := recover()
+	x.unreserve()
 	if thrown != nil && thrown != http.ErrAbortHandler {
 		x.err = fmt.Errorf("panic: %v\n%s", thrown, debug.Stack())
 		if x.status == 0 {

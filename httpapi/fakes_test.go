@@ -45,6 +45,7 @@ type world struct {
 	changed chan struct{}
 	begun   bool // the log was begun anew
 	readers int
+	parts   int   // parts of pages that were read
 	given   int   // events that readers have taken
 	closed  bool  // the logs are closed
 	fault   error // what every method answers
@@ -295,29 +296,33 @@ func (w *world) position(after string, otherwise int) (int, error) {
 	return n, nil
 }
 
-func (w *world) Page(_ context.Context, _ domain.HubID, after string, limit int) (domain.EventPage, error) {
+func (w *world) page(after string, limit, bytes int) (domain.EventPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fault != nil {
 		return domain.EventPage{}, w.fault
 	}
+	w.parts++
 	from, err := w.position(after, 0)
 	if err != nil {
 		return domain.EventPage{}, err
 	}
-	to := min(len(w.log), from+limit)
+	to := from
+	for size := 0; to < min(len(w.log), from+limit) && (to == from || size+len(w.log[to].Envelope) <= bytes); to++ {
+		size += len(w.log[to].Envelope)
+	}
 	return domain.EventPage{Events: w.log[from:to], Next: fmt.Sprintf("c%d", to), HasMore: to < len(w.log)}, nil
 }
 
-func (w *world) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+func (w *world) Part(ctx context.Context, _ domain.HubID, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
 		changed := w.changed
 		w.mu.Unlock()
-		page, err := w.Page(ctx, hub, after, limit)
-		if err != nil || len(page.Events) > 0 {
+		page, err := w.page(after, limit, bytes)
+		if err != nil || len(page.Events) > 0 || wait == 0 {
 			return page, err
 		}
 		select {
@@ -355,7 +360,10 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 	if r.closed {
 		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
 	}
-	to := min(len(r.log), r.at+limit)
+	to := r.at
+	for size := 0; to < min(len(r.log), r.at+limit) && (to == r.at || size+len(r.log[to].Envelope) <= streamBatchBytes); to++ {
+		size += len(r.log[to].Envelope)
+	}
 	events := r.log[r.at:to]
 	r.given += to - r.at
 	r.at = to

@@ -86,8 +86,7 @@ func (a *api) listHubs(x *exchange) error {
 	var site *string
 	if id, given := q.get("site_id"); given {
 		if !domain.IsUUID(id) {
-			writeList(x, domain.Page[domain.Hub]{}, itemOfHub) // there are no hubs at no site
-			return nil
+			return writeList(x, domain.Page[domain.Hub]{}, itemOfHub) // there are no hubs at no site
 		}
 		site = &id
 	}
@@ -95,8 +94,7 @@ func (a *api) listHubs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	writeList(x, page, itemOfHub)
-	return nil
+	return writeList(x, page, itemOfHub)
 }
 
 func (a *api) addHub(x *exchange) error {

@@ -17,12 +17,44 @@ type metrics struct {
 	inFlight  prometheus.Gauge
 	streams   prometheus.Gauge
 	longPolls prometheus.Gauge
+	answers   prometheus.Gauge
 	events    prometheus.Counter
 	ended     map[string]prometheus.Counter
+
+	connections connectionMetrics
+}
+
+// connectionMetrics counts connections, and those that were closed while idle or refused, by which bound they had met.
+type connectionMetrics struct {
+	open    prometheus.Gauge
+	evicted struct{ address, all, files prometheus.Counter }
+	refused struct{ address, all prometheus.Counter }
+}
+
+func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
+	evicted := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hubcloud_httpapi_connections_evicted_total",
+		Help: "Idle connections closed to make room, by what had run out: connections of one address, connections in all, or open files. A rise of " +
+			"`all` is more clients than `--connections` lets in, or somebody who holds connections from many addresses.",
+	}, []string{"bound"})
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "hubcloud_httpapi_connections_refused_total",
+		Help: "Connections refused because all others were busy, by what had run out: connections of one address, or connections in all.",
+	}, []string{"bound"})
+	m := connectionMetrics{open: prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "hubcloud_httpapi_connections",
+		Help: "Connections of API clients that are open, idle ones among them.",
+	})}
+	m.evicted.address, m.evicted.all, m.evicted.files = evicted.WithLabelValues("address"), evicted.WithLabelValues("all"), evicted.WithLabelValues("files")
+	m.refused.address, m.refused.all = refused.WithLabelValues("address"), refused.WithLabelValues("all")
+	if registerer != nil {
+		registerer.MustRegister(m.open, evicted, refused)
+	}
+	return m
 }
 
 // limitedCounters counts refusals for want of allowance, by what had used it up.
-type limitedCounters struct{ key, address, open prometheus.Counter }
+type limitedCounters struct{ key, address, open, answers prometheus.Counter }
 
 // Why an event stream ended, as the log and the metric say it.
 const (
@@ -39,8 +71,9 @@ const (
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	limited := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_rate_limited_total",
-		Help: "Requests refused with 429, by what had used up its allowance: an API key, a client's address, or the streams and " +
-			"waiting reads that one key may have open. A rise of `key` is a client that asks too often, of `address` one that tries keys.",
+		Help: "Requests refused with 429, by what had used up its allowance: an API key, a client's address, the streams and " +
+			"reads that one key may have open, or the memory for answers, which is also refused with 503. A rise of `key` is a client that asks too often, " +
+			"of `address` one that tries keys, of `answers` one that does not read what it asked for.",
 	}, []string{"allowance"})
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_streams_ended_total",
@@ -61,6 +94,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"route", "method"}),
 		limited: limitedCounters{
 			key: limited.WithLabelValues("key"), address: limited.WithLabelValues("address"), open: limited.WithLabelValues("open"),
+			answers: limited.WithLabelValues("answers"),
 		},
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_requests_in_flight",
@@ -75,17 +109,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "hubcloud_httpapi_long_polls",
 			Help: "Reads of events that wait for one.",
 		}),
+		answers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "hubcloud_httpapi_answer_bytes",
+			Help: "Bytes of answers that are on their way to clients. One that stays near `--answer-memory` is clients that do not read.",
+		}),
 		events: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_httpapi_stream_events_total",
 			Help: "Events written to event streams, counted for each reader.",
 		}),
 		ended: map[string]prometheus.Counter{},
+
+		connections: newConnectionMetrics(registerer),
 	}
 	for _, reason := range []string{endedByClient, endedByDraining, endedByRevoking, endedByLifetime, endedByExpiry, endedByRelease, endedByBroker, endedByFault} {
 		m.ended[reason] = ended.WithLabelValues(reason)
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls, m.events, ended)
+		registerer.MustRegister(m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls, m.answers, m.events, ended)
 	}
 	return m
 }

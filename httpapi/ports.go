@@ -128,10 +128,9 @@ type HubChange struct {
 // Events reads hubs' event logs. Errors are domain.Errors: invalid_request for a cursor that does not decode, cursor_expired for
 // one that cannot be resumed at.
 type Events interface {
-	// Page gives the first limit events after the cursor, or the oldest when after is "".
-	Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error)
-	// Wait is Page, but waits for an event while there is none. It answers an empty page when wait has passed or ctx is done.
-	Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error)
+	// Part returns the first events after the cursor, or the oldest when after is "": at most limit, of at most about so many bytes, and one at
+	// least. While there is none it waits for one: it answers an empty page when wait has passed or ctx is done. The slice must not be kept.
+	Part(ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error)
 	// Follow reads what follows the cursor, as it comes; after "" begins with the next new event.
 	Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error)
 	// Position gives a cursor of the log's end: what is stored before the call lies before it, what is stored afterwards behind it.
@@ -143,7 +142,8 @@ var ErrEventsClosed = errors.New("the event logs are closed")
 
 // EventReader follows one hub's event log. It is used by one goroutine.
 type EventReader interface {
-	// Next gives at most limit events that are there now, in order; none when there are none yet. It may give fewer than there are. A log
+	// Next gives at most limit events that are there now, in order, and not much more than 32 KiB of them; none when there are none yet. It may
+	// give fewer than there are. The slice must not be kept. A log
 	// that was begun anew, and events that expired before they were given, are a domain.Error cursor_expired; ErrEventsClosed ends it for good.
 	Next(limit int) ([]domain.EncodedEvent, error)
 	// Ready gives a channel that is closed once there is more than Next has given: already, when there is more now. It is good for one wait.

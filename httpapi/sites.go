@@ -39,8 +39,7 @@ func (a *api) listSites(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	writeList(x, page, formOfSite)
-	return nil
+	return writeList(x, page, formOfSite)
 }
 
 func (a *api) createSite(x *exchange) error {

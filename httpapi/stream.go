@@ -12,8 +12,8 @@ import (
 const (
 	// writeTimeout is how long a client may take to make room for one write.
 	writeTimeout = 10 * time.Second
-	// streamBatch is the most events, and streamBatchBytes about the most bytes, that go out in one write: what a client that has
-	// stopped reading can hold back.
+	// streamBatch is the most events that go out in one write, and streamBatchBytes about the most bytes that an EventReader gives for one: what a
+	// client that has stopped reading can hold back.
 	streamBatch      = 100
 	streamBatchBytes = 32 << 10
 	// streamSendBuffer is the room that a stream's connection has in the kernel. Left to itself the kernel gives a reader that stalls
@@ -68,7 +68,7 @@ func (a *api) hold(x *exchange) error {
 	}
 	a.metrics.limited.open.Inc()
 	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-		Message: "too many event streams and waiting reads of events are open with this API key: close some first"}
+		Message: "too many event streams and reads of events are open with this API key: close some first"}
 }
 
 // startOfStream gives the cursor to go on from, "" for none. The header wins over the query parameter, which is for clients that
@@ -117,22 +117,26 @@ func (s *stream) run() (ended string, cause error) {
 	timer := time.AfterFunc(time.Until(earliest(expires, keepalive, renewal)), func() { due <- struct{}{} })
 	defer timer.Stop()
 	for {
-		events, err := s.reader.Next(streamBatch)
+		frames, buf, err := s.next()
 		if err != nil {
 			return s.broken(err)
 		}
-		if len(events) > 0 {
+		if len(frames) > 0 {
 			// A process that stood still may hold events from after the revocation of the key.
-			if err := a.confirm(s.x.ctx); err != nil {
+			if err = a.confirm(s.x.ctx); err != nil {
 				return s.broken(err)
 			}
 			if isClosed(s.x.key.Revoked) {
 				s.extend()
 				return endedByRevoking, nil
 			}
-			if err := s.send(events); err != nil {
-				return endedByClient, nil
-			}
+			err = s.write(frames)
+		}
+		if buf != nil {
+			a.buffers.put(buf)
+		}
+		if err != nil {
+			return endedByClient, nil
 		}
 		select {
 		case <-s.reader.Ready():
@@ -196,27 +200,25 @@ func (s *stream) position(before string) []byte {
 	return []byte(before + "id: " + s.reader.Position() + "\n\n")
 }
 
-// send writes events in as few writes as their size allows.
-func (s *stream) send(events []domain.EncodedEvent) error {
+// next returns what is there now as it goes out, in one write and with no hold on more than that: the slice of events holds more of the cache than its
+// events. The buffer, if any, is to be put back after the write.
+func (s *stream) next() (frames []byte, buf *[]byte, err error) {
+	events, err := s.reader.Next(streamBatch)
+	if err != nil || len(events) == 0 {
+		return nil, nil, err
+	}
 	s.x.api.metrics.events.Add(float64(len(events)))
 	s.sent += len(events)
 	if len(events) == 1 {
-		return s.write(events[0].Frame)
+		return events[0].Frame, nil, nil
 	}
-	buf := s.x.api.buffers.get()
-	defer s.x.api.buffers.put(buf)
-	frames := *buf
+	buf = s.x.api.buffers.get()
+	frames = *buf
 	for i := range events {
-		if len(frames) > 0 && len(frames)+len(events[i].Frame) > streamBatchBytes {
-			if err := s.write(frames); err != nil {
-				return err
-			}
-			frames = frames[:0]
-		}
 		frames = append(frames, events[i].Frame...)
 	}
 	*buf = frames
-	return s.write(frames)
+	return frames, buf, nil
 }
 
 // write sends what a client can use at once, and sees it off. An error means that the client is gone or does not read.

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"container/list"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -19,27 +21,14 @@ import (
 // answering there, which is how the connection knows them, whatever their text or that of an answer is. It puts in their place what the API
 // answers: its error body, request id and rate limit, counted on the client's address.
 
-// Listener makes the connections that l accepts answer like the API also when net/http refuses a request by itself. It is for connections
-// without TLS.
-func (a API) Listener(l net.Listener) net.Listener { return listener{l, a.api} }
-
-type listener struct {
-	net.Listener
-	api *api
-}
-
-func (l listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: accepted, api: l.api}, nil
-}
-
 // conn is a connection whose refusals are the API's.
 type conn struct {
 	net.Conn
 	api *api
+	// connections has the connection, under block unless it is a proxy's, and in its lists while it is idle.
+	connections         *connections
+	block               netip.Prefix
+	idle, idleAtAddress *list.Element
 	// answering reports that what is written belongs to a handler's answer: from when a handler is called until its answer is out and the
 	// server waits for the next request. Over HTTP/2, where net/http refuses in frames, it stays so.
 	answering   atomic.Bool
@@ -57,9 +46,16 @@ func (c *conn) called(r *http.Request) {
 // changed must be called with each state that the server has the connection in. The server is the only one to write, and waits for the next request
 // once the last answer is out.
 func (c *conn) changed(state http.ConnState) {
+	c.connections.changed(c, state)
 	if state == http.StateIdle && !c.multiplexed.Load() {
 		c.answering.Store(false)
 	}
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.connections.leave(c)
+	return c.Conn.Close()
 }
 
 // Write writes p, or what the API answers in its place.
@@ -144,6 +140,11 @@ func (a *api) refuseUnread(remote string, status int, reason string) []byte {
 		}
 		err = invalid("request: %s", reason)
 	}
+	return a.refuseConnection(remote, err)
+}
+
+// refuseConnection makes the answer to a connection of which no request is read, or nothing but that.
+func (a *api) refuseConnection(remote string, err error) []byte {
 	w := &rawAnswer{header: http.Header{"Connection": {"close"}}}
 	x := a.begin(w, &http.Request{RemoteAddr: remote})
 	x.route = a.unread

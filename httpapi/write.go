@@ -37,7 +37,7 @@ type itemForm interface {
 }
 
 // writeList answers with a page of a list, each item in the form that the list shows.
-func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T) V) {
+func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T) V) error {
 	buf := x.api.buffers.get()
 	defer x.api.buffers.put(buf)
 	body := append(*buf, `{"data":[`...)
@@ -49,7 +49,11 @@ func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T)
 	}
 	body = strconv.AppendBool(append(body, `],"has_more":`...), page.HasMore)
 	*buf = append(body, "}\n"...)
+	if err := x.Reserve(len(*buf)); err != nil {
+		return err
+	}
 	x.writeBody(http.StatusOK, *buf)
+	return nil
 }
 
 // appendText appends a JSON string. Most texts are themselves between quotation marks.
@@ -82,6 +86,9 @@ func encoded(s string) []byte {
 func (x *exchange) writeJSON(status int, body any) error {
 	var buf bytes.Buffer
 	if err := jsonEncoder(&buf).Encode(body); err != nil {
+		return err
+	}
+	if err := x.Reserve(buf.Len()); err != nil {
 		return err
 	}
 	x.writeBody(status, buf.Bytes())

@@ -57,10 +57,13 @@ type serviceFlags struct {
 	HubTimeout            time.Duration `help:"How long a hub may take to answer." default:"10s" group:"Limits"`
 	Rate                  int           `help:"Requests a second for each API key." default:"50" group:"Limits"`
 	Burst                 int           `help:"Requests at once for each API key." default:"100" group:"Limits"`
-	StreamsPerKey         int           `help:"Event streams and long-polls that one API key may have open." default:"5000" group:"Limits"`
+	StreamsPerKey         int           `help:"Event streams and reads of events that one API key may have open." default:"5000" group:"Limits"`
 	Calls                 int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
 	CallsPerOrg           int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
 	CallsPerHub           int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
+	Connections           int           `help:"Connections of API clients; 0 for a quarter of the files that the process may have open." default:"0" group:"Limits"`
+	ConnectionsPerAddress int           `help:"Connections of API clients from one address (an IPv6 /64) that is not in --trusted-proxies; 0 for half of --connections." default:"0" name:"connections-per-address" group:"Limits"`
+	BrokerConnections     int           `help:"Connections to the embedded broker, of hubs above all; 0 for three eighths of the files that the process may have open." default:"0" group:"Limits"`
 	IdempotencyWindow     time.Duration `help:"How long the answer under an Idempotency-Key is kept." default:"24h" group:"Limits"`
 	IdempotencyKeysPerOrg int           `help:"Idempotency-Keys that one organization may use within --idempotency-window." default:"500000" group:"Limits"`
 	SitesPerOrg           int           `help:"Sites that one organization may have." default:"10000" group:"Limits"`
@@ -85,10 +88,12 @@ type serviceFlags struct {
 	SignInLinksPerAddress    int `help:"Links to sign in that may be asked for with one address within an hour; half of them at once." default:"10" group:"Limits"`
 	SignInLinksPerNetwork    int `help:"Links to sign in that may be asked for from one network within an hour, at one replica." default:"20" group:"Limits"`
 
-	HistoryCache int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
-	LiveCache    int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
-	LogLevel     string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
-	LogFormat    string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
+	HistoryCache       int64  `help:"Memory for event history that readers share, in MiB." default:"128" group:"Memory"`
+	LiveCache          int64  `help:"Memory for the newest events that readers share, in MiB." default:"128" group:"Memory"`
+	AnswerMemory       int64  `help:"Memory for answers on their way to clients, in MiB; no organization has more than half." default:"32" group:"Memory"`
+	AnswerMemoryPerKey int64  `help:"Memory for answers on their way to clients of one API key, in MiB." default:"8" name:"answer-memory-per-key" group:"Memory"`
+	LogLevel           string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
+	LogFormat          string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
 
 	// fetchPostgres has PostgreSQL downloaded where it is not installed. It is no flag: dev does so, and nothing else.
 	fetchPostgres bool
@@ -171,6 +176,7 @@ func (f *serviceFlags) Validate() error {
 		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
 		"hub-resets": int64(f.HubResets), "hub-reset-burst": int64(f.HubResetBurst), "hub-enrolments": int64(f.HubEnrolments),
 		"hub-enrolment-burst": int64(f.HubEnrolmentBurst), "hub-connections": int64(f.HubConnections), "hub-connection-burst": int64(f.HubConnectionBurst),
+		"answer-memory": f.AnswerMemory, "answer-memory-per-key": f.AnswerMemoryPerKey,
 	} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: at least 1", name, n)
@@ -183,6 +189,14 @@ func (f *serviceFlags) Validate() error {
 	}
 	if f.InvitationsPerOrg > domain.MaxInvitationsPerHour {
 		return fmt.Errorf("--invitations-per-org %d: at most %d", f.InvitationsPerOrg, domain.MaxInvitationsPerHour)
+	}
+	for name, n := range map[string]int{"connections": f.Connections, "connections-per-address": f.ConnectionsPerAddress, "broker-connections": f.BrokerConnections} {
+		if n < 0 {
+			return fmt.Errorf("--%s %d: at least 1, or 0 for what the limit of open files allows", name, n)
+		}
+	}
+	if f.AnswerMemoryPerKey > f.AnswerMemory {
+		return fmt.Errorf("--answer-memory-per-key %d: at most --answer-memory, which is %d", f.AnswerMemoryPerKey, f.AnswerMemory)
 	}
 	return nil
 }

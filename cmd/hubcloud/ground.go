@@ -35,6 +35,10 @@ func (s *service) layGround(ctx context.Context) (err error) {
 	if err := s.dir.writeStarted(s.flags); err != nil {
 		return fmt.Errorf("write %s: %w", startedFile, err)
 	}
+	if s.files, err = s.flags.shareFiles(); err != nil {
+		return err
+	}
+	s.log.Info("open files shared out", "open_files", s.files.limit, "connections", s.files.api, "broker_connections", s.files.broker)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.flags))
 
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -106,7 +110,7 @@ func (s *service) embedBroker(ctx context.Context) (err error) {
 	s.foundation.run("disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT, MQTTTLS: s.authority.ServerTLS(),
-		SyncInterval: sync, Space: s.space, Log: s.log, Metrics: s.registry,
+		Connections: s.files.broker, SyncInterval: sync, Space: s.space, Log: s.log, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return usagef("--shards: %w", err)

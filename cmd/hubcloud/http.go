@@ -63,7 +63,7 @@ func (s *service) startHTTP(ctx context.Context) error {
 	}
 	operators := httpapi.NewServer(s.adminHandler(handler), s.log)
 	operators.WriteTimeout = profileTimeout
-	s.serveHTTP(admin, operators)
+	s.serveHTTP(handler.OperatorsListener(admin), operators)
 	return nil
 }
 
@@ -80,32 +80,36 @@ func (s *service) api() (httpapi.API, error) {
 		return httpapi.API{}, err
 	}
 	return httpapi.New(httpapi.Config{
-		Keys:            s.access,
-		Hubs:            s.access,
-		ReadModels:      s.store,
-		Directory:       apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
-		Devices:         s.devices,
-		Commands:        s.commands,
-		Once:            s.keys,
-		Events:          apiEvents{s.logs},
-		Enrolment:       enrolment,
-		Portal:          s.portal,
-		KeyUse:          s.keyUse,
-		Freshness:       s.freshness,
-		Ready:           s.health.components,
-		Environment:     s.flags.Environment,
-		Rate:            float64(s.flags.Rate),
-		Burst:           s.flags.Burst,
-		StreamLifetime:  s.flags.StreamLifetime,
-		StreamKeepalive: s.flags.StreamKeepalive,
-		StreamsPerKey:   s.flags.StreamsPerKey,
-		Retention:       s.flags.EventRetention,
-		HubTimeout:      s.flags.HubTimeout,
-		TrustedProxies:  proxies,
-		Draining:        s.draining,
-		Log:             s.log,
-		Metrics:         s.registry,
-		Tracer:          s.traces.Tracer(),
+		Keys:                  s.access,
+		Hubs:                  s.access,
+		ReadModels:            s.store,
+		Directory:             apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
+		Devices:               s.devices,
+		Commands:              s.commands,
+		Once:                  s.keys,
+		Events:                apiEvents{s.logs},
+		Enrolment:             enrolment,
+		Portal:                s.portal,
+		KeyUse:                s.keyUse,
+		Freshness:             s.freshness,
+		Ready:                 s.health.components,
+		Environment:           s.flags.Environment,
+		Rate:                  float64(s.flags.Rate),
+		Burst:                 s.flags.Burst,
+		StreamLifetime:        s.flags.StreamLifetime,
+		StreamKeepalive:       s.flags.StreamKeepalive,
+		StreamsPerKey:         s.flags.StreamsPerKey,
+		Retention:             s.flags.EventRetention,
+		HubTimeout:            s.flags.HubTimeout,
+		TrustedProxies:        proxies,
+		Draining:              s.draining,
+		Log:                   s.log,
+		Metrics:               s.registry,
+		Tracer:                s.traces.Tracer(),
+		Connections:           s.files.api,
+		ConnectionsPerAddress: s.flags.ConnectionsPerAddress,
+		AnswerBytes:           s.flags.AnswerMemory << 20,
+		AnswerBytesPerKey:     s.flags.AnswerMemoryPerKey << 20,
 	}), nil
 }
 

@@ -55,6 +55,7 @@ type service struct {
 	health   *health
 	traces   otlp.Sender
 	bound    endpoints
+	files    fileShares
 	failed   chan error
 
 	// The ground: the data directory, the database and the broker, each our own or somebody else's.

@@ -31,6 +31,9 @@ type Config struct {
 	MQTTAddr string
 	// MQTTTLS must require and verify client certificates. Its GetConfigForClient is replaced.
 	MQTTTLS *tls.Config
+	// Connections is how many connections hubs and clients of the NATS listener may have, so that files are left for the logs; one more is closed. 0
+	// sets no bound.
+	Connections int
 	// SyncInterval is how often what was written is synced to disk; 0 syncs before every acknowledgement.
 	SyncInterval time.Duration
 	// Space is the file system of DataDir. After the store has failed, the server is restarted when there is room on it; nil
@@ -53,6 +56,8 @@ func (c Config) check() error {
 		return fmt.Errorf("shards is %d; 1 to %d are allowed", c.Shards, streams.MaxShards)
 	case c.MQTTTLS == nil || c.MQTTTLS.ClientAuth != tls.RequireAndVerifyClientCert || c.MQTTTLS.ClientCAs == nil:
 		return errors.New("the MQTT listener needs TLS that requires and verifies client certificates")
+	case c.Connections < 0:
+		return fmt.Errorf("connections is %d; 0 (no bound) or more is allowed", c.Connections)
 	case c.SyncInterval < 0:
 		return fmt.Errorf("sync interval is %v; 0 (always) or more is allowed", c.SyncInterval)
 	}

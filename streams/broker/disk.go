@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// filesPerHub is one for the hub's log while it is written to and one for its connection.
-	filesPerHub = 2
+	// filesPerHub is one for the hub's log while it is written to, one for its connection, and one for the clients of the API, who have a quarter of all.
+	filesPerHub = 3
 	// otherFiles is what everything else may need: API requests and streams, the database, the broker's own streams.
 	otherFiles = 2_000
 )

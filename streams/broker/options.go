@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -16,8 +17,11 @@ const (
 	maxPayload = 2 << 20
 	// maxPending is how much may wait to be written to one connection. The service's own connections carry the traffic of thousands of hubs.
 	maxPending = 256 << 20
-	// maxConnections is out of the way: memory and open files end first.
+	// maxConnections stands for Config.Connections where nothing is said: memory and open files end first.
 	maxConnections = 1 << 20
+	// ownConnections is about how many connections the service has to the broker in its process beside two for each shard, operators' commands among
+	// them. They are no files.
+	ownConnections = 64
 	// maxClosedConnections is how many ended connections the server remembers for questions that nobody asks here.
 	maxClosedConnections = 256
 	// tlsTimeoutSeconds, for a handshake, connectTimeoutSeconds, for the CONNECT after it, and sessionTimeout, for the session to be on disk,
@@ -55,7 +59,7 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.ServerName = settled.ServerName
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
+	opts.MaxConn, opts.MaxClosedClients = cmp.Or(cfg.Connections, maxConnections)+2*settled.Shards+ownConnections, maxClosedConnections
 	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
 	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.

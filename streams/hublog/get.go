@@ -16,9 +16,11 @@ import (
 const (
 	// maxLanes is how many reads of history a shard's connection does at once.
 	maxLanes = 16
-	// maxGet is the most messages of one direct get, maxGetBytes about the most bytes.
+	// maxGet is the most messages of one direct get, maxGetBytes about the most bytes, loadBytes of one that is for readers: what is on its way to
+	// them is bounded by that and by how many loads there are at once.
 	maxGet      = 512
 	maxGetBytes = 1 << 20
+	loadBytes   = 256 << 10
 	// getTimeout bounds one direct get.
 	getTimeout = 3 * time.Second
 )
@@ -91,15 +93,15 @@ func (l *lanes) close() {
 	l.free = nil
 }
 
-// rangeRequest asks for up to n messages, at most maxGet, from the sequence from on.
-func rangeRequest(from uint64, n int) []byte {
+// rangeRequest asks for up to n messages, at most maxGet, and about so many bytes, from the sequence from on.
+func rangeRequest(from uint64, n, bytes int) []byte {
 	request := make([]byte, 0, 80)
 	request = append(request, `{"seq":`...)
 	request = strconv.AppendUint(request, from, 10)
 	request = append(request, `,"batch":`...)
 	request = strconv.AppendInt(request, int64(n), 10)
 	request = append(request, `,"max_bytes":`...)
-	request = strconv.AppendInt(request, maxGetBytes, 10)
+	request = strconv.AppendInt(request, int64(bytes), 10)
 	return append(request, '}')
 }
 
@@ -107,7 +109,7 @@ func rangeRequest(from uint64, n int) []byte {
 // stream has no more. What has expired is left out without a word; what is read is in order.
 func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n int) (messages []stored, err error) {
 	n = min(n, maxGet)
-	return s.get(ctx, hub, rangeRequest(from, n), n)
+	return s.get(ctx, hub, rangeRequest(from, n, loadBytes), n)
 }
 
 // get sends one direct get to the hub's stream and collects its answer, of which n messages are expected at most.

@@ -3,6 +3,7 @@ package hublog
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"hubcloud/domain"
@@ -16,6 +17,8 @@ const (
 	maxLoadPause = 500 * time.Millisecond
 	// loadTries is how often a run is asked for when the answers make no sense.
 	loadTries = 4
+	// maxShardLoads is how many loads of one shard there are at once. What is on its way to readers is bounded by that.
+	maxShardLoads = 4
 )
 
 // errBehind says that a copy of the log lacks what its leader has.
@@ -36,33 +39,65 @@ func newHistory(l *Logs, bytes int64) *history {
 	return &history{logs: l, cache: newBlockCache(bytes, l.metrics)}
 }
 
-// read gives up to limit events with sequences from from to to, both included, and the sequence up to which it has looked: there is no other event
-// between from and that. The sequences up to to must have been stored. The slice is shared: it may be appended to, but not changed. The error is a
-// *dropped when something of what it would have given is gone.
-func (h *history) read(ctx context.Context, t *tail, from, to uint64, limit int) (events []domain.EncodedEvent, through uint64, err error) {
+// room is how much a read gives at most: events, and bytes of envelopes.
+type room struct {
+	events, bytes int
+	// over says that an event follows which was not given for its size.
+	over bool
+}
+
+// unbounded is for those who hold what they read for no longer than it takes to look at it.
+const unbounded = math.MaxInt
+
+// full reports whether nothing more may be read.
+func (r room) full() bool { return r.events <= 0 || r.over }
+
+// take returns as many of events as there is room for, and the room that is left. The first event of all is given whatever its size.
+func (r room) take(events []domain.EncodedEvent, first bool) ([]domain.EncodedEvent, room) {
+	for i := range events {
+		size := len(events[i].Envelope)
+		if r.events <= 0 {
+			return events[:i], r
+		}
+		if size > r.bytes && (i > 0 || !first) {
+			r.over = true
+			return events[:i], r
+		}
+		r.events, r.bytes = r.events-1, max(r.bytes-size, 0)
+	}
+	return events, r
+}
+
+// read gives events with sequences from from to to, both included, as many as there is room for, and the sequence up to which it has looked: there is no
+// other event between from and that. The sequences up to to must have been stored. The slice is shared: it may be appended to, but not changed. The error is a
+// *dropped when something of what it would have given is gone. The room is what is left of it; first says that one event is given whatever its size.
+func (h *history) read(ctx context.Context, t *tail, from, to uint64, wanted room, first bool) (
+	events []domain.EncodedEvent, through uint64, left room, err error,
+) {
+	left = wanted
 	through = from - 1
-	for through < to && len(events) < limit {
+	for through < to && !left.full() {
 		found, covered, wait := h.cache.find(t.hub, t.tag, through+1)
 		if wait != nil {
 			select {
 			case <-wait:
 			case <-ctx.Done():
-				return nil, 0, ctx.Err()
+				return nil, 0, left, ctx.Err()
 			}
 			continue
 		}
 		if covered == 0 {
-			if found, covered, err = h.load(ctx, t, through+1, to, limit-len(events)); err != nil {
-				return nil, 0, err
+			if found, covered, err = h.load(ctx, t, through+1, to, left.events); err != nil {
+				return nil, 0, left, err
 			}
 			if covered == 0 {
 				continue
 			}
 		}
-		found, through = clip(found, covered, to, limit-len(events))
+		found, through, left = clip(found, covered, to, left, first && len(events) == 0)
 		events = join(events, found)
 	}
-	return events, through, nil
+	return events, through, left, nil
 }
 
 // join appends more to events, both of which others may have too.
@@ -73,15 +108,20 @@ func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 	return append(events, more...)
 }
 
-// clip cuts events down to those up to the sequence to and to limit of them, and says how far they reach.
-func clip(events []domain.EncodedEvent, covered, to uint64, limit int) ([]domain.EncodedEvent, uint64) {
+// clip cuts events down to those up to the sequence to and to those there is room for, and says how far they reach.
+func clip(events []domain.EncodedEvent, covered, to uint64, left room, first bool) ([]domain.EncodedEvent, uint64, room) {
 	for len(events) > 0 && events[len(events)-1].Seq > to {
 		events = events[:len(events)-1]
 	}
-	if len(events) > limit {
-		return events[:limit], events[limit-1].Seq
+	taken, left := left.take(events, first)
+	switch {
+	case len(taken) == len(events):
+		return taken, min(covered, to), left
+	case len(taken) == 0:
+		return taken, events[0].Seq - 1, left
+	default:
+		return taken, taken[len(taken)-1].Seq, left
 	}
-	return events, min(covered, to)
 }
 
 // load brings a run of messages into the cache, from from on: as many as limit asks for, but not beyond to, nor into what the cache has or somebody
@@ -89,6 +129,11 @@ func clip(events []domain.EncodedEvent, covered, to uint64, limit int) ([]domain
 func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int) (events []domain.EncodedEvent, through uint64, err error) {
 	// A little more than is asked for: a message costs less than the next request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
+	release, err := h.place(ctx, t.shard)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer release()
 	l := h.cache.begin(t.hub, t.tag, from, to)
 	if l == nil {
 		return nil, 0, nil
@@ -111,8 +156,8 @@ func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int)
 		}
 		events = append(events, e)
 	}
-	first := messages[0].seq
-	h.cache.add(l, first, l.to, events)
+	first, last := messages[0].seq, messages[len(messages)-1].seq
+	h.cache.add(l, first, last, events)
 	if first > from {
 		return nil, 0, &dropped{first}
 	}
@@ -120,45 +165,47 @@ func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int)
 	for len(events) > 0 && events[0].Seq < from {
 		events = events[1:]
 	}
-	return events, l.to, nil
+	return events, last, nil
 }
 
-// fetch reads the messages from from to to, of which the first may have expired; there is at least one, and to is the last.
+// place waits until there may be one load more of the shard.
+func (h *history) place(ctx context.Context, s *shard) (release func(), err error) {
+	select {
+	case s.loads <- struct{}{}:
+		return func() { <-s.loads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// fetch reads messages from from on, up to to or as far as one answer of the broker goes. The first may have expired; there is at least one.
 //
 // Any copy of the log may answer a direct get, also one that is behind. It cannot answer with other messages than the leader
-// has. What is missing at its end is asked for again; what is missing at its beginning has expired only if the leader says so.
+// has. What is missing at its end is asked for again by whoever needs it; what is missing at its beginning has expired only if
+// the leader says so.
 func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	var messages []stored
 	failures := 0
 	for pause := loadPause; ; pause = min(2*pause, maxLoadPause) {
-		next := from
-		if len(messages) > 0 {
-			next = messages[len(messages)-1].seq + 1
-		}
-		got, err := t.shard.getRange(ctx, t.hub, next, int(to-next+1))
-		if err == nil && len(got) > 0 && got[0].seq > next {
-			// What is missing has expired, and then so has everything before it.
-			messages = nil
-		}
+		messages = messages[:0]
+		got, err := t.shard.getRange(ctx, t.hub, from, int(to-from+1))
 		for i, m := range got {
 			if m.seq > to {
 				got = got[:i]
 				break
 			}
 			if i > 0 && m.seq != got[i-1].seq+1 {
-				messages = nil
+				messages = messages[:0]
 			}
 			messages = append(messages, m)
 		}
 		h.logs.metrics.read.Add(float64(len(got)))
-		complete := len(messages) > 0 && messages[len(messages)-1].seq == to
+		some := len(messages) > 0
 		switch {
-		case complete && messages[0].seq == from:
+		case some && messages[0].seq == from:
 			return messages, nil
-		case len(got) > 0 && !complete:
-			continue
 		case err == nil:
 			// Nothing at all is no proof of anything: a copy may lag behind, the broker may be away, everything may have expired.
 			var b bounds
@@ -167,13 +214,10 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 			case err != nil:
 			case b.first > to:
 				return nil, &dropped{b.first}
-			case complete && b.first >= messages[0].seq:
+			case some && b.first >= messages[0].seq:
 				return messages, nil
 			default:
 				err = errBehind
-				if complete {
-					messages = nil
-				}
 			}
 		}
 		if !streams.Passing(err) {

@@ -87,8 +87,9 @@ func (m *model) read(wait time.Duration) {
 		from = m.known[max(0, len(m.known)-1-rapid.IntRange(0, 9).Draw(m.t, "back"))]
 	}
 	limit := rapid.SampledFrom([]int{1, 3, 10, 70, 500}).Draw(m.t, "limit")
+	bytes := rapid.SampledFrom([]int{1, 500, 3000, unbounded}).Draw(m.t, "bytes")
 	begun := time.Now()
-	page, err := m.process("reader").Wait(m.t.Context(), m.hub, from.text, limit, wait)
+	page, err := m.process("reader").Part(m.t.Context(), m.hub, from.text, limit, bytes, wait)
 	ended := time.Now()
 	if err != nil {
 		c, _ := parseCursor(from.text)
@@ -115,8 +116,15 @@ func (m *model) read(wait time.Duration) {
 		}
 		last = m.count
 	}
-	if page.HasMore != (last < m.count) || page.HasMore && len(got) < limit {
+	if page.HasMore != (last < m.count) || page.HasMore && (len(got) == 0 || len(got) < limit && bytes == unbounded) {
 		m.t.Fatalf("page of %d up to event %d of %d says has_more %v", len(got), last, m.count, page.HasMore)
+	}
+	size := 0
+	for _, e := range page.Events {
+		size += len(e.Envelope)
+	}
+	if size > bytes && len(got) > 1 {
+		m.t.Fatalf("page of %d events has %d bytes of at most %d", len(got), size, bytes)
 	}
 	for _, e := range page.Events {
 		m.known = append(m.known, place{e.Cursor, numbersOf(m.t, []domain.EncodedEvent{e})[0]})

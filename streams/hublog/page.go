@@ -20,18 +20,20 @@ const freshTries = 5
 // was made now: whoever keeps reading never finds it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a
 // hub that nobody has, and those of the broker.
 func (l *Logs) Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error) {
-	return l.Wait(ctx, hub, after, limit, 0)
+	return l.Part(ctx, hub, after, limit, unbounded, 0)
 }
 
-// Wait is Page, but when there is no event it waits for one, for that long. Then, and when ctx ends meanwhile, it answers an empty page.
-func (l *Logs) Wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+// Part is Page, but gives about so many bytes of envelopes at most, and one event at least: what is put together of parts, each from the Next of the former
+// on for as long as there is more, is a page. When there is no event it waits for one, for that long; then, and when ctx ends meanwhile, it
+// answers an empty page. The events are shared with the cache, of which the slice holds more than it shows: it must not be kept.
+func (l *Logs) Part(ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error) {
 	l.metrics.pages.Inc()
 	begun := time.Now()
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return domain.EventPage{}, unavailable(err)
 	}
 	for try := 1; ; try++ {
-		page, err := l.wait(ctx, hub, after, limit, wait-time.Since(begun))
+		page, err := l.wait(ctx, hub, after, room{events: max(limit, 1), bytes: max(bytes, 1)}, wait-time.Since(begun))
 		err = unavailable(err)
 		var gone *dropped
 		switch {
@@ -46,7 +48,7 @@ func (l *Logs) Wait(ctx context.Context, hub domain.HubID, after string, limit i
 	}
 }
 
-func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit int, wait time.Duration) (domain.EventPage, error) {
+func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, wanted room, wait time.Duration) (domain.EventPage, error) {
 	s := l.shard(hub)
 	now, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -55,7 +57,7 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit i
 		return domain.EventPage{}, err
 	}
 	defer s.release(t)
-	r := pageRead{logs: l, tail: t, after: after, limit: max(limit, 1)}
+	r := pageRead{logs: l, tail: t, after: after, limit: wanted.events, bytes: wanted.bytes}
 	if err := r.start(now); err != nil {
 		return domain.EventPage{}, err
 	}
@@ -79,7 +81,7 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, limit i
 		}
 		if ctx.Err() != nil {
 			// Whether more follows what may have come at the last moment can be told no more: it is left for the next page.
-			r.events, r.pos = nil, quiet
+			r.events, r.pos, r.more = nil, quiet, false
 			break
 		}
 		if err != nil {
@@ -130,6 +132,10 @@ type pageRead struct {
 	// pos is the sequence up to which events were looked for, from where it began on.
 	pos    uint64
 	events []domain.EncodedEvent
+	// bytes is the room for more.
+	bytes int
+	// more says that an event follows for which there is no room.
+	more bool
 	// end is the last check. When there are no more events than asked for, pos is at its end or beyond.
 	end *check
 	// checked says that end is as good as one made now.
@@ -195,7 +201,7 @@ func (r *pageRead) fill(ctx context.Context, sure bool) error {
 	if err := r.gather(ctx); err != nil {
 		return err
 	}
-	if len(r.events) > r.limit || len(r.events) == 0 && !sure {
+	if r.more || len(r.events) > r.limit || len(r.events) == 0 && !sure {
 		return nil
 	}
 	if r.checked {
@@ -220,24 +226,30 @@ func (r *pageRead) fillInTime(ctx context.Context, sure bool) error {
 
 // gather adds the events behind pos that readers see now, up to one more than asked for.
 func (r *pageRead) gather(ctx context.Context) error {
-	for len(r.events) <= r.limit {
-		v, err := r.tail.view(r.pos, r.limit+1-len(r.events))
+	for len(r.events) <= r.limit && !r.more {
+		first, left := len(r.events) == 0, room{events: r.limit + 1 - len(r.events), bytes: r.bytes}
+		v, err := r.tail.view(r.pos, left, first)
 		if err != nil {
 			return err
 		}
 		if v.logTo > 0 {
-			v.events, v.next, err = r.logs.history.read(ctx, r.tail, r.pos+1, v.logTo, r.limit+1-len(r.events))
+			v.events, v.next, v.left, err = r.logs.history.read(ctx, r.tail, r.pos+1, v.logTo, left, first)
 			if err != nil {
 				return err
 			}
 		}
+		r.more = v.left.over
 		if v.next == r.pos {
 			return nil
 		}
 		r.pos = v.next
 		if r.after == "" && len(r.events) == 0 {
-			v.events = r.logs.retained(v.events)
+			if v.events = r.logs.retained(v.events); len(v.events) == 0 {
+				r.more = false // what had no room may have it now
+				continue
+			}
 		}
+		r.bytes = v.left.bytes
 		if len(v.events) > 0 {
 			r.events = join(r.events, v.events)
 		}
@@ -258,9 +270,9 @@ func (l *Logs) retained(events []domain.EncodedEvent) []domain.EncodedEvent {
 
 // page makes the answer.
 func (r *pageRead) page() domain.EventPage {
-	if len(r.events) > r.limit {
-		events := r.events[:r.limit:r.limit]
-		return domain.EventPage{Events: events, Next: events[r.limit-1].Cursor, HasMore: true}
+	if n := min(len(r.events), r.limit); n < len(r.events) || r.more {
+		events := r.events[:n:n]
+		return domain.EventPage{Events: events, Next: events[n-1].Cursor, HasMore: true}
 	}
 	next := r.after
 	if n := len(r.events); n > 0 {

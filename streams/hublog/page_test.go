@@ -108,7 +108,7 @@ func TestCursorsOfElsewhere(t *testing.T) {
 		if _, err := f.Page(t.Context(), hubA, c.text, 10); codeOf(err) != c.code {
 			t.Errorf("page behind a cursor %s: %v", name, err)
 		}
-		if _, err := f.Wait(t.Context(), hubA, c.text, 10, time.Millisecond); codeOf(err) != c.code {
+		if _, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond); codeOf(err) != c.code {
 			t.Errorf("wait behind a cursor %s: %v", name, err)
 		}
 		r, err := f.Follow(t.Context(), hubA, c.text)
@@ -129,20 +129,20 @@ func TestWait(t *testing.T) {
 	f := start(t, Config{})
 	base := f.page(hubA, "", 10).Next
 	begun := time.Now()
-	page, err := f.Wait(t.Context(), hubA, base, 10, 100*time.Millisecond)
+	page, err := f.Part(t.Context(), hubA, base, 10, unbounded, 100*time.Millisecond)
 	if err != nil || len(page.Events) != 0 || page.Next != base || time.Since(begun) < 100*time.Millisecond {
 		t.Fatalf("a wait for nothing: %+v, %v, after %v", page, err, time.Since(begun))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if page, err := f.Wait(ctx, hubA, base, 10, time.Minute); err != nil || len(page.Events) != 0 || page.Next != base {
+	if page, err := f.Part(ctx, hubA, base, 10, unbounded, time.Minute); err != nil || len(page.Events) != 0 || page.Next != base {
 		t.Fatalf("a wait that is given up: %+v, %v", page, err)
 	}
 	var wg sync.WaitGroup
 	for _, after := range []string{"", base} {
 		for range 20 {
 			wg.Go(func() {
-				page, err := f.Wait(t.Context(), hubA, after, 10, time.Minute)
+				page, err := f.Part(t.Context(), hubA, after, 10, unbounded, time.Minute)
 				if err != nil || !slices.Equal(numbers(t, page.Events), upTo(1, 3)) || page.HasMore {
 					t.Errorf("a wait after %q: %+v, %v", after, page, err)
 				}
@@ -183,7 +183,7 @@ func TestQuietHubOverRetentions(t *testing.T) {
 	for begun := time.Now(); time.Since(begun) < 4*retention; {
 		page := f.page(hubA, polled, 10)
 		polled = page.Next
-		long, err := f.Wait(t.Context(), hubA, waited, 10, retention/5)
+		long, err := f.Part(t.Context(), hubA, waited, 10, unbounded, retention/5)
 		if err != nil {
 			t.Fatalf("after %v: %v", time.Since(begun), err)
 		}
@@ -284,7 +284,7 @@ func TestLogBegunAnew(t *testing.T) {
 		defer r.Close()
 		readers = append(readers, r)
 		go func() {
-			page, err := l.Wait(t.Context(), hubA, r.Position(), 10, time.Minute)
+			page, err := l.Part(t.Context(), hubA, r.Position(), 10, unbounded, time.Minute)
 			outcomes <- outcome{page, err}
 		}()
 		eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })

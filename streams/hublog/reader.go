@@ -91,12 +91,16 @@ func (r *Reader) startBehind(ctx context.Context, after string) error {
 	return nil
 }
 
-// Next gives up to limit events that follow, in order; none says that none is there yet. It may give fewer than there are: Ready tells. The events
+// nextBytes is about how much one Next gives at most: what a reader can hold back that is not read from.
+const nextBytes = 32 << 10
+
+// Next gives up to limit events that follow, and about nextBytes, in order; none says that none is there yet. It may give fewer than there are: Ready tells. The events
 // and the slice are shared with other readers and must not be changed. Errors: ErrLogEnded when the log was begun anew; cursor_expired when events
 // that the reader was yet to get have expired; ErrClosed; and those of the broker, after which Next may be called again.
 func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
+	wanted := room{events: limit, bytes: nextBytes}
 	for {
-		v, err := r.tail.view(r.pos, limit)
+		v, err := r.tail.view(r.pos, wanted, true)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +108,7 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 			if r.inRing {
 				r.logs.metrics.overruns.Inc()
 			}
-			v.events, v.next, err = r.logs.history.read(r.ctx, r.tail, r.pos+1, v.logTo, limit)
+			v.events, v.next, _, err = r.logs.history.read(r.ctx, r.tail, r.pos+1, v.logTo, wanted, true)
 			var gone *dropped
 			if errors.As(err, &gone) {
 				return nil, errExpired()

@@ -355,7 +355,7 @@ func TestReadersComeAndGo(t *testing.T) {
 					return
 				default:
 				}
-				page, err := f.Wait(t.Context(), hubA, after, 7, 5*time.Millisecond)
+				page, err := f.Part(t.Context(), hubA, after, 7, unbounded, 5*time.Millisecond)
 				if codeOf(err) == domain.CodeCursorExpired {
 					after = ""
 					continue

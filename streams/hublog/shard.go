@@ -28,6 +28,8 @@ type shard struct {
 	js   jetstream.JetStream
 	// lanes are for direct gets, on a connection of their own.
 	lanes lanes
+	// loads has one entry for each load of history that is under way.
+	loads chan struct{}
 
 	// feed is where the subscriptions of all tails end.
 	feed chan *nats.Msg
@@ -52,6 +54,7 @@ func newShard(l *Logs, nc, reads *nats.Conn) (*shard, error) {
 		js:    js,
 		feed:  make(chan *nats.Msg, feedRoom),
 		tails: map[domain.HubID]*tail{},
+		loads: make(chan struct{}, maxShardLoads),
 	}
 	s.lanes.init(reads)
 	s.reconnects = s.reconnections()

@@ -60,7 +60,7 @@ const MaxRead = maxGet
 // and no message is no proof that there is none: Bounds tells.
 func (s *Source) Read(ctx context.Context, hub domain.HubID, from uint64, n int) ([]Message, error) {
 	n = min(n, MaxRead)
-	return s.get(ctx, hub, rangeRequest(from, n), n)
+	return s.get(ctx, hub, rangeRequest(from, n, maxGetBytes), n)
 }
 
 // ReadSince is Read from the first message on that was stored at since or later.

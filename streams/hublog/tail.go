@@ -359,31 +359,37 @@ func (t *tail) idleSince(before time.Time) bool {
 
 // view is what a tail has behind a position.
 type view struct {
-	// events of the ring, at most as many as asked for.
+	// events of the ring, at most as many as there is room for, and left the room behind them.
 	events []domain.EncodedEvent
+	left   room
 	// next is the position behind them: no event lies between the last of them and next.
 	next uint64
 	// logTo, unless it is 0, says that the sequences up to it must be read from the log first.
 	logTo uint64
 }
 
-// view gives up to limit events behind pos.
-func (t *tail) view(pos uint64, limit int) (view, error) {
+// view gives events behind pos, as many as there is room for; first says that one is given whatever its size.
+func (t *tail) view(pos uint64, left room, first bool) (view, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.err != nil:
 		return view{}, t.err
 	case pos >= t.end:
-		return view{next: pos}, nil
+		return view{next: pos, left: left}, nil
 	case pos+1 < t.ringFrom:
-		return view{next: pos, logTo: min(t.ringFrom-1, t.end)}, nil
+		return view{next: pos, left: left, logTo: min(t.ringFrom-1, t.end)}, nil
 	}
 	from := sort.Search(t.shown, func(i int) bool { return t.ring[i].Seq > pos })
-	to := min(from+limit, t.shown)
-	v := view{events: t.ring[from:to:to], next: t.end}
-	if to < t.shown {
+	v := view{next: t.end}
+	v.events, v.left = left.take(t.ring[from:t.shown], first)
+	v.events = v.events[:len(v.events):len(v.events)]
+	switch to := from + len(v.events); {
+	case to == t.shown:
+	case to > from:
 		v.next = t.ring[to-1].Seq
+	default:
+		v.next = pos
 	}
 	return v, nil
 }

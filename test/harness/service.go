@@ -143,6 +143,17 @@ func StartWith(t testing.TB, environment []string, args ...string) *Service {
 	return s
 }
 
+// StartUnder is Start under a command, such as one that lowers a limit.
+func StartUnder(t testing.TB, under []string, args ...string) *Service {
+	t.Helper()
+	s := &Service{
+		t: t, Dir: t.TempDir(), Args: args, Under: under, running: &running{},
+		HTTP: FreeAddress(t), Admin: FreeAddress(t), MQTT: FreeAddress(t), NATS: FreeAddress(t),
+	}
+	s.launch()
+	return s
+}
+
 // StartIn is Start on the given data directory.
 func StartIn(t testing.TB, dir string, args ...string) *Service {
 	t.Helper()

@@ -1,0 +1,227 @@
+package httpapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hubcloud/domain"
+)
+
+const eventsPath = "/v1/hubs/" + string(hubOne) + "/events"
+
+// pageRequest is a request for a page, as it goes over the connection.
+func (s *service) pageRequest(query string) string {
+	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
+}
+
+// TestPageInParts: a page that is written part by part is the same page: its events, where it goes on, and whether there is more; also when memory is
+// short and the parts are small.
+func TestPageInParts(t *testing.T) {
+	t.Parallel()
+	for name, memory := range map[string]int64{"with room": 0, "with little room": 2 * answerPart, "with hardly any": answerPart + answerPartTight} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(c *Config) { c.AnswerBytes, c.AnswerBytesPerKey = memory*2, memory })
+			const events = 250
+			for i := range events {
+				s.emit(1, []int{0, 300, 16 << 10, 5000, 9000, 100}[i%6])
+			}
+			for _, limit := range []int{1, 7, 100, 249, 250, 500} {
+				after, got := "", 0
+				for more := true; more; {
+					a := s.do("GET", fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after), "")
+					if after == "" {
+						a = s.do("GET", fmt.Sprintf("%s?limit=%d", eventsPath, limit), "")
+					}
+					var page struct {
+						Data       []json.RawMessage `json:"data"`
+						NextCursor string            `json:"next_cursor"`
+						HasMore    bool              `json:"has_more"`
+					}
+					if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.StatusCode != 200 {
+						t.Fatalf("limit %d after %q: %d %.200s: %v", limit, after, a.StatusCode, a.body, err)
+					}
+					for _, event := range page.Data {
+						if got++; string(event) != string(s.log[got-1].Envelope) {
+							t.Fatalf("limit %d: event %d is %.100s", limit, got, event)
+						}
+					}
+					if want := fmt.Sprintf("c%d", got); page.NextCursor != want || page.HasMore != (got < events) || page.HasMore && len(page.Data) != limit {
+						t.Fatalf("limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data), page.NextCursor, want, page.HasMore)
+					}
+					after, more = page.NextCursor, page.HasMore
+				}
+			}
+			if used := s.api.api.answers.used; used != 0 {
+				t.Errorf("%d bytes are still reserved", used)
+			}
+		})
+	}
+}
+
+// TestPagesThatNobodyReads: pages were put together in memory before they were written, so that 150 clients that asked for pages of 500 large events and read
+// nothing took 1.4 GB. Now each holds the part that it is being written, all of a key hold what a key may, and who has another key notices
+// nothing.
+func TestPagesThatNobodyReads(t *testing.T) {
+	s := start(t, nil) // not beside others: the memory is the process's
+	const clients, bound = 1000, 60 << 20
+	s.emit(500, 16<<10)
+	other, _ := s.addKey(orgTwo, 2, domain.AllScopes()...)
+	before := memoryInUse()
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	for range clients {
+		conn, _ := s.raw(t, s.pageRequest("?limit=500"))
+		conns = append(conns, conn)
+	}
+	answering := func() (all int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.parts
+	}
+	eventually(t, func() bool { return answering() >= clients })
+	most := uint64(0)
+	for quiet, last := 0, -1; quiet < 20; quiet++ {
+		if now := answering(); now != last {
+			last, quiet = now, 0
+		}
+		most = max(most, memoryInUse())
+		if most > before+bound {
+			t.Fatalf("%d clients that do not read take %d MB", clients, (most-before)>>20)
+		}
+		began := time.Now()
+		s.do("GET", "/v1/sites", "", "Authorization", other)
+		if a := s.do("GET", eventsPath, "", "Authorization", other); a.StatusCode != 404 || time.Since(began) > time.Minute {
+			t.Fatalf("another organization: %d after %s", a.StatusCode, time.Since(began))
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Logf("%d clients that do not read take %d MB", clients, (most-before)>>20)
+	refused(t, s.do("GET", eventsPath+"?limit=500", ""), 429, domain.CodeRateLimited)
+}
+
+func memoryInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// TestStalledPage: a client that stops reading a page is cut off by the deadline of a write, and what it held is free.
+func TestStalledPage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, listener *pipeListener) {
+		s.emit(500, 16<<10)
+		conn, err := listener.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { _, _ = io.WriteString(conn, s.pageRequest("?limit=500")) }()
+		began := time.Now()
+		read, err := io.Copy(io.Discard, io.LimitReader(conn, 200<<10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Sleep(writeTimeout + time.Second); s.api.api.answers.used != 0 {
+			t.Errorf("%d bytes are still reserved", s.api.api.answers.used)
+		}
+		synctest.Wait()
+		rest, _ := io.Copy(io.Discard, conn)
+		if read+rest > 1<<20 || time.Since(began) > 2*writeTimeout {
+			t.Errorf("%d bytes came, and %d after it had stalled", read, rest)
+		}
+	})
+}
+
+// TestSlowPage: a page whose client takes its time, but reads, ends early and in order: the client goes on from there.
+func TestSlowPage(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(s *service, listener *pipeListener) {
+		s.emit(500, 16<<10)
+		conn, err := listener.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { _, _ = io.WriteString(conn, s.pageRequest("?limit=500")) }()
+		slow := io.TeeReader(conn, slowly{})
+		res, err := http.ReadResponse(bufio.NewReaderSize(slow, 16<<10), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page struct {
+			Data       []json.RawMessage `json:"data"`
+			NextCursor string            `json:"next_cursor"`
+			HasMore    bool              `json:"has_more"`
+		}
+		body, err := io.ReadAll(res.Body)
+		if err == nil {
+			err = json.Unmarshal(body, &page)
+		}
+		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore || page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
+			t.Errorf("%d events, next %s, more %v: %v", len(page.Data), page.NextCursor, page.HasMore, err)
+		}
+		synctest.Wait()
+		if used := s.api.api.answers.used; used != 0 || strings.Contains(s.logged.String(), `"level":"ERROR"`) {
+			t.Errorf("%d bytes are still reserved; %s", used, s.logged)
+		}
+	})
+}
+
+// slowly takes a while over each read.
+type slowly struct{}
+
+func (slowly) Write(p []byte) (int, error) {
+	time.Sleep(time.Second)
+	return len(p), nil
+}
+
+// TestAnswersAreShared: one key, and one organization, leave room for others.
+func TestAnswersAreShared(t *testing.T) {
+	t.Parallel()
+	a := newAnswers(100, 400, newMetrics(nil).answers)
+	refusedWith := func(o answerOwner, n int64, code domain.Code) {
+		t.Helper()
+		if err := a.acquire(o, n); (err == nil) != (code == "") || err != nil && domain.CodeOf(err) != code {
+			t.Errorf("%v: %v", o, err)
+		}
+	}
+	one, two, three := answerOwner{"1", "org"}, answerOwner{"2", "org"}, answerOwner{"3", "org"}
+	if part := a.part(one); part != answerPart {
+		t.Errorf("part %d", part)
+	}
+	refusedWith(one, 90, "")
+	refusedWith(one, 20, domain.CodeRateLimited)
+	if part := a.part(one); part != answerPartTight {
+		t.Errorf("part %d", part)
+	}
+	refusedWith(one, 10, "")
+	refusedWith(two, 100, "")
+	refusedWith(three, 1, domain.CodeRateLimited)
+	refusedWith(answerOwner{"4", "other"}, 100, "")
+	refusedWith(answerOwner{"address 192.0.2.1/32", ""}, 100, "")
+	refusedWith(answerOwner{"5", "third"}, 1, domain.CodeServiceUnavailable)
+	a.adjust(one, -100)
+	refusedWith(three, 1, "")
+	for _, o := range []answerOwner{two, {"4", "other"}, {"address 192.0.2.1/32", ""}} {
+		a.adjust(o, -100)
+	}
+	a.adjust(three, -1)
+	if a.used != 0 || len(a.by) != 0 {
+		t.Errorf("%d left, %v", a.used, a.by)
+	}
+}
