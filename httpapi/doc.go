@@ -9,7 +9,7 @@
 // /readyz also RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset (seconds until the allowance is whole) and RateLimit-Policy, as in
 // drafts 03 to 07 of draft-ietf-httpapi-ratelimit-headers. A refusal has the contract's error body and one of the contract's types; what is
 // no domain.Error becomes internal_error, and its text goes to the log alone. So it is too with what net/http refuses by itself, because it
-// is no HTTP that it can read (see Listener): 400, 417, or 431, each with Connection: close.
+// is no HTTP that it can read (see Listener): 400, 417, or 431, each with Connection: close; and with a connection for which there is no place.
 //
 // Each request that is over has one line in the log and one count, whatever became of it, and a span when there is a collector; all three name the
 // route and never the path, which may hold a secret. What is asked of hubs meanwhile goes under the request's own id (telemetry.WithRequest).
@@ -48,10 +48,14 @@
 //	objects in objects, arrays    16 deep                                   400
 //	time for the body             10 s                                      400
 //	idle connection               2 min                                     its end
-//	an answer that is not read    10 s for each write of a stream, 40 s for all else: the connection's end
+//	an answer that is not read    10 s for each part of 64 KiB of a stream, page or large answer, 40 s for all else: the connection's end
+//	a page that is read slowly    30 s, after which it ends early and says that there is more
+//	answers that are not read     Config.AnswerBytesPerKey, Config.AnswerBytes       429, 503
+//	connections of an address     Config.ConnectionsPerAddress   the end of the longest idle; if none is, 429
+//	connections                   Config.Connections             the end of the longest idle; if none is, 503
 //	requests                      Config.Rate and Config.Burst, of a key over all replicas that API.ShareLimits joins   429
-//	streams and waiting reads     Config.StreamsPerKey on each replica      429
-//	kernel's memory for a stream  twice 64 KiB
+//	streams and reads of events   Config.StreamsPerKey, and half of Config.Connections, on each replica   429
+//	kernel's memory               twice 128 KiB a connection, twice 64 KiB a stream
 //	commands and live calls under way, commands within an hour, what an organization creates: deploy/docs/limits.md   429
 //	a request in all              30 s, and twice Config.HubTimeout more where a hub is asked   500
 //

@@ -40,7 +40,12 @@ func (s *service) syncInstallation() error {
 
 // writeStarted writes down what the doctor wants to know of a service, and nothing that is secret.
 func (d dataDir) writeStarted(f *serviceFlags) error {
+	shares, err := f.shareFiles()
+	if err != nil {
+		return err
+	}
 	started := doctor.Started{
+		Connections: shares.api, HubConnections: shares.broker,
 		PID: os.Getpid(), At: time.Now().UTC(), Roles: f.Roles, Environment: f.Environment,
 		OwnBroker: f.NATSURL != "", OwnDatabase: f.PostgresURL != "", Sync: f.Sync, LogReplicas: f.LogReplicas,
 		CACert: f.CACert, PublicMQTT: f.PublicMQTT,

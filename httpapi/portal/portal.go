@@ -120,6 +120,12 @@ func (v *visit) render(status int, page string, view any) {
 		http.Error(v.w, "something failed on our side", http.StatusInternalServerError)
 		return
 	}
+	if writer, ok := v.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
+		if err := writer.Reserve(body.Len()); err != nil { // pages to visitors who do not read take memory already
+			v.fail(err)
+			return
+		}
+	}
 	setHeaders(v.w.Header())
 	v.w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	v.w.WriteHeader(status)

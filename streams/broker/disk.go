@@ -18,6 +18,8 @@ const (
 	filesPerHub = 3
 	// otherFiles is what everything else may need: API requests and streams, the database, the broker's own streams.
 	otherFiles = 2_000
+	// OwnFiles is about how many files the process has open without any client, hub or log that is written to.
+	OwnFiles = 200
 )
 
 // usage is what the streams of former runs take.

@@ -38,6 +38,17 @@ func checkOpenFiles(_ context.Context, p *patient, f *findings) {
 		need = max(need, broker.OpenFilesNeeded(hubs))
 		f.note("%d hub logs", hubs)
 	}
+	if s := p.Started; s != nil && s.Connections > 0 {
+		own := uint64(s.Connections)
+		if !s.OwnBroker {
+			own += uint64(s.HubConnections)
+		}
+		f.note("%d are for connections of API clients and %d for those of hubs at most", s.Connections, s.HubConnections)
+		if own+broker.OwnFiles > limit {
+			f.add(Warning, fmt.Sprintf("connections may take %d of %d files, which leaves too few for logs and the process itself", own, limit),
+				"lower --connections and --broker-connections, or leave them to the service")
+		}
+	}
 	found := fmt.Sprintf("%s may open %d files and needs %d", who, limit, need)
 	if limit < need {
 		f.add(Wrong, found, "raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and start the service again: without it "+

@@ -19,8 +19,11 @@ type Started struct {
 	OwnBroker   bool `json:"nats_url_given"`
 	OwnDatabase bool `json:"postgres_url_given"`
 	// Sync is --sync; it only matters to a private broker.
-	Sync        string `json:"sync"`
-	LogReplicas int    `json:"log_replicas"`
+	Sync string `json:"sync"`
+	// Connections is how many connections of API clients there may be, HubConnections how many to an embedded broker.
+	Connections    int `json:"connections"`
+	HubConnections int `json:"hub_connections"`
+	LogReplicas    int `json:"log_replicas"`
 	// CACert is the authority's certificate, PublicMQTT where hubs reach the broker, each "" when it was not given.
 	CACert     string `json:"ca_cert,omitempty"`
 	PublicMQTT string `json:"public_mqtt,omitempty"`

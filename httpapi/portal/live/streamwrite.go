@@ -35,7 +35,9 @@ func (s *stream) tell(eventType string, data any) {
 func (s *stream) flush() bool {
 	s.extend()
 	_, err := s.w.Write(s.buffer)
-	s.buffer = s.buffer[:0]
+	if s.buffer = s.buffer[:0]; cap(s.buffer) > 2*streamBytes {
+		s.buffer = nil // a stream lasts: what one large write took is not kept
+	}
 	if err != nil || s.control.Flush() != nil {
 		return false
 	}
