@@ -20,7 +20,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	former := r.Position()
 	polled := make(chan error, 1)
 	go func() {
-		_, err := f.Wait(t.Context(), hubA, former, 10, time.Minute)
+		_, err := f.Part(t.Context(), hubA, former, 10, unbounded, time.Minute)
 		polled <- err
 	}()
 	eventually(t, "it waits", func() bool { return waiting(f, hubA) == 2 })
