@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -59,7 +58,10 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.ServerName = settled.ServerName
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxConn, opts.MaxClosedClients = cmp.Or(cfg.Connections, maxConnections)+2*settled.Shards+ownConnections, maxClosedConnections
+	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
+	if cfg.Connections > 0 {
+		opts.MaxConn = min(maxConnections, cfg.Connections+2*settled.Shards+ownConnections)
+	}
 	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
 	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.
