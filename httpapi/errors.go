@@ -74,6 +74,17 @@ func (x *exchange) refuse(err error) {
 	}
 }
 
+// changedReadTimeout bounds how long the answer to a change waits for the read models, after the change itself has.
+const changedReadTimeout = 3 * time.Second
+
+// changedUnread returns the error of a change that is stored, and whose answer needs what cannot be read at the moment. Given again, the change changes nothing.
+func changedUnread(what string, err error) error {
+	if code := domain.CodeOf(err); code != domain.CodeServiceUnavailable && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", domain.Unavailable("the change is stored; the %s as it is now cannot be read at the moment, and the request can be repeated", what), err)
+}
+
 // wholeSeconds rounds d up.
 func wholeSeconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 

@@ -200,8 +200,10 @@ func (a *api) resetLink(x *exchange) error {
 }
 
 // changedHub returns the form of the hub as it is after a change: what the change is about as it was decided, the rest as the read models have it.
-// They have the change too, unless they stand still.
+// They have the change too, unless they stand still or lag far behind.
 func (a *api) changedHub(ctx context.Context, org string, state domain.HubState) (hubBody, error) {
+	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
+	defer cancel()
 	hub, err := a.ReadModels.Hub(ctx, org, state.ID)
 	var refused *domain.Error
 	switch {
@@ -211,7 +213,7 @@ func (a *api) changedHub(ctx context.Context, org string, state domain.HubState)
 			hub.Status = domain.HubOnline
 		}
 	case err != nil:
-		return hubBody{}, err
+		return hubBody{}, changedUnread("hub", err)
 	}
 	hub.ID, hub.Name, hub.SiteID, hub.RegisteredAt = state.ID, state.Name, state.SiteID, state.RegisteredAt
 	return formOfHub(hub), nil

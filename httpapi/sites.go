@@ -82,11 +82,13 @@ func (a *api) updateSite(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	// What it is about as it was decided, the rest as the read models have it: they have the change too, unless they stand still.
-	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	// What it is about as it was decided, the rest as the read models have it: they have the change too, unless they stand still or lag far behind.
+	ctx, cancel := context.WithTimeout(x.ctx, changedReadTimeout)
+	defer cancel()
+	site, err := a.ReadModels.Site(ctx, x.key.OrgID, id)
 	var refused *domain.Error
 	if err != nil && (!errors.As(err, &refused) || refused.Code != domain.CodeNotFound) {
-		return err
+		return changedUnread("site", err)
 	}
 	site.ID, site.Name, site.CreatedAt = state.ID, state.Name, state.CreatedAt
 	return x.writeJSON(http.StatusOK, formOfSite(site))

@@ -10,9 +10,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Activity gives what happened in an organization before a sequence of the directory, newest first: at most limit of it (1 or more). 0 begins
-// with the newest. What is older than domain.ActivityRetention is left out.
-func (s *Store) Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
+// activity is Activity, asked once.
+func (s *Store) activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
 	params := query.ActivityParams{OrgID: storable(org), Before: math.MaxInt64, Since: time.Now().Add(-domain.ActivityRetention), RowLimit: int32(limit) + 1}
 	if before > 0 && before < math.MaxInt64 {
 		params.Before = int64(before)

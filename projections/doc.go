@@ -36,7 +36,8 @@
 //     every 10 s. An operator can have it step over the event, which is recorded in the directory's log, and heeded by every later build. The other
 //     projection, and everything else, goes on. A database that is away is no such event: it is waited for.
 //   - Once Control.Stop has returned nothing more is written, by any process, until Control.Resume.
-//   - Nothing is read from read models that have never been complete: ErrBuilding.
+//   - Nothing is read from read models that have never been complete: ErrBuilding, which callers see as service_unavailable.
+//   - A read waits for a database that is away or restarts, for 15 s, and is then service_unavailable.
 //   - Store.WaitFor returns once the read models have a sequence of the directory, whichever process projects. It cannot miss the
 //     moment: it listens first, then looks, and looks again every second. When they stand still it says so at once.
 //   - Every query is scoped by organization: what belongs to another one is not found.

@@ -13,11 +13,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Hubs gives an organization's hubs in the order of their ids, without what only single reads show: at most limit of them (1 or
-// more), after the hub startingAfter when that is not empty, only those at the site when it is not nil. A site that the
-// organization does not have has no hubs. A startingAfter that is no hub of the organization is an invalid_request; one that has
-// left the site meanwhile still says where to go on.
-func (s *Store) Hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+// hubs is Hubs, asked once.
+func (s *Store) hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	if startingAfter = storable(startingAfter); startingAfter != "" {
 		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter}); {
@@ -43,9 +40,8 @@ func (s *Store) Hubs(ctx context.Context, org string, site *string, limit int, s
 	return page.Page, nil
 }
 
-// FindHubs is Hubs of those alone that are at the site, and have the text in their name, in whatever case (as far as the database's locale knows letters), or in their id or serial, with or without
-// its dashes; "" stands for every site, and is in all.
-func (s *Store) FindHubs(ctx context.Context, org, site, text string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+// findHubs is FindHubs, asked once.
+func (s *Store) findHubs(ctx context.Context, org, site, text string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	startingAfter = storable(startingAfter)
 	if startingAfter != "" {
@@ -68,8 +64,8 @@ func (s *Store) FindHubs(ctx context.Context, org, site, text string, limit int,
 	}), nil
 }
 
-// Hub gives a hub of the organization, with everything. Any other is not_found.
-func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
+// hub is Hub, asked once.
+func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hub, error) {
 	row, err := s.queries.Hub(ctx, query.HubParams{OrgID: org, ID: storable(string(id))})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Hub{}, domain.ErrHubNotFound()

@@ -15,13 +15,12 @@ import (
 // afterAllKeys is later than any key is made.
 var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Keys gives an organization's API keys, those in force first, newest first: at most limit of them (1 or more), after the key startingAfter when that
-// is not empty. A startingAfter that is no key of the organization is an invalid_request.
-func (s *Store) Keys(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.KeyView], error) {
+// keys is Keys, asked once.
+func (s *Store) keys(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.KeyView], error) {
 	none := domain.Page[domain.KeyView]{}
 	params := query.KeysOfOrgParams{OrgID: storable(org), RowLimit: int32(limit) + 1, CreatedBefore: afterAllKeys}
 	if startingAfter != "" {
-		last, err := s.Key(ctx, org, startingAfter)
+		last, err := s.key(ctx, org, startingAfter)
 		if errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
 			return none, unknownStart("API key")
 		}
@@ -37,8 +36,8 @@ func (s *Store) Keys(ctx context.Context, org string, limit int, startingAfter s
 	return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) }), nil
 }
 
-// Key gives an API key of the organization, revoked or not. Any other is not_found.
-func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error) {
+// key is Key, asked once.
+func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
 	row, err := s.queries.Key(ctx, query.KeyParams{OrgID: storable(org), ID: storable(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.KeyView{}, domain.ErrKeyNotFound()

@@ -8,9 +8,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// DeviceLabels gives the names and rooms that were set for devices of a hub, by device id: only of those that have one. A hub that the
-// organization does not have has none.
-func (s *Store) DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error) {
+// deviceLabels is DeviceLabels, asked once.
+func (s *Store) deviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error) {
 	rows, err := s.queries.DeviceLabels(ctx, query.DeviceLabelsParams{OrgID: org, HubID: storable(string(hub))})
 	if err != nil {
 		return nil, fmt.Errorf("read models: names and rooms: %w", err)

@@ -19,8 +19,8 @@ func (s *Store) Members(ctx context.Context, org string, limit int, startingAfte
 	return s.FindMembers(ctx, org, "", limit, startingAfter)
 }
 
-// FindMembers is Members of those alone whose address has the text in it, in whatever case; "" is in all.
-func (s *Store) FindMembers(ctx context.Context, org, text string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
+// findMembers is FindMembers, asked once.
+func (s *Store) findMembers(ctx context.Context, org, text string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
 	none := domain.Page[domain.Member]{}
 	params := query.MembersParams{OrgID: org, Text: storable(text), RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
@@ -40,8 +40,8 @@ func (s *Store) FindMembers(ctx context.Context, org, text string, limit int, st
 	return pageOf(rows, limit, func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) }), nil
 }
 
-// Member gives a member of the organization. Any other is not_found.
-func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
+// member is Member, asked once.
+func (s *Store) member(ctx context.Context, org, id string) (domain.Member, error) {
 	row, err := s.queries.Member(ctx, query.MemberParams{OrgID: org, ID: storable(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Member{}, domain.ErrMemberNotFound()
@@ -56,12 +56,8 @@ func memberOf(row query.MemberRow) domain.Member {
 	return domain.Member{ID: row.ID, Email: row.Email, Role: domain.Role(row.Role), JoinedAt: row.JoinedAt.UTC()}
 }
 
-// Invitations gives the invitations of an organization that are pending at a time, newest first: at most limit of them (1 or more), after the
-// invitation startingAfter when that is not empty. A startingAfter that is no invitation of the organization is an invalid_request; one that is
-// not pending any more still says where to go on.
-func (s *Store) Invitations(
-	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
-) (domain.Page[domain.Invitation], error) {
+// invitations is Invitations, asked once.
+func (s *Store) invitations(ctx context.Context, org string, limit int, startingAfter string, now time.Time) (domain.Page[domain.Invitation], error) {
 	none := domain.Page[domain.Invitation]{}
 	params := query.PendingInvitationsParams{OrgID: org, At: now, Before: math.MaxInt64, RowLimit: int32(limit) + 1}
 	if startingAfter != "" {

@@ -13,9 +13,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Sites gives an organization's sites in the order in which they were created: at most limit of them (1 or more), after the site
-// startingAfter when that is not empty. A startingAfter that is no site of the organization is an invalid_request.
-func (s *Store) Sites(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Site], error) {
+// sites is Sites, asked once.
+func (s *Store) sites(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Site], error) {
 	params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
 		after, err := s.queries.SiteSequence(ctx, query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)})
@@ -34,8 +33,8 @@ func (s *Store) Sites(ctx context.Context, org string, limit int, startingAfter 
 	return page.Page, nil
 }
 
-// Site gives a site of the organization. Any other is not_found.
-func (s *Store) Site(ctx context.Context, org, id string) (domain.Site, error) {
+// site is Site, asked once.
+func (s *Store) site(ctx context.Context, org, id string) (domain.Site, error) {
 	row, err := s.queries.Site(ctx, query.SiteParams{OrgID: org, ID: storable(id)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return domain.Site{}, domain.ErrSiteNotFound()

@@ -71,6 +71,8 @@ type Store struct {
 	loadFrom uint64
 	// retryStopped is how long a stopped projection waits before it tries its event again.
 	retryStopped time.Duration
+	// away says that reads wait for the database.
+	away atomic.Bool
 
 	close  context.CancelFunc
 	closed sync.WaitGroup

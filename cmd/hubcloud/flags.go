@@ -61,6 +61,7 @@ type serviceFlags struct {
 	Calls                 int           `help:"Commands and live calls that may be under way at one replica; one organization gets at most half of what the others leave." default:"16384" group:"Limits"`
 	CallsPerOrg           int           `help:"Commands and live calls that one organization may have under way at one replica." default:"2048" group:"Limits"`
 	CallsPerHub           int           `help:"Commands and live calls to one hub that may be under way at one replica." default:"256" group:"Limits"`
+	CommandsPerOrg        int           `help:"Commands that one organization may send within an hour, at one replica; each leaves two records in its hub's log." default:"200000" group:"Limits"`
 	Connections           int           `help:"Connections of API clients; 0 for a quarter of the files that the process may have open." default:"0" group:"Limits"`
 	ConnectionsPerAddress int           `help:"Connections of API clients from one address (an IPv6 /64) that is not in --trusted-proxies; 0 for half of --connections." default:"0" name:"connections-per-address" group:"Limits"`
 	BrokerConnections     int           `help:"Connections to the embedded broker, of hubs above all; 0 for three eighths of the files that the process may have open." default:"0" group:"Limits"`
@@ -167,7 +168,7 @@ func (f *serviceFlags) Validate() error {
 	}
 	for name, n := range map[string]int64{
 		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
-		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub),
+		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub), "commands-per-org": int64(f.CommandsPerOrg),
 		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
 		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
 		"invitations-per-org": int64(f.InvitationsPerOrg), "pending-invitations-per-org": int64(f.PendingInvitationsPerOrg),

@@ -94,7 +94,7 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
 	})
 	s.commands = commands.New(s.logs, s.devices, commands.Config{
-		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, Log: s.log,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, PerHour: s.flags.CommandsPerOrg, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil

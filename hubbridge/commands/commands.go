@@ -12,6 +12,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/allowance"
 	"hubcloud/streams/telemetry"
 )
 
@@ -47,6 +48,8 @@ type Config struct {
 	// Admit is asked for room on the disk before a command is begun; its error is returned. Outcomes of commands are stored
 	// without asking. Nil admits everything.
 	Admit func(bytes int) error
+	// PerHour is how many commands an organization may send within an hour; 0 is no bound. Each leaves two records in its hub's log.
+	PerHour int
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Log gets one line for each answer to a command; nil is the default logger.
@@ -82,6 +85,7 @@ type Commands struct {
 	hubs    Hubs
 	logs    Logs
 	metrics *metrics
+	sent    *allowance.Hourly // by organization
 
 	// ctx ends flights that Close does not wait for.
 	ctx    context.Context
@@ -110,7 +114,7 @@ func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.Admit == nil {
 		cfg.Admit = func(int) error { return nil }
 	}
-	c := &Commands{cfg: cfg, hubs: hubs, logs: logs, flights: make(map[flightKey]*flight)}
+	c := &Commands{cfg: cfg, hubs: hubs, logs: logs, sent: allowance.NewHourly(cfg.PerHour), flights: make(map[flightKey]*flight)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.metrics = newMetrics(cfg.Metrics)
 	return c

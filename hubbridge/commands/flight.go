@@ -81,7 +81,7 @@ func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Com
 // board gives the flight of a command: one that is under way with the same key and command, which is then shared, or its own. What it takes of the
 // bounds is given back by release when the caller has gone, for a shared flight, and by the flight itself for its own.
 func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (f *flight, shared bool, release func(), err error) {
-	leave, err := c.cfg.Places.Take(command.OrgID, command.HubID)
+	leave, err := c.admit(command)
 	if err != nil {
 		c.metrics.commands.WithLabelValues(outcomeOf(err)).Inc()
 		return nil, false, nil, err
@@ -121,6 +121,22 @@ func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Co
 		}
 	})
 	return f, false, func() {}, nil
+}
+
+// admit takes a place for a command, and one of what its organization may send within an hour.
+func (c *Commands) admit(command domain.Command) (leave func(), err error) {
+	leave, err = c.cfg.Places.Take(command.OrgID, command.HubID)
+	if err != nil {
+		return nil, err
+	}
+	if wait, ok := c.sent.Take(command.OrgID, time.Now()); !ok {
+		leave()
+		refused := domain.Errorf(domain.CodeRateLimited,
+			"the organization has sent %d commands within an hour; no more are allowed (--commands-per-org)", c.sent.Most())
+		refused.RetryAfter = wait
+		return nil, refused
+	}
+	return leave, nil
 }
 
 // takeOff gives the context of a flight: it does not end with its caller's, but belongs to the same request and trace.

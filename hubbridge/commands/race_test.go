@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams"
 )
 
 // TestAtOnce: of 30 that come at once, over two replicas, one is sent, and all get its answer.
@@ -306,6 +308,76 @@ func TestStorageFails(t *testing.T) {
 			r.hub.wantRan(1, 1)
 		})
 	}
+}
+
+// TestNoLeader: a command failed at once with internal_error while its hub's log had no leader ("no responders"). It waits for one, and is recorded
+// once although the answer to an append was lost; when there is none for 15 s it says that nothing was sent.
+func TestNoLeader(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fails int32 // appends that fail
+		fault error
+		code  domain.Code
+	}{
+		"a new leader":      {20, streams.ErrNoStream, ""},
+		"a lost answer":     {2, streams.ErrUnsure, ""},
+		"no leader for 15s": {1 << 30, streams.ErrNoStream, domain.CodeServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			var tries atomic.Int32
+			p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs {
+				return faultyLogs{logs, func([]byte) error {
+					if tries.Add(1) <= tc.fails {
+						return fmt.Errorf("store: %w", tc.fault)
+					}
+					return nil
+				}}
+			})
+			began := time.Now()
+			channel, err := p.send(r.command("k"))
+			if tc.code != "" {
+				wantCode(t, err, tc.code)
+				if took := time.Since(began); took < 14*time.Second || !strings.Contains(err.Error(), "not sent to the hub") {
+					t.Errorf("%v after %v", err, took)
+				}
+				r.hub.wantRan(0, 0)
+				return
+			}
+			r.wantAccepted(channel, err)
+			r.hub.wantRan(1, 1)
+			r.wantTold("requested accepted")
+		})
+	}
+}
+
+// TestLostAppend: an append that was stored and whose answer was lost is not repeated.
+func TestLostAppend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var lost atomic.Int32
+	p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} })
+	channel, err := p.send(r.command("k"))
+	r.wantAccepted(channel, err)
+	r.wantTold("requested accepted")
+	if lost.Load() != 2 {
+		t.Errorf("%d answers were lost, want 2", lost.Load())
+	}
+}
+
+// lossyLogs stores each record, and loses the answer.
+type lossyLogs struct {
+	commands.Logs
+	lost *atomic.Int32
+}
+
+func (l lossyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error) {
+	if _, err := l.Logs.AppendCommand(ctx, hub, payload, header); err != nil {
+		return 0, err
+	}
+	l.lost.Add(1)
+	return 0, fmt.Errorf("store: %w", streams.ErrUnsure)
 }
 
 // TestBrokerRestarts: the broker goes away while a command is under way, and comes back. The hub runs it once, whatever the caller heard first.

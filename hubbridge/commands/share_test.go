@@ -10,7 +10,25 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/calls"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
 )
+
+// TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands without end.
+func TestCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) { cfg.PerHour = 3 })
+	for range 3 {
+		r.wantAccepted(p.send(r.command("")))
+	}
+	_, err := p.send(r.command(""))
+	wantCode(t, err, domain.CodeRateLimited)
+	other := r.command("")
+	other.OrgID = orgB
+	r.wantAccepted(p.send(other))
+	r.hub.wantRan(4, 4)
+}
 
 // TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never answers could hold every one for ten seconds each:
 // of 17,000 commands none was refused, and another organization's command waited 16 to 20 s.

@@ -17,6 +17,8 @@ const (
 	recountAfter = 16
 	// recountPause is the pause between two counts of an organization that has reached its bound, and its Retry-After.
 	recountPause = 10 * time.Second
+	// maxCounted is how many organizations' counts are kept.
+	maxCounted = 10_000
 	// countTimeout bounds one count.
 	countTimeout = 2 * time.Second
 )
@@ -46,6 +48,9 @@ func (k *Keys) counted(org string) {
 func (k *Keys) countOf(org string) *count {
 	c := k.counts[org]
 	if c == nil {
+		if len(k.counts) >= maxCounted {
+			clear(k.counts) // counted anew when that is due
+		}
 		c = &count{}
 		k.counts[org] = c
 	}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/allowance"
 )
 
 // Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no bound. Operators are not bound.
@@ -38,28 +36,13 @@ type Quotas struct {
 	MayInvite func(ctx context.Context, orgID, email string, now time.Time) error
 }
 
-const (
-	// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
-	standingRetryAfter = time.Minute
-	// recountAfter is how long a count of sites is good for, and recountNear the part of the bound within which each creation counts anew.
-	recountAfter = time.Minute
-	recountNear  = 16
-	// maxCounted bounds the organizations whose counts are kept.
-	maxCounted = 10_000
-)
+// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
+const standingRetryAfter = time.Minute
 
 // quotaState is what a Service remembers of its Quotas.
 type quotaState struct {
-	turns turns
-
-	mu      sync.Mutex
-	sites   map[string]siteCount
-	changes map[string]*rate.Limiter
-}
-
-type siteCount struct {
-	n  int
-	at time.Time
+	turns   turns
+	changes *allowance.Hourly
 }
 
 // overQuota returns the error for a bound that is reached.
@@ -69,43 +52,21 @@ func overQuota(retryAfter time.Duration, format string, args ...any) error {
 	return err
 }
 
-// admitSite refuses a site more than an organization may have. The caller has the organization's turn, and calls siteCreated afterwards.
+// admitSite refuses a site more than an organization may have. The caller has the organization's turn until the site is stored.
 func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) error {
 	most := s.cfg.Quotas.SitesPerOrg
 	if most == 0 || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
-	s.quotas.mu.Lock()
-	known, counted := s.quotas.sites[orgID]
-	s.quotas.mu.Unlock()
-	if !counted || known.n >= most-max(1, most/recountNear) || time.Since(known.at) > recountAfter {
-		n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
-		if err != nil {
-			return err
-		}
-		known = siteCount{n, time.Now()}
-		s.quotas.mu.Lock()
-		if s.quotas.sites == nil || len(s.quotas.sites) >= maxCounted {
-			s.quotas.sites = map[string]siteCount{} // counted anew when they are needed
-		}
-		s.quotas.sites[orgID] = known
-		s.quotas.mu.Unlock()
+	n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
+	if err != nil {
+		return err
 	}
-	if known.n >= most {
+	if n >= most {
 		return overQuota(standingRetryAfter,
-			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", known.n, most)
+			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", n, most)
 	}
 	return nil
-}
-
-// siteCreated counts one site more.
-func (s *Service) siteCreated(orgID string) {
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	if known, counted := s.quotas.sites[orgID]; counted {
-		known.n++
-		s.quotas.sites[orgID] = known
-	}
 }
 
 // admitKey refuses an API key more than an organization may have. The caller has the organization's turn until the key is in force.
@@ -154,32 +115,13 @@ func counted[S any](s *Service, o domain.Origin, orgID string, decide func(S) ([
 }
 
 func (s *Service) admitChange(o domain.Origin, orgID string) error {
-	most := s.cfg.Quotas.ChangesPerHour
-	if most == 0 || o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
+	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
-	s.quotas.mu.Lock()
-	defer s.quotas.mu.Unlock()
-	now := time.Now()
-	limiter := s.quotas.changes[orgID]
-	if limiter == nil {
-		if s.quotas.changes == nil {
-			s.quotas.changes = map[string]*rate.Limiter{}
-		}
-		if len(s.quotas.changes) >= maxCounted {
-			for org, other := range s.quotas.changes {
-				if other.TokensAt(now) >= float64(most) {
-					delete(s.quotas.changes, org)
-				}
-			}
-		}
-		limiter = rate.NewLimiter(rate.Limit(float64(most)/time.Hour.Seconds()), most)
-		s.quotas.changes[orgID] = limiter
+	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
+		return overQuota(wait, "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", s.quotas.changes.Most())
 	}
-	if limiter.AllowN(now, 1) {
-		return nil
-	}
-	return overQuota(max(time.Second, time.Hour/time.Duration(most)), "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", most)
+	return nil
 }
 
 // subjects counts the subjects that match a filter and have an event. In a cluster a server that knows of no leader may answer, and know less: then

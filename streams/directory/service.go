@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/allowance"
 	"hubcloud/streams/telemetry"
 )
 
@@ -22,7 +24,8 @@ const (
 	warmOrgs, warmAccounts, warmSites, warmHubs, warmKeys = 1_000, 1_000, 4_000, 20_000, 1_000
 )
 
-// ErrNotSettled says that a command is stored, and that it was not seen in time that it is in force. It will be; the command may be given again.
+// ErrNotSettled says that a command that takes access away is stored, and that it was not seen in time that it is in force everywhere. It will be; the command may
+// be given again. Callers see service_unavailable.
 var ErrNotSettled = errors.New("stored, but not known to be in force yet")
 
 // ErrStandingStill says that the read models do not follow the directory until somebody does something about it: an event stops them, or an
@@ -40,8 +43,8 @@ type ServiceConfig struct {
 	HubCertificates, HubLogs domain.HubLimit
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Settled waits until the read models have everything up to a sequence; nil does not wait. With ErrStandingStill a command waits no longer
-	// and succeeds: it is stored, and read as soon as they go on.
+	// Settled waits until the read models have everything up to a sequence; nil does not wait. Whatever its error, a command waits no longer and
+	// succeeds: it is stored, and read as soon as they go on.
 	Settled func(ctx context.Context, seq uint64) error
 	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
 	EverywhereApplied func(ctx context.Context, seq uint64) error
@@ -95,6 +98,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 		cfg:      cfg,
 		metrics:  l.metrics,
 		log:      l,
+		quotas:   quotaState{changes: allowance.NewHourly(cfg.Quotas.ChangesPerHour)},
 		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
 		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
 		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
@@ -130,7 +134,8 @@ func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEma
 	if err != nil {
 		return "", "", err
 	}
-	return orgID, ownerID, s.inForce(ctx, seq)
+	s.granted(ctx, seq)
+	return orgID, ownerID, nil
 }
 
 // org gives an organization that exists, and not_found for any other.
@@ -159,30 +164,44 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// settled waits until the read models have a command, unless they stand still.
-func (s *Service) settled(ctx context.Context, seq uint64) error {
-	return s.await(ctx, seq, s.cfg.Settled)
+// settled waits until the read models have a command, so that whoever gave it finds what it did. A command that they do not have in time has succeeded
+// all the same: it is stored, and they will have it. To call it failed would have it done again, and a second site made.
+func (s *Service) settled(ctx context.Context, seq uint64) {
+	s.await(ctx, seq, s.cfg.Settled)
 }
 
-// inForce waits until the read models have a command, unless they stand still, and every replica acts by it.
+// granted waits until the read models have a command that lets somebody in, and every replica acts by it. It has succeeded without that too: a replica that
+// does not know of it yet will, and what the command made cannot be made again, such as a key that is shown once.
+func (s *Service) granted(ctx context.Context, seq uint64) {
+	s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
+}
+
+// inForce waits until the read models have a command that takes access away, and every replica acts by it. While it is not certain that every replica does,
+// the command has not succeeded.
 func (s *Service) inForce(ctx context.Context, seq uint64) error {
-	return s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
+	s.await(ctx, seq, s.cfg.Settled)
+	if err := s.await(ctx, seq, s.cfg.EverywhereApplied); err != nil {
+		return fmt.Errorf("directory: sequence %d: %w: %w: %w", seq, domain.Unavailable(
+			"the change is stored, but a replica of the service has not confirmed that it acts by it; it will, and the request can be repeated"), ErrNotSettled, err)
+	}
+	return nil
 }
 
-// await waits for one after the other, for each as long as settleTimeout.
+// await waits for one after the other, for each as long as settleTimeout, and returns the first error. Read models that stand still are none.
 func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error) (err error) {
 	began := time.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
 	defer func() { span.End(err) }()
 	for _, wait := range waits {
-		err := within(ctx, settleTimeout, seq, wait)
-		if err != nil && !errors.Is(err, ErrStandingStill) { // to call that failed would have it done again
+		if failed := within(ctx, settleTimeout, seq, wait); failed != nil && !errors.Is(failed, ErrStandingStill) {
 			s.metrics.unsettled.Inc()
-			return fmt.Errorf("directory: sequence %d: %w: %w", seq, ErrNotSettled, err)
+			err = cmp.Or(err, failed)
 		}
 	}
-	s.metrics.settleTime.Observe(time.Since(began).Seconds())
-	return nil
+	if err == nil {
+		s.metrics.settleTime.Observe(time.Since(began).Seconds())
+	}
+	return err
 }
 
 func within(ctx context.Context, limit time.Duration, seq uint64, wait func(context.Context, uint64) error) error {

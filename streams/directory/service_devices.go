@@ -33,7 +33,8 @@ func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.Lab
 	if err != nil {
 		return domain.DeviceLabel{}, err
 	}
-	return hub.Labels[c.DeviceID], s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return hub.Labels[c.DeviceID], nil
 }
 
 // ForgetDevices forgets the names and rooms of devices, since their hub has forgotten them; without any it does nothing. It waits for the read

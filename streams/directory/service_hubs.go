@@ -54,7 +54,8 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	return hub, s.inForce(ctx, seq)
+	s.granted(ctx, seq)
+	return hub, nil
 }
 
 // UpdateHub moves and renames a hub. A hub or a site that the organization does not have is not_found.
@@ -83,7 +84,8 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	return hub, s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return hub, nil
 }
 
 // IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower case) the hub's current one. A hub that is

@@ -37,7 +37,8 @@ func (s *Service) CreateKey(ctx context.Context, o domain.Origin, orgID, label s
 	if err != nil {
 		return "", "", err
 	}
-	return made.ID, made.Reveal(), s.inForce(ctx, seq)
+	s.granted(ctx, seq)
+	return made.ID, made.Reveal(), nil
 }
 
 // RevokeKey ends a key: when it returns nil, no replica takes the key any more. orgID limits it to the keys of one organization; empty does not. A

@@ -51,7 +51,8 @@ func (s *Service) Invite(
 		return inv, "", "", err
 	}
 	kept, _ := org.Invitation(made.InvitationID)
-	return kept.View(o.At), org.Name, made.Reveal(), s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return kept.View(o.At), org.Name, made.Reveal(), nil
 }
 
 // RevokeInvitation takes a pending invitation back: its link stops working. One that is not pending (any more) is not_found.
@@ -66,7 +67,8 @@ func (s *Service) RevokeInvitation(ctx context.Context, o domain.Origin, orgID, 
 	if err != nil {
 		return err
 	}
-	return s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return nil
 }
 
 // AcceptInvitation makes whoever has an invitation's token a member of its organization, and makes the person's account if there is none. It is
@@ -96,7 +98,8 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	if _, err := s.EnsureAccount(ctx, o, accepted.Email); err != nil {
 		return domain.Acceptance{}, err
 	}
-	return accepted, s.inForce(ctx, seq)
+	s.granted(ctx, seq)
+	return accepted, nil
 }
 
 // ChangeRole gives a member another role. A member that the organization does not have is not_found; what the actor may not do, and what would

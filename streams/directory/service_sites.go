@@ -47,14 +47,12 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 		}
 		return domain.DecideCreateSite(site, o, orgID, siteID, name)
 	}))
-	if err == nil {
-		s.siteCreated(orgID)
-	}
 	leave()
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	return site, s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return site, nil
 }
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
@@ -73,7 +71,8 @@ func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	return site, s.settled(ctx, seq)
+	s.settled(ctx, seq)
+	return site, nil
 }
 
 // mustHaveSite refuses a site that the organization does not have: not_found.

@@ -183,7 +183,7 @@ func TestKeys(t *testing.T) {
 	}
 	// A revocation that could not be seen everywhere is told as such, and can be given again.
 	w.errEverywhere = context.DeadlineExceeded
-	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) || domain.CodeOf(err) != domain.CodeInternal {
+	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) || domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("not in force everywhere: %v", err)
 	}
 	w.errEverywhere = nil

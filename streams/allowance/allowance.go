@@ -1,0 +1,55 @@
+// Package allowance counts what each of many may do within an hour, in memory.
+package allowance
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// maxKept is how many are remembered before those that have all of their allowance left are forgotten.
+const maxKept = 10_000
+
+// Hourly gives each id an allowance that comes back evenly within an hour; all of it may be used at once. Safe for concurrent use.
+type Hourly struct {
+	most int
+
+	mu   sync.Mutex
+	kept map[string]*rate.Limiter
+}
+
+// NewHourly returns an allowance of most an hour for each id; 0 is no bound.
+func NewHourly(most int) *Hourly { return &Hourly{most: most, kept: map[string]*rate.Limiter{}} }
+
+// Most returns the allowance of an hour.
+func (h *Hourly) Most() int { return h.most }
+
+// Take uses one of an id's allowance at that time. When there is none left it returns false, and how long it takes until there is one.
+func (h *Hourly) Take(id string, now time.Time) (wait time.Duration, ok bool) {
+	if h.most == 0 {
+		return 0, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	limiter := h.kept[id]
+	if limiter == nil {
+		if len(h.kept) >= maxKept {
+			h.forget(now)
+		}
+		limiter = rate.NewLimiter(rate.Limit(float64(h.most)/time.Hour.Seconds()), h.most)
+		h.kept[id] = limiter
+	}
+	if limiter.AllowN(now, 1) {
+		return 0, true
+	}
+	return max(time.Second, time.Hour/time.Duration(h.most)), false
+}
+
+func (h *Hourly) forget(now time.Time) {
+	for id, limiter := range h.kept {
+		if limiter.TokensAt(now) >= float64(h.most) {
+			delete(h.kept, id)
+		}
+	}
+}
