@@ -42,7 +42,7 @@ var places = []string{
 
 // findBinaries gives the installed binaries to use: those of a major version that has a cluster already (wanted, in order), else
 // what PATH has, else the newest that there are, else, if fetch says so, fetched ones.
-func findBinaries(ctx context.Context, wanted []int, fetch bool, log *slog.Logger) (binaries, error) {
+func findBinaries(ctx context.Context, wanted []int, fetch bool, logger *slog.Logger) (binaries, error) {
 	installed := installedBinaries(ctx, searchDirs())
 	for _, major := range wanted {
 		if i := slices.IndexFunc(installed, func(b binaries) bool { return b.major == major }); i >= 0 {
@@ -55,16 +55,25 @@ func findBinaries(ctx context.Context, wanted []int, fetch bool, log *slog.Logge
 	if !fetch {
 		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them)", ErrNoBinaries, installHint())
 	}
-	cache, err := cacheDir()
-	if err != nil {
-		return binaries{}, fmt.Errorf("%w: %s: %w", ErrNoBinaries, installHint(), err)
-	}
-	fetched, err := fetchBinaries(ctx, repository, cache, wanted, sums, log)
+	fetched, err := fetchHere(ctx, logger)
 	if err != nil {
 		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
 			ErrNoBinaries, installHint(), err)
 	}
 	return fetched, nil
+}
+
+// fetchHere returns the binaries that are fetched for this machine.
+func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
+	wanted, err := releaseHere()
+	if err != nil {
+		return binaries{}, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return binaries{}, err
+	}
+	return fetchBinaries(ctx, registry, cache, wanted, logger)
 }
 
 // searchDirs gives the directories that may hold the binaries: PATH's, then the known places.

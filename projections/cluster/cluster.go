@@ -18,8 +18,8 @@ import (
 type Config struct {
 	// Dir is the cluster's directory. It is made when it is missing; its parent must exist. Required.
 	Dir string
-	// Fetch has PostgreSQL's binaries downloaded where none are installed, if their sums are known. It is for demos: what runs in earnest is installed
-	// by whoever looks after the machine.
+	// Fetch has PostgreSQL's binaries downloaded where none are installed: one version, whose checksums are in the source.
+	// It is for demos; what runs in earnest uses what is installed.
 	Fetch bool
 	// Log gets the server's warnings and errors, and what the supervisor does. Nil: slog.Default().
 	Log *slog.Logger

@@ -1,53 +1,91 @@
 package cluster
 
 import (
-	"archive/zip"
-	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
+	"time"
 
-	embeddedpostgres "github.com/fergusstrange/embedded-postgres"
+	"hubcloud/streams/durablefile"
 )
 
-// fetchable are the versions that can be fetched, newest last; the last is fetched when nothing asks for another.
-var fetchable = []embeddedpostgres.PostgresVersion{
-	embeddedpostgres.V13, embeddedpostgres.V14, embeddedpostgres.V15, embeddedpostgres.V16, embeddedpostgres.V17,
+// registry is where the packages of PostgreSQL's binaries are published.
+const registry = "https://registry.npmjs.org"
+
+// The version that is fetched. Its major version is the one of Debian 12, which the tests run on.
+const (
+	fetchVersion = "15.18.0-beta.17"
+	fetchMajor   = 15
+)
+
+const (
+	// maxPackage is the maximum size of a package. The largest one, for macOS, has 50 MB.
+	maxPackage = 100 << 20
+	// fetchTimeout bounds a download.
+	fetchTimeout = 10 * time.Minute
+)
+
+// A release is a package of PostgreSQL's binaries for one platform: `@embedded-postgres/<platform>` in the registry.
+type release struct {
+	platform string
+	version  string
+	major    int
+	sum      string // SHA-256 of the package, in lower-case hexadecimal
 }
 
-// maxPackage is the most bytes that a package may have: they have about 20 MB.
-const maxPackage = 200 << 20
-
-// sums are the SHA-256 of the packages that may be fetched, in lower-case hexadecimal, by their file names. A package that is not here is not
-// fetched. To add one, download it, compare it with its signature (.jar.asc, Maven Central), and write down what sha256sum says.
-var sums = map[string]string{}
-
-// repository is where PostgreSQL's binaries are published as packages.
-const repository = "https://repo1.maven.org/maven2"
-
-// fetchBinaries downloads PostgreSQL's server from a repository into a cache, once, and gives it. The library that does so also makes and
-// starts a cluster of its own, which it will not do for root; what is wanted of it is only the binaries, so what becomes of that
-// cluster does not matter.
+// releases are the packages that may be fetched, by runtime.GOOS and runtime.GOARCH.
 //
-// A package is unpacked and run only if its SHA-256 is the one in sums: a sum that comes from where the package comes from vouches for nothing.
-func fetchBinaries(ctx context.Context, repository, cache string, wanted []int, sums map[string]string, log *slog.Logger) (binaries, error) {
-	version, major := chooseFetchable(wanted)
-	home := filepath.Join(cache, "postgres-"+string(version))
-	fetched := binaries{dir: filepath.Join(home, "bin"), major: major}
-	if majorOf(ctx, fetched.dir) == major {
+// To change the version: download the four packages with `npm pack`, which checks them against the registry's
+// `dist.integrity`; write down what sha256sum says; and run the tests of this folder with -fetch.registry.
+var releases = map[string]release{
+	"linux/amd64": {"linux-x64", fetchVersion, fetchMajor,
+		"6f52b7139cbbd6e5a354c4213a6993b6d400f17a90f21bc9ed4ca38b230cc182"},
+	"linux/arm64": {"linux-arm64", fetchVersion, fetchMajor,
+		"e91f214f16f8d54b22c8c424640f869131e46963218716a76a5645803b320f9c"},
+	"darwin/arm64": {"darwin-arm64", fetchVersion, fetchMajor,
+		"a7963cba9e482742180c7f52ff626198d48fce10578cd998f4f48af11ba8fe92"},
+	"darwin/amd64": {"darwin-x64", fetchVersion, fetchMajor,
+		"d0c9c6df964e9099be44742a053290cb93fa3df5eec32813de7fefe8e3fec365"},
+}
+
+// releaseHere returns the release for this machine.
+func releaseHere() (release, error) {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	// The packages for Linux need glibc, which Alpine does not have.
+	if _, err := os.Stat("/etc/alpine-release"); err == nil {
+		platform = "alpine/" + runtime.GOARCH
+	}
+	found, ok := releases[platform]
+	if !ok {
+		return release{}, fmt.Errorf("there is no package for %s", platform)
+	}
+	return found, nil
+}
+
+// url returns the address of the release's package in the registry.
+func (r release) url(registry string) string {
+	return fmt.Sprintf("%s/@embedded-postgres/%s/-/%s-%s.tgz", registry, r.platform, r.platform, r.version)
+}
+
+// fetchBinaries returns the release's binaries in the cache, which they are downloaded into first if they are not there.
+// Another process may do the same at the same time. Nothing is unpacked from a package with another SHA-256 than the
+// release's.
+func fetchBinaries(ctx context.Context, registry, cache string, wanted release, logger *slog.Logger) (binaries, error) {
+	home := filepath.Join(cache, "postgres-"+wanted.platform+"-"+wanted.version)
+	fetched := binaries{dir: filepath.Join(home, "bin"), major: wanted.major}
+	if majorOf(ctx, fetched.dir) == wanted.major {
 		return fetched, nil
+	}
+	if wanted.sum == "" {
+		return binaries{}, fmt.Errorf("the checksum of %s is not known", wanted.url(registry))
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return binaries{}, err
@@ -57,56 +95,37 @@ func fetchBinaries(ctx context.Context, repository, cache string, wanted []int, 
 		return binaries{}, err
 	}
 	defer os.RemoveAll(half)
-	free, err := freePort()
-	if err != nil {
-		return binaries{}, err
-	}
-	log.Info("PostgreSQL is not installed; fetching it", "version", string(version), "dir", home)
-	download, name := filepath.Join(half, "download"), packageName(version)
-	if err := os.Mkdir(download, 0o755); err != nil {
-		return binaries{}, err
-	}
-	if err := fetchPackage(ctx, repository, name, string(version), sums[name+".jar"], filepath.Join(download, name+".txz")); err != nil {
+	archive := filepath.Join(half, "package.tgz")
+	// A demo shows warnings only, and whoever starts it should know what it waits for.
+	logger.Warn("PostgreSQL is not installed; downloading it", "url", wanted.url(registry), "dir", home)
+	begun := time.Now()
+	if err := download(ctx, wanted.url(registry), wanted.sum, archive); err != nil {
 		return binaries{}, err
 	}
 	unpacked := filepath.Join(half, "unpacked")
-	library := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(version).Port(free).Username(role).Password(rand.Text()).Logger(io.Discard).BinaryRepositoryURL("none").
-		CachePath(download).BinariesPath(unpacked).
-		RuntimePath(filepath.Join(half, "runtime")).DataPath(filepath.Join(half, "data")))
-	failed := library.Start()
-	if failed == nil {
-		failed = library.Stop()
+	if err := unpack(archive, unpacked); err != nil {
+		return binaries{}, fmt.Errorf("%s: %w", wanted.url(registry), err)
 	}
-	if got := majorOf(ctx, filepath.Join(unpacked, "bin")); got != major {
-		return binaries{}, errors.Join(failed, fmt.Errorf("no server of version %s came", version))
+	if got := majorOf(ctx, filepath.Join(unpacked, "bin")); got != wanted.major {
+		return binaries{}, fmt.Errorf("%s: its server does not run on this machine", wanted.url(registry))
 	}
-	// Another process may have fetched it meanwhile: then its copy is as good as this one.
-	if err := os.Rename(unpacked, home); err != nil && majorOf(ctx, fetched.dir) != major {
+	// Without the sync, a power cut could leave the folder with empty files in it.
+	if err := durablefile.SyncTree(unpacked, nil); err != nil {
 		return binaries{}, err
 	}
-	return fetched, nil
+	// When another process was faster, its copy is used.
+	if err := os.Rename(unpacked, home); err != nil && majorOf(ctx, fetched.dir) != wanted.major {
+		return binaries{}, err
+	}
+	logger.Info("PostgreSQL downloaded", "version", wanted.version, "duration_ms", time.Since(begun).Milliseconds())
+	return fetched, durablefile.Sync(cache)
 }
 
-// packageName returns the name of the package for this machine, as the repository and the library have it.
-func packageName(version embeddedpostgres.PostgresVersion) string {
-	platform := runtime.GOOS + "-" + runtime.GOARCH
-	if runtime.GOARCH == "arm64" {
-		platform += "v8"
-	}
-	if _, err := os.Stat("/etc/alpine-release"); err == nil && runtime.GOOS == "linux" {
-		platform += "-alpine"
-	}
-	return "embedded-postgres-binaries-" + platform + "-" + string(version)
-}
-
-// fetchPackage downloads a package and writes the archive of binaries in it to a file, if the package has the sum.
-func fetchPackage(ctx context.Context, repository, name, version, sum, file string) error {
-	if sum == "" {
-		return fmt.Errorf("%s.jar: no checksum is known to this version of hubcloud, and nothing is run without one", name)
-	}
-	folder, _ := strings.CutSuffix(name, "-"+version)
-	address := fmt.Sprintf("%s/io/zonky/test/postgres/%s/%s/%s.jar", repository, folder, version, name)
+// download writes what is at the address to a new file, and fails if it does not have the sum. It must not be used
+// then.
+func download(ctx context.Context, address, sum, path string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
@@ -119,66 +138,21 @@ func fetchPackage(ctx context.Context, repository, name, version, sum, file stri
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s", address, response.Status)
 	}
-	jar, err := io.ReadAll(io.LimitReader(response.Body, maxPackage))
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	hash := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(response.Body, maxPackage+1))
+	switch {
+	case err != nil:
 		return fmt.Errorf("%s: %w", address, err)
+	case size > maxPackage:
+		return fmt.Errorf("%s: larger than %d bytes", address, maxPackage)
 	}
-	if got := sha256.Sum256(jar); hex.EncodeToString(got[:]) != sum {
-		return fmt.Errorf("%s: its SHA-256 is %x; it should be %s", address, got, sum)
+	if got := hex.EncodeToString(hash.Sum(nil)); got != sum {
+		return fmt.Errorf("%s: its SHA-256 is %s; it must be %s", address, got, sum)
 	}
-	archive, err := zip.NewReader(bytes.NewReader(jar), int64(len(jar)))
-	if err != nil {
-		return fmt.Errorf("%s: %w", address, err)
-	}
-	for _, entry := range archive.File {
-		if !strings.HasSuffix(entry.Name, ".txz") {
-			continue
-		}
-		content, err := entry.Open()
-		if err != nil {
-			return fmt.Errorf("%s: %w", address, err)
-		}
-		binaries, err := io.ReadAll(content)
-		if err := errors.Join(err, content.Close()); err != nil {
-			return fmt.Errorf("%s: %w", address, err)
-		}
-		return os.WriteFile(file, binaries, 0o600)
-	}
-	return fmt.Errorf("%s: has no archive of binaries", address)
-}
-
-// chooseFetchable gives a version of one of the wanted major versions, else the newest.
-func chooseFetchable(wanted []int) (embeddedpostgres.PostgresVersion, int) {
-	newest := fetchable[len(fetchable)-1]
-	chosen, major := newest, majorOfVersion(newest)
-	for _, version := range fetchable {
-		for _, want := range wanted {
-			if majorOfVersion(version) == want {
-				chosen, major = version, want
-			}
-		}
-	}
-	return chosen, major
-}
-
-func majorOfVersion(version embeddedpostgres.PostgresVersion) int {
-	digits, _, _ := strings.Cut(string(version), ".")
-	major, err := strconv.Atoi(digits)
-	if err != nil {
-		return 0
-	}
-	return major
-}
-
-// freePort gives a port that nobody listens on at this moment.
-func freePort() (uint32, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, errors.Join(errors.New("no TCP address"), listener.Close())
-	}
-	return uint32(address.Port), listener.Close()
+	return nil
 }

@@ -1,12 +1,13 @@
 package cluster
 
 import (
-	"archive/zip"
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -17,73 +18,176 @@ import (
 	"testing"
 )
 
-// A package as the repository has them, with programs that only say their version.
-//
-//go:embed testdata/server.txz
-var packed []byte
+var fetchFlag = flag.Bool("fetch.registry", false, "download the real packages of all platforms, 150 MB")
 
-func TestFetchesTheServerOnce(t *testing.T) {
-	t.Parallel()
-	var jar bytes.Buffer
-	archive := zip.NewWriter(&jar)
-	entry, err := archive.Create("postgres-linux.txz")
-	if err == nil {
-		_, err = entry.Write(packed)
+// anyServer is a program that only says its version.
+const anyServer = "#!/bin/sh\necho 'postgres (PostgreSQL) 15.18'\n"
+
+// packed returns a package with these entries.
+func packed(t *testing.T, entries ...tar.Header) []byte {
+	t.Helper()
+	var content bytes.Buffer
+	compressed := gzip.NewWriter(&content)
+	archive := tar.NewWriter(compressed)
+	var err error
+	for _, header := range entries {
+		body := header.PAXRecords["test.content"]
+		header.PAXRecords, header.Size = nil, int64(len(body))
+		err = errors.Join(err, archive.WriteHeader(&header))
+		if body != "" {
+			_, wrote := archive.Write([]byte(body))
+			err = errors.Join(err, wrote)
+		}
 	}
-	if err := errors.Join(err, archive.Close()); err != nil {
+	if err := errors.Join(err, archive.Close(), compressed.Close()); err != nil {
 		t.Fatal(err)
 	}
-	sum := sha256.Sum256(jar.Bytes())
-	var asked atomic.Int64
+	return content.Bytes()
+}
+
+// file is a regular file of a package.
+func file(name, content string, mode int64) tar.Header {
+	return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, PAXRecords: map[string]string{"test.content": content}}
+}
+
+func sumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// TestFetchesTheServerOnce: what a demo runs was fetched without a checksum of our own.
+func TestFetchesTheServerOnce(t *testing.T) {
+	t.Parallel()
+	content := packed(t, file("package/package.json", "{}", 0o644), file("package/native/bin/postgres", anyServer, 0o755),
+		file("package/native/lib/libpq.so.5.15", "library", 0o644),
+		file("package/native/pg-symlinks.json", `[{"source":"native/lib/libpq.so.5.15","target":"native/lib/libpq.so.5"}]`, 0o644))
+	var asked, answered atomic.Int64
 	var broken atomic.Bool
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
 		switch {
-		case !strings.Contains(r.URL.Path, "/17."):
+		case r.URL.Path != "/@embedded-postgres/here/-/here-15.1.0.tgz":
 			http.NotFound(w, r)
-		case strings.HasSuffix(r.URL.Path, ".sha256"):
-			_, _ = w.Write([]byte(hex.EncodeToString(sum[:])))
 		case broken.Load():
-			_, _ = w.Write(jar.Bytes()[:jar.Len()/2])
+			_, _ = w.Write(content[:len(content)/2])
 		default:
-			asked.Add(1)
-			_, _ = w.Write(jar.Bytes())
+			answered.Add(1)
+			_, _ = w.Write(content)
 		}
 	}))
 	t.Cleanup(func() { mirror.Close(); http.DefaultClient.CloseIdleConnections() })
 	cache := filepath.Join(t.TempDir(), "cache")
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
+	known := release{platform: "here", version: "15.1.0", major: 15, sum: sumOf(content)}
 
-	name := packageName(fetchable[len(fetchable)-1]) + ".jar"
-	known := map[string]string{name: hex.EncodeToString(sum[:]), packageName(fetchable[1]) + ".jar": hex.EncodeToString(sum[:])}
-
-	// A sum that comes from the repository vouches for nothing: whoever changes a package there changes its sum as well.
-	for what, sums := range map[string]map[string]string{"no sum": {}, "another sum": {name: strings.Repeat("0", 64)}} {
-		if got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, sums, log); err == nil || majorOf(t.Context(), filepath.Join(cache, "postgres-17.5.0", "bin")) != 0 {
-			t.Errorf("%s: fetched %v, %v", what, got, err)
-		}
+	unknown, another, missing := known, known, known
+	unknown.sum, another.sum, missing.version = "", strings.Repeat("0", 64), "15.2.0"
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, unknown, logger); err == nil || asked.Load() != 0 {
+		t.Errorf("without a sum: fetched %v, %v, with %d requests", got, err, asked.Load())
 	}
-	if n := asked.Swap(0); n != 1 {
-		t.Errorf("a package without a sum was asked for: %d", n)
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, another, logger); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+		t.Errorf("with another sum: fetched %v, %v", got, err)
+	}
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, missing, logger); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a version that does not exist: fetched %v, %v", got, err)
 	}
 	broken.Store(true)
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, known, log); err == nil {
-		t.Errorf("half a package gave %v", got)
-	}
-	if _, err := fetchBinaries(t.Context(), mirror.URL, cache, []int{14}, known, log); err == nil || !strings.Contains(err.Error(), "14.") {
-		t.Errorf("a version that is not there: %v", err)
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, known, logger); err == nil {
+		t.Errorf("half a package: fetched %v", got)
 	}
 	broken.Store(false)
+	if left, err := os.ReadDir(cache); err != nil || len(left) != 0 {
+		t.Errorf("left in the cache: %v, %v", left, err)
+	}
+	answered.Store(0)
 	for range 2 {
-		got, err := fetchBinaries(t.Context(), mirror.URL, cache, nil, known, log)
-		if err != nil || got.major != 17 || majorOf(t.Context(), got.dir) != 17 {
+		got, err := fetchBinaries(t.Context(), mirror.URL, cache, known, logger)
+		if err != nil || got.major != 15 || majorOf(t.Context(), got.dir) != 15 {
 			t.Fatalf("fetched %v, %v", got, err)
 		}
+		if linked, err := os.ReadFile(filepath.Join(got.dir, "..", "lib", "libpq.so.5")); err != nil || string(linked) != "library" {
+			t.Errorf("through the link: %q, %v", linked, err)
+		}
 	}
-	if n := asked.Load(); n != 1 {
+	if n := answered.Load(); n != 1 {
 		t.Errorf("fetched %d times", n)
 	}
 	if left, err := os.ReadDir(cache); err != nil || len(left) != 1 {
 		t.Errorf("left in the cache: %v, %v", left, err)
+	}
+}
+
+// TestPackagesStayInside: a package may write nothing outside its own folder, and nothing but files, folders and links
+// to its own files.
+func TestPackagesStayInside(t *testing.T) {
+	t.Parallel()
+	links := func(source, target string) []tar.Header {
+		return []tar.Header{file("package/native/lib/a", "", 0o644),
+			file("package/native/pg-symlinks.json", `[{"source":"`+source+`","target":"`+target+`"}]`, 0o644)}
+	}
+	special := func(kind byte, link string) []tar.Header {
+		return []tar.Header{{Typeflag: kind, Name: "package/native/x", Linkname: link}}
+	}
+	for name, entries := range map[string][]tar.Header{
+		"above":                    {file("../outside", "x", 0o644)},
+		"above from below":         {file("package/native/../../../outside", "x", 0o644)},
+		"beside":                   {file("package/native/../outside", "x", 0o644)},
+		"absolute":                 {file("/tmp/outside", "x", 0o644)},
+		"folder above":             {{Typeflag: tar.TypeDir, Name: "package/native/../../../outside/", Mode: 0o755}},
+		"same file twice":          {file("package/native/x", "x", 0o644), file("package/native/x", "y", 0o644)},
+		"symbolic link":            special(tar.TypeSymlink, "/etc/passwd"),
+		"hard link":                special(tar.TypeLink, "/etc/passwd"),
+		"device":                   special(tar.TypeChar, ""),
+		"pipe":                     special(tar.TypeFifo, ""),
+		"link to a file outside":   links("/etc/passwd", "native/lib/b"),
+		"link to a file above":     links("native/lib/../../../../etc/passwd", "native/lib/b"),
+		"link in another folder":   links("native/lib/a", "native/b"),
+		"link above":               links("native/../../a", "native/../../b"),
+		"link to a folder":         links("native/lib", "native/other"),
+		"link to nothing":          links("native/lib/none", "native/lib/b"),
+		"link in place of a file":  links("native/lib/a", "native/lib/a"),
+		"links that are not JSON":  {file("package/native/pg-symlinks.json", "x", 0o644)},
+		"link that is not in root": links("package/lib/a", "package/lib/b"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			archive := filepath.Join(dir, "package.tgz")
+			if err := os.WriteFile(archive, packed(t, entries...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := unpack(archive, filepath.Join(dir, "unpacked")); err == nil {
+				t.Error("was unpacked")
+			}
+			if found, err := os.ReadDir(dir); err != nil || len(found) != 2 {
+				t.Errorf("beside the package and its folder: %v, %v", found, err)
+			}
+		})
+	}
+}
+
+// TestReleases: the table of checksums was empty, so nothing could be fetched.
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"} {
+		r, ok := releases[platform]
+		if sum, err := hex.DecodeString(r.sum); !ok || err != nil || len(sum) != sha256.Size {
+			t.Errorf("%s: %+v, %v", platform, r, err)
+		}
+		if !*fetchFlag {
+			continue
+		}
+		dir := t.TempDir()
+		archive := filepath.Join(dir, "package.tgz")
+		if err := errors.Join(download(t.Context(), r.url(registry), r.sum, archive), unpack(archive, filepath.Join(dir, "unpacked"))); err != nil {
+			t.Errorf("%s: %v", platform, err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, "unpacked", "bin", "initdb")); err != nil || info.Mode()&0o111 == 0 {
+			t.Errorf("%s: no initdb: %v", platform, err)
+		}
+	}
+	if *fetchFlag {
+		http.DefaultClient.CloseIdleConnections()
 	}
 }
 
@@ -103,10 +207,5 @@ func TestNoBinariesSayWhatToInstall(t *testing.T) {
 	t.Parallel()
 	if hint := installHint(); !strings.HasPrefix(hint, "install ") {
 		t.Error(hint)
-	}
-	for wanted, want := range map[int]string{13: "13.", 15: "15.", 0: "17.", 99: "17."} {
-		if version, _ := chooseFetchable([]int{wanted}); !strings.HasPrefix(string(version), want) {
-			t.Errorf("for %d: %s", wanted, version)
-		}
 	}
 }

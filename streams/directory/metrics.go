@@ -40,7 +40,7 @@ func newMetrics() *metrics {
 		}),
 		unsettled: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_directory_unsettled_total",
-			Help: "Management calls that were stored and whose effect was not seen in time. Any rise is a projector that stands, or a replica that hangs.",
+			Help: "Management calls that were stored and whose effect was not seen in time; they are answered all the same, but for those that take access away. Any rise is a projector that stands, or a replica that hangs.",
 		}),
 		conflicts: failed.WithLabelValues("conflict"),
 		failures:  failed.WithLabelValues("error"),
