@@ -52,8 +52,8 @@ func (x *exchange) refuse(err error) {
 		x.err = err
 		known, status = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support"), http.StatusInternalServerError
 	}
-	if known.Code == domain.CodeServiceUnavailable && err != error(known) {
-		x.err = err // the cause is for the log
+	if known.Code == domain.CodeServiceUnavailable {
+		x.err = err // with its cause, for the log
 	}
 	var special *refusal
 	if errors.As(err, &special) {

@@ -109,11 +109,12 @@ func askOnce(ctx context.Context, nc *nats.Conn, subject string, question []byte
 }
 
 // Passing reports whether an error is of a fault that passes: the broker cannot be reached, or a stream has no leader at the moment, or an answer
-// was lost. ErrUnsure is among them: whether something was stored is then not known.
+// was lost. ErrUnsure is among them: whether something was stored is then not known. So is a stream that is not there: every stream that the service
+// asks is declared at its start, and a server that has just started, or is cut off, does not know of it.
 func Passing(err error) bool {
 	var refusal *BrokerError
 	return unanswered(err) || errors.Is(err, ErrNoStream) || errors.Is(err, ErrUnsure) || errors.Is(err, ErrDoubtful) ||
 		errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.As(err, &refusal) && refusal.Status == statusUnavailable
+		errors.As(err, &refusal) && (refusal.Status == statusUnavailable || refusal.Code == codeStreamNotFound)
 }

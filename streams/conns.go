@@ -27,6 +27,8 @@ const (
 	// pingInterval and maxPings find a broker that is gone without a word within 15 s.
 	pingInterval = 5 * time.Second
 	maxPings     = 2
+	// writeTimeout is how long a server may take nothing of what is sent to it until the connection is made anew. Meanwhile nobody else can use it.
+	writeTimeout = 4 * time.Second
 	// connectAtOnce is how many connections are made side by side.
 	connectAtOnce = 8
 )
@@ -89,11 +91,19 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 	dial, connected := dialUntil(ctx, timeout)
 	defer connected()
 	own = append(own, nats.Timeout(timeout), nats.SetCustomDialer(dial))
-	nc, err := nats.Connect(c.URL, append(own, opts...)...)
+	nc, err := nats.Connect(c.URL, append(append(own, opts...), boundWrites)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
 	}
 	return nc, nil
+}
+
+// boundWrites bounds how long a network that takes nothing holds up everybody who uses a connection. There is none to a broker in the process.
+func boundWrites(o *nats.Options) error {
+	if o.InProcessServer == nil {
+		o.FlusherTimeout, o.ReconnectOnFlusherError = writeTimeout, true
+	}
+	return nil
 }
 
 // optionsOf are the options of every connection to an account.

@@ -244,7 +244,7 @@ func (f *Freshness) Confirm(ctx context.Context) error {
 		case <-round:
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errUnconfirmed) {
-				return errStale()
+				return errors.Join(errStale(), errUnconfirmed, failed)
 			}
 			return ctx.Err()
 		}

@@ -37,6 +37,9 @@ type Reach struct {
 
 	mu    sync.Mutex
 	heard map[*nats.Conn]time.Time
+	// server is the server at the other end of each connection, "" while there is none. Nobody who judges asks the connection itself: a write that
+	// the network does not take holds up everybody who does.
+	server map[*nats.Conn]string
 	// left is when a connection was last made anew.
 	left map[*nats.Conn]time.Time
 	// servers holds when each server of a cluster was heard, by name, and members those of them that keep streams; size is how
@@ -51,13 +54,13 @@ type Reach struct {
 func NewReach(log *slog.Logger, first *Conns, more ...*Conns) *Reach {
 	r := &Reach{
 		sys: first.Sys, cloud: first.Cloud, log: log,
-		heard: map[*nats.Conn]time.Time{}, left: map[*nats.Conn]time.Time{},
+		heard: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{}, left: map[*nats.Conn]time.Time{},
 		servers: map[string]time.Time{}, members: map[string]time.Time{},
 	}
 	for _, conns := range append([]*Conns{first}, more...) {
 		for _, nc := range append([]*nats.Conn{conns.Sys, conns.Cloud}, conns.Shards...) {
 			r.all = append(r.all, nc)
-			r.heard[nc] = time.Now()
+			r.heard[nc], r.server[nc] = time.Now(), nc.ConnectedServerName()
 		}
 	}
 	return r
@@ -70,6 +73,7 @@ func (r *Reach) Run(ctx context.Context) error {
 		group.Go(func() error { return r.ping(ctx, nc) })
 	}
 	group.Go(func() error { return r.count(ctx) })
+	group.Go(func() error { return r.tallyAll(ctx) })
 	return group.Wait()
 }
 
@@ -81,8 +85,9 @@ func (r *Reach) ping(ctx context.Context, nc *nats.Conn) error {
 		switch {
 		case !nc.IsConnected():
 		case nc.Opts.InProcessServer != nil, flush(ctx, nc) == nil:
+			server := nc.ConnectedServerName()
 			r.mu.Lock()
-			r.heard[nc] = time.Now()
+			r.heard[nc], r.server[nc] = time.Now(), server
 			r.mu.Unlock()
 		}
 		r.leave(nc)
@@ -163,6 +168,19 @@ func (r *Reach) count(ctx context.Context) error {
 				return err
 			}
 		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+// tallyAll counts the servers that were heard, also while the connection takes no questions.
+func (r *Reach) tallyAll(ctx context.Context) error {
+	ticker := time.NewTicker(reachEvery)
+	defer ticker.Stop()
+	for {
 		r.tally(time.Now())
 		select {
 		case <-ctx.Done():
@@ -197,9 +215,9 @@ func (r *Reach) CutOff() bool { return r.Lost(r.cloud) }
 // When a majority cannot be seen at all, every connection is lost.
 func (r *Reach) Lost(nc *nats.Conn) bool {
 	now := time.Now()
-	server := nc.ConnectedServerName()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	server := r.server[nc]
 	if now.Sub(r.heard[nc]) > reachSilence {
 		return true
 	}

@@ -29,7 +29,7 @@ type apiDirectory struct {
 func (d apiDirectory) AddHub(ctx context.Context, o domain.Origin, add httpapi.HubAddition) (domain.HubState, error) {
 	seen, ever, err := d.presence.Fetch(ctx, add.HubID)
 	if err != nil {
-		return domain.HubState{}, err
+		return domain.HubState{}, streams.Unavailable(err, "it is not known at the moment whether the hub has ever come online; nothing was changed")
 	}
 	return d.Service.AddHub(ctx, o, directory.AddHub{
 		OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name, Ever: ever, Connected: ever && seen.Online,
@@ -49,7 +49,8 @@ func (d apiDirectory) ResetLink(ctx context.Context, o domain.Origin, org string
 	if err != nil || revoked == "" {
 		return err
 	}
-	return d.kicks.Kick(ctx, hub)
+	return streams.Unavailable(d.kicks.Kick(ctx, hub),
+		"the hub's certificate is revoked, and its connection may stand for some seconds more; the request can be repeated")
 }
 
 // Invite records the invitation, then puts its mail into the queue. Whoever hears of a failure in between invites again, which

@@ -12,6 +12,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/mail"
+	"hubcloud/streams"
 	"hubcloud/streams/outbox"
 )
 
@@ -81,7 +82,7 @@ func queueError(err error) error {
 	case errors.Is(err, outbox.ErrFull):
 		return domain.Unavailable("no mail can be sent at the moment: as many as there may be wait for the mail server")
 	}
-	return err
+	return streams.Unavailable(err, "the queue of mails did not answer: the mail may not go out, and the request can be repeated")
 }
 
 // mayInvite returns an error when no more invitations of an organization, or of all, may go to an address within the hour, or when there is no

@@ -37,10 +37,15 @@ func (v *visit) fail(err error) {
 		return // nobody waits for the page any more
 	}
 	failure := failureOf(err)
-	if failure.Status == http.StatusInternalServerError {
+	v.faultOf(failure.Status, err)
+	v.refuse(failure)
+}
+
+// faultOf tells the log of the request why it failed, when that is the service's doing.
+func (v *visit) faultOf(status int, err error) {
+	if status == http.StatusInternalServerError || domain.CodeOf(err) == domain.CodeServiceUnavailable {
 		v.fault(err)
 	}
-	v.refuse(failure)
 }
 
 // fault tells the log of the request why it failed.
@@ -117,7 +122,11 @@ func statusOf(code domain.Code) int {
 // refusalText gives what to show beside the field that an error is about; false for an error that is no refusal of what was typed.
 func refusalText(err error) (string, bool) {
 	var refusal *domain.Error
-	if !errors.As(err, &refusal) || refusal == errForged || refusal.Code == domain.CodeInternal || refusal.Code == domain.CodeNotFound {
+	if !errors.As(err, &refusal) || refusal == errForged {
+		return "", false
+	}
+	switch refusal.Code {
+	case domain.CodeInternal, domain.CodeServiceUnavailable, domain.CodeNotFound:
 		return "", false
 	}
 	return sentence(refusal.Message), true

@@ -43,8 +43,8 @@ func (v *visit) invitation() error {
 		return nil // nobody waits for the page any more
 	}
 	status, view := invitationAnswer(accepted, err)
-	if status == http.StatusInternalServerError {
-		v.fault(err)
+	if err != nil {
+		v.faultOf(status, err)
 	}
 	// Whether the page can say who is signed in here decides nothing: the invitation is accepted by then.
 	if err := v.greet(); err != nil {
@@ -65,6 +65,8 @@ func invitationAnswer(accepted domain.Acceptance, err error) (status int, view i
 		return http.StatusGone, invitationView{Outcome: "expired", Title: "This invitation has expired"}
 	case errors.Is(err, &domain.Error{Code: domain.CodeNotFound}):
 		return http.StatusNotFound, invitationView{Outcome: "unknown", Title: "This invitation does not work"}
+	case errors.Is(err, &domain.Error{Code: domain.CodeServiceUnavailable}):
+		return http.StatusServiceUnavailable, invitationView{Outcome: "failed", Title: "That cannot be done at the moment"}
 	case err != nil:
 		return http.StatusInternalServerError, invitationView{Outcome: "failed", Title: "Something failed on our side"}
 	}

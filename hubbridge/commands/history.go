@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
 // recordsPerCommand is how many records a command has as a rule: one when it is sent, one when it is answered.
@@ -18,7 +19,7 @@ const recordsPerCommand = 2
 func (c *Commands) History(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([]domain.CommandDone, error) {
 	raw, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
-		return nil, err
+		return nil, streams.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}
 	var all []domain.CommandDone
 	for _, text := range raw {

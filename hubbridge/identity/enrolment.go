@@ -80,7 +80,8 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 //
 // Errors are domain.Errors: invalid_request for a serial, secret or certificate request that is none, whatever hub it is for; then
 // unauthenticated, the same and after the same time for a serial that is not in the inventory, for a wrong secret and for a blocked hub; then
-// rate_limited for a hub that was issued too many certificates lately. What else fails is no domain.Error.
+// rate_limited for a hub that was issued too many certificates lately; service_unavailable when the directory does not answer. What else fails is no
+// domain.Error.
 func (e *Enrolment) Issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error) {
 	refusal := time.NewTimer(refusalTime)
 	defer refusal.Stop()

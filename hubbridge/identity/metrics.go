@@ -16,7 +16,8 @@ func newEnrolments() *prometheus.CounterVec {
 			"which `hubcloud doctor` names.",
 	}, []string{"result"})
 	for _, result := range []string{
-		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest), string(domain.CodeRateLimited), string(domain.CodeInternal),
+		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest), string(domain.CodeRateLimited),
+		string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
 	} {
 		results.WithLabelValues(result)
 	}

@@ -137,7 +137,7 @@ func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
 	}
 	text, err := streams.Ask(ctx, l.nc, "$JS.API.STREAM.INFO."+streams.DirectoryStream, question)
 	if err != nil {
-		return 0, fmt.Errorf("directory: count %s: %w", filter, err)
+		return 0, unread(fmt.Errorf("directory: count %s: %w", filter, err))
 	}
 	var answer struct {
 		Error *streams.BrokerError `json:"error"`
@@ -147,7 +147,7 @@ func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
 		return 0, fmt.Errorf("directory: count %s: unreadable answer: %w", filter, err)
 	}
 	if answer.Error != nil {
-		return 0, fmt.Errorf("directory: count %s: %w", filter, answer.Error)
+		return 0, unread(fmt.Errorf("directory: count %s: %w", filter, answer.Error))
 	}
 	return answer.Total, nil
 }

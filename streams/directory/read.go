@@ -101,7 +101,7 @@ func (l *Log) ask(ctx context.Context, question []byte) (m stored, ok bool, err 
 	err = persist(ctx, func(ctx context.Context) (again bool, err error) {
 		m, ok, err = l.askLeader(ctx, question)
 		var refusal *streams.BrokerError
-		return !errors.As(err, &refusal), err
+		return !errors.As(err, &refusal) || streams.Passing(err), err
 	})
 	return m, ok, err
 }

@@ -44,7 +44,7 @@ func NewRepository[S any](l *Log, subject func(id string) string, evolve func(S,
 }
 
 // Get gives an aggregate with everything that was acknowledged before the call, and the sequence of its last event. One that does not exist is
-// the zero state and 0.
+// the zero state and 0. A fault that passes is a domain.Unavailable.
 func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 	state, seq := r.recall(id)
 	last, err := r.log.Load(ctx, r.subject(id), seq, func(_ uint64, e domain.Event) (err error) {
@@ -53,7 +53,7 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 	})
 	if err != nil {
 		var none S
-		return none, 0, err
+		return none, 0, unread(err)
 	}
 	r.remember(id, state, last)
 	return state, last, nil
@@ -62,7 +62,7 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 // Update lets decide look at the aggregate as it is now and appends the events that it answers, if any. It gives the state with them and the
 // sequence of the aggregate's last event, also when there was nothing to append. When another process was faster, decide is asked
 // again about the new state, some times; then Update gives up with ErrConflict. decide's error is returned as it is, with the state it was
-// about.
+// about. A fault that passes, ErrConflict and streams.ErrUnsure among them, is a domain.Unavailable that says whether anything was changed.
 func (r *Repository[S]) Update(ctx context.Context, id string, decide func(S) ([]domain.Event, error)) (S, uint64, error) {
 	defer r.turns.take(ctx, id)()
 	for pause, conflicts := firstPause, 0; ; pause, conflicts = min(2*pause, maxPause), conflicts+1 {
@@ -79,7 +79,7 @@ func (r *Repository[S]) Update(ctx context.Context, id string, decide func(S) ([
 			return r.fold(id, state, last, events)
 		}
 		if !errors.Is(err, ErrConflict) || conflicts == maxConflicts || !sleep(ctx, pause) {
-			return state, seq, err
+			return state, seq, unwritten(err)
 		}
 	}
 }

@@ -96,6 +96,9 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	// Also when it was accepted before: the process can have ended between the two.
 	o.Actor.ID = accepted.MemberID
 	if _, err := s.EnsureAccount(ctx, o, accepted.Email); err != nil {
+		if domain.CodeOf(err) == domain.CodeServiceUnavailable {
+			err = fmt.Errorf("%w: %w", domain.Unavailable("the invitation is accepted, and the account could not be made; open the link again"), err)
+		}
 		return domain.Acceptance{}, err
 	}
 	s.granted(ctx, seq)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/streams"
 )
 
 const (
@@ -101,16 +103,23 @@ func (t *Tracker) write(ctx context.Context) {
 	})
 }
 
-// LastUsed gives when each of the keys was used last, to a minute; those that never were are absent.
+// LastUsed gives when each of the keys was used last, to a minute; those that never were are absent. A fault that passes is a domain.Unavailable.
+//
+// Any replica of the bucket answers, also one that is behind or cut off. A stale answer shows an earlier use than the last: people see it, and
+// nothing is decided by it.
 func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	all := make(map[string]time.Time, len(keys))
 	for _, key := range keys {
 		var minute int64
-		entry, err := t.kv.Get(ctx, key)
+		var entry jetstream.KeyValueEntry
+		err := streams.Persist(ctx, func(ctx context.Context) (err error) {
+			entry, err = t.kv.Get(ctx, key)
+			return err
+		})
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 		case err != nil:
-			return nil, fmt.Errorf("when API keys were used: %w", err)
+			return nil, streams.Unavailable(fmt.Errorf("when API keys were used: %w", err), "it cannot be looked up at the moment when API keys were used")
 		case len(entry.Value()) == 8:
 			minute = int64(binary.BigEndian.Uint64(entry.Value()))
 		}

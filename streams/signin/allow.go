@@ -29,7 +29,7 @@ func (s *Store) Allow(ctx context.Context, name string, burst, perHour int, now 
 		var full time.Time
 		content, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), key(kindAllowance, name))
 		if err != nil {
-			return 0, fmt.Errorf("sign-in: %w", err)
+			return 0, unavailable(fmt.Errorf("sign-in: %w", err))
 		}
 		if revision > 0 {
 			if err := json.Unmarshal(content, &full); err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Allow(ctx context.Context, name string, burst, perHour int, now 
 			},
 		})
 		if !errors.Is(err, streams.ErrConflict) {
-			return 0, err
+			return 0, unavailable(err) // it may be counted, and is counted once more when it is asked again
 		}
 	}
 	return interval, nil

@@ -20,7 +20,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -77,12 +76,14 @@ func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (doma
 	if err != nil {
 		return domain.SignInLink{}, err
 	}
-	err = s.kv.Purge(ctx, key(kindLink, token), jetstream.LastRevision(revision), jetstream.PurgeTTL(goneTTL))
-	if streams.IsConflict(err) {
-		return domain.SignInLink{}, domain.ErrSignInLink()
-	}
-	if err != nil {
+	mine, err := s.claim(ctx, key(kindLink, token), revision, nil, nats.Header{
+		"KV-Operation": {"PURGE"}, "Nats-Rollup": {"sub"}, "Nats-TTL": {goneTTL.String()},
+	})
+	switch {
+	case err != nil:
 		return domain.SignInLink{}, unavailable(fmt.Errorf("sign-in: use a link: %w", err))
+	case !mine:
+		return domain.SignInLink{}, domain.ErrSignInLink()
 	}
 	return link, nil
 }
@@ -133,20 +134,34 @@ func (s *Store) End(ctx context.Context, token string) error {
 // Once says whether a session's form is sent for the first time, by the mark that it has. Of several that send it at the same moment, on whatever
 // replicas, one is the first. It is remembered for a day.
 func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
-	_, err = s.kv.Create(ctx, key(kindForm, token+" "+mark), nil, jetstream.KeyTTL(formLife))
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return false, nil
+	name := key(kindForm, token+" "+mark)
+	for range maxConflicts {
+		kept, err := streams.NewestKept(ctx, s.nc, s.kv.Bucket(), name)
+		if err != nil {
+			return false, unavailable(fmt.Errorf("sign-in: look for a form: %w", err))
+		}
+		if kept.Live() {
+			return false, nil
+		}
+		first, err := s.claim(ctx, name, kept.Revision, nil, nats.Header{"Nats-TTL": {formLife.String()}})
+		if err != nil {
+			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
+		}
+		if first {
+			return true, nil
+		}
+		// Another was first, or the mark of a form that was taken back has run out meanwhile.
 	}
-	if err != nil {
-		return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
-	}
-	return true, nil
+	return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", streams.ErrDoubtful))
 }
 
 // Unsent has a form of a session taken for one that was not sent: Once is true for it again.
 func (s *Store) Unsent(ctx context.Context, token, mark string) error {
-	if err := s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL)); err != nil {
-		return fmt.Errorf("sign-in: forget a form: %w", err)
+	err := streams.Persist(ctx, func(ctx context.Context) error {
+		return s.kv.Purge(ctx, key(kindForm, token+" "+mark), jetstream.PurgeTTL(goneTTL))
+	})
+	if err != nil {
+		return unavailable(fmt.Errorf("sign-in: forget a form: %w", err))
 	}
 	return nil
 }
