@@ -37,6 +37,7 @@ func signIn(b *tab, s *harness.Service, address string, mails int) {
 // portal is a service with an organization, one hub in software, and a browser in which the owner is signed in.
 type portal struct {
 	*tab
+	target  *harness.Target
 	service *harness.Service
 	tenant  *harness.Tenant
 	hub     *virtualhub.Hub
@@ -53,7 +54,7 @@ func newPortal(t *testing.T, name string, args ...string) *portal {
 	if want := "/portal/" + tenant.Org; b.path() != want {
 		t.Fatalf("signed in at %s, not at %s", b.path(), want)
 	}
-	return &portal{b, service, tenant, hub}
+	return &portal{b, target, service, tenant, hub}
 }
 
 func (p *portal) hubPage() string { return fmt.Sprintf("/portal/%s/hubs/%s", p.tenant.Org, p.hub.ID()) }

@@ -156,3 +156,25 @@ func TestPauseLosesNothing(t *testing.T) {
 	}
 	p.check("busy")
 }
+
+// TestReleased: a dashboard that was open went on showing a hub that had been taken from the organization.
+func TestReleased(t *testing.T) {
+	t.Parallel()
+	p := newPortal(t, "Released")
+	id := string(p.target.VirtualHub(p.tenant, virtualhub.Config{}).ID())
+	p.goTo("/portal/" + p.tenant.Org)
+	p.await("#connection", "Live")
+	p.await(`[data-count="all"]`, "2")
+	places := fmt.Sprintf(`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id)
+	if n := eval[int](p.tab, places); n != 2 {
+		t.Fatalf("the hub is at %d places of the page, not in the list and among the choices", n)
+	}
+	eval[bool](p.tab, "window.loaded = true")
+	p.service.CLI("inventory", "release", strings.ToUpper(id))
+	p.await(`[data-count="all"]`, "1")
+	harness.Eventually(t, time.Minute, "the hub is gone from the page", func() bool { return eval[int](p.tab, places) == 0 })
+	if rows := eval[int](p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`); rows != 1 {
+		t.Errorf("%d hubs are shown (-1: the page was loaded again)", rows)
+	}
+	p.await("#connection", "Live")
+}

@@ -63,6 +63,16 @@ function states({ whole, hubs: changed }) {
       announce(`${nameOf(state.id)} is ${state.status}.`);
     }
   }
+  if (whole) {
+    for (const row of sites.querySelectorAll("[data-hub]")) {
+      if (!hubs.has(row.dataset.hub)) {
+        const name = before.get(row.dataset.hub)?.name || row.dataset.hub;
+        row.remove(); // the organization has it no more
+        announce(`${name} is no hub of the organization any more.`);
+        refresh();
+      }
+    }
+  }
   if (renamed) {
     for (const option of document.querySelectorAll("#filter-hub option[value]:not([value=''])")) {
       option.textContent = nameOf(option.value);

@@ -13,6 +13,7 @@ const ASLEEP = 30_000; // a clock that jumps that far between two ticks has slep
 const OVER = {
   out: "You are signed out. Load the page again to sign in.",
   gone: "You are no member of this organization any more.",
+  released: "The organization does not have this hub any more, or you are no member of it.",
   forged: "You have signed in anew since this page was loaded. Load it again to go on.",
 };
 
@@ -96,7 +97,7 @@ export function openStream(data, handlers, recent) {
         return OVER.out;
       }
       if (response.status === 403 || response.status === 404) {
-        return response.status === 403 ? OVER.forged : OVER.gone;
+        return response.status === 403 ? OVER.forged : data.hub ? OVER.released : OVER.gone;
       }
       if (!response.ok || !response.headers.get("Content-Type").startsWith("text/event-stream")) {
         const after = Number(response.headers.get("Retry-After"));

@@ -8,7 +8,7 @@
 // the API's own streams. Beside them stand events of the portal's own, whose types begin with `hub.portal_`, which no hub may send:
 //
 //	hub.portal_positions  {hub: cursor}  where the stream stands in each log; the page keeps these and what each event moves on
-//	hub.portal_states     {whole, hubs}  the hubs' states: all of them first, then those that changed
+//	hub.portal_states     {whole, hubs}  the hubs' states: all of them first, and again once one was released, then those that changed
 //	hub.portal_gap        {hub_id}       events of this hub were missed: they have expired, or its log was begun anew
 //	hub.portal_now        {}             what there was when the stream began has been told; what follows happens now
 //

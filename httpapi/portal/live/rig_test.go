@@ -100,6 +100,14 @@ func (r *rig) add(hub domain.HubID) {
 	r.tags[hub] = hublog.Incarnation{Tag: fmt.Sprintf("%08x", len(r.hubs))}
 }
 
+// release takes a hub from the organization, as everything but the read models has it.
+func (r *rig) release(hub domain.HubID) {
+	r.mu.Lock()
+	delete(r.tags, hub)
+	r.mu.Unlock()
+	r.logs.Released(hub)
+}
+
 func (r *rig) change(hub domain.HubID, how func(*domain.Hub)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,8 +3,10 @@ package live
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	"hubcloud/domain"
@@ -64,6 +66,8 @@ type stream struct {
 	group       EventGroup
 	// told is what the page knows of each hub.
 	told map[domain.HubID]HubState
+	// behind says that the read models had a hub at the beginning that this process does not know.
+	behind bool
 	// buffer is what goes out with the next write, which is not before next.
 	buffer []byte
 	next   time.Time
@@ -116,13 +120,12 @@ func (s *stream) begin(want StreamRequest) error {
 	}
 	positions := make(map[domain.HubID]string, len(states))
 	for _, state := range states {
-		after := want.Positions[state.ID]
-		if after == "" && recent > 0 {
-			if after, err = s.recently(state.ID, recent); err != nil {
-				return err
-			}
+		err := s.start(state.ID, want.Positions[state.ID], recent)
+		if s.unknown(err) {
+			s.behind = true
+			continue
 		}
-		if err := s.follow(state.ID, after); err != nil {
+		if err != nil {
 			return err
 		}
 		positions[state.ID] = s.group.Position(state.ID)
@@ -131,8 +134,27 @@ func (s *stream) begin(want StreamRequest) error {
 		return err
 	}
 	s.tell("hub.portal_positions", positions)
-	s.tellStates(true, changed(states, s.told))
+	s.tellStates(true, changed(s.followed(states), s.told))
 	return nil
+}
+
+// start follows a hub's log from behind a cursor or, without one, from so long ago; 0 is now.
+func (s *stream) start(hub domain.HubID, after string, recent time.Duration) (err error) {
+	if after == "" && recent > 0 {
+		if after, err = s.recently(hub, recent); err != nil {
+			return err
+		}
+	}
+	return s.follow(hub, after)
+}
+
+// unknown reports whether an error means that a hub of several belongs to the organization no more, or not yet as far as this
+// process knows. The read models may be ahead or behind.
+func (s *stream) unknown(err error) bool { return s.only == "" && codeOf(err) == domain.CodeNotFound }
+
+// followed returns the states of the hubs whose logs are followed.
+func (s *stream) followed(states []HubState) []HubState {
+	return slices.DeleteFunc(states, func(state HubState) bool { return s.group.Position(state.ID) == "" })
 }
 
 // recently gives a cursor to begin with what a hub has told since so long ago; where that is more than anybody reads, since a tenth or a hundredth of
@@ -169,6 +191,9 @@ func (s *stream) follow(hub domain.HubID, after string) error {
 func (s *stream) run() error {
 	now := time.Now()
 	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
+	if s.behind {
+		look = sooner(look, now.Add(settleAfter))
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	defer s.extend() // the end of the answer is a write, too
@@ -261,6 +286,11 @@ func (s *stream) collect() (more, moved bool, err error) {
 			s.tellGap(hub)
 			continue
 		}
+		if s.unknown(err) { // it was released; the page is told with the states
+			s.group.Leave(hub)
+			moved = true
+			continue
+		}
 		if err != nil || len(events) == 0 {
 			return false, moved, err
 		}
@@ -273,25 +303,48 @@ func (s *stream) collect() (more, moved bool, err error) {
 	return true, moved, nil
 }
 
-// look reads the states again, tells what has changed, and follows hubs that were added meanwhile.
+// look reads the states again, tells what has changed, follows hubs that were added meanwhile, and tells all states when hubs
+// were released.
 func (s *stream) look() error {
 	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
 	if err != nil {
 		return err
 	}
 	for _, state := range states {
-		if _, known := s.told[state.ID]; known {
+		if s.group.Position(state.ID) != "" {
 			continue
 		}
-		if err := s.follow(state.ID, ""); err != nil {
+		err := s.follow(state.ID, "")
+		if s.unknown(err) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		s.tell("hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)})
+	}
+	states = s.followed(states)
+	if s.forget(states) {
+		clear(s.told)
+		s.tellStates(true, changed(states, s.told))
+		return nil
 	}
 	if news := changed(states, s.told); len(news) > 0 {
 		s.tellStates(false, news)
 	}
 	return nil
+}
+
+// forget leaves the logs of hubs that the page was told of and that are not among the states, and reports whether there are any.
+func (s *stream) forget(states []HubState) bool {
+	gone := maps.Clone(s.told)
+	for _, state := range states {
+		delete(gone, state.ID)
+	}
+	for hub := range gone {
+		s.group.Leave(hub)
+	}
+	return len(gone) > 0
 }
 
 // ended tells a fault from the end of the request or of the service, and from a hub that is so new that its owner is not known here yet: the page

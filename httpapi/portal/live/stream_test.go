@@ -124,6 +124,47 @@ func TestStreamLooksAtStates(t *testing.T) {
 	}
 }
 
+// TestStreamOfReleasedHubs: a page of all hubs went on showing one that had been taken from the organization; its stream ended, and
+// while the read models were behind, the page heard that its viewer is no member any more.
+func TestStreamOfReleasedHubs(t *testing.T) {
+	t.Parallel()
+	const hubC = domain.HubID("hub-cccc-cccc-cccc")
+	r := newRig(t, live.Config{StateInterval: time.Hour})
+	p := r.open(live.StreamRequest{})
+	var told states
+	p.await("hub.portal_states", &told)
+	r.release(hubB)
+	for range 2 { // the same stream, then one that begins; the read models have the hub all the time
+		p.await("hub.portal_states", &told)
+		if !told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubA {
+			t.Errorf("told %+v, want all hubs without %s", told, hubB)
+		}
+		r.append(hubA, "channel.observed", 1, levels(int(r.last[hubA])+1, int(r.last[hubA])+1)...)
+		if got := p.values(map[domain.HubID]int{hubA: int(r.last[hubA])}); len(got[hubB]) > 0 {
+			t.Errorf("events of the other: %v", got)
+		}
+		p = r.open(live.StreamRequest{Positions: p.positions})
+	}
+	// A hub that the read models had before this process knew of it is followed, and told of, soon.
+	r.add(hubC)
+	inc, _ := r.incarnation(hubC)
+	r.mu.Lock()
+	delete(r.tags, hubC)
+	r.mu.Unlock()
+	p = r.open(live.StreamRequest{})
+	p.await("hub.portal_states", &told)
+	if len(told.Hubs) != 1 {
+		t.Errorf("told %+v", told)
+	}
+	r.mu.Lock()
+	r.tags[hubC] = inc
+	r.mu.Unlock()
+	p.await("hub.portal_states", &told)
+	if told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubC {
+		t.Errorf("told %+v, want %s", told, hubC)
+	}
+}
+
 // A connection's event has the states looked at shortly after, not at the next round.
 func TestStreamLooksAfterConnections(t *testing.T) {
 	t.Parallel()
