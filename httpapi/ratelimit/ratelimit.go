@@ -21,6 +21,7 @@ type Limiter[K comparable] struct {
 
 	mu       sync.Mutex
 	epoch    time.Time           // what the times in the maps count from
+	latest   time.Duration       // the latest time that was given
 	began    time.Duration       // when current was begun
 	current  map[K]time.Duration // when each bucket touched in this period is full
 	previous map[K]time.Duration // the same of the period before
@@ -71,9 +72,12 @@ func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	return a
 }
 
-// turn gives the time on the limiter's scale, and begins the next period when this one is over.
+// turn returns the time on the limiter's scale, and begins the next period when this one is over. Time does not go back: a
+// request that waited before it is counted comes with an earlier time than those before it, at which their tokens would
+// not have come back yet.
 func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
-	now = at.Sub(l.epoch)
+	l.latest = max(l.latest, at.Sub(l.epoch))
+	now = l.latest
 	if age, period := now-l.began, maxDebt*l.fill; age >= period {
 		l.previous, l.current, l.began = l.current, map[K]time.Duration{}, now
 		if age >= 2*period {

@@ -60,3 +60,19 @@ func TestLimiterForgets(t *testing.T) {
 		}
 	}
 }
+
+// TestARequestThatWaited: a request that had waited before it was counted was refused although its bucket had room, because
+// its time was that of its arrival, when what others had taken since had not come back yet.
+func TestARequestThatWaited(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	l := New[string](10, 10, start)
+	later := start.Add(2 * time.Second)
+	if a := l.Take("key", later); !a.Granted {
+		t.Fatal("the first request is refused")
+	}
+	a := l.Take("key", start)
+	if !a.Granted || a.Remaining != 8 {
+		t.Errorf("a request from 2 s before: granted %t, %d remain; want it granted, and 8", a.Granted, a.Remaining)
+	}
+}
