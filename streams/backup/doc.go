@@ -10,6 +10,12 @@
 // A bucket is read from the front until nothing is left, and not as a stream at one moment: a key that is written meanwhile moves to the end, and
 // a snapshot would have it neither where it was nor where it is. Each key is there with a value that it had during the backup.
 //
+// Batches of a bucket come from whichever replica answers. One that is behind gives fewer keys, or a value of before, which the key had during the
+// backup or a moment earlier; that nothing is left is asked of the leader. Snapshots are taken by leaders. The list of streams and their
+// state are the leaders' too; a leader that is deposed and cut off knows nothing of what was stored since, for at most 20 s. A backup through
+// it is of that moment: older, and whole. A stream that is missing in it would be of a hub that was added since, which the DIRECTORY of the same
+// side does not have either.
+//
 // Not taken: sessions of the portal and links to sign in (what was ended or used since would work again: people sign in anew), leases and
 // heartbeats, which are of running processes, and Postgres, which is made anew from the rest.
 //

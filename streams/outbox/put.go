@@ -219,7 +219,9 @@ func (o *Outbox) roomFor(ctx context.Context, filter string, most int, replaces 
 	return nil
 }
 
-// erase removes a mail from the stream, and overwrites its bytes. One that is not there any more is removed.
+// erase removes a mail from the stream, and overwrites its bytes. One that is not there any more is removed. That it is not there is the word of the
+// stream's leader alone. A leader that is deposed and cut off removes nothing, since its followers must agree; what it says of a mail that was
+// removed before is stale by that: the mail counts as waiting, and is erased or delivered again later.
 func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
 	question, err := json.Marshal(map[string]uint64{"seq": sequence})
 	if err != nil {

@@ -308,7 +308,8 @@ func (r *running) release(msg jetstream.Msg, wait time.Duration) {
 	}
 }
 
-// count keeps the gauge of waiting mails.
+// count keeps the gauge of waiting mails. A server that knows of no leader may answer, from what it has: the gauge then shows an earlier number until
+// the next count, and nothing is decided by it.
 func (r *running) count(ctx context.Context) error {
 	ticker := time.NewTicker(countEvery)
 	defer ticker.Stop()

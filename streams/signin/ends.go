@@ -15,6 +15,8 @@ import (
 const (
 	// watchPause is the pause before a watch that could not be begun is tried again.
 	watchPause = 200 * time.Millisecond
+	// lookEvery is how often the sessions that something hangs on are looked up, whatever the watch has told.
+	lookEvery = 5 * time.Second
 	// lookLimit bounds how long it takes to look whether one session still stands.
 	lookLimit = 5 * time.Second
 )
@@ -76,6 +78,10 @@ func (e *ends) waitedFor() []string {
 
 // Run hears of sessions that end until ctx does, and returns nil then. After the broker was away it looks after every session that something hangs
 // on: nobody tells what ended meanwhile.
+//
+// A watch hangs on one server's copy of the bucket, which can be behind or cut off and stand still without a word: a page of somebody who has signed
+// out would go on. So every five seconds the bucket's leader is asked for each of those sessions. What a deposed leader says of them is stale for as
+// long as the portal's own check is (streams.Freshness), which ends what is open on a replica that is cut off.
 func (s *Store) Run(ctx context.Context) error {
 	back := s.nc.StatusChanged(nats.CONNECTED)
 	defer s.nc.RemoveStatusListener(back)
@@ -100,17 +106,21 @@ func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range s.ends.waitedFor() {
-		if err := s.look(ctx, name); err != nil {
-			return err
-		}
+	if err := s.lookAll(ctx); err != nil {
+		return err
 	}
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-back:
 			return nil
+		case <-ticker.C:
+			if err := s.lookAll(ctx); err != nil {
+				return err
+			}
 		case entry, ok := <-watch.Updates():
 			switch {
 			case !ok:
@@ -120,6 +130,16 @@ func (s *Store) listen(ctx context.Context, back <-chan nats.Status) error {
 			}
 		}
 	}
+}
+
+// lookAll looks after every session that something hangs on.
+func (s *Store) lookAll(ctx context.Context) error {
+	for _, name := range s.ends.waitedFor() {
+		if err := s.look(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look ends what hangs on a session that there is not any more.

@@ -7,11 +7,53 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/streamstest"
 )
+
+// deaf is a bucket whose watches tell nothing, as one whose server is cut off.
+type deaf struct{ jetstream.KeyValue }
+
+func (d deaf) Watch(context.Context, string, ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	return deafWatcher{}, nil
+}
+
+type deafWatcher struct{ jetstream.KeyWatcher }
+
+func (deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return nil }
+
+// TestEndThatTheWatchMisses: a watch that stood still told nothing of sessions that ended, for as long as its connection lasted.
+func TestEndThatTheWatchMisses(t *testing.T) {
+	t.Parallel()
+	conns := streamstest.Start(t)
+	buckets, err := streams.OpenBuckets(t.Context(), conns, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := signin.New(conns.Cloud, deaf{buckets.SignIn}, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer func() {
+		stop()
+		running.Wait()
+	}()
+	token := begin(t, s, time.Hour)
+	ended, forget := s.Ended(token)
+	defer forget()
+	if err := s.End(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, "the end of a session whose watch stands still", ended)
+}
 
 // replica is a store on a connection of its own that hears of sessions that end, until the test does.
 func replica(t *testing.T, broker *streamstest.Broker) *signin.Store {

@@ -6,5 +6,5 @@
 //
 // It works from what a service leaves in its data directory, from the addresses that it is given, or both, and says what it can when nothing
 // runs. It changes nothing but for a file of a few bytes in the data directory, which it removes again, to learn how the disk and the
-// clock of the file system do. No secret is in what it says: not the mail server's password, no credentials of the broker or the database.
+// clock of the file system do. What it reads of the broker can be some seconds old, since any server may answer: it advises, and decides nothing. No secret is in what it says: not the mail server's password, no credentials of the broker or the database.
 package doctor

@@ -88,7 +88,8 @@ func flapAdvice(all []flapping) string {
 	return "see each hub's network and power; many at once are this side's network, a proxy that cuts idle connections, or too few open files"
 }
 
-// presences reads the presence of every hub that has ever connected.
+// presences reads the presence of every hub that has ever connected. A watch reads one server's copy of the bucket: one that is behind shows a hub as
+// it was some seconds ago, and the doctor's next visit shows the rest.
 func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 	conns, err := p.broker()
 	if err != nil {
