@@ -116,7 +116,9 @@ func streamNames(ctx context.Context, nc *nats.Conn) (names []string, err error)
 	}
 }
 
-// stateOf says what is in a stream.
+// stateOf says what is in a stream. A server that knows of no leader may answer, from what it has: a stale size makes the progress of a backup wrong, and
+// nothing else. Whether there is the stream is the word of the cluster's own leader. A deposed one can miss the mark of a restore that began
+// seconds ago: a service that starts at that moment finds out when it opens its streams, which are not there.
 func stateOf(ctx context.Context, nc *nats.Conn, stream string) (streamState, error) {
 	var info struct {
 		State streamState `json:"state"`
