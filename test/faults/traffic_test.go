@@ -138,7 +138,7 @@ func (r *traffic) ask(client int, what, method, path string, body any, header ..
 		r.answers[what+" none"]++
 		return answer, false
 	}
-	r.answers[fmt.Sprint(what, " ", answer.Status)]++
+	r.answers[what+" "+named(answer)]++
 	if took > r.slowest {
 		r.slowest, r.slowestWhat = took, fmt.Sprint(what, " ", answer.Status)
 	}
@@ -149,6 +149,15 @@ func (r *traffic) ask(client int, what, method, path string, body any, header ..
 		r.accuse("replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
 	}
 	return answer, false
+}
+
+// named returns an answer's status, and why it is an error.
+func named(answer harness.Answer) string {
+	var body struct{ Error struct{ Message string } }
+	if answer.Status < 300 || json.Unmarshal(answer.Body, &body) != nil {
+		return fmt.Sprint(answer.Status)
+	}
+	return fmt.Sprint(answer.Status, " ", body.Error.Message)
 }
 
 // excused reports whether a fault that passes may be answered so. Whatever the service cannot do at the moment is service_unavailable and says
@@ -271,9 +280,9 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		case err != nil:
 			r.answers["stream none"]++
 		case excused(false, answer):
-			r.answers[fmt.Sprint("stream ", answer.Status)]++
+			r.answers["stream "+named(answer)]++
 		default:
-			r.answers[fmt.Sprint("stream ", answer.Status)]++
+			r.answers["stream "+named(answer)]++
 			r.accuse("replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status, answer.Body)
 		}
 		r.mu.Unlock()

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+)
+
+// unaccepting is invitations that nobody can accept at the moment.
+type unaccepting struct{ err error }
+
+func (u unaccepting) AcceptInvitation(context.Context, domain.Origin, string) (domain.Acceptance, error) {
+	return domain.Acceptance{}, u.err
+}
+
+// A request that was answered service_unavailable left no cause in the log where the error had none of its own, and a page of the portal never did:
+// nobody could tell which part was away.
+func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
+	t.Parallel()
+	fault := fmt.Errorf("%w: %w", domain.Unavailable("the directory cannot be read at the moment"), errors.New("nats: no responders"))
+	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{Invitations: unaccepting{fault}}) })
+	for _, c := range []struct {
+		path  string
+		fault error
+		says  string
+	}{
+		{"/v1/sites", fault, "no responders"},
+		{"/v1/sites", domain.Unavailable("the mails are full"), "the mails are full"},
+		{"/portal/invitations/secret", nil, "no responders"},
+	} {
+		s.fault = c.fault
+		a := s.do("GET", c.path, "")
+		if a.StatusCode != 503 || strings.Contains(string(a.body), "no responders") {
+			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.body)
+		}
+		id := a.Header.Get("X-Request-Id")
+		eventually(t, func() bool { return strings.Contains(s.logged.String(), id) })
+		for text := range strings.Lines(s.logged.String()) {
+			var line struct {
+				Level, Error string
+				RequestID    string `json:"request_id"`
+			}
+			if err := json.Unmarshal([]byte(text), &line); err != nil {
+				t.Fatal(err)
+			}
+			if line.RequestID == id && (line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
+				t.Errorf("%s: the line is %s", c.path, text)
+			}
+		}
+	}
+}
