@@ -73,9 +73,10 @@ func CleanEmail(field, s string) (string, error) {
 // An address whose domain IDNA rejects is equal to none whose domain it accepts. CleanEmail accepts no
 // such address; facts from before it checked domains can hold one.
 func NormalizeEmail(s string) string {
-	local, host := splitEmail(norm.NFC.String(strings.TrimSpace(s)))
+	s = norm.NFC.String(strings.TrimSpace(s))
+	local, host := splitEmail(s)
 	if host == "" {
-		return foldLocalPart(local)
+		return foldLocalPart(s) // no address
 	}
 	if ascii, err := asciiDomain(host); err == nil {
 		host = ascii
@@ -83,6 +84,18 @@ func NormalizeEmail(s string) string {
 		host = strings.Map(lowerASCII, host)
 	}
 	return foldLocalPart(local) + "@" + host
+}
+
+// MailboxOf returns the mailbox that mails to an address arrive in, for bounds on what one person is mailed: NormalizeEmail
+// without a sub-address, the part of the local part from a `+` on (RFC 5233), of which everybody has as many as anybody
+// cares to write. Not every mail provider knows sub-addresses: two people may have mailboxes that differ in one, so it must
+// not name an account.
+func MailboxOf(email string) string {
+	local, host := splitEmail(NormalizeEmail(email))
+	if base, _, found := strings.Cut(local, "+"); found && base != "" {
+		local = base
+	}
+	return local + "@" + host
 }
 
 // WireAddress returns an address as it is sent: with the domain in ASCII, which servers without

@@ -154,3 +154,19 @@ func orNoError(err error) error {
 	}
 	return err
 }
+
+func TestMailboxOf(t *testing.T) {
+	t.Parallel()
+	for email, want := range map[string]string{
+		"ann@example.org":         "ann@example.org",
+		"Ann+News@Example.org":    "ann@example.org",
+		"ann+a+b@example.org":     "ann@example.org",
+		"+ann@example.org":        "+ann@example.org",
+		"ann+1@straße.example":    "ann@xn--strae-oqa.example",
+		`"quoted+@+"@example.org`: `"quoted@example.org`,
+	} {
+		if got := domain.MailboxOf(email); got != want {
+			t.Errorf("MailboxOf(%q) = %q, want %q", email, got, want)
+		}
+	}
+}

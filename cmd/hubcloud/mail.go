@@ -92,11 +92,11 @@ func (s *service) mayInvite(ctx context.Context, org, email string, now time.Tim
 	if err := s.mails.Room(ctx, org, recipient); err != nil {
 		return queueError(err)
 	}
-	most := s.flags.InvitationsPerAddress
+	mailbox, most := domain.MailboxOf(email), s.flags.InvitationsPerAddress
 	for _, bound := range []struct {
 		what string
 		most int
-	}{{"invitations of " + org + " to " + recipient, (most + 1) / 2}, {"invitations to " + recipient, most}} {
+	}{{"invitations of " + org + " to " + mailbox, (most + 1) / 2}, {"invitations to " + mailbox, most}} {
 		wait, err := s.signIn.Allow(ctx, bound.what, bound.most, bound.most, now)
 		if err != nil {
 			return err

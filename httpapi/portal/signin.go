@@ -88,7 +88,7 @@ func (v *visit) askForLink() error {
 		v.tooMany(view, allowed.Next, "Too many links were asked for from your network. Try again in %s.")
 		return nil
 	}
-	wait, err := v.p.SignIn.Allow(v.r.Context(), "link "+domain.NormalizeEmail(email), (v.p.LinksPerAddress+1)/2, v.p.LinksPerAddress, v.caller.At)
+	wait, err := v.p.SignIn.Allow(v.r.Context(), "link "+domain.MailboxOf(email), (v.p.LinksPerAddress+1)/2, v.p.LinksPerAddress, v.caller.At)
 	if err != nil {
 		return err
 	}

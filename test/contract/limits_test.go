@@ -118,10 +118,12 @@ func quotas(t *testing.T, c *harness.Target) {
 		// 353 invitations to one address were accepted in six seconds.
 		tenant := c.Tenant("Flood").For(t)
 		for n := range 5 { // half of what an address may get
-			email := []string{"flood@quotas.example.com", "Flood@QUOTAS.example.com"}[n%2]
+			email := []string{"flood@quotas.example.com", "Flood@QUOTAS.example.com", "flood+1@quotas.example.com"}[n%3]
 			tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated)
 		}
 		limited(t, tenant.Client, http.MethodPost, "/invitations", map[string]string{"email": "flood@quotas.example.com"})
+		// Sub-addresses arrive in the same mailbox.
+		limited(t, tenant.Client, http.MethodPost, "/invitations", map[string]string{"email": "flood+2@quotas.example.com"})
 		tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "other@quotas.example.com"}, http.StatusCreated)
 	})
 
