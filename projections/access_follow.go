@@ -29,9 +29,12 @@ func (a *Access) follow(ctx context.Context) error {
 			return err
 		}
 		last, err := a.apply(batch, subjects)
+		if err != nil {
+			return err // nothing is applied of another stream, and what was loaded is not this one's
+		}
 		a.caughtUp(last, head)
 		a.applied.advance(last)
-		return err
+		return nil
 	})
 }
 

@@ -128,6 +128,7 @@ func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
 	}
 }
 
+// Read models that end with the same sequence as the directory, but are another's, were taken for loaded for a moment.
 func TestAccessDoesNotBelieveReadModelsOfAnotherStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
