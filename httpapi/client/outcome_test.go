@@ -135,7 +135,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNoOutcome) {
 			t.Error(err)
