@@ -32,7 +32,7 @@ func (s *service) layGround(ctx context.Context) (err error) {
 	if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := s.dir.writeStarted(s.flags); err != nil {
+	if err := s.writeLater(startedFile, func() error { return s.dir.writeStarted(s.flags) }); err != nil {
 		return fmt.Errorf("write %s: %w", startedFile, err)
 	}
 	if s.files, err = s.flags.shareFiles(); err != nil {
@@ -56,7 +56,8 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 		}
 		s.postgresURL = s.postgres.URL()
 	}
-	if err := s.dir.writeDatabase(database{URL: s.postgresURL}); err != nil {
+	url := s.postgresURL
+	if err := s.writeLater("postgres.json", func() error { return s.dir.writeDatabase(database{URL: url}) }); err != nil {
 		return fmt.Errorf("write postgres.json: %w", err)
 	}
 	return nil

@@ -161,6 +161,12 @@ func (s *service) diskHealth(context.Context) (string, *unwell) {
 			action: "make room on the disk of --data-dir, or mend it: the broker recovers by itself within seconds",
 		}
 	}
+	if space.Low && space.NoFiles {
+		return "", &unwell{
+			detail: fmt.Sprintf("%d files (inodes) are free and %d are the reserve: hub events, changes and commands are rejected", space.FreeFiles, space.FilesReserve),
+			action: "remove files from the disk of --data-dir, not those of the service, or make it one with more inodes (df -i): the service goes on by itself", lasting: true, serves: true,
+		}
+	}
 	if space.Low {
 		return "", &unwell{
 			detail: fmt.Sprintf("%d MiB are free and %d MiB are the reserve: hub events, changes and commands are rejected", space.Free>>20, space.Reserve>>20),

@@ -18,7 +18,7 @@ func (c *serveCommand) Run(ctx context.Context, out Streams) error {
 // serve runs the service until ctx ends, then puts everything away in order. Once the service is ready it calls ready, if there is one, in
 // a loop of its own that ends before the service does.
 func serve(ctx context.Context, flags *serviceFlags, log *slog.Logger, ready func(ctx context.Context, s *service) error) error {
-	s, err := startService(ctx, flags, log)
+	s, err := startWithRoom(ctx, flags, log)
 	if err != nil && ctx.Err() != nil {
 		log.Info("stopped before it was ready")
 		return nil
@@ -26,7 +26,10 @@ func serve(ctx context.Context, flags *serviceFlags, log *slog.Logger, ready fun
 	if err != nil {
 		return err
 	}
-	defer s.stop()
+	defer func() {
+		_ = notifyManager("STOPPING=1") // it stops all the same
+		s.stop()
+	}()
 	if ready != nil {
 		s.guests.run("demo", func(ctx context.Context) error { return ready(ctx, s) })
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,6 +59,10 @@ type service struct {
 	files    fileShares
 	failed   chan error
 
+	// later writes the files that a full disk had no room for.
+	laterMu sync.Mutex
+	later   []func() error
+
 	// The ground: the data directory, the database and the broker, each our own or somebody else's.
 	lock        *os.File
 	authority   *identity.Authority
@@ -109,6 +114,7 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 	began := time.Now()
 	// What is read at a start mostly stays: collecting garbage in between finds little, and takes a tenth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
+	untilStopped := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, flags.StartTimeout, errStartTimeout)
 	defer cancel()
 	failed := make(chan error, 1)
@@ -144,7 +150,7 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 		}
 		log.Debug("started", "part", step.name, "duration_ms", time.Since(stepBegan).Milliseconds())
 	}
-	if err := s.finishStart(); err != nil {
+	if err := s.finishStart(untilStopped); err != nil {
 		return nil, err
 	}
 	log.Info("ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS, "admin", s.bound.Admin,
@@ -160,7 +166,6 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 // and what it cannot finish is as safe as after a kill -9.
 func (s *service) stop() {
 	began := time.Now()
-	_ = notifyManager("STOPPING=1") // it stops all the same
 	close(s.draining)
 	s.stopHTTP()
 	s.stopAsking()

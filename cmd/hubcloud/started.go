@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,12 +18,18 @@ import (
 const startedFile = "service.json"
 
 // finishStart puts what the start made on disk and says where the service listens; then /readyz says that it is ready. A
-// crash or a power cut before leaves no installation that anybody has been told of.
-func (s *service) finishStart() error {
-	if err := s.syncInstallation(); err != nil {
+// crash or a power cut before leaves no installation that anybody has been told of. While the disk is full it waits for room,
+// and what is up by then serves; ctx ends when the service is to stop.
+func (s *service) finishStart(ctx context.Context) error {
+	for _, write := range s.later {
+		if err := s.writeWithRoom(ctx, write); err != nil {
+			return err
+		}
+	}
+	if err := s.writeWithRoom(ctx, s.syncInstallation); err != nil {
 		return fmt.Errorf("sync the data directory: %w", err)
 	}
-	if err := s.dir.writeEndpoints(s.bound); err != nil {
+	if err := s.writeWithRoom(ctx, func() error { return s.dir.writeEndpoints(s.bound) }); err != nil {
 		return fmt.Errorf("write endpoints.json: %w", err)
 	}
 	s.health.started.Store(true)

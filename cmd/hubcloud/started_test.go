@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -28,7 +30,7 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	if ready() {
 		t.Error("ready before the start is over")
 	}
-	if err := s.finishStart(); err == nil {
+	if err := s.finishStart(t.Context()); err == nil {
 		t.Error("a data directory that is not there was synced")
 	}
 	if ready() {
@@ -37,10 +39,47 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.finishStart(); err != nil {
+	if err := s.finishStart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.dir.endpoints(); err != nil || !ready() {
 		t.Errorf("after the start: ready is %v, endpoints.json: %v", ready(), err)
+	}
+}
+
+// A full disk at the end of a start ended the process. The start waits in place, and its files are there once there is room; it ends when it is
+// told to, or when a part of the service fails.
+func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("a part has failed")
+	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
+		full := &os.PathError{Op: "write", Path: "endpoints.json", Err: number}
+		s := &service{log: slog.New(slog.DiscardHandler), failed: make(chan error, 1)}
+		tries := 0
+		write := func() error {
+			if tries++; tries < 3 {
+				return full
+			}
+			return nil
+		}
+		if err := s.writeLater("service.json", write); err != nil || len(s.later) != 1 {
+			t.Errorf("%v: kept %d files for later, %v", number, len(s.later), err)
+		}
+		if err := s.writeWithRoom(t.Context(), s.later[0]); err != nil || tries != 3 {
+			t.Errorf("%v: %d tries, %v; want 3", number, tries, err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.writeWithRoom(ctx, func() error { return full }); !errors.Is(err, context.Canceled) {
+			t.Errorf("told to stop: %v", err)
+		}
+		s.failed <- failed
+		if err := s.writeWithRoom(t.Context(), func() error { return full }); !errors.Is(err, failed) {
+			t.Errorf("a part that failed: %v", err)
+		}
+	}
+	s := &service{log: slog.New(slog.DiscardHandler)}
+	if err := s.writeLater("service.json", func() error { return os.ErrPermission }); !errors.Is(err, os.ErrPermission) || len(s.later) > 0 {
+		t.Errorf("another error: %v, %d files for later", err, len(s.later))
 	}
 }

@@ -44,10 +44,8 @@ func measure(store string) (usage, error) {
 			if strings.HasPrefix(name.Name(), streams.HubStream("")) {
 				found.hubLogs++
 			}
-			size, err := blocks(filepath.Join(dir, name.Name(), "msgs"))
-			if err != nil {
-				return usage{}, err
-			}
+			// What cannot be read does not count: repair and the server tell of it.
+			size, _ := blocks(filepath.Join(dir, name.Name(), "msgs"))
 			found.bytes += size
 		}
 	}

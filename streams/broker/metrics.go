@@ -12,6 +12,7 @@ type collector struct {
 	storage, storageLimit, memory, messages, streams, apiRequests *prometheus.Desc
 	apiErrors, apiInflight                                        *prometheus.Desc
 	diskFree, diskReserve, diskLow, storeFailed, restarts         *prometheus.Desc
+	diskFreeFiles, diskReserveFiles                               *prometheus.Desc
 }
 
 func newCollector(s *Server) *collector {
@@ -19,25 +20,27 @@ func newCollector(s *Server) *collector {
 		return prometheus.NewDesc("hubcloud_broker_"+name, help, nil, nil)
 	}
 	return &collector{
-		broker:        s,
-		connections:   desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
-		subscriptions: desc("subscriptions", "Subscriptions that the broker holds; each hub has two."),
-		slow:          desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off. Any rise is a machine that is too slow for its load."),
-		stalled:       desc("stalled_clients_total", "Times that a sender was held up because a receiver did not read fast enough."),
-		stale:         desc("stale_connections_total", "Connections closed because they answered no pings: hubs whose network has gone."),
-		storage:       desc("storage_bytes", "Bytes that streams hold on disk."),
-		storageLimit:  desc("storage_limit_bytes", "Bytes that streams may hold on disk: the size of the file system. The reserve ends storing before."),
-		memory:        desc("memory_storage_bytes", "Bytes of streams that are kept in memory."),
-		messages:      desc("messages", "Messages that all streams hold."),
-		streams:       desc("streams", "Streams, of hub logs and others."),
-		apiRequests:   desc("api_requests_total", "Requests to the broker's stream API."),
-		apiErrors:     desc("api_errors_total", "Requests to the broker's stream API that it refused."),
-		diskFree:      desc("disk_free_bytes", "Bytes that are free on the file system of the data directory."),
-		diskReserve:   desc("disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve)."),
-		diskLow:       desc("disk_low", "Whether less than the reserve is free: 1 while hub events, changes and commands are rejected."),
-		storeFailed:   desc("store_failed", "Whether the broker cannot write to its disk: 1 until it was restarted, which needs room."),
-		restarts:      desc("restarts_total", "Restarts of the broker inside the process after it could not write to its disk."),
-		apiInflight:   desc("api_inflight", "Requests to the broker's stream API under way. One that stays high is a broker that does not keep up."),
+		broker:           s,
+		connections:      desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
+		subscriptions:    desc("subscriptions", "Subscriptions that the broker holds; each hub has two."),
+		slow:             desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off. Any rise is a machine that is too slow for its load."),
+		stalled:          desc("stalled_clients_total", "Times that a sender was held up because a receiver did not read fast enough."),
+		stale:            desc("stale_connections_total", "Connections closed because they answered no pings: hubs whose network has gone."),
+		storage:          desc("storage_bytes", "Bytes that streams hold on disk."),
+		storageLimit:     desc("storage_limit_bytes", "Bytes that streams may hold on disk: the size of the file system. The reserve ends storing before."),
+		memory:           desc("memory_storage_bytes", "Bytes of streams that are kept in memory."),
+		messages:         desc("messages", "Messages that all streams hold."),
+		streams:          desc("streams", "Streams, of hub logs and others."),
+		apiRequests:      desc("api_requests_total", "Requests to the broker's stream API."),
+		apiErrors:        desc("api_errors_total", "Requests to the broker's stream API that it refused."),
+		diskFree:         desc("disk_free_bytes", "Bytes that are free on the file system of the data directory."),
+		diskReserve:      desc("disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve)."),
+		diskLow:          desc("disk_low", "Whether less than the reserve is free, in bytes or in files: 1 while hub events, changes and commands are rejected."),
+		diskFreeFiles:    desc("disk_free_files", "Files (inodes) that can still be made on the file system of the data directory; not there where it has no such limit."),
+		diskReserveFiles: desc("disk_reserve_files", "Files that are kept free there: 5 %, at most 4096."),
+		storeFailed:      desc("store_failed", "Whether the broker cannot write to its disk: 1 until it was restarted, which needs room."),
+		restarts:         desc("restarts_total", "Restarts of the broker inside the process after it could not write to its disk."),
+		apiInflight:      desc("api_inflight", "Requests to the broker's stream API under way. One that stays high is a broker that does not keep up."),
 	}
 }
 
@@ -59,6 +62,10 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.diskFree, float64(space.Free))
 		gauge(c.diskReserve, float64(space.Reserve))
 		gauge(c.diskLow, boolean(space.Low))
+		if space.Files > 0 {
+			gauge(c.diskFreeFiles, float64(space.FreeFiles))
+			gauge(c.diskReserveFiles, float64(space.FilesReserve))
+		}
 	}
 	now := c.broker.current.Load()
 	if now == nil {

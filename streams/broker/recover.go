@@ -23,6 +23,8 @@ const (
 	recoverSettled = time.Minute
 	// recoverRoom is what must be free for a restart, when the reserve does not ask for less.
 	recoverRoom = 16 << 20
+	// recoverFiles is how many files it must be possible to make for one.
+	recoverFiles = 64
 	// probeSize is how much the probe of a disk writes.
 	probeSize = 256 << 10
 	probeName = ".hubcloud-probe-*.tmp"
@@ -158,6 +160,9 @@ func (s *Server) awaitRoom(ctx context.Context) bool {
 // hasRoom reports whether a restart is worth while. The reserve need not be free: leases and presence write below it, too.
 func (s *Server) hasRoom() bool {
 	space := s.cfg.Space.State()
+	if space.Files > 0 && space.FreeFiles < min(recoverFiles, max(space.FilesReserve/2, 1)) {
+		return false
+	}
 	return space.Size == 0 || space.Free >= min(recoverRoom, max(space.Reserve/2, probeSize))
 }
 

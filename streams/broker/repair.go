@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/minio/highwayhash"
 	"github.com/nats-io/nats-server/v2/server"
@@ -74,6 +75,9 @@ func streamFolders(store string) ([]StreamFolder, error) {
 //
 // A meta.inf that is not the configuration of its stream, such as an empty one after a power cut with a SyncInterval, is
 // renamed. The stream's messages are there again once the stream is declared again.
+//
+// What one stream's files cannot be read or mended for is logged, and the others go on: the server, too, skips that stream
+// only. A full disk is an error: there may be room later, and then the streams can be mended.
 func repair(store string, logger *slog.Logger) error {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -81,23 +85,30 @@ func repair(store string, logger *slog.Logger) error {
 	}
 	for _, f := range folders {
 		logger := logger.With("account", f.Account, "stream", f.Stream)
-		if err := repairMeta(f.path, f.Stream, f.Stream, logger); err != nil {
+		if err := repairMeta(f.path, f.Stream, f.Stream, logger); noRoom(err) {
 			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
+		} else if err != nil {
+			logger.Error("stream not looked at or not repaired; the server may skip it", "error", err)
 		}
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			logger.Error("consumers of a stream not looked at; the server may skip them", "error", err)
 		}
 		for _, consumer := range consumers {
 			name := consumer.Name()
 			err := repairMeta(filepath.Join(f.path, consumerFolder, name), name, f.Stream+"/"+name, logger.With("consumer", name))
-			if err != nil {
+			if noRoom(err) {
 				return fmt.Errorf("repair consumer %s of stream %s of account %s: %w", name, f.Stream, f.Account, err)
+			} else if err != nil {
+				logger.Error("consumer not looked at or not repaired; the server may skip it", "consumer", name, "error", err)
 			}
 		}
 	}
 	return nil
 }
+
+// noRoom reports whether a write has failed on a full disk, or on a quota.
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // repairMeta makes meta.inf and meta.sum in dir agree. name is what meta.inf configures, sumKey what its sum is keyed with.
 func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
@@ -114,8 +125,18 @@ func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 		}
 		return durablefile.Sync(dir)
 	case metaWrongSum:
+		sum := filepath.Join(dir, metaSumFile)
+		if info, err := os.Lstat(sum); err == nil && !info.Mode().IsRegular() {
+			logger.Error("stream checksum is no file, set aside", "file", sum+unreadableSuffix)
+			if err := os.Rename(sum, sum+unreadableSuffix); err != nil {
+				return err
+			}
+		}
+		if err := durablefile.Write(sum, []byte(want), 0o600); err != nil {
+			return err
+		}
 		logger.Warn("stream checksum was missing or wrong, repaired")
-		return durablefile.Write(filepath.Join(dir, metaSumFile), []byte(want), 0o600)
+		return nil
 	}
 	return nil
 }
@@ -153,11 +174,8 @@ func readMeta(dir, name, sumKey string) (state metaState, want string, err error
 	if want, err = metaSum(meta, sumKey); err != nil {
 		return 0, "", err
 	}
-	got, err := os.ReadFile(filepath.Join(dir, metaSumFile))
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return 0, "", err
-	case err != nil || string(got) != want:
+	// A sum that cannot be read is written anew, whatever the reason.
+	if got, err := os.ReadFile(filepath.Join(dir, metaSumFile)); err != nil || string(got) != want {
 		return metaWrongSum, want, nil
 	}
 	return metaGood, want, nil
@@ -221,19 +239,20 @@ func Damaged(dataDir string) ([]StreamFolder, error) {
 	}
 	return withMessages(folders, func(f StreamFolder) (bool, error) {
 		state, _, err := readMeta(f.path, f.Stream, f.Stream)
-		return state == metaMissing || state == metaUnreadable, err
+		return err != nil || state == metaMissing || state == metaUnreadable, nil
 	})
 }
 
-// withMessages returns the folders that are lost and hold messages.
+// withMessages returns the folders that are lost and hold messages, or may hold them.
 func withMessages(folders []StreamFolder, lost func(StreamFolder) (bool, error)) (found []StreamFolder, err error) {
 	for _, f := range folders {
 		is, err := lost(f)
-		if err == nil && is {
-			is, err = f.holdsMessages()
-		}
 		if err != nil {
 			return nil, err
+		}
+		if is {
+			holds, err := f.holdsMessages()
+			is = holds || err != nil
 		}
 		if is {
 			found = append(found, f)

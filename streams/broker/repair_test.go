@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -29,6 +30,9 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 		{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
 		{"of another configuration", func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) }},
 		{"half", func(path string) error { return os.Truncate(path, 7) }},
+		{"a folder", func(path string) error {
+			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +122,71 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 				t.Errorf("not recovered at the start after it: %v, %v", missing, err)
 			}
 			stop(t, fourth)
+		})
+	}
+}
+
+// One file of one hub's log that cannot be read ended the start of the whole service. The others must be there, and the log and
+// what the doctor asks must name that one.
+func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, file string
+	}{
+		{"configuration is a folder", "meta.inf"},
+		{"configuration loops", "meta.inf"},
+		{"consumers are a file", "obs"},
+		{"messages are a file", "msgs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var lines bytes.Buffer
+			cfg := config(t, t.TempDir())
+			first := start(t, cfg)
+			fill(t, connect(t, first))
+			stop(t, first)
+			found, err := filepath.Glob(filepath.Join(cfg.DataDir, "nats", "jetstream", "*", "streams", "HUB_hub1", c.file))
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%v, %v", found, err)
+			}
+			if err := os.Rename(found[0], filepath.Join(t.TempDir(), "was")); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case strings.HasSuffix(c.name, "folder"):
+				err = os.MkdirAll(filepath.Join(found[0], "x"), 0o700)
+			case strings.HasSuffix(c.name, "loops"):
+				err = os.Symlink(c.file, found[0])
+			default:
+				err = os.WriteFile(found[0], []byte("x"), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			damaged, err := broker.Damaged(cfg.DataDir)
+			if err != nil || c.file == "meta.inf" && (len(damaged) != 1 || damaged[0].Stream != "HUB_hub1") {
+				t.Errorf("damaged: %v, %v; want HUB_hub1", damaged, err)
+			}
+			cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			second := start(t, cfg)
+			defer stop(t, second)
+			conns := connect(t, second)
+			for account, name := range map[*nats.Conn]string{conns.Cloud: "DIRECTORY", conns.Shards[0]: "HUB_hub2", conns.Shards[2]: "HUB_hub3"} {
+				js, err := jetstream.New(account)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := js.Stream(t.Context(), name); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			missing, err := second.NotRecovered()
+			if err != nil || c.file == "meta.inf" && (len(missing) != 1 || missing[0].Stream != "HUB_hub1") {
+				t.Errorf("not recovered: %v, %v; want HUB_hub1", missing, err)
+			}
+			if !strings.Contains(lines.String(), "HUB_hub1") {
+				t.Errorf("the log does not name the stream:\n%s", lines.String())
+			}
 		})
 	}
 }

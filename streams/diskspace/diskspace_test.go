@@ -1,8 +1,10 @@
 package diskspace
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +60,7 @@ func TestAdmit(t *testing.T) {
 		{"room", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true}, {"at the reserve again", 100_000, true},
 		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true}, {"much", 900_000, false},
 	} {
-		g.take(c.free, 1_000_000, began)
+		g.take(State{Free: c.free, Size: 1_000_000}, began)
 		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 || got.Since.IsZero() == c.low {
 			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
 		}
@@ -88,7 +90,7 @@ func TestAdmit(t *testing.T) {
 func TestAdmittedBytesCount(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
-	g.take(200_000, 1_000_000, time.Now())
+	g.take(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	admitted := 0
 	for g.Admit(1000) == nil {
 		if admitted++; admitted > 1000 {
@@ -98,7 +100,7 @@ func TestAdmittedBytesCount(t *testing.T) {
 	if admitted == 0 || admitted*1000 > 100_000 {
 		t.Errorf("%d bytes were admitted, with 100,000 beyond the reserve", admitted*1000)
 	}
-	g.take(200_000, 1_000_000, time.Now())
+	g.take(State{Free: 200_000, Size: 1_000_000}, time.Now())
 	if err := g.Admit(1000); err != nil {
 		t.Errorf("after another measurement: %v", err)
 	}
@@ -115,5 +117,48 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := Open("/nowhere/at/all", Default, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("a folder that is not there was measured")
+	}
+}
+
+// A disk without free files was not seen: the reserve counted bytes only, and every new file failed.
+func TestFilesAreKeptFree(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	g := &Guard{reserve: Default, logger: slog.New(slog.NewTextHandler(&lines, nil))}
+	for _, c := range []struct {
+		name        string
+		free, files int64
+		low, told   bool
+	}{
+		{"no limit of files", 0, 0, false, false},
+		{"many", 50_000, 100_000, false, false},
+		{"at the reserve", 4096, 100_000, false, false},
+		{"below", 4095, 100_000, true, true},
+		{"within the margin", 4200, 100_000, true, false},
+		{"beyond it", 4301, 100_000, false, true},
+		{"a small file system", 500, 10_000, false, false},
+		{"a small one, below", 499, 10_000, true, true},
+		{"none", 0, 10_000, true, false},
+		{"room", 10_000, 10_000, false, true},
+	} {
+		lines.Reset()
+		g.take(State{Free: 1 << 40, Size: 1 << 40, FreeFiles: c.free, Files: c.files}, time.Now())
+		if got := g.State(); got.Low != c.low || got.NoFiles != c.low || got.Since.IsZero() == c.low {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		if err := g.Admit(1); c.low != errors.Is(err, ErrLow) || c.low && !strings.Contains(err.Error(), "files") {
+			t.Errorf("%s: admit returned %v", c.name, err)
+		}
+		if told := lines.Len() > 0; told != c.told || c.low && told && !strings.Contains(lines.String(), "files") {
+			t.Errorf("%s: logged %q", c.name, lines.String())
+		}
+	}
+	none := &Guard{logger: slog.New(slog.DiscardHandler)}
+	if none.take(State{Free: 1, Size: 1, Files: 100}, time.Now()); none.State().Low {
+		t.Error("without a reserve a disk without files is low")
+	}
+	g.take(State{Free: 0, Size: 1 << 40, FreeFiles: 0, Files: 10_000}, time.Now())
+	if got := g.State(); !got.Low || got.NoFiles {
+		t.Errorf("neither bytes nor files: %+v", got)
 	}
 }

@@ -1,5 +1,5 @@
 // Package diskspace keeps a reserve of a file system free. Whoever is about to store something that can wait asks Admit
-// first; below the reserve the answer is an error. The reserve is for what must go on: leases, presence, the database's
+// first; below the reserve the answer is an error. There is a reserve of bytes and one of files (inodes). The reserve is for what must go on: leases, presence, the database's
 // log and checkpoints, sign-in, outcomes of commands, and expiry, which writes before it frees.
 //
 // A Guard measures the file system ten times a second. In between it counts what it admitted as written, so that a fast
@@ -32,15 +32,19 @@ const (
 )
 
 // ErrLow is returned by Admit while less than the reserve is free. The error is also a domain.Error, service_unavailable.
-var ErrLow = errors.New("the disk has less free space than the reserve, or cannot be written to")
+var ErrLow = errors.New("the disk has less free space, or fewer free files, than the reserve, or cannot be written to")
 
 // State is what is known of the file system.
 type State struct {
 	// Free, Size and Reserve are in bytes. Free is what this process may use.
 	Free, Size, Reserve int64
+	// FreeFiles, Files and FilesReserve are numbers of files (inodes). Files is 0 for a file system without such a limit.
+	FreeFiles, Files, FilesReserve int64
 	// Low is whether Admit returns errors, and Since when that began.
 	Low   bool
 	Since time.Time
+	// NoFiles is whether that is for want of files, and not of bytes.
+	NoFiles bool
 	// Failed is whether SetFailed says that the disk cannot be written to.
 	Failed bool
 }
@@ -54,6 +58,7 @@ type Guard struct {
 	// room is what may be admitted until the next measurement; below zero nothing is.
 	room   atomic.Int64
 	low    atomic.Bool
+	files  atomic.Bool // why it is low
 	failed atomic.Bool
 
 	mu    sync.Mutex
@@ -92,29 +97,45 @@ func (g *Guard) Measure() error {
 		return fmt.Errorf("free space of %s: %w", g.dir, err)
 	}
 	block := int64(disk.Bsize) //nolint:unconvert // the types differ between systems
-	g.take(int64(disk.Bavail)*block, int64(disk.Blocks)*block, time.Now())
+	g.take(State{
+		Free: int64(disk.Bavail) * block, Size: int64(disk.Blocks) * block, FreeFiles: int64(disk.Ffree), Files: int64(disk.Files),
+	}, time.Now())
 	return nil
 }
 
 // take takes in a measurement.
-func (g *Guard) take(free, size int64, now time.Time) {
+func (g *Guard) take(found State, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	reserve := g.reserve.of(size)
 	was := g.state
-	g.state = State{Free: free, Size: size, Reserve: reserve, Low: was.Low, Since: was.Since}
-	switch {
-	case !was.Low && free < reserve:
-		g.state.Low, g.state.Since = true, now
-		g.logger.Error("disk almost full: hub events, changes and commands rejected until there is room",
-			"dir", g.dir, "free_bytes", free, "reserve_bytes", reserve)
-	case was.Low && free >= reserve+reserve/marginPart:
-		g.state.Low, g.state.Since = false, time.Time{}
-		g.logger.Info("disk has room again", "dir", g.dir, "free_bytes", free, "reserve_bytes", reserve,
-			"low_ms", now.Sub(was.Since).Milliseconds())
+	found.Reserve, found.FilesReserve = g.reserve.of(found.Size), g.reserve.files(found.Files)
+	bytes, files := found.Reserve, found.FilesReserve
+	if was.Low {
+		bytes, files = bytes+bytes/marginPart, files+files/marginPart
 	}
-	g.low.Store(g.state.Low)
-	g.room.Store(free - reserve)
+	noBytes, noFiles := found.Free < bytes, found.FreeFiles < files
+	found.Low, found.NoFiles = noBytes || noFiles, noFiles && !noBytes
+	if found.Low {
+		if found.Since = was.Since; !was.Low {
+			found.Since = now
+		}
+	}
+	g.state = found
+	about := []any{"dir", g.dir, "free_bytes", found.Free, "reserve_bytes", found.Reserve}
+	if found.Files > 0 {
+		about = append(about, "free_files", found.FreeFiles, "reserve_files", found.FilesReserve)
+	}
+	switch {
+	case found.Low && found.NoFiles && (!was.Low || !was.NoFiles):
+		g.logger.Error("disk almost out of files (inodes): hub events, changes and commands rejected until some are removed", about...)
+	case found.Low && !found.NoFiles && (!was.Low || was.NoFiles):
+		g.logger.Error("disk almost full: hub events, changes and commands rejected until there is room", about...)
+	case was.Low && !found.Low:
+		g.logger.Info("disk has room again", append(about, "low_ms", now.Sub(was.Since).Milliseconds())...)
+	}
+	g.files.Store(found.NoFiles)
+	g.low.Store(found.Low)
+	g.room.Store(found.Free - found.Reserve)
 }
 
 // SetFailed says that writing to the disk has failed, or that it works again. Admit returns errors in between.
@@ -131,6 +152,11 @@ func (g *Guard) Admit(bytes int) error {
 		return nil
 	case g.failed.Load():
 		err := domain.Unavailable("the service cannot write to its disk at the moment: nothing was stored, and reading goes on; it recovers by itself once the disk takes writes")
+		err.RetryAfter = retryAfter
+		return fmt.Errorf("%w: %w", ErrLow, err)
+	}
+	if g.low.Load() && g.files.Load() {
+		err := domain.Unavailable("the service's disk has almost no files (inodes) left: nothing was stored, and reading goes on; the operator has to remove files")
 		err.RetryAfter = retryAfter
 		return fmt.Errorf("%w: %w", ErrLow, err)
 	}

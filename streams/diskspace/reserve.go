@@ -78,3 +78,18 @@ func (r Reserve) of(size int64) int64 {
 	}
 	return min(r.Bytes, part)
 }
+
+const (
+	// filesPart is the part of all files that stays free, in percent, and mostFiles how many that are at most. A hub's log takes about
+	// ten.
+	filesPart = 5
+	mostFiles = 4096
+)
+
+// files returns how many files to keep free on a file system that can have so many; 0 is one without such a limit.
+func (r Reserve) files(all int64) int64 {
+	if r == (Reserve{}) {
+		return 0
+	}
+	return min(mostFiles, all*filesPart/100)
+}

@@ -51,7 +51,15 @@ func judgeReserve(p *patient, f *findings) {
 		return
 	}
 	reserve, _ := gauge(families, "hubcloud_broker_disk_reserve_bytes")
-	if low, _ := gauge(families, "hubcloud_broker_disk_low"); low > 0 {
+	freeFiles, _ := gauge(families, "hubcloud_broker_disk_free_files")
+	reserveFiles, _ := gauge(families, "hubcloud_broker_disk_reserve_files")
+	low, _ := gauge(families, "hubcloud_broker_disk_low")
+	switch {
+	case low > 0 && free >= reserve && freeFiles < 2*reserveFiles:
+		f.add(Wrong, fmt.Sprintf("%.0f files (inodes) are free, and %.0f are the reserve: hub events, changes and commands are rejected", freeFiles, reserveFiles),
+			"remove files, not those of the service, or make the file system one with more inodes (df -i): the service goes on by itself")
+		return
+	case low > 0:
 		f.add(Wrong, fmt.Sprintf("%s are free, less than the reserve of %s: hub events, changes and commands are rejected", size(int64(free)), size(int64(reserve))),
 			"make room: the service goes on by itself; --disk-reserve is how much stays free")
 		return

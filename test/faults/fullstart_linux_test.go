@@ -1,0 +1,115 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/harness"
+)
+
+// TestStartOnAFullDisk: a start on a full disk ended the process ("write service.json: no space left on device"), and the service did not come
+// back when there was room. It waits, past --start-timeout, and goes on by itself; it ends when it is told to.
+func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		fill func(t *testing.T, dir string) (empty func())
+	}{
+		{"bytes", func(t *testing.T, dir string) func() { return streamstest.FillDisk(t, dir) }},
+		{"files", noMoreFiles},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := streamstest.SmallDisk(t, diskSize)
+			s := harness.StartIn(t, dir)
+			tenant := harness.NewTenant(t, s, "Full start")
+			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Kept"}, http.StatusCreated)
+			s.Stop()
+			empty := c.fill(t, dir)
+			waits := func() {
+				t.Helper()
+				harness.Eventually(t, time.Minute, "the start waits", func() bool {
+					select {
+					case <-s.Ended():
+						t.Fatalf("the start ended:\n%s", s.Log())
+					default:
+					}
+					return strings.Contains(s.Log(), "waiting: the disk is full")
+				})
+			}
+			s.Launch()
+			waits()
+			began := time.Now()
+			s.Signal(syscall.SIGTERM)
+			select {
+			case <-s.Ended():
+			case <-time.After(time.Minute):
+				t.Fatalf("told to stop, it goes on:\n%s", s.Log())
+			}
+			if s.ExitCode() != 0 || time.Since(began) > 20*time.Second {
+				t.Errorf("told to stop: exit code %d after %v", s.ExitCode(), time.Since(began))
+			}
+			s.Args = []string{"--start-timeout", "30s"}
+			s.Launch()
+			waits()
+			if _, err := os.Stat(filepath.Join(dir, "postgres", "data", "postmaster.pid")); err == nil {
+				t.Log("a database is up while the start waits")
+			}
+			empty()
+			began = time.Now()
+			s.AwaitReady()
+			if took := time.Since(began); took > recovery {
+				t.Errorf("ready %v after there was room", took)
+			}
+			var sites struct{ Data []map[string]any }
+			tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
+			if len(sites.Data) != 2 { // one is made with the organization
+				t.Errorf("sites after it: %v", sites.Data)
+			}
+			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated)
+		})
+	}
+}
+
+// TestFirstStartOnAFullDisk: nothing is there yet, and nothing half-made may stand in the way once there is room.
+func TestFirstStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := streamstest.SmallDisk(t, diskSize)
+	empty := streamstest.FillDisk(t, dir)
+	s := harness.Joining(t, harness.Place{}, harness.FreeAddress(t), harness.FreeAddress(t))
+	s.Dir = dir
+	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
+	s.Launch()
+	harness.Eventually(t, time.Minute, "the start waits", func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") })
+	empty()
+	began := time.Now()
+	s.AwaitReady()
+	if took := time.Since(began); took > recovery {
+		t.Errorf("ready %v after there was room", took)
+	}
+	harness.NewTenant(t, s, "First")
+}
+
+// noMoreFiles leaves no file to be made on the file system of dir, which is one in memory.
+func noMoreFiles(t *testing.T, dir string) (empty func()) {
+	t.Helper()
+	limit := func(files uint64) {
+		t.Helper()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, fmt.Sprintf("size=%d,nr_inodes=%d", diskSize, files)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
+		t.Fatal(err)
+	}
+	limit(disk.Files - disk.Ffree)
+	return func() { limit(disk.Files) }
+}
