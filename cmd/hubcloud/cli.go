@@ -50,6 +50,7 @@ type cli struct {
 
 	Ready        readyCommand        `cmd:"" help:"Ask the service on this machine whether it is ready: a container's health check."`
 	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for a broker of one's own."`
+	BrokerRepair brokerRepairCommand `cmd:"" help:"Mend what a crash left in the store of a nats-server of one's own, while it is stopped."`
 	Tap          tapCommand          `cmd:"" help:"Events of all hubs, for analytics."`
 
 	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`

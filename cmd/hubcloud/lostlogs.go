@@ -46,8 +46,13 @@ func (s *service) reportLostLogs(ctx context.Context) error {
 		lost, err := ingest.LostLogs(asking, s.conns)
 		cancel()
 		if err == nil {
+			about := "hub log lost: the broker has none for a hub that had one; it gets an empty one when it connects"
+			if s.broker == nil {
+				about = "hub log lost: the broker has none for a hub that had one; its messages may still be in the store of a nats-server: " +
+					"remove nothing, stop that server, run `hubcloud broker-repair` on its store, and start it"
+			}
 			for _, hub := range lost {
-				s.log.Error("hub log lost: the broker has none for a hub that had one; it gets an empty one when it connects", "hub_id", hub)
+				s.log.Error(about, "hub_id", hub)
 			}
 			<-ctx.Done()
 			return ctx.Err()

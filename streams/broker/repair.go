@@ -68,17 +68,17 @@ func streamFolders(store string) ([]StreamFolder, error) {
 	return folders, nil
 }
 
-// repair mends, in the store of a server that does not run, what a crash leaves between two writes of nats-server. The
+// Repair mends, in the store of a server that does not run, what a crash leaves between two writes of nats-server. The
 // server writes meta.inf and meta.sum one after the other; each is replaced atomically. A stream or consumer whose sum is
 // missing or belongs to a former meta.inf is skipped when the server starts, with its messages, and stays skipped:
-// meta.inf is not written again when the stream is made again. So repair writes the sum that belongs to meta.inf.
+// meta.inf is not written again when the stream is made again. So Repair writes the sum that belongs to meta.inf.
 //
 // A meta.inf that is not the configuration of its stream, such as an empty one after a power cut with a SyncInterval, is
 // renamed. The stream's messages are there again once the stream is declared again.
 //
 // What one stream's files cannot be read or mended for is logged, and the others go on: the server, too, skips that stream
 // only. A full disk is an error: there may be room later, and then the streams can be mended.
-func repair(store string, logger *slog.Logger) error {
+func Repair(store string, logger *slog.Logger) error {
 	folders, err := streamFolders(store)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (s *Server) finishStart() error {
 
 // begin repairs the store, runs a server on it, and lets connections in once it is ready. After an error Close is due.
 func (s *Server) begin(ctx context.Context, opts *server.Options) error {
-	if err := errors.Join(removeProbes(s.store), repair(s.store, s.log)); err != nil {
+	if err := errors.Join(removeProbes(s.store), Repair(s.store, s.log)); err != nil {
 		return err
 	}
 	next := &run{}

@@ -143,7 +143,7 @@ func TestCommandsAndSettings(t *testing.T) {
 // isCommand says whether what stands behind the word hubcloud is one, rather than the rest of a path, a name or a sentence.
 func isCommand(words string) bool {
 	first, _, _ := strings.Cut(words, " ")
-	return slices.Contains([]string{"org", "key", "inventory", "doctor", "ready", "backup", "restore", "projections", "tap", "broker-config", "serve"}, first)
+	return slices.Contains([]string{"org", "key", "inventory", "doctor", "ready", "backup", "restore", "projections", "tap", "broker-config", "broker-repair", "serve"}, first)
 }
 
 func helpOf(t *testing.T, command string) string {

@@ -97,6 +97,40 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	harness.NewTenant(t, s, "First")
 }
 
+// TestFilesRunOut: a disk on which no file could be made was not seen, since the reserve counted bytes only. Changes are refused with the reason,
+// which the service tells operators too, reading goes on, and all goes on by itself once files can be made.
+func TestFilesRunOut(t *testing.T) {
+	t.Parallel()
+	dir := streamstest.SmallDisk(t, diskSize)
+	s := harness.StartIn(t, dir)
+	tenant := harness.NewTenant(t, s, "Files")
+	more := noMoreFiles(t, dir)
+	var ready readinessAnswer
+	harness.Eventually(t, time.Minute, "/readyz says that files run out", func() bool {
+		_, ready = readiness(t, s)
+		return strings.Contains(ready.component("disk").Detail, "files")
+	})
+	answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Not now"})
+	if err != nil || answer.Status != http.StatusServiceUnavailable || !strings.Contains(string(answer.Body), "files") || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("a change: %d %s, %v; want 503 with the reason", answer.Status, answer.Body, err)
+	}
+	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
+	if low := s.Metrics().Value(t, "hubcloud_broker_disk_low"); low != 1 {
+		t.Errorf("hubcloud_broker_disk_low is %v, want 1", low)
+	}
+	if !strings.Contains(s.Log(), "disk almost out of files") {
+		t.Error("the log does not say that files run out")
+	}
+	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(out, "files (inodes) are free, and") {
+		t.Errorf("the doctor does not tell of files:\n%s", out)
+	}
+	more()
+	harness.Eventually(t, recovery, "a change is taken again", func() bool {
+		answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Now"})
+		return err == nil && answer.Status == http.StatusCreated
+	})
+}
+
 // noMoreFiles leaves no file to be made on the file system of dir, which is one in memory.
 func noMoreFiles(t *testing.T, dir string) (empty func()) {
 	t.Helper()

@@ -113,9 +113,14 @@ func judgeLost(ctx context.Context, p *patient, f *findings) {
 		f.untold("whether hub logs are missing cannot be told: ", err)
 		return
 	}
+	advice := "bring back the server or disk that had it; without it the hub gets an empty log when it connects (after a restore without hub logs that is as it should be)"
+	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
+		advice += "; its messages may still be in the store of a nats-server that passes over it at each start (\"checksum\" in that server's log): " +
+			"remove nothing there, stop that server, mend its store with `hubcloud broker-repair`, and start it"
+	}
 	for _, hub := range lost {
 		f.add(Wrong, fmt.Sprintf("the log of %s is gone: its events were stored, and the broker has no log of it", hub),
-			"bring back the server or disk that had it; without it the hub gets an empty log when it connects (after a restore without hub logs that is as it should be)")
+			advice)
 	}
 }
 
