@@ -63,9 +63,9 @@ func tell(t *testing.T) *story {
 	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") > 0
 	})
-	harness.Eventually(t, time.Minute, "the read models lack nothing", func() bool {
+	harness.Eventually(t, time.Minute, "the read models lack nothing, and no message of the hub is under way", func() bool {
 		s.after = s.service.Metrics()
-		return s.after.Value(t, "hubcloud_projections_lag_events") == 0
+		return s.after.Value(t, "hubcloud_projections_lag_events") == 0 && s.after.Value(t, "hubcloud_hubbridge_inbox_bytes") == 0
 	})
 	return s
 }
