@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +31,9 @@ const (
 	maxPings     = 2
 	// writeTimeout is how long a server may take nothing of what is sent to it until the connection is made anew. Meanwhile nobody else can use it.
 	writeTimeout = 4 * time.Second
+	// fullTimeout is for how long a first attempt is made again, after fullPause, while the broker closes the connection because it has too many.
+	fullTimeout = 5 * time.Second
+	fullPause   = 50 * time.Millisecond
 	// connectAtOnce is how many connections are made side by side.
 	connectAtOnce = 8
 )
@@ -91,11 +96,25 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 	dial, connected := dialUntil(ctx, timeout)
 	defer connected()
 	own = append(own, nats.Timeout(timeout), nats.SetCustomDialer(dial))
-	nc, err := nats.Connect(c.URL, append(append(own, opts...), boundWrites)...)
+	options := append(append(own, opts...), boundWrites)
+	begun := time.Now()
+	nc, err := nats.Connect(c.URL, options...)
+	for err != nil && closedByServer(err) && time.Since(begun) < min(timeout, fullTimeout) && ctx.Err() == nil {
+		time.Sleep(fullPause)
+		nc, err = nats.Connect(c.URL, options...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to the broker's account %s: %w", account, err)
 	}
 	return nc, nil
+}
+
+// errFull is what a client gets from a server that has as many connections as it may.
+var errFull = errors.New("nats: " + nats.MAX_CONNECTIONS_ERR)
+
+// closedByServer reports whether a server has closed a new connection, as one with too many connections does. A wrong password is another error.
+func closedByServer(err error) bool {
+	return errors.Is(err, errFull) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // boundWrites bounds how long a network that takes nothing holds up everybody who uses a connection. There is none to a broker in the process.

@@ -25,6 +25,8 @@ type gate struct {
 	ready func() bool
 	done  chan struct{}
 	polls sync.WaitGroup
+	// hellos has the connections of which a ClientHello has come.
+	hellos hellos
 
 	mu sync.Mutex
 	// opened is closed by the poll when it finds the service ready; nil while no poll runs.
@@ -41,6 +43,7 @@ func (g *gate) guard(base *tls.Config) *tls.Config {
 	guarded := base.Clone()
 	guarded.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		keepAlive(hello.Conn)
+		g.hellos.add(hello.Conn)
 		return nil, g.wait()
 	}
 	return guarded

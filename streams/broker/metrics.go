@@ -8,11 +8,11 @@ import (
 type collector struct {
 	broker *Server
 
-	connections, slow, stalled, stale, subscriptions              *prometheus.Desc
-	storage, storageLimit, memory, messages, streams, apiRequests *prometheus.Desc
-	apiErrors, apiInflight                                        *prometheus.Desc
-	diskFree, diskReserve, diskLow, storeFailed, restarts         *prometheus.Desc
-	diskFreeFiles, diskReserveFiles                               *prometheus.Desc
+	connections, undecidedClosed, slow, stalled, stale, subscriptions *prometheus.Desc
+	storage, storageLimit, memory, messages, streams, apiRequests     *prometheus.Desc
+	apiErrors, apiInflight                                            *prometheus.Desc
+	diskFree, diskReserve, diskLow, storeFailed, restarts             *prometheus.Desc
+	diskFreeFiles, diskReserveFiles                                   *prometheus.Desc
 }
 
 func newCollector(s *Server) *collector {
@@ -20,8 +20,10 @@ func newCollector(s *Server) *collector {
 		return prometheus.NewDesc("hubcloud_broker_"+name, help, nil, nil)
 	}
 	return &collector{
-		broker:           s,
-		connections:      desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
+		broker:      s,
+		connections: desc("connections", "Connections to the broker, of hubs and of the service. A sudden fall is a network, or a certificate, that hubs have lost."),
+		undecidedClosed: desc("undecided_closed_total", "Connections closed before they had logged in, because such connections left too little of "+
+			"--broker-connections to new ones. Any rise is somebody who opens connections to the broker's ports and says nothing, or a bound that is too low."),
 		subscriptions:    desc("subscriptions", "Subscriptions that the broker holds; each hub has two."),
 		slow:             desc("slow_consumers_total", "Connections that did not read what they were sent and were cut off. Any rise is a machine that is too slow for its load."),
 		stalled:          desc("stalled_clients_total", "Times that a sender was held up because a receiver did not read fast enough."),
@@ -67,6 +69,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(c.diskReserveFiles, float64(space.FilesReserve))
 		}
 	}
+	counter(c.undecidedClosed, float64(c.broker.undecidedClosed.Load()))
 	now := c.broker.current.Load()
 	if now == nil {
 		return

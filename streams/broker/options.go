@@ -58,10 +58,7 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.ServerName = settled.ServerName
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxConn, opts.MaxClosedClients = maxConnections, maxClosedConnections
-	if cfg.Connections > 0 {
-		opts.MaxConn = min(maxConnections, cfg.Connections+2*settled.Shards+ownConnections)
-	}
+	opts.MaxConn, opts.MaxClosedClients = cfg.maxConnections(settled.Shards), maxClosedConnections
 	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
 	// A busy machine can take longer over a login than the server's first ping, which clients do not expect in the midst of it.
@@ -72,4 +69,12 @@ func serverOptions(cfg Config, settled installation, c streams.Credentials, maxS
 	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = memoryStorage, maxStore
 	opts.SyncAlways, opts.SyncInterval = cfg.SyncInterval == 0, cfg.SyncInterval
 	return opts, nil
+}
+
+// maxConnections returns how many connections the server takes, the service's own among them.
+func (c Config) maxConnections(shards int) int {
+	if c.Connections == 0 {
+		return maxConnections
+	}
+	return min(maxConnections, c.Connections+2*shards+ownConnections)
 }

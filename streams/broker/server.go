@@ -43,11 +43,14 @@ type Server struct {
 	credentials streams.Credentials
 	log         *slog.Logger
 	faults      *faults
+	// maxConnections is the bound on connections, and undecidedClosed how many were closed to make room below it.
+	maxConnections  int
+	undecidedClosed atomic.Int64
 
 	// current is the run that connections are made to; nil before the first one, and between two.
 	current atomic.Pointer[run]
 
-	// stop ends the recovery loop, and recovering waits for it.
+	// stop ends the recovery loop and makeRoom, and recovering waits for them.
 	stop       context.CancelFunc
 	recovering sync.WaitGroup
 
@@ -96,7 +99,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	warnOfOpenFiles(cfg.Log, max(used.hubLogs, cfg.ExpectedHubs))
-	s := &Server{cfg: cfg, store: store, credentials: credentials, log: cfg.Log, faults: newFaults()}
+	s := &Server{cfg: cfg, store: store, credentials: credentials, log: cfg.Log, faults: newFaults(),
+		maxConnections: cfg.maxConnections(settled.Shards)}
 	s.options = func() (*server.Options, error) { return serverOptions(s.cfg, settled, credentials, maxStore) }
 	opts, err := s.options()
 	if err != nil {
@@ -133,6 +137,7 @@ func (s *Server) finishStart() error {
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.recovering.Go(func() { s.recover(ctx) })
+	s.recovering.Go(func() { s.makeRoom(ctx, s.maxConnections) })
 	return nil
 }
 

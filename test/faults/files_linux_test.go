@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
+	"time"
 
 	"hubcloud/test/harness"
 )
@@ -48,4 +50,107 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 			t.Errorf("%d events of a hub that came while files were short", len(page.Data))
 		}
 	}
+}
+
+// TestSilentConnectionsLeaveTheBroker: connections that say nothing held all that the broker takes until its time-outs, so that no new hub got in, and two
+// threads that replaced those that were closed kept it so. With 700 of them to the port of hubs, and then to that of NATS clients, a new hub
+// connects and has its log, hubs that are connected stay so, and the operator's commands work.
+func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
+	t.Parallel()
+	s := harness.StartUnder(t, []string{"sh", "-c", `ulimit -n 1200 && exec "$@"`, "sh"})
+	tenant := harness.NewTenant(t, s, "First")
+	before := harness.NewRawHub(t, s)
+	before.Enroll()
+	before.Come()
+	for _, port := range []struct{ name, address string }{{"hubs", s.MQTT}, {"NATS clients", s.NATS}} {
+		stop := holdSilent(t, port.address, 700)
+		began := time.Now()
+		for i := range 3 {
+			hub := harness.NewRawHub(t, s) // an operator's command
+			hub.Enroll()
+			attempts := 1
+			for err := hub.TryConnect(hub.ID); err != nil; err = hub.TryConnect(hub.ID) {
+				if time.Since(began) > time.Minute {
+					t.Fatalf("silent connections to the port of %s: hub %d does not get in: %v", port.name, i, err)
+				}
+				attempts++
+			}
+			hub.Hello("log-1", 1, 0)
+			hub.WaitAck("log-1", 0)
+			tenant.Add(hub.Serial)
+			hub.EventsFrom("log-1", 1, 20)
+			hub.WaitAck("log-1", 20)
+			var page struct{ Data []map[string]any }
+			tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).JSON(t, &page)
+			if len(page.Data) < 20 {
+				t.Errorf("%d events of a hub that came among silent connections", len(page.Data))
+			}
+			t.Logf("silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d", port.name, i, time.Since(began), attempts)
+		}
+		select {
+		case <-before.Lost:
+			t.Errorf("silent connections to the port of %s: a hub lost its connection", port.name)
+		default:
+		}
+		stop()
+	}
+}
+
+// holdSilent keeps n connections to an address on which nothing is said. Those that are closed are replaced, two at a time, until stop is called.
+func holdSilent(t *testing.T, address string, n int) (stop func()) {
+	dialing := make(chan struct{}, 2)
+	done := make(chan struct{})
+	var (
+		mu    sync.Mutex
+		conns = map[net.Conn]struct{}{}
+		all   sync.WaitGroup
+		first sync.WaitGroup
+	)
+	hold := func(once func()) {
+		defer once()
+		for {
+			select {
+			case <-done:
+				return
+			case dialing <- struct{}{}:
+			}
+			conn, err := net.DialTimeout("tcp", address, time.Second)
+			<-dialing
+			if err != nil {
+				continue
+			}
+			mu.Lock()
+			conns[conn] = struct{}{}
+			mu.Unlock()
+			once()
+			select {
+			case <-done: // stop may have missed it
+				conn.Close()
+			default:
+			}
+			for err == nil {
+				_, err = conn.Read(make([]byte, 1024)) // until it is closed
+			}
+			conn.Close()
+			mu.Lock()
+			delete(conns, conn)
+			mu.Unlock()
+		}
+	}
+	first.Add(n)
+	for range n {
+		all.Go(func() { hold(sync.OnceFunc(first.Done)) })
+	}
+	first.Wait()
+	stop = sync.OnceFunc(func() {
+		close(done)
+		mu.Lock()
+		for conn := range conns {
+			conn.Close()
+		}
+		mu.Unlock()
+		all.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
 }
