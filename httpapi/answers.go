@@ -20,8 +20,9 @@ const (
 	answerTimeout = 2 * time.Minute
 )
 
-// answers counts the bytes of answers that are on their way to clients: what clients that do not read hold back. No key has more than perKey, no
-// organization more than half, and all together no more than all.
+// answers counts the bytes of answers that are on their way to clients: what clients that do not read hold back. No key has more than perKey, and no
+// organization more than half of what the others leave of all, so that several together cannot use it up. An organization that has nothing on its way
+// always gets one answer, or one part of it, unless that would make twice as much as all.
 type answers struct {
 	perKey, all int64
 	inUse       prometheus.Gauge
@@ -35,15 +36,18 @@ func newAnswers(perKey, all int64, inUse prometheus.Gauge) *answers {
 	return &answers{perKey: perKey, all: all, inUse: inUse, by: map[string]int64{}}
 }
 
-// answerOwner is who an answer's bytes count for: a key and its organization, or else an address.
+// answerOwner is who an answer's bytes count for: a key and its organization, or else an address. All addresses together count as one organization.
 type answerOwner struct{ key, org string }
 
 func (x *exchange) answerOwner() answerOwner {
 	if x.key.ID != "" {
 		return answerOwner{x.key.ID, "organization " + x.key.OrgID}
 	}
-	return answerOwner{key: "address " + addressBlock(x.remote).String()}
+	return answerOwner{"address " + addressBlock(x.remote).String(), addresses}
 }
+
+// addresses stands for an organization where there is no key.
+const addresses = "addresses"
 
 // errAnswers says that clients of a key hold back as much as they may.
 var errAnswers = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
@@ -53,14 +57,21 @@ var errAnswers = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Se
 func (a *answers) acquire(o answerOwner, n int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.by[o.key]+n > a.perKey || o.org != "" && a.by[o.org]+n > a.all/2 {
+	switch {
+	case a.by[o.key]+n > a.perKey:
 		return errAnswers
-	}
-	if a.used+n > a.all {
+	case a.by[o.org]+n <= a.share(o), a.by[o.org] == 0 && o.org != addresses && a.used+n <= 2*a.all:
+		a.count(o, n)
+		return nil
+	case o.org == addresses || a.by[o.org] == 0:
 		return domain.Unavailable("too many answers are on their way to clients that do not read them")
 	}
-	a.count(o, n)
-	return nil
+	return errAnswers
+}
+
+// share returns how much an owner's organization may have: half of what the others leave.
+func (a *answers) share(o answerOwner) int64 {
+	return (a.all - (a.used - a.by[o.org])) / 2
 }
 
 // adjust counts n bytes more, or fewer, of what cannot be refused any more.
@@ -74,9 +85,6 @@ func (a *answers) count(o answerOwner, n int64) {
 	a.used += n
 	a.inUse.Set(float64(a.used))
 	for _, id := range []string{o.key, o.org} {
-		if id == "" {
-			continue
-		}
 		if a.by[id] += n; a.by[id] == 0 {
 			delete(a.by, id)
 		}
@@ -87,7 +95,7 @@ func (a *answers) count(o answerOwner, n int64) {
 func (a *answers) part(o answerOwner) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.by[o.key] > a.perKey/2 || a.used > a.all/2 || o.org != "" && a.by[o.org] > a.all/4 {
+	if a.by[o.key] > a.perKey/2 || a.used > a.all/2 || a.by[o.org] > a.share(o)/2 {
 		return answerPartTight
 	}
 	return answerPart

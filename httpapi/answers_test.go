@@ -212,16 +212,53 @@ func TestAnswersAreShared(t *testing.T) {
 	refusedWith(one, 10, "")
 	refusedWith(two, 100, "")
 	refusedWith(three, 1, domain.CodeRateLimited)
-	refusedWith(answerOwner{"4", "other"}, 100, "")
-	refusedWith(answerOwner{"address 192.0.2.1/32", ""}, 100, "")
-	refusedWith(answerOwner{"5", "third"}, 1, domain.CodeServiceUnavailable)
+	four, keyless := answerOwner{"4", "other"}, answerOwner{"address 192.0.2.1/32", addresses}
+	refusedWith(four, 100, "")
+	refusedWith(keyless, 51, domain.CodeServiceUnavailable)
+	refusedWith(keyless, 50, "")
+	refusedWith(answerOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
 	a.adjust(one, -100)
 	refusedWith(three, 1, "")
-	for _, o := range []answerOwner{two, {"4", "other"}, {"address 192.0.2.1/32", ""}} {
-		a.adjust(o, -100)
-	}
+	a.adjust(two, -100)
+	a.adjust(four, -100)
+	a.adjust(keyless, -50)
 	a.adjust(three, -1)
 	if a.used != 0 || len(a.by) != 0 {
 		t.Errorf("%d left, %v", a.used, a.by)
+	}
+}
+
+// TestAnswersOfManyOrganizations: two organizations that did not read used up the memory for answers, and pages of all others were refused. Now each has
+// half of what the others leave, so that one more always has room for a page, and clients without a key cannot use it up either.
+func TestAnswersOfManyOrganizations(t *testing.T) {
+	t.Parallel()
+	for _, attackers := range []int{1, 2, 3, 10} {
+		const all = 32 << 20
+		a := newAnswers(8<<20, all, newMetrics(nil).answers)
+		for i := range attackers {
+			for key := range 8 {
+				o := answerOwner{fmt.Sprintf("key %d of %d", key, i), fmt.Sprintf("organization %d", i)}
+				for a.acquire(o, answerPart) == nil || a.acquire(o, answerFree) == nil { // as much as it gets
+				}
+			}
+		}
+		for i := range 100 {
+			o := answerOwner{fmt.Sprintf("address %d", i), addresses}
+			for a.acquire(o, answerFree) == nil {
+			}
+		}
+		victim := answerOwner{"key of the victim", "victim"}
+		size := int64(a.part(victim))
+		if err := a.acquire(victim, size); err != nil {
+			t.Errorf("%d organizations that do not read: a page of %d bytes of another is refused: %v", attackers, size, err)
+		}
+		if attackers <= 3 {
+			if err := a.acquire(victim, 256<<10); err != nil {
+				t.Errorf("%d organizations that do not read: more pages of another are refused: %v", attackers, err)
+			}
+		}
+		if a.used > 2*all {
+			t.Errorf("%d bytes are on their way; %d are allowed", a.used, all)
+		}
 	}
 }

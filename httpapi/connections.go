@@ -21,13 +21,17 @@ const (
 	maxLeaving = 64
 	// leaveTimeout bounds the answer to a connection that is refused.
 	leaveTimeout = time.Second
+	// writeStalled is after how long a client counts as one that does not read.
+	writeStalled = time.Second
+	// stalledPause is the shortest pause between two vain searches for clients that do not read.
+	stalledPause = 100 * time.Millisecond
 	// evictionPause is the pause when open files have run out and there is no idle connection to close.
 	evictionPause = 50 * time.Millisecond
 )
 
 // connections bounds the connections of a listener, from each address and in all. Where one would be too many, the connection that has been idle for
-// longest is closed: one on which a request is yet to come whole. Only when all are busy is the new one refused. A trusted proxy has no bound of its
-// own: it brings the connections of many clients.
+// longest is closed: one on which a request is yet to come whole, its body too. If there is none, it is the one whose client has left an answer unread
+// for longest. Only when all are busy is the new one refused. A trusted proxy has no bound of its own: it brings the connections of many clients.
 type connections struct {
 	limit, perAddress int
 	proxy             func(netip.Addr) bool
@@ -38,12 +42,15 @@ type connections struct {
 	// idle has the idle connections, longest idle first.
 	idle *list.List
 	from map[netip.Prefix]*addressConnections
+	// searched is when all connections were last searched in vain for one that does not read.
+	searched time.Time
 }
 
 // addressConnections are those from one address.
 type addressConnections struct {
-	open int
-	idle *list.List
+	open     int
+	idle     *list.List
+	searched time.Time
 }
 
 func newConnections(limit, perAddress int, proxy func(netip.Addr) bool, m connectionMetrics) *connections {
@@ -68,7 +75,7 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 		c.block = addressBlock(addr)
 		at := cs.from[c.block]
 		if at != nil && at.open >= cs.perAddress {
-			if victim = longestIdle(at.idle); victim == nil {
+			if victim = cs.longestWaiting(at.idle, c.block, &at.searched); victim == nil {
 				cs.metrics.refused.address.Inc()
 				return nil, errAddressConnections
 			}
@@ -76,7 +83,7 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 		}
 	}
 	if victim == nil && len(cs.open) >= cs.limit {
-		if victim = longestIdle(cs.idle); victim == nil {
+		if victim = cs.longestWaiting(cs.idle, netip.Prefix{}, &cs.searched); victim == nil {
 			cs.metrics.refused.all.Inc()
 			return nil, errAllConnections
 		}
@@ -99,11 +106,27 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 	return victim, nil
 }
 
-func longestIdle(idle *list.List) *conn {
+// longestWaiting returns the connection that has waited for its client for longest: the first that is idle, or else the one of a block, or of all if
+// block is the zero value, whose client does not read.
+func (cs *connections) longestWaiting(idle *list.List, block netip.Prefix, searched *time.Time) (longest *conn) {
 	if front := idle.Front(); front != nil {
 		return front.Value.(*conn)
 	}
-	return nil
+	now := time.Now()
+	if now.Sub(*searched) < stalledPause {
+		return nil
+	}
+	earliest := now.Add(-writeStalled).UnixNano()
+	for c := range cs.open {
+		since := c.writing.Load()
+		if since != 0 && since <= earliest && (!block.IsValid() || c.block == block) {
+			longest, earliest = c, since
+		}
+	}
+	if longest == nil {
+		*searched = now
+	}
+	return longest
 }
 
 // rest makes c the connection that has been idle for shortest.
@@ -142,6 +165,20 @@ func (cs *connections) changed(c *conn, state http.ConnState) {
 	}
 }
 
+// awaitsClient notes whether a request that was begun waits for its body.
+func (cs *connections) awaitsClient(c *conn, waits bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if _, here := cs.open[c]; !here {
+		return
+	}
+	if waits {
+		cs.rest(c)
+	} else {
+		cs.work(c)
+	}
+}
+
 // remove forgets a connection. Removing again does nothing.
 func (cs *connections) remove(c *conn) {
 	if _, here := cs.open[c]; !here {
@@ -163,10 +200,10 @@ func (cs *connections) leave(c *conn) {
 	cs.remove(c)
 }
 
-// evict closes the connection that has been idle for longest because open files have run out. It reports whether there was one.
+// evict closes the connection that has waited for its client for longest because open files have run out. It reports whether there was one.
 func (cs *connections) evict() bool {
 	cs.mu.Lock()
-	victim := longestIdle(cs.idle)
+	victim := cs.longestWaiting(cs.idle, netip.Prefix{}, &cs.searched)
 	if victim != nil {
 		cs.remove(victim)
 		cs.metrics.evicted.files.Inc()
@@ -175,7 +212,7 @@ func (cs *connections) evict() bool {
 	if victim == nil {
 		return false
 	}
-	_ = victim.Conn.Close() // it has asked for nothing
+	_ = victim.Conn.Close() // its client waits for nothing
 	return true
 }
 
@@ -225,7 +262,7 @@ func (l listener) Accept() (net.Conn, error) {
 			continue
 		}
 		if victim != nil {
-			_ = victim.Conn.Close() // it has asked for nothing
+			_ = victim.Conn.Close() // its client waits for nothing
 		}
 		_ = c.SetWriteBuffer(connectionBuffer) // a connection that is gone shows at the first read
 		return c, nil

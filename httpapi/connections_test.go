@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -141,6 +142,106 @@ func TestBusyConnectionsStay(t *testing.T) {
 				_, answers := s.opened(t, text)
 				return answerOn(t, answers).StatusCode == 200
 			})
+		})
+	}
+}
+
+// from opens a connection from a loopback address and sends text.
+func (s *service) from(t *testing.T, address, text string) net.Conn {
+	t.Helper()
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
+	conn, err := dialer.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
+	if err != nil {
+		t.Skipf("no connection from %s: %v", address, err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestUnfinishedBodiesGiveWay: a connection counted as busy while its request waited for the rest of its body, so that requests with half a body from
+// many addresses kept everybody else out for as long as a body may take. Now they give way, those that have waited longest first, whether the handler
+// reads the body or leaves it to the server; a stream stays.
+func TestUnfinishedBodiesGiveWay(t *testing.T) {
+	t.Parallel()
+	for name, attack := range map[string]struct {
+		request string
+		key     bool
+	}{
+		"with a key":              {request: "POST /v1/sites", key: true},
+		"without a key":           {request: "POST /v1/sites"},
+		"a hub's certificate":     {request: "POST /link/v1/certificates"},
+		"on a route with no body": {request: "GET /v1/sites", key: true},
+		"on no route":             {request: "POST /nowhere"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 40, 20 })
+			header := "\r\nHost: h\r\nContent-Type: application/json\r\n"
+			key := "Authorization: " + s.bearer + "\r\n"
+			_, stream := s.opened(t, "GET "+streamPath+" HTTP/1.1"+header+key+"\r\n")
+			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
+				t.Fatalf("%v %v", res, err)
+			}
+			text := attack.request + " HTTP/1.1" + header
+			if attack.key {
+				text += key
+			}
+			for i := range 200 {
+				s.from(t, fmt.Sprintf("127.0.1.%d", i+1), text+"Content-Length: 100\r\n\r\n{")
+			}
+			// All are taken, and those that are still open wait for their clients.
+			eventually(t, func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 })
+			began := time.Now()
+			for range 3 {
+				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1"+header+key+"\r\n")
+				if a := answerOn(t, answers); a.StatusCode != 200 {
+					t.Errorf("a new client gets %d %s", a.StatusCode, a.body)
+				}
+			}
+			if took := time.Since(began); took > bodyTimeout/2 {
+				t.Errorf("new clients waited for %s", took)
+			}
+			s.emit(1, 0)
+			for {
+				line, err := stream.ReadString('\n')
+				if err != nil {
+					t.Fatalf("the stream: %v", err)
+				}
+				if strings.HasPrefix(line, "data: ") {
+					break
+				}
+			}
+		})
+	}
+}
+
+// TestUnreadAnswersGiveWay: connections whose clients do not read the answer counted as busy, and kept everybody else out for as long as a write may
+// take.
+func TestUnreadAnswersGiveWay(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"from one address": func(c *Config) { c.Connections, c.ConnectionsPerAddress = 1000, 10 },
+		"in all":           func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 1000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, change)
+			s.emit(500, 16<<10)
+			for range 10 {
+				s.opened(t, s.pageRequest("?limit=500"))
+			}
+			began := time.Now()
+			eventually(t, func() bool {
+				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+				res, err := http.ReadResponse(answers, nil)
+				return err == nil && res.StatusCode == 200
+			})
+			if took := time.Since(began); took > writeTimeout*3/4 {
+				t.Errorf("a new client waited for %s", took)
+			}
 		})
 	}
 }

@@ -26,7 +26,7 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-				c.called(r)
+				defer c.called(r)()
 			}
 			handler.ServeHTTP(w, r)
 		}),

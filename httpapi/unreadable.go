@@ -33,14 +33,48 @@ type conn struct {
 	// server waits for the next request. Over HTTP/2, where net/http refuses in frames, it stays so.
 	answering   atomic.Bool
 	multiplexed atomic.Bool
+	// writing is since when a write has been under way, in Unix nanoseconds; 0 while there is none.
+	writing atomic.Int64
 }
 
-// called must be called before a handler is.
-func (c *conn) called(r *http.Request) {
+// called must be called before a handler is, and returned when the handler has returned. Meanwhile the connection counts as idle from when the
+// request's body is first read to when it is read whole. What a handler leaves of it, the server reads.
+func (c *conn) called(r *http.Request) (returned func()) {
+	c.answering.Store(true)
 	if r.ProtoMajor >= 2 {
 		c.multiplexed.Store(true)
+		return func() {}
 	}
-	c.answering.Store(true)
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	b := &clientBody{ReadCloser: r.Body, conn: c}
+	r.Body = b
+	return func() {
+		if !b.whole {
+			c.connections.awaitsClient(c, true)
+		}
+	}
+}
+
+// clientBody is the body of a request, for which its connection waits.
+type clientBody struct {
+	io.ReadCloser
+	conn         *conn
+	begun, whole bool
+}
+
+func (b *clientBody) Read(p []byte) (int, error) {
+	if !b.begun {
+		b.begun = true
+		b.conn.connections.awaitsClient(b.conn, true)
+	}
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF && !b.whole {
+		b.whole = true
+		b.conn.connections.awaitsClient(b.conn, false)
+	}
+	return n, err
 }
 
 // changed must be called with each state that the server has the connection in. The server is the only one to write, and waits for the next request
@@ -60,6 +94,8 @@ func (c *conn) Close() error {
 
 // Write writes p, or what the API answers in its place.
 func (c *conn) Write(p []byte) (int, error) {
+	c.writing.Store(time.Now().UnixNano())
+	defer c.writing.Store(0)
 	if c.answering.Load() {
 		return c.Conn.Write(p)
 	}
