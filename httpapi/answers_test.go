@@ -136,7 +136,9 @@ func TestStalledPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if time.Sleep(writeTimeout + time.Second); s.api.api.answers.used != 0 {
+		time.Sleep(writeTimeout + time.Second)
+		synctest.Wait()
+		if s.api.api.answers.used != 0 {
 			t.Errorf("%d bytes are still reserved", s.api.api.answers.used)
 		}
 		synctest.Wait()
