@@ -79,9 +79,6 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 			_, since := s.StoreFailed()
 			return !since.IsZero()
 		})
-		if now := stored(t, conns); now {
-			t.Error("something was stored on a full disk")
-		}
 		empty()
 		began := time.Now()
 		eventually(t, "something is stored again", func() bool { return stored(t, conns) })
