@@ -122,14 +122,15 @@ func (x *exchange) reserveExactly(n int) {
 	x.reserved = int64(n)
 }
 
-// unreserve gives back what is reserved.
+// unreserve returns the reserved bytes.
 func (x *exchange) unreserve() {
 	if x.reserved > 0 {
 		x.reserveExactly(0)
 	}
 }
 
-// extendAnswer gives the next write its time: writeTimeout, and for all writes of an answer answerTimeout.
+// extendAnswer sets the deadline of the next write: writeTimeout from now, and for all writes of
+// an answer together answerTimeout.
 func (x *exchange) extendAnswer(control *http.ResponseController, begun time.Time) {
 	deadline := time.Now().Add(writeTimeout)
 	if last := begun.Add(answerTimeout); deadline.After(last) {

@@ -142,7 +142,7 @@ var ErrEventsClosed = errors.New("the event logs are closed")
 
 // EventReader follows one hub's event log. It is used by one goroutine.
 type EventReader interface {
-	// Next gives at most limit events that are there now, in order, and not much more than 32 KiB of them; none when there are none yet. It may
+	// Next returns at most limit events that are there now, in order, and not much more than 32 KiB of them; none when there are none yet. It may
 	// give fewer than there are. The slice must not be kept. A log
 	// that was begun anew, and events that expired before they were given, are a domain.Error cursor_expired; ErrEventsClosed ends it for good.
 	Next(limit int) ([]domain.EncodedEvent, error)

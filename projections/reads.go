@@ -74,7 +74,7 @@ func passes(err error) bool {
 	return false
 }
 
-// Activity gives what happened in an organization before a sequence of the directory, newest first: at most limit of it (1 or more). 0 begins
+// Activity returns what happened in an organization before a sequence of the directory, newest first: at most limit of it (1 or more). 0 begins
 // with the newest. What is older than domain.ActivityRetention is left out.
 func (s *Store) Activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Activity], error) {

@@ -151,7 +151,7 @@ func (s *service) brokerHealth(context.Context) (string, *unwell) {
 	}
 }
 
-// diskHealth says whether the broker in this process can store, and whether it may: hub events, changes and commands are
+// diskHealth reports whether the broker in this process can store, and whether it may: hub events, changes and commands are
 // rejected while less than the reserve is free. Reading goes on, so the process is not taken out of service for it.
 func (s *service) diskHealth(context.Context) (string, *unwell) {
 	space := s.space.State()

@@ -43,7 +43,7 @@ type Watcher struct {
 	Log  *slog.Logger
 }
 
-// Watch gives take every key of the bucket, and then every change, until ctx ends; it returns ctx's error then, or
+// Watch calls take with every key of the bucket, and then every change, until ctx ends; it returns ctx's error then, or
 // nats.ErrConnectionClosed. A watch that cannot be begun is tried again: the broker may be about to have a leader. After the connection has lost its broker and found one again it begins again at once. (A watch by itself would notice by missing
 // heartbeats, some twenty seconds later.)
 //

@@ -78,7 +78,7 @@ func (c *Commands) Send(ctx context.Context, o domain.Origin, command domain.Com
 	}
 }
 
-// board gives the flight of a command: one that is under way with the same key and command, which is then shared, or its own. What it takes of the
+// board returns the flight of a command: one that is under way with the same key and command, which is then shared, or its own. What it takes of the
 // bounds is given back by release when the caller has gone, for a shared flight, and by the flight itself for its own.
 func (c *Commands) board(ctx context.Context, o domain.Origin, command domain.Command) (f *flight, shared bool, release func(), err error) {
 	leave, err := c.admit(command)

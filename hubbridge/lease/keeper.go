@@ -115,7 +115,7 @@ type running struct {
 	mine map[int]*holding
 	over chan over
 
-	// reads gives what the bucket held when it was read afresh. reading reports that this is under way; readAt is when it began last, and stale
+	// reads delivers what the bucket held when it was read afresh. reading reports that this is under way; readAt is when it began last, and stale
 	// that something has shown since that entries is wrong.
 	reads   chan reading
 	reading bool
