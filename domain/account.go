@@ -12,11 +12,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// AccountState is a person's account as its events leave it: what a person signs in to the portal with, whatever organizations the person is
-// a member of. The zero value is no account.
+// AccountState is a person's account as its events leave it: what a person signs in to the portal
+// with, whatever organizations the person is a member of. The zero value is no account.
 type AccountState struct {
 	ID string
-	// Email as it was given first: mails to the person go there, however the address was typed. NormalizeEmail compares.
+	// Email as it was given first: mails to the person go there, however the address was typed.
+	// NormalizeEmail compares.
 	Email     string
 	CreatedAt time.Time
 }
@@ -25,11 +26,11 @@ type AccountState struct {
 // hexadecimal digits in lower case. Addresses that compare as one have one account.
 func AccountKey(email string) string { return keyOfForm(NormalizeEmail(email)) }
 
-// OtherAccountKeys returns the names under which the account of an address is kept if it is not under its
-// AccountKey: those that it has from before domains were compared in their IDNA form, and last the one that
-// a new account gets when its AccountKey names another person's account from that time. The form of then
-// took some addresses for one another, so what is found under a name must be checked with
-// AccountState.IsOf.
+// OtherAccountKeys returns the names under which the account of an address is kept if it is not
+// under its AccountKey: those that it has from before domains were compared in their IDNA form, and
+// last the one that a new account gets when its AccountKey names another person's account from that
+// time. The form of then took some addresses for one another, so what is found under a name must be
+// checked with AccountState.IsOf.
 func OtherAccountKeys(email string) []string {
 	normal := NormalizeEmail(email)
 	forms := []string{formerNormalEmail(email), formerNormalEmail(normal)}
@@ -52,8 +53,8 @@ func keyOfForm(form string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// formerNormalEmail is NormalizeEmail as it was before domains were compared in their IDNA form: all of the
-// address in lower case. Accounts are kept under names made of it.
+// formerNormalEmail is NormalizeEmail as it was before domains were compared in their IDNA form:
+// all of the address in lower case. Accounts are kept under names made of it.
 func formerNormalEmail(s string) string {
 	return norm.NFC.String(strings.Map(func(r rune) rune {
 		lower := unicode.ToLower(r)
@@ -72,7 +73,8 @@ func (s AccountState) IsOf(email string) bool {
 	return s.Exists() && NormalizeEmail(s.Email) == NormalizeEmail(email)
 }
 
-// DecideCreateAccount makes an account; one that is there already is no event. Id and address are given clean.
+// DecideCreateAccount makes an account; one that is there already is no event. Id and address are
+// given clean.
 func DecideCreateAccount(s AccountState, o Origin, accountID, email string) []Event {
 	if s.Exists() {
 		return nil

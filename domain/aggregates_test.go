@@ -47,7 +47,13 @@ func fold[S any](t testing.TB, evolve func(S, domain.Event) (S, error), facts ..
 }
 
 // decided compares what a decision gave with the facts or the code that were expected.
-func decided(t *testing.T, events []domain.Event, err error, facts []domain.Fact, code domain.Code) {
+func decided(
+	t *testing.T,
+	events []domain.Event,
+	err error,
+	facts []domain.Fact,
+	code domain.Code,
+) {
 	t.Helper()
 	if code != "" {
 		if !errors.Is(err, &domain.Error{Code: code}) {
@@ -67,7 +73,8 @@ func decided(t *testing.T, events []domain.Event, err error, facts []domain.Fact
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !e.At.Equal(origin.At) || e.Actor != origin.Actor || e.RequestID != origin.RequestID || e.ID != "" {
+		if !e.At.Equal(origin.At) || e.Actor != origin.Actor || e.RequestID != origin.RequestID ||
+			e.ID != "" {
 			t.Errorf("the event is not of its origin: %#v", e)
 		}
 		got = append(got, fact)
@@ -80,15 +87,35 @@ func decided(t *testing.T, events []domain.Event, err error, facts []domain.Fact
 func TestOrg(t *testing.T) {
 	t.Parallel()
 	created := domain.OrgCreated{OrgID: orgA, Name: "Acme"}
-	owner := domain.MemberAdded{OrgID: orgA, MemberID: "m", Email: "a@example.org", Role: domain.RoleOwner}
+	owner := domain.MemberAdded{
+		OrgID:    orgA,
+		MemberID: "m",
+		Email:    "a@example.org",
+		Role:     domain.RoleOwner,
+	}
 
-	events, err := domain.DecideCreateOrg(domain.OrgState{}, origin, orgA, "Acme", "m", "a@example.org")
+	events, err := domain.DecideCreateOrg(
+		domain.OrgState{},
+		origin,
+		orgA,
+		"Acme",
+		"m",
+		"a@example.org",
+	)
 	decided(t, events, err, []domain.Fact{created, owner}, "")
 
 	state := fold(t, domain.EvolveOrg, created, owner)
 	want := domain.OrgState{
 		ID: orgA, Name: "Acme", CreatedAt: origin.At,
-		Members: []domain.OrgMember{{ID: "m", Email: "a@example.org", Address: "a@example.org", Role: domain.RoleOwner, JoinedAt: origin.At}},
+		Members: []domain.OrgMember{
+			{
+				ID:       "m",
+				Email:    "a@example.org",
+				Address:  "a@example.org",
+				Role:     domain.RoleOwner,
+				JoinedAt: origin.At,
+			},
+		},
 	}
 	if !reflect.DeepEqual(state, want) {
 		t.Errorf("folded to %#v, want %#v", state, want)
@@ -102,7 +129,9 @@ func TestSite(t *testing.T) {
 	t.Parallel()
 	created := domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour"}
 	state := fold(t, domain.EvolveSite, created)
-	if want := (domain.SiteState{OrgID: orgA, ID: site1, Name: "Harbour", CreatedAt: origin.At}); state != want {
+	if want := (domain.SiteState{
+		OrgID: orgA, ID: site1, Name: "Harbour", CreatedAt: origin.At,
+	}); state != want {
 		t.Errorf("folded to %#v, want %#v", state, want)
 	}
 
@@ -120,7 +149,8 @@ func TestSite(t *testing.T) {
 	events, err = domain.DecideRenameSite(domain.SiteState{}, origin, "Quay")
 	decided(t, events, err, nil, domain.CodeNotFound)
 
-	if got := fold(t, domain.EvolveSite, created, renamed); got.Name != "Quay" || got.CreatedAt != origin.At {
+	if got := fold(t, domain.EvolveSite, created, renamed); got.Name != "Quay" ||
+		got.CreatedAt != origin.At {
 		t.Errorf("folded to %#v", got)
 	}
 }
@@ -131,7 +161,8 @@ func TestKeyAggregate(t *testing.T) {
 	scopes := []domain.Scope{domain.ScopeSitesRead}
 	secret := key.SecretHash()
 	created := domain.KeyCreated{
-		KeyID: key.ID, OrgID: orgA, Label: "l", Environment: domain.EnvironmentDev, Scopes: scopes, SecretHash: secret[:],
+		KeyID: key.ID, OrgID: orgA, Label: "l", Environment: domain.EnvironmentDev, Scopes: scopes,
+		SecretHash: secret[:],
 	}
 	events, err := domain.DecideCreateKey(domain.KeyState{}, origin, orgA, "l", scopes, key)
 	decided(t, events, err, []domain.Fact{created}, "")
@@ -163,19 +194,25 @@ func TestKeyAggregate(t *testing.T) {
 			decided(t, events, err, c.facts, c.code)
 		})
 	}
-	if _, err := domain.EvolveKey(domain.KeyState{}, domain.Record(origin, domain.KeyCreated{SecretHash: []byte{1}})); err == nil {
+	if _, err := domain.EvolveKey(domain.KeyState{}, domain.Record(origin, domain.KeyCreated{
+		SecretHash: []byte{1},
+	})); err == nil {
 		t.Error("a hash of one byte was taken for a secret's")
 	}
 }
 
 func TestCleanScopes(t *testing.T) {
 	t.Parallel()
-	got, err := domain.CleanScopes([]domain.Scope{domain.ScopeEventsRead, domain.ScopeSitesRead, domain.ScopeEventsRead})
-	if err != nil || !reflect.DeepEqual(got, []domain.Scope{domain.ScopeSitesRead, domain.ScopeEventsRead}) {
+	got, err := domain.CleanScopes(
+		[]domain.Scope{domain.ScopeEventsRead, domain.ScopeSitesRead, domain.ScopeEventsRead},
+	)
+	if err != nil ||
+		!reflect.DeepEqual(got, []domain.Scope{domain.ScopeSitesRead, domain.ScopeEventsRead}) {
 		t.Errorf("cleaned to %v, %v", got, err)
 	}
 	for _, scopes := range [][]domain.Scope{nil, {"sites:paint"}, {domain.ScopeSitesRead, ""}} {
-		if _, err := domain.CleanScopes(scopes); domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "hubs:command") {
+		if _, err := domain.CleanScopes(scopes); domain.CodeOf(err) != domain.CodeInvalidRequest ||
+			!strings.Contains(err.Error(), "hubs:command") {
 			t.Errorf("%q: %v", scopes, err)
 		}
 	}

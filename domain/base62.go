@@ -2,11 +2,12 @@ package domain
 
 import "math/big"
 
-// base62 is the alphabet of keys: no character of it needs escaping in a URL, a header, a shell or a NATS subject, and a double click
-// selects all of it.
+// base62 is the alphabet of keys: no character of it needs escaping in a URL, a header, a shell or
+// a NATS subject, and a double click selects all of it.
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// encodeBase62 writes the number that the bytes are (big-endian) with exactly width digits; what does not fit is cut off at the front.
+// encodeBase62 writes the number that the bytes are (big-endian) with exactly width digits; what
+// does not fit is cut off at the front.
 func encodeBase62(b []byte, width int) string {
 	out := make([]byte, width)
 	n, radix, digit := new(big.Int).SetBytes(b), big.NewInt(62), new(big.Int)

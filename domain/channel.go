@@ -7,11 +7,13 @@ type ChannelStatus string
 
 // The states of the contract.
 const (
-	ChannelUnknown      ChannelStatus = "unknown"      // nothing asked, nothing reported yet
-	ChannelSynchronized ChannelStatus = "synchronized" // it reports what was asked, or nothing was asked
-	ChannelPending      ChannelStatus = "pending"      // a command is under way
-	ChannelDiverged     ChannelStatus = "diverged"     // it has since reported something other than what was asked
-	ChannelFailed       ChannelStatus = "failed"       // the command was refused or abandoned
+	ChannelUnknown ChannelStatus = "unknown" // nothing asked, nothing reported yet
+	// it reports what was asked, or nothing was asked
+	ChannelSynchronized ChannelStatus = "synchronized"
+	ChannelPending      ChannelStatus = "pending" // a command is under way
+	// it has since reported something other than what was asked
+	ChannelDiverged ChannelStatus = "diverged"
+	ChannelFailed   ChannelStatus = "failed" // the command was refused or abandoned
 )
 
 // ParseChannelStatus takes a status by its name.
@@ -24,11 +26,12 @@ func ParseChannelStatus(s string) (ChannelStatus, bool) {
 	}
 }
 
-// ChannelState is the state machine of a channel: what the device reports, what was asked of it, and where it stands between the two. It changes by
-// Commanded, Reported and GivenUp alone. A state begins with
-// NewChannelState.
+// ChannelState is the state machine of a channel: what the device reports, what was asked of it,
+// and where it stands between the two. It changes by Commanded, Reported and GivenUp alone. A state
+// begins with NewChannelState.
 //
-// Values are compared with ==; nil is none. A desired value that can be fulfilled by others than its equal is a Wish.
+// Values are compared with ==; nil is none. A desired value that can be fulfilled by others than
+// its equal is a Wish.
 type ChannelState struct {
 	Value      any
 	ObservedAt time.Time // zero: never
@@ -37,12 +40,14 @@ type ChannelState struct {
 	Status     ChannelStatus
 }
 
-// Wish is a desired value that says itself which reported values are what was asked, such as a color of which only some components were named.
+// Wish is a desired value that says itself which reported values are what was asked, such as a
+// color of which only some components were named.
 type Wish interface {
 	FulfilledBy(reported any) bool
 }
 
-// NewChannelState is the state of a channel of which nothing is known, or, unless value is nil, of one that has reported it at now.
+// NewChannelState is the state of a channel of which nothing is known, or, unless value is nil, of
+// one that has reported it at now.
 func NewChannelState(value any, now time.Time) ChannelState {
 	s := ChannelState{Status: ChannelUnknown}
 	if value != nil {
@@ -51,16 +56,19 @@ func NewChannelState(value any, now time.Time) ChannelState {
 	return s
 }
 
-// Commanded is the state after a hub accepted a command and handed it to the device. What was reported stays as it was.
+// Commanded is the state after a hub accepted a command and handed it to the device. What was
+// reported stays as it was.
 func (s ChannelState) Commanded(value any, now time.Time) ChannelState {
 	s.Desired, s.DesiredAt, s.Status = value, now, ChannelPending
 	return s
 }
 
-// Reported is the state after the device reported value, and whether that is news: a first or another value, or the outcome of a command.
+// Reported is the state after the device reported value, and whether that is news: a first or
+// another value, or the outcome of a command.
 //
-// A report of what was asked synchronizes from every state. One of something else makes a pending or synchronized channel diverge; a failed one
-// stays failed, since an old value that is reported again says nothing about why the command was abandoned.
+// A report of what was asked synchronizes from every state. One of something else makes a pending
+// or synchronized channel diverge; a failed one stays failed, since an old value that is reported
+// again says nothing about why the command was abandoned.
 func (s ChannelState) Reported(value any, now time.Time) (next ChannelState, news bool) {
 	news = s.ObservedAt.IsZero() || s.Value != value || s.Status == ChannelPending
 	s.Value, s.ObservedAt = value, now
@@ -73,7 +81,8 @@ func (s ChannelState) Reported(value any, now time.Time) (next ChannelState, new
 	return s, news
 }
 
-// GivenUp is the state after the hub or its radio abandoned the command under way; without one nothing changes.
+// GivenUp is the state after the hub or its radio abandoned the command under way; without one
+// nothing changes.
 func (s ChannelState) GivenUp() ChannelState {
 	if s.Status == ChannelPending {
 		s.Status = ChannelFailed

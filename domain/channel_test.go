@@ -43,29 +43,75 @@ func TestChannelState(t *testing.T) {
 		read any
 		news bool
 	}{
-		"command to a channel that nothing is known of":  {unknown, nil, nil, command(true), pending, nil, false},
-		"command to a synchronized channel":              {synchronized, false, nil, command(true), pending, false, false},
-		"command to a pending channel":                   {pending, false, true, command(false), pending, false, false},
-		"command to a diverged channel":                  {diverged, false, true, command(true), pending, false, false},
-		"command to a failed channel":                    {failed, false, true, command(true), pending, false, false},
-		"first report":                                   {unknown, nil, nil, report(true), synchronized, true, true},
-		"first report of what is asked":                  {pending, nil, true, report(true), synchronized, true, true},
-		"first report of something else":                 {pending, nil, true, report(false), diverged, false, true},
-		"report when nothing was asked":                  {synchronized, true, nil, report(false), synchronized, false, true},
-		"report of what is asked":                        {pending, false, true, report(true), synchronized, true, true},
-		"report of something else than what is asked":    {pending, false, true, report(false), diverged, false, true},
-		"report of what was so already":                  {pending, true, true, report(true), synchronized, true, true},
-		"report of something else later":                 {synchronized, true, true, report(false), diverged, false, true},
-		"report of the same again":                       {synchronized, true, true, report(true), synchronized, true, false},
-		"report of what was asked by a diverged channel": {diverged, false, true, report(true), synchronized, true, true},
-		"report of something else by a diverged channel": {diverged, false, true, report(false), diverged, false, false},
-		"report of what was asked by a failed channel":   {failed, false, true, report(true), synchronized, true, true},
-		"report of the old value by a failed channel":    {failed, false, true, report(false), failed, false, false},
-		"pending is given up":                            {pending, false, true, giveUp, failed, false, false},
-		"nothing is given up":                            {synchronized, true, true, giveUp, synchronized, true, false},
-		"a wish that is fulfilled":                       {pending, 1.0, near(20), report(20.4), synchronized, 20.4, true},
-		"a wish that is not":                             {pending, 1.0, near(20), report(21.4), diverged, 21.4, true},
-		"a wish, and a value of another sort":            {pending, 1.0, near(20), report(true), diverged, true, true},
+		"command to a channel that nothing is known of": {
+			unknown, nil, nil, command(true), pending, nil, false,
+		},
+		"command to a synchronized channel": {
+			synchronized, false, nil, command(true), pending, false, false,
+		},
+		"command to a pending channel": {
+			pending, false, true, command(false), pending, false, false,
+		},
+		"command to a diverged channel": {
+			diverged, false, true, command(true), pending, false, false,
+		},
+		"command to a failed channel": {
+			failed, false, true, command(true), pending, false, false,
+		},
+		"first report": {
+			unknown, nil, nil, report(true), synchronized, true, true,
+		},
+		"first report of what is asked": {
+			pending, nil, true, report(true), synchronized, true, true,
+		},
+		"first report of something else": {
+			pending, nil, true, report(false), diverged, false, true,
+		},
+		"report when nothing was asked": {
+			synchronized, true, nil, report(false), synchronized, false, true,
+		},
+		"report of what is asked": {
+			pending, false, true, report(true), synchronized, true, true,
+		},
+		"report of something else than what is asked": {
+			pending, false, true, report(false), diverged, false, true,
+		},
+		"report of what was so already": {
+			pending, true, true, report(true), synchronized, true, true,
+		},
+		"report of something else later": {
+			synchronized, true, true, report(false), diverged, false, true,
+		},
+		"report of the same again": {
+			synchronized, true, true, report(true), synchronized, true, false,
+		},
+		"report of what was asked by a diverged channel": {
+			diverged, false, true, report(true), synchronized, true, true,
+		},
+		"report of something else by a diverged channel": {
+			diverged, false, true, report(false), diverged, false, false,
+		},
+		"report of what was asked by a failed channel": {
+			failed, false, true, report(true), synchronized, true, true,
+		},
+		"report of the old value by a failed channel": {
+			failed, false, true, report(false), failed, false, false,
+		},
+		"pending is given up": {
+			pending, false, true, giveUp, failed, false, false,
+		},
+		"nothing is given up": {
+			synchronized, true, true, giveUp, synchronized, true, false,
+		},
+		"a wish that is fulfilled": {
+			pending, 1.0, near(20), report(20.4), synchronized, 20.4, true,
+		},
+		"a wish that is not": {
+			pending, 1.0, near(20), report(21.4), diverged, 21.4, true,
+		},
+		"a wish, and a value of another sort": {
+			pending, 1.0, near(20), report(true), diverged, true, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +121,15 @@ func TestChannelState(t *testing.T) {
 			}
 			got, news := tc.do(s)
 			if got.Status != tc.then || got.Value != tc.read || news != tc.news {
-				t.Errorf("status %s, value %v, news %t; want %s, %v, %t", got.Status, got.Value, news, tc.then, tc.read, tc.news)
+				t.Errorf(
+					"status %s, value %v, news %t; want %s, %v, %t",
+					got.Status,
+					got.Value,
+					news,
+					tc.then,
+					tc.read,
+					tc.news,
+				)
 			}
 		})
 	}
@@ -83,15 +137,20 @@ func TestChannelState(t *testing.T) {
 
 func TestNewChannelState(t *testing.T) {
 	t.Parallel()
-	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{Status: domain.ChannelUnknown}) {
+	if s := domain.NewChannelState(nil, origin.At); s != (domain.ChannelState{
+		Status: domain.ChannelUnknown,
+	}) {
 		t.Errorf("of nothing: %+v", s)
 	}
-	if s := domain.NewChannelState(3.0, origin.At); s != (domain.ChannelState{Value: 3.0, ObservedAt: origin.At, Status: domain.ChannelSynchronized}) {
+	if s := domain.NewChannelState(3.0, origin.At); s != (domain.ChannelState{
+		Value: 3.0, ObservedAt: origin.At, Status: domain.ChannelSynchronized,
+	}) {
 		t.Errorf("of a value: %+v", s)
 	}
 }
 
-// TestChannelHistories folds any history of commands, reports and abandonments, and holds what the contract says of each state.
+// TestChannelHistories folds any history of commands, reports and abandonments, and holds what the
+// contract says of each state.
 func TestChannelHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -118,7 +177,8 @@ func TestChannelHistories(t *testing.T) {
 				s = s.GivenUp()
 				given = given || desired != nil && len(reports) == 0
 			}
-			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired || !s.DesiredAt.Equal(desiredAt) {
+			if s.Value != value || !s.ObservedAt.Equal(observedAt) || s.Desired != desired ||
+				!s.DesiredAt.Equal(desiredAt) {
 				t.Fatalf("%+v; reported %v, asked %v", s, value, desired)
 			}
 			var want domain.ChannelStatus
@@ -141,7 +201,14 @@ func TestChannelHistories(t *testing.T) {
 				want = domain.ChannelDiverged
 			}
 			if s.Status != want {
-				t.Fatalf("status %s, want %s: %+v, reports since the command %v, given up %t", s.Status, want, s, reports, given)
+				t.Fatalf(
+					"status %s, want %s: %+v, reports since the command %v, given up %t",
+					s.Status,
+					want,
+					s,
+					reports,
+					given,
+				)
 			}
 		}
 	})

@@ -15,31 +15,50 @@ import (
 const (
 	// MaxIdempotencyKey is the most characters (code points) that an Idempotency-Key may have.
 	MaxIdempotencyKey = 255
-	// maxModeName is the most characters that the name of a mode may have: their list is open, their length need not be.
+	// maxModeName is the most characters that the name of a mode may have: their list is open,
+	// their length need not be.
 	maxModeName = 200
 )
 
-// CheckIdempotencyKey takes an Idempotency-Key as the caller sent it; anything but 1 to MaxIdempotencyKey characters is an invalid_request. A byte
-// that is no UTF-8 counts as a character.
+// CheckIdempotencyKey takes an Idempotency-Key as the caller sent it; anything but 1 to
+// MaxIdempotencyKey characters is an invalid_request. A byte that is no UTF-8 counts as a
+// character.
 func CheckIdempotencyKey(key string) error {
 	if n := utf8.RuneCountInString(key); n < 1 || n > MaxIdempotencyKey {
-		return Errorf(CodeInvalidRequest, "Idempotency-Key: has %d characters; 1 to %d are allowed", n, MaxIdempotencyKey)
+		return Errorf(
+			CodeInvalidRequest,
+			"Idempotency-Key: has %d characters; 1 to %d are allowed",
+			n,
+			MaxIdempotencyKey,
+		)
 	}
 	return nil
 }
 
-// CheckCommandValue takes the value of a command to a channel of that key, as JSON, and gives its canonical form: values that are the same once
-// decoded have the same. The errors are not_found for a key that the contract does not have, and invalid_request for one that is read-only and for
-// a value that it does not take. What a single channel takes beyond that (the bounds of a setpoint, the modes there are) is for its hub to say.
+// CheckCommandValue takes the value of a command to a channel of that key, as JSON, and gives its
+// canonical form: values that are the same once decoded have the same. The errors are not_found for
+// a key that the contract does not have, and invalid_request for one that is read-only and for a
+// value that it does not take. What a single channel takes beyond that (the bounds of a setpoint,
+// the modes there are) is for its hub to say.
 func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMessage, err error) {
 	form, ok := channelKeys[key]
 	switch {
 	case !ok:
 		return nil, Errorf(CodeNotFound, "no such channel")
 	case form == readOnly:
-		return nil, Errorf(CodeInvalidRequest, "key: %s channels are read-only; commands are for %s", key, writableKeys)
+		return nil, Errorf(
+			CodeInvalidRequest,
+			"key: %s channels are read-only; commands are for %s",
+			key,
+			writableKeys,
+		)
 	case len(value) == 0:
-		return nil, Errorf(CodeInvalidRequest, "value: is required; %s takes %s", key, form.allowed())
+		return nil, Errorf(
+			CodeInvalidRequest,
+			"value: is required; %s takes %s",
+			key,
+			form.allowed(),
+		)
 	}
 	if canonical, ok = form.take(value); !ok {
 		return nil, Errorf(CodeInvalidRequest, "value: %s takes %s", key, form.allowed())
@@ -48,7 +67,8 @@ func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMes
 }
 
 // writableKeys names the channel keys that commands are for, in the contract's order.
-const writableKeys = "lock, barrier, switch, level, position, color, mode, heating_setpoint, cooling_setpoint, fan_mode, local_protection"
+const writableKeys = "lock, barrier, switch, level, position, color, mode, heating_setpoint, " +
+	"cooling_setpoint, fan_mode, local_protection"
 
 // valueForm is what the values of commands to a channel look like.
 type valueForm uint8
@@ -72,9 +92,11 @@ var channelKeys = map[string]valueForm{
 
 	"operating_state": readOnly, "fan_state": readOnly,
 	"temperature": readOnly, "humidity": readOnly, "luminance": readOnly, "co2": readOnly,
-	"contact": readOnly, "motion": readOnly, "leak": readOnly, "smoke": readOnly, "co": readOnly, "heat": readOnly, "tamper": readOnly,
+	"contact": readOnly, "motion": readOnly, "leak": readOnly, "smoke": readOnly, "co": readOnly,
+	"heat": readOnly, "tamper": readOnly,
 	"battery": readOnly,
-	"energy":  readOnly, "power": readOnly, "voltage": readOnly, "current": readOnly, "water": readOnly, "gas": readOnly,
+	"energy":  readOnly, "power": readOnly, "voltage": readOnly, "current": readOnly,
+	"water": readOnly, "gas": readOnly,
 	"alarm": readOnly, "scene": readOnly,
 }
 
@@ -139,7 +161,8 @@ func takeInteger(value json.RawMessage, most int64) (json.RawMessage, bool) {
 
 func takeName(value json.RawMessage) (json.RawMessage, bool) {
 	var name string
-	if !utf8.Valid(value) || json.Unmarshal(value, &name) != nil || name == "" || utf8.RuneCountInString(name) > maxModeName {
+	if !utf8.Valid(value) || json.Unmarshal(value, &name) != nil || name == "" ||
+		utf8.RuneCountInString(name) > maxModeName {
 		return nil, false
 	}
 	// The parser makes U+FFFD of half an escaped surrogate pair, which is no character.
@@ -170,7 +193,8 @@ func takeColor(value json.RawMessage) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	if !json.Valid(value) || slices.ContainsFunc(given[:3], func(n json.RawMessage) bool { return n == nil }) {
+	if !json.Valid(value) ||
+		slices.ContainsFunc(given[:3], func(n json.RawMessage) bool { return n == nil }) {
 		return nil, false
 	}
 	canonical := []byte{'{'}
@@ -200,8 +224,8 @@ type CommandDone struct {
 	// At is when it was sent first, by the cloud's clock, and Actor who sent it.
 	At    time.Time
 	Actor Actor
-	// Outcome is `accepted`, `canceled`, or the type of the error that the caller was answered last, which Message then explains; empty while
-	// there is no answer.
+	// Outcome is `accepted`, `canceled`, or the type of the error that the caller was answered
+	// last, which Message then explains; empty while there is no answer.
 	Outcome string
 	Message string
 }

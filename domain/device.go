@@ -2,7 +2,8 @@ package domain
 
 import "encoding/json"
 
-// Device is a device as its hub tells it, live. The service lays the name and room that were set through the API over it.
+// Device is a device as its hub tells it, live. The service lays the name and room that were set
+// through the API over it.
 type Device struct {
 	ID           int64
 	Name         string
@@ -12,8 +13,9 @@ type Device struct {
 	Channels []Channel
 }
 
-// Channel is a channel of a device as its hub tells it. Which fields are set depends on what was asked: a list of devices has no values and no
-// status, the answer to a command has no abilities (Readable, Writable, Capabilities).
+// Channel is a channel of a device as its hub tells it. Which fields are set depends on what was
+// asked: a list of devices has no values and no status, the answer to a command has no abilities
+// (Readable, Writable, Capabilities).
 type Channel struct {
 	// Key and Endpoint name the channel within its device.
 	Key      string

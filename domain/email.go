@@ -26,9 +26,15 @@ var errDomain = errors.New("the domain is invalid")
 // (Unicode NFC), and with a domain outside ASCII in the form that IDNA gives it. So what is stored
 // shows where mail goes: `ann@straẞe.example` becomes `ann@strasse.example`. The Error is an
 // invalid_request that names the field, for everything that is not one bare address with a domain
-// that IDNA accepts: a name beside it, angle brackets, several addresses, an IP address in brackets.
+// that IDNA accepts: a name beside it, angle brackets, several addresses, an IP address in
+// brackets.
 func CleanEmail(field, s string) (string, error) {
-	invalid := Errorf(CodeInvalidRequest, "%s: is no e-mail address; allowed is one like name@example.org, of %d bytes at most", field, MaxEmailLength)
+	invalid := Errorf(
+		CodeInvalidRequest,
+		"%s: is no e-mail address; allowed is one like name@example.org, of %d bytes at most",
+		field,
+		MaxEmailLength,
+	)
 	s = strings.TrimSpace(s)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
 		return "", invalid
@@ -36,7 +42,8 @@ func CleanEmail(field, s string) (string, error) {
 	if s = norm.NFC.String(s); len(s) > MaxEmailLength {
 		return "", invalid
 	}
-	// A parsed address that differs from the text had a display name, a comment or quotes around it.
+	// A parsed address that differs from the text had a display name, a comment or quotes around
+	// it.
 	parsed, err := mail.ParseAddress(s)
 	if err != nil || parsed.Address != s || parsed.Name != "" {
 		return "", invalid
@@ -50,7 +57,8 @@ func CleanEmail(field, s string) (string, error) {
 		if host, err = mailDomains.ToUnicode(ascii); err != nil {
 			return "", invalid
 		}
-		// What is stored must be a fixed point: another version of IDNA's tables then maps nothing in it.
+		// What is stored must be a fixed point: another version of IDNA's tables then maps nothing
+		// in it.
 		if again, err := asciiDomain(host); err != nil || again != ascii {
 			return "", invalid
 		}
@@ -61,17 +69,17 @@ func CleanEmail(field, s string) (string, error) {
 	return local + "@" + host, nil
 }
 
-// NormalizeEmail returns the form by which addresses are compared. It is the only one: two addresses
-// are one account, one member and one invitation exactly if their forms are equal.
+// NormalizeEmail returns the form by which addresses are compared. It is the only one: two
+// addresses are one account, one member and one invitation exactly if their forms are equal.
 //
 //   - The domain is in its IDNA ASCII form, the one that mail is sent to.
-//   - The local part is composed (NFC) and in lower case. People type both `Ann@` and `ann@`, and mail
-//     providers that tell them apart are not seen. Beyond ASCII only letters that are each other's
-//     only case are taken for one another: `É` and `é`, but not `ẞ` and `ß`, nor
-//     the Turkish `İ` and `i`.
+//   - The local part is composed (NFC) and in lower case. People type both `Ann@` and `ann@`, and
+//     mail providers that tell them apart are not seen. Beyond ASCII only letters that are each
+//     other's only case are taken for one another: `É` and `é`, but not `ẞ` and `ß`, nor the
+//     Turkish `İ` and `i`.
 //
-// An address whose domain IDNA rejects is equal to none whose domain it accepts. CleanEmail accepts no
-// such address; facts from before it checked domains can hold one.
+// An address whose domain IDNA rejects is equal to none whose domain it accepts. CleanEmail accepts
+// no such address; facts from before it checked domains can hold one.
 func NormalizeEmail(s string) string {
 	s = norm.NFC.String(strings.TrimSpace(s))
 	local, host := splitEmail(s)
@@ -86,10 +94,10 @@ func NormalizeEmail(s string) string {
 	return foldLocalPart(local) + "@" + host
 }
 
-// MailboxOf returns the mailbox that mails to an address arrive in, for bounds on what one person is mailed: NormalizeEmail
-// without a sub-address, the part of the local part from a `+` on (RFC 5233), of which everybody has as many as anybody
-// cares to write. Not every mail provider knows sub-addresses: two people may have mailboxes that differ in one, so it must
-// not name an account.
+// MailboxOf returns the mailbox that mails to an address arrive in, for bounds on what one person
+// is mailed: NormalizeEmail without a sub-address, the part of the local part from a `+` on (RFC
+// 5233), of which everybody has as many as anybody cares to write. Not every mail provider knows
+// sub-addresses: two people may have mailboxes that differ in one, so it must not name an account.
 func MailboxOf(email string) string {
 	local, host := splitEmail(NormalizeEmail(email))
 	if base, _, found := strings.Cut(local, "+"); found && base != "" {

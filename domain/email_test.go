@@ -19,13 +19,19 @@ import (
 func writings(r rune) []string {
 	s := string(r)
 	all := []string{
-		s, strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.ToLower(r)), string(unicode.ToUpper(r)),
-		norm.NFC.String(s), norm.NFD.String(s), norm.NFKC.String(s), norm.NFKD.String(s), strings.ToLower(norm.NFKC.String(s)),
+		s, strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.ToLower(r)),
+		string(unicode.ToUpper(r)),
+		norm.NFC.String(
+			s,
+		), norm.NFD.String(s), norm.NFKC.String(s), norm.NFKD.String(s),
+		strings.ToLower(norm.NFKC.String(s)),
 	}
 	for fold := unicode.SimpleFold(r); fold != r; fold = unicode.SimpleFold(fold) {
 		all = append(all, string(fold))
 	}
-	for _, profile := range []*idna.Profile{idna.Lookup, idna.Display, idna.New(idna.MapForLookup(), idna.Transitional(true))} {
+	for _, profile := range []*idna.Profile{
+		idna.Lookup, idna.Display, idna.New(idna.MapForLookup(), idna.Transitional(true)),
+	} {
 		if mapped, err := profile.ToUnicode(s); err == nil {
 			all = append(all, mapped)
 		}
@@ -39,9 +45,9 @@ func writings(r rune) []string {
 	return different
 }
 
-// TestOneAccountIsOneMailbox: `ann@straẞe.example` compared as `ann@straße.example`, and was mailed to
-// `ann@strasse.example`: whoever owned that domain got the links of the other's account. It tries every
-// code point that is written in more than one way, in the local part and in the domain.
+// TestOneAccountIsOneMailbox: `ann@straẞe.example` compared as `ann@straße.example`, and was mailed
+// to `ann@strasse.example`: whoever owned that domain got the links of the other's account. It
+// tries every code point that is written in more than one way, in the local part and in the domain.
 func TestOneAccountIsOneMailbox(t *testing.T) {
 	t.Parallel()
 	tried, accepted := 0, 0
@@ -71,7 +77,13 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 			normal := domain.NormalizeEmail(given)
 			for _, same := range []string{stored, mailed, normal} {
 				if domain.NormalizeEmail(same) != normal {
-					t.Fatalf("%+q compares as %+q, and %+q as %+q", given, normal, same, domain.NormalizeEmail(same))
+					t.Fatalf(
+						"%+q compares as %+q, and %+q as %+q",
+						given,
+						normal,
+						same,
+						domain.NormalizeEmail(same),
+					)
 				}
 			}
 			_, host, _ := strings.Cut(mailed, "@")
@@ -91,7 +103,13 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 				theirLocal, theirHost, _ := strings.Cut(there, "@")
 				local, _, _ := strings.Cut(mailed, "@")
 				if theirHost != host || theirLocal != local && !casePair(local, theirLocal) {
-					t.Fatalf("%+q and %+q are one account, and two mailboxes: %+q and %+q", given, other, mailed, there)
+					t.Fatalf(
+						"%+q and %+q are one account, and two mailboxes: %+q and %+q",
+						given,
+						other,
+						mailed,
+						there,
+					)
 				}
 			}
 		}
@@ -101,7 +119,8 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 	}
 }
 
-// casePair reports whether two local parts differ only in letters each of which is the other's only case.
+// casePair reports whether two local parts differ only in letters each of which is the other's only
+// case.
 func casePair(a, b string) bool {
 	as, bs := []rune(norm.NFD.String(a)), []rune(norm.NFD.String(b))
 	if len(as) != len(bs) {
@@ -109,7 +128,8 @@ func casePair(a, b string) bool {
 	}
 	for i := range as {
 		x, y := as[i], bs[i]
-		if x != y && (unicode.ToLower(x) != y || unicode.ToUpper(y) != x) && (unicode.ToLower(y) != x || unicode.ToUpper(x) != y) {
+		if x != y && (unicode.ToLower(x) != y || unicode.ToUpper(y) != x) &&
+			(unicode.ToLower(y) != x || unicode.ToUpper(x) != y) {
 			return false
 		}
 	}
@@ -121,28 +141,48 @@ func TestDomainsCompareInASCII(t *testing.T) {
 	t.Parallel()
 	for _, same := range [][]string{
 		{"ann@stra\u1e9ee.example", "ann@strasse.example", "ann@STRASSE.example"},
-		{"ann@stra\u00dfe.example", "ann@xn--strae-oqa.example", "Ann@XN--STRAE-OQA.Example", "ann@stra\u00dfe\u3002example"},
-		{"ann@b\u00fccher.example", "ann@bu\u0308cher.example", "ann@B\u00dcCHER.EXAMPLE", "ann@xn--bcher-kva.example", "ann@\uff42\u00fccher.example"},
+		{
+			"ann@stra\u00dfe.example", "ann@xn--strae-oqa.example", "Ann@XN--STRAE-OQA.Example",
+			"ann@stra\u00dfe\u3002example",
+		},
+		{
+			"ann@b\u00fccher.example", "ann@bu\u0308cher.example", "ann@B\u00dcCHER.EXAMPLE",
+			"ann@xn--bcher-kva.example", "ann@\uff42\u00fccher.example",
+		},
 	} {
 		for _, s := range same {
 			stored, err := domain.CleanEmail("email", s)
-			if err != nil || domain.NormalizeEmail(s) != domain.NormalizeEmail(same[0]) || domain.AccountKey(stored) != domain.AccountKey(same[0]) {
-				t.Errorf("%q and %q: stored as %q, %v; they compare as %q and %q",
-					same[0], s, stored, err, domain.NormalizeEmail(same[0]), domain.NormalizeEmail(s))
+			if err != nil || domain.NormalizeEmail(s) != domain.NormalizeEmail(same[0]) ||
+				domain.AccountKey(stored) != domain.AccountKey(same[0]) {
+				t.Errorf(
+					"%q and %q: stored as %q, %v; they compare as %q and %q",
+					same[0],
+					s,
+					stored,
+					err,
+					domain.NormalizeEmail(same[0]),
+					domain.NormalizeEmail(s),
+				)
 			}
 		}
 	}
-	if stored, err := domain.CleanEmail("email", "ann@stra\u1e9ee.example"); stored != "ann@strasse.example" || err != nil {
+	if stored, err := domain.CleanEmail("email", "ann@stra\u1e9ee.example"); stored != "ann@strasse.example" ||
+		err != nil {
 		t.Errorf("what is stored does not show where mail goes: %q, %v", stored, err)
 	}
 	if a, b := domain.NormalizeEmail("ann@stra\u1e9ee.example"), domain.NormalizeEmail("ann@stra\u00dfe.example"); a == b {
 		t.Errorf("both compare as %q", a)
 	}
 	for _, bad := range []string{
-		"ann@a_b.example", "ann@-a.example", "ann@[192.0.2.1]", "ann@xn--a.example", "ann@example\u3002", "ann@a\u3002\u3002b", "ann@a\u200bb\u2024.example",
-		"ann@" + strings.Repeat("a", 64) + ".example", "ann@\u202eexample.org", "ann@\u05d0a.example", "ann@xn--strae-oqa\u00df.example",
+		"ann@a_b.example", "ann@-a.example", "ann@[192.0.2.1]", "ann@xn--a.example",
+		"ann@example\u3002", "ann@a\u3002\u3002b", "ann@a\u200bb\u2024.example",
+		"ann@" + strings.Repeat("a", 64) + ".example", "ann@\u202eexample.org",
+		"ann@\u05d0a.example", "ann@xn--strae-oqa\u00df.example",
 	} {
-		if stored, err := domain.CleanEmail("email", bad); domain.CodeOf(orNoError(err)) != domain.CodeInvalidRequest || !strings.HasPrefix(err.(*domain.Error).Message, "email: ") {
+		if stored, err := domain.CleanEmail("email", bad); domain.CodeOf(
+			orNoError(err),
+		) != domain.CodeInvalidRequest ||
+			!strings.HasPrefix(err.(*domain.Error).Message, "email: ") {
 			t.Errorf("%q is stored as %q, %v", bad, stored, err)
 		}
 	}

@@ -7,11 +7,13 @@ import (
 	"strconv"
 )
 
-// readEnvelope reads an event exactly as EncodeEvent writes it: the fields in its order, without white space and without escapes. It says false
-// for anything else, which may be an event all the same: whoever has one reads it as JSON. What data holds is not looked at, but that it
-// begins and ends as an object does.
+// readEnvelope reads an event exactly as EncodeEvent writes it: the fields in its order, without
+// white space and without escapes. It says false for anything else, which may be an event all the
+// same: whoever has one reads it as JSON. What data holds is not looked at, but that it begins and
+// ends as an object does.
 //
-// A rebuild reads every event there ever was: an event that is read like this takes a quarter of the time.
+// A rebuild reads every event there ever was: an event that is read like this takes a quarter of
+// the time.
 func readEnvelope(raw []byte) (e Event, ok bool) {
 	r := envelopeReader{rest: raw}
 	r.skip(`{"id":"`)
@@ -40,7 +42,8 @@ func readEnvelope(raw []byte) (e Event, ok bool) {
 	return e, true
 }
 
-// envelopeReader reads what follows in a text. Once something else follows than was expected it is bad, and reads nothing more.
+// envelopeReader reads what follows in a text. Once something else follows than was expected it is
+// bad, and reads nothing more.
 type envelopeReader struct {
 	rest []byte
 	bad  bool
@@ -57,7 +60,8 @@ func (r *envelopeReader) has(prefix string) bool {
 
 func (r *envelopeReader) skip(prefix string) { r.bad = !r.has(prefix) }
 
-// text reads up to the quotation mark that ends a text, and that mark. Of what JSON writes with an escape, or may, there is none in it.
+// text reads up to the quotation mark that ends a text, and that mark. Of what JSON writes with an
+// escape, or may, there is none in it.
 func (r *envelopeReader) text() string {
 	if r.bad {
 		return ""

@@ -28,7 +28,8 @@ func goldenEvents(tb testing.TB) [][]byte {
 	return all
 }
 
-// What EncodeEvent writes is read the short way, and comes out the same; of what anybody else might write nothing is misread.
+// What EncodeEvent writes is read the short way, and comes out the same; of what anybody else might
+// write nothing is misread.
 func TestEnvelopesAreReadTheShortWay(t *testing.T) {
 	t.Parallel()
 	for _, raw := range goldenEvents(t) {
@@ -39,13 +40,18 @@ func TestEnvelopesAreReadTheShortWay(t *testing.T) {
 		}
 	}
 	const good = `{"id":"i","type":"t","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key","id":"k"},"request_id":"r","data":{"a":1}}`
-	if e, ok := readEnvelope([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" || e.RequestID != "r" || string(e.Data) != `{"a":1}` {
+	if e, ok := readEnvelope([]byte(good)); !ok || e.ID != "i" || e.Actor.ID != "k" ||
+		e.RequestID != "r" ||
+		string(e.Data) != `{"a":1}` {
 		t.Fatalf("%+v, %t", e, ok)
 	}
 	for _, change := range [][2]string{
-		{`"id":"i"`, `"id":"\u0069"`}, {`"id":"i"`, `"id":"é"`}, {`"id":"i"`, `"id": "i"`}, {`"id":"i"`, `"ID":"i"`}, {`"v":1`, `"v":01`}, {`"v":1`, `"v":1.0`},
-		{`"v":1`, `"v":-1`}, {`"v":1`, `"v":12345678901`}, {`05Z`, `05`}, {`05Z`, `61Z`}, {`"data":{"a":1}`, `"data":[]`}, {`"data":{"a":1}`, `"data":null`},
-		{`"data":{"a":1}}`, `"data":{"a":1}`}, {`,"data"`, `,"more":1,"data"`}, {`{"a":1}}`, `{"a":1}}` + "\n"}, {`"type":"t"`, "\"type\":\"\x01\""},
+		{`"id":"i"`, `"id":"\u0069"`}, {`"id":"i"`, `"id":"é"`}, {`"id":"i"`, `"id": "i"`},
+		{`"id":"i"`, `"ID":"i"`}, {`"v":1`, `"v":01`}, {`"v":1`, `"v":1.0`},
+		{`"v":1`, `"v":-1`}, {`"v":1`, `"v":12345678901`}, {`05Z`, `05`}, {`05Z`, `61Z`},
+		{`"data":{"a":1}`, `"data":[]`}, {`"data":{"a":1}`, `"data":null`},
+		{`"data":{"a":1}}`, `"data":{"a":1}`}, {`,"data"`, `,"more":1,"data"`},
+		{`{"a":1}}`, `{"a":1}}` + "\n"}, {`"type":"t"`, "\"type\":\"\x01\""},
 	} {
 		if e, ok := readEnvelope([]byte(strings.Replace(good, change[0], change[1], 1))); ok {
 			t.Errorf("%s for %s is read as %+v", change[1], change[0], e)
@@ -77,7 +83,10 @@ func FuzzEnvelope(f *testing.F) {
 
 func BenchmarkDecodeEvent(b *testing.B) {
 	name := "Front hall"
-	e := Record(Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}}, HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name})
+	e := Record(
+		Origin{At: time.Now(), Actor: Actor{Kind: ActorKey, ID: "0123456789ab"}},
+		HubRenamed{HubID: "hub-7k2m-q4xd-93ta", OrgID: "o", Name: &name},
+	)
 	e.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 	raw, err := EncodeEvent(e)
 	if err != nil {

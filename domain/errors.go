@@ -28,27 +28,34 @@ const (
 	CodeHubTimeout          Code = "hub_timeout"
 )
 
-// CodeServiceUnavailable is the service's addition to the contract's table: a part of the service cannot answer at the
-// moment, such as a stream without a leader or a database that restarts. The same request succeeds later. Such an Error
-// always has a RetryAfter.
+// CodeServiceUnavailable is the service's addition to the contract's table: a part of the service
+// cannot answer at the moment, such as a stream without a leader or a database that restarts. The
+// same request succeeds later. Such an Error always has a RetryAfter.
 const CodeServiceUnavailable Code = "service_unavailable"
 
-// Unavailable returns a service_unavailable Error. The message says what is known: which part cannot answer, and whether
-// anything was done. It never holds a secret or the text of an internal error.
+// Unavailable returns a service_unavailable Error. The message says what is known: which part
+// cannot answer, and whether anything was done. It never holds a secret or the text of an internal
+// error.
 func Unavailable(format string, args ...any) *Error {
-	return &Error{Code: CodeServiceUnavailable, Message: fmt.Sprintf(format, args...), RetryAfter: unavailableRetryAfter}
+	return &Error{
+		Code:       CodeServiceUnavailable,
+		Message:    fmt.Sprintf(format, args...),
+		RetryAfter: unavailableRetryAfter,
+	}
 }
 
-// unavailableRetryAfter is how long clients wait after service_unavailable: a new leader is usually there by then.
+// unavailableRetryAfter is how long clients wait after service_unavailable: a new leader is usually
+// there by then.
 const unavailableRetryAfter = 2 * time.Second
 
-// Error is a refusal that a caller may see: its code, and a message that says which field or thing, what was wrong with it and
-// what is allowed. A message never holds a secret. Everything that is not an Error reaches clients as internal_error without
-// its text.
+// Error is a refusal that a caller may see: its code, and a message that says which field or thing,
+// what was wrong with it and what is allowed. A message never holds a secret. Everything that is
+// not an Error reaches clients as internal_error without its text.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter is how long the caller should wait before the same request again; zero when the code alone says it.
+	// RetryAfter is how long the caller should wait before the same request again; zero when the
+	// code alone says it.
 	RetryAfter time.Duration
 }
 
@@ -66,7 +73,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf gives the code of the first Error in err's chain, and CodeInternal for any other error. err must not be nil.
+// CodeOf gives the code of the first Error in err's chain, and CodeInternal for any other error.
+// err must not be nil.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {

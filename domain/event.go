@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Event is a fact of the directory, in the past tense. Events are kept for ever: every later version of the code must read every
-// event ever written, so a type's data only ever gains optional fields, and a change of meaning is a new V.
+// Event is a fact of the directory, in the past tense. Events are kept for ever: every later
+// version of the code must read every event ever written, so a type's data only ever gains optional
+// fields, and a change of meaning is a new V.
 type Event struct {
 	// ID is a ULID, unique over the installation.
 	ID string `json:"id"`
@@ -28,7 +29,8 @@ type Event struct {
 type Actor struct {
 	// Kind is one of the Actor… constants.
 	Kind string `json:"kind"`
-	// ID names the actor within its kind: a key id, a member id, a hub id; empty for the operator and the service itself.
+	// ID names the actor within its kind: a key id, a member id, a hub id; empty for the operator
+	// and the service itself.
 	ID string `json:"id,omitempty"`
 }
 
@@ -47,7 +49,8 @@ type Fact interface {
 	EventType() string
 }
 
-// Origin is what a command brings beside its content: when, who, and in which request. Decide functions copy it into the events.
+// Origin is what a command brings beside its content: when, who, and in which request. Decide
+// functions copy it into the events.
 type Origin struct {
 	At        time.Time
 	Actor     Actor

@@ -60,13 +60,15 @@ type MemberRoleChanged struct {
 	Role     Role   `json:"role"`
 }
 
-// MemberRemoved ends a person's membership (aggregate org). Whoever is invited again joins under another id.
+// MemberRemoved ends a person's membership (aggregate org). Whoever is invited again joins under
+// another id.
 type MemberRemoved struct {
 	OrgID    string `json:"org_id"`
 	MemberID string `json:"member_id"`
 }
 
-// MemberInvited asks a person to join the organization (aggregate org). It ends whatever invitation the address had before.
+// MemberInvited asks a person to join the organization (aggregate org). It ends whatever invitation
+// the address had before.
 type MemberInvited struct {
 	OrgID string `json:"org_id"`
 	// InvitationID is a UUIDv7.
@@ -78,7 +80,8 @@ type MemberInvited struct {
 	TokenHash []byte `json:"token_hash"`
 	// ExpiresAt is when the link stops working.
 	ExpiresAt time.Time `json:"expires_at"`
-	// Replaces is the invitation that was pending for the address until now; empty when there was none.
+	// Replaces is the invitation that was pending for the address until now; empty when there was
+	// none.
 	Replaces string `json:"replaces,omitempty"`
 }
 
@@ -88,7 +91,8 @@ type MemberInvitationRevoked struct {
 	InvitationID string `json:"invitation_id"`
 }
 
-// MemberInvitationAccepted says that the member, who was added by the event before it, has accepted the invitation (aggregate org).
+// MemberInvitationAccepted says that the member, who was added by the event before it, has accepted
+// the invitation (aggregate org).
 type MemberInvitationAccepted struct {
 	OrgID        string `json:"org_id"`
 	InvitationID string `json:"invitation_id"`
@@ -124,16 +128,18 @@ type HubRegistered struct {
 	SecretHash []byte `json:"secret_hash"`
 }
 
-// HubCertificateIssued makes a certificate the hub's current one and ends the former at its next connection.
+// HubCertificateIssued makes a certificate the hub's current one and ends the former at its next
+// connection.
 type HubCertificateIssued struct {
 	HubID HubID `json:"hub_id"`
-	// Fingerprint is the SHA-256 of the certificate's DER form, 64 hexadecimal digits in lower case.
+	// Fingerprint is the SHA-256 of the certificate's DER form, 64 hexadecimal digits in lower
+	// case.
 	Fingerprint string    `json:"fingerprint"`
 	ExpiresAt   time.Time `json:"expires_at"`
 }
 
-// HubCertificateRevoked leaves the hub without a current certificate; Fingerprint is the one that was current, and whoever
-// is connected with it is cut off.
+// HubCertificateRevoked leaves the hub without a current certificate; Fingerprint is the one that
+// was current, and whoever is connected with it is cut off.
 type HubCertificateRevoked struct {
 	HubID       HubID  `json:"hub_id"`
 	OrgID       string `json:"org_id"`
@@ -148,10 +154,11 @@ type HubAdded struct {
 	Name   *string `json:"name"`
 	// Incarnation is the tag of the hub's event log, 8 hexadecimal digits: every cursor carries it.
 	Incarnation string `json:"incarnation"`
-	// Connected says whether the hub was connected at that moment: then it is online from the start, otherwise unknown.
+	// Connected says whether the hub was connected at that moment: then it is online from the
+	// start, otherwise unknown.
 	Connected bool `json:"connected"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is of an organization that had the hub
-	// before. Zero for a hub that nobody had.
+	// After is a sequence number of the hub's stream: what is stored up to and including it is of
+	// an organization that had the hub before. Zero for a hub that nobody had.
 	After uint64 `json:"after,omitempty"`
 }
 
@@ -169,40 +176,46 @@ type HubRenamed struct {
 	Name  *string `json:"name"`
 }
 
-// HubLogBegun begins the event log of a hub that was reset: events stored up to and including After belong to the log
-// before and are read no more, and names and rooms of the hub's devices are forgotten.
+// HubLogBegun begins the event log of a hub that was reset: events stored up to and including After
+// belong to the log before and are read no more, and names and rooms of the hub's devices are
+// forgotten.
 type HubLogBegun struct {
 	HubID       HubID  `json:"hub_id"`
 	OrgID       string `json:"org_id"`
 	Incarnation string `json:"incarnation"`
-	// Log is the hub's own name of its new log, and Through the number up to which nothing of it is expected.
+	// Log is the hub's own name of its new log, and Through the number up to which nothing of it is
+	// expected.
 	Log     string `json:"log"`
 	Through uint64 `json:"through"`
 	// After is a sequence number of the hub's stream.
 	After uint64 `json:"after"`
 }
 
-// HubLogRestored says that the installation was restored from a backup, and what became of the hub's event log by it: events that were stored
-// after the backup are gone, and what is stored from now on has another tag, so that a cursor of one that is gone is not taken for
-// one of these. Names and rooms stay as the backup has them.
+// HubLogRestored says that the installation was restored from a backup, and what became of the
+// hub's event log by it: events that were stored after the backup are gone, and what is stored from
+// now on has another tag, so that a cursor of one that is gone is not taken for one of these. Names
+// and rooms stay as the backup has them.
 type HubLogRestored struct {
 	HubID       HubID  `json:"hub_id"`
 	OrgID       string `json:"org_id"`
 	Incarnation string `json:"incarnation"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is read no more.
+	// After is a sequence number of the hub's stream: what is stored up to and including it is read
+	// no more.
 	After uint64 `json:"after"`
 	// Former are the tags of what is stored behind that and was restored.
 	Former FormerLogs `json:"former"`
 }
 
-// HubSecretRotated replaces the enrolment secret of a hub (aggregate hub): the former one enrols no more.
+// HubSecretRotated replaces the enrolment secret of a hub (aggregate hub): the former one enrols no
+// more.
 type HubSecretRotated struct {
 	HubID HubID `json:"hub_id"`
 	// OrgID is the organization that has the hub; empty when none has.
 	OrgID string `json:"org_id,omitempty"`
 	// SecretHash is the SHA-256 of the new secret, 32 bytes.
 	SecretHash []byte `json:"secret_hash"`
-	// KeepCertificate reports whether the hub's current certificate stays valid. Otherwise it is revoked.
+	// KeepCertificate reports whether the hub's current certificate stays valid. Otherwise it is
+	// revoked.
 	KeepCertificate bool `json:"keep_certificate"`
 }
 
@@ -220,17 +233,18 @@ type HubUnblocked struct {
 	OrgID string `json:"org_id,omitempty"`
 }
 
-// HubReleased takes a hub away from its organization, as if it had never been added (aggregate hub). Names and rooms of its devices are
-// forgotten, and its event log is read by nobody any more.
+// HubReleased takes a hub away from its organization, as if it had never been added (aggregate
+// hub). Names and rooms of its devices are forgotten, and its event log is read by nobody any more.
 type HubReleased struct {
 	HubID HubID  `json:"hub_id"`
 	OrgID string `json:"org_id"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is of this organization.
+	// After is a sequence number of the hub's stream: what is stored up to and including it is of
+	// this organization.
 	After uint64 `json:"after"`
 }
 
-// DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate hub): all of it, not only what changed.
-// Both nil: nothing is set any more.
+// DeviceLabeled says what name and room are set for a device of the hub through the API (aggregate
+// hub): all of it, not only what changed. Both nil: nothing is set any more.
 type DeviceLabeled struct {
 	HubID    HubID   `json:"hub_id"`
 	OrgID    string  `json:"org_id"`
@@ -239,7 +253,8 @@ type DeviceLabeled struct {
 	Room     *string `json:"room"`
 }
 
-// DeviceForgotten says that the hub has forgotten a device, and with it go the name and room that were set (aggregate hub).
+// DeviceForgotten says that the hub has forgotten a device, and with it go the name and room that
+// were set (aggregate hub).
 type DeviceForgotten struct {
 	HubID    HubID  `json:"hub_id"`
 	OrgID    string `json:"org_id"`
@@ -264,11 +279,13 @@ type KeyRevoked struct {
 	OrgID string `json:"org_id"`
 }
 
-// ProjectionSkipped says that an operator has a projection step over an event that it could not apply (aggregate projection, id its name). It
-// stands behind the event that it is about; whoever builds the read models reads all of them first.
+// ProjectionSkipped says that an operator has a projection step over an event that it could not
+// apply (aggregate projection, id its name). It stands behind the event that it is about; whoever
+// builds the read models reads all of them first.
 type ProjectionSkipped struct {
 	Projection string `json:"projection"`
-	// Sequence is the event's in the projection's stream, and Type its type as far as it could be told.
+	// Sequence is the event's in the projection's stream, and Type its type as far as it could be
+	// told.
 	Sequence uint64 `json:"sequence"`
 	Type     string `json:"type,omitempty"`
 	// Error is why it could not be applied, Why the operator's reason to do without it.

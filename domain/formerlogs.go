@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// FormerLogs are the tags that a hub's event log had before its installation was restored from a backup that had the log in it, once or several
-// times, and the sequence up to which each of them still stands: what was stored behind that is gone, and other events have its sequences now.
-// As text they are `tag:sequence`, oldest first, with a space between; empty for a log that was never restored. A sequence of 0 says that
-// nothing of the log was in the backup: its tag is no event's any more, but still the log's that other records speak of.
+// FormerLogs are the tags that a hub's event log had before its installation was restored from a
+// backup that had the log in it, once or several times, and the sequence up to which each of them
+// still stands: what was stored behind that is gone, and other events have its sequences now. As
+// text they are `tag:sequence`, oldest first, with a space between; empty for a log that was never
+// restored. A sequence of 0 says that nothing of the log was in the backup: its tag is no event's
+// any more, but still the log's that other records speak of.
 type FormerLogs string
 
 // maxFormerLogs is how many restores are remembered. What was stored before is read no more.
@@ -20,7 +22,8 @@ type FormerLog struct {
 	Through uint64
 }
 
-// List gives them one by one, oldest first. What cannot be read is left out: nothing has its tag then.
+// List gives them one by one, oldest first. What cannot be read is left out: nothing has its tag
+// then.
 func (f FormerLogs) List() []FormerLog {
 	if f == "" {
 		return nil
@@ -55,7 +58,8 @@ func (f FormerLogs) At(sequence uint64, current string) string {
 	return current
 }
 
-// then adds the log's tag at a restore that brought it back up to a sequence. Of those before nothing behind that is left either.
+// then adds the log's tag at a restore that brought it back up to a sequence. Of those before
+// nothing behind that is left either.
 func (f FormerLogs) then(tag string, through uint64) FormerLogs {
 	all := append(f.List(), FormerLog{Tag: tag, Through: through})
 	var text strings.Builder

@@ -7,7 +7,8 @@ import (
 	"hubcloud/domain"
 )
 
-// A log that was restored has its former tags up to where each was restored, whatever was restored after it, and none behind.
+// A log that was restored has its former tags up to where each was restored, whatever was restored
+// after it, and none behind.
 func TestRestoreLog(t *testing.T) {
 	t.Parallel()
 	state := fold(t, domain.EvolveHub, registered, added, domain.HubLogBegun{
@@ -32,7 +33,9 @@ func TestRestoreLog(t *testing.T) {
 	}
 	holds := func(after uint64, former domain.FormerLogs, tags map[uint64]string) {
 		t.Helper()
-		if state.LogAfter != after || state.Former != former || len(state.Labels) != 1 || state.Log != "second" || state.LogThrough != 16 {
+		if state.LogAfter != after || state.Former != former || len(state.Labels) != 1 ||
+			state.Log != "second" ||
+			state.LogThrough != 16 {
 			t.Errorf("folded to %+v", state)
 		}
 		for sequence, want := range tags {
@@ -44,11 +47,23 @@ func TestRestoreLog(t *testing.T) {
 	restore("0000000c", 200)
 	holds(100, "0000000b:200", map[uint64]string{101: "0000000b", 200: "0000000b", 201: "0000000c"})
 	restore("0000000d", 300)
-	holds(100, "0000000b:200 0000000c:300", map[uint64]string{200: "0000000b", 201: "0000000c", 300: "0000000c", 301: "0000000d"})
+	holds(
+		100,
+		"0000000b:200 0000000c:300",
+		map[uint64]string{200: "0000000b", 201: "0000000c", 300: "0000000c", 301: "0000000d"},
+	)
 	restore("0000000e", 250)
-	holds(100, "0000000b:200 0000000c:250 0000000d:250", map[uint64]string{200: "0000000b", 250: "0000000c", 251: "0000000e"})
+	holds(
+		100,
+		"0000000b:200 0000000c:250 0000000d:250",
+		map[uint64]string{200: "0000000b", 250: "0000000c", 251: "0000000e"},
+	)
 	restore("0000000f", 0)
-	holds(0, "0000000b:0 0000000c:0 0000000d:0 0000000e:0", map[uint64]string{0: "0000000f", 1: "0000000f"})
+	holds(
+		0,
+		"0000000b:0 0000000c:0 0000000d:0 0000000e:0",
+		map[uint64]string{0: "0000000f", 1: "0000000f"},
+	)
 	if former, ok := state.Former.Find("0000000c"); !ok || former.Through != 0 {
 		t.Errorf("found %+v, %v", former, ok)
 	}
@@ -59,8 +74,20 @@ func TestRestoreLog(t *testing.T) {
 		t.Errorf("remembers %d restores", got)
 	}
 	restored := state.Former
-	state = fold(t, domain.EvolveHub, registered, added, domain.HubLogRestored{HubID: hub, OrgID: orgA, Incarnation: "000000aa", Former: restored},
-		domain.HubLogBegun{HubID: hub, OrgID: orgA, Incarnation: "000000ab", Log: "third", After: 9})
+	state = fold(
+		t,
+		domain.EvolveHub,
+		registered,
+		added,
+		domain.HubLogRestored{HubID: hub, OrgID: orgA, Incarnation: "000000aa", Former: restored},
+		domain.HubLogBegun{
+			HubID:       hub,
+			OrgID:       orgA,
+			Incarnation: "000000ab",
+			Log:         "third",
+			After:       9,
+		},
+	)
 	if state.Former != "" {
 		t.Errorf("a log that was begun anew has former tags: %s", state.Former)
 	}

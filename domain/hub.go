@@ -10,55 +10,65 @@ import (
 // HubState is a hub as its events leave it. The zero value is a hub that the cloud does not know.
 type HubState struct {
 	ID HubID
-	// Registered says that the hub is in the inventory; SecretHash is then the SHA-256 of its enrolment secret.
+	// Registered says that the hub is in the inventory; SecretHash is then the SHA-256 of its
+	// enrolment secret.
 	Registered bool
 	SecretHash []byte
 	// Blocked hubs neither enrol nor connect.
 	Blocked bool
 
-	// OrgID is the organization that added the hub, and keeps it; empty before. Then the rest of this block means nothing either.
+	// OrgID is the organization that added the hub, and keeps it; empty before. Then the rest of
+	// this block means nothing either.
 	OrgID  string
 	SiteID string
 	Name   *string
-	// RegisteredAt is when the organization added the hub: the contract's registered_at. ConnectedAtAdd says whether it was connected then.
+	// RegisteredAt is when the organization added the hub: the contract's registered_at.
+	// ConnectedAtAdd says whether it was connected then.
 	RegisteredAt   time.Time
 	ConnectedAtAdd bool
 
-	// Incarnation is the tag of the hub's event log; events stored up to and including LogAfter are not of it.
+	// Incarnation is the tag of the hub's event log; events stored up to and including LogAfter are
+	// not of it.
 	Incarnation string
 	LogAfter    uint64
-	// Former are the tags of the log's older events, when the installation was restored from a backup since the log was begun.
+	// Former are the tags of the log's older events, when the installation was restored from a
+	// backup since the log was begun.
 	Former FormerLogs
-	// Log is the hub's own name of the log that it began when it was last reset, and LogThrough the number up to which nothing of it was
-	// expected then. Both are zero for a hub that has not been reset since it was added.
+	// Log is the hub's own name of the log that it began when it was last reset, and LogThrough the
+	// number up to which nothing of it was expected then. Both are zero for a hub that has not been
+	// reset since it was added.
 	Log        string
 	LogThrough uint64
 
-	// Labels are the names and rooms of devices that were set through the API, by device id: only of those that have one, at most
-	// MaxDeviceLabels.
+	// Labels are the names and rooms of devices that were set through the API, by device id: only
+	// of those that have one, at most MaxDeviceLabels.
 	Labels map[int64]DeviceLabel
 
-	// Released is where the hub's log stood when it was last taken away from an organization; nil when it never was.
+	// Released is where the hub's log stood when it was last taken away from an organization; nil
+	// when it never was.
 	Released *ReleasedLog
 
-	// Certificate is the fingerprint of the current certificate, the only one that may connect; empty when there is none.
+	// Certificate is the fingerprint of the current certificate, the only one that may connect;
+	// empty when there is none.
 	Certificate        string
 	CertificateExpires time.Time
 	// EnrolledAt is when the hub was last issued a certificate; zero when it never was.
 	EnrolledAt time.Time
-	// SupersededCertificates are those that a newer one has replaced since the last revocation: they may not connect again, but stay
-	// connected. Oldest first, the last MaxFormerCertificates.
+	// SupersededCertificates are those that a newer one has replaced since the last revocation:
+	// they may not connect again, but stay connected. Oldest first, the last MaxFormerCertificates.
 	SupersededCertificates []string
-	// RevokedCertificates are those whose connections are to be cut wherever they are found. Oldest first, the last MaxFormerCertificates.
+	// RevokedCertificates are those whose connections are to be cut wherever they are found. Oldest
+	// first, the last MaxFormerCertificates.
 	RevokedCertificates []string
 
-	// CertificateTimes and LogTimes are when the hub's last certificates were issued and its last logs begun: what a HubLimit is held
-	// against. Oldest first, the last MaxHubBurst.
+	// CertificateTimes and LogTimes are when the hub's last certificates were issued and its last
+	// logs begun: what a HubLimit is held against. Oldest first, the last MaxHubBurst.
 	CertificateTimes []time.Time
 	LogTimes         []time.Time
 }
 
-// ReleasedLog is the event log of an organization that has the hub no more, as the fields of the same names in HubState were.
+// ReleasedLog is the event log of an organization that has the hub no more, as the fields of the
+// same names in HubState were.
 type ReleasedLog struct {
 	OrgID       string
 	Incarnation string
@@ -68,11 +78,12 @@ type ReleasedLog struct {
 	LogThrough  uint64
 }
 
-// MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state remembers. A hub has one connection: the
-// list only has to outlast what can still be connected.
+// MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state
+// remembers. A hub has one connection: the list only has to outlast what can still be connected.
 const MaxFormerCertificates = 8
 
-// AddHub asks that a hub be at a site of an organization: added when nobody has it, moved when the organization has it.
+// AddHub asks that a hub be at a site of an organization: added when nobody has it, moved when the
+// organization has it.
 type AddHub struct {
 	OrgID  string
 	HubID  HubID
@@ -95,11 +106,15 @@ type UpdateHub struct {
 	SiteID *string
 }
 
-// DecideRegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is there already is an
-// invalid_request: its secret is not replaced.
+// DecideRegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One
+// that is there already is an invalid_request: its secret is not replaced.
 func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Event, error) {
 	if s.Registered {
-		return nil, Errorf(CodeInvalidRequest, "serial: %s is in the inventory already", id.Serial())
+		return nil, Errorf(
+			CodeInvalidRequest,
+			"serial: %s is in the inventory already",
+			id.Serial(),
+		)
 	}
 	if len(secretHash) != 32 {
 		return nil, fmt.Errorf("hub %s: a secret's hash of %d bytes", id, len(secretHash))
@@ -115,27 +130,47 @@ type IssueCertificate struct {
 	SecretHash []byte
 }
 
-// DecideIssueCertificate makes a certificate the hub's current one; the one that is current already is no event. A hub that is not in the
-// inventory, is blocked, or has had another secret since, is unauthenticated, as a wrong secret is. A hub over the limit is rate_limited.
-func DecideIssueCertificate(s HubState, o Origin, c IssueCertificate, limit HubLimit) ([]Event, error) {
+// DecideIssueCertificate makes a certificate the hub's current one; the one that is current already
+// is no event. A hub that is not in the inventory, is blocked, or has had another secret since, is
+// unauthenticated, as a wrong secret is. A hub over the limit is rate_limited.
+func DecideIssueCertificate(
+	s HubState,
+	o Origin,
+	c IssueCertificate,
+	limit HubLimit,
+) ([]Event, error) {
 	if !s.Registered || s.Blocked || !bytes.Equal(s.SecretHash, c.SecretHash) {
 		return nil, Errorf(CodeUnauthenticated, "unknown serial or wrong secret")
 	}
 	fingerprint := c.Fingerprint
-	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) || slices.Contains(s.SupersededCertificates, fingerprint) {
+	if !isLowerHex(fingerprint, 64) || slices.Contains(s.RevokedCertificates, fingerprint) ||
+		slices.Contains(s.SupersededCertificates, fingerprint) {
 		return nil, fmt.Errorf("hub %s: fingerprint %q cannot become current", s.ID, fingerprint)
 	}
 	if s.Certificate == fingerprint {
 		return nil, nil
 	}
 	if wait := limit.wait(s.CertificateTimes, o.At); wait > 0 {
-		return nil, &Error{Code: CodeRateLimited, RetryAfter: wait, Message: "this hub was issued too many certificates lately; the one that it has stays valid"}
+		return nil, &Error{
+			Code:       CodeRateLimited,
+			RetryAfter: wait,
+			Message:    "this hub was issued too many certificates lately; the one that it has stays valid",
+		}
 	}
-	return []Event{Record(o, HubCertificateIssued{HubID: s.ID, Fingerprint: fingerprint, ExpiresAt: wholeMicroseconds(c.ExpiresAt)})}, nil
+	return []Event{
+		Record(
+			o,
+			HubCertificateIssued{
+				HubID:       s.ID,
+				Fingerprint: fingerprint,
+				ExpiresAt:   wholeMicroseconds(c.ExpiresAt),
+			},
+		),
+	}, nil
 }
 
-// DecideRevokeCertificate leaves the hub without a certificate; without one already it is no event. A hub that the organization does not
-// have is not_found.
+// DecideRevokeCertificate leaves the hub without a certificate; without one already it is no event.
+// A hub that the organization does not have is not_found.
 func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error) {
 	if !s.ownedBy(orgID) {
 		return nil, ErrHubNotFound()
@@ -143,31 +178,52 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 	if s.Certificate == "" {
 		return nil, nil
 	}
-	return []Event{Record(o, HubCertificateRevoked{HubID: s.ID, OrgID: orgID, Fingerprint: s.Certificate})}, nil
+	return []Event{
+		Record(o, HubCertificateRevoked{HubID: s.ID, OrgID: orgID, Fingerprint: s.Certificate}),
+	}, nil
 }
 
-// DecideAddHub puts a hub at a site; that the site is the organization's has been looked up before. incarnation is the tag that the hub's
-// event log gets if this adds it, 8 hexadecimal digits. A hub that is where and what it should be already is no event.
+// DecideAddHub puts a hub at a site; that the site is the organization's has been looked up before.
+// incarnation is the tag that the hub's event log gets if this adds it, 8 hexadecimal digits. A hub
+// that is where and what it should be already is no event.
 //
-// A hub that is not in the inventory, one that is blocked, one that has never connected, and one that another organization has are refused alike, by the one
-// ErrHubNotAddable: whoever reads a serial off a label must not learn whose it is.
+// A hub that is not in the inventory, one that is blocked, one that has never connected, and one
+// that another organization has are refused alike, by the one ErrHubNotAddable: whoever reads a
+// serial off a label must not learn whose it is.
 func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
-		return DecideUpdateHub(s, o, UpdateHub{OrgID: c.OrgID, HubID: c.HubID, SetName: c.Name != nil, Name: c.Name, SiteID: &c.SiteID})
+		return DecideUpdateHub(
+			s,
+			o,
+			UpdateHub{
+				OrgID:   c.OrgID,
+				HubID:   c.HubID,
+				SetName: c.Name != nil,
+				Name:    c.Name,
+				SiteID:  &c.SiteID,
+			},
+		)
 	}
 	if !s.Registered || s.Blocked || s.OrgID != "" || !c.Ever {
 		return nil, ErrHubNotAddable()
 	}
 	if c.OrgID == "" || !isLowerHex(incarnation, 8) {
-		return nil, fmt.Errorf("hub %s: cannot be added to organization %q with incarnation %q", s.ID, c.OrgID, incarnation)
+		return nil, fmt.Errorf(
+			"hub %s: cannot be added to organization %q with incarnation %q",
+			s.ID,
+			c.OrgID,
+			incarnation,
+		)
 	}
 	return []Event{Record(o, HubAdded{
-		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation, Connected: c.Connected, After: s.LogAfter,
+		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation,
+		Connected: c.Connected, After: s.LogAfter,
 	})}, nil
 }
 
-// DecideUpdateHub moves and renames a hub; that a site to move to is the organization's has been looked up before. What is so already is
-// no event. A hub that the organization does not have is not_found.
+// DecideUpdateHub moves and renames a hub; that a site to move to is the organization's has been
+// looked up before. What is so already is no event. A hub that the organization does not have is
+// not_found.
 func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	if !s.ownedBy(c.OrgID) {
 		return nil, ErrHubNotFound()
@@ -182,9 +238,10 @@ func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	return events, nil
 }
 
-// DecideBeginLog begins the hub's event log anew after a reset. b's Incarnation, Log, Through and After count; the rest is the hub's. The
-// log that was begun last is no event, so that a bridge that is not sure may ask again. A hub that nobody has added has no event log:
-// not_found. A hub over the limit is rate_limited.
+// DecideBeginLog begins the hub's event log anew after a reset. b's Incarnation, Log, Through and
+// After count; the rest is the hub's. The log that was begun last is no event, so that a bridge
+// that is not sure may ask again. A hub that nobody has added has no event log: not_found. A hub
+// over the limit is rate_limited.
 func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
@@ -196,29 +253,51 @@ func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Even
 		return nil, nil
 	}
 	if !isLowerHex(b.Incarnation, 8) || b.Incarnation == s.Incarnation {
-		return nil, fmt.Errorf("hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID, b.Incarnation, s.Incarnation)
+		return nil, fmt.Errorf(
+			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own",
+			s.ID,
+			b.Incarnation,
+			s.Incarnation,
+		)
 	}
 	if b.After < s.LogAfter {
-		return nil, fmt.Errorf("hub %s: a log after %d cannot follow one after %d", s.ID, b.After, s.LogAfter)
+		return nil, fmt.Errorf(
+			"hub %s: a log after %d cannot follow one after %d",
+			s.ID,
+			b.After,
+			s.LogAfter,
+		)
 	}
 	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
-		return nil, &Error{Code: CodeRateLimited, RetryAfter: wait, Message: "this hub was reset too often lately"}
+		return nil, &Error{
+			Code:       CodeRateLimited,
+			RetryAfter: wait,
+			Message:    "this hub was reset too often lately",
+		}
 	}
 	b.HubID, b.OrgID = s.ID, s.OrgID
 	return []Event{Record(o, b)}, nil
 }
 
-// DecideRestoreLog gives the hub's event log another tag after a restore that brought the hub's stream back up to the sequence kept; 0 when the
-// backup had none of it. A hub that nobody has added has no event log: not_found.
+// DecideRestoreLog gives the hub's event log another tag after a restore that brought the hub's
+// stream back up to the sequence kept; 0 when the backup had none of it. A hub that nobody has
+// added has no event log: not_found.
 func DecideRestoreLog(s HubState, o Origin, incarnation string, kept uint64) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
-	if _, used := s.Former.Find(incarnation); used || !isLowerHex(incarnation, 8) || incarnation == s.Incarnation {
-		return nil, fmt.Errorf("hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID, incarnation, s.Incarnation)
+	if _, used := s.Former.Find(incarnation); used || !isLowerHex(incarnation, 8) ||
+		incarnation == s.Incarnation {
+		return nil, fmt.Errorf(
+			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own",
+			s.ID,
+			incarnation,
+			s.Incarnation,
+		)
 	}
 	return []Event{Record(o, HubLogRestored{
-		HubID: s.ID, OrgID: s.OrgID, Incarnation: incarnation, After: min(s.LogAfter, kept), Former: s.Former.then(s.Incarnation, kept),
+		HubID: s.ID, OrgID: s.OrgID, Incarnation: incarnation, After: min(s.LogAfter, kept),
+		Former: s.Former.then(s.Incarnation, kept),
 	})}, nil
 }
 
@@ -262,7 +341,8 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 		s.LogTimes = rememberTime(s.LogTimes, e.At)
 	case HubReleased:
 		s.Released = &ReleasedLog{
-			OrgID: s.OrgID, Incarnation: s.Incarnation, LogAfter: s.LogAfter, Former: s.Former, Log: s.Log, LogThrough: s.LogThrough,
+			OrgID: s.OrgID, Incarnation: s.Incarnation, LogAfter: s.LogAfter, Former: s.Former,
+			Log: s.Log, LogThrough: s.LogThrough,
 		}
 		s.OrgID, s.SiteID, s.Name = "", "", nil
 		s.RegisteredAt, s.ConnectedAtAdd = time.Time{}, false
@@ -280,24 +360,30 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 	return s, nil
 }
 
-// ErrHubNotFound is the refusal for a hub that the organization does not have, whoever else may have it.
+// ErrHubNotFound is the refusal for a hub that the organization does not have, whoever else may
+// have it.
 func ErrHubNotFound() *Error { return Errorf(CodeNotFound, "no such hub") }
 
 // ErrHubNotAddable is the refusal of a hub that cannot be added, the same for every reason.
 func ErrHubNotAddable() *Error {
-	return Errorf(CodeHubNotAddable,
-		"serial: this hub cannot be added: the Serial is unknown, the hub has not come online yet, or another organization has it")
+	return Errorf(
+		CodeHubNotAddable,
+		"serial: this hub cannot be added: the Serial is unknown, the hub has not come online "+
+			"yet, or another organization has it",
+	)
 }
 
 func (s HubState) ownedBy(orgID string) bool { return orgID != "" && s.OrgID == orgID }
 
-// remember appends to a bounded list without touching the former one, which an earlier state still holds.
+// remember appends to a bounded list without touching the former one, which an earlier state still
+// holds.
 func remember(list []string, more ...string) []string {
 	list = append(slices.Clone(list), more...)
 	return list[max(0, len(list)-MaxFormerCertificates):]
 }
 
-// withoutCertificates returns the hub with the current certificate, and those that it superseded, revoked.
+// withoutCertificates returns the hub with the current certificate, and those that it superseded,
+// revoked.
 func (s HubState) withoutCertificates(current string) HubState {
 	ended := slices.Clone(s.SupersededCertificates)
 	if current != "" {

@@ -14,8 +14,15 @@ import (
 
 var (
 	registered = domain.HubRegistered{HubID: hub, SecretHash: hash(1)}
-	added      = domain.HubAdded{HubID: hub, OrgID: orgA, SiteID: site1, Name: ptr("Hall"), Incarnation: "0000000a", Connected: true}
-	expires    = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	added      = domain.HubAdded{
+		HubID:       hub,
+		OrgID:       orgA,
+		SiteID:      site1,
+		Name:        ptr("Hall"),
+		Incarnation: "0000000a",
+		Connected:   true,
+	}
+	expires = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
 func issued(n int) domain.HubCertificateIssued {
@@ -26,7 +33,12 @@ func TestRegisterHub(t *testing.T) {
 	t.Parallel()
 	events, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, hash(1))
 	decided(t, events, err, []domain.Fact{registered}, "")
-	events, err = domain.DecideRegisterHub(fold(t, domain.EvolveHub, registered), origin, hub, hash(2))
+	events, err = domain.DecideRegisterHub(
+		fold(t, domain.EvolveHub, registered),
+		origin,
+		hub,
+		hash(2),
+	)
 	decided(t, events, err, nil, domain.CodeInvalidRequest)
 	if _, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, []byte("secret")); err == nil {
 		t.Error("what is no hash was taken for one")
@@ -46,17 +58,29 @@ func TestAddHub(t *testing.T) {
 		code  domain.Code
 	}{
 		"the first takes it": {
-			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall"), Ever: true, Connected: true},
+			inventory,
+			domain.AddHub{
+				OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall"), Ever: true,
+				Connected: true,
+			},
 			[]domain.Fact{added}, "",
 		},
 		"without a name, away just now": {
-			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true}, []domain.Fact{unnamed}, "",
+			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true},
+			[]domain.Fact{unnamed}, "",
 		},
 		"not in the inventory": {
-			domain.HubState{}, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true}, nil, domain.CodeHubNotAddable,
+			domain.HubState{}, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true},
+			nil, domain.CodeHubNotAddable,
 		},
-		"never online":    {inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1}, nil, domain.CodeHubNotAddable},
-		"another's":       {owned, domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site2, Ever: true}, nil, domain.CodeHubNotAddable},
+		"never online": {
+			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1}, nil,
+			domain.CodeHubNotAddable,
+		},
+		"another's": {
+			owned, domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site2, Ever: true}, nil,
+			domain.CodeHubNotAddable,
+		},
 		"no organization": {inventory, domain.AddHub{HubID: hub, Ever: true}, nil, ""},
 		"again, elsewhere": {
 			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site2, Ever: true},
@@ -69,7 +93,10 @@ func TestAddHub(t *testing.T) {
 				domain.HubRenamed{HubID: hub, OrgID: orgA, Name: ptr("Attic")},
 			}, "",
 		},
-		"again, as it is": {owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")}, nil, ""},
+		"again, as it is": {
+			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")}, nil,
+			"",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +117,12 @@ func TestNotAddableSaysNoReason(t *testing.T) {
 	t.Parallel()
 	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1, Ever: true}
 	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, "0000000a")
-	_, others := domain.DecideAddHub(fold(t, domain.EvolveHub, registered, added), origin, c, "0000000a")
+	_, others := domain.DecideAddHub(
+		fold(t, domain.EvolveHub, registered, added),
+		origin,
+		c,
+		"0000000a",
+	)
 	c.Ever = false
 	_, never := domain.DecideAddHub(fold(t, domain.EvolveHub, registered), origin, c, "0000000a")
 	if !reflect.DeepEqual(unknown, others) || !reflect.DeepEqual(unknown, never) {
@@ -108,17 +140,34 @@ func TestUpdateHub(t *testing.T) {
 		code  domain.Code
 	}{
 		"clear the name": {
-			owned, domain.UpdateHub{OrgID: orgA, SetName: true}, []domain.Fact{domain.HubRenamed{HubID: hub, OrgID: orgA}}, "",
+			owned, domain.UpdateHub{OrgID: orgA, SetName: true},
+			[]domain.Fact{domain.HubRenamed{HubID: hub, OrgID: orgA}}, "",
 		},
 		"move": {
-			owned, domain.UpdateHub{OrgID: orgA, SiteID: ptr(site2)}, []domain.Fact{domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2}}, "",
+			owned, domain.UpdateHub{OrgID: orgA, SiteID: ptr(site2)},
+			[]domain.Fact{domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2}}, "",
 		},
-		"nothing new":     {owned, domain.UpdateHub{OrgID: orgA, SetName: true, Name: ptr("Hall"), SiteID: ptr(site1)}, nil, ""},
-		"a name not set":  {owned, domain.UpdateHub{OrgID: orgA, Name: ptr("Attic")}, nil, ""},
-		"another's":       {owned, domain.UpdateHub{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound},
-		"nobody's":        {fold(t, domain.EvolveHub, registered), domain.UpdateHub{OrgID: orgA, SetName: true}, nil, domain.CodeNotFound},
-		"no organization": {fold(t, domain.EvolveHub, registered), domain.UpdateHub{SetName: true}, nil, domain.CodeNotFound},
-		"unknown":         {domain.HubState{}, domain.UpdateHub{OrgID: orgA, SetName: true}, nil, domain.CodeNotFound},
+		"nothing new": {
+			owned,
+			domain.UpdateHub{OrgID: orgA, SetName: true, Name: ptr("Hall"), SiteID: ptr(site1)},
+			nil, "",
+		},
+		"a name not set": {owned, domain.UpdateHub{OrgID: orgA, Name: ptr("Attic")}, nil, ""},
+		"another's": {
+			owned, domain.UpdateHub{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
+		},
+		"nobody's": {
+			fold(t, domain.EvolveHub, registered), domain.UpdateHub{OrgID: orgA, SetName: true},
+			nil, domain.CodeNotFound,
+		},
+		"no organization": {
+			fold(t, domain.EvolveHub, registered), domain.UpdateHub{SetName: true}, nil,
+			domain.CodeNotFound,
+		},
+		"unknown": {
+			domain.HubState{}, domain.UpdateHub{OrgID: orgA, SetName: true}, nil,
+			domain.CodeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,11 +179,38 @@ func TestUpdateHub(t *testing.T) {
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	events, err := domain.DecideIssueCertificate(domain.HubState{}, origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
+	events, err := domain.DecideIssueCertificate(
+		domain.HubState{},
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	decided(t, events, err, nil, domain.CodeUnauthenticated)
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered), origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
+	events, err = domain.DecideIssueCertificate(
+		fold(t, domain.EvolveHub, registered),
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	decided(t, events, err, []domain.Fact{issued(1)}, "")
-	events, err = domain.DecideIssueCertificate(fold(t, domain.EvolveHub, registered, issued(1)), origin, domain.IssueCertificate{Fingerprint: fingerprint(1), ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{})
+	events, err = domain.DecideIssueCertificate(
+		fold(t, domain.EvolveHub, registered, issued(1)),
+		origin,
+		domain.IssueCertificate{
+			Fingerprint: fingerprint(1),
+			ExpiresAt:   expires,
+			SecretHash:  hash(1),
+		},
+		domain.HubLimit{},
+	)
 	decided(t, events, err, nil, "")
 
 	state := fold(t, domain.EvolveHub, registered, added, issued(1), issued(2))
@@ -147,41 +223,64 @@ func TestCertificates(t *testing.T) {
 	revoked := domain.HubCertificateRevoked{HubID: hub, OrgID: orgA, Fingerprint: fingerprint(2)}
 	decided(t, events, err, []domain.Fact{revoked}, "")
 
-	// The certificate before the current one may still be connected: a reset of the link cuts it too.
+	// The certificate before the current one may still be connected: a reset of the link cuts it
+	// too.
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked)
 	if state.Certificate != "" || !state.CertificateExpires.IsZero() {
 		t.Errorf("after the revocation %q is current", state.Certificate)
 	}
-	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(state.RevokedCertificates, want) {
+	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(
+		state.RevokedCertificates,
+		want,
+	) {
 		t.Errorf("revoked are %q, want %q", state.RevokedCertificates, want)
 	}
 	events, err = domain.DecideRevokeCertificate(state, origin, orgA)
 	decided(t, events, err, nil, "")
 
 	for _, unfit := range []string{"", "abc", fingerprint(1), fingerprint(2)} {
-		if _, err := domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{Fingerprint: unfit, ExpiresAt: expires, SecretHash: hash(1)}, domain.HubLimit{}); err == nil {
+		if _, err := domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
+			Fingerprint: unfit, ExpiresAt: expires, SecretHash: hash(1),
+		}, domain.HubLimit{}); err == nil {
 			t.Errorf("%q became current", unfit)
 		}
 	}
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked, issued(3))
 	if state.Certificate != fingerprint(3) || len(state.RevokedCertificates) != 2 {
-		t.Errorf("after the new enrolment %q is current, %d are revoked", state.Certificate, len(state.RevokedCertificates))
+		t.Errorf(
+			"after the new enrolment %q is current, %d are revoked",
+			state.Certificate,
+			len(state.RevokedCertificates),
+		)
 	}
 }
 
 func TestBeginLog(t *testing.T) {
 	t.Parallel()
 	owned := fold(t, domain.EvolveHub, registered, added)
-	begun := domain.HubLogBegun{HubID: hub, OrgID: orgA, Incarnation: "0000000b", Log: "second", Through: 16, After: 4711}
+	begun := domain.HubLogBegun{
+		HubID:       hub,
+		OrgID:       orgA,
+		Incarnation: "0000000b",
+		Log:         "second",
+		Through:     16,
+		After:       4711,
+	}
 
 	ask := domain.HubLogBegun{Incarnation: "0000000b", Log: "second", Through: 16, After: 4711}
 	events, err := domain.DecideBeginLog(owned, origin, ask, domain.HubLimit{})
 	decided(t, events, err, []domain.Fact{begun}, "")
-	events, err = domain.DecideBeginLog(fold(t, domain.EvolveHub, registered), origin, ask, domain.HubLimit{})
+	events, err = domain.DecideBeginLog(
+		fold(t, domain.EvolveHub, registered),
+		origin,
+		ask,
+		domain.HubLimit{},
+	)
 	decided(t, events, err, nil, domain.CodeNotFound)
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
-	if state.Incarnation != "0000000b" || state.LogAfter != 4711 || state.Log != "second" || state.LogThrough != 16 {
+	if state.Incarnation != "0000000b" || state.LogAfter != 4711 || state.Log != "second" ||
+		state.LogThrough != 16 {
 		t.Errorf("folded to %#v", state)
 	}
 	again := domain.HubLogBegun{Incarnation: "0000000c", Log: "second", After: 4712}
@@ -200,8 +299,8 @@ func TestBeginLog(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a hub, in whatever order: it has one owner for good, one current certificate that is not a revoked one, a bounded
-// memory, and states that were handed out do not change.
+// Whatever is asked of a hub, in whatever order: it has one owner for good, one current certificate
+// that is not a revoked one, a bounded memory, and states that were handed out do not change.
 func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -213,13 +312,21 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 		orgs, sites := []string{orgA, orgB}, []string{site1, site2}
 		steps := rapid.IntRange(1, 60).Draw(t, "steps")
 		for step := range steps {
-			org, site := rapid.SampledFrom(orgs).Draw(t, "org"), rapid.SampledFrom(sites).Draw(t, "site")
+			org, site := rapid.SampledFrom(orgs).
+				Draw(t, "org"),
+				rapid.SampledFrom(sites).
+					Draw(t, "site")
 			incarnation := fmt.Sprintf("%08x", step)
 			var events []domain.Event
 			var err error
 			switch rapid.IntRange(0, 9).Draw(t, "command") {
 			case 6:
-				events, err = domain.DecideRotateSecret(state, origin, hash(byte(step)), rapid.Bool().Draw(t, "keep"))
+				events, err = domain.DecideRotateSecret(
+					state,
+					origin,
+					hash(byte(step)),
+					rapid.Bool().Draw(t, "keep"),
+				)
 			case 7:
 				events, err = domain.DecideBlockHub(state, origin)
 			case 8:
@@ -230,18 +337,37 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				events, err = domain.DecideRegisterHub(state, origin, hub, hash(byte(step)))
 			case 1:
 				ever := rapid.Bool().Draw(t, "ever")
-				events, err = domain.DecideAddHub(state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever}, incarnation)
+				events, err = domain.DecideAddHub(
+					state,
+					origin,
+					domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever},
+					incarnation,
+				)
 			case 2:
-				events, err = domain.DecideUpdateHub(state, origin, domain.UpdateHub{OrgID: org, SetName: true, Name: ptr(incarnation), SiteID: &site})
+				events, err = domain.DecideUpdateHub(
+					state,
+					origin,
+					domain.UpdateHub{
+						OrgID:   org,
+						SetName: true,
+						Name:    ptr(incarnation),
+						SiteID:  &site,
+					},
+				)
 			case 3:
 				events, err = domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
-					Fingerprint: fmt.Sprintf("%064x", rapid.IntRange(0, 30).Draw(t, "certificate")), ExpiresAt: expires, SecretHash: state.SecretHash,
+					Fingerprint: fmt.Sprintf(
+						"%064x",
+						rapid.IntRange(0, 30).Draw(t, "certificate"),
+					), ExpiresAt: expires, SecretHash: state.SecretHash,
 				}, domain.HubLimit{})
 			case 4:
 				events, err = domain.DecideRevokeCertificate(state, origin, org)
 			case 5:
 				events, err = domain.DecideBeginLog(state, origin, domain.HubLogBegun{
-					Incarnation: incarnation, Log: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"), After: uint64(step),
+					Incarnation: incarnation,
+					Log:         rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"),
+					After:       uint64(step),
 				}, domain.HubLimit{})
 			}
 			if err != nil {
@@ -292,10 +418,14 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			if state.LogAfter < before.LogAfter {
 				t.Fatalf("the log went back from %d to %d", before.LogAfter, state.LogAfter)
 			}
-			if slices.Contains(state.RevokedCertificates, state.Certificate) || slices.Contains(state.SupersededCertificates, state.Certificate) {
+			if slices.Contains(state.RevokedCertificates, state.Certificate) ||
+				slices.Contains(state.SupersededCertificates, state.Certificate) {
 				t.Fatalf("a former certificate is current: %#v", state)
 			}
-			if max(len(state.RevokedCertificates), len(state.SupersededCertificates)) > domain.MaxFormerCertificates {
+			if max(
+				len(state.RevokedCertificates),
+				len(state.SupersededCertificates),
+			) > domain.MaxFormerCertificates {
 				t.Fatalf("memory without bounds: %#v", state)
 			}
 		}

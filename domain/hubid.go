@@ -10,7 +10,8 @@ type HubID string
 
 var hubIDPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}-[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}$`)
 
-// ParseHubID takes a hub ID exactly as it is written in the API (lower case, with dashes). Anything else is no hub ID.
+// ParseHubID takes a hub ID exactly as it is written in the API (lower case, with dashes). Anything
+// else is no hub ID.
 func ParseHubID(s string) (HubID, bool) {
 	if !hubIDPattern.MatchString(s) {
 		return "", false
@@ -18,8 +19,8 @@ func ParseHubID(s string) (HubID, bool) {
 	return HubID(s), true
 }
 
-// ParseSerial takes a Serial in any case, with or without dashes, and gives the hub ID of the same characters: the last twelve
-// are the three groups, what stands before them is the prefix.
+// ParseSerial takes a Serial in any case, with or without dashes, and gives the hub ID of the same
+// characters: the last twelve are the three groups, what stands before them is the prefix.
 func ParseSerial(s string) (HubID, bool) {
 	bare := strings.ToLower(strings.ReplaceAll(s, "-", ""))
 	if len(bare) < 14 || len(bare) > 24 {

@@ -8,17 +8,19 @@ import (
 // MaxHubBurst is the largest Burst of a HubLimit: as many times are remembered of each hub.
 const MaxHubBurst = 64
 
-// HubLimit is how often one hub may have the cloud record something that is kept for ever: Burst times at once, and PerMinute times a minute
-// in the long run. It is held against the times of what was recorded, so restarts and moves to other replicas do not multiply it. The zero
-// value allows everything.
+// HubLimit is how often one hub may have the cloud record something that is kept for ever: Burst
+// times at once, and PerMinute times a minute in the long run. It is held against the times of what
+// was recorded, so restarts and moves to other replicas do not multiply it. The zero value allows
+// everything.
 type HubLimit struct {
 	PerMinute int
 	// Burst is at most MaxHubBurst.
 	Burst int
 }
 
-// wait returns how long a hub must wait before it may do once more what it did at those times. Zero means that it may do it now. Times after
-// now, which a clock that was put back leaves, do not count.
+// wait returns how long a hub must wait before it may do once more what it did at those times. Zero
+// means that it may do it now. Times after now, which a clock that was put back leaves, do not
+// count.
 func (l HubLimit) wait(times []time.Time, now time.Time) time.Duration {
 	if l.PerMinute <= 0 || l.Burst <= 0 {
 		return 0
@@ -47,7 +49,8 @@ func (l HubLimit) wait(times []time.Time, now time.Time) time.Duration {
 	return time.Duration((1 - left) / perSecond * float64(time.Second))
 }
 
-// rememberTime appends to the times that a HubLimit is held against, without touching the former list.
+// rememberTime appends to the times that a HubLimit is held against, without touching the former
+// list.
 func rememberTime(times []time.Time, t time.Time) []time.Time {
 	times = append(slices.Clone(times), t)
 	return times[max(0, len(times)-MaxHubBurst):]

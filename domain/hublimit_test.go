@@ -9,18 +9,27 @@ import (
 	"hubcloud/domain"
 )
 
-// A hub could begin its log anew, and have certificates issued, as fast as it could ask: 525 facts a second, each of them kept for ever.
+// A hub could begin its log anew, and have certificates issued, as fast as it could ask: 525 facts
+// a second, each of them kept for ever.
 func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	limit := domain.HubLimit{PerMinute: 4, Burst: 20}
 	for name, ask := range map[string]func(s domain.HubState, at time.Time, n int) ([]domain.Event, error){
 		"logs": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
-			begun := domain.HubLogBegun{Incarnation: fmt.Sprintf("%08x", n+1000), Log: fmt.Sprint("log-", n)}
-			return domain.DecideBeginLog(s, domain.Origin{At: at, Actor: origin.Actor}, begun, limit)
+			begun := domain.HubLogBegun{
+				Incarnation: fmt.Sprintf("%08x", n+1000), Log: fmt.Sprint("log-", n),
+			}
+			return domain.DecideBeginLog(s, domain.Origin{
+				At: at, Actor: origin.Actor,
+			}, begun, limit)
 		},
 		"certificates": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
-			issue := domain.IssueCertificate{Fingerprint: fmt.Sprintf("%064x", n+1), ExpiresAt: expires, SecretHash: hash(1)}
-			return domain.DecideIssueCertificate(s, domain.Origin{At: at, Actor: origin.Actor}, issue, limit)
+			issue := domain.IssueCertificate{
+				Fingerprint: fmt.Sprintf("%064x", n+1), ExpiresAt: expires, SecretHash: hash(1),
+			}
+			return domain.DecideIssueCertificate(s, domain.Origin{
+				At: at, Actor: origin.Actor,
+			}, issue, limit)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,7 +42,9 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 				events, err := ask(state, at, second)
 				if err != nil {
 					var limited *domain.Error
-					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited || limited.RetryAfter <= 0 || limited.RetryAfter > 15*time.Second {
+					if !errors.As(err, &limited) || limited.Code != domain.CodeRateLimited ||
+						limited.RetryAfter <= 0 ||
+						limited.RetryAfter > 15*time.Second {
 						t.Fatalf("after %d: %v, retry after %v", granted, err, limited.RetryAfter)
 					}
 					continue
@@ -48,7 +59,8 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 					t.Errorf("the burst of %d took %d seconds", limit.Burst, second)
 				}
 			}
-			if want := limit.Burst + seconds*limit.PerMinute/60; granted < want-limit.Burst || granted > want+1 {
+			if want := limit.Burst + seconds*limit.PerMinute/60; granted < want-limit.Burst ||
+				granted > want+1 {
 				t.Errorf("%d were granted within eight hours, want about %d", granted, want)
 			}
 			// A day later the whole burst is there again.

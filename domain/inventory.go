@@ -2,21 +2,38 @@ package domain
 
 import "fmt"
 
-// What operators decide about hubs of the inventory. A hub that is not in the inventory is not_found.
+// What operators decide about hubs of the inventory. A hub that is not in the inventory is
+// not_found.
 
-// DecideRotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and revokes the hub's certificates unless they are
-// to be kept.
-func DecideRotateSecret(s HubState, o Origin, secretHash []byte, keepCertificate bool) ([]Event, error) {
+// DecideRotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and
+// revokes the hub's certificates unless they are to be kept.
+func DecideRotateSecret(
+	s HubState,
+	o Origin,
+	secretHash []byte,
+	keepCertificate bool,
+) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
 	}
 	if len(secretHash) != 32 {
 		return nil, fmt.Errorf("hub %s: a secret's hash of %d bytes", s.ID, len(secretHash))
 	}
-	return []Event{Record(o, HubSecretRotated{HubID: s.ID, OrgID: s.OrgID, SecretHash: secretHash, KeepCertificate: keepCertificate})}, nil
+	return []Event{
+		Record(
+			o,
+			HubSecretRotated{
+				HubID:           s.ID,
+				OrgID:           s.OrgID,
+				SecretHash:      secretHash,
+				KeepCertificate: keepCertificate,
+			},
+		),
+	}, nil
 }
 
-// DecideBlockHub keeps a hub from enrolling and connecting. One that is blocked already is no event.
+// DecideBlockHub keeps a hub from enrolling and connecting. One that is blocked already is no
+// event.
 func DecideBlockHub(s HubState, o Origin) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -38,8 +55,8 @@ func DecideUnblockHub(s HubState, o Origin) ([]Event, error) {
 	return []Event{Record(o, HubUnblocked{HubID: s.ID, OrgID: s.OrgID})}, nil
 }
 
-// DecideReleaseHub takes a hub away from its organization. after is the last sequence of the hub's stream. A hub that no organization has is
-// no event.
+// DecideReleaseHub takes a hub away from its organization. after is the last sequence of the hub's
+// stream. A hub that no organization has is no event.
 func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()
@@ -47,13 +64,16 @@ func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, nil
 	}
-	return []Event{Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.LogAfter)})}, nil
+	return []Event{
+		Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.LogAfter)}),
+	}, nil
 }
 
 // ErrNotInInventory is the error for a Serial that the inventory does not have.
 func ErrNotInInventory() *Error { return Errorf(CodeNotFound, "serial: is not in the inventory") }
 
-// HubOf returns the hub that a fact of a hub is about; false for a fact of something else, and for nil.
+// HubOf returns the hub that a fact of a hub is about; false for a fact of something else, and for
+// nil.
 func HubOf(fact Fact) (HubID, bool) {
 	switch f := fact.(type) {
 	case HubRegistered:

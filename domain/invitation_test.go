@@ -20,18 +20,30 @@ func invitationID(n int) string { return fmt.Sprintf("01935f2e-0000-7000-8000-00
 
 // link is the token of the test's n-th invitation.
 func link(n int) domain.InvitationToken {
-	return domain.InvitationToken{OrgID: orgA, InvitationID: invitationID(n), Secret: [32]byte{byte(n), byte(n >> 8), 1}}
+	return domain.InvitationToken{
+		OrgID:        orgA,
+		InvitationID: invitationID(n),
+		Secret:       [32]byte{byte(n), byte(n >> 8), 1},
+	}
 }
 
 func invited(n int, email string, role domain.Role) domain.MemberInvited {
 	hash := link(n).SecretHash()
 	return domain.MemberInvited{
-		OrgID: orgA, InvitationID: invitationID(n), Email: email, Role: role, TokenHash: hash[:], ExpiresAt: origin.At.Add(ttl),
+		OrgID: orgA, InvitationID: invitationID(n), Email: email, Role: role, TokenHash: hash[:],
+		ExpiresAt: origin.At.Add(ttl),
 	}
 }
 
 func invite(n int, email string, role domain.Role) domain.Invite {
-	return domain.Invite{InvitationID: invitationID(n), Email: email, Role: role, TokenHash: link(n).SecretHash(), TTL: ttl, MaxPerHour: 1 << 20}
+	return domain.Invite{
+		InvitationID: invitationID(n),
+		Email:        email,
+		Role:         role,
+		TokenHash:    link(n).SecretHash(),
+		TTL:          ttl,
+		MaxPerHour:   1 << 20,
+	}
 }
 
 func later(o domain.Origin, by time.Duration) domain.Origin {
@@ -41,7 +53,15 @@ func later(o domain.Origin, by time.Duration) domain.Origin {
 
 func TestInvite(t *testing.T) {
 	t.Parallel()
-	few := fold(t, domain.EvolveOrg, created, owner1, admin1, member1, invited(1, "Ann@example.org", domain.RoleMember))
+	few := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		admin1,
+		member1,
+		invited(1, "Ann@example.org", domain.RoleMember),
+	)
 	again := invited(2, "ann@Example.org", domain.RoleAdmin)
 	again.Replaces = invitationID(1)
 	bob := []domain.Fact{invited(2, "bob@example.org", domain.RoleMember)}
@@ -52,19 +72,48 @@ func TestInvite(t *testing.T) {
 		facts []domain.Fact
 		code  domain.Code
 	}{
-		"by a key":                  {few, byKey, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
-		"by an owner":               {few, olga, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
-		"by an admin":               {few, ada, invite(2, "bob@example.org", domain.RoleMember), bob, ""},
-		"by a member":               {few, maxi, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden},
-		"by who was removed":        {few, nemo, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden},
-		"an owner":                  {few, byKey, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden},
-		"an owner, by an owner":     {few, olga, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden},
-		"a boss":                    {few, byKey, invite(2, "bob@example.org", "boss"), nil, domain.CodeInvalidRequest},
-		"no role":                   {few, byKey, invite(2, "bob@example.org", ""), nil, domain.CodeInvalidRequest},
-		"a member":                  {few, byKey, invite(2, "OLGA@example.org", domain.RoleMember), nil, domain.CodeInvalidRequest},
-		"again":                     {few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, ""},
-		"by a key of nothing":       {domain.OrgState{}, byKey, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeNotFound},
-		"to nothing, by a stranger": {domain.OrgState{}, olga, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeNotFound},
+		"by a key": {
+			few, byKey, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
+		"by an owner": {
+			few, olga, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
+		"by an admin": {
+			few, ada, invite(2, "bob@example.org", domain.RoleMember), bob, "",
+		},
+		"by a member": {
+			few, maxi, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden,
+		},
+		"by who was removed": {
+			few, nemo, invite(2, "bob@example.org", domain.RoleMember), nil, domain.CodeForbidden,
+		},
+		"an owner": {
+			few, byKey, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden,
+		},
+		"an owner, by an owner": {
+			few, olga, invite(2, "bob@example.org", domain.RoleOwner), nil, domain.CodeForbidden,
+		},
+		"a boss": {
+			few, byKey, invite(2, "bob@example.org", "boss"), nil, domain.CodeInvalidRequest,
+		},
+		"no role": {
+			few, byKey, invite(2, "bob@example.org", ""), nil, domain.CodeInvalidRequest,
+		},
+		"a member": {
+			few, byKey, invite(2, "OLGA@example.org", domain.RoleMember), nil,
+			domain.CodeInvalidRequest,
+		},
+		"again": {
+			few, byKey, invite(2, "ann@Example.org", domain.RoleAdmin), []domain.Fact{again}, "",
+		},
+		"by a key of nothing": {
+			domain.OrgState{}, byKey, invite(2, "bob@example.org", domain.RoleMember), nil,
+			domain.CodeNotFound,
+		},
+		"to nothing, by a stranger": {
+			domain.OrgState{}, olga, invite(2, "bob@example.org", domain.RoleMember), nil,
+			domain.CodeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,13 +122,22 @@ func TestInvite(t *testing.T) {
 			decidedBy(t, o, events, err, c.facts, c.code)
 		})
 	}
-	after := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleMember), again)
+	after := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "Ann@example.org", domain.RoleMember),
+		again,
+	)
 	if len(after.Invitations) != 1 || after.Invitations[0].ID != invitationID(2) {
 		t.Errorf("folded to %+v", after.Invitations)
 	}
 	view := after.Invitations[0].View(origin.At)
 	want := domain.Invitation{
-		ID: invitationID(2), Email: "ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
+		ID: invitationID(
+			2,
+		), Email: "ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
 		CreatedAt: origin.At, ExpiresAt: origin.At.Add(ttl),
 	}
 	if view != want {
@@ -90,17 +148,25 @@ func TestInvite(t *testing.T) {
 	}
 }
 
-// An invitation that has expired is not pending any more, so it is not replaced; a new one to the same address still takes its place.
+// An invitation that has expired is not pending any more, so it is not replaced; a new one to the
+// same address still takes its place.
 func TestInviteAfterTheFirstHasExpired(t *testing.T) {
 	t.Parallel()
-	state := fold(t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember))
+	state := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "ann@example.org", domain.RoleMember),
+	)
 	o := later(origin, ttl)
 	events, err := domain.DecideInvite(state, o, invite(2, "ann@example.org", domain.RoleMember))
 	if err != nil || len(events) != 1 {
 		t.Fatalf("%v, %v", events, err)
 	}
 	fact, err := events[0].Fact()
-	if f, ok := fact.(domain.MemberInvited); err != nil || !ok || f.Replaces != "" || !f.ExpiresAt.Equal(o.At.Add(ttl)) {
+	if f, ok := fact.(domain.MemberInvited); err != nil || !ok || f.Replaces != "" ||
+		!f.ExpiresAt.Equal(o.At.Add(ttl)) {
 		t.Errorf("decided %+v, %v", fact, err)
 	}
 	if state, err = domain.EvolveOrg(state, events[0]); err != nil || len(state.Invitations) != 1 {
@@ -114,9 +180,21 @@ func TestInviteAfterTheFirstHasExpired(t *testing.T) {
 
 func TestRevokeInvitation(t *testing.T) {
 	t.Parallel()
-	state := fold(t, domain.EvolveOrg, created, owner1, admin1, member1, invited(1, "ann@example.org", domain.RoleMember))
-	revoked := []domain.Fact{domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: invitationID(1)}}
-	for who, code := range map[string]domain.Code{byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden} {
+	state := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		admin1,
+		member1,
+		invited(1, "ann@example.org", domain.RoleMember),
+	)
+	revoked := []domain.Fact{
+		domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: invitationID(1)},
+	}
+	for who, code := range map[string]domain.Code{
+		byKey: "", olga: "", ada: "", maxi: domain.CodeForbidden,
+	} {
 		events, err := domain.DecideRevokeInvitation(state, acting(who), invitationID(1))
 		decidedBy(t, acting(who), events, err, revoked, code)
 	}
@@ -126,38 +204,83 @@ func TestRevokeInvitation(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if _, err := domain.DecideRevokeInvitation(state, later(origin, ttl), invitationID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+	if _, err := domain.DecideRevokeInvitation(state, later(origin, ttl), invitationID(1)); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("one that has expired: %v", err)
 	}
-	state = fold(t, domain.EvolveOrg, append([]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)}, revoked...)...)
-	if _, err := domain.DecideRevokeInvitation(state, origin, invitationID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+	state = fold(
+		t,
+		domain.EvolveOrg,
+		append(
+			[]domain.Fact{created, owner1, invited(1, "ann@example.org", domain.RoleMember)},
+			revoked...)...)
+	if _, err := domain.DecideRevokeInvitation(state, origin, invitationID(1)); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("again: %v", err)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(state, origin, link(1), maxi); domain.CodeOf(err) != domain.CodeNotFound {
+	if _, _, err := domain.DecideAcceptInvitation(state, origin, link(1), maxi); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("its link: %v", err)
 	}
 }
 
 func TestAcceptInvitation(t *testing.T) {
 	t.Parallel()
-	pending := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin))
+	pending := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "Ann@example.org", domain.RoleAdmin),
+	)
 	memberAdded := joined(nemo, "Ann@example.org", domain.RoleAdmin)
-	done := domain.MemberInvitationAccepted{OrgID: orgA, InvitationID: invitationID(1), MemberID: nemo}
+	done := domain.MemberInvitationAccepted{
+		OrgID:        orgA,
+		InvitationID: invitationID(1),
+		MemberID:     nemo,
+	}
 
-	events, acceptance, err := domain.DecideAcceptInvitation(pending, later(origin, ttl-time.Microsecond), link(1), nemo)
+	events, acceptance, err := domain.DecideAcceptInvitation(
+		pending,
+		later(origin, ttl-time.Microsecond),
+		link(1),
+		nemo,
+	)
 	for i := range events {
 		events[i].At = origin.At
 	}
 	decided(t, events, err, []domain.Fact{memberAdded, done}, "")
-	want := domain.Acceptance{OrgID: orgA, OrgName: "Acme", MemberID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin}
+	want := domain.Acceptance{
+		OrgID:    orgA,
+		OrgName:  "Acme",
+		MemberID: nemo,
+		Email:    "Ann@example.org",
+		Role:     domain.RoleAdmin,
+	}
 	if acceptance != want {
 		t.Errorf("accepted %+v, want %+v", acceptance, want)
 	}
-	member, _ := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done).Member(nemo)
-	if got := member.View(); got != (domain.Member{ID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At}) {
+	member, _ := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded,
+		done,
+	).Member(nemo)
+	if got := member.View(); got != (domain.Member{
+		ID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At,
+	}) {
 		t.Errorf("the member is shown as %+v", got)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo); !errors.Is(err, domain.ErrInvitationExpired) ||
+	if _, _, err := domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo); !errors.Is(
+		err,
+		domain.ErrInvitationExpired,
+	) ||
 		domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("too late: %v", err)
 	}
@@ -165,33 +288,68 @@ func TestAcceptInvitation(t *testing.T) {
 	wrong.Secret[31] ^= 1
 	other := link(2)
 	other.Secret = link(1).Secret
-	for name, token := range map[string]domain.InvitationToken{"a wrong secret": wrong, "another's id": other, "nothing": {}} {
-		if _, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo); domain.CodeOf(err) != domain.CodeNotFound ||
+	for name, token := range map[string]domain.InvitationToken{
+		"a wrong secret": wrong, "another's id": other, "nothing": {},
+	} {
+		if _, _, err := domain.DecideAcceptInvitation(pending, origin, token, nemo); domain.CodeOf(
+			err,
+		) != domain.CodeNotFound ||
 			errors.Is(err, domain.ErrInvitationExpired) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 
-	// Again it is nothing, whenever that is and whatever the member has become; but the secret must still be right.
-	accepted := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done,
-		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember})
+	// Again it is nothing, whenever that is and whatever the member has become; but the secret must
+	// still be right.
+	accepted := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded,
+		done,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember},
+	)
 	want.Already, want.Role = true, domain.RoleMember
-	events, acceptance, err = domain.DecideAcceptInvitation(accepted, later(origin, 2*ttl), link(1), maxi)
+	events, acceptance, err = domain.DecideAcceptInvitation(
+		accepted,
+		later(origin, 2*ttl),
+		link(1),
+		maxi,
+	)
 	decided(t, events, err, nil, "")
 	if acceptance != want || len(accepted.Invitations) != 0 {
 		t.Errorf("accepted again %+v, want %+v", acceptance, want)
 	}
 	for _, token := range []domain.InvitationToken{wrong, {}} {
-		if _, _, err := domain.DecideAcceptInvitation(accepted, origin, token, maxi); domain.CodeOf(err) != domain.CodeNotFound {
+		if _, _, err := domain.DecideAcceptInvitation(accepted, origin, token, maxi); domain.CodeOf(
+			err,
+		) != domain.CodeNotFound {
 			t.Errorf("with a wrong secret: %v", err)
 		}
 	}
-	events, err = domain.DecideInvite(accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember))
+	events, err = domain.DecideInvite(
+		accepted,
+		origin,
+		invite(2, "ann@EXAMPLE.org", domain.RoleMember),
+	)
 	decided(t, events, err, nil, domain.CodeInvalidRequest)
-	// Whoever was removed does not come back by the old link, only by another invitation, as another member.
-	gone := fold(t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin), memberAdded, done,
-		domain.MemberRemoved{OrgID: orgA, MemberID: nemo})
-	if _, _, err := domain.DecideAcceptInvitation(gone, origin, link(1), maxi); domain.CodeOf(err) != domain.CodeNotFound {
+	// Whoever was removed does not come back by the old link, only by another invitation, as
+	// another member.
+	gone := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded,
+		done,
+		domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
+	)
+	if _, _, err := domain.DecideAcceptInvitation(gone, origin, link(1), maxi); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("the link of who was removed: %v", err)
 	}
 	if _, err := domain.DecideInvite(gone, origin, invite(2, "ann@example.org", domain.RoleMember)); err != nil {
@@ -204,17 +362,24 @@ func TestInvitationsAreBounded(t *testing.T) {
 	state := fold(t, domain.EvolveOrg, created, owner1)
 	week := func(n int) domain.Origin { return later(origin, time.Duration(n)*ttl) }
 	address := func(n int) string { return fmt.Sprintf("p%d@example.org", n) }
-	// A week has as many as may be pending; the last one of each is asked for, the others are there.
+	// A week has as many as may be pending; the last one of each is asked for, the others are
+	// there.
 	const each = domain.DefaultPendingInvitations
 	for w := range 3 {
 		for n := w * each; n < (w+1)*each-1; n++ {
 			state.Invitations = append(state.Invitations, domain.OrgInvitation{
-				ID: invitationID(n), Email: address(n), Address: address(n), Role: domain.RoleMember,
+				ID: invitationID(
+					n,
+				), Email: address(n), Address: address(n), Role: domain.RoleMember,
 				CreatedAt: week(w).At, ExpiresAt: week(w + 1).At, TokenHash: link(n).SecretHash(),
 			})
 		}
 		ask := func(n int) error {
-			events, err := domain.DecideInvite(state, week(w), invite(n, address(n), domain.RoleMember))
+			events, err := domain.DecideInvite(
+				state,
+				week(w),
+				invite(n, address(n), domain.RoleMember),
+			)
 			for _, e := range events {
 				if state, err = domain.EvolveOrg(state, e); err != nil {
 					t.Fatal(err)
@@ -238,10 +403,15 @@ func TestInvitationsAreBounded(t *testing.T) {
 		t.Errorf("%d invitations are remembered", len(state.Invitations))
 	}
 	// Who comes late hears that it was too late.
-	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo); !errors.Is(err, domain.ErrInvitationExpired) {
+	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo); !errors.Is(
+		err,
+		domain.ErrInvitationExpired,
+	) {
 		t.Errorf("last week's: %v", err)
 	}
-	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(0), nemo); domain.CodeOf(err) != domain.CodeNotFound ||
+	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(0), nemo); domain.CodeOf(
+		err,
+	) != domain.CodeNotFound ||
 		errors.Is(err, domain.ErrInvitationExpired) {
 		t.Errorf("of long ago: %v", err)
 	}
@@ -253,7 +423,10 @@ func TestInvitationToken(t *testing.T) {
 		bytes := func(n int, label string) []byte { return rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label) }
 		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "time"))
 		token := domain.InvitationToken{
-			OrgID: domain.NewUUIDv7(at, [10]byte(bytes(10, "org"))), InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
+			OrgID: domain.NewUUIDv7(
+				at,
+				[10]byte(bytes(10, "org")),
+			), InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
 			Secret: [32]byte(bytes(32, "secret")),
 		}
 		text := token.Reveal()
@@ -261,12 +434,19 @@ func TestInvitationToken(t *testing.T) {
 			t.Fatalf("%s is read as %#v, %v", text, got, err)
 		}
 		if len(text) != 86 || strings.ContainsFunc(text, func(r rune) bool {
-			return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r)
+			return !strings.ContainsRune(
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+				r,
+			)
 		}) {
 			t.Fatalf("%s is no text for a link", text)
 		}
-		for _, printed := range []string{fmt.Sprint(token), fmt.Sprintf("%#v", token), fmt.Sprintf("%+v", token), token.LogValue().String()} {
-			secret := strings.Contains(printed, text[44:]) || strings.Contains(printed, fmt.Sprint(token.Secret[:4]))
+		for _, printed := range []string{
+			fmt.Sprint(token), fmt.Sprintf("%#v", token), fmt.Sprintf("%+v", token),
+			token.LogValue().String(),
+		} {
+			secret := strings.Contains(printed, text[44:]) ||
+				strings.Contains(printed, fmt.Sprint(token.Secret[:4]))
 			if secret || !strings.Contains(printed, token.InvitationID) {
 				t.Fatalf("printed as %s", printed)
 			}
@@ -277,7 +457,8 @@ func TestInvitationToken(t *testing.T) {
 func FuzzParseInvitationToken(f *testing.F) {
 	text := link(1).Reveal()
 	for _, seed := range []string{
-		"", text, text + "=", text[1:], text + "A", strings.Repeat("A", 86), strings.Repeat("_", 86), text[:85] + "B", "a\n" + text,
+		"", text, text + "=", text[1:], text + "A", strings.Repeat("A", 86),
+		strings.Repeat("_", 86), text[:85] + "B", "a\n" + text,
 	} {
 		f.Add(seed)
 	}
@@ -289,19 +470,22 @@ func FuzzParseInvitationToken(f *testing.F) {
 			}
 			return
 		}
-		if !domain.IsUUID(token.OrgID) || !domain.IsUUID(token.InvitationID) || token.Reveal() != s {
+		if !domain.IsUUID(token.OrgID) || !domain.IsUUID(token.InvitationID) ||
+			token.Reveal() != s {
 			t.Errorf("%q is %#v", s, token)
 		}
 	})
 }
 
-// Whatever happens to an organization's people, in whatever order and by whomever: it has an owner, one member and one open invitation an
-// address and none of a member's; keys and admins leave owners alone; a link lets in once, in time and only while it is in force; and states that
-// were handed out do not change.
+// Whatever happens to an organization's people, in whatever order and by whomever: it has an owner,
+// one member and one open invitation an address and none of a member's; keys and admins leave
+// owners alone; a link lets in once, in time and only while it is in force; and states that were
+// handed out do not change.
 func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 	t.Parallel()
 	emails := []string{
-		"olga@example.org", "OLGA@Example.ORG", "ann@example.org", "Ann@example.org", "bob@example.org",
+		"olga@example.org", "OLGA@Example.ORG", "ann@example.org", "Ann@example.org",
+		"bob@example.org",
 		"jos\u00e9@example.org", "JOSE\u0301@example.org",
 	}
 	begun := fold(t, domain.EvolveOrg, created, owner1)
@@ -323,7 +507,10 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				{Kind: domain.ActorKey, ID: "0123456789AB"}, {Kind: domain.ActorOperator},
 				{Kind: domain.ActorMember, ID: rapid.SampledFrom(members()).Draw(t, "actor")},
 			}).Draw(t, "kind")
-			role := rapid.SampledFrom([]domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}).Draw(t, "role")
+			role := rapid.SampledFrom([]domain.Role{
+				domain.RoleOwner, domain.RoleAdmin, domain.RoleMember,
+			}).
+				Draw(t, "role")
 			before, copied := state, cloneOrg(state)
 			actor, _ := before.Member(o.Actor.ID)
 			mayOwners := o.Actor.Kind == domain.ActorOperator || actor.Role == domain.RoleOwner
@@ -336,7 +523,8 @@ func TestOrgRulesHoldOverEveryHistory(t *testing.T) {
 				email := rapid.SampledFrom(emails).Draw(t, "email")
 				if events, err = domain.DecideInvite(state, o, invite(step, email, role)); err == nil {
 					for n := range open {
-						if i, ok := state.Invitation(invitationID(n)); ok && i.Address == domain.NormalizeEmail(email) {
+						if i, ok := state.Invitation(invitationID(n)); ok &&
+							i.Address == domain.NormalizeEmail(email) {
 							delete(open, n)
 						}
 					}

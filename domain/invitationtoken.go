@@ -14,36 +14,44 @@ const (
 	invitationTokenLength = 16 + 16 + invitationSecretLength
 )
 
-// InvitationToken is what the link of an invitation carries: which invitation it is, and the secret that only the mail holds. It prints and
-// logs without the secret, and only Reveal gives all of it.
+// InvitationToken is what the link of an invitation carries: which invitation it is, and the secret
+// that only the mail holds. It prints and logs without the secret, and only Reveal gives all of it.
 type InvitationToken struct {
 	OrgID        string
 	InvitationID string
 	Secret       [invitationSecretLength]byte
 }
 
-// ParseInvitationToken takes a token's text apart, exactly as Reveal gave it. Every refusal is the same not_found.
+// ParseInvitationToken takes a token's text apart, exactly as Reveal gave it. Every refusal is the
+// same not_found.
 func ParseInvitationToken(s string) (InvitationToken, error) {
 	raw, err := invitationTokenText.DecodeString(s)
 	// The decoder passes over line breaks: the length tells.
-	if err != nil || len(raw) != invitationTokenLength || len(s) != invitationTokenText.EncodedLen(len(raw)) {
+	if err != nil || len(raw) != invitationTokenLength ||
+		len(s) != invitationTokenText.EncodedLen(len(raw)) {
 		return InvitationToken{}, ErrInvitationNotFound()
 	}
 	return InvitationToken{
-		OrgID: formatUUID([16]byte(raw[:16])), InvitationID: formatUUID([16]byte(raw[16:32])), Secret: [invitationSecretLength]byte(raw[32:]),
+		OrgID: formatUUID(
+			[16]byte(raw[:16]),
+		), InvitationID: formatUUID([16]byte(raw[16:32])),
+		Secret: [invitationSecretLength]byte(raw[32:]),
 	}, nil
 }
 
-// invitationTokenText is how a token is written: base64url without padding, and strict, so that a token has one text alone.
+// invitationTokenText is how a token is written: base64url without padding, and strict, so that a
+// token has one text alone.
 var invitationTokenText = base64.RawURLEncoding.Strict()
 
-// Reveal gives the token as a link carries it: 86 characters of A-Z, a-z, 0-9, - and _. Both ids must be UUIDs.
+// Reveal gives the token as a link carries it: 86 characters of A-Z, a-z, 0-9, - and _. Both ids
+// must be UUIDs.
 func (t InvitationToken) Reveal() string {
 	org, invitation := parseUUID(t.OrgID), parseUUID(t.InvitationID)
 	return invitationTokenText.EncodeToString(slices.Concat(org[:], invitation[:], t.Secret[:]))
 }
 
-// SecretHash is what is kept of a token: the SHA-256 of its secret. The secret has 256 random bits, so nothing slower is called for.
+// SecretHash is what is kept of a token: the SHA-256 of its secret. The secret has 256 random bits,
+// so nothing slower is called for.
 func (t InvitationToken) SecretHash() [32]byte { return sha256.Sum256(t.Secret[:]) }
 
 // String gives the token without its secret.

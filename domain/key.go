@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// The shape of an API key: `hc_<environment>_<key id><secret>`, and the secret ends in a check sum of all that stands before it. A key
-// that was cut off or mistyped is refused without a look at any store.
+// The shape of an API key: `hc_<environment>_<key id><secret>`, and the secret ends in a check sum
+// of all that stands before it. A key that was cut off or mistyped is refused without a look at any
+// store.
 const (
 	keyPrefix = "hc_"
 	// KeyIDLength is the length of a key id: 71 bits, so that ids never meet.
@@ -32,7 +33,8 @@ const (
 // IsEnvironment says whether s is one of the environments.
 func IsEnvironment(s string) bool { return s == EnvironmentLive || s == EnvironmentDev }
 
-// Key is an API key in its parts. It holds the secret: it prints and logs without it, and only Reveal gives all of it.
+// Key is an API key in its parts. It holds the secret: it prints and logs without it, and only
+// Reveal gives all of it.
 type Key struct {
 	// Environment is EnvironmentLive or EnvironmentDev.
 	Environment string
@@ -54,15 +56,17 @@ func NewKey(environment string, entropy [KeyEntropy]byte) Key {
 	return k
 }
 
-// ParseKey takes a key apart, exactly as it was given out: no white space, no other case. Every refusal is the same
-// unauthenticated, and says nothing of what was given. It allocates nothing for a key of the right shape.
+// ParseKey takes a key apart, exactly as it was given out: no white space, no other case. Every
+// refusal is the same unauthenticated, and says nothing of what was given. It allocates nothing for
+// a key of the right shape.
 func ParseKey(s string) (Key, error) {
 	rest, ok := strings.CutPrefix(s, keyPrefix)
 	if !ok {
 		return Key{}, errNoKey()
 	}
 	environment, rest, ok := strings.Cut(rest, "_")
-	if !ok || !IsEnvironment(environment) || len(rest) != KeyIDLength+keySecretLength || !isBase62(rest) {
+	if !ok || !IsEnvironment(environment) || len(rest) != KeyIDLength+keySecretLength ||
+		!isBase62(rest) {
 		return Key{}, errNoKey()
 	}
 	covered := s[:len(s)-keyCheckLength]
@@ -74,13 +78,18 @@ func ParseKey(s string) (Key, error) {
 }
 
 func errNoKey() error {
-	return Errorf(CodeUnauthenticated, "the API key is malformed; a key is given as `Authorization: Bearer <key>`, exactly as it was shown when it was made")
+	return Errorf(
+		CodeUnauthenticated,
+		"the API key is malformed; a key is given as `Authorization: Bearer <key>`, exactly as "+
+			"it was shown when it was made",
+	)
 }
 
 // IsKeyID says whether s has the shape of a key id.
 func IsKeyID(s string) bool { return len(s) == KeyIDLength && isBase62(s) }
 
-// SecretHash is what is kept of a key: the SHA-256 of its secret. The secret has 256 random bits, so nothing slower is called for.
+// SecretHash is what is kept of a key: the SHA-256 of its secret. The secret has 256 random bits,
+// so nothing slower is called for.
 func (k Key) SecretHash() [32]byte { return sha256.Sum256([]byte(k.Secret)) }
 
 // Matches says, in constant time, whether hash is that of the key's secret.
@@ -101,8 +110,9 @@ func (k Key) GoString() string { return "domain.Key(" + k.String() + ")" }
 // LogValue gives the key without its secret.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// keyCheck is the check sum of a key's text up to it: CRC-32 (IEEE) in base 62. The loop stands here because crc32.Update wants the text
-// as bytes, which would cost an allocation for every request.
+// keyCheck is the check sum of a key's text up to it: CRC-32 (IEEE) in base 62. The loop stands
+// here because crc32.Update wants the text as bytes, which would cost an allocation for every
+// request.
 func keyCheck(s string) [keyCheckLength]byte {
 	crc := ^uint32(0)
 	for i := range len(s) {

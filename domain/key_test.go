@@ -29,8 +29,10 @@ func TestKeyFormIsFixed(t *testing.T) {
 func TestKeysParseBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		environment := rapid.SampledFrom([]string{domain.EnvironmentLive, domain.EnvironmentDev}).Draw(t, "environment")
-		entropy := rapid.SliceOfN(rapid.Byte(), domain.KeyEntropy, domain.KeyEntropy).Draw(t, "entropy")
+		environment := rapid.SampledFrom([]string{domain.EnvironmentLive, domain.EnvironmentDev}).
+			Draw(t, "environment")
+		entropy := rapid.SliceOfN(rapid.Byte(), domain.KeyEntropy, domain.KeyEntropy).
+			Draw(t, "entropy")
 		key := domain.NewKey(environment, [domain.KeyEntropy]byte(entropy))
 		parsed, err := domain.ParseKey(key.Reveal())
 		if err != nil {
@@ -39,7 +41,8 @@ func TestKeysParseBack(t *testing.T) {
 		if parsed != key || !domain.IsKeyID(key.ID) {
 			t.Fatalf("made %#v, parsed %#v", key, parsed)
 		}
-		if hash := sha256.Sum256([]byte(key.Secret)); key.SecretHash() != hash || !key.Matches(hash) {
+		if hash := sha256.Sum256([]byte(key.Secret)); key.SecretHash() != hash ||
+			!key.Matches(hash) {
 			t.Fatal("the key does not match its own hash")
 		}
 	})
@@ -67,7 +70,8 @@ func TestParseKeyRefuses(t *testing.T) {
 		if s == key {
 			continue // the two characters were the same
 		}
-		if _, err := domain.ParseKey(s); domain.CodeOf(err) != domain.CodeUnauthenticated || strings.Contains(err.Error(), key[20:40]) {
+		if _, err := domain.ParseKey(s); domain.CodeOf(err) != domain.CodeUnauthenticated ||
+			strings.Contains(err.Error(), key[20:40]) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -75,7 +79,13 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestMatchesIsOfThisKeyAlone(t *testing.T) {
 	t.Parallel()
-	a, b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1}), domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
+	a, b := domain.NewKey(
+		domain.EnvironmentDev,
+		[domain.KeyEntropy]byte{1},
+	), domain.NewKey(
+		domain.EnvironmentDev,
+		[domain.KeyEntropy]byte{47: 1},
+	)
 	if a.Matches(b.SecretHash()) || b.Matches([32]byte{}) {
 		t.Error("a key matches another's hash")
 	}
@@ -87,7 +97,9 @@ func TestKeyPrintsWithoutItsSecret(t *testing.T) {
 	key := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1, 2, 3, 40: 9})
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("made", "key", key)
-	for _, text := range []string{fmt.Sprint(key), fmt.Sprintf("%v %+v %#v %s %q", key, key, key, key, key), log.String()} {
+	for _, text := range []string{
+		fmt.Sprint(key), fmt.Sprintf("%v %+v %#v %s %q", key, key, key, key, key), log.String(),
+	} {
 		if strings.Contains(text, key.Secret) || !strings.Contains(text, key.ID) {
 			t.Errorf("prints as %s", text)
 		}

@@ -24,17 +24,45 @@ func TestLabelDevice(t *testing.T) {
 		facts []domain.Fact
 		code  domain.Code
 	}{
-		"name":               {none, domain.LabelDevice{SetName: true, Name: ptr("Door")}, []domain.Fact{labeled(3, ptr("Door"), nil)}, ""},
-		"room":               {none, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}, []domain.Fact{labeled(3, nil, ptr("Hall"))}, ""},
-		"the room stays":     {both, domain.LabelDevice{SetName: true, Name: ptr("Gate")}, []domain.Fact{labeled(3, ptr("Gate"), ptr("Hall"))}, ""},
-		"the name stays":     {both, domain.LabelDevice{SetRoom: true}, []domain.Fact{labeled(3, ptr("Door"), nil)}, ""},
-		"clear both":         {both, domain.LabelDevice{SetName: true, SetRoom: true}, []domain.Fact{labeled(3, nil, nil)}, ""},
-		"clear nothing":      {none, domain.LabelDevice{SetName: true, SetRoom: true}, nil, ""},
-		"as it is":           {both, domain.LabelDevice{SetName: true, Name: ptr("Door"), SetRoom: true, Room: ptr("Hall")}, nil, ""},
-		"nothing set":        {both, domain.LabelDevice{Name: ptr("Gate"), Room: ptr("Attic")}, nil, ""},
-		"another's hub":      {both, domain.LabelDevice{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound},
-		"nobody's hub":       {fold(t, domain.EvolveHub, registered), domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound},
-		"a hub that is none": {domain.HubState{}, domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound},
+		"name": {
+			none, domain.LabelDevice{SetName: true, Name: ptr("Door")},
+			[]domain.Fact{labeled(3, ptr("Door"), nil)}, "",
+		},
+		"room": {
+			none, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")},
+			[]domain.Fact{labeled(3, nil, ptr("Hall"))}, "",
+		},
+		"the room stays": {
+			both, domain.LabelDevice{SetName: true, Name: ptr("Gate")},
+			[]domain.Fact{labeled(3, ptr("Gate"), ptr("Hall"))}, "",
+		},
+		"the name stays": {
+			both, domain.LabelDevice{SetRoom: true}, []domain.Fact{labeled(3, ptr("Door"), nil)},
+			"",
+		},
+		"clear both": {
+			both, domain.LabelDevice{SetName: true, SetRoom: true},
+			[]domain.Fact{labeled(3, nil, nil)}, "",
+		},
+		"clear nothing": {none, domain.LabelDevice{SetName: true, SetRoom: true}, nil, ""},
+		"as it is": {
+			both,
+			domain.LabelDevice{SetName: true, Name: ptr("Door"), SetRoom: true, Room: ptr("Hall")},
+			nil, "",
+		},
+		"nothing set": {
+			both, domain.LabelDevice{Name: ptr("Gate"), Room: ptr("Attic")}, nil, "",
+		},
+		"another's hub": {
+			both, domain.LabelDevice{OrgID: orgB, SetName: true}, nil, domain.CodeNotFound,
+		},
+		"nobody's hub": {
+			fold(t, domain.EvolveHub, registered), domain.LabelDevice{SetName: true}, nil,
+			domain.CodeNotFound,
+		},
+		"a hub that is none": {
+			domain.HubState{}, domain.LabelDevice{SetName: true}, nil, domain.CodeNotFound,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,11 +79,32 @@ func TestLabelDevice(t *testing.T) {
 func TestForgetDevices(t *testing.T) {
 	t.Parallel()
 	forgotten := domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3}
-	both := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")))
-	decided(t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil, []domain.Fact{forgotten}, "")
+	both := fold(
+		t,
+		domain.EvolveHub,
+		registered,
+		added,
+		labeled(3, ptr("Door"), nil),
+		labeled(4, nil, ptr("Hall")),
+	)
+	decided(
+		t,
+		domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}),
+		nil,
+		[]domain.Fact{forgotten},
+		"",
+	)
 	decided(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
 	decided(t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "")
-	after := fold(t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil), labeled(4, nil, ptr("Hall")), forgotten)
+	after := fold(
+		t,
+		domain.EvolveHub,
+		registered,
+		added,
+		labeled(3, ptr("Door"), nil),
+		labeled(4, nil, ptr("Hall")),
+		forgotten,
+	)
 	if len(after.Labels) != 1 || *after.Labels[4].Room != "Hall" {
 		t.Errorf("labels are %v", after.Labels)
 	}
@@ -70,7 +119,13 @@ func TestLabelsAreBounded(t *testing.T) {
 	for device := range int64(domain.MaxDeviceLabels) {
 		full.Labels[device] = domain.DeviceLabel{Name: ptr("x")}
 	}
-	more := domain.LabelDevice{OrgID: orgA, HubID: hub, DeviceID: domain.MaxDeviceLabels, SetName: true, Name: ptr("y")}
+	more := domain.LabelDevice{
+		OrgID:    orgA,
+		HubID:    hub,
+		DeviceID: domain.MaxDeviceLabels,
+		SetName:  true,
+		Name:     ptr("y"),
+	}
 	events, err := domain.DecideLabelDevice(full, origin, more)
 	decided(t, events, err, nil, domain.CodeInvalidRequest)
 	more.DeviceID = 0
@@ -78,7 +133,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	decided(t, events, err, []domain.Fact{labeled(0, ptr("y"), nil)}, "")
 }
 
-// Whatever is labeled, forgotten and reset in whatever order: the state says what was set last, and states that were handed out do not change.
+// Whatever is labeled, forgotten and reset in whatever order: the state says what was set last, and
+// states that were handed out do not change.
 func TestLabelsAreWhatWasSetLast(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -96,13 +152,18 @@ func TestLabelsAreWhatWasSetLast(t *testing.T) {
 				delete(want, device)
 				delete(want, device+1)
 			case 1:
-				begun := domain.HubLogBegun{Incarnation: fmt.Sprintf("%08x", 16+step), Log: fmt.Sprint("log ", step)}
-				if events, err = domain.DecideBeginLog(state, origin, begun, domain.HubLimit{}); err == nil && len(events) > 0 {
+				begun := domain.HubLogBegun{
+					Incarnation: fmt.Sprintf("%08x", 16+step),
+					Log:         fmt.Sprint("log ", step),
+				}
+				if events, err = domain.DecideBeginLog(state, origin, begun, domain.HubLimit{}); err == nil &&
+					len(events) > 0 {
 					clear(want)
 				}
 			default:
 				c := domain.LabelDevice{
-					OrgID: orgA, HubID: hub, DeviceID: device, SetName: rapid.Bool().Draw(rt, "set name"), Name: text.Draw(rt, "name"),
+					OrgID: orgA, HubID: hub, DeviceID: device,
+					SetName: rapid.Bool().Draw(rt, "set name"), Name: text.Draw(rt, "name"),
 					SetRoom: rapid.Bool().Draw(rt, "set room"), Room: text.Draw(rt, "room"),
 				}
 				events, err = domain.DecideLabelDevice(state, origin, c)

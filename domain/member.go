@@ -8,7 +8,14 @@ func ParseRole(field, s string) (Role, error) {
 	case RoleOwner, RoleAdmin, RoleMember:
 		return role, nil
 	}
-	return "", Errorf(CodeInvalidRequest, "%s: %q is none; allowed are %s and %s", field, s, RoleAdmin, RoleMember)
+	return "", Errorf(
+		CodeInvalidRequest,
+		"%s: %q is none; allowed are %s and %s",
+		field,
+		s,
+		RoleAdmin,
+		RoleMember,
+	)
 }
 
 // View gives the member as readers see it.
@@ -29,8 +36,8 @@ func (s OrgState) member(is func(OrgMember) bool) (OrgMember, bool) {
 	return s.Members[i], true
 }
 
-// DecideChangeRole gives a member another role; the same role is no event. Whoever may not is forbidden, a member that is not there is
-// not_found, and the last owner stays one: forbidden.
+// DecideChangeRole gives a member another role; the same role is no event. Whoever may not is
+// forbidden, a member that is not there is not_found, and the last owner stays one: forbidden.
 func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event, error) {
 	if _, err := ParseRole("role", string(role)); err != nil {
 		return nil, err
@@ -48,8 +55,9 @@ func DecideChangeRole(s OrgState, o Origin, memberID string, role Role) ([]Event
 	return []Event{Record(o, MemberRoleChanged{OrgID: s.ID, MemberID: member.ID, Role: role})}, nil
 }
 
-// DecideRemoveMember ends a membership; every member may end the own one. Whoever may not is forbidden, a member that is not there (any more) is
-// not_found, and the last owner stays: forbidden.
+// DecideRemoveMember ends a membership; every member may end the own one. Whoever may not is
+// forbidden, a member that is not there (any more) is not_found, and the last owner stays:
+// forbidden.
 func DecideRemoveMember(s OrgState, o Origin, memberID string) ([]Event, error) {
 	member, ok := s.Member(memberID)
 	if leaves := ok && o.Actor == (Actor{Kind: ActorMember, ID: memberID}); !leaves {
@@ -76,15 +84,20 @@ func (s OrgState) managed(actor Actor, memberID string) (OrgMember, error) {
 	return member, s.mayManage(actor, member.Role)
 }
 
-// mayManage says whether the actor may make members of a role, and change and remove those who have it. The operator and the service may
-// everything, an API key everything but owners, and a member what the role says: owners everything, admins everything but owners.
+// mayManage says whether the actor may make members of a role, and change and remove those who have
+// it. The operator and the service may everything, an API key everything but owners, and a member
+// what the role says: owners everything, admins everything but owners.
 func (s OrgState) mayManage(actor Actor, role Role) error {
 	switch actor.Kind {
 	case ActorOperator, ActorService:
 		return nil
 	case ActorKey:
 		if role == RoleOwner {
-			return Errorf(CodeForbidden, "role: an API key can neither change or remove an owner nor make someone an owner; owners do that in the portal")
+			return Errorf(
+				CodeForbidden,
+				"role: an API key can neither change or remove an owner nor make someone an "+
+					"owner; owners do that in the portal",
+			)
 		}
 		return nil
 	case ActorMember:
@@ -92,7 +105,10 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 		case member.Role == RoleOwner, member.Role == RoleAdmin && role != RoleOwner:
 			return nil
 		case member.Role == RoleAdmin:
-			return Errorf(CodeForbidden, "only an owner may change or remove an owner, or make someone an owner")
+			return Errorf(
+				CodeForbidden,
+				"only an owner may change or remove an owner, or make someone an owner",
+			)
 		}
 	}
 	return Errorf(CodeForbidden, "only owners and admins of the organization manage its members")
@@ -100,12 +116,18 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 
 func (s OrgState) isLastOwner(member OrgMember) bool {
 	return member.Role == RoleOwner &&
-		!slices.ContainsFunc(s.Members, func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID })
+		!slices.ContainsFunc(
+			s.Members,
+			func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID },
+		)
 }
 
 // ErrMemberNotFound is the refusal for a member that the organization does not have.
 func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") }
 
 func errLastOwner() *Error {
-	return Errorf(CodeForbidden, "this is the organization's last owner; make another member an owner first")
+	return Errorf(
+		CodeForbidden,
+		"this is the organization's last owner; make another member an owner first",
+	)
 }

@@ -46,7 +46,14 @@ func acting(who string) domain.Origin {
 }
 
 // decidedBy is decided for events of somebody else's.
-func decidedBy(t *testing.T, o domain.Origin, events []domain.Event, err error, facts []domain.Fact, code domain.Code) {
+func decidedBy(
+	t *testing.T,
+	o domain.Origin,
+	events []domain.Event,
+	err error,
+	facts []domain.Fact,
+	code domain.Code,
+) {
 	t.Helper()
 	for i := range events {
 		if events[i].Actor != o.Actor {
@@ -62,7 +69,8 @@ func TestWhoMayChangeWhom(t *testing.T) {
 	all := fold(t, domain.EvolveOrg, created, owner1, owner2, admin1, member1)
 	for who, can := range map[string]struct{ owners, others bool }{
 		byKey: {false, true}, byOp: {true, true}, byHub: {false, false},
-		olga: {true, true}, ada: {false, true}, maxi: {false, false}, nemo: {false, false}, "": {false, false},
+		olga: {true, true}, ada: {false, true}, maxi: {false, false}, nemo: {false, false},
+		"": {false, false},
 	} {
 		o := acting(who)
 		code := func(may bool) domain.Code {
@@ -74,12 +82,26 @@ func TestWhoMayChangeWhom(t *testing.T) {
 		change := func(may bool, member string, role domain.Role) {
 			t.Helper()
 			events, err := domain.DecideChangeRole(all, o, member, role)
-			decidedBy(t, o, events, err, []domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}}, code(may))
+			decidedBy(
+				t,
+				o,
+				events,
+				err,
+				[]domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}},
+				code(may),
+			)
 		}
 		remove := func(may bool, member string) {
 			t.Helper()
 			events, err := domain.DecideRemoveMember(all, o, member)
-			decidedBy(t, o, events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}}, code(may))
+			decidedBy(
+				t,
+				o,
+				events,
+				err,
+				[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}},
+				code(may),
+			)
 		}
 		t.Run("by "+who, func(t *testing.T) {
 			change(can.owners, omar, domain.RoleAdmin)
@@ -92,12 +114,19 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			remove(can.others, ada)
 			remove(can.others || who == maxi, maxi)
 
-			// Who may not make owners hears that first, whoever the member is: nobody learns from it who is there.
+			// Who may not make owners hears that first, whoever the member is: nobody learns from
+			// it who is there.
 			_, err := domain.DecideChangeRole(all, o, nemo, domain.RoleOwner)
-			if want := map[bool]domain.Code{true: domain.CodeNotFound, false: domain.CodeForbidden}[can.owners]; domain.CodeOf(err) != want {
+			if want := map[bool]domain.Code{
+				true: domain.CodeNotFound, false: domain.CodeForbidden,
+			}[can.owners]; domain.CodeOf(
+				err,
+			) != want {
 				t.Errorf("making nobody an owner: %v, want %s", err, want)
 			}
-			want := map[bool]domain.Code{true: domain.CodeNotFound, false: domain.CodeForbidden}[can.others]
+			want := map[bool]domain.Code{
+				true: domain.CodeNotFound, false: domain.CodeForbidden,
+			}[can.others]
 			for _, id := range []string{nemo, "", "*", ">", strings.ToUpper(ada)} {
 				_, changed := domain.DecideChangeRole(all, o, id, domain.RoleAdmin)
 				_, removed := domain.DecideRemoveMember(all, o, id)
@@ -108,7 +137,8 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			// A role that there is not is refused before anything else.
 			for _, role := range []domain.Role{"", "boss", "Admin"} {
 				_, err := domain.DecideChangeRole(all, o, ada, role)
-				if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "role: ") {
+				if domain.CodeOf(err) != domain.CodeInvalidRequest ||
+					!strings.Contains(err.Error(), "role: ") {
 					t.Errorf("role %q: %v", role, err)
 				}
 			}
@@ -133,17 +163,41 @@ func TestTheLastOwnerStays(t *testing.T) {
 	one := fold(t, domain.EvolveOrg, created, owner1, admin1)
 	for _, who := range []string{olga, byOp} {
 		_, err := domain.DecideChangeRole(one, acting(who), olga, domain.RoleAdmin)
-		if domain.CodeOf(err) != domain.CodeForbidden || !strings.Contains(err.Error(), "last owner") {
+		if domain.CodeOf(err) != domain.CodeForbidden ||
+			!strings.Contains(err.Error(), "last owner") {
 			t.Errorf("%s made the last owner an admin: %v", who, err)
 		}
-		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(err) != domain.CodeForbidden {
+		if _, err = domain.DecideRemoveMember(one, acting(who), olga); domain.CodeOf(
+			err,
+		) != domain.CodeForbidden {
 			t.Errorf("%s removed the last owner: %v", who, err)
 		}
 	}
-	two := fold(t, domain.EvolveOrg, created, owner1, admin1, domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner})
+	two := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		admin1,
+		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner},
+	)
 	events, err := domain.DecideRemoveMember(two, acting(olga), olga)
-	decidedBy(t, acting(olga), events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "")
-	after := fold(t, domain.EvolveOrg, created, owner1, owner2, domain.MemberRemoved{OrgID: orgA, MemberID: olga})
+	decidedBy(
+		t,
+		acting(olga),
+		events,
+		err,
+		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}},
+		"",
+	)
+	after := fold(
+		t,
+		domain.EvolveOrg,
+		created,
+		owner1,
+		owner2,
+		domain.MemberRemoved{OrgID: orgA, MemberID: olga},
+	)
 	if len(after.Members) != 1 || after.Members[0].ID != omar {
 		t.Errorf("folded to %+v", after.Members)
 	}
@@ -152,9 +206,18 @@ func TestTheLastOwnerStays(t *testing.T) {
 func TestAccount(t *testing.T) {
 	t.Parallel()
 	made := domain.AccountCreated{AccountID: olga, Email: "Olga@example.org"}
-	decided(t, domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"), nil, []domain.Fact{made}, "")
+	decided(
+		t,
+		domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"),
+		nil,
+		[]domain.Fact{made},
+		"",
+	)
 	state := fold(t, domain.EvolveAccount, made)
-	if want := (domain.AccountState{ID: olga, Email: "Olga@example.org", CreatedAt: origin.At}); state != want || !state.Exists() {
+	if want := (domain.AccountState{
+		ID: olga, Email: "Olga@example.org", CreatedAt: origin.At,
+	}); state != want ||
+		!state.Exists() {
 		t.Errorf("folded to %#v", state)
 	}
 	decided(t, domain.DecideCreateAccount(state, origin, omar, "olga@example.org"), nil, nil, "")
@@ -164,16 +227,25 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// TestEveryMemberMayLeave: a plain member could not, and had to ask an owner to be removed. Nobody else may be removed that way, and the last owner
-// stays.
+// TestEveryMemberMayLeave: a plain member could not, and had to ask an owner to be removed. Nobody
+// else may be removed that way, and the last owner stays.
 func TestEveryMemberMayLeave(t *testing.T) {
 	t.Parallel()
 	all := fold(t, domain.EvolveOrg, created, owner1, admin1, member1)
 	for _, who := range []string{ada, maxi} {
 		events, err := domain.DecideRemoveMember(all, acting(who), who)
-		decidedBy(t, acting(who), events, err, []domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}}, "")
+		decidedBy(
+			t,
+			acting(who),
+			events,
+			err,
+			[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}},
+			"",
+		)
 	}
-	for who, code := range map[string]domain.Code{olga: domain.CodeForbidden, nemo: domain.CodeForbidden} {
+	for who, code := range map[string]domain.Code{
+		olga: domain.CodeForbidden, nemo: domain.CodeForbidden,
+	} {
 		if _, err := domain.DecideRemoveMember(all, acting(who), who); domain.CodeOf(err) != code {
 			t.Errorf("%s leaves: %v", who, err)
 		}
@@ -182,7 +254,9 @@ func TestEveryMemberMayLeave(t *testing.T) {
 	for _, kind := range []string{domain.ActorHub, "", "other"} {
 		o := acting(byHub)
 		o.Actor = domain.Actor{Kind: kind, ID: maxi}
-		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(err) != domain.CodeForbidden {
+		if _, err := domain.DecideRemoveMember(all, o, maxi); domain.CodeOf(
+			err,
+		) != domain.CodeForbidden {
 			t.Errorf("a %q leaves: %v", kind, err)
 		}
 	}

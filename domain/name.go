@@ -6,18 +6,25 @@ import (
 	"unicode/utf8"
 )
 
-// MaxNameLength is the most characters (code points) that a name, a room or a label may have after trimming.
+// MaxNameLength is the most characters (code points) that a name, a room or a label may have after
+// trimming.
 const MaxNameLength = 200
 
-// CleanName takes a name as somebody wrote it and gives it without the white space around it. It refuses, with an invalid_request
-// that names the field, what is then empty, longer than MaxNameLength characters, not UTF-8, or holds a control character.
+// CleanName takes a name as somebody wrote it and gives it without the white space around it. It
+// refuses, with an invalid_request that names the field, what is then empty, longer than
+// MaxNameLength characters, not UTF-8, or holds a control character.
 func CleanName(field, s string) (string, error) {
 	name, err := cleanText(field, s)
 	if err != nil {
 		return "", err
 	}
 	if name == "" {
-		return "", Errorf(CodeInvalidRequest, "%s: must not be empty; 1 to %d characters are allowed", field, MaxNameLength)
+		return "", Errorf(
+			CodeInvalidRequest,
+			"%s: must not be empty; 1 to %d characters are allowed",
+			field,
+			MaxNameLength,
+		)
 	}
 	return name, nil
 }
@@ -31,13 +38,23 @@ func cleanText(field, s string) (string, error) {
 	}
 	s = strings.TrimSpace(s)
 	if n := utf8.RuneCountInString(s); n > MaxNameLength {
-		return "", Errorf(CodeInvalidRequest, "%s: has %d characters; 1 to %d are allowed", field, n, MaxNameLength)
+		return "", Errorf(
+			CodeInvalidRequest,
+			"%s: has %d characters; 1 to %d are allowed",
+			field,
+			n,
+			MaxNameLength,
+		)
 	}
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return "", Errorf(CodeInvalidRequest, "%s: must not hold control characters", field)
 	}
 	// Zero-width spaces and marks of direction alone would be a link that nobody sees.
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) }) {
+	if s != "" &&
+		!strings.ContainsFunc(
+			s,
+			func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) },
+		) {
 		return "", Errorf(CodeInvalidRequest, "%s: must hold something that can be seen", field)
 	}
 	return s, nil

@@ -11,12 +11,15 @@ type OrgState struct {
 	ID        string
 	Name      string
 	CreatedAt time.Time
-	// Members in the order in which they joined. One of them at least is an owner, and no two have the same address.
+	// Members in the order in which they joined. One of them at least is an owner, and no two have
+	// the same address.
 	Members []OrgMember
-	// Invitations that can still be accepted, or could until they expired, oldest first: at most one an address, and none of a member's.
-	// Of those that have expired the newest MaxExpiredInvitations are remembered.
+	// Invitations that can still be accepted, or could until they expired, oldest first: at most
+	// one an address, and none of a member's. Of those that have expired the newest
+	// MaxExpiredInvitations are remembered.
 	Invitations []OrgInvitation
-	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first, whatever became of them.
+	// InvitedAt is when the newest MaxInvitationsPerHour invitations were made, oldest first,
+	// whatever became of them.
 	InvitedAt []time.Time
 }
 
@@ -35,8 +38,13 @@ type OrgMember struct {
 // Exists says whether there is such an organization.
 func (s OrgState) Exists() bool { return s.ID != "" }
 
-// DecideCreateOrg begins an organization with its first owner: it never is without one. Ids, name and address are given clean.
-func DecideCreateOrg(s OrgState, o Origin, orgID, name, ownerID, ownerEmail string) ([]Event, error) {
+// DecideCreateOrg begins an organization with its first owner: it never is without one. Ids, name
+// and address are given clean.
+func DecideCreateOrg(
+	s OrgState,
+	o Origin,
+	orgID, name, ownerID, ownerEmail string,
+) ([]Event, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("organization %s is there already", orgID)
 	}
@@ -46,7 +54,8 @@ func DecideCreateOrg(s OrgState, o Origin, orgID, name, ownerID, ownerEmail stri
 	}, nil
 }
 
-// EvolveOrg folds an event into an organization. The former state may be in someone's hands: its lists are not touched.
+// EvolveOrg folds an event into an organization. The former state may be in someone's hands: its
+// lists are not touched.
 func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 	fact, err := e.Fact()
 	if err != nil {
@@ -57,7 +66,8 @@ func EvolveOrg(s OrgState, e Event) (OrgState, error) {
 		return OrgState{ID: f.OrgID, Name: f.Name, CreatedAt: e.At}, nil
 	case MemberAdded:
 		s.Members = append(slices.Clip(s.Members), OrgMember{
-			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role, JoinedAt: e.At,
+			ID: f.MemberID, Email: f.Email, Address: NormalizeEmail(f.Email), Role: f.Role,
+			JoinedAt: e.At,
 		})
 	case MemberRoleChanged:
 		s.Members = slices.Clone(s.Members)

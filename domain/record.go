@@ -11,7 +11,8 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// ErrUnknownEvent says that an event's type, or that version of it, is not known to this program: a newer one wrote it.
+// ErrUnknownEvent says that an event's type, or that version of it, is not known to this program: a
+// newer one wrote it.
 var ErrUnknownEvent = errors.New("unknown event")
 
 // EventType names one form in which events are stored.
@@ -20,7 +21,8 @@ type EventType struct {
 	V    int
 }
 
-// factDecoders holds every form that an event was ever written in. Entries are added, never removed or changed. It is never written to.
+// factDecoders holds every form that an event was ever written in. Entries are added, never removed
+// or changed. It is never written to.
 var factDecoders = map[EventType]func(json.RawMessage) (Fact, error){
 	{TypeOrgCreated, 1}:            decodeFact[OrgCreated],
 	{TypeMemberAdded, 1}:           decodeFact[MemberAdded],
@@ -69,17 +71,22 @@ func EventTypes() []EventType {
 		types = append(types, t)
 	}
 	slices.SortFunc(types, func(a, b EventType) int {
-		return bytes.Compare(fmt.Appendf(nil, "%s.%09d", a.Type, a.V), fmt.Appendf(nil, "%s.%09d", b.Type, b.V))
+		return bytes.Compare(
+			fmt.Appendf(nil, "%s.%09d", a.Type, a.V),
+			fmt.Appendf(nil, "%s.%09d", b.Type, b.V),
+		)
 	})
 	return types
 }
 
-// Record makes the event of a fact. Its ID is empty: the log that keeps the event gives it one. Times are kept to the microsecond, in
-// UTC, so that a state folded from the events at hand is the same as one folded from what was stored.
+// Record makes the event of a fact. Its ID is empty: the log that keeps the event gives it one.
+// Times are kept to the microsecond, in UTC, so that a state folded from the events at hand is the
+// same as one folded from what was stored.
 func Record(o Origin, fact Fact) Event {
 	data, err := json.Marshal(fact)
 	if err != nil {
-		// Facts are plain structures of texts, numbers and times; one that cannot be written is a mistake in this package.
+		// Facts are plain structures of texts, numbers and times; one that cannot be written is a
+		// mistake in this package.
 		panic(fmt.Sprintf("domain: %s cannot be written: %v", fact.EventType(), err))
 	}
 	return Event{
@@ -94,8 +101,8 @@ func Record(o Origin, fact Fact) Event {
 
 func wholeMicroseconds(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// Fact reads the event's data. Fields that this program does not know are passed over; a type or version that it does not know is
-// ErrUnknownEvent.
+// Fact reads the event's data. Fields that this program does not know are passed over; a type or
+// version that it does not know is ErrUnknownEvent.
 func (e Event) Fact() (Fact, error) {
 	decode, ok := factDecoders[EventType{e.Type, e.V}]
 	if !ok {
@@ -108,8 +115,9 @@ func (e Event) Fact() (Fact, error) {
 	return fact, nil
 }
 
-// EncodeEvent writes an event as it is stored, on one line. It is strict, since what is stored is stored for ever: an event without a
-// ULID, a time or a known kind of actor is refused, and so is data that is not exactly what its type says.
+// EncodeEvent writes an event as it is stored, on one line. It is strict, since what is stored is
+// stored for ever: an event without a ULID, a time or a known kind of actor is refused, and so is
+// data that is not exactly what its type says.
 func EncodeEvent(e Event) ([]byte, error) {
 	if _, err := ulid.ParseStrict(e.ID); err != nil {
 		return nil, fmt.Errorf("event %s: id %q: %w", e.Type, e.ID, err)
@@ -132,9 +140,10 @@ func EncodeEvent(e Event) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-// DecodeEvent reads an event as it was stored, and its data. It is tolerant: fields that it does not know are passed over. It fails on
-// what is no event, and with ErrUnknownEvent on a type or version that a newer program wrote; what it could read of the event is
-// given then too, so that it can be told which one it was.
+// DecodeEvent reads an event as it was stored, and its data. It is tolerant: fields that it does
+// not know are passed over. It fails on what is no event, and with ErrUnknownEvent on a type or
+// version that a newer program wrote; what it could read of the event is given then too, so that it
+// can be told which one it was.
 func DecodeEvent(raw []byte) (Event, Fact, error) {
 	if e, ok := readEnvelope(raw); ok && e.ID != "" && e.Type != "" && !e.At.IsZero() {
 		if fact, err := e.Fact(); err == nil {

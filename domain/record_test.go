@@ -16,59 +16,112 @@ import (
 
 const eventID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 
-// Every form in which an event was ever written has a golden file, and every later program reads it: what is stored is stored for ever. A
-// form that is written today reads back to exactly the facts below. To add a form, add its fact here and its file beside the others; the files
-// that are there are never changed.
+// Every form in which an event was ever written has a golden file, and every later program reads
+// it: what is stored is stored for ever. A form that is written today reads back to exactly the
+// facts below. To add a form, add its fact here and its file beside the others; the files that are
+// there are never changed.
 func TestEveryEventEverWrittenIsRead(t *testing.T) {
 	t.Parallel()
 	name := "Front hall"
 	want := map[string]domain.Fact{
 		"org.created.v1": domain.OrgCreated{OrgID: orgA, Name: "Acme Estates"},
 		"org.member_added.v1": domain.MemberAdded{
-			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa", Email: "Owner@Example.org", Role: domain.RoleOwner,
+			OrgID: orgA, MemberID: "01935f2e-0000-7000-8000-0000000000aa",
+			Email: "Owner@Example.org", Role: domain.RoleOwner,
 		},
-		"org.member_role_changed.v1": domain.MemberRoleChanged{OrgID: orgA, MemberID: ann, Role: domain.RoleAdmin},
-		"org.member_removed.v1":      domain.MemberRemoved{OrgID: orgA, MemberID: ann},
+		"org.member_role_changed.v1": domain.MemberRoleChanged{
+			OrgID:    orgA,
+			MemberID: ann,
+			Role:     domain.RoleAdmin,
+		},
+		"org.member_removed.v1": domain.MemberRemoved{OrgID: orgA, MemberID: ann},
 		"org.invited.v1": domain.MemberInvited{
-			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1", Email: "Ann@Example.org", Role: domain.RoleMember, TokenHash: hash(3),
-			ExpiresAt: time.Date(2026, 11, 28, 4, 5, 6, 123456000, time.UTC), Replaces: "01935f2e-0000-7000-8000-0000000000c0",
+			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1",
+			Email: "Ann@Example.org", Role: domain.RoleMember, TokenHash: hash(3),
+			ExpiresAt: time.Date(
+				2026,
+				11,
+				28,
+				4,
+				5,
+				6,
+				123456000,
+				time.UTC,
+			), Replaces: "01935f2e-0000-7000-8000-0000000000c0",
 		},
-		"org.invitation_revoked.v1": domain.MemberInvitationRevoked{OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1"},
+		"org.invitation_revoked.v1": domain.MemberInvitationRevoked{
+			OrgID:        orgA,
+			InvitationID: "01935f2e-0000-7000-8000-0000000000c1",
+		},
 		"org.invitation_accepted.v1": domain.MemberInvitationAccepted{
 			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1", MemberID: ann,
 		},
-		"account.created.v1": domain.AccountCreated{AccountID: "01935f2e-0000-7000-8000-0000000000d1", Email: "Ann@Example.org"},
-		"site.created.v1":    domain.SiteCreated{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1"},
-		"site.renamed.v1":    domain.SiteRenamed{OrgID: orgA, SiteID: site1, Name: "Harbour Street 1a"},
-		"hub.registered.v1":  domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
-		"hub.certificate_issued.v1": domain.HubCertificateIssued{
-			HubID: hub, Fingerprint: fingerprint(1), ExpiresAt: time.Date(2027, 11, 21, 4, 0, 0, 0, time.UTC),
+		"account.created.v1": domain.AccountCreated{
+			AccountID: "01935f2e-0000-7000-8000-0000000000d1",
+			Email:     "Ann@Example.org",
 		},
-		"hub.certificate_revoked.v1": domain.HubCertificateRevoked{HubID: hub, OrgID: orgA, Fingerprint: fingerprint(1)},
+		"site.created.v1": domain.SiteCreated{
+			OrgID:  orgA,
+			SiteID: site1,
+			Name:   "Harbour Street 1",
+		},
+		"site.renamed.v1": domain.SiteRenamed{
+			OrgID:  orgA,
+			SiteID: site1,
+			Name:   "Harbour Street 1a",
+		},
+		"hub.registered.v1": domain.HubRegistered{HubID: hub, SecretHash: hash(1)},
+		"hub.certificate_issued.v1": domain.HubCertificateIssued{
+			HubID: hub, Fingerprint: fingerprint(1),
+			ExpiresAt: time.Date(2027, 11, 21, 4, 0, 0, 0, time.UTC),
+		},
+		"hub.certificate_revoked.v1": domain.HubCertificateRevoked{
+			HubID:       hub,
+			OrgID:       orgA,
+			Fingerprint: fingerprint(1),
+		},
 		"hub.added.v1": domain.HubAdded{
-			HubID: hub, OrgID: orgA, SiteID: site1, Name: &name, Incarnation: "0a1b2c3d", Connected: true,
+			HubID: hub, OrgID: orgA, SiteID: site1, Name: &name, Incarnation: "0a1b2c3d",
+			Connected: true,
 		},
 		"hub.moved.v1":   domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2},
 		"hub.renamed.v1": domain.HubRenamed{HubID: hub, OrgID: orgA, Name: nil},
 		"hub.log_begun.v1": domain.HubLogBegun{
-			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16, After: 4711,
+			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16,
+			After: 4711,
 		},
 		"hub.log_restored.v1": domain.HubLogRestored{
-			HubID: hub, OrgID: orgA, Incarnation: "5f607182", After: 4711, Former: "0a1b2c3d:0 4e5f6071:4800",
+			HubID: hub, OrgID: orgA, Incarnation: "5f607182", After: 4711,
+			Former: "0a1b2c3d:0 4e5f6071:4800",
 		},
-		"hub.secret_rotated.v1":   domain.HubSecretRotated{HubID: hub, OrgID: orgA, SecretHash: hash(4), KeepCertificate: true},
-		"hub.blocked.v1":          domain.HubBlocked{HubID: hub, OrgID: orgA},
-		"hub.unblocked.v1":        domain.HubUnblocked{HubID: hub},
-		"hub.released.v1":         domain.HubReleased{HubID: hub, OrgID: orgA, After: 4711},
-		"hub.device_labeled.v1":   domain.DeviceLabeled{HubID: hub, OrgID: orgA, DeviceID: 3, Name: ptr("Front door")},
+		"hub.secret_rotated.v1": domain.HubSecretRotated{
+			HubID:           hub,
+			OrgID:           orgA,
+			SecretHash:      hash(4),
+			KeepCertificate: true,
+		},
+		"hub.blocked.v1":   domain.HubBlocked{HubID: hub, OrgID: orgA},
+		"hub.unblocked.v1": domain.HubUnblocked{HubID: hub},
+		"hub.released.v1":  domain.HubReleased{HubID: hub, OrgID: orgA, After: 4711},
+		"hub.device_labeled.v1": domain.DeviceLabeled{
+			HubID:    hub,
+			OrgID:    orgA,
+			DeviceID: 3,
+			Name:     ptr("Front door"),
+		},
 		"hub.device_forgotten.v1": domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3},
 		"key.created.v1": domain.KeyCreated{
-			KeyID: "0123456789AB", OrgID: orgA, Label: "building dashboard", Environment: domain.EnvironmentLive,
-			Scopes: []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}, SecretHash: hash(2),
+			KeyID: "0123456789AB", OrgID: orgA, Label: "building dashboard",
+			Environment: domain.EnvironmentLive,
+			Scopes: []domain.Scope{
+				domain.ScopeHubsRead,
+				domain.ScopeEventsRead,
+			}, SecretHash: hash(2),
 		},
 		"key.revoked.v1": domain.KeyRevoked{KeyID: "0123456789AB", OrgID: orgA},
 		"projection.skipped.v1": domain.ProjectionSkipped{
-			Projection: "directory", Sequence: 4711, Type: "site.painted", Error: "unknown event: site.painted version 1", Why: "written by mistake",
+			Projection: "directory", Sequence: 4711, Type: "site.painted",
+			Error: "unknown event: site.painted version 1", Why: "written by mistake",
 		},
 	}
 	for _, form := range domain.EventTypes() {
@@ -106,7 +159,8 @@ func TestDecodeEventPassesOverWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "n"}); fact != want || event.Actor.Kind != "robot" {
+	if want := (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: "n"}); fact != want ||
+		event.Actor.Kind != "robot" {
 		t.Errorf("read %#v by %#v", fact, event.Actor)
 	}
 }
@@ -118,7 +172,11 @@ func TestDecodeEventRefusesWhatItCannotUnderstand(t *testing.T) {
 		"a newer version": head + `"type":"site.renamed","v":2,"data":{}}`,
 		"a newer type":    head + `"type":"site.painted","v":1,"data":{}}`,
 	} {
-		if event, _, err := domain.DecodeEvent([]byte(raw)); !errors.Is(err, domain.ErrUnknownEvent) || event.ID != eventID {
+		if event, _, err := domain.DecodeEvent([]byte(raw)); !errors.Is(
+			err,
+			domain.ErrUnknownEvent,
+		) ||
+			event.ID != eventID {
 			t.Errorf("%s: %v, event %q", name, err, event.ID)
 		}
 	}
@@ -132,7 +190,8 @@ func TestDecodeEventRefusesWhatItCannotUnderstand(t *testing.T) {
 		"no data":         head + `"type":"site.renamed","v":1}`,
 		"data of no form": head + `"type":"site.renamed","v":1,"data":[]}`,
 	} {
-		if _, _, err := domain.DecodeEvent([]byte(raw)); err == nil || errors.Is(err, domain.ErrUnknownEvent) {
+		if _, _, err := domain.DecodeEvent([]byte(raw)); err == nil ||
+			errors.Is(err, domain.ErrUnknownEvent) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -23,7 +23,8 @@ const (
 // AllScopes gives every scope, in the contract's order.
 func AllScopes() []Scope {
 	return []Scope{
-		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand, ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite,
+		ScopeSitesRead, ScopeSitesWrite, ScopeHubsRead, ScopeHubsWrite, ScopeHubsCommand,
+		ScopeEventsRead, ScopeMembersRead, ScopeMembersWrite,
 	}
 }
 

@@ -2,21 +2,24 @@ package domain
 
 import "time"
 
-// SignInLink is what a link that signs a person in to the portal stands for. The link itself carries a secret; this is what is kept.
+// SignInLink is what a link that signs a person in to the portal stands for. The link itself
+// carries a secret; this is what is kept.
 type SignInLink struct {
 	// Email is the address that the link was made for: whoever has the link has its mailbox.
 	Email string `json:"email"`
-	// Next is the page of the portal that the person wanted, a path that begins with /portal/; empty for none in particular.
+	// Next is the page of the portal that the person wanted, a path that begins with /portal/;
+	// empty for none in particular.
 	Next string `json:"next,omitempty"`
-	// AtOnce says that opening the link signs in, without a button in between: for links that no mail carries.
+	// AtOnce says that opening the link signs in, without a button in between: for links that no
+	// mail carries.
 	AtOnce    bool      `json:"at_once,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt is when it stops working.
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// PortalSession is a person who is signed in to the portal, in one browser. What organizations the person may see is looked up at each
-// request and not kept here.
+// PortalSession is a person who is signed in to the portal, in one browser. What organizations the
+// person may see is looked up at each request and not kept here.
 type PortalSession struct {
 	AccountID string `json:"account_id"`
 	// Email is the account's, as it was given first.

@@ -24,7 +24,8 @@ func DecideCreateSite(s SiteState, o Origin, orgID, siteID, name string) ([]Even
 	return []Event{Record(o, SiteCreated{OrgID: orgID, SiteID: siteID, Name: name})}, nil
 }
 
-// DecideRenameSite gives a site another name; the same name is no event. A site that does not exist is not_found.
+// DecideRenameSite gives a site another name; the same name is no event. A site that does not exist
+// is not_found.
 func DecideRenameSite(s SiteState, o Origin, name string) ([]Event, error) {
 	if !s.Exists() {
 		return nil, ErrSiteNotFound()
@@ -52,7 +53,8 @@ func EvolveSite(s SiteState, e Event) (SiteState, error) {
 	}
 }
 
-// ErrSiteNotFound is the refusal for a site that the organization does not have, whoever else may have it.
+// ErrSiteNotFound is the refusal for a site that the organization does not have, whoever else may
+// have it.
 func ErrSiteNotFound() *Error { return Errorf(CodeNotFound, "no such site") }
 
 // misplaced is the error for an event that does not belong to the aggregate it was found in.

@@ -6,9 +6,14 @@ import "time"
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
 // FormatTime writes t in TimeLayout.
-func FormatTime(t time.Time) string { return string(AppendTime(make([]byte, 0, len(TimeLayout)), t)) }
+func FormatTime(
+	t time.Time,
+) string {
+	return string(AppendTime(make([]byte, 0, len(TimeLayout)), t))
+}
 
-// AppendTime appends t in TimeLayout. Lists are full of times: this takes a fraction of what a layout takes that is read anew for each.
+// AppendTime appends t in TimeLayout. Lists are full of times: this takes a fraction of what a
+// layout takes that is read anew for each.
 func AppendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()

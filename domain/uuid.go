@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// NewUUIDv7 makes a UUID of version 7 (RFC 9562, section 5.7) from a time, to the millisecond, and 10 random bytes. Ids made later
-// sort after ids made earlier, which keeps lists "oldest first" cheap.
+// NewUUIDv7 makes a UUID of version 7 (RFC 9562, section 5.7) from a time, to the millisecond, and
+// 10 random bytes. Ids made later sort after ids made earlier, which keeps lists "oldest first"
+// cheap.
 func NewUUIDv7(t time.Time, entropy [10]byte) string {
 	var b [16]byte
 	ms := uint64(t.UnixMilli())
@@ -39,8 +40,9 @@ func parseUUID(s string) (b [16]byte) {
 	return b
 }
 
-// IsUUID says whether s has the shape of a UUID as this service writes them: 8-4-4-4-12 hexadecimal digits in lower case. What has
-// another shape is no id of ours, and must not become part of a subject.
+// IsUUID says whether s has the shape of a UUID as this service writes them: 8-4-4-4-12 hexadecimal
+// digits in lower case. What has another shape is no id of ours, and must not become part of a
+// subject.
 func IsUUID(s string) bool {
 	if len(s) != 36 {
 		return false

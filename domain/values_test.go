@@ -26,9 +26,13 @@ func TestCleanName(t *testing.T) {
 			t.Errorf("%q became %q, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff", "\u200b", "\u202e \u2066"} {
+	for _, bad := range []string{
+		"", "   ", long + "é", "a\x00b", "a\nb", "a\u0085b", "a\x7fb", "\xff", "\u200b",
+		"\u202e \u2066",
+	} {
 		_, err := domain.CleanName("room", bad)
-		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "room: ") {
+		if domain.CodeOf(err) != domain.CodeInvalidRequest ||
+			!strings.Contains(err.Error(), "room: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -53,11 +57,14 @@ func TestCleanEmail(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "ann", "ann@", "@example.org", "Ann <ann@example.org>", "<ann@example.org>", "a@example.org, b@example.org",
-		"ann@example.org\r\nBcc: x@example.org", "a b@example.org", strings.Repeat("a", 250) + "@example.org", "\xff@example.org",
+		"", "ann", "ann@", "@example.org", "Ann <ann@example.org>", "<ann@example.org>",
+		"a@example.org, b@example.org",
+		"ann@example.org\r\nBcc: x@example.org", "a b@example.org",
+		strings.Repeat("a", 250) + "@example.org", "\xff@example.org",
 	} {
 		_, err := domain.CleanEmail("owner_email", bad)
-		if domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), "owner_email: ") {
+		if domain.CodeOf(err) != domain.CodeInvalidRequest ||
+			!strings.Contains(err.Error(), "owner_email: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -69,7 +76,8 @@ func TestNormalizeEmail(t *testing.T) {
 		{" Ann@Example.ORG ", "ann@example.org"},
 		{"JOS\u00c9@example.org", "jos\u00e9@example.org"},
 		{"JOSE\u0301@example.org", "jos\u00e9@example.org"}, // written with an accent of its own
-		{"\u212bsa@example.org", "\u00e5sa@example.org"},    // the \u00c5ngstr\u00f6m sign is the letter
+		// the \u00c5ngstr\u00f6m sign is the letter
+		{"\u212bsa@example.org", "\u00e5sa@example.org"},
 	} {
 		if a, b := domain.NormalizeEmail(same[0]), domain.NormalizeEmail(same[1]); a != b {
 			t.Errorf("%q and %q compare as %q and %q", same[0], same[1], a, b)
@@ -88,8 +96,10 @@ func TestNormalizeEmail(t *testing.T) {
 			t.Errorf("%q and %q both compare as %q", different[0], different[1], a)
 		}
 	}
-	// The Kelvin sign compares as a k, so mail goes to the k: whoever owns the other mailbox gets nothing of it.
-	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil || clean != "Kate@example.org" {
+	// The Kelvin sign compares as a k, so mail goes to the k: whoever owns the other mailbox gets
+	// nothing of it.
+	if clean, err := domain.CleanEmail("email", "\u212aate@example.org"); err != nil ||
+		clean != "Kate@example.org" {
 		t.Errorf("cleaned to %q, %v", clean, err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +123,8 @@ func TestUUIDv7(t *testing.T) {
 		if sec, nsec := id.Time().UnixTime(); !time.Unix(sec, nsec).Equal(at) {
 			t.Fatalf("%s is of %s, want %s", s, time.Unix(sec, nsec), at)
 		}
-		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 && later <= s {
+		if later := domain.NewUUIDv7(at.Add(time.Millisecond), [10]byte{}); at.UnixMilli() < 1<<48-1 &&
+			later <= s {
 			t.Fatalf("%s, made later, sorts before %s", later, s)
 		}
 		if !domain.IsUUID(s) {
@@ -126,7 +137,8 @@ func TestUUIDv7(t *testing.T) {
 func TestIsUUIDRefuses(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
-		"", "x", strings.ToUpper(site1), site1[:35], site1 + "0", strings.ReplaceAll(site1, "-", "."), "{" + site1[2:] + "}", strings.Repeat("*", 36),
+		"", "x", strings.ToUpper(site1), site1[:35], site1 + "0",
+		strings.ReplaceAll(site1, "-", "."), "{" + site1[2:] + "}", strings.Repeat("*", 36),
 	} {
 		if bad != site1 && domain.IsUUID(bad) {
 			t.Errorf("%q was taken for an id", bad)
@@ -147,7 +159,10 @@ func TestSerialAndHubID(t *testing.T) {
 			t.Errorf("%q became %q, %t", given, got, ok)
 		}
 	}
-	for _, bad := range []string{"", "-", "7HUB-7K2M-Q4XD-93TA", "H-7K2M-Q4XD-93TA", "HUB-7K2M-Q4XD", "HUB-7K2M-Q4XD-93T.", "hub 7k2mq4xd93ta", "a234567890123aaaabbbbcccc"} {
+	for _, bad := range []string{
+		"", "-", "7HUB-7K2M-Q4XD-93TA", "H-7K2M-Q4XD-93TA", "HUB-7K2M-Q4XD", "HUB-7K2M-Q4XD-93T.",
+		"hub 7k2mq4xd93ta", "a234567890123aaaabbbbcccc",
+	} {
 		if got, ok := domain.ParseSerial(bad); ok {
 			t.Errorf("%q became %q", bad, got)
 		}
@@ -162,7 +177,9 @@ func TestSerialAndHubID(t *testing.T) {
 
 // The hub id is a token of subjects and part of a stream's name: nothing of theirs may get in.
 func FuzzParseSerial(f *testing.F) {
-	for _, s := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----"} {
+	for _, s := range []string{
+		"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "hub.*.>", "İ23456789012345", "-----",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -170,7 +187,8 @@ func FuzzParseSerial(f *testing.F) {
 		if !ok {
 			return
 		}
-		if again, ok := domain.ParseHubID(string(id)); !ok || again != id || strings.ContainsAny(string(id), ".*> \t/+#") {
+		if again, ok := domain.ParseHubID(string(id)); !ok || again != id ||
+			strings.ContainsAny(string(id), ".*> \t/+#") {
 			t.Fatalf("%q became %q", s, id)
 		}
 		if back, ok := domain.ParseSerial(id.Serial()); !ok || back != id {

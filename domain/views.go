@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Views are what the service's readers get: copies for reading only, shared between goroutines, so nobody may change what
-// they point to.
+// Views are what the service's readers get: copies for reading only, shared between goroutines, so
+// nobody may change what they point to.
 
 // Page is one page of a list.
 type Page[T any] struct {
@@ -25,20 +25,24 @@ type Site struct {
 	CreatedAt time.Time
 }
 
-// Hub is a hub as its organization sees it. Lists leave out PublicIP, DisconnectReason, Firmware and Network.
+// Hub is a hub as its organization sees it. Lists leave out PublicIP, DisconnectReason, Firmware
+// and Network.
 type Hub struct {
 	ID     HubID
 	Name   *string
 	SiteID string
-	// Status is unknown until the hub has connected after it was added, unless it was connected at that moment.
+	// Status is unknown until the hub has connected after it was added, unless it was connected at
+	// that moment.
 	Status HubStatus
 	// Since is when Status last changed, in UTC, never before RegisteredAt.
 	Since time.Time
-	// PublicIP is the address that the hub last connected from; nil when it has not, or the broker did not say.
+	// PublicIP is the address that the hub last connected from; nil when it has not, or the broker
+	// did not say.
 	PublicIP *string
 	// DisconnectReason is the broker's, in lower case; nil while online, and when there was none.
 	DisconnectReason *string
-	// Firmware and Network are JSON objects as the contract writes them; nil until the hub has connected once.
+	// Firmware and Network are JSON objects as the contract writes them; nil until the hub has
+	// connected once.
 	Firmware json.RawMessage
 	Network  json.RawMessage
 	// RegisteredAt is when the organization added it, in UTC.
@@ -79,13 +83,15 @@ type Invitation struct {
 	ExpiresAt time.Time
 }
 
-// DeviceLabel is what was set of a device through the API; nil is what was not set. The zero value is no label.
+// DeviceLabel is what was set of a device through the API; nil is what was not set. The zero value
+// is no label.
 type DeviceLabel struct {
 	Name *string
 	Room *string
 }
 
-// KeyAccess is what the service must know of an API key to let a request in. Revoked keys have none.
+// KeyAccess is what the service must know of an API key to let a request in. Revoked keys have
+// none.
 type KeyAccess struct {
 	ID    string
 	OrgID string
@@ -98,21 +104,24 @@ type KeyAccess struct {
 	Revoked <-chan struct{}
 }
 
-// HubAccess is what the service must know of a hub to read its event log. A hub that no organization has added has none.
+// HubAccess is what the service must know of a hub to read its event log. A hub that no
+// organization has added has none.
 type HubAccess struct {
 	OrgID string
 	// Incarnation is the tag of the hub's event log, which every cursor carries.
 	Incarnation string
 	// LogAfter is the sequence number up to which the hub's stream belongs to logs before this one.
 	LogAfter uint64
-	// Former are the tags of the log's older events, when the installation was restored from a backup since the log was begun.
+	// Former are the tags of the log's older events, when the installation was restored from a
+	// backup since the log was begun.
 	Former FormerLogs
 }
 
 // TagAt gives the tag of what is stored in the hub's log under a sequence.
 func (h HubAccess) TagAt(sequence uint64) string { return h.Former.At(sequence, h.Incarnation) }
 
-// MemberAccess is what the service must know of a member to let a person into an organization. A member who was removed has none.
+// MemberAccess is what the service must know of a member to let a person into an organization. A
+// member who was removed has none.
 type MemberAccess struct {
 	OrgID   string
 	OrgName string
@@ -139,7 +148,8 @@ type KeyView struct {
 	RevokedAt time.Time
 }
 
-// ActivityRetention is how long what happened in an organization can be read. The directory keeps the facts for ever.
+// ActivityRetention is how long what happened in an organization can be read. The directory keeps
+// the facts for ever.
 const ActivityRetention = 365 * 24 * time.Hour
 
 // Activity is one thing that somebody did in an organization, as the directory has it.
@@ -149,10 +159,12 @@ type Activity struct {
 	At       time.Time
 	// Type is one of the Type… constants.
 	Type string
-	// Actor is who did it, and ActorName what that one is called now: a member's address, a key's label.
+	// Actor is who did it, and ActorName what that one is called now: a member's address, a key's
+	// label.
 	Actor     Actor
 	ActorName string
-	// SubjectID is what it was done to, and SubjectName what that is called now; a device's id is its number.
+	// SubjectID is what it was done to, and SubjectName what that is called now; a device's id is
+	// its number.
 	SubjectID   string
 	SubjectName string
 	// Hub is the hub that SubjectID is a device of; empty otherwise.

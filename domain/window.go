@@ -13,7 +13,8 @@ type Window struct {
 // WindowOpen is the Status of a window that is open.
 const WindowOpen = "open"
 
-// WindowState is the state machine of a pairing or a removal window: closed, or open for a time and for one device. The zero value is closed.
+// WindowState is the state machine of a pairing or a removal window: closed, or open for a time and
+// for one device. The zero value is closed.
 type WindowState struct {
 	// Until is when it closes by itself; zero: it is closed.
 	Until time.Time
@@ -27,7 +28,8 @@ func OpenWindow(now time.Time, lasts time.Duration) WindowState {
 // Open says whether the window is open at now.
 func (w WindowState) Open(now time.Time) bool { return now.Before(w.Until) }
 
-// Use lets a device through: it is closed afterwards, because a window is for one device. False when it was closed already.
+// Use lets a device through: it is closed afterwards, because a window is for one device. False
+// when it was closed already.
 func (w WindowState) Use(now time.Time) (WindowState, bool) { return WindowState{}, w.Open(now) }
 
 // Tell gives the window as callers are told of it, the last begun second counted whole.

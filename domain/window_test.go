@@ -9,7 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestWindow holds that a window is open for its time and for one device, whatever happens to it in which order.
+// TestWindow holds that a window is open for its time and for one device, whatever happens to it in
+// which order.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -17,7 +18,9 @@ func TestWindow(t *testing.T) {
 		var w domain.WindowState
 		var until time.Time // zero: it is closed
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(90*time.Second)).Draw(t, "later")))
+			now = now.Add(
+				time.Duration(rapid.Int64Range(0, int64(90*time.Second)).Draw(t, "later")),
+			)
 			open := now.Before(until)
 			switch rapid.SampledFrom([]string{"open", "use", "close", "wait"}).Draw(t, "step") {
 			case "open":
@@ -47,7 +50,10 @@ func TestWindow(t *testing.T) {
 func TestWindowOfTheContract(t *testing.T) {
 	t.Parallel()
 	w := domain.OpenWindow(origin.At, 120*time.Second)
-	for after, want := range map[time.Duration]int{0: 120, time.Millisecond: 120, time.Second: 119, 119*time.Second + 1: 1, 120 * time.Second: 0, time.Hour: 0} {
+	for after, want := range map[time.Duration]int{
+		0: 120, time.Millisecond: 120, time.Second: 119, 119*time.Second + 1: 1,
+		120 * time.Second: 0, time.Hour: 0,
+	} {
 		if got := w.Tell(origin.At.Add(after)).ExpiresIn; got != want {
 			t.Errorf("after %v it expires in %d s, want %d", after, got, want)
 		}

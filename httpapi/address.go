@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// clientAddress gives the address that a request came from. Of a request from a trusted proxy it is the last in X-Forwarded-For
-// that is no trusted proxy: what stands before that, the client may have written itself. What is no address ends the search, at the
-// proxy that passed it on.
+// clientAddress gives the address that a request came from. Of a request from a trusted proxy it is
+// the last in X-Forwarded-For that is no trusted proxy: what stands before that, the client may
+// have written itself. What is no address ends the search, at the proxy that passed it on.
 func (a *api) clientAddress(r *http.Request) netip.Addr {
 	addr, _ := parseAddress(r.RemoteAddr)
 	if !a.isTrustedProxy(addr) {
@@ -43,7 +43,8 @@ func (a *api) isTrustedProxy(addr netip.Addr) bool {
 	return false
 }
 
-// parseAddress takes an address with or without a port. An IPv4 address has one form, also where it came over IPv6.
+// parseAddress takes an address with or without a port. An IPv4 address has one form, also where it
+// came over IPv6.
 func parseAddress(s string) (netip.Addr, bool) {
 	if both, err := netip.ParseAddrPort(s); err == nil {
 		return both.Addr().Unmap().WithZone(""), true
@@ -52,7 +53,8 @@ func parseAddress(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// addressBlock gives the block whose requests count together: an IPv4 address, or an IPv6 /64, which is what one client has.
+// addressBlock gives the block whose requests count together: an IPv4 address, or an IPv6 /64,
+// which is what one client has.
 func addressBlock(addr netip.Addr) netip.Prefix {
 	bits := 64
 	if addr.Is4() {

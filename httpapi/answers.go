@@ -11,18 +11,22 @@ import (
 )
 
 const (
-	// answerPart is about how much of an answer goes out in one write, and answerPartTight so when memory for answers is short.
+	// answerPart is about how much of an answer goes out in one write, and answerPartTight so when
+	// memory for answers is short.
 	answerPart      = 64 << 10
 	answerPartTight = 16 << 10
-	// answerFree is how much of an answer is not counted: a connection that is only open takes more.
+	// answerFree is how much of an answer is not counted: a connection that is only open takes
+	// more.
 	answerFree = 4 << 10
 	// answerTimeout is how long a client may take over an answer whose parts it reads in time.
 	answerTimeout = 2 * time.Minute
 )
 
-// answers counts the bytes of answers that are on their way to clients: what clients that do not read hold back. No key has more than perKey, and no
-// organization more than half of what the others leave of all, so that several together cannot use it up. An organization that has nothing on its way
-// always gets one answer, or one part of it, unless that would make twice as much as all.
+// answers counts the bytes of answers that are on their way to clients: what clients that do not
+// read hold back. No key has more than perKey, and no organization more than half of what the
+// others leave of all, so that several together cannot use it up. An organization that has nothing
+// on its way always gets one answer, or one part of it, unless that would make twice as much as
+// all.
 type answers struct {
 	perKey, all int64
 	inUse       prometheus.Gauge
@@ -36,7 +40,8 @@ func newAnswers(perKey, all int64, inUse prometheus.Gauge) *answers {
 	return &answers{perKey: perKey, all: all, inUse: inUse, by: map[string]int64{}}
 }
 
-// answerOwner is who an answer's bytes count for: a key and its organization, or else an address. All addresses together count as one organization.
+// answerOwner is who an answer's bytes count for: a key and its organization, or else an address.
+// All addresses together count as one organization.
 type answerOwner struct{ key, org string }
 
 func (x *exchange) answerOwner() answerOwner {
@@ -51,7 +56,8 @@ const addresses = "addresses"
 
 // errAnswers says that clients of a key hold back as much as they may.
 var errAnswers = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-	Message: "too much is on its way to clients of this API key that do not read it: read the answers, or ask for smaller pages"}
+	Message: "too much is on its way to clients of this API key that do not read it: read the " +
+		"answers, or ask for smaller pages"}
 
 // acquire counts n bytes more for an owner.
 func (a *answers) acquire(o answerOwner, n int64) error {
@@ -64,7 +70,9 @@ func (a *answers) acquire(o answerOwner, n int64) error {
 		a.count(o, n)
 		return nil
 	case o.org == addresses || a.by[o.org] == 0:
-		return domain.Unavailable("too many answers are on their way to clients that do not read them")
+		return domain.Unavailable(
+			"too many answers are on their way to clients that do not read them",
+		)
 	}
 	return errAnswers
 }
@@ -91,7 +99,8 @@ func (a *answers) count(o answerOwner, n int64) {
 	}
 }
 
-// part returns how large the next part of an owner's answer should be: small once half of what the owner may have is used up.
+// part returns how large the next part of an owner's answer should be: small once half of what the
+// owner may have is used up.
 func (a *answers) part(o answerOwner) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,8 +110,9 @@ func (a *answers) part(o answerOwner) int {
 	return answerPart
 }
 
-// Reserve must be called before an answer of n bytes is begun that is written whole. It returns an error when clients hold back so much already that this
-// one must be refused. What is reserved is given back when the request ends.
+// Reserve must be called before an answer of n bytes is begun that is written whole. It returns an
+// error when clients hold back so much already that this one must be refused. What is reserved is
+// given back when the request ends.
 func (x *exchange) Reserve(n int) error {
 	if n <= answerFree {
 		return nil
@@ -157,7 +167,8 @@ type page struct {
 	hub     domain.HubID
 	control *http.ResponseController
 	begun   time.Time
-	// left is how many events the client still wants, next the cursor behind the last one that is out.
+	// left is how many events the client still wants, next the cursor behind the last one that is
+	// out.
 	left int
 	next string
 	more bool
@@ -165,8 +176,9 @@ type page struct {
 	out, failed bool
 }
 
-// writePage answers with a page of which part is read already. What goes wrong once the answer has begun ends the page early: the client is
-// told that there is more, and what is wrong when it asks for that.
+// writePage answers with a page of which part is read already. What goes wrong once the answer has
+// begun ends the page early: the client is told that there is more, and what is wrong when it asks
+// for that.
 func (x *exchange) writePage(hub domain.HubID, limit int, part domain.EventPage) error {
 	x.owner = x.answerOwner()
 	if err := x.Reserve(partBytes(part)); err != nil {
@@ -179,7 +191,13 @@ func (x *exchange) writePage(hub domain.HubID, limit int, part domain.EventPage)
 	header := x.w.Header()
 	header["Content-Type"] = contentTypeJSON
 	x.WriteHeader(http.StatusOK)
-	p := page{x: x, hub: hub, control: http.NewResponseController(x.w), begun: time.Now(), left: limit}
+	p := page{
+		x:       x,
+		hub:     hub,
+		control: http.NewResponseController(x.w),
+		begun:   time.Now(),
+		left:    limit,
+	}
 	p.write([]byte(`{"data":[`), &part)
 	for p.more && p.left > 0 && !p.over() && p.read(&part) {
 		p.write(nil, &part)
@@ -190,7 +208,9 @@ func (x *exchange) writePage(hub domain.HubID, limit int, part domain.EventPage)
 
 // over reports whether the page is to end here, with what is out.
 func (p *page) over() bool {
-	return p.failed || time.Since(p.begun) > managementTimeout || isClosed(p.x.api.Draining) || isClosed(p.x.key.Revoked) || p.x.api.confirm(p.x.ctx) != nil
+	return p.failed || time.Since(p.begun) > managementTimeout || isClosed(p.x.api.Draining) ||
+		isClosed(p.x.key.Revoked) ||
+		p.x.api.confirm(p.x.ctx) != nil
 }
 
 // read reads the next part.
@@ -213,7 +233,8 @@ func (p *page) read(part *domain.EventPage) bool {
 	return true
 }
 
-// write writes a part, after start. It lets go of the part before it waits for the client: the part's slice holds more of the cache than the part.
+// write writes a part, after start. It lets go of the part before it waits for the client: the
+// part's slice holds more of the cache than the part.
 func (p *page) write(start []byte, part *domain.EventPage) {
 	p.left -= len(part.Events)
 	p.next, p.more = part.Next, part.HasMore

@@ -23,11 +23,14 @@ func (s *service) pageRequest(query string) string {
 	return "GET " + eventsPath + query + " HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
 }
 
-// TestPageInParts: a page that is written part by part is the same page: its events, where it goes on, and whether there is more; also when memory is
-// short and the parts are small.
+// TestPageInParts: a page that is written part by part is the same page: its events, where it goes
+// on, and whether there is more; also when memory is short and the parts are small.
 func TestPageInParts(t *testing.T) {
 	t.Parallel()
-	for name, memory := range map[string]int64{"with room": 0, "with little room": 2 * answerPart, "with hardly any": answerPart + answerPartTight} {
+	for name, memory := range map[string]int64{
+		"with room": 0, "with little room": 2 * answerPart,
+		"with hardly any": answerPart + answerPartTight,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, func(c *Config) { c.AnswerBytes, c.AnswerBytesPerKey = memory*2, memory })
@@ -38,7 +41,11 @@ func TestPageInParts(t *testing.T) {
 			for _, limit := range []int{1, 7, 100, 249, 250, 500} {
 				after, got := "", 0
 				for more := true; more; {
-					a := s.do("GET", fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after), "")
+					a := s.do(
+						"GET",
+						fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after),
+						"",
+					)
 					if after == "" {
 						a = s.do("GET", fmt.Sprintf("%s?limit=%d", eventsPath, limit), "")
 					}
@@ -47,16 +54,33 @@ func TestPageInParts(t *testing.T) {
 						NextCursor string            `json:"next_cursor"`
 						HasMore    bool              `json:"has_more"`
 					}
-					if err := json.Unmarshal([]byte(a.body), &page); err != nil || a.StatusCode != 200 {
-						t.Fatalf("limit %d after %q: %d %.200s: %v", limit, after, a.StatusCode, a.body, err)
+					if err := json.Unmarshal([]byte(a.body), &page); err != nil ||
+						a.StatusCode != 200 {
+						t.Fatalf(
+							"limit %d after %q: %d %.200s: %v",
+							limit,
+							after,
+							a.StatusCode,
+							a.body,
+							err,
+						)
 					}
 					for _, event := range page.Data {
 						if got++; string(event) != string(s.log[got-1].Envelope) {
 							t.Fatalf("limit %d: event %d is %.100s", limit, got, event)
 						}
 					}
-					if want := fmt.Sprintf("c%d", got); page.NextCursor != want || page.HasMore != (got < events) || page.HasMore && len(page.Data) != limit {
-						t.Fatalf("limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data), page.NextCursor, want, page.HasMore)
+					if want := fmt.Sprintf("c%d", got); page.NextCursor != want ||
+						page.HasMore != (got < events) ||
+						page.HasMore && len(page.Data) != limit {
+						t.Fatalf(
+							"limit %d: %d events, next %s, want %s, more %v",
+							limit,
+							len(page.Data),
+							page.NextCursor,
+							want,
+							page.HasMore,
+						)
 					}
 					after, more = page.NextCursor, page.HasMore
 				}
@@ -68,8 +92,9 @@ func TestPageInParts(t *testing.T) {
 	}
 }
 
-// TestPagesThatNobodyReads: pages were put together in memory before they were written, so that 150 clients that asked for pages of 500 large events and read
-// nothing took 1.4 GB. Now each holds the part that it is being written, all of a key hold what a key may, and who has another key notices
+// TestPagesThatNobodyReads: pages were put together in memory before they were written, so that 150
+// clients that asked for pages of 500 large events and read nothing took 1.4 GB. Now each holds the
+// part that it is being written, all of a key hold what a key may, and who has another key notices
 // nothing.
 func TestPagesThatNobodyReads(t *testing.T) {
 	s := start(t, nil) // not beside others: the memory is the process's
@@ -104,7 +129,8 @@ func TestPagesThatNobodyReads(t *testing.T) {
 		}
 		began := time.Now()
 		s.do("GET", "/v1/sites", "", "Authorization", other)
-		if a := s.do("GET", eventsPath, "", "Authorization", other); a.StatusCode != 404 || time.Since(began) > time.Minute {
+		if a := s.do("GET", eventsPath, "", "Authorization", other); a.StatusCode != 404 ||
+			time.Since(began) > time.Minute {
 			t.Fatalf("another organization: %d after %s", a.StatusCode, time.Since(began))
 		}
 		time.Sleep(time.Millisecond)
@@ -120,7 +146,8 @@ func memoryInUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-// TestStalledPage: a client that stops reading a page is cut off by the deadline of a write, and what it held is free.
+// TestStalledPage: a client that stops reading a page is cut off by the deadline of a write, and
+// what it held is free.
 func TestStalledPage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -149,7 +176,8 @@ func TestStalledPage(t *testing.T) {
 	})
 }
 
-// TestSlowPage: a page whose client takes its time, but reads, ends early and in order: the client goes on from there.
+// TestSlowPage: a page whose client takes its time, but reads, ends early and in order: the client
+// goes on from there.
 func TestSlowPage(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -174,11 +202,19 @@ func TestSlowPage(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(body, &page)
 		}
-		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore || page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
-			t.Errorf("%d events, next %s, more %v: %v", len(page.Data), page.NextCursor, page.HasMore, err)
+		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore ||
+			page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
+			t.Errorf(
+				"%d events, next %s, more %v: %v",
+				len(page.Data),
+				page.NextCursor,
+				page.HasMore,
+				err,
+			)
 		}
 		synctest.Wait()
-		if used := s.api.api.answers.used; used != 0 || strings.Contains(s.logged.String(), `"level":"ERROR"`) {
+		if used := s.api.api.answers.used; used != 0 ||
+			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
 			t.Errorf("%d bytes are still reserved; %s", used, s.logged)
 		}
 	})
@@ -198,7 +234,8 @@ func TestAnswersAreShared(t *testing.T) {
 	a := newAnswers(100, 400, newMetrics(nil).answers)
 	refusedWith := func(o answerOwner, n int64, code domain.Code) {
 		t.Helper()
-		if err := a.acquire(o, n); (err == nil) != (code == "") || err != nil && domain.CodeOf(err) != code {
+		if err := a.acquire(o, n); (err == nil) != (code == "") ||
+			err != nil && domain.CodeOf(err) != code {
 			t.Errorf("%v: %v", o, err)
 		}
 	}
@@ -230,8 +267,9 @@ func TestAnswersAreShared(t *testing.T) {
 	}
 }
 
-// TestAnswersOfManyOrganizations: two organizations that did not read used up the memory for answers, and pages of all others were refused. Now each has
-// half of what the others leave, so that one more always has room for a page, and clients without a key cannot use it up either.
+// TestAnswersOfManyOrganizations: two organizations that did not read used up the memory for
+// answers, and pages of all others were refused. Now each has half of what the others leave, so
+// that one more always has room for a page, and clients without a key cannot use it up either.
 func TestAnswersOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	for _, attackers := range []int{1, 2, 3, 10} {
@@ -239,8 +277,12 @@ func TestAnswersOfManyOrganizations(t *testing.T) {
 		a := newAnswers(8<<20, all, newMetrics(nil).answers)
 		for i := range attackers {
 			for key := range 8 {
-				o := answerOwner{fmt.Sprintf("key %d of %d", key, i), fmt.Sprintf("organization %d", i)}
-				for a.acquire(o, answerPart) == nil || a.acquire(o, answerFree) == nil { // as much as it gets
+				o := answerOwner{
+					fmt.Sprintf("key %d of %d", key, i),
+					fmt.Sprintf("organization %d", i),
+				}
+				// as much as it gets
+				for a.acquire(o, answerPart) == nil || a.acquire(o, answerFree) == nil {
 				}
 			}
 		}
@@ -252,11 +294,20 @@ func TestAnswersOfManyOrganizations(t *testing.T) {
 		victim := answerOwner{"key of the victim", "victim"}
 		size := int64(a.part(victim))
 		if err := a.acquire(victim, size); err != nil {
-			t.Errorf("%d organizations that do not read: a page of %d bytes of another is refused: %v", attackers, size, err)
+			t.Errorf(
+				"%d organizations that do not read: a page of %d bytes of another is refused: %v",
+				attackers,
+				size,
+				err,
+			)
 		}
 		if attackers <= 3 {
 			if err := a.acquire(victim, 256<<10); err != nil {
-				t.Errorf("%d organizations that do not read: more pages of another are refused: %v", attackers, err)
+				t.Errorf(
+					"%d organizations that do not read: more pages of another are refused: %v",
+					attackers,
+					err,
+				)
 			}
 		}
 		if a.used > 2*all {

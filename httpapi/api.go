@@ -31,7 +31,8 @@ const (
 	DefaultConnections       = 10_000
 )
 
-// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Once, Events and Enrolment must be given.
+// Config is what the API needs. Keys, Hubs, ReadModels, Directory, Devices, Commands, Once, Events
+// and Enrolment must be given.
 type Config struct {
 	Keys       Keys
 	Hubs       Hubs
@@ -52,43 +53,52 @@ type Config struct {
 	// Portal is what there is under /portal; nil: nothing.
 	Portal *portal.Portal
 
-	// Ready returns how the parts of the service are doing; the process is ready when all are OK. nil: it has no parts. The public
-	// /readyz asks at most once a second and shows no part; API.Readiness shows all.
+	// Ready returns how the parts of the service are doing; the process is ready when all are OK.
+	// nil: it has no parts. The public /readyz asks at most once a second and shows no part;
+	// API.Readiness shows all.
 	Ready func(ctx context.Context) []Component
 
-	// Environment is the installation's, `live` or `dev`: keys of the other are refused. It must be given.
+	// Environment is the installation's, `live` or `dev`: keys of the other are refused. It must be
+	// given.
 	Environment string
-	// Rate is how many requests a second each key, and each address without one, may make in the long run; Burst how many at
-	// once. 0 stands for DefaultRate and DefaultBurst.
+	// Rate is how many requests a second each key, and each address without one, may make in the
+	// long run; Burst how many at once. 0 stands for DefaultRate and DefaultBurst.
 	Rate  float64
 	Burst int
-	// StreamLifetime is the longest that an event stream lasts; each ends between 13/15 and 15/15 of it, so that clients do not
-	// all come back together. 0 stands for DefaultStreamLifetime.
+	// StreamLifetime is the longest that an event stream lasts; each ends between 13/15 and 15/15
+	// of it, so that clients do not all come back together. 0 stands for DefaultStreamLifetime.
 	StreamLifetime time.Duration
-	// StreamKeepalive is the time between two keepalive comments. 0 stands for DefaultStreamKeepalive.
+	// StreamKeepalive is the time between two keepalive comments. 0 stands for
+	// DefaultStreamKeepalive.
 	StreamKeepalive time.Duration
-	// StreamsPerKey is how many event streams and reads of events one key may have open on this replica; one more is refused with
-	// 429. 0 stands for DefaultStreamsPerKey.
+	// StreamsPerKey is how many event streams and reads of events one key may have open on this
+	// replica; one more is refused with 429. 0 stands for DefaultStreamsPerKey.
 	StreamsPerKey int
-	// AnswerBytes is how much memory answers on their way to clients may take on this replica, and AnswerBytesPerKey those to one key; no organization
-	// has more than half. Past it pages are read in smaller parts, then refused with 429, or with 503 where others have used it up. 0 stands for
-	// DefaultAnswerBytes and DefaultAnswerBytesPerKey.
+	// AnswerBytes is how much memory answers on their way to clients may take on this replica, and
+	// AnswerBytesPerKey those to one key; no organization has more than half. Past it pages are
+	// read in smaller parts, then refused with 429, or with 503 where others have used it up. 0
+	// stands for DefaultAnswerBytes and DefaultAnswerBytesPerKey.
 	AnswerBytes       int64
 	AnswerBytesPerKey int64
-	// Connections is how many connections the listener has, and ConnectionsPerAddress how many from one address that is no trusted proxy's. Where one
-	// would be too many the one that has been idle for longest is closed; when all are busy the new one is refused, with 503 or 429. One key
-	// has at most half of Connections for streams and reads of events. 0 stands for DefaultConnections, and for half of Connections.
+	// Connections is how many connections the listener has, and ConnectionsPerAddress how many from
+	// one address that is no trusted proxy's. Where one would be too many the one that has been
+	// idle for longest is closed; when all are busy the new one is refused, with 503 or 429. One
+	// key has at most half of Connections for streams and reads of events. 0 stands for
+	// DefaultConnections, and for half of Connections.
 	Connections           int
 	ConnectionsPerAddress int
-	// Retention is how long hubs' events are kept, and so how long a client can go on from a cursor: an open stream tells its client a
-	// new position well before. 0 stands for DefaultRetention.
+	// Retention is how long hubs' events are kept, and so how long a client can go on from a
+	// cursor: an open stream tells its client a new position well before. 0 stands for
+	// DefaultRetention.
 	Retention time.Duration
-	// HubTimeout is how long a hub may take to answer; what Devices and Commands keep. 0 stands for DefaultHubTimeout.
+	// HubTimeout is how long a hub may take to answer; what Devices and Commands keep. 0 stands for
+	// DefaultHubTimeout.
 	HubTimeout time.Duration
-	// TrustedProxies are the networks whose X-Forwarded-For is believed. None: a client's address is that of its connection.
+	// TrustedProxies are the networks whose X-Forwarded-For is believed. None: a client's address
+	// is that of its connection.
 	TrustedProxies []netip.Prefix
-	// Draining is closed when the service begins to stop: open streams end, waiting requests answer at once, and /readyz says
-	// that the process is not ready. nil: never.
+	// Draining is closed when the service begins to stop: open streams end, waiting requests answer
+	// at once, and /readyz says that the process is not ready. nil: never.
 	Draining <-chan struct{}
 
 	// Now is the clock of timestamps and rate limits; nil stands for time.Now.
@@ -101,18 +111,20 @@ type Config struct {
 	Tracer telemetry.Tracer
 }
 
-// API is the handler of everything that the package serves. Its methods may be called by several goroutines at once.
+// API is the handler of everything that the package serves. Its methods may be called by several
+// goroutines at once.
 type API struct{ api *api }
 
 // api is what the handlers share.
 type api struct {
 	Config
-	router      *chi.Mux
-	methods     []string          // of the table
-	refusing    map[string]*route // what answers methods that a pattern does not take
-	nowhere     map[string]*route // what answers where there is nothing, by the path's first segment
-	unread      *route            // what answers requests that the server could not read
-	details     *route            // what answers operators' /readyz
+	router   *chi.Mux
+	methods  []string          // of the table
+	refusing map[string]*route // what answers methods that a pattern does not take
+	// what answers where there is nothing, by the path's first segment
+	nowhere     map[string]*route
+	unread      *route // what answers requests that the server could not read
+	details     *route // what answers operators' /readyz
 	ready       readiness
 	keys        *ratelimit.Limiter[string]
 	addresses   *ratelimit.Limiter[netip.Prefix]
@@ -123,8 +135,8 @@ type api struct {
 	buffers     buffers
 }
 
-// New makes the API. Serve it with a server made by NewServer, whose time-outs its own deadlines are made to go with, on a listener that
-// went through Listener.
+// New makes the API. Serve it with a server made by NewServer, whose time-outs its own deadlines
+// are made to go with, on a listener that went through Listener.
 func New(cfg Config) API {
 	if cfg.Rate <= 0 {
 		cfg.Rate = DefaultRate
@@ -174,7 +186,12 @@ func New(cfg Config) API {
 		streams:   newQuota(cfg.StreamsPerKey),
 		metrics:   newMetrics(cfg.Metrics),
 	}
-	a.connections = newConnections(cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections)
+	a.connections = newConnections(
+		cfg.Connections,
+		cfg.ConnectionsPerAddress,
+		a.isTrustedProxy,
+		a.metrics.connections,
+	)
 	a.answers = newAnswers(cfg.AnswerBytesPerKey, cfg.AnswerBytes, a.metrics.answers)
 	a.router = a.newRouter()
 	return API{a}
@@ -183,13 +200,14 @@ func New(cfg Config) API {
 // ServeHTTP answers a request.
 func (a API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.api.router.ServeHTTP(w, r) }
 
-// ShareLimits makes the rate limits of keys hold over all replicas on a bus, until ctx ends. Without it they hold on this one.
+// ShareLimits makes the rate limits of keys hold over all replicas on a bus, until ctx ends.
+// Without it they hold on this one.
 func (a API) ShareLimits(ctx context.Context, bus ratelimit.Bus) error {
 	return ratelimit.Share(ctx, a.api.keys, bus, a.api.Now)
 }
 
-// ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not there and what is no hub id
-// at all take the same way to the same answer.
+// ownHub gives the hub of the path, when it is the caller's. A hub that is not, a hub that is not
+// there and what is no hub id at all take the same way to the same answer.
 func (a *api) ownHub(x *exchange) (domain.HubID, error) {
 	hub, ok := domain.ParseHubID(x.r.PathValue("hub_id"))
 	if ok {

@@ -9,7 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestAuthorization: one header, the scheme in any case, the key letter by letter; all else is refused alike.
+// TestAuthorization: one header, the scheme in any case, the key letter by letter; all else is
+// refused alike.
 func TestAuthorization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -23,20 +24,22 @@ func TestAuthorization(t *testing.T) {
 		values []string
 		ok     bool
 	}{
-		"the key":                    {[]string{"Bearer " + key}, true},
-		"scheme in lower case":       {[]string{"bearer " + key}, true},
-		"scheme in upper case":       {[]string{"BEARER  " + key}, true},
-		"none":                       {nil, false},
-		"two":                        {[]string{"Bearer " + key, "Bearer " + key}, false},
-		"two in one":                 {[]string{"Bearer " + key + ", Bearer " + key}, false},
-		"empty":                      {[]string{""}, false},
-		"scheme alone":               {[]string{"Bearer"}, false},
-		"key alone":                  {[]string{key}, false},
-		"another scheme":             {[]string{"Basic " + key}, false},
-		"a tab":                      {[]string{"Bearer\t" + key}, false},
-		"a word after it":            {[]string{"Bearer " + key + " x"}, false},
-		"cut off":                    {[]string{"Bearer " + key[:len(key)-1]}, false},
-		"mistyped":                   {[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false},
+		"the key":              {[]string{"Bearer " + key}, true},
+		"scheme in lower case": {[]string{"bearer " + key}, true},
+		"scheme in upper case": {[]string{"BEARER  " + key}, true},
+		"none":                 {nil, false},
+		"two":                  {[]string{"Bearer " + key, "Bearer " + key}, false},
+		"two in one":           {[]string{"Bearer " + key + ", Bearer " + key}, false},
+		"empty":                {[]string{""}, false},
+		"scheme alone":         {[]string{"Bearer"}, false},
+		"key alone":            {[]string{key}, false},
+		"another scheme":       {[]string{"Basic " + key}, false},
+		"a tab":                {[]string{"Bearer\t" + key}, false},
+		"a word after it":      {[]string{"Bearer " + key + " x"}, false},
+		"cut off":              {[]string{"Bearer " + key[:len(key)-1]}, false},
+		"mistyped": {
+			[]string{"Bearer " + strings.TrimSuffix(key, last) + string(last[0]^1)}, false,
+		},
 		"unknown":                    {[]string{"Bearer " + stranger.Reveal()}, false},
 		"of another environment":     {[]string{"Bearer " + live.Reveal()}, false},
 		"in another case":            {[]string{"Bearer " + strings.ToUpper(key)}, false},
@@ -64,7 +67,8 @@ func TestAuthorization(t *testing.T) {
 		}
 	}
 	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") >= 18 })
-	if log := s.logged.String(); strings.Contains(log, key[20:]) || !strings.Contains(log, key[7:19]) {
+	if log := s.logged.String(); strings.Contains(log, key[20:]) ||
+		!strings.Contains(log, key[7:19]) {
 		t.Errorf("the log must hold key ids and no secrets:\n%s", log)
 	}
 	s.revoke()
@@ -73,7 +77,8 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
-// withSecretOf makes a well-formed key of one key's id and another one's secret, as an attacker who knows ids from logs would.
+// withSecretOf makes a well-formed key of one key's id and another one's secret, as an attacker who
+// knows ids from logs would.
 func withSecretOf(t *testing.T, key string, other domain.Key) string {
 	t.Helper()
 	parsed, err := domain.ParseKey(key)
@@ -99,7 +104,8 @@ func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	a := &api{Config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}
 	for _, tt := range []struct {
-		remote, forwarded, want string // forwarded has one line for each time that the header is there
+		// forwarded has one line for each time that the header is there
+		remote, forwarded, want string
 	}{
 		{"192.0.2.1:9", "", "192.0.2.1"},
 		{"192.0.2.1:9", "198.51.100.1", "192.0.2.1"},
@@ -115,7 +121,10 @@ func TestClientAddress(t *testing.T) {
 		{"192.0.2.1:9", "10.0.0.1\n10.2.2.2", "192.0.2.1"},
 		{"nonsense", "198.51.100.1", "invalid IP"},
 	} {
-		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": strings.Split(tt.forwarded, "\n")}}
+		r := &http.Request{
+			RemoteAddr: tt.remote,
+			Header:     http.Header{"X-Forwarded-For": strings.Split(tt.forwarded, "\n")},
+		}
 		if got := a.clientAddress(r).String(); got != tt.want {
 			t.Errorf("%s with %q: %s, want %s", tt.remote, tt.forwarded, got, tt.want)
 		}

@@ -17,17 +17,20 @@ import (
 	"hubcloud/domain"
 )
 
-// TestAllocations keeps the chain lean: what a page costs beyond what net/http does anyway. Ready-made pages are the busiest route.
+// TestAllocations keeps the chain lean: what a page costs beyond what net/http does anyway.
+// Ready-made pages are the busiest route.
 func TestAllocations(t *testing.T) {
 	answer := pageInMemory()
 	answer()
-	if got := testing.AllocsPerRun(1000, answer); got > 24 { // 16, and some more under the race detector
+	// 16, and some more under the race detector
+	if got := testing.AllocsPerRun(1000, answer); got > 24 {
 		t.Errorf("%v allocations a request", got)
 	}
 }
 
-// BenchmarkChain compares a page of events that is in memory, through everything that a request passes, with a bare router whose handler writes
-// the same bytes: the difference is what request id, key, rate limit, scope, log line and metrics cost together. Neither has a connection.
+// BenchmarkChain compares a page of events that is in memory, through everything that a request
+// passes, with a bare router whose handler writes the same bytes: the difference is what request
+// id, key, rate limit, scope, log line and metrics cost together. Neither has a connection.
 func BenchmarkChain(b *testing.B) {
 	chain := pageInMemory()
 	body := writtenPage()
@@ -74,8 +77,9 @@ func pageInMemory() (answer func()) {
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	w.emit(100, 300)
 	handler := New(Config{
-		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6,
-		Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
+		Burst: 1e6,
+		Log:   slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	req := httptest.NewRequest("GET", "/v1/hubs/"+string(hubOne)+"/events?limit=100", nil)
 	req.Header.Set("Authorization", bearer)
@@ -94,7 +98,8 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// BenchmarkEventPage compares a page of 100 events with a bare server that writes the same bytes ready-made.
+// BenchmarkEventPage compares a page of 100 events with a bare server that writes the same bytes
+// ready-made.
 func BenchmarkEventPage(b *testing.B) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
@@ -102,8 +107,9 @@ func BenchmarkEventPage(b *testing.B) {
 	ready := writtenPage()
 	for name, handler := range map[string]http.Handler{
 		"api": New(Config{
-			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6,
-			Log: slog.New(slog.NewJSONHandler(io.Discard, nil)),
+			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
+			Burst: 1e6,
+			Log:   slog.New(slog.NewJSONHandler(io.Discard, nil)),
 		}),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -123,7 +129,11 @@ func BenchmarkEventPage(b *testing.B) {
 				}
 				defer conn.Close()
 				reader := bufio.NewReaderSize(conn, 64<<10)
-				request := fmt.Sprintf("GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", hubOne, bearer)
+				request := fmt.Sprintf(
+					"GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+					hubOne,
+					bearer,
+				)
 				for pb.Next() {
 					_, _ = io.WriteString(conn, request)
 					if err := skipResponse(reader); err != nil {
@@ -163,7 +173,10 @@ func BenchmarkIdleStream(b *testing.B) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	for name, handler := range map[string]http.Handler{
-		"api": New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6}),
+		"api": New(Config{
+			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
+			Burst: 1e6,
+		}),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "id: c0\n\n")
@@ -183,7 +196,12 @@ func BenchmarkIdleStream(b *testing.B) {
 						b.Fatal(err)
 					}
 					conns[i] = conn
-					_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, bearer)
+					_, _ = fmt.Fprintf(
+						conn,
+						"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+						streamPath,
+						bearer,
+					)
 					if _, err := conn.Read(buf); err != nil {
 						b.Fatal(err)
 					}
@@ -206,7 +224,8 @@ func inUse() int64 {
 	return int64(stats.HeapInuse + stats.StackInuse)
 }
 
-// BenchmarkStreamDelivery compares what an event costs for each of 200 readers with a bare server that writes the same frames.
+// BenchmarkStreamDelivery compares what an event costs for each of 200 readers with a bare server
+// that writes the same frames.
 func BenchmarkStreamDelivery(b *testing.B) {
 	const readers = 200
 	for _, name := range []string{"api", "bare"} {
@@ -215,7 +234,16 @@ func BenchmarkStreamDelivery(b *testing.B) {
 			bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 			handler := bareStream(w)
 			if name == "api" {
-				handler = New(Config{Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6, Burst: 1e6})
+				handler = New(
+					Config{
+						Keys:        w,
+						Hubs:        hubAccess{w},
+						Events:      w,
+						Environment: domain.EnvironmentDev,
+						Rate:        1e6,
+						Burst:       1e6,
+					},
+				)
 			}
 			address := serveBench(b, handler)
 			frame := len(encodedEvent(1, 300).Frame)
@@ -226,7 +254,12 @@ func BenchmarkStreamDelivery(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer conn.Close()
-				_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, bearer)
+				_, _ = fmt.Fprintf(
+					conn,
+					"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+					streamPath,
+					bearer,
+				)
 				buf := make([]byte, 4096)
 				if _, err := conn.Read(buf); err != nil {
 					b.Fatal(err)

@@ -19,14 +19,15 @@ import (
 const (
 	// maxBody is the most bytes that a request's body may have.
 	maxBody = 64 << 10
-	// maxBodyDepth is how deep objects and arrays may stand in one another in it; the contract's own bodies need two.
+	// maxBodyDepth is how deep objects and arrays may stand in one another in it; the contract's
+	// own bodies need two.
 	maxBodyDepth = 16
 	// bodyTimeout is how long a client may take to send it.
 	bodyTimeout = 10 * time.Second
 )
 
-// limitBodyTime gives a body that is on its way its time. It holds also when the request is refused and the body never read:
-// the server reads the rest before it answers.
+// limitBodyTime gives a body that is on its way its time. It holds also when the request is refused
+// and the body never read: the server reads the rest before it answers.
 func (x *exchange) limitBodyTime() {
 	if x.r.Body != nil && x.r.Body != http.NoBody {
 		// A ResponseWriter without deadlines is no connection.
@@ -34,7 +35,8 @@ func (x *exchange) limitBodyTime() {
 	}
 }
 
-// readBody reads a whole body. The deadline ends with it: past it the connection is only listened to for its end.
+// readBody reads a whole body. The deadline ends with it: past it the connection is only listened
+// to for its end.
 func (x *exchange) readBody(into io.Writer) error {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		return nil
@@ -70,7 +72,8 @@ func (x *exchange) readObject(fields ...string) (object, error) {
 	return o, o.allow(fields)
 }
 
-// readOptionalObject reads the body of a route that can do without one; no body is one without fields.
+// readOptionalObject reads the body of a route that can do without one; no body is one without
+// fields.
 func (x *exchange) readOptionalObject(fields ...string) (object, error) {
 	var body bytes.Buffer
 	if err := x.readBody(&body); err != nil || body.Len() == 0 {
@@ -98,19 +101,21 @@ func (x *exchange) readOpenObject() (object, error) {
 	return decodeObject(body.Bytes())
 }
 
-// checkContentType takes application/json with or without the only charset that JSON has (RFC 8259, section 8.1).
+// checkContentType takes application/json with or without the only charset that JSON has (RFC 8259,
+// section 8.1).
 func checkContentType(values []string) error {
 	if len(values) == 1 {
 		mediaType, params, err := mime.ParseMediaType(values[0])
-		if charset, given := params["charset"]; err == nil && mediaType == "application/json" && (!given || strings.EqualFold(charset, "utf-8")) {
+		if charset, given := params["charset"]; err == nil && mediaType == "application/json" &&
+			(!given || strings.EqualFold(charset, "utf-8")) {
 			return nil
 		}
 	}
 	return invalid("Content-Type: must be application/json")
 }
 
-// decodeObject takes exactly one JSON object in UTF-8, with no field twice. It works on the object's own level alone: what is nested
-// deeper is only looked at by who asks for it.
+// decodeObject takes exactly one JSON object in UTF-8, with no field twice. It works on the
+// object's own level alone: what is nested deeper is only looked at by who asks for it.
 func decodeObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("body: must be UTF-8")
@@ -144,7 +149,8 @@ func decodeObject(body []byte) (object, error) {
 	return o, nil
 }
 
-// depth gives how deep objects and arrays stand in one another, of a JSON text; of any other text it is some number.
+// depth gives how deep objects and arrays stand in one another, of a JSON text; of any other text
+// it is some number.
 func depth(text []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -172,7 +178,11 @@ func depth(text []byte) int {
 func malformed(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		return invalid("body: must be one JSON object: %s, at byte %d", syntax.Error(), syntax.Offset)
+		return invalid(
+			"body: must be one JSON object: %s, at byte %d",
+			syntax.Error(),
+			syntax.Offset,
+		)
 	}
 	return invalid("body: must be one JSON object")
 }
@@ -181,7 +191,11 @@ func malformed(err error) error {
 func (o object) allow(names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
-			return invalid("body: unknown field %q; allowed are %s", shorten(name), strings.Join(names, ", "))
+			return invalid(
+				"body: unknown field %q; allowed are %s",
+				shorten(name),
+				strings.Join(names, ", "),
+			)
 		}
 	}
 	return nil
@@ -216,7 +230,8 @@ func (o object) text(name string) (string, error) {
 		return "", invalid("%s: must be a string", name)
 	}
 	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) {
-		// Half of an escaped surrogate pair is no character; it would be kept as another one than was sent.
+		// Half of an escaped surrogate pair is no character; it would be kept as another one than
+		// was sent.
 		return "", invalid("%s: holds an escape that is no character", name)
 	}
 	return s, nil

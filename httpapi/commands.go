@@ -38,9 +38,15 @@ func (a *api) sendCommand(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusAccepted, commandBody{HubID: hub, DeviceID: device, Channel: commandedChannel{
-		channelIdentity: identityOf(channel), channelState: stateOf(channel), channelReach: channelReach{Available: channel.Available},
-	}})
+	return x.writeJSON(
+		http.StatusAccepted,
+		commandBody{HubID: hub, DeviceID: device, Channel: commandedChannel{
+			channelIdentity: identityOf(
+				channel,
+			), channelState: stateOf(channel),
+			channelReach: channelReach{Available: channel.Available},
+		}},
+	)
 }
 
 // readCommand reads the body into command, its value still as it was sent.
@@ -62,8 +68,9 @@ func (x *exchange) readCommand(command *domain.Command) error {
 	return err
 }
 
-// refuseKey refuses a command to a channel key that the contract does not name: 404, unless the device has a channel of that key, which
-// then is one that takes no commands. Whatever keeps the hub from telling leaves it at 404.
+// refuseKey refuses a command to a channel key that the contract does not name: 404, unless the
+// device has a channel of that key, which then is one that takes no commands. Whatever keeps the
+// hub from telling leaves it at 404.
 func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) error {
 	device, err := a.Devices.Get(x.ctx, command.HubID, command.DeviceID)
 	if err != nil {
@@ -83,11 +90,14 @@ func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) erro
 // maxCount is the highest integer that every JSON reader takes for itself (RFC 8259, section 6).
 const maxCount = 1<<53 - 1
 
-// count gives a field that must be there and be an integer from 0 on, however it is written: 1.0 and 1e0 are 1.
+// count gives a field that must be there and be an integer from 0 on, however it is written: 1.0
+// and 1e0 are 1.
 func (o object) count(name string) (int64, error) {
 	raw := string(o[name])
 	n, err := strconv.ParseFloat(raw, 64)
-	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) || n < 0 || n > maxCount {
+	if err != nil || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') || n != math.Trunc(n) ||
+		n < 0 ||
+		n > maxCount {
 		return 0, invalid("%s: must be a non-negative integer", name)
 	}
 	return int64(n), nil

@@ -10,7 +10,8 @@ import (
 
 const commandPath = devicesPath + "/1/commands"
 
-// TestCommand holds the answer to an accepted command letter by letter, and that the hub gets what was asked.
+// TestCommand holds the answer to an accepted command letter by letter, and that the hub gets what
+// was asked.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -22,21 +23,31 @@ func TestCommand(t *testing.T) {
 		command domain.Command
 	}{
 		{
-			body: `{"key":"lock","value":false}`, key: "k1", want: `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,"observed_at":null,"desired":`,
+			body: `{"key":"lock","value":false}`, key: "k1",
+			want:    `{"key":"lock","endpoint":0,"kind":"lock","unit":null,"value":null,"observed_at":null,"desired":`,
 			command: domain.Command{Key: "lock", Value: []byte(`false`), IdempotencyKey: "k1"},
 		},
 		{
-			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`, want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,"observed_at":null,"desired":`,
-			command: domain.Command{Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`)},
+			body: `{"endpoint":2.0,"value":{"blue":3,"green":2,"red":1.0},"key":"color"}`,
+			want: `{"key":"color","endpoint":2,"kind":"color","unit":null,"value":null,"observed_at":null,"desired":`,
+			command: domain.Command{
+				Key: "color", Endpoint: 2, Value: []byte(`{"red":1,"green":2,"blue":3}`),
+			},
 		},
 		{
-			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`, key: strings.Repeat("é", 255),
-			want:    `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,"value":null,"observed_at":null,"desired":`,
-			command: domain.Command{Key: "heating_setpoint", Value: []byte(`21.5`), IdempotencyKey: strings.Repeat("é", 255)},
+			body: `{"key":"heating_setpoint","value":2.150e1,"endpoint":0}`,
+			key:  strings.Repeat("é", 255),
+			want: `{"key":"heating_setpoint","endpoint":0,"kind":"heating_setpoint","unit":null,"value":null,"observed_at":null,"desired":`,
+			command: domain.Command{
+				Key: "heating_setpoint", Value: []byte(`21.5`),
+				IdempotencyKey: strings.Repeat("é", 255),
+			},
 		},
 	} {
 		a := s.do("POST", commandPath, tt.body, "Idempotency-Key", tt.key)
-		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want + string(tt.command.Value) +
+		want := `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":` + tt.want + string(
+			tt.command.Value,
+		) +
 			`,"desired_at":"2026-01-02T03:04:06.000000Z","status":"pending","available":true}}`
 		if a.StatusCode != 202 || strings.TrimSpace(a.body) != want {
 			t.Errorf("%s: %d %s\nwant %s", tt.body, a.StatusCode, a.body, want)
@@ -50,13 +61,16 @@ func TestCommand(t *testing.T) {
 		}
 		sent.Value, tt.command.Value = nil, nil
 		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint || sent.IdempotencyKey != tt.command.IdempotencyKey ||
-			sent.OrgID != orgOne || sent.HubID != hubOne || sent.DeviceID != 1 {
+			sent.OrgID != orgOne ||
+			sent.HubID != hubOne ||
+			sent.DeviceID != 1 {
 			t.Errorf("%s: the hub got %+v", tt.body, sent)
 		}
 	}
 }
 
-// TestCommandRefusals: what no hub would take is refused before one is asked, by the name of the field.
+// TestCommandRefusals: what no hub would take is refused before one is asked, by the name of the
+// field.
 func TestCommandRefusals(t *testing.T) {
 	t.Parallel()
 	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
@@ -80,16 +94,25 @@ func TestCommandRefusals(t *testing.T) {
 		{`{"key":"color","value":{"red":1,"green":2}}`, 400, inv, "value"},
 		{`{"key":"color","value":{"red":1,"green":2,"blue":256}}`, 400, inv, "value"},
 		{`{"key":"temperature","value":1}`, 400, inv, "read-only"},
-		{`{"key":"lock","value":true,"endpoint":-1}`, 400, inv, "endpoint: must be a non-negative integer"},
+		{
+			`{"key":"lock","value":true,"endpoint":-1}`, 400, inv,
+			"endpoint: must be a non-negative integer",
+		},
 		{`{"key":"lock","value":true,"endpoint":1.5}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":"1"}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":null}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":true}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":1e99}`, 400, inv, "endpoint"},
 		{`{"key":"lock","value":true,"endpoint":1e999}`, 400, inv, "endpoint"},
-		{`{"key":"lock","value":true,"device_id":1}`, 400, inv, `unknown field "device_id"; allowed are key, value, endpoint`},
+		{
+			`{"key":"lock","value":true,"device_id":1}`, 400, inv,
+			`unknown field "device_id"; allowed are key, value, endpoint`,
+		},
 		{`{"key":"lock","value":true,"value":false}`, 400, inv, `"value" must be given once`},
-		{`{"key":"lock","value":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`, 400, inv, "nested at most 16 deep"},
+		{
+			`{"key":"lock","value":` + strings.Repeat("[", 16) + strings.Repeat("]", 16) + `}`,
+			400, inv, "nested at most 16 deep",
+		},
 	} {
 		a := s.do("POST", commandPath, tt.body)
 		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) {
@@ -100,7 +123,8 @@ func TestCommandRefusals(t *testing.T) {
 		t.Errorf("the hub was asked %d times", s.hub.asked)
 	}
 
-	// A key that the contract does not name: whether it is a channel at all, only the device can tell.
+	// A key that the contract does not name: whether it is a channel at all, only the device can
+	// tell.
 	for _, tt := range []struct {
 		path, body string
 		fault      error
@@ -110,8 +134,14 @@ func TestCommandRefusals(t *testing.T) {
 		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, nil, 400, inv},
 		{commandPath, `{"key":"pressure","value":1}`, nil, 404, nf},
 		{commandPath, `{"key":"` + strings.Repeat("x", 5000) + `","value":1}`, nil, 404, nf},
-		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, domain.Errorf(domain.CodeHubOffline, "away"), 404, nf},
-		{commandPath, `{"key":"pressure","value":1,"endpoint":2}`, domain.Errorf(domain.CodeHubTimeout, "slow"), 404, nf},
+		{
+			commandPath, `{"key":"pressure","value":1,"endpoint":2}`,
+			domain.Errorf(domain.CodeHubOffline, "away"), 404, nf,
+		},
+		{
+			commandPath, `{"key":"pressure","value":1,"endpoint":2}`,
+			domain.Errorf(domain.CodeHubTimeout, "slow"), 404, nf,
+		},
 		{devicesPath + "/3/commands", `{"key":"pressure","value":1}`, nil, 404, nf},
 		{devicesPath + "/3/commands", `{"key":"lock","value":true}`, nil, 404, nf},
 	} {
@@ -145,11 +175,19 @@ func TestIdempotencyKey(t *testing.T) {
 		"the same, but two of it":  {[]string{"x", "x"}, false},
 		"nothing and then one key": {[]string{"", "x"}, false},
 	} {
-		req, err := http.NewRequest("POST", s.base+commandPath, strings.NewReader(`{"key":"lock","value":true}`))
+		req, err := http.NewRequest(
+			"POST",
+			s.base+commandPath,
+			strings.NewReader(`{"key":"lock","value":true}`),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Header = http.Header{"Authorization": {s.bearer}, "Content-Type": {"application/json"}, "Idempotency-Key": tt.values}
+		req.Header = http.Header{
+			"Authorization":   {s.bearer},
+			"Content-Type":    {"application/json"},
+			"Idempotency-Key": tt.values,
+		}
 		res, err := s.client.Do(req)
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +200,13 @@ func TestIdempotencyKey(t *testing.T) {
 		if res.StatusCode != want {
 			t.Errorf("%s: %d, want %d", name, res.StatusCode, want)
 		}
-		if tt.ok && len(tt.values) == 1 && s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
-			t.Errorf("%s: the key was taken as %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey)
+		if tt.ok && len(tt.values) == 1 &&
+			s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
+			t.Errorf(
+				"%s: the key was taken as %q",
+				name,
+				s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
+			)
 		}
 	}
 }

@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// connectionBuffer is the room that a connection has in the kernel for what its client has not taken. Left to itself the kernel gives a client
-	// that does not read megabytes.
+	// connectionBuffer is the room that a connection has in the kernel for what its client has not
+	// taken. Left to itself the kernel gives a client that does not read megabytes.
 	connectionBuffer = 128 << 10
-	// maxLeaving is how many refused connections are let go of in order at once; others are closed at once.
+	// maxLeaving is how many refused connections are let go of in order at once; others are closed
+	// at once.
 	maxLeaving = 64
 	// leaveTimeout bounds the answer to a connection that is refused.
 	leaveTimeout = time.Second
@@ -25,13 +26,16 @@ const (
 	writeStalled = time.Second
 	// stalledPause is the shortest pause between two vain searches for clients that do not read.
 	stalledPause = 100 * time.Millisecond
-	// evictionPause is the pause when open files have run out and there is no idle connection to close.
+	// evictionPause is the pause when open files have run out and there is no idle connection to
+	// close.
 	evictionPause = 50 * time.Millisecond
 )
 
-// connections bounds the connections of a listener, from each address and in all. Where one would be too many, the connection that has been idle for
-// longest is closed: one on which a request is yet to come whole, its body too. If there is none, it is the one whose client has left an answer unread
-// for longest. Only when all are busy is the new one refused. A trusted proxy has no bound of its own: it brings the connections of many clients.
+// connections bounds the connections of a listener, from each address and in all. Where one would
+// be too many, the connection that has been idle for longest is closed: one on which a request is
+// yet to come whole, its body too. If there is none, it is the one whose client has left an answer
+// unread for longest. Only when all are busy is the new one refused. A trusted proxy has no bound
+// of its own: it brings the connections of many clients.
 type connections struct {
 	limit, perAddress int
 	proxy             func(netip.Addr) bool
@@ -53,7 +57,11 @@ type addressConnections struct {
 	searched time.Time
 }
 
-func newConnections(limit, perAddress int, proxy func(netip.Addr) bool, m connectionMetrics) *connections {
+func newConnections(
+	limit, perAddress int,
+	proxy func(netip.Addr) bool,
+	m connectionMetrics,
+) *connections {
 	return &connections{
 		limit: limit, perAddress: perAddress, proxy: proxy, metrics: m,
 		open: map[*conn]struct{}{}, idle: list.New(), from: map[netip.Prefix]*addressConnections{},
@@ -66,7 +74,8 @@ var (
 	errAllConnections = domain.Unavailable("too many connections are open")
 )
 
-// admit takes a connection in, idle. It returns the connection that is to be closed for it, if any, or an error if there is no place.
+// admit takes a connection in, idle. It returns the connection that is to be closed for it, if any,
+// or an error if there is no place.
 func (cs *connections) admit(c *conn) (victim *conn, err error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -106,9 +115,14 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 	return victim, nil
 }
 
-// longestWaiting returns the connection that has waited for its client for longest: the first that is idle, or else the one of a block, or of all if
-// block is the zero value, whose client does not read.
-func (cs *connections) longestWaiting(idle *list.List, block netip.Prefix, searched *time.Time) (longest *conn) {
+// longestWaiting returns the connection that has waited for its client for longest: the first that
+// is idle, or else the one of a block, or of all if block is the zero value, whose client does not
+// read.
+func (cs *connections) longestWaiting(
+	idle *list.List,
+	block netip.Prefix,
+	searched *time.Time,
+) (longest *conn) {
 	if front := idle.Front(); front != nil {
 		return front.Value.(*conn)
 	}
@@ -200,7 +214,8 @@ func (cs *connections) leave(c *conn) {
 	cs.remove(c)
 }
 
-// evict closes the connection that has waited for its client for longest because open files have run out. It reports whether there was one.
+// evict closes the connection that has waited for its client for longest because open files have
+// run out. It reports whether there was one.
 func (cs *connections) evict() bool {
 	cs.mu.Lock()
 	victim := cs.longestWaiting(cs.idle, netip.Prefix{}, &cs.searched)
@@ -216,8 +231,9 @@ func (cs *connections) evict() bool {
 	return true
 }
 
-// Listener makes the connections that l accepts answer like the API also when net/http refuses a request by itself, and bounds them by
-// Config.Connections and Config.ConnectionsPerAddress. It is for connections without TLS.
+// Listener makes the connections that l accepts answer like the API also when net/http refuses a
+// request by itself, and bounds them by Config.Connections and Config.ConnectionsPerAddress. It is
+// for connections without TLS.
 func (a API) Listener(l net.Listener) net.Listener {
 	return newListener(l, a.api, a.api.connections)
 }
@@ -225,9 +241,19 @@ func (a API) Listener(l net.Listener) net.Listener {
 // operatorsConnections is how many connections the operators' port takes.
 const operatorsConnections = 128
 
-// OperatorsListener is Listener for the operators' port, whose connections have a bound of their own.
+// OperatorsListener is Listener for the operators' port, whose connections have a bound of their
+// own.
 func (a API) OperatorsListener(l net.Listener) net.Listener {
-	return newListener(l, a.api, newConnections(operatorsConnections, operatorsConnections, a.api.isTrustedProxy, newConnectionMetrics(nil)))
+	return newListener(
+		l,
+		a.api,
+		newConnections(
+			operatorsConnections,
+			operatorsConnections,
+			a.api.isTrustedProxy,
+			newConnectionMetrics(nil),
+		),
+	)
 }
 
 type listener struct {

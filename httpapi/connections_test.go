@@ -45,8 +45,9 @@ func (s *service) tables() (open, idle, addresses int) {
 	return len(cs.open), cs.idle.Len(), len(cs.from)
 }
 
-// TestIdleConnectionsGiveWay: nothing bounded connections, so that idle ones used up the open files, and new clients got no answer. Now the connection
-// that has been idle for longest is closed for a new one: one that was only opened, one whose header does not come to its end, or one whose
+// TestIdleConnectionsGiveWay: nothing bounded connections, so that idle ones used up the open
+// files, and new clients got no answer. Now the connection that has been idle for longest is closed
+// for a new one: one that was only opened, one whose header does not come to its end, or one whose
 // requests are all answered. Those with a request under way stay.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	t.Parallel()
@@ -55,13 +56,18 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 		"from one address": func(c *Config) { c.Connections, c.ConnectionsPerAddress = 1000, 10 },
 		"in all":           func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 1000 },
 		"from a proxy": func(c *Config) {
-			c.Connections, c.ConnectionsPerAddress, c.TrustedProxies = 10, 1, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+			c.Connections, c.ConnectionsPerAddress, c.TrustedProxies = 10, 1, []netip.Prefix{
+				netip.MustParsePrefix("127.0.0.0/8"),
+			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, change)
-			_, stream := s.opened(t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+			_, stream := s.opened(
+				t,
+				"GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+			)
 			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
 				t.Fatalf("%v %v", res, err)
 			}
@@ -69,7 +75,10 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			answerOn(t, usedAnswers)
 			var idle []*bufio.Reader
 			for i := range 200 {
-				_, answers := s.opened(t, []string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3])
+				_, answers := s.opened(
+					t,
+					[]string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3],
+				)
 				idle = append(idle, answers)
 			}
 			for range 3 { // each on a connection of its own
@@ -78,7 +87,10 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 					t.Errorf("a new client gets %d %s", a.StatusCode, a.body)
 				}
 			}
-			eventually(t, func() bool { open, waiting, _ := s.tables(); return open == 10 && waiting == 9 })
+			eventually(
+				t,
+				func() bool { open, waiting, _ := s.tables(); return open == 10 && waiting == 9 },
+			)
 			for i, answers := range idle[:180] {
 				if b, err := answers.ReadByte(); err == nil {
 					t.Fatalf("idle connection %d is answered %q", i, b)
@@ -102,7 +114,8 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 	}
 }
 
-// TestBusyConnectionsStay: when every connection is busy a new one is refused in words, and let in once there is a place.
+// TestBusyConnectionsStay: when every connection is busy a new one is refused in words, and let in
+// once there is a place.
 func TestBusyConnectionsStay(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -110,8 +123,14 @@ func TestBusyConnectionsStay(t *testing.T) {
 		status int
 		code   domain.Code
 	}{
-		"from one address": {func(c *Config) { c.Connections, c.ConnectionsPerAddress = 20, 5 }, 429, domain.CodeRateLimited},
-		"in all":           {func(c *Config) { c.Connections, c.ConnectionsPerAddress = 5, 20 }, 503, domain.CodeServiceUnavailable},
+		"from one address": {
+			func(c *Config) { c.Connections, c.ConnectionsPerAddress = 20, 5 }, 429,
+			domain.CodeRateLimited,
+		},
+		"in all": {
+			func(c *Config) { c.Connections, c.ConnectionsPerAddress = 5, 20 }, 503,
+			domain.CodeServiceUnavailable,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,8 +139,14 @@ func TestBusyConnectionsStay(t *testing.T) {
 			third, _ := s.addKey(orgOne, 3, domain.AllScopes()...)
 			var streams []net.Conn
 			for i := range 5 {
-				conn, answers := s.opened(t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+[]string{s.bearer, second, third}[i%3]+"\r\n\r\n")
-				if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != 200 {
+				conn, answers := s.opened(
+					t,
+					"GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+[]string{
+						s.bearer, second, third,
+					}[i%3]+"\r\n\r\n",
+				)
+				if res, err := http.ReadResponse(answers, nil); err != nil ||
+					res.StatusCode != 200 {
 					t.Fatalf("stream %d: %v %v", i, res, err)
 				}
 				streams = append(streams, conn)
@@ -161,9 +186,10 @@ func (s *service) from(t *testing.T, address, text string) net.Conn {
 	return conn
 }
 
-// TestUnfinishedBodiesGiveWay: a connection counted as busy while its request waited for the rest of its body, so that requests with half a body from
-// many addresses kept everybody else out for as long as a body may take. Now they give way, those that have waited longest first, whether the handler
-// reads the body or leaves it to the server; a stream stays.
+// TestUnfinishedBodiesGiveWay: a connection counted as busy while its request waited for the rest
+// of its body, so that requests with half a body from many addresses kept everybody else out for as
+// long as a body may take. Now they give way, those that have waited longest first, whether the
+// handler reads the body or leaves it to the server; a stream stays.
 func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, attack := range map[string]struct {
@@ -193,7 +219,10 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 				s.from(t, fmt.Sprintf("127.0.1.%d", i+1), text+"Content-Length: 100\r\n\r\n{")
 			}
 			// All are taken, and those that are still open wait for their clients.
-			eventually(t, func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 })
+			eventually(
+				t,
+				func() bool { open, waiting, _ := s.tables(); return open == 40 && waiting == 39 },
+			)
 			began := time.Now()
 			for range 3 {
 				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1"+header+key+"\r\n")
@@ -218,8 +247,8 @@ func TestUnfinishedBodiesGiveWay(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswersGiveWay: connections whose clients do not read the answer counted as busy, and kept everybody else out for as long as a write may
-// take.
+// TestUnreadAnswersGiveWay: connections whose clients do not read the answer counted as busy, and
+// kept everybody else out for as long as a write may take.
 func TestUnreadAnswersGiveWay(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -235,7 +264,10 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 			}
 			began := time.Now()
 			eventually(t, func() bool {
-				_, answers := s.opened(t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+				_, answers := s.opened(
+					t,
+					"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+				)
 				res, err := http.ReadResponse(answers, nil)
 				return err == nil && res.StatusCode == 200
 			})
@@ -251,7 +283,10 @@ func TestStreamsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 10 })
 	for i := range 6 {
-		_, answers := s.opened(t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n")
+		_, answers := s.opened(
+			t,
+			"GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != map[bool]int{true: 200, false: 429}[i < 5] {
 			t.Fatalf("stream %d: %v %v", i, res, err)
@@ -264,12 +299,21 @@ func TestConnectionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 8, 4 })
 	for i := range 100 {
-		conn, _ := s.raw(t, []string{"", "nonsense\r\n\r\n", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\n", "GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"}[i%4])
+		conn, _ := s.raw(
+			t,
+			[]string{
+				"", "nonsense\r\n\r\n", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\n",
+				"GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+			}[i%4],
+		)
 		if i%3 == 0 {
 			_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
 			_, _ = conn.Read(make([]byte, 1))
 		}
 		conn.Close()
 	}
-	eventually(t, func() bool { open, idle, addresses := s.tables(); return open == 0 && idle == 0 && addresses == 0 })
+	eventually(
+		t,
+		func() bool { open, idle, addresses := s.tables(); return open == 0 && idle == 0 && addresses == 0 },
+	)
 }

@@ -28,7 +28,12 @@ func TestForms(t *testing.T) {
 			`"registered_at":"2026-01-02T03:04:05.123456Z"}`
 		certificate = `{"hub_id":"hub-7k2m-q4xd-93ta","certificate":"","ca":"","broker":"mqtts://127.0.0.1:8883","expires_at":""}`
 	)
-	newSite := strings.Replace(strings.Replace(site, `"Mill"`, `"A <b>"`, 1), `"hub_count":1`, `"hub_count":0`, 1)
+	newSite := strings.Replace(
+		strings.Replace(site, `"Mill"`, `"A <b>"`, 1),
+		`"hub_count":1`,
+		`"hub_count":0`,
+		1,
+	)
 	tests := []struct {
 		method, path, body string
 		status             int
@@ -39,24 +44,66 @@ func TestForms(t *testing.T) {
 		{"GET", "/v1/sites?starting_after=" + siteOne, "", 200, `{"data":[],"has_more":false}`},
 		{"POST", "/v1/sites", `{"name":" A <b> "}`, 201, newSite},
 		{"GET", "/v1/sites/" + siteOne, "", 200, site},
-		{"PATCH", "/v1/sites/" + siteOne, `{"name":"Barn"}`, 200, strings.Replace(site, "Mill", "Barn", 1)},
+		{
+			"PATCH",
+			"/v1/sites/" + siteOne,
+			`{"name":"Barn"}`,
+			200,
+			strings.Replace(site, "Mill", "Barn", 1),
+		},
 
 		{"GET", "/v1/hubs", "", 200, `{"data":[` + inList + `],"has_more":false}`},
-		{"GET", "/v1/hubs?site_id=" + siteOne, "", 200, `{"data":[` + inList + `],"has_more":false}`},
+		{
+			"GET",
+			"/v1/hubs?site_id=" + siteOne,
+			"",
+			200,
+			`{"data":[` + inList + `],"has_more":false}`,
+		},
 		{"GET", "/v1/hubs?site_id=" + siteTwo, "", 200, `{"data":[],"has_more":false}`},
 		{"GET", "/v1/hubs?site_id=nowhere", "", 200, `{"data":[],"has_more":false}`},
 		{"GET", "/v1/hubs/hub-7k2m-q4xd-93ta", "", 200, head + `null` + tail},
 		{"GET", "/v1/h%75bs/hub%2D7k2m-q4xd-93t%61", "", 200, head + `null` + tail},
-		{"POST", "/v1/hubs", `{"serial":"HUB7k2mQ4XD93ta","site_id":"` + siteOne + `"}`, 200, head + `null` + tail},
-		{"POST", "/v1/hubs", `{"serial":"hub-7k2m-q4xd-93ta","site_id":"` + siteOne + `","name":"Roof"}`, 200, head + `"Roof"` + tail},
-		{"PATCH", "/v1/hubs/hub-7k2m-q4xd-93ta", `{"site_id":"` + siteOne + `"}`, 200, head + `"Roof"` + tail},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"HUB7k2mQ4XD93ta","site_id":"` + siteOne + `"}`,
+			200,
+			head + `null` + tail,
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"hub-7k2m-q4xd-93ta","site_id":"` + siteOne + `","name":"Roof"}`,
+			200,
+			head + `"Roof"` + tail,
+		},
+		{
+			"PATCH",
+			"/v1/hubs/hub-7k2m-q4xd-93ta",
+			`{"site_id":"` + siteOne + `"}`,
+			200,
+			head + `"Roof"` + tail,
+		},
 		{"PATCH", "/v1/hubs/hub-7k2m-q4xd-93ta", `{"name":null}`, 200, head + `null` + tail},
 		{"POST", "/v1/hubs/hub-7k2m-q4xd-93ta/reset-link", "", 204, ""},
 		{"POST", "/v1/hubs/hub-7k2m-q4xd-93ta/reset-link", `not JSON, and not looked at`, 204, ""},
 
-		{"GET", "/v1/hubs/hub-7k2m-q4xd-93ta/events", "", 200, `{"data":[],"next_cursor":"c0","has_more":false}`},
+		{
+			"GET",
+			"/v1/hubs/hub-7k2m-q4xd-93ta/events",
+			"",
+			200,
+			`{"data":[],"next_cursor":"c0","has_more":false}`,
+		},
 
-		{"POST", "/link/v1/certificates", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"","model":"next year's"}`, 201, certificate},
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"HUB-7K2M-Q4XD-93TA","secret":"right","csr":"","model":"next year's"}`,
+			201,
+			certificate,
+		},
 		{"GET", "/healthz", "", 200, `{"ok":true}`},
 		{"HEAD", "/healthz", "", 200, ""},
 		{"GET", "/readyz", "", 200, `{"status":"ready"}`},
@@ -65,7 +112,16 @@ func TestForms(t *testing.T) {
 	for _, tt := range tests { // in order: some change what later ones see
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
-			t.Errorf("%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body, tt.status, tt.want)
+			t.Errorf(
+				"%s %s %s: %d %s\nwant %d %s",
+				tt.method,
+				tt.path,
+				tt.body,
+				a.StatusCode,
+				a.body,
+				tt.status,
+				tt.want,
+			)
 		}
 		checkHeaders(t, a)
 	}
@@ -75,10 +131,18 @@ func TestForms(t *testing.T) {
 func checkHeaders(t *testing.T, a answer) {
 	t.Helper()
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
-		t.Errorf("%s %s: X-Request-Id %q: %v", a.Request.Method, a.Request.URL, a.Header.Get("X-Request-Id"), err)
+		t.Errorf(
+			"%s %s: X-Request-Id %q: %v",
+			a.Request.Method,
+			a.Request.URL,
+			a.Header.Get("X-Request-Id"),
+			err,
+		)
 	}
 	limited := a.Request.URL.Path != "/healthz" && a.Request.URL.Path != "/readyz"
-	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy"} {
+	for _, name := range []string{
+		"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit-Policy",
+	} {
 		if given := a.Header.Get(name) != ""; given != limited {
 			t.Errorf("%s %s: %s is %q", a.Request.Method, a.Request.URL, name, a.Header.Get(name))
 		}
@@ -104,7 +168,10 @@ func TestEventPage(t *testing.T) {
 			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
 		}
 	}
-	if msg := refused(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(msg, "after") {
+	if msg := refused(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
+		msg,
+		"after",
+	) {
 		t.Error(msg)
 	}
 }
@@ -184,7 +251,14 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/v1/sites", `{"name":1}`, 400, inv, "name: must be a string"},
 		{"POST", "/v1/sites", `{"Name":"x"}`, 400, inv, `unknown field "Name"`},
 		{"POST", "/v1/sites", `{"name":"x","name":"y"}`, 400, inv, `"name" must be given once`},
-		{"POST", "/v1/sites", `{"name":"x","hub_count":1}`, 400, inv, `unknown field "hub_count"; allowed are name`},
+		{
+			"POST",
+			"/v1/sites",
+			`{"name":"x","hub_count":1}`,
+			400,
+			inv,
+			`unknown field "hub_count"; allowed are name`,
+		},
 		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
 		{"POST", "/v1/sites", `{"name":"  "}`, 400, inv, "name"},
 		{"POST", "/v1/sites", `{"name":"a\u0000b"}`, 400, inv, "name"},
@@ -200,12 +274,47 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/v1/hubs", `{"site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"no","site_id":"` + siteOne + `"}`, 400, inv, "serial"},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "site_id"},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":7}`, 400, inv, "site_id"},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`, 400, inv, "name"},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":7}`,
+			400,
+			inv,
+			"site_id",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteOne + `","name":null}`,
+			400,
+			inv,
+			"name",
+		},
 		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"*.>"}`, 404, nf, ""},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`, 404, nf, ""},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`, 422, domain.CodeHubNotAddable, ""},
-		{"POST", "/v1/hubs", `{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`, 422, domain.CodeHubNotAddable, ""},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubOne) + `","site_id":"` + siteTwo + `"}`,
+			404,
+			nf,
+			"",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubNone) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
+		},
+		{
+			"POST",
+			"/v1/hubs",
+			`{"serial":"` + string(hubTwo) + `","site_id":"` + siteOne + `"}`,
+			422,
+			domain.CodeHubNotAddable,
+			"",
+		},
 		{"PATCH", hub, `{}`, 400, inv, "name, site_id, or both"},
 		{"PATCH", hub, `{"name":7}`, 400, inv, "name: must be a string or null"},
 		{"PATCH", hub, `{"name":""}`, 400, inv, "name"},
@@ -214,8 +323,22 @@ func TestRefusals(t *testing.T) {
 		{"PATCH", hub, `{"room":"x"}`, 400, inv, `"room"`},
 		{"POST", hub + "/reset-link", strings.Repeat("x", 64<<10+1), 400, inv, "body"},
 
-		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`, 401, domain.CodeUnauthenticated, ""},
-		{"POST", "/link/v1/certificates", `{"serial":"` + string(hubOne) + `"}`, 400, inv, "secret"},
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `","secret":"wrong","csr":""}`,
+			401,
+			domain.CodeUnauthenticated,
+			"",
+		},
+		{
+			"POST",
+			"/link/v1/certificates",
+			`{"serial":"` + string(hubOne) + `"}`,
+			400,
+			inv,
+			"secret",
+		},
 		{"POST", "/link/v1/certificates", `{"serial":7}`, 400, inv, "serial"},
 		{"POST", "/link/v1/certificates", `[]`, 400, inv, "body"},
 	}
@@ -245,12 +368,27 @@ func TestRefusals(t *testing.T) {
 func TestForeignHubLooksUnknown(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	for _, path := range []string{"", "/events", "/events/stream", "/events?limit=0", "/reset-link"} {
+	for _, path := range []string{
+		"", "/events", "/events/stream", "/events?limit=0", "/reset-link",
+	} {
 		foreign := s.do("GET", "/v1/hubs/"+string(hubTwo)+path, "")
 		unknown := s.do("GET", "/v1/hubs/"+string(hubNone)+path, "")
-		same := strings.Replace(foreign.body, foreign.Header.Get("X-Request-Id"), unknown.Header.Get("X-Request-Id"), 1)
-		if foreign.StatusCode != unknown.StatusCode || same != unknown.body || len(foreign.Header) != len(unknown.Header) {
-			t.Errorf("%s: %d %s and %d %s", path, foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body)
+		same := strings.Replace(
+			foreign.body,
+			foreign.Header.Get("X-Request-Id"),
+			unknown.Header.Get("X-Request-Id"),
+			1,
+		)
+		if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
+			len(foreign.Header) != len(unknown.Header) {
+			t.Errorf(
+				"%s: %d %s and %d %s",
+				path,
+				foreign.StatusCode,
+				foreign.body,
+				unknown.StatusCode,
+				unknown.body,
+			)
 		}
 	}
 }
@@ -260,23 +398,31 @@ func TestContentType(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for value, ok := range map[string]bool{
-		"application/json": true, "Application/JSON; charset=UTF-8": true, "application/json;charset=utf-8;x=y": true,
-		"": false, "text/plain": false, "application/json; charset=latin1": false, "application/x-www-form-urlencoded": false,
-		"application/json; charset": false, "application/json, application/json": false, "application/merge-patch+json": false,
+		"application/json": true, "Application/JSON; charset=UTF-8": true,
+		"application/json;charset=utf-8;x=y": true,
+		"":                                   false, "text/plain": false,
+		"application/json; charset=latin1":  false,
+		"application/x-www-form-urlencoded": false,
+		"application/json; charset":         false, "application/json, application/json": false,
+		"application/merge-patch+json": false,
 	} {
 		a := s.do("POST", "/v1/sites", `{"name":"x"}`, "Content-Type", value)
 		if ok && a.StatusCode != 201 {
 			t.Errorf("%q: %d %s", value, a.StatusCode, a.body)
 		}
 		if !ok {
-			if msg := refused(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(msg, "Content-Type") {
+			if msg := refused(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
+				msg,
+				"Content-Type",
+			) {
 				t.Errorf("%q: %s", value, msg)
 			}
 		}
 	}
 }
 
-// TestFaults: what fails on our side is told without its cause, which goes to the log under the same request id.
+// TestFaults: what fails on our side is told without its cause, which goes to the log under the
+// same request id.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -288,11 +434,13 @@ func TestFaults(t *testing.T) {
 	}
 	eventually(t, func() bool {
 		log := s.logged.String()
-		return strings.Contains(log, "hunter2") && strings.Contains(log, a.Header.Get("X-Request-Id"))
+		return strings.Contains(log, "hunter2") &&
+			strings.Contains(log, a.Header.Get("X-Request-Id"))
 	})
 }
 
-// TestPanic: a panic is a fault like others, and takes neither the process nor the connection with it.
+// TestPanic: a panic is a fault like others, and takes neither the process nor the connection with
+// it.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.ReadModels = nil })
@@ -304,8 +452,9 @@ func TestPanic(t *testing.T) {
 	eventually(t, func() bool { return strings.Contains(s.logged.String(), "sites.go") })
 }
 
-// TestReadiness: any component that is not well makes the process not ready, and so does its stopping. The public port used to name
-// every component to anyone, and to ask the database at each request.
+// TestReadiness: any component that is not well makes the process not ready, and so does its
+// stopping. The public port used to name every component to anyone, and to ask the database at each
+// request.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -320,7 +469,8 @@ func TestReadiness(t *testing.T) {
 		expect := func(status int, public, details string) {
 			t.Helper()
 			time.Sleep(readinessAge)
-			if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status || strings.TrimSpace(a.body) != `{"status":"`+public+`"}` {
+			if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != status ||
+				strings.TrimSpace(a.body) != `{"status":"`+public+`"}` {
 				t.Errorf("%d %s", a.StatusCode, a.body)
 			}
 			answer := httptest.NewRecorder()
@@ -333,9 +483,18 @@ func TestReadiness(t *testing.T) {
 		const ok = `{"name":"broker","ok":true,"degraded":false,"detail":"16 shards","action":""}`
 		expect(200, "ready", `{"ready":true,"degraded":false,"components":[`+ok+`]}`)
 		component.Store(&Component{Name: "broker", Detail: "16 shards"})
-		expect(503, "not_ready", `{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`)
-		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"}) // it serves all the same
-		expect(200, "degraded", `{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`)
+		expect(
+			503,
+			"not_ready",
+			`{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`,
+		)
+		// it serves all the same
+		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"})
+		expect(
+			200,
+			"degraded",
+			`{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`,
+		)
 		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
 
 		time.Sleep(readinessAge)
@@ -343,7 +502,8 @@ func TestReadiness(t *testing.T) {
 		var asking sync.WaitGroup
 		for range 50 {
 			asking.Go(func() {
-				if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 200 || strings.TrimSpace(a.body) != `{"status":"ready"}` {
+				if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 200 ||
+					strings.TrimSpace(a.body) != `{"status":"ready"}` {
 					t.Errorf("%d %s", a.StatusCode, a.body)
 				}
 			})
@@ -353,17 +513,23 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("50 questions at once asked the components %d times", n)
 		}
 		s.drain() // is answered at once, whatever was asked a moment ago
-		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 503 || strings.TrimSpace(a.body) != `{"status":"not_ready"}` {
+		if a := s.do("GET", "/readyz", "", "Authorization", ""); a.StatusCode != 503 ||
+			strings.TrimSpace(a.body) != `{"status":"not_ready"}` {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
-		expect(503, "not_ready", `{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`)
+		expect(
+			503,
+			"not_ready",
+			`{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`,
+		)
 		if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {
 			t.Errorf("healthz: %d", a.StatusCode)
 		}
 	})
 }
 
-// TestSlowBody: a client that announces a body and does not send it is let go of, whether or not the request is refused before.
+// TestSlowBody: a client that announces a body and does not send it is let go of, whether or not
+// the request is refused before.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	for _, authorization := range []string{"", "x"} {

@@ -75,26 +75,47 @@ func identityOf(c domain.Channel) channelIdentity {
 }
 
 func stateOf(c domain.Channel) channelState {
-	return channelState{Value: c.Value, ObservedAt: c.ObservedAt, Desired: c.Desired, DesiredAt: c.DesiredAt, Status: c.Status}
+	return channelState{
+		Value:      c.Value,
+		ObservedAt: c.ObservedAt,
+		Desired:    c.Desired,
+		DesiredAt:  c.DesiredAt,
+		Status:     c.Status,
+	}
 }
 
 func listedForm(c domain.Channel) listedChannel {
 	return listedChannel{
-		channelIdentity:  identityOf(c),
-		channelAbilities: channelAbilities{Readable: c.Readable, Writable: c.Writable, Capabilities: c.Capabilities},
-		channelReach:     channelReach{Available: c.Available},
+		channelIdentity: identityOf(c),
+		channelAbilities: channelAbilities{
+			Readable:     c.Readable,
+			Writable:     c.Writable,
+			Capabilities: c.Capabilities,
+		},
+		channelReach: channelReach{Available: c.Available},
 	}
 }
 
 func fullForm(c domain.Channel) fullChannel {
 	listed := listedForm(c)
-	return fullChannel{listed.channelIdentity, listed.channelAbilities, listed.channelReach, stateOf(c)}
+	return fullChannel{
+		listed.channelIdentity,
+		listed.channelAbilities,
+		listed.channelReach,
+		stateOf(c),
+	}
 }
 
-// formOfDevice lays the name and the room that were set through the API over what the hub says of a device.
-func formOfDevice[C any](d domain.Device, label domain.DeviceLabel, channel func(domain.Channel) C) deviceBody[C] {
+// formOfDevice lays the name and the room that were set through the API over what the hub says of a
+// device.
+func formOfDevice[C any](
+	d domain.Device,
+	label domain.DeviceLabel,
+	channel func(domain.Channel) C,
+) deviceBody[C] {
 	body := deviceBody[C]{
-		ID: d.ID, Name: nameOf(d, label), Manufacturer: d.Manufacturer, Model: d.Model, Room: label.Room, Channels: make([]C, 0, len(d.Channels)),
+		ID: d.ID, Name: nameOf(d, label), Manufacturer: d.Manufacturer, Model: d.Model,
+		Room: label.Room, Channels: make([]C, 0, len(d.Channels)),
 	}
 	for _, c := range d.Channels {
 		body.Channels = append(body.Channels, channel(c))
@@ -110,8 +131,8 @@ func nameOf(d domain.Device, label domain.DeviceLabel) string {
 	return d.Name
 }
 
-// listDevices answers with the position of the hub's event log from before the hub was asked: whoever reads on from there misses
-// nothing that the list does not show, so a resync is one call.
+// listDevices answers with the position of the hub's event log from before the hub was asked:
+// whoever reads on from there misses nothing that the list does not show, so a resync is one call.
 func (a *api) listDevices(x *exchange) error {
 	hub, err := a.ownHub(x)
 	if err != nil {
@@ -157,7 +178,8 @@ func (a *api) getDevice(x *exchange) error {
 	return x.writeJSON(http.StatusOK, formOfDevice(device, laid[id], fullForm))
 }
 
-// updateDevice asks the hub first: a name for a device that is not there would wait for the next one of that number.
+// updateDevice asks the hub first: a name for a device that is not there would wait for the next
+// one of that number.
 func (a *api) updateDevice(x *exchange) error {
 	hub, id, err := a.ownDevice(x)
 	if err != nil {
@@ -167,7 +189,13 @@ func (a *api) updateDevice(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	change := domain.LabelDevice{OrgID: x.key.OrgID, HubID: hub, DeviceID: id, SetName: body.has("name"), SetRoom: body.has("room")}
+	change := domain.LabelDevice{
+		OrgID:    x.key.OrgID,
+		HubID:    hub,
+		DeviceID: id,
+		SetName:  body.has("name"),
+		SetRoom:  body.has("room"),
+	}
 	if change.SetName {
 		if change.Name, err = body.nullableName("name"); err != nil {
 			return err
@@ -189,7 +217,10 @@ func (a *api) updateDevice(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room})
+	return x.writeJSON(
+		http.StatusOK,
+		labelBody{ID: id, Name: nameOf(device, label), Room: label.Room},
+	)
 }
 
 func (a *api) forgetDevice(x *exchange) error {
@@ -204,7 +235,8 @@ func (a *api) forgetDevice(x *exchange) error {
 	return nil
 }
 
-// ownDevice gives the caller's hub and the device id of the path. There is no device with an id that is not written as integers are.
+// ownDevice gives the caller's hub and the device id of the path. There is no device with an id
+// that is not written as integers are.
 func (a *api) ownDevice(x *exchange) (domain.HubID, int64, error) {
 	hub, err := a.ownHub(x)
 	if err != nil {
@@ -218,8 +250,12 @@ func (a *api) ownDevice(x *exchange) (domain.HubID, int64, error) {
 	return hub, id, nil
 }
 
-// labelsOf begins to read what was set through the API for a hub's devices, and gives what waits for it: the hub is asked meanwhile.
-func (a *api) labelsOf(x *exchange, hub domain.HubID) (wait func() (map[int64]domain.DeviceLabel, error)) {
+// labelsOf begins to read what was set through the API for a hub's devices, and gives what waits
+// for it: the hub is asked meanwhile.
+func (a *api) labelsOf(
+	x *exchange,
+	hub domain.HubID,
+) (wait func() (map[int64]domain.DeviceLabel, error)) {
 	var labels map[int64]domain.DeviceLabel
 	var err error
 	var thrown any

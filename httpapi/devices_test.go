@@ -13,7 +13,8 @@ import (
 
 const devicesPath = "/v1/hubs/" + string(hubOne) + "/devices"
 
-// TestDeviceForms holds the answers about devices and windows to the contract's fields, letter by letter and in its order.
+// TestDeviceForms holds the answers about devices and windows to the contract's fields, letter by
+// letter and in its order.
 func TestDeviceForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -30,40 +31,78 @@ func TestDeviceForms(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", devicesPath, "", 200, `{"data":[` + door + lock + `},` + pressure + `}]},` + lamp + `]}`},
+		{
+			"GET", devicesPath, "", 200,
+			`{"data":[` + door + lock + `},` + pressure + `}]},` + lamp + `]}`,
+		},
 		{"GET", devicesPath + "/1", "", 200, door + lock + state + `,` + pressure + nothing + `]}`},
 		{"GET", devicesPath + "/2", "", 200, lamp},
-		{"PATCH", devicesPath + "/1", `{"name":" Gate "}`, 200, `{"id":1,"name":"Gate","room":"Hall"}`},
+		{
+			"PATCH", devicesPath + "/1", `{"name":" Gate "}`, 200,
+			`{"id":1,"name":"Gate","room":"Hall"}`,
+		},
 		{"PATCH", devicesPath + "/1", `{"room":null}`, 200, `{"id":1,"name":"Gate","room":null}`},
-		{"PATCH", devicesPath + "/1", `{"name":null,"room":"Yard"}`, 200, `{"id":1,"name":"Front door","room":"Yard"}`},
-		{"PATCH", devicesPath + "/2", `{"name":"Lamp","room":"<b>"}`, 200, `{"id":2,"name":"Lamp","room":"<b>"}`},
-		{"GET", devicesPath + "/2", "", 200, `{"id":2,"name":"Lamp","manufacturer":"Acme","model":"D2","room":"<b>","channels":[]}`},
+		{
+			"PATCH", devicesPath + "/1", `{"name":null,"room":"Yard"}`, 200,
+			`{"id":1,"name":"Front door","room":"Yard"}`,
+		},
+		{
+			"PATCH", devicesPath + "/2", `{"name":"Lamp","room":"<b>"}`, 200,
+			`{"id":2,"name":"Lamp","room":"<b>"}`,
+		},
+		{
+			"GET", devicesPath + "/2", "", 200,
+			`{"id":2,"name":"Lamp","manufacturer":"Acme","model":"D2","room":"<b>","channels":[]}`,
+		},
 		{"DELETE", devicesPath + "/2", "", 204, ""},
 		{"DELETE", devicesPath + "/2", "no JSON, and not looked at", 204, ""},
 
-		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "", 202, `{"status":"open","expires_in":120}`},
-		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "{}", 202, `{"status":"open","expires_in":120}`},
-		{"POST", "/v1/hubs/" + string(hubOne) + "/pairing", `{"setup_code":"01234"}`, 202, `{"status":"open","expires_in":120}`},
+		{
+			"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "", 202,
+			`{"status":"open","expires_in":120}`,
+		},
+		{
+			"POST", "/v1/hubs/" + string(hubOne) + "/pairing", "{}", 202,
+			`{"status":"open","expires_in":120}`,
+		},
+		{
+			"POST", "/v1/hubs/" + string(hubOne) + "/pairing", `{"setup_code":"01234"}`, 202,
+			`{"status":"open","expires_in":120}`,
+		},
 		{"DELETE", "/v1/hubs/" + string(hubOne) + "/pairing", "", 204, ""},
-		{"POST", "/v1/hubs/" + string(hubOne) + "/removal", "", 202, `{"status":"open","expires_in":120}`},
+		{
+			"POST", "/v1/hubs/" + string(hubOne) + "/removal", "", 202,
+			`{"status":"open","expires_in":120}`,
+		},
 		{"DELETE", "/v1/hubs/" + string(hubOne) + "/removal", "", 204, ""},
 	} {
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
-			t.Errorf("%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body, tt.status, tt.want)
+			t.Errorf(
+				"%s %s %s: %d %s\nwant %d %s",
+				tt.method,
+				tt.path,
+				tt.body,
+				a.StatusCode,
+				a.body,
+				tt.status,
+				tt.want,
+			)
 		}
 		checkHeaders(t, a)
 	}
 }
 
-// TestSetupCode: the hub gets what was sent; without a body, or with an empty one of any kind, it gets none.
+// TestSetupCode: the hub gets what was sent; without a body, or with an empty one of any kind, it
+// gets none.
 func TestSetupCode(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	path := "/v1/hubs/" + string(hubOne) + "/pairing"
 	qr := strings.Repeat("0123456789", 12)
 	for body, want := range map[string]*string{
-		"": nil, "{}": nil, `{"setup_code":"01234"}`: text("01234"), `{"setup_code":" 34028-23669 "}`: text("34028-23669"), `{"setup_code":"` + qr + `"}`: &qr,
+		"": nil, "{}": nil, `{"setup_code":"01234"}`: text("01234"),
+		`{"setup_code":" 34028-23669 "}`: text("34028-23669"), `{"setup_code":"` + qr + `"}`: &qr,
 	} {
 		if a := s.do("POST", path, body); a.StatusCode != 202 {
 			t.Errorf("%s: %d %s", body, a.StatusCode, a.body)
@@ -85,7 +124,8 @@ func TestSetupCode(t *testing.T) {
 	}
 }
 
-// TestEventCursor: the cursor of a device list is from before the hub was asked, so what happens while it answers comes after it.
+// TestEventCursor: the cursor of a device list is from before the hub was asked, so what happens
+// while it answers comes after it.
 func TestEventCursor(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -101,20 +141,24 @@ func TestEventCursor(t *testing.T) {
 	}
 }
 
-// TestHubRefusals: what a hub, or the way to it, refuses with reaches the caller as it is, and a device that the hub does not have is no
-// fault of anybody's.
+// TestHubRefusals: what a hub, or the way to it, refuses with reaches the caller as it is, and a
+// device that the hub does not have is no fault of anybody's.
 func TestHubRefusals(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for code, status := range map[domain.Code]int{
-		domain.CodeHubOffline: 503, domain.CodeHubUnavailable: 503, domain.CodeHubTimeout: 504, domain.CodeHubError: 502,
+		domain.CodeHubOffline: 503, domain.CodeHubUnavailable: 503, domain.CodeHubTimeout: 504,
+		domain.CodeHubError:       502,
 		domain.CodeInvalidRequest: 400, domain.CodeCommandRefused: 422,
 	} {
 		s.hub.fault = domain.Errorf(code, "because")
 		for _, request := range []string{
-			"GET " + devicesPath, "GET " + devicesPath + "/1", "PATCH " + devicesPath + "/1", "DELETE " + devicesPath + "/1",
-			"POST " + devicesPath + "/1/commands", "POST /v1/hubs/" + string(hubOne) + "/pairing", "DELETE /v1/hubs/" + string(hubOne) + "/pairing",
-			"POST /v1/hubs/" + string(hubOne) + "/removal", "DELETE /v1/hubs/" + string(hubOne) + "/removal",
+			"GET " + devicesPath, "GET " + devicesPath + "/1", "PATCH " + devicesPath + "/1",
+			"DELETE " + devicesPath + "/1",
+			"POST " + devicesPath + "/1/commands", "POST /v1/hubs/" + string(hubOne) + "/pairing",
+			"DELETE /v1/hubs/" + string(hubOne) + "/pairing",
+			"POST /v1/hubs/" + string(hubOne) + "/removal",
+			"DELETE /v1/hubs/" + string(hubOne) + "/removal",
 		} {
 			method, path, _ := strings.Cut(request, " ")
 			body := ""
@@ -137,14 +181,18 @@ func TestHubRefusals(t *testing.T) {
 		t.Error("a device was named that the hub did not answer for")
 	}
 	s.hub.fault = errors.New("subject is closed: password hunter2")
-	if msg := refused(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(msg, "hunter2") {
+	if msg := refused(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
+		msg,
+		"hunter2",
+	) {
 		t.Error(msg)
 	}
 	s.hub.fault, s.fault = nil, errors.New("no database")
 	refused(t, s.do("GET", devicesPath+"/1", ""), 500, domain.CodeInternal)
 }
 
-// TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub is not asked in vain.
+// TestDeviceRefusals holds status, type and a message that names what was wrong, and that the hub
+// is not asked in vain.
 func TestDeviceRefusals(t *testing.T) {
 	t.Parallel()
 	const inv, nf = domain.CodeInvalidRequest, domain.CodeNotFound
@@ -175,18 +223,33 @@ func TestDeviceRefusals(t *testing.T) {
 		{"PATCH", devicesPath + "/1", `{"name":7}`, 400, inv, "name: must be a string or null", 0},
 		{"PATCH", devicesPath + "/1", `{"name":""}`, 400, inv, "name", 0},
 		{"PATCH", devicesPath + "/1", `{"room":"  "}`, 400, inv, "room", 0},
-		{"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv, "room", 0},
+		{
+			"PATCH", devicesPath + "/1", `{"room":"` + strings.Repeat("r", 201) + `"}`, 400, inv,
+			"room", 0,
+		},
 		{"PATCH", devicesPath + "/1", `{"room":"a\nb"}`, 400, inv, "room", 0},
-		{"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv, `unknown field "model"; allowed are name, room`, 0},
+		{
+			"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv,
+			`unknown field "model"; allowed are name, room`, 0,
+		},
 		{"POST", devicesPath, "", 405, inv, "GET", 0},
 		{"POST", devicesPath + "/1", "", 405, inv, "DELETE, GET, PATCH", 0},
 		{"GET", devicesPath + "/1/commands", "", 405, inv, "POST", 0},
 		{"GET", hub + "/pairing", "", 405, inv, "DELETE, POST", 0},
 		{"GET", hub + "/removal", "", 405, inv, "DELETE, POST", 0},
-		{"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv, "setup_code: must be a string", 0},
-		{"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv, "setup_code: must be a string", 0},
+		{
+			"POST", hub + "/pairing", `{"setup_code":null}`, 400, inv,
+			"setup_code: must be a string", 0,
+		},
+		{
+			"POST", hub + "/pairing", `{"setup_code":12345}`, 400, inv,
+			"setup_code: must be a string", 0,
+		},
 		{"POST", hub + "/pairing", `{"setup_code":""}`, 400, inv, "setup_code", 0},
-		{"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv, `unknown field "pin"; allowed are setup_code`, 0},
+		{
+			"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv,
+			`unknown field "pin"; allowed are setup_code`, 0,
+		},
 		{"POST", hub + "/pairing", `[]`, 400, inv, "body", 0},
 		{"POST", hub + "/pairing", ` `, 400, inv, "body", 0},
 	} {
@@ -205,8 +268,9 @@ func TestDeviceRefusals(t *testing.T) {
 	}
 }
 
-// TestForeignHubsOnEveryRoute: on every route of hubs, with bodies and ids right or wrong, another organization's hub answers as one that does
-// not exist: status, body and headers. Neither is asked.
+// TestForeignHubsOnEveryRoute: on every route of hubs, with bodies and ids right or wrong, another
+// organization's hub answers as one that does not exist: status, body and headers. Neither is
+// asked.
 func TestForeignHubsOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -215,15 +279,41 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 			continue
 		}
 		for _, device := range []string{"1", "3", "x"} {
-			for _, body := range []string{"", `{}`, `{"name":"x"}`, `{"key":"lock","value":true}`, `{`} {
+			for _, body := range []string{
+				"", `{}`, `{"name":"x"}`, `{"key":"lock","value":true}`, `{`,
+			} {
 				path := func(hub domain.HubID) string {
-					return strings.NewReplacer("{hub_id}", string(hub), "{device_id}", device).Replace(rt.pattern)
+					return strings.NewReplacer("{hub_id}", string(hub), "{device_id}", device).
+						Replace(rt.pattern)
 				}
-				foreign, unknown := s.do(rt.method, path(hubTwo), body), s.do(rt.method, path(hubNone), body)
+				foreign, unknown := s.do(
+					rt.method,
+					path(hubTwo),
+					body,
+				), s.do(
+					rt.method,
+					path(hubNone),
+					body,
+				)
 				refused(t, foreign, http.StatusNotFound, domain.CodeNotFound)
-				same := strings.Replace(foreign.body, foreign.Header.Get("X-Request-Id"), unknown.Header.Get("X-Request-Id"), 1)
-				if foreign.StatusCode != unknown.StatusCode || same != unknown.body || fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
-					t.Errorf("%s %s %s: %d %s and %d %s", rt.method, rt.pattern, body, foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body)
+				same := strings.Replace(
+					foreign.body,
+					foreign.Header.Get("X-Request-Id"),
+					unknown.Header.Get("X-Request-Id"),
+					1,
+				)
+				if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
+					fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
+					t.Errorf(
+						"%s %s %s: %d %s and %d %s",
+						rt.method,
+						rt.pattern,
+						body,
+						foreign.StatusCode,
+						foreign.body,
+						unknown.StatusCode,
+						unknown.body,
+					)
 				}
 			}
 		}

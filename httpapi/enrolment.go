@@ -6,8 +6,8 @@ import (
 	"hubcloud/hubbridge/link"
 )
 
-// issueCertificate is POST /link/v1/certificates of the hub link. Hubs are other people's and newer than this code one day: fields
-// that it does not know are ignored.
+// issueCertificate is POST /link/v1/certificates of the hub link. Hubs are other people's and newer
+// than this code one day: fields that it does not know are ignored.
 func (a *api) issueCertificate(x *exchange) error {
 	body, err := x.readOpenObject()
 	if err != nil {

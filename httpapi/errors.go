@@ -13,7 +13,8 @@ import (
 	"hubcloud/httpapi/codestatus"
 )
 
-// refusal is an Error with a status of its own, for what HTTP tells apart and the contract's types do not.
+// refusal is an Error with a status of its own, for what HTTP tells apart and the contract's types
+// do not.
 type refusal struct {
 	status int
 	Err    *domain.Error
@@ -33,7 +34,8 @@ type errorDetail struct {
 	RequestID string      `json:"request_id"`
 }
 
-// refuse answers with err, the only place that renders one. What is no domain.Error is told as internal_error without its text.
+// refuse answers with err, the only place that renders one. What is no domain.Error is told as
+// internal_error without its text.
 func (x *exchange) refuse(err error) {
 	if errors.Is(err, context.Canceled) && x.r.Context().Err() != nil {
 		x.status = statusClientGone
@@ -42,7 +44,9 @@ func (x *exchange) refuse(err error) {
 	var known *domain.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", domain.Unavailable(
-			"the request was not finished in time: a part of the service does not answer at the moment; what was to be changed may have been"), err)
+			"the request was not finished in time: a part of the service does not answer at the "+
+				"moment; what was to be changed may have been",
+		), err)
 	}
 	status, told := 0, false
 	if errors.As(err, &known) && known.Code != domain.CodeInternal {
@@ -50,7 +54,10 @@ func (x *exchange) refuse(err error) {
 	}
 	if !told {
 		x.err = err
-		known, status = domain.Errorf(domain.CodeInternal, "something failed on our side; quote the request id to support"), http.StatusInternalServerError
+		known, status = domain.Errorf(
+			domain.CodeInternal,
+			"something failed on our side; quote the request id to support",
+		), http.StatusInternalServerError
 	}
 	if known.Code == domain.CodeServiceUnavailable {
 		x.err = err // with its cause, for the log
@@ -69,20 +76,32 @@ func (x *exchange) refuse(err error) {
 	if x.refusedToPerson(status, known) {
 		return
 	}
-	if err := x.writeJSON(status, errorBody{errorDetail{Type: known.Code, Message: known.Message, RequestID: x.id}}); err != nil {
+	if err := x.writeJSON(status, errorBody{
+		errorDetail{Type: known.Code, Message: known.Message, RequestID: x.id},
+	}); err != nil {
 		x.err = err
 	}
 }
 
-// changedReadTimeout bounds how long the answer to a change waits for the read models, after the change itself has.
+// changedReadTimeout bounds how long the answer to a change waits for the read models, after the
+// change itself has.
 const changedReadTimeout = 3 * time.Second
 
-// changedUnread returns the error of a change that is stored, and whose answer needs what cannot be read at the moment. Given again, the change changes nothing.
+// changedUnread returns the error of a change that is stored, and whose answer needs what cannot be
+// read at the moment. Given again, the change changes nothing.
 func changedUnread(what string, err error) error {
-	if code := domain.CodeOf(err); code != domain.CodeServiceUnavailable && !errors.Is(err, context.DeadlineExceeded) {
+	if code := domain.CodeOf(err); code != domain.CodeServiceUnavailable &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", domain.Unavailable("the change is stored; the %s as it is now cannot be read at the moment, and the request can be repeated", what), err)
+	return fmt.Errorf(
+		"%w: %w",
+		domain.Unavailable(
+			"the change is stored; the %s as it is now cannot be read at the moment, and the request can be repeated",
+			what,
+		),
+		err,
+	)
 }
 
 // wholeSeconds rounds d up.

@@ -52,9 +52,16 @@ func (a *api) readEvents(x *exchange) error {
 	return x.writePage(hub, limit, part)
 }
 
-// waitForEvents reads a page that may be long in coming. It answers early, with what there is, when the service is stopping, with
-// 401 when the key is revoked in the meantime, and with 503 when this replica is cut off from the broker.
-func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit, size int, wait time.Duration) (domain.EventPage, error) {
+// waitForEvents reads a page that may be long in coming. It answers early, with what there is, when
+// the service is stopping, with 401 when the key is revoked in the meantime, and with 503 when this
+// replica is cut off from the broker.
+func (a *api) waitForEvents(
+	x *exchange,
+	hub domain.HubID,
+	after string,
+	limit, size int,
+	wait time.Duration,
+) (domain.EventPage, error) {
 	a.metrics.longPolls.Inc()
 	defer a.metrics.longPolls.Dec()
 	// The answer's own time begins after the wait.
@@ -77,7 +84,8 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit, 
 	if err := x.ctx.Err(); err != nil {
 		return domain.EventPage{}, err
 	}
-	// Whoever waits at a replica that is cut off is sent to another. A process that stood still asks before it answers.
+	// Whoever waits at a replica that is cut off is sent to another. A process that stood still
+	// asks before it answers.
 	if err := a.confirm(x.ctx); err != nil {
 		return domain.EventPage{}, err
 	}
@@ -87,7 +95,8 @@ func (a *api) waitForEvents(x *exchange, hub domain.HubID, after string, limit, 
 	return page, err
 }
 
-// writeEvents answers with a page that is one part. Its envelopes are texts already: they are put one behind the other, and go out in one write.
+// writeEvents answers with a page that is one part. Its envelopes are texts already: they are put
+// one behind the other, and go out in one write.
 func (x *exchange) writeEvents(page domain.EventPage) {
 	buf := x.api.buffers.get()
 	defer x.api.buffers.put(buf)

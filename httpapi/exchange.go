@@ -20,15 +20,17 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// managementTimeout is how long a request that is not held may take. It is longer than the 15 s for which the parts of the
-// service wait for a leader. Past it the answer is service_unavailable: something that it
-// waited for stands still.
+// managementTimeout is how long a request that is not held may take. It is longer than the 15 s for
+// which the parts of the service wait for a leader. Past it the answer is service_unavailable:
+// something that it waited for stands still.
 const managementTimeout = 20 * time.Second
 
-// statusClientGone is what logs and metrics show for a request whose client did not wait for the answer. It is never sent.
+// statusClientGone is what logs and metrics show for a request whose client did not wait for the
+// answer. It is never sent.
 const statusClientGone = 499
 
-// exchange is one request and its answer. It is the http.ResponseWriter that routes get, so that whatever they write is counted.
+// exchange is one request and its answer. It is the http.ResponseWriter that routes get, so that
+// whatever they write is counted.
 type exchange struct {
 	api    *api
 	w      http.ResponseWriter
@@ -60,7 +62,15 @@ type exchange struct {
 // begin starts an exchange: from here on its answer has a request id.
 func (a *api) begin(w http.ResponseWriter, r *http.Request) *exchange {
 	now := a.Now()
-	x := &exchange{api: a, w: w, r: r, ctx: r.Context(), id: newRequestID(now), start: now, remote: a.clientAddress(r)}
+	x := &exchange{
+		api:    a,
+		w:      w,
+		r:      r,
+		ctx:    r.Context(),
+		id:     newRequestID(now),
+		start:  now,
+		remote: a.clientAddress(r),
+	}
 	x.setHeader(0, "X-Request-Id", x.id)
 	x.limitBodyTime()
 	a.metrics.inFlight.Inc()
@@ -78,14 +88,15 @@ func newRequestID(now time.Time) string {
 	return id.String()
 }
 
-// setHeader sets a header field under exactly that spelling, with the slot of values that belongs to it.
+// setHeader sets a header field under exactly that spelling, with the slot of values that belongs
+// to it.
 func (x *exchange) setHeader(slot int, name, value string) {
 	x.values[slot] = value
 	x.w.Header()[name] = x.values[slot : slot+1 : slot+1]
 }
 
-// Header, WriteHeader and Write make x the http.ResponseWriter of its request, and Unwrap lets http.ResponseController through
-// to the server's own.
+// Header, WriteHeader and Write make x the http.ResponseWriter of its request, and Unwrap lets
+// http.ResponseController through to the server's own.
 func (x *exchange) Header() http.Header         { return x.w.Header() }
 func (x *exchange) Unwrap() http.ResponseWriter { return x.w }
 
@@ -155,8 +166,9 @@ func (rt *route) run(x *exchange) error {
 	return rt.handle(x)
 }
 
-// limitTime gives how long the request may take. One that asks a hub may first wait for another request of the same, at another replica even, and
-// then for the hub; that is more than the server gives an answer.
+// limitTime gives how long the request may take. One that asks a hub may first wait for another
+// request of the same, at another replica even, and then for the hub; that is more than the server
+// gives an answer.
 func (x *exchange) limitTime() time.Duration {
 	if !x.route.live {
 		return managementTimeout
@@ -176,7 +188,8 @@ func (x *exchange) end() {
 			x.refuse(x.err)
 			thrown = nil
 		} else {
-			// Part of an answer is out: breaking the connection off is the only way to say that it is not whole.
+			// Part of an answer is out: breaking the connection off is the only way to say that it
+			// is not whole.
 			thrown = http.ErrAbortHandler
 		}
 	}
@@ -211,8 +224,13 @@ func (x *exchange) report() {
 	if x.route != nil {
 		attrs = append(attrs, slog.String("route", x.route.pattern))
 	}
-	attrs = append(attrs, slog.Int("status", x.status), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
-		slog.Int64("bytes", x.bytes), slog.String("remote", x.remote.String()))
+	attrs = append(
+		attrs,
+		slog.Int("status", x.status),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		slog.Int64("bytes", x.bytes),
+		slog.String("remote", x.remote.String()),
+	)
 	if x.key.ID != "" {
 		attrs = append(attrs, slog.String("key_id", x.key.ID), slog.String("org_id", x.key.OrgID))
 	}
@@ -225,14 +243,25 @@ func (x *exchange) report() {
 	x.api.Log.LogAttrs(x.ctx, level, "request", attrs...)
 }
 
-// endSpan tells the request's span what became of it. It has no path and no query: those of the portal's links are secrets.
+// endSpan tells the request's span what became of it. It has no path and no query: those of the
+// portal's links are secrets.
 func (x *exchange) endSpan() {
 	if x.span.On() {
 		x.span.Name(x.r.Method + " " + x.route.pattern)
 		x.span.Set(
-			semconv.HTTPRequestMethodKey.String(x.r.Method), semconv.HTTPRoute(x.route.pattern), semconv.HTTPResponseStatusCode(x.status),
-			semconv.ClientAddress(x.remote.String()), semconv.NetworkProtocolVersion(strconv.Itoa(x.r.ProtoMajor)+"."+strconv.Itoa(x.r.ProtoMinor)),
-			semconv.UserAgentOriginal(x.r.UserAgent()), telemetry.KeyRequestID.String(x.id),
+			semconv.HTTPRequestMethodKey.String(
+				x.r.Method,
+			),
+			semconv.HTTPRoute(x.route.pattern),
+			semconv.HTTPResponseStatusCode(x.status),
+			semconv.ClientAddress(
+				x.remote.String(),
+			),
+			semconv.NetworkProtocolVersion(
+				strconv.Itoa(x.r.ProtoMajor)+"."+strconv.Itoa(x.r.ProtoMinor),
+			),
+			semconv.UserAgentOriginal(x.r.UserAgent()),
+			telemetry.KeyRequestID.String(x.id),
 		)
 		if x.key.ID != "" {
 			x.span.Set(telemetry.KeyKeyID.String(x.key.ID), telemetry.KeyOrgID.String(x.key.OrgID))
@@ -246,5 +275,9 @@ func (x *exchange) endSpan() {
 
 // origin is what a command of this request brings with it.
 func (x *exchange) origin() domain.Origin {
-	return domain.Origin{At: x.start, Actor: domain.Actor{Kind: domain.ActorKey, ID: x.key.ID}, RequestID: x.id}
+	return domain.Origin{
+		At:        x.start,
+		Actor:     domain.Actor{Kind: domain.ActorKey, ID: x.key.ID},
+		RequestID: x.id,
+	}
 }

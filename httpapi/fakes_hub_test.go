@@ -37,19 +37,38 @@ func newHub() hub {
 	celsius, at := text("°C"), text("2026-01-02T03:04:05.000001Z")
 	return hub{
 		devices: map[int64]domain.Device{
-			1: {ID: 1, Name: "Front door", Manufacturer: "Acme", Model: "L1", Channels: []domain.Channel{
-				{
-					Key: "lock", Kind: "lock", Readable: true, Writable: true, Capabilities: json.RawMessage(`{}`), Available: true,
-					Value: json.RawMessage(`true`), ObservedAt: at, Status: domain.ChannelSynchronized,
+			1: {
+				ID:           1,
+				Name:         "Front door",
+				Manufacturer: "Acme",
+				Model:        "L1",
+				Channels: []domain.Channel{
+					{
+						Key: "lock", Kind: "lock", Readable: true, Writable: true,
+						Capabilities: json.RawMessage(`{}`), Available: true,
+						Value: json.RawMessage(
+							`true`,
+						), ObservedAt: at, Status: domain.ChannelSynchronized,
+					},
+					{
+						Key: "pressure", Endpoint: 2, Kind: "pressure", Unit: celsius,
+						Readable: true, Capabilities: json.RawMessage(`{}`),
+						Status: domain.ChannelUnknown,
+					},
 				},
-				{
-					Key: "pressure", Endpoint: 2, Kind: "pressure", Unit: celsius, Readable: true, Capabilities: json.RawMessage(`{}`),
-					Status: domain.ChannelUnknown,
-				},
-			}},
-			2: {ID: 2, Name: "<Lamp> & co", Manufacturer: "Acme", Model: "D2", Channels: []domain.Channel{}},
+			},
+			2: {
+				ID:           2,
+				Name:         "<Lamp> & co",
+				Manufacturer: "Acme",
+				Model:        "D2",
+				Channels:     []domain.Channel{},
+			},
 		},
-		labels: map[int64]domain.DeviceLabel{1: {Room: text("Hall")}, 77: {Name: text("gone long ago")}},
+		labels: map[int64]domain.DeviceLabel{
+			1:  {Room: text("Hall")},
+			77: {Name: text("gone long ago")},
+		},
 	}
 }
 
@@ -71,8 +90,12 @@ func (w live) List(_ context.Context, hub domain.HubID) ([]domain.Device, error)
 	if err := w.ask(hub); err != nil {
 		return nil, err
 	}
-	w.log = append(w.log, encodedEvent(uint64(len(w.log)+1), 0)) // something happens right after the list was made
-	return slices.SortedFunc(maps.Values(w.hub.devices), func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) }), nil
+	// something happens right after the list was made
+	w.log = append(w.log, encodedEvent(uint64(len(w.log)+1), 0))
+	return slices.SortedFunc(
+		maps.Values(w.hub.devices),
+		func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) },
+	), nil
 }
 
 func (w live) Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error) {
@@ -109,7 +132,11 @@ func (w live) Forget(_ context.Context, hub domain.HubID, device int64) error {
 	}
 }
 
-func (w live) OpenPairing(_ context.Context, hub domain.HubID, setupCode *string) (domain.Window, error) {
+func (w live) OpenPairing(
+	_ context.Context,
+	hub domain.HubID,
+	setupCode *string,
+) (domain.Window, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.hub.pairing = setupCode
@@ -141,18 +168,27 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 	}
 	w.hub.sent = append(w.hub.sent, c)
 	return domain.Channel{
-		Key: c.Key, Endpoint: c.Endpoint, Kind: c.Key, Available: true, Desired: c.Value, DesiredAt: text("2026-01-02T03:04:06.000000Z"),
-		Status: domain.ChannelPending,
+		Key: c.Key, Endpoint: c.Endpoint, Kind: c.Key, Available: true, Desired: c.Value,
+		DesiredAt: text("2026-01-02T03:04:06.000000Z"),
+		Status:    domain.ChannelPending,
 	}, nil
 }
 
-func (w *world) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (w *world) DeviceLabels(
+	context.Context,
+	string,
+	domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.hub.labels), w.fault
 }
 
-func (w *world) LabelDevice(_ context.Context, _ domain.Origin, c domain.LabelDevice) (domain.DeviceLabel, error) {
+func (w *world) LabelDevice(
+	_ context.Context,
+	_ domain.Origin,
+	c domain.LabelDevice,
+) (domain.DeviceLabel, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	label := w.hub.labels[c.DeviceID]
@@ -180,7 +216,12 @@ func (w *world) members() []domain.Member {
 	}
 }
 
-func (w *world) Members(_ context.Context, org string, limit int, after string) (domain.Page[domain.Member], error) {
+func (w *world) Members(
+	_ context.Context,
+	org string,
+	limit int,
+	after string,
+) (domain.Page[domain.Member], error) {
 	all := w.members()
 	if org != orgOne {
 		all = nil
@@ -188,11 +229,17 @@ func (w *world) Members(_ context.Context, org string, limit int, after string) 
 	if after != "" {
 		i := slices.IndexFunc(all, func(m domain.Member) bool { return m.ID == after })
 		if i < 0 {
-			return domain.Page[domain.Member]{}, domain.Errorf(domain.CodeInvalidRequest, "starting_after: no such member")
+			return domain.Page[domain.Member]{}, domain.Errorf(
+				domain.CodeInvalidRequest,
+				"starting_after: no such member",
+			)
 		}
 		all = all[i+1:]
 	}
-	return domain.Page[domain.Member]{Data: all[:min(limit, len(all))], HasMore: len(all) > limit}, w.fault
+	return domain.Page[domain.Member]{
+		Data:    all[:min(limit, len(all))],
+		HasMore: len(all) > limit,
+	}, w.fault
 }
 
 func (w *world) Member(_ context.Context, org, id string) (domain.Member, error) {
@@ -204,9 +251,17 @@ func (w *world) Member(_ context.Context, org, id string) (domain.Member, error)
 	return domain.Member{}, domain.ErrMemberNotFound()
 }
 
-func (w *world) ChangeRole(ctx context.Context, _ domain.Origin, org, id string, role domain.Role) (domain.Member, error) {
+func (w *world) ChangeRole(
+	ctx context.Context,
+	_ domain.Origin,
+	org, id string,
+	role domain.Role,
+) (domain.Member, error) {
 	if role == domain.RoleOwner {
-		return domain.Member{}, domain.Errorf(domain.CodeForbidden, "role: an API key makes nobody an owner")
+		return domain.Member{}, domain.Errorf(
+			domain.CodeForbidden,
+			"role: an API key makes nobody an owner",
+		)
 	}
 	m, err := w.Member(ctx, org, id)
 	if err == nil && m.Role == domain.RoleOwner {
@@ -223,7 +278,8 @@ func (w *world) RemoveMember(ctx context.Context, o domain.Origin, org, id strin
 
 func (w *world) invitation(email string, role domain.Role) domain.Invitation {
 	return domain.Invitation{
-		ID: invitationOne, Email: email, Role: role, Status: domain.InvitationPending, CreatedAt: day, ExpiresAt: day.Add(7 * 24 * time.Hour),
+		ID: invitationOne, Email: email, Role: role, Status: domain.InvitationPending,
+		CreatedAt: day, ExpiresAt: day.Add(7 * 24 * time.Hour),
 	}
 }
 
@@ -237,7 +293,12 @@ func (w *world) Invitations(
 	return page, w.fault
 }
 
-func (w *world) Invite(_ context.Context, _ domain.Origin, _, email string, role domain.Role) (domain.Invitation, error) {
+func (w *world) Invite(
+	_ context.Context,
+	_ domain.Origin,
+	_, email string,
+	role domain.Role,
+) (domain.Invitation, error) {
 	if err := domain.CheckInvitedRole(role); err != nil {
 		return domain.Invitation{}, err
 	}

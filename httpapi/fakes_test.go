@@ -32,7 +32,8 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// world is what the API is an adapter to, in memory: two organizations, one site and one hub each, and one event log for all hubs.
+// world is what the API is an adapter to, in memory: two organizations, one site and one hub each,
+// and one event log for all hubs.
 type world struct {
 	mu    sync.Mutex
 	keys  map[string]domain.KeyAccess
@@ -57,10 +58,17 @@ func newWorld() *world {
 		keys: map[string]domain.KeyAccess{},
 		hubs: map[domain.HubID]domain.Hub{
 			hubOne: {
-				ID: hubOne, SiteID: siteOne, Status: domain.HubOnline, Since: day, PublicIP: &ip, RegisteredAt: day,
-				Firmware: json.RawMessage(`{"version":"2.4.1"}`),
+				ID: hubOne, SiteID: siteOne, Status: domain.HubOnline, Since: day, PublicIP: &ip,
+				RegisteredAt: day,
+				Firmware:     json.RawMessage(`{"version":"2.4.1"}`),
 			},
-			hubTwo: {ID: hubTwo, SiteID: siteTwo, Status: domain.HubUnknown, Since: day, RegisteredAt: day},
+			hubTwo: {
+				ID:           hubTwo,
+				SiteID:       siteTwo,
+				Status:       domain.HubUnknown,
+				Since:        day,
+				RegisteredAt: day,
+			},
 		},
 		owner: map[domain.HubID]string{hubOne: orgOne, hubTwo: orgTwo},
 		sites: map[string]domain.Site{
@@ -73,7 +81,11 @@ func newWorld() *world {
 }
 
 // addKey makes a key; seed tells keys apart.
-func (w *world) addKey(org string, seed byte, scopes ...domain.Scope) (bearer string, revoke func()) {
+func (w *world) addKey(
+	org string,
+	seed byte,
+	scopes ...domain.Scope,
+) (bearer string, revoke func()) {
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {
 		entropy[i] = seed
@@ -83,7 +95,8 @@ func (w *world) addKey(org string, seed byte, scopes ...domain.Scope) (bearer st
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.keys[key.ID] = domain.KeyAccess{
-		ID: key.ID, OrgID: org, Environment: domain.EnvironmentDev, Scopes: scopes, SecretHash: key.SecretHash(), Revoked: revoked,
+		ID: key.ID, OrgID: org, Environment: domain.EnvironmentDev, Scopes: scopes,
+		SecretHash: key.SecretHash(), Revoked: revoked,
 	}
 	return "Bearer " + key.Reveal(), func() {
 		w.mu.Lock()
@@ -114,7 +127,12 @@ func (w *world) orgOf(site string) string {
 	return map[string]string{siteOne: orgOne, siteTwo: orgTwo}[site]
 }
 
-func (w *world) Sites(_ context.Context, org string, limit int, after string) (domain.Page[domain.Site], error) {
+func (w *world) Sites(
+	_ context.Context,
+	org string,
+	limit int,
+	after string,
+) (domain.Page[domain.Site], error) {
 	page := domain.Page[domain.Site]{Data: []domain.Site{}}
 	for id, s := range w.sites {
 		if w.orgOf(id) == org && id > after && len(page.Data) < limit {
@@ -131,10 +149,17 @@ func (w *world) Site(_ context.Context, org, site string) (domain.Site, error) {
 	return domain.Site{}, domain.ErrSiteNotFound()
 }
 
-func (w *world) Hubs(_ context.Context, org string, site *string, limit int, after string) (domain.Page[domain.Hub], error) {
+func (w *world) Hubs(
+	_ context.Context,
+	org string,
+	site *string,
+	limit int,
+	after string,
+) (domain.Page[domain.Hub], error) {
 	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
 	for id, h := range w.hubs {
-		if w.owner[id] == org && string(id) > after && len(page.Data) < limit && (site == nil || *site == h.SiteID) {
+		if w.owner[id] == org && string(id) > after && len(page.Data) < limit &&
+			(site == nil || *site == h.SiteID) {
 			page.Data = append(page.Data, h)
 		}
 	}
@@ -160,13 +185,19 @@ type remembered struct {
 }
 
 func (m *remembered) Once(
-	ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error),
+	ctx context.Context,
+	org, key string,
+	request []byte,
+	do func(ctx context.Context, id string) ([]byte, error),
 ) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.answers[org+key]; ok {
 		if known.request != string(request) {
-			return nil, domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one")
+			return nil, domain.Errorf(
+				domain.CodeIdempotencyConflict,
+				"Idempotency-Key: stands for another request; use a new key for this one",
+			)
 		}
 		return []byte(known.answer), nil
 	}
@@ -181,11 +212,19 @@ func (m *remembered) Once(
 	return answer, nil
 }
 
-func (w *world) CreateSiteAs(_ context.Context, o domain.Origin, org, _, name string) (domain.SiteState, error) {
+func (w *world) CreateSiteAs(
+	_ context.Context,
+	o domain.Origin,
+	org, _, name string,
+) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
 }
 
-func (w *world) RenameSite(ctx context.Context, o domain.Origin, org, site, name string) (domain.SiteState, error) {
+func (w *world) RenameSite(
+	ctx context.Context,
+	o domain.Origin,
+	org, site, name string,
+) (domain.SiteState, error) {
 	s, err := w.Site(ctx, org, site)
 	if err != nil {
 		return domain.SiteState{}, err
@@ -195,7 +234,11 @@ func (w *world) RenameSite(ctx context.Context, o domain.Origin, org, site, name
 	return domain.SiteState{ID: s.ID, OrgID: org, Name: s.Name, CreatedAt: s.CreatedAt}, nil
 }
 
-func (w *world) AddHub(_ context.Context, _ domain.Origin, add HubAddition) (domain.HubState, error) {
+func (w *world) AddHub(
+	_ context.Context,
+	_ domain.Origin,
+	add HubAddition,
+) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.orgOf(add.SiteID) != add.OrgID {
@@ -216,7 +259,11 @@ func decidedOf(h domain.Hub) domain.HubState {
 	return domain.HubState{ID: h.ID, Name: h.Name, SiteID: h.SiteID, RegisteredAt: h.RegisteredAt}
 }
 
-func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) (domain.HubState, error) {
+func (w *world) UpdateHub(
+	_ context.Context,
+	_ domain.Origin,
+	change HubChange,
+) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.hubs[change.HubID]
@@ -233,11 +280,21 @@ func (w *world) UpdateHub(_ context.Context, _ domain.Origin, change HubChange) 
 	return decidedOf(h), nil
 }
 
-func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) error { return w.fault }
+func (w *world) ResetLink(
+	context.Context,
+	domain.Origin,
+	string,
+	domain.HubID,
+) error {
+	return w.fault
+}
 
 func (w *world) Issue(_ context.Context, req link.CertificateRequest) (link.Certificate, error) {
 	if req.Secret != "right" {
-		return link.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "serial or secret is wrong")
+		return link.Certificate{}, domain.Errorf(
+			domain.CodeUnauthenticated,
+			"serial or secret is wrong",
+		)
 	}
 	return link.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
 }
@@ -275,7 +332,11 @@ func (w *world) closeLogs() {
 
 func encodedEvent(seq uint64, size int) domain.EncodedEvent {
 	cursor := fmt.Sprintf("c%d", seq)
-	envelope := fmt.Sprintf(`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor, strings.Repeat("x", size))
+	envelope := fmt.Sprintf(
+		`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`,
+		cursor,
+		strings.Repeat("x", size),
+	)
 	return domain.EncodedEvent{
 		Seq: seq, Cursor: cursor, Envelope: []byte(envelope),
 		Frame: fmt.Appendf(nil, "id: %s\nevent: channel.observed\ndata: %s\n\n", cursor, envelope),
@@ -311,10 +372,20 @@ func (w *world) page(after string, limit, bytes int) (domain.EventPage, error) {
 	for size := 0; to < min(len(w.log), from+limit) && (to == from || size+len(w.log[to].Envelope) <= bytes); to++ {
 		size += len(w.log[to].Envelope)
 	}
-	return domain.EventPage{Events: w.log[from:to], Next: fmt.Sprintf("c%d", to), HasMore: to < len(w.log)}, nil
+	return domain.EventPage{
+		Events:  w.log[from:to],
+		Next:    fmt.Sprintf("c%d", to),
+		HasMore: to < len(w.log),
+	}, nil
 }
 
-func (w *world) Part(ctx context.Context, _ domain.HubID, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error) {
+func (w *world) Part(
+	ctx context.Context,
+	_ domain.HubID,
+	after string,
+	limit, bytes int,
+	wait time.Duration,
+) (domain.EventPage, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	for {

@@ -2,12 +2,13 @@ package httpapi
 
 import "context"
 
-// Freshness tells whether what Keys and Hubs answer from memory still holds. A replica that is cut off does not hear that a
-// key is revoked.
+// Freshness tells whether what Keys and Hubs answer from memory still holds. A replica that is cut
+// off does not hear that a key is revoked.
 type Freshness interface {
 	// Fresh reports whether it holds at this moment.
 	Fresh() bool
-	// Confirm returns nil once it holds, at once if it does now. Otherwise the error is service_unavailable.
+	// Confirm returns nil once it holds, at once if it does now. Otherwise the error is
+	// service_unavailable.
 	Confirm(ctx context.Context) error
 	// Lost returns a channel that is closed once the replica is cut off: what is open ends then.
 	Lost() <-chan struct{}

@@ -46,8 +46,8 @@ func (v *replicaView) Confirm(ctx context.Context) error {
 	return domain.Unavailable("this server cannot tell which keys are valid")
 }
 
-// A revoked key worked on a replica that was cut off from the broker, for as long as that lasted, and its streams and
-// long-polls hung without a word.
+// A revoked key worked on a replica that was cut off from the broker, for as long as that lasted,
+// and its streams and long-polls hung without a word.
 func TestAReplicaThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	view := newReplicaView()
@@ -69,28 +69,43 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		synctest.Wait()
 		view.lose()
 		o.end()
-		if a := <-polled; refused(t, a, 503, domain.CodeServiceUnavailable) == "" || a.Header.Get("Retry-After") == "" {
+		if a := <-polled; refused(t, a, 503, domain.CodeServiceUnavailable) == "" ||
+			a.Header.Get("Retry-After") == "" {
 			t.Errorf("the long-poll has no Retry-After")
 		}
-		for _, path := range []string{"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath} {
+		for _, path := range []string{
+			"/v1/sites", "/v1/hubs/" + string(hubOne) + "/events", streamPath,
+		} {
 			a := s.do("GET", path, "")
 			refused(t, a, 503, domain.CodeServiceUnavailable)
 			if a.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: no Retry-After", path)
 			}
 		}
-		// Whether an unknown key is valid is not known either; without a key nothing has to be known.
-		refused(t, s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)), 503, domain.CodeServiceUnavailable)
-		refused(t, s.do("GET", "/v1/sites", "", "Authorization", ""), 401, domain.CodeUnauthenticated)
+		// Whether an unknown key is valid is not known either; without a key nothing has to be
+		// known.
+		refused(
+			t,
+			s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)),
+			503,
+			domain.CodeServiceUnavailable,
+		)
+		refused(
+			t,
+			s.do("GET", "/v1/sites", "", "Authorization", ""),
+			401,
+			domain.CodeUnauthenticated,
+		)
 		synctest.Wait()
-		if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) || !strings.Contains(log, `"ended":"broker_lost"`) {
+		if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) ||
+			!strings.Contains(log, `"ended":"broker_lost"`) {
 			t.Errorf("the log says %s", log)
 		}
 	})
 }
 
-// A process that was stopped may hold events that came after the revocation of the key that streams them: it asks before it
-// sends.
+// A process that was stopped may hold events that came after the revocation of the key that streams
+// them: it asks before it sends.
 func TestAStreamOfAProcessThatWakesUp(t *testing.T) {
 	t.Parallel()
 	view := newReplicaView()

@@ -17,11 +17,14 @@ import (
 	"hubcloud/httpapi/codestatus"
 )
 
-// FuzzBody: whatever the decoder takes is one JSON object in UTF-8 that encoding/json reads alike, and what a field gives is what was sent.
+// FuzzBody: whatever the decoder takes is one JSON object in UTF-8 that encoding/json reads alike,
+// and what a field gives is what was sent.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
-		`{"name":"x"}`, `{"name":null,"site_id":"y"}`, ` { "name" : "\u00e4" , "n":[{}] } `, `{"name":"\ud83d\ude00"}`, `{"name":"\ud800"}`,
-		`{}`, `[]`, `{"a":1,"a":2}`, `{"a":1}{}`, "{\"\xff\":1}", `{"a":`, "\ufeff{}", `"{"`, `{"name":1e999}`,
+		`{"name":"x"}`, `{"name":null,"site_id":"y"}`, ` { "name" : "\u00e4" , "n":[{}] } `,
+		`{"name":"\ud83d\ude00"}`, `{"name":"\ud800"}`,
+		`{}`, `[]`, `{"a":1,"a":2}`, `{"a":1}{}`, "{\"\xff\":1}", `{"a":`, "\ufeff{}", `"{"`,
+		`{"name":1e999}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -34,7 +37,8 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		var plain map[string]json.RawMessage
-		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) || !utf8.Valid(body) {
+		if err := json.Unmarshal(body, &plain); err != nil || len(plain) != len(o) ||
+			!utf8.Valid(body) {
 			t.Fatalf("took %q, which encoding/json does not: %v", body, err)
 		}
 		for name := range o {
@@ -42,7 +46,8 @@ func FuzzBody(f *testing.F) {
 				t.Fatal("an unknown field passed")
 			}
 			var want any
-			if err := json.Unmarshal(o[name], &want); err != nil && !strings.Contains(err.Error(), "cannot unmarshal number") {
+			if err := json.Unmarshal(o[name], &want); err != nil &&
+				!strings.Contains(err.Error(), "cannot unmarshal number") {
 				t.Fatalf("field %q is %q: %v", name, o[name], err)
 			}
 			got, err := o.text(name)
@@ -55,20 +60,24 @@ func FuzzBody(f *testing.F) {
 					t.Fatalf("field %q is %q, read as %d", name, o[name], n)
 				}
 			}
-			if (want == nil && err == nil) || (err == nil && (nullable == nil || *nullable != got)) || (nullableErr != nil && err == nil) {
+			if (want == nil && err == nil) ||
+				(err == nil && (nullable == nil || *nullable != got)) ||
+				(nullableErr != nil && err == nil) {
 				t.Fatalf("field %q is %q, read as %v", name, o[name], nullable)
 			}
 		}
 	})
 }
 
-// FuzzRequests: whatever is sent as the body of any route, and under whatever idempotency key, the answer is no fault, a refusal has the
-// contract's form, and what gets through to a hub is what the contract allows.
+// FuzzRequests: whatever is sent as the body of any route, and under whatever idempotency key, the
+// answer is no fault, a refusal has the contract's form, and what gets through to a hub is what the
+// contract allows.
 func FuzzRequests(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	handler := New(Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
+		Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
 	})
 	var routes []*route
@@ -77,11 +86,24 @@ func FuzzRequests(f *testing.F) {
 			routes = append(routes, rt)
 		}
 	}
-	ids := strings.NewReplacer("{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "1", "{member_id}", memberAdmin)
+	ids := strings.NewReplacer(
+		"{site_id}",
+		siteOne,
+		"{hub_id}",
+		string(hubOne),
+		"{device_id}",
+		"1",
+		"{member_id}",
+		memberAdmin,
+	)
 	for _, seed := range []string{
-		`{"name":"x"}`, `{"name":null,"room":"y"}`, `{"setup_code":"12345"}`, `{"key":"lock","value":true,"endpoint":0}`, `{"role":"member"}`,
-		`{"key":"color","value":{"red":0,"green":1,"blue":255,"warm_white":1.0}}`, `{"key":"mode","value":"heat"}`, `{"key":"level","value":9e1}`,
-		`{"email":"a@example.org","role":"admin"}`, `{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `"}`, `{"key":"pressure","value":0,"endpoint":2}`, ``, `[`,
+		`{"name":"x"}`, `{"name":null,"room":"y"}`, `{"setup_code":"12345"}`,
+		`{"key":"lock","value":true,"endpoint":0}`, `{"role":"member"}`,
+		`{"key":"color","value":{"red":0,"green":1,"blue":255,"warm_white":1.0}}`,
+		`{"key":"mode","value":"heat"}`, `{"key":"level","value":9e1}`,
+		`{"email":"a@example.org","role":"admin"}`,
+		`{"serial":"HUB-7K2M-Q4XD-93TA","site_id":"` + siteOne + `"}`,
+		`{"key":"pressure","value":0,"endpoint":2}`, ``, `[`,
 	} {
 		for i := range routes {
 			f.Add(uint8(i), "key", []byte(seed))
@@ -90,7 +112,11 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, key string, body []byte) {
 		rt := routes[int(which)%len(routes)]
 		req := httptest.NewRequest(rt.method, ids.Replace(rt.pattern), bytes.NewReader(body))
-		req.Header = http.Header{"Authorization": {bearer}, "Content-Type": {"application/json"}, "Idempotency-Key": {key}}
+		req.Header = http.Header{
+			"Authorization":   {bearer},
+			"Content-Type":    {"application/json"},
+			"Idempotency-Key": {key},
+		}
 		w.hub.sent = nil
 		recorder := httptest.NewRecorder()
 		handler.ServeHTTP(recorder, req)
@@ -100,16 +126,20 @@ func FuzzRequests(f *testing.F) {
 			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
 		if a.StatusCode >= 400 {
-			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) || len(msg) > 400 {
+			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
+				len(msg) > 400 {
 				t.Fatalf("message %q", msg)
 			}
 		}
 		for _, c := range w.hub.sent {
 			_, known := map[string]bool{
-				"lock": true, "barrier": true, "switch": true, "level": true, "position": true, "color": true, "mode": true, "heating_setpoint": true,
+				"lock": true, "barrier": true, "switch": true, "level": true, "position": true,
+				"color": true, "mode": true, "heating_setpoint": true,
 				"cooling_setpoint": true, "fan_mode": true, "local_protection": true,
 			}[c.Key]
-			if a.StatusCode != http.StatusAccepted || !known || c.Endpoint < 0 || !json.Valid(c.Value) || c.IdempotencyKey != key {
+			if a.StatusCode != http.StatusAccepted || !known || c.Endpoint < 0 ||
+				!json.Valid(c.Value) ||
+				c.IdempotencyKey != key {
 				t.Fatalf("%d, and the hub got %+v", a.StatusCode, c)
 			}
 		}
@@ -126,12 +156,17 @@ func typeOf(a answer) domain.Code {
 	return domain.CodeInvalidRequest
 }
 
-// FuzzOwnRefusal: what net/http answers itself is told from all else that is written to a connection.
+// FuzzOwnRefusal: what net/http answers itself is told from all else that is written to a
+// connection.
 func FuzzOwnRefusal(f *testing.F) {
 	for _, seed := range []string{
-		"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request",
-		"HTTP/1.1 400 Bad Request: malformed Host header\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\nx",
-		"HTTP/1.0 417 Expectation Failed\r\n", "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n", "HTTP/1.1 4", "HTTP/1.1 40\r\n", "HTTP/1.", "7\r\nHTTP/1.1",
+		"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: " +
+			"close\r\n\r\n400 Bad Request",
+		"HTTP/1.1 400 Bad Request: malformed Host header\r\nContent-Type: text/plain; " +
+			"charset=utf-8\r\nConnection: close\r\n\r\nx",
+		"HTTP/1.0 417 Expectation Failed\r\n",
+		"HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\n", "HTTP/1.1 4",
+		"HTTP/1.1 40\r\n", "HTTP/1.", "7\r\nHTTP/1.1",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -140,7 +175,8 @@ func FuzzOwnRefusal(f *testing.F) {
 		if !ok {
 			return
 		}
-		if status < 400 || status > 599 || !strings.HasPrefix(string(p), "HTTP/1.") || !strings.Contains(string(p), strconv.Itoa(status)) ||
+		if status < 400 || status > 599 || !strings.HasPrefix(string(p), "HTTP/1.") ||
+			!strings.Contains(string(p), strconv.Itoa(status)) ||
 			!strings.Contains(string(p), reason) {
 			t.Fatalf("%q is %d, %q", p, status, reason)
 		}
@@ -152,7 +188,10 @@ func FuzzAuthorization(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	a := &api{Config: Config{Keys: w, Environment: domain.EnvironmentDev}}
-	for _, seed := range []string{bearer, bearer + " ", "bearer  " + bearer[7:], "Bearer", "", "Bearer hc_dev_", bearer[:len(bearer)-1]} {
+	for _, seed := range []string{
+		bearer, bearer + " ", "bearer  " + bearer[7:], "Bearer", "", "Bearer hc_dev_",
+		bearer[:len(bearer)-1],
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
@@ -170,7 +209,10 @@ func FuzzAuthorization(f *testing.F) {
 
 // FuzzQuery: what is read agrees with net/url, apart from what is refused.
 func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{"limit=1", "a%66ter=x&limit=2", "limit=1&limit=2", "limit=%zz", "limit=", "&&=&limit", "x=%&limit=5", "limit=1;after=2"} {
+	for _, seed := range []string{
+		"limit=1", "a%66ter=x&limit=2", "limit=1&limit=2", "limit=%zz", "limit=", "&&=&limit",
+		"x=%&limit=5", "limit=1;after=2",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -191,7 +233,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// TestMalformedRequests sends what no client should to every route: the answer is never a fault, and every refusal has the contract's form.
+// TestMalformedRequests sends what no client should to every route: the answer is never a fault,
+// and every refusal has the contract's form.
 func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -205,12 +248,46 @@ func TestMalformedRequests(t *testing.T) {
 		return string(b)
 	}
 	id := func() string {
-		return pick(siteOne, siteTwo, string(hubOne), string(hubTwo), strings.ToUpper(string(hubOne)), "1", "-1", "%2e%2e", "%00", "*", "%3E",
-			"null", url.PathEscape(noise()), strings.Repeat("a", 300))
+		return pick(
+			siteOne,
+			siteTwo,
+			string(hubOne),
+			string(hubTwo),
+			strings.ToUpper(string(hubOne)),
+			"1",
+			"-1",
+			"%2e%2e",
+			"%00",
+			"*",
+			"%3E",
+			"null",
+			url.PathEscape(noise()),
+			strings.Repeat("a", 300),
+		)
 	}
 	value := func() string {
-		return pick(`null`, `1`, `-0.0`, `1e400`, `""`, `"x"`, `true`, `[]`, `{}`, `"`+siteOne+`"`, `"`+string(hubOne)+`"`, `"\u0000"`, `"lock"`, `"owner"`, `"admin"`, `0`,
-			`"\ud800"`, strings.Repeat("[", 9000), `"`+strings.Repeat("x", 5000)+`"`, fmt.Sprintf("%q", noise()))
+		return pick(
+			`null`,
+			`1`,
+			`-0.0`,
+			`1e400`,
+			`""`,
+			`"x"`,
+			`true`,
+			`[]`,
+			`{}`,
+			`"`+siteOne+`"`,
+			`"`+string(hubOne)+`"`,
+			`"\u0000"`,
+			`"lock"`,
+			`"owner"`,
+			`"admin"`,
+			`0`,
+			`"\ud800"`,
+			strings.Repeat("[", 9000),
+			`"`+strings.Repeat("x", 5000)+`"`,
+			fmt.Sprintf("%q", noise()),
+		)
 	}
 	routes := (&api{}).routes()
 	for range 3000 {
@@ -219,19 +296,57 @@ func TestMalformedRequests(t *testing.T) {
 			continue // a stream that is let in does not end by itself
 		}
 		path := strings.NewReplacer(
-			"{site_id}", id(), "{hub_id}", pick(id(), string(hubOne)), "{device_id}", pick("1", "2", "3", id()), "{member_id}", pick(memberAdmin, id()),
-			"{invitation_id}", pick(invitationOne, id()), "{token}", id(), "{name}", id(),
+			"{site_id}",
+			id(),
+			"{hub_id}",
+			pick(id(), string(hubOne)),
+			"{device_id}",
+			pick("1", "2", "3", id()),
+			"{member_id}",
+			pick(memberAdmin, id()),
+			"{invitation_id}",
+			pick(invitationOne, id()),
+			"{token}",
+			id(),
+			"{name}",
+			id(),
 		).Replace(rt.pattern)
 		if strings.HasSuffix(path, string(hubOne)+"/events/stream") {
 			continue
 		}
 		if random.IntN(3) == 0 {
-			path += pick("/", "//", "/..", "/%2e", "/x", "%2F", ";v=1", "?", "?limit="+url.QueryEscape(noise()), "?after="+url.QueryEscape(noise()),
-				"?wait=-1&limit=0", "?limit=1&limit=1", "?starting_after="+id(), "?site_id="+id(), "?%zz=%zz", "?limit=%zz")
+			path += pick(
+				"/",
+				"//",
+				"/..",
+				"/%2e",
+				"/x",
+				"%2F",
+				";v=1",
+				"?",
+				"?limit="+url.QueryEscape(noise()),
+				"?after="+url.QueryEscape(noise()),
+				"?wait=-1&limit=0",
+				"?limit=1&limit=1",
+				"?starting_after="+id(),
+				"?site_id="+id(),
+				"?%zz=%zz",
+				"?limit=%zz",
+			)
 		}
 		method := rt.method
 		if random.IntN(4) == 0 {
-			method = pick("GET", "POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get")
+			method = pick(
+				"GET",
+				"POST",
+				"PATCH",
+				"PUT",
+				"DELETE",
+				"OPTIONS",
+				"TRACE",
+				"PROPFIND",
+				"get",
+			)
 		}
 		body := ""
 		switch random.IntN(4) {
@@ -241,23 +356,50 @@ func TestMalformedRequests(t *testing.T) {
 			fields := []string{}
 			for range random.IntN(4) {
 				fields = append(fields, fmt.Sprintf("%q:%s", pick(
-					"name", "serial", "site_id", "secret", "csr", "Name", "", "x", "room", "key", "value", "endpoint", "setup_code", "role", "email"), value()))
+					"name",
+					"serial",
+					"site_id",
+					"secret",
+					"csr",
+					"Name",
+					"",
+					"x",
+					"room",
+					"key",
+					"value",
+					"endpoint",
+					"setup_code",
+					"role",
+					"email",
+				), value()))
 			}
 			body = "{" + strings.Join(fields, ",") + pick("}", "}", "}", "", "}}", ",}")
 		}
-		headers := []string{"Content-Type", pick("application/json", "application/json", "text/plain", "")}
+		headers := []string{
+			"Content-Type",
+			pick("application/json", "application/json", "text/plain", ""),
+		}
 		if random.IntN(4) == 0 {
-			headers = append(headers, "Idempotency-Key", pick("k", strings.Repeat("k", 256), "\xff", " "))
+			headers = append(
+				headers,
+				"Idempotency-Key",
+				pick("k", strings.Repeat("k", 256), "\xff", " "),
+			)
 		}
 		if random.IntN(10) == 0 {
-			headers = append(headers, "Authorization", pick("", "Bearer x", "Basic eDp4", "Bearer "))
+			headers = append(
+				headers,
+				"Authorization",
+				pick("", "Bearer x", "Basic eDp4", "Bearer "),
+			)
 		}
 		a := s.do(method, path, body, headers...)
 		if a.StatusCode >= 500 {
 			t.Fatalf("%s %s %q: %d %s", method, path, body, a.StatusCode, a.body)
 		}
 		if a.StatusCode >= 400 && method != "HEAD" {
-			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) || len(msg) > 400 {
+			if msg := refused(t, a, a.StatusCode, typeOf(a)); !utf8.ValidString(msg) ||
+				len(msg) > 400 {
 				t.Fatalf("message %q", msg)
 			}
 		}

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// readinessAge is how old the readiness that the public port answers may be. Anyone may ask there, as often as they like.
+// readinessAge is how old the readiness that the public port answers may be. Anyone may ask there,
+// as often as they like.
 const readinessAge = time.Second
 
 // readinessBody is what /readyz answers: status is ready, degraded or not_ready.
@@ -25,7 +26,8 @@ type readinessDetails struct {
 	Components []Component `json:"components"`
 }
 
-// readiness is the state of the process as the public port answers it, asked for at most once each readinessAge.
+// readiness is the state of the process as the public port answers it, asked for at most once each
+// readinessAge.
 type readiness struct {
 	asking singleflight.Group
 	known  atomic.Pointer[knownReadiness]
@@ -43,8 +45,9 @@ func (a *api) health(x *exchange) error {
 	}{true})
 }
 
-// publicReadiness answers 503 as long as a component keeps the process from serving, and from the moment that the service begins to stop. What is
-// wrong on every replica alike and lets it serve, such as read models that stand still, is no reason to take all of them out: the status is
+// publicReadiness answers 503 as long as a component keeps the process from serving, and from the
+// moment that the service begins to stop. What is wrong on every replica alike and lets it serve,
+// such as read models that stand still, is no reason to take all of them out: the status is
 // degraded then. Which component it is, is for operators.
 func (a *api) publicReadiness(x *exchange) error {
 	details := a.recentReadiness(x.ctx)
@@ -58,13 +61,17 @@ func (a *api) publicReadiness(x *exchange) error {
 	}
 }
 
-// recentReadiness returns a state that is at most readinessAge old. Requests that come while the components are being asked wait for that answer.
+// recentReadiness returns a state that is at most readinessAge old. Requests that come while the
+// components are being asked wait for that answer.
 func (a *api) recentReadiness(ctx context.Context) readinessDetails {
 	if known := a.ready.known.Load(); known != nil && time.Since(known.at) < readinessAge {
 		return known.readinessDetails
 	}
 	known, _, _ := a.ready.asking.Do("", func() (any, error) {
-		known := &knownReadiness{readinessDetails: a.askReadiness(context.WithoutCancel(ctx)), at: time.Now()}
+		known := &knownReadiness{
+			readinessDetails: a.askReadiness(context.WithoutCancel(ctx)),
+			at:               time.Now(),
+		}
 		a.ready.known.Store(known)
 		return known, nil
 	})
@@ -99,7 +106,8 @@ func (a *api) askReadiness(ctx context.Context) readinessDetails {
 	return details
 }
 
-// Readiness returns the handler of /readyz for operators: it answers with every component, what is wrong with it and what to do.
+// Readiness returns the handler of /readyz for operators: it answers with every component, what is
+// wrong with it and what to do.
 func (a API) Readiness() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := a.api.begin(w, r)

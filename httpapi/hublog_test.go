@@ -25,7 +25,8 @@ type oneTenant struct{ key domain.Key }
 
 func (o oneTenant) Key(id string) (domain.KeyAccess, bool) {
 	return domain.KeyAccess{
-		ID: o.key.ID, OrgID: "org", Environment: o.key.Environment, Scopes: domain.AllScopes(), SecretHash: o.key.SecretHash(),
+		ID: o.key.ID, OrgID: "org", Environment: o.key.Environment, Scopes: domain.AllScopes(),
+		SecretHash: o.key.SecretHash(),
 	}, id == o.key.ID
 }
 
@@ -36,18 +37,27 @@ func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
 // logs is hublog.Logs as the API takes it.
 type logs struct{ *hublog.Logs }
 
-func (l logs) Follow(ctx context.Context, hub domain.HubID, after string) (httpapi.EventReader, error) {
+func (l logs) Follow(
+	ctx context.Context,
+	hub domain.HubID,
+	after string,
+) (httpapi.EventReader, error) {
 	return l.Logs.Follow(ctx, hub, after)
 }
 
-// TestRealLog reads one real log over HTTP in every way there is: page by page, by long-poll, and as a stream from the middle while
-// events are being stored. Each way gives the same events under the same cursors.
+// TestRealLog reads one real log over HTTP in every way there is: page by page, by long-poll, and
+// as a stream from the middle while events are being stored. Each way gives the same events under
+// the same cursors.
 func TestRealLog(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	store, err := hublog.New(conns, hublog.Config{
-		Retention:   time.Hour,
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{Tag: "00000001"}, true },
+		Retention: time.Hour,
+		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) {
+			return hublog.Incarnation{
+				Tag: "00000001",
+			}, true
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,9 +71,16 @@ func TestRealLog(t *testing.T) {
 		t.Helper()
 		records := make([]hublog.Record, n)
 		for i := range records {
-			records[i].Incarnation, records[i].Log, records[i].Through = "00000001", "a", last+uint64(i)+1
-			records[i].Payload = fmt.Appendf(nil, `{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",`+
-				`"clock_trusted":true,"data":{"key":"level","endpoint":0,"value":%d}}`, hub, last+uint64(i)+1)
+			records[i].Incarnation, records[i].Log, records[i].Through = "00000001", "a", last+uint64(
+				i,
+			)+1
+			records[i].Payload = fmt.Appendf(
+				nil,
+				`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",`+
+					`"clock_trusted":true,"data":{"key":"level","endpoint":0,"value":%d}}`,
+				hub,
+				last+uint64(i)+1,
+			)
 		}
 		if last, err = store.Append(t.Context(), hub, last, records); err != nil {
 			t.Fatal(err)
@@ -79,7 +96,12 @@ func TestRealLog(t *testing.T) {
 	t.Cleanup(server.Close)
 	get := func(path string, headers ...string) *http.Response {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/hubs/"+string(hub)+"/events"+path, nil)
+		req, err := http.NewRequestWithContext(
+			t.Context(),
+			"GET",
+			server.URL+"/v1/hubs/"+string(hub)+"/events"+path,
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +169,9 @@ func TestRealLog(t *testing.T) {
 			continue
 		}
 		var e event
-		if err := json.Unmarshal([]byte(data), &e); err != nil || e.Data.Value != want || e.Cursor != id || e.Cursor != events[want-1].Cursor {
+		if err := json.Unmarshal([]byte(data), &e); err != nil || e.Data.Value != want ||
+			e.Cursor != id ||
+			e.Cursor != events[want-1].Cursor {
 			t.Fatalf("event %d is %s with id %s: %v", want, data, id, err)
 		}
 		want++

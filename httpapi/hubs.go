@@ -64,7 +64,8 @@ func formOfHub(h domain.Hub) hubBody {
 	return hubBody{
 		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
 		Connection: hubConnection{
-			Status: h.Status, Since: domain.FormatTime(h.Since), PublicIP: h.PublicIP, DisconnectReason: h.DisconnectReason,
+			Status: h.Status, Since: domain.FormatTime(h.Since), PublicIP: h.PublicIP,
+			DisconnectReason: h.DisconnectReason,
 		},
 		Firmware: h.Firmware, Network: h.Network, RegisteredAt: domain.FormatTime(h.RegisteredAt),
 	}
@@ -86,7 +87,8 @@ func (a *api) listHubs(x *exchange) error {
 	var site *string
 	if id, given := q.get("site_id"); given {
 		if !domain.IsUUID(id) {
-			return writeList(x, domain.Page[domain.Hub]{}, itemOfHub) // there are no hubs at no site
+			// there are no hubs at no site
+			return writeList(x, domain.Page[domain.Hub]{}, itemOfHub)
 		}
 		site = &id
 	}
@@ -113,7 +115,10 @@ func (a *api) addHub(x *exchange) error {
 	}
 	var ok bool
 	if add.HubID, ok = domain.ParseSerial(serial); !ok {
-		return invalid("serial: must be as printed on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any case, with or without dashes")
+		return invalid(
+			"serial: must be as printed on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any " +
+				"case, with or without dashes",
+		)
 	}
 	if add.SiteID, err = body.text("site_id"); err != nil {
 		return err
@@ -199,8 +204,9 @@ func (a *api) resetLink(x *exchange) error {
 	return nil
 }
 
-// changedHub returns the form of the hub as it is after a change: what the change is about as it was decided, the rest as the read models have it.
-// They have the change too, unless they stand still or lag far behind.
+// changedHub returns the form of the hub as it is after a change: what the change is about as it
+// was decided, the rest as the read models have it. They have the change too, unless they stand
+// still or lag far behind.
 func (a *api) changedHub(ctx context.Context, org string, state domain.HubState) (hubBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
 	defer cancel()

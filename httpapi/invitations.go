@@ -59,11 +59,17 @@ func (a *api) createInvitation(x *exchange) error {
 		Email string
 		Role  domain.Role
 	}{email, role}
-	return x.answerOnce(http.StatusCreated, key, asked, func(ctx context.Context, _ string) (any, error) {
-		// Done again after its answer was lost it replaces the first, whose link nobody has from an answer.
-		invitation, err := a.Directory.Invite(ctx, x.origin(), x.key.OrgID, email, role)
-		return formOfInvitation(invitation), err
-	})
+	return x.answerOnce(
+		http.StatusCreated,
+		key,
+		asked,
+		func(ctx context.Context, _ string) (any, error) {
+			// Done again after its answer was lost it replaces the first, whose link nobody has
+			// from an answer.
+			invitation, err := a.Directory.Invite(ctx, x.origin(), x.key.OrgID, email, role)
+			return formOfInvitation(invitation), err
+		},
+	)
 }
 
 func (a *api) revokeInvitation(x *exchange) error {

@@ -15,7 +15,12 @@ type memberBody struct {
 }
 
 func formOfMember(m domain.Member) memberBody {
-	return memberBody{ID: m.ID, Email: m.Email, Role: m.Role, JoinedAt: domain.FormatTime(m.JoinedAt)}
+	return memberBody{
+		ID:       m.ID,
+		Email:    m.Email,
+		Role:     m.Role,
+		JoinedAt: domain.FormatTime(m.JoinedAt),
+	}
 }
 
 func (a *api) listMembers(x *exchange) error {
@@ -83,7 +88,8 @@ func memberPath(x *exchange) (string, error) {
 	return id, nil
 }
 
-// role gives a field that must be there and be a role. That of an owner is one too: who may not give it is told so, and not that it is none.
+// role gives a field that must be there and be a role. That of an owner is one too: who may not
+// give it is told so, and not that it is none.
 func (o object) role(name string) (domain.Role, error) {
 	text, err := o.text(name)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestMemberForms holds the answers about members and invitations to the contract's fields, letter by letter.
+// TestMemberForms holds the answers about members and invitations to the contract's fields, letter
+// by letter.
 func TestMemberForms(t *testing.T) {
 	t.Parallel()
 	const (
@@ -25,19 +26,40 @@ func TestMemberForms(t *testing.T) {
 	}{
 		{"GET", "/v1/members", "", 200, `{"data":[` + owner + `,` + admin + `],"has_more":false}`},
 		{"GET", "/v1/members?limit=1", "", 200, `{"data":[` + owner + `],"has_more":true}`},
-		{"GET", "/v1/members?limit=1&starting_after=" + memberOwner, "", 200, `{"data":[` + admin + `],"has_more":false}`},
+		{
+			"GET", "/v1/members?limit=1&starting_after=" + memberOwner, "", 200,
+			`{"data":[` + admin + `],"has_more":false}`,
+		},
 		{"GET", "/v1/members/" + memberAdmin, "", 200, admin},
-		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"member"}`, 200, strings.Replace(admin, `"admin"`, `"member"`, 1)},
+		{
+			"PATCH", "/v1/members/" + memberAdmin, `{"role":"member"}`, 200,
+			strings.Replace(admin, `"admin"`, `"member"`, 1),
+		},
 		{"DELETE", "/v1/members/" + memberAdmin, "", 204, ""},
 		{"GET", "/v1/invitations", "", 200, `{"data":[` + listed + `],"has_more":false}`},
-		{"GET", "/v1/invitations?limit=50&starting_after=" + invitationOne, "", 200, `{"data":[],"has_more":false}`},
+		{
+			"GET", "/v1/invitations?limit=50&starting_after=" + invitationOne, "", 200,
+			`{"data":[],"has_more":false}`,
+		},
 		{"POST", "/v1/invitations", `{"email":" di@example.org "}`, 201, made + `"member"` + times},
-		{"POST", "/v1/invitations", `{"email":"di@example.org","role":"admin"}`, 201, made + `"admin"` + times},
+		{
+			"POST", "/v1/invitations", `{"email":"di@example.org","role":"admin"}`, 201,
+			made + `"admin"` + times,
+		},
 		{"DELETE", "/v1/invitations/" + invitationOne, "", 204, ""},
 	} {
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
-			t.Errorf("%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body, tt.status, tt.want)
+			t.Errorf(
+				"%s %s %s: %d %s\nwant %d %s",
+				tt.method,
+				tt.path,
+				tt.body,
+				a.StatusCode,
+				a.body,
+				tt.status,
+				tt.want,
+			)
 		}
 		checkHeaders(t, a)
 	}
@@ -56,7 +78,10 @@ func TestMemberRefusals(t *testing.T) {
 	}{
 		{"GET", "/v1/members?limit=0", "", 400, inv, "limit: must be an integer from 1 to 50"},
 		{"GET", "/v1/members?limit=51", "", 400, inv, "limit"},
-		{"GET", "/v1/members?starting_after=x", "", 400, inv, "starting_after: must be an id from the list of members"},
+		{
+			"GET", "/v1/members?starting_after=x", "", 400, inv,
+			"starting_after: must be an id from the list of members",
+		},
 		{"GET", "/v1/members?starting_after=" + nowhere, "", 400, inv, "starting_after"},
 		{"GET", "/v1/members/x", "", 404, nf, "member"},
 		{"GET", "/v1/members/" + memberForeign, "", 404, nf, "member"},
@@ -66,10 +91,19 @@ func TestMemberRefusals(t *testing.T) {
 		{"PATCH", "/v1/members/" + memberOwner, `{"role":"admin"}`, 403, forbidden, "owner"},
 		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"owner"}`, 403, forbidden, "owner"},
 		{"PATCH", "/v1/members/" + memberAdmin, `{}`, 400, inv, "role: is required"},
-		{"PATCH", "/v1/members/" + memberAdmin, `{"role":null}`, 400, inv, "role: must be a string"},
+		{
+			"PATCH", "/v1/members/" + memberAdmin, `{"role":null}`, 400, inv,
+			"role: must be a string",
+		},
 		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"Admin"}`, 400, inv, "admin and member"},
-		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"` + strings.Repeat("x", 5000) + `"}`, 400, inv, "role"},
-		{"PATCH", "/v1/members/" + memberAdmin, `{"role":"admin","email":"x@example.org"}`, 400, inv, `"email"`},
+		{
+			"PATCH", "/v1/members/" + memberAdmin, `{"role":"` + strings.Repeat("x", 5000) + `"}`,
+			400, inv, "role",
+		},
+		{
+			"PATCH", "/v1/members/" + memberAdmin, `{"role":"admin","email":"x@example.org"}`, 400,
+			inv, `"email"`,
+		},
 		{"DELETE", "/v1/members/" + memberOwner, "", 403, forbidden, "owner"},
 		{"DELETE", "/v1/members/" + memberForeign, "", 404, nf, "member"},
 		{"DELETE", "/v1/members/x", "", 404, nf, "member"},
@@ -77,47 +111,86 @@ func TestMemberRefusals(t *testing.T) {
 		{"PUT", "/v1/members/" + memberAdmin, `{}`, 405, inv, "DELETE, GET, PATCH"},
 
 		{"GET", "/v1/invitations?limit=x", "", 400, inv, "limit"},
-		{"GET", "/v1/invitations?starting_after=x", "", 400, inv, "starting_after: must be an id from the list of invitations"},
+		{
+			"GET", "/v1/invitations?starting_after=x", "", 400, inv,
+			"starting_after: must be an id from the list of invitations",
+		},
 		{"POST", "/v1/invitations", `{}`, 400, inv, "email: is required"},
 		{"POST", "/v1/invitations", `{"role":"admin"}`, 400, inv, "email: is required"},
 		{"POST", "/v1/invitations", `{"email":null}`, 400, inv, "email: must be a string"},
 		{"POST", "/v1/invitations", `{"email":"nobody"}`, 400, inv, "email"},
 		{"POST", "/v1/invitations", `{"email":"Ann <ann@example.org>"}`, 400, inv, "email"},
-		{"POST", "/v1/invitations", `{"email":"a@example.org","role":null}`, 400, inv, "role: must be a string"},
-		{"POST", "/v1/invitations", `{"email":"a@example.org","role":"guest"}`, 400, inv, "admin and member"},
-		{"POST", "/v1/invitations", `{"email":"a@example.org","role":"owner"}`, 403, forbidden, "owner"},
-		{"POST", "/v1/invitations", `{"email":"a@example.org","name":"Ann"}`, 400, inv, `"name"; allowed are email, role`},
+		{
+			"POST", "/v1/invitations", `{"email":"a@example.org","role":null}`, 400, inv,
+			"role: must be a string",
+		},
+		{
+			"POST", "/v1/invitations", `{"email":"a@example.org","role":"guest"}`, 400, inv,
+			"admin and member",
+		},
+		{
+			"POST", "/v1/invitations", `{"email":"a@example.org","role":"owner"}`, 403, forbidden,
+			"owner",
+		},
+		{
+			"POST", "/v1/invitations", `{"email":"a@example.org","name":"Ann"}`, 400, inv,
+			`"name"; allowed are email, role`,
+		},
 		{"DELETE", "/v1/invitations/x", "", 404, nf, "invitation"},
 		{"DELETE", "/v1/invitations/" + nowhere, "", 404, nf, "invitation"},
 		{"GET", "/v1/invitations/" + invitationOne, "", 405, inv, "DELETE"},
 	} {
 		a := s.do(tt.method, tt.path, tt.body)
 		checkHeaders(t, a)
-		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) || len(msg) > 300 {
+		if msg := refused(t, a, tt.status, tt.code); !strings.Contains(msg, tt.names) ||
+			len(msg) > 300 {
 			t.Errorf("%s %s %.60s: %q does not name %q", tt.method, tt.path, tt.body, msg, tt.names)
 		}
 	}
 }
 
-// TestScopes: each route asks for the scope of the contract's table and no other, and its refusal names it.
+// TestScopes: each route asks for the scope of the contract's table and no other, and its refusal
+// names it.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	want := map[string]domain.Scope{
-		"GET /v1/sites": "sites:read", "POST /v1/sites": "sites:write", "GET /v1/sites/{site_id}": "sites:read", "PATCH /v1/sites/{site_id}": "sites:write",
-		"GET /v1/hubs": "hubs:read", "POST /v1/hubs": "hubs:write", "GET /v1/hubs/{hub_id}": "hubs:read", "PATCH /v1/hubs/{hub_id}": "hubs:write",
-		"POST /v1/hubs/{hub_id}/reset-link": "hubs:write",
-		"GET /v1/hubs/{hub_id}/devices":     "hubs:read", "GET /v1/hubs/{hub_id}/devices/{device_id}": "hubs:read",
-		"PATCH /v1/hubs/{hub_id}/devices/{device_id}": "hubs:write", "DELETE /v1/hubs/{hub_id}/devices/{device_id}": "hubs:write",
-		"POST /v1/hubs/{hub_id}/pairing": "hubs:write", "DELETE /v1/hubs/{hub_id}/pairing": "hubs:write",
-		"POST /v1/hubs/{hub_id}/removal": "hubs:write", "DELETE /v1/hubs/{hub_id}/removal": "hubs:write",
+		"GET /v1/sites": "sites:read", "POST /v1/sites": "sites:write",
+		"GET /v1/sites/{site_id}": "sites:read", "PATCH /v1/sites/{site_id}": "sites:write",
+		"GET /v1/hubs": "hubs:read", "POST /v1/hubs": "hubs:write",
+		"GET /v1/hubs/{hub_id}": "hubs:read", "PATCH /v1/hubs/{hub_id}": "hubs:write",
+		"POST /v1/hubs/{hub_id}/reset-link":                   "hubs:write",
+		"GET /v1/hubs/{hub_id}/devices":                       "hubs:read",
+		"GET /v1/hubs/{hub_id}/devices/{device_id}":           "hubs:read",
+		"PATCH /v1/hubs/{hub_id}/devices/{device_id}":         "hubs:write",
+		"DELETE /v1/hubs/{hub_id}/devices/{device_id}":        "hubs:write",
+		"POST /v1/hubs/{hub_id}/pairing":                      "hubs:write",
+		"DELETE /v1/hubs/{hub_id}/pairing":                    "hubs:write",
+		"POST /v1/hubs/{hub_id}/removal":                      "hubs:write",
+		"DELETE /v1/hubs/{hub_id}/removal":                    "hubs:write",
 		"POST /v1/hubs/{hub_id}/devices/{device_id}/commands": "hubs:command",
-		"GET /v1/hubs/{hub_id}/events":                        "events:read", "GET /v1/hubs/{hub_id}/events/stream": "events:read",
-		"GET /v1/members": "members:read", "GET /v1/members/{member_id}": "members:read",
-		"PATCH /v1/members/{member_id}": "members:write", "DELETE /v1/members/{member_id}": "members:write",
-		"GET /v1/invitations": "members:read", "POST /v1/invitations": "members:write", "DELETE /v1/invitations/{invitation_id}": "members:write",
+		"GET /v1/hubs/{hub_id}/events":                        "events:read",
+		"GET /v1/hubs/{hub_id}/events/stream":                 "events:read",
+		"GET /v1/members":                                     "members:read",
+		"GET /v1/members/{member_id}":                         "members:read",
+		"PATCH /v1/members/{member_id}":                       "members:write",
+		"DELETE /v1/members/{member_id}":                      "members:write",
+		"GET /v1/invitations":                                 "members:read",
+		"POST /v1/invitations":                                "members:write",
+		"DELETE /v1/invitations/{invitation_id}":              "members:write",
 	}
 	s := start(t, nil)
-	ids := strings.NewReplacer("{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "1", "{member_id}", memberAdmin, "{invitation_id}", invitationOne)
+	ids := strings.NewReplacer(
+		"{site_id}",
+		siteOne,
+		"{hub_id}",
+		string(hubOne),
+		"{device_id}",
+		"1",
+		"{member_id}",
+		memberAdmin,
+		"{invitation_id}",
+		invitationOne,
+	)
 	seed := byte(10)
 	for _, rt := range (&api{}).routes() {
 		if rt.access != forKey {
@@ -139,10 +212,17 @@ func TestScopes(t *testing.T) {
 		bearer, _ := s.addKey(orgOne, seed, others...)
 		seed++
 		a := s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", bearer)
-		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key lacks the scope "+string(scope) {
+		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key lacks the scope "+string(
+			scope,
+		) {
 			t.Errorf("%s: %s", name, msg)
 		}
-		refused(t, s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""), 401, domain.CodeUnauthenticated)
+		refused(
+			t,
+			s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""),
+			401,
+			domain.CodeUnauthenticated,
+		)
 	}
 	if len(want) > 0 {
 		t.Errorf("not served: %v", want)

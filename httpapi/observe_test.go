@@ -11,7 +11,8 @@ import (
 	"hubcloud/domain"
 )
 
-// TestObservation: each request is one line in the log and one count, under its route and never under the path as it was written.
+// TestObservation: each request is one line in the log and one count, under its route and never
+// under the path as it was written.
 func TestObservation(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -27,12 +28,17 @@ func TestObservation(t *testing.T) {
 	}
 	a := s.do("GET", "/v1/sites/"+siteOne, "")
 	s.client.CloseIdleConnections()
-	eventually(t, func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) })
+	eventually(
+		t,
+		func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
+	)
 	line := last()
 	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))
 	for name, want := range map[string]any{
-		"msg": "request", "level": "INFO", "request_id": a.Header.Get("X-Request-Id"), "method": "GET", "route": "/v1/sites/{site_id}",
-		"status": 200.0, "bytes": float64(len(a.body)), "key_id": key.ID, "org_id": orgOne, "remote": "127.0.0.1",
+		"msg": "request", "level": "INFO", "request_id": a.Header.Get("X-Request-Id"),
+		"method": "GET", "route": "/v1/sites/{site_id}",
+		"status": 200.0, "bytes": float64(len(a.body)), "key_id": key.ID, "org_id": orgOne,
+		"remote": "127.0.0.1",
 	} {
 		if line[name] != want {
 			t.Errorf("%s is %v, want %v", name, line[name], want)
@@ -61,7 +67,8 @@ func TestObservation(t *testing.T) {
 		return true
 	})
 	for series := range samples(t, registry) {
-		if strings.Contains(series, siteOne) || strings.Contains(series, "secrets") || strings.Contains(series, "BREW") {
+		if strings.Contains(series, siteOne) || strings.Contains(series, "secrets") ||
+			strings.Contains(series, "BREW") {
 			t.Errorf("a client has made the series %s", series)
 		}
 	}
@@ -70,7 +77,8 @@ func TestObservation(t *testing.T) {
 	}
 }
 
-// samples gives the values of the package's counters and gauges, and the counts of its histograms, by name and labels.
+// samples gives the values of the package's counters and gauges, and the counts of its histograms,
+// by name and labels.
 func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
@@ -84,7 +92,13 @@ func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				name += fmt.Sprintf(" %s=%s", label.GetName(), label.GetValue())
 			}
-			values[name] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			values[name] = metric.GetCounter().
+				GetValue() +
+				metric.GetGauge().
+					GetValue() +
+				float64(
+					metric.GetHistogram().GetSampleCount(),
+				)
 		}
 	}
 	return values

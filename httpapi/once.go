@@ -21,9 +21,15 @@ func idempotencyKey(header http.Header) (string, error) {
 	}
 }
 
-// answerOnce answers with what do returns. Under a key that is not empty it is done once, and the same body sent again gets the first answer. body is
-// what was read from the request: its JSON tells requests of this route apart. do gets the id of what it makes; "" makes one.
-func (x *exchange) answerOnce(status int, key string, body any, do func(ctx context.Context, id string) (any, error)) error {
+// answerOnce answers with what do returns. Under a key that is not empty it is done once, and the
+// same body sent again gets the first answer. body is what was read from the request: its JSON
+// tells requests of this route apart. do gets the id of what it makes; "" makes one.
+func (x *exchange) answerOnce(
+	status int,
+	key string,
+	body any,
+	do func(ctx context.Context, id string) (any, error),
+) error {
 	if key == "" {
 		done, err := do(x.ctx, "")
 		if err != nil {
@@ -38,13 +44,19 @@ func (x *exchange) answerOnce(status int, key string, body any, do func(ctx cont
 	if err != nil {
 		return err
 	}
-	answer, err := x.api.Once.Once(x.ctx, x.key.OrgID, key, request, func(ctx context.Context, id string) ([]byte, error) {
-		done, err := do(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(done)
-	})
+	answer, err := x.api.Once.Once(
+		x.ctx,
+		x.key.OrgID,
+		key,
+		request,
+		func(ctx context.Context, id string) ([]byte, error) {
+			done, err := do(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(done)
+		},
+	)
 	if err != nil {
 		return err
 	}

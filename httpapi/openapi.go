@@ -14,8 +14,8 @@ import (
 //go:embed openapi.yaml
 var openAPI string
 
-// OpenAPI gives the document that describes everything this package answers to programs, in OpenAPI 3.1 and YAML. It is served at
-// /v1/openapi.yaml.
+// OpenAPI gives the document that describes everything this package answers to programs, in OpenAPI
+// 3.1 and YAML. It is served at /v1/openapi.yaml.
 func OpenAPI() string { return openAPI }
 
 // documentRoutes are the document and the page to read it and to try calls. Both are for everyone.
@@ -24,27 +24,47 @@ func (a *api) documentRoutes() []*route {
 	etag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	files := reference.Load()
 	var routes []*route
-	for _, method := range []string{http.MethodGet, http.MethodHead} { // the server leaves the body out of answers to HEAD
-		routes = append(routes,
-			&route{method: method, pattern: "/v1/openapi.yaml", access: forAddress, handle: func(x *exchange) error {
-				x.serveDocument(etag)
-				return nil
-			}},
-			&route{method: method, pattern: "/v1/reference", access: forAddress, handle: func(x *exchange) error {
-				return x.serveReference(files, reference.Index)
-			}},
-			&route{method: method, pattern: "/v1/reference/{file}", access: forAddress, handle: func(x *exchange) error {
-				return x.serveReference(files, x.r.PathValue("file"))
-			}})
+	// the server leaves the body out of answers to HEAD
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		routes = append(
+			routes,
+			&route{
+				method:  method,
+				pattern: "/v1/openapi.yaml",
+				access:  forAddress,
+				handle: func(x *exchange) error {
+					x.serveDocument(etag)
+					return nil
+				},
+			},
+			&route{
+				method:  method,
+				pattern: "/v1/reference",
+				access:  forAddress,
+				handle: func(x *exchange) error {
+					return x.serveReference(files, reference.Index)
+				},
+			},
+			&route{
+				method:  method,
+				pattern: "/v1/reference/{file}",
+				access:  forAddress,
+				handle: func(x *exchange) error {
+					return x.serveReference(files, x.r.PathValue("file"))
+				},
+			},
+		)
 	}
 	return routes
 }
 
-// serveDocument answers with the document, or with 304 to a client that has it. Its media type is that of RFC 9512.
+// serveDocument answers with the document, or with 304 to a client that has it. Its media type is
+// that of RFC 9512.
 func (x *exchange) serveDocument(etag string) {
 	header := x.w.Header()
 	header.Set("ETag", etag)
-	header.Set("Cache-Control", "no-cache") // a new version is seen at once, an old one not sent again
+	// a new version is seen at once, an old one not sent again
+	header.Set("Cache-Control", "no-cache")
 	if matchesETag(x.r.Header.Values("If-None-Match"), etag) {
 		x.WriteHeader(http.StatusNotModified)
 		return

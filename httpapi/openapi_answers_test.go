@@ -19,10 +19,32 @@ import (
 
 // there and notThere make paths and bodies of what the world has, and of what it has not.
 var (
-	there = strings.NewReplacer("{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2", "{member_id}", memberAdmin,
-		"{invitation_id}", invitationOne)
-	notThere = strings.NewReplacer("{site_id}", nowhere, "{hub_id}", string(hubNone), "{device_id}", "99", "{member_id}", nowhere,
-		"{invitation_id}", nowhere, siteOne, nowhere)
+	there = strings.NewReplacer(
+		"{site_id}",
+		siteOne,
+		"{hub_id}",
+		string(hubOne),
+		"{device_id}",
+		"2",
+		"{member_id}",
+		memberAdmin,
+		"{invitation_id}",
+		invitationOne,
+	)
+	notThere = strings.NewReplacer(
+		"{site_id}",
+		nowhere,
+		"{hub_id}",
+		string(hubNone),
+		"{device_id}",
+		"99",
+		"{member_id}",
+		nowhere,
+		"{invitation_id}",
+		nowhere,
+		siteOne,
+		nowhere,
+	)
 )
 
 // requestBodies are bodies with every field that the world takes, by the name of their schema.
@@ -51,7 +73,10 @@ func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (Eve
 
 func (w faulty) Issue(context.Context, link.CertificateRequest) (link.Certificate, error) {
 	return link.Certificate{
-		HubID: string(hubOne), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883", ExpiresAt: domain.FormatTime(day),
+		HubID: string(
+			hubOne,
+		), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
+		ExpiresAt: domain.FormatTime(day),
 	}, w.fault
 }
 
@@ -67,8 +92,9 @@ func startFaulty(t *testing.T, change func(*Config)) *service {
 	})
 }
 
-// TestAnswersAreDescribed brings about each answer that openapi.yaml describes, of each operation, status and error type, and holds it to
-// the description, the order of its fields included. An answer that no route can give would fail here.
+// TestAnswersAreDescribed brings about each answer that openapi.yaml describes, of each operation,
+// status and error type, and holds it to the description, the order of its fields included. An
+// answer that no route can give would fail here.
 func TestAnswersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d, routes := described(t), describable()
@@ -82,7 +108,9 @@ func TestAnswersAreDescribed(t *testing.T) {
 				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
 					a := bringAbout(t, op, routes[op.String()], status, domain.Code(code))
 					var refusal errorBody
-					if err := json.Unmarshal([]byte(a.body), &refusal); code != "" && op.Method != http.MethodHead && (err != nil || string(refusal.Error.Type) != code) {
+					if err := json.Unmarshal([]byte(a.body), &refusal); code != "" &&
+						op.Method != http.MethodHead &&
+						(err != nil || string(refusal.Error.Type) != code) {
 						t.Errorf("answered with %s", a.body)
 					}
 					if a.StatusCode != status {
@@ -103,7 +131,13 @@ func TestAnswersAreDescribed(t *testing.T) {
 }
 
 // bringAbout makes a request that is to have that answer. Code is "" for what is no refusal.
-func bringAbout(t *testing.T, op *openapitest.Operation, rt *route, status int, code domain.Code) answer {
+func bringAbout(
+	t *testing.T,
+	op *openapitest.Operation,
+	rt *route,
+	status int,
+	code domain.Code,
+) answer {
 	t.Helper()
 	s := startFaulty(t, func(c *Config) {
 		switch {
@@ -113,7 +147,8 @@ func bringAbout(t *testing.T, op *openapitest.Operation, rt *route, status int, 
 			c.Ready = func(context.Context) []Component { panic("no parts") }
 		}
 	})
-	if strings.HasSuffix(op.Pattern, "/stream") || code == "" && status == http.StatusServiceUnavailable {
+	if strings.HasSuffix(op.Pattern, "/stream") ||
+		code == "" && status == http.StatusServiceUnavailable {
 		s.drain()
 	}
 	path, body, headers := op.Pattern, requestBodies[op.Body], []string{}
@@ -152,8 +187,8 @@ func namesOf(fields []openapitest.Field) []string {
 	return names
 }
 
-// TestRequestsAreDescribed fails when a field of a request is described and not taken or taken and not described, when it is required on one
-// side only, and when a route refuses an example.
+// TestRequestsAreDescribed fails when a field of a request is described and not taken or taken and
+// not described, when it is required on one side only, and when a route refuses an example.
 func TestRequestsAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -164,12 +199,16 @@ func TestRequestsAreDescribed(t *testing.T) {
 		}
 		path, fields := there.Replace(op.Pattern), d.Object(op.Body)
 		var whole map[string]json.RawMessage
-		if err := json.Unmarshal([]byte(requestBodies[op.Body]), &whole); err != nil || len(whole) != len(fields) {
+		if err := json.Unmarshal([]byte(requestBodies[op.Body]), &whole); err != nil ||
+			len(whole) != len(fields) {
 			t.Fatalf("%v: %s has not every field: %v", op, requestBodies[op.Body], err)
 		}
 		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
 		if op.Body == "CertificateRequest" { // hubs may say more than we know
-			if sent := namesOf(fieldsOf(reflect.TypeFor[link.CertificateRequest]())); !slices.Equal(namesOf(fields), sent) {
+			if sent := namesOf(fieldsOf(reflect.TypeFor[link.CertificateRequest]())); !slices.Equal(
+				namesOf(fields),
+				sent,
+			) {
 				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
 			}
 		} else if message := refused(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed are "+strings.Join(namesOf(fields), ", ")) {
@@ -188,11 +227,24 @@ func TestRequestsAreDescribed(t *testing.T) {
 			}
 			a := s.do(op.Method, path, string(body))
 			if missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required"); missed != field.Required {
-				t.Errorf("%v without %s: described as required: %t; answered with %d %s", op, field.Name, field.Required, a.StatusCode, a.body)
+				t.Errorf(
+					"%v without %s: described as required: %t; answered with %d %s",
+					op,
+					field.Name,
+					field.Required,
+					a.StatusCode,
+					a.body,
+				)
 			}
 		}
 		if a := s.do(op.Method, path, ""); (a.StatusCode != 400) != op.BodyOptional {
-			t.Errorf("%v without a body: described as optional: %t; answered with %d %s", op, op.BodyOptional, a.StatusCode, a.body)
+			t.Errorf(
+				"%v without a body: described as optional: %t; answered with %d %s",
+				op,
+				op.BodyOptional,
+				a.StatusCode,
+				a.body,
+			)
 		}
 		for _, example := range op.BodyExamples {
 			body, err := json.Marshal(example)
@@ -206,7 +258,8 @@ func TestRequestsAreDescribed(t *testing.T) {
 	}
 }
 
-// TestParametersAreDescribed: a route refuses a parameter that it knows when that is given twice, and passes over one that it does not know.
+// TestParametersAreDescribed: a route refuses a parameter that it knows when that is given twice,
+// and passes over one that it does not know.
 func TestParametersAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -220,27 +273,51 @@ func TestParametersAreDescribed(t *testing.T) {
 		path := there.Replace(op.Pattern)
 		for _, name := range queries {
 			a := s.do(op.Method, path+"?"+name+"=1&"+name+"=1", requestBodies[op.Body])
-			if known := strings.Contains(a.body, name+": must be given once"); known != slices.Contains(op.Query, name) {
-				t.Errorf("%v: described are %v; %s twice is answered with %d %s", op, op.Query, name, a.StatusCode, a.body)
+			if known := strings.Contains(a.body, name+": must be given once"); known != slices.Contains(
+				op.Query,
+				name,
+			) {
+				t.Errorf(
+					"%v: described are %v; %s twice is answered with %d %s",
+					op,
+					op.Query,
+					name,
+					a.StatusCode,
+					a.body,
+				)
 			}
 		}
 		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
 			answered := askTwice(t, s, op.Method, path, requestBodies[op.Body], name)
-			if known := strings.Contains(answered, name+": must be given once"); known != slices.Contains(op.Header, name) {
-				t.Errorf("%v: described are %v; %s twice is answered with %s", op, op.Header, name, answered)
+			if known := strings.Contains(answered, name+": must be given once"); known != slices.Contains(
+				op.Header,
+				name,
+			) {
+				t.Errorf(
+					"%v: described are %v; %s twice is answered with %s",
+					op,
+					op.Header,
+					name,
+					answered,
+				)
 			}
 		}
 	}
 }
 
-// askTwice makes a request with a header field that is there twice, and gives the body of its answer.
+// askTwice makes a request with a header field that is there twice, and gives the body of its
+// answer.
 func askTwice(t *testing.T, s *service, method, path, body, header string) string {
 	t.Helper()
 	req, err := http.NewRequest(method, s.base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header = http.Header{"Authorization": {s.bearer}, "Content-Type": {"application/json"}, header: {"1", "1"}}
+	req.Header = http.Header{
+		"Authorization": {s.bearer},
+		"Content-Type":  {"application/json"},
+		header:          {"1", "1"},
+	}
 	res, err := s.client.Do(req)
 	if err != nil {
 		t.Fatal(err)

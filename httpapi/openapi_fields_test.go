@@ -57,7 +57,8 @@ type event struct {
 	domain.HubEvent
 }
 
-// elsewhere are the object schemas that no structure of this package stands for, and what holds them instead.
+// elsewhere are the object schemas that no structure of this package stands for, and what holds
+// them instead.
 var elsewhere = map[string]string{
 	"EventPage":          "written by hand: TestAnswersAreDescribed",
 	"DeviceList":         "has no type of its own: TestAnswersAreDescribed",
@@ -81,8 +82,8 @@ var elsewhere = map[string]string{
 	"CertificateRequest": "a request: TestRequestsAreDescribed",
 }
 
-// TestFieldsAreDescribed fails when a field of an answer is in its structure alone or in its schema alone, when their order differs, or what
-// kind of JSON they are.
+// TestFieldsAreDescribed fails when a field of an answer is in its structure alone or in its schema
+// alone, when their order differs, or what kind of JSON they are.
 func TestFieldsAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
@@ -91,7 +92,10 @@ func TestFieldsAreDescribed(t *testing.T) {
 			t.Errorf("%s:\ndescribed %v\nanswered  %v", name, got, want)
 		}
 	}
-	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[errorDetail]()); !sameFields(got, want) {
+	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[errorDetail]()); !sameFields(
+		got,
+		want,
+	) {
 		t.Errorf("Error.error:\ndescribed %v\nanswered  %v", got, want)
 	}
 	for _, name := range d.Objects() {
@@ -106,7 +110,8 @@ func TestFieldsAreDescribed(t *testing.T) {
 	}
 }
 
-// fieldsOf gives the fields of a structure as JSON has them: embedded ones in their place. A field that takes any JSON has no types.
+// fieldsOf gives the fields of a structure as JSON has them: embedded ones in their place. A field
+// that takes any JSON has no types.
 func fieldsOf(body reflect.Type) []openapitest.Field {
 	var fields []openapitest.Field
 	for i := range body.NumField() {
@@ -116,7 +121,14 @@ func fieldsOf(body reflect.Type) []openapitest.Field {
 			continue
 		}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		fields = append(fields, openapitest.Field{Name: name, Required: !strings.Contains(options, "omit"), Types: typesOf(f.Type)})
+		fields = append(
+			fields,
+			openapitest.Field{
+				Name:     name,
+				Required: !strings.Contains(options, "omit"),
+				Types:    typesOf(f.Type),
+			},
+		)
 	}
 	return fields
 }
@@ -142,11 +154,13 @@ func typesOf(t reflect.Type) []string {
 
 func sameFields(described, answered []openapitest.Field) bool {
 	return slices.EqualFunc(described, answered, func(d, a openapitest.Field) bool {
-		return d.Name == a.Name && d.Required == a.Required && (a.Types == nil || slices.Equal(d.Types, a.Types))
+		return d.Name == a.Name && d.Required == a.Required &&
+			(a.Types == nil || slices.Equal(d.Types, a.Types))
 	})
 }
 
-// TestBodiesAreCompared fails when a structure of this package that is written as JSON is not among those that are compared.
+// TestBodiesAreCompared fails when a structure of this package that is written as JSON is not among
+// those that are compared.
 func TestBodiesAreCompared(t *testing.T) {
 	t.Parallel()
 	// What operators alone are answered, on a port of their own, is not described.
@@ -185,7 +199,10 @@ func TestBodiesAreCompared(t *testing.T) {
 			if body, ok := spec.Type.(*ast.StructType); ok && hasJSON(body) {
 				found++
 				if !compared[spec.Name.Name] {
-					t.Errorf("%s: is written as JSON, and not compared with a schema", spec.Name.Name)
+					t.Errorf(
+						"%s: is written as JSON, and not compared with a schema",
+						spec.Name.Name,
+					)
 				}
 			}
 			return true

@@ -26,15 +26,16 @@ func described(t testing.TB) *openapitest.Document {
 func describable() map[string]*route {
 	routes := map[string]*route{}
 	for _, rt := range New(Config{Environment: domain.EnvironmentDev}).api.routes() {
-		if !strings.HasPrefix(rt.pattern, "/portal/") && !strings.HasPrefix(rt.pattern, "/v1/reference") {
+		if !strings.HasPrefix(rt.pattern, "/portal/") &&
+			!strings.HasPrefix(rt.pattern, "/v1/reference") {
 			routes[rt.method+" "+rt.pattern] = rt
 		}
 	}
 	return routes
 }
 
-// TestRoutesAreDescribed fails when a route, its scope, its body, its rate limit or one of its statuses is in the table alone or in
-// openapi.yaml alone.
+// TestRoutesAreDescribed fails when a route, its scope, its body, its rate limit or one of its
+// statuses is in the table alone or in openapi.yaml alone.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
 	routes := describable()
@@ -47,13 +48,24 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 		delete(routes, name)
 		if op.Scope != string(rt.scope) || op.Keyless != (rt.access != forKey) {
-			t.Errorf("%s: described with scope %q, keyless %t; the route asks for %q", name, op.Scope, op.Keyless, rt.scope)
+			t.Errorf(
+				"%s: described with scope %q, keyless %t; the route asks for %q",
+				name,
+				op.Scope,
+				op.Keyless,
+				rt.scope,
+			)
 		}
 		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
 			t.Errorf("%s: the description begins with %.30q", name, op.Description)
 		}
 		if (op.Body != "") != rt.takesBody {
-			t.Errorf("%s: described with the body %q; the route takes one: %t", name, op.Body, rt.takesBody)
+			t.Errorf(
+				"%s: described with the body %q; the route takes one: %t",
+				name,
+				op.Body,
+				rt.takesBody,
+			)
 		}
 		if want := statusesOf(rt); !slices.Equal(op.Statuses(), want) {
 			t.Errorf("%s: described are %v; the route answers %v", name, op.Statuses(), want)
@@ -69,7 +81,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// particular are the statuses that a route answers beside those of its kind. The first is that of success.
+// particular are the statuses that a route answers beside those of its kind. The first is that of
+// success.
 var particular = map[string][]int{
 	"POST /v1/sites":                                      {201, 409},
 	"POST /v1/invitations":                                {201, 409},
@@ -118,7 +131,8 @@ func statusesOf(rt *route) []int {
 	return slices.Compact(statuses)
 }
 
-// TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and each stands at its status.
+// TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and
+// each stands at its status.
 func TestErrorTypesAreDescribed(t *testing.T) {
 	statuses := codestatus.All()
 	t.Parallel()
@@ -140,7 +154,13 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 			for _, name := range op.Types(status) {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
-					t.Errorf("%v: %s is described at %d; it is answered with %d", op, name, status, statuses[domain.Code(name)])
+					t.Errorf(
+						"%v: %s is described at %d; it is answered with %d",
+						op,
+						name,
+						status,
+						statuses[domain.Code(name)],
+					)
 				}
 			}
 			if status >= 400 && len(op.Types(status)) == 0 && op.Pattern != "/readyz" {
@@ -155,13 +175,15 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestScopesAreDescribed: each scope of the domain has its line in the description of keys, in the domain's order, and an operation.
+// TestScopesAreDescribed: each scope of the domain has its line in the description of keys, in the
+// domain's order, and an operation.
 func TestScopesAreDescribed(t *testing.T) {
 	t.Parallel()
 	d := described(t)
 	var lines []string
 	for line := range strings.Lines(d.Scopes()) {
-		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok && strings.HasPrefix(line, "| `") {
+		if name, _, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` |"); ok &&
+			strings.HasPrefix(line, "| `") {
 			lines = append(lines, name)
 		}
 	}
@@ -169,7 +191,10 @@ func TestScopesAreDescribed(t *testing.T) {
 		t.Errorf("described are %v, want %s", lines, want)
 	}
 	for _, scope := range domain.AllScopes() {
-		if !slices.ContainsFunc(d.Operations, func(op *openapitest.Operation) bool { return op.Scope == string(scope) }) {
+		if !slices.ContainsFunc(
+			d.Operations,
+			func(op *openapitest.Operation) bool { return op.Scope == string(scope) },
+		) {
 			t.Errorf("%s: no operation is described to need it", scope)
 		}
 	}

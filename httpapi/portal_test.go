@@ -13,15 +13,23 @@ import (
 // welcoming accepts every invitation but "none".
 type welcoming struct{}
 
-func (welcoming) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+func (welcoming) AcceptInvitation(
+	_ context.Context,
+	o domain.Origin,
+	token string,
+) (domain.Acceptance, error) {
 	if token == "none" || o.RequestID == "" {
 		return domain.Acceptance{}, domain.ErrInvitationNotFound()
 	}
-	return domain.Acceptance{OrgName: "Acme", Email: "ann@example.org", Role: domain.RoleMember}, nil
+	return domain.Acceptance{
+		OrgName: "Acme",
+		Email:   "ann@example.org",
+		Role:    domain.RoleMember,
+	}, nil
 }
 
-// TestPortal: pages are answered within the API's order: with a request id, counted on the address, and logged without what is secret in
-// their addresses.
+// TestPortal: pages are answered within the API's order: with a request id, counted on the address,
+// and logged without what is secret in their addresses.
 func TestPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
@@ -32,7 +40,8 @@ func TestPortal(t *testing.T) {
 		method, path string
 		status       int
 	}{
-		{"GET", path, 200}, {"HEAD", path, 200}, {"GET", "/portal/invitations/none", 404}, {"POST", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/sign-in", 200},
+		{"GET", path, 200}, {"HEAD", path, 200}, {"GET", "/portal/invitations/none", 404},
+		{"POST", path, 405}, {"GET", path + "/", 404}, {"GET", "/portal/sign-in", 200},
 		{"GET", "/portal/assets/none.css", 404}, {"GET", path + "%2Fx", 200}, {"GET", path, 200},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "")
@@ -45,13 +54,15 @@ func TestPortal(t *testing.T) {
 		t.Errorf("past the limit: %d %v", limited.StatusCode, limited.Header)
 	}
 	eventually(t, func() bool { return strings.Count(s.logged.String(), "\n") == 10 })
-	if log := s.logged.String(); strings.Contains(log, "the-secret") || !strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
+	if log := s.logged.String(); strings.Contains(log, "the-secret") ||
+		!strings.Contains(log, `"route":"/portal/invitations/{token}"`) {
 		t.Error(log)
 	}
 }
 
-// TestPeopleAreRefusedWithPages: what the router refused under /portal was told in JSON, which says nothing to people. Scripts get JSON, with a
-// message that their page can show, and who asks for the API gets the contract's.
+// TestPeopleAreRefusedWithPages: what the router refused under /portal was told in JSON, which says
+// nothing to people. Scripts get JSON, with a message that their page can show, and who asks for
+// the API gets the contract's.
 func TestPeopleAreRefusedWithPages(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) {
@@ -68,34 +79,43 @@ func TestPeopleAreRefusedWithPages(t *testing.T) {
 		{"GET", "/portal//x", html, 404, "There is nothing here"},
 		{"GET", "/portal/none/of/this", html, 404, "There is nothing here"},
 		{"POST", "/portal/none", script, 405, `"message":"The page that led here`},
-		{"GET", "/portal/organizations", script, 401, `"message":"Load the page again to sign in."`},
+		{
+			"GET", "/portal/organizations", script, 401,
+			`"message":"Load the page again to sign in."`,
+		},
 		{"GET", "/portalx", html, 404, `"type":"not_found"`},
 		{"GET", "/elsewhere", html, 404, `"type":"not_found"`},
 		{"GET", "/portal/sign-in", html, 429, "Wait "},
 		{"GET", "/portal/sign-in", script, 429, `"message":"Your network`},
 	} {
 		a := s.do(c.method, c.path, "", "Authorization", "", "Accept", c.accept)
-		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) || a.Header.Get("X-Request-Id") == "" {
+		if a.StatusCode != c.status || !strings.Contains(a.body, c.says) ||
+			a.Header.Get("X-Request-Id") == "" {
 			t.Errorf("%s %s: %d %s", c.method, c.path, a.StatusCode, a.body)
 		}
-		page := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") && strings.Contains(a.body, "<!doctype html>") &&
-			strings.HasPrefix(a.Header.Get("Content-Security-Policy"), "default-src 'none'") && a.Header.Get("Cache-Control") == "no-store"
+		page := strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") &&
+			strings.Contains(a.body, "<!doctype html>") &&
+			strings.HasPrefix(a.Header.Get("Content-Security-Policy"), "default-src 'none'") &&
+			a.Header.Get("Cache-Control") == "no-store"
 		if wanted := c.accept == html && strings.HasPrefix(c.path, "/portal/"); page != wanted {
 			t.Errorf("%s %s: is a page: %t; %v", c.method, c.path, page, a.Header)
 		}
-		if c.status == http.StatusMethodNotAllowed && a.Header.Get("Allow") == "" || c.status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
+		if c.status == http.StatusMethodNotAllowed && a.Header.Get("Allow") == "" ||
+			c.status == http.StatusTooManyRequests && a.Header.Get("Retry-After") == "" {
 			t.Errorf("%s %s: %v", c.method, c.path, a.Header)
 		}
 	}
 }
 
-// TestUnreadableWithAPortal: what is no HTTP has no path that could be one of a page's. Looking for it ended the process.
+// TestUnreadableWithAPortal: what is no HTTP has no path that could be one of a page's. Looking for
+// it ended the process.
 func TestUnreadableWithAPortal(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	conn, reader := s.raw(t, "GET /portal/x HTTP/1.1\r\nHost: a b\r\n\r\n")
 	defer conn.Close()
-	if line, err := reader.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 400 ") {
+	if line, err := reader.ReadString('\n'); err != nil ||
+		!strings.HasPrefix(line, "HTTP/1.1 400 ") {
 		t.Errorf("%q, %v", line, err)
 	}
 }
@@ -105,11 +125,27 @@ func TestBareAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{}) })
 	const html = "text/html,*/*;q=0.8"
-	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK || a.Request.URL.Path != "/portal/sign-in" {
+	if a := s.do("GET", "/", "", "Authorization", "", "Accept", html); a.StatusCode != http.StatusOK ||
+		a.Request.URL.Path != "/portal/sign-in" {
 		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
 	}
-	refused(t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound, domain.CodeNotFound)
-	refused(t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+	refused(
+		t,
+		s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"),
+		http.StatusNotFound,
+		domain.CodeNotFound,
+	)
+	refused(
+		t,
+		s.do("POST", "/", "", "Authorization", "", "Accept", html),
+		http.StatusNotFound,
+		domain.CodeNotFound,
+	)
 	without := start(t, nil)
-	refused(t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound, domain.CodeNotFound)
+	refused(
+		t,
+		without.do("GET", "/", "", "Authorization", "", "Accept", html),
+		http.StatusNotFound,
+		domain.CodeNotFound,
+	)
 }

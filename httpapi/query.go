@@ -17,7 +17,8 @@ type query []parameter
 
 type parameter struct{ name, value string }
 
-// readQuery takes the known parameters out of a raw query and leaves others alone. A known one may appear once, and must have a value.
+// readQuery takes the known parameters out of a raw query and leaves others alone. A known one may
+// appear once, and must have a value.
 func readQuery(raw string, known ...string) (query, error) {
 	q := make(query, 0, len(known))
 	for raw != "" {
@@ -52,7 +53,8 @@ func (q query) get(name string) (string, bool) {
 	return "", false
 }
 
-// integer gives a parameter as a decimal number from low to high, or otherwise when it was not given.
+// integer gives a parameter as a decimal number from low to high, or otherwise when it was not
+// given.
 func (q query) integer(name string, low, high, otherwise int) (int, error) {
 	value, ok := q.get(name)
 	if !ok {
@@ -65,7 +67,8 @@ func (q query) integer(name string, low, high, otherwise int) (int, error) {
 	return int(n), nil
 }
 
-// readListing reads the parameters of a list of what has UUIDs for ids; after is "" for the list's beginning.
+// readListing reads the parameters of a list of what has UUIDs for ids; after is "" for the list's
+// beginning.
 func (x *exchange) readListing(items string) (limit int, after string, err error) {
 	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
 	if err != nil {

@@ -12,10 +12,14 @@ import (
 
 // spendOfAddress spends of the allowance of the client's address.
 func (x *exchange) spendOfAddress() error {
-	return x.spend(x.api.addresses.Take(addressBlock(x.remote), x.start), x.api.metrics.limited.address)
+	return x.spend(
+		x.api.addresses.Take(addressBlock(x.remote), x.start),
+		x.api.metrics.limited.address,
+	)
 }
 
-// spend tells the client its allowance, and refuses the request, which limited counts, when that is used up.
+// spend tells the client its allowance, and refuses the request, which limited counts, when that is
+// used up.
 func (x *exchange) spend(a ratelimit.Allowance, limited prometheus.Counter) error {
 	x.setHeader(1, "RateLimit-Limit", strconv.Itoa(a.Limit))
 	x.setHeader(2, "RateLimit-Remaining", strconv.Itoa(a.Remaining))

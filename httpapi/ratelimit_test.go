@@ -30,7 +30,8 @@ func TestRateLimit(t *testing.T) {
 			t.Fatalf("%s: status %d, want %d", a.Request.URL, a.StatusCode, status)
 		}
 		for name, want := range map[string]string{
-			"RateLimit-Limit": "100", "RateLimit-Remaining": strconv.Itoa(remaining), "RateLimit-Reset": strconv.Itoa(reset),
+			"RateLimit-Limit": "100", "RateLimit-Remaining": strconv.Itoa(remaining),
+			"RateLimit-Reset":  strconv.Itoa(reset),
 			"RateLimit-Policy": "100;w=2",
 		} {
 			if got := a.Header.Get(name); got != want {
@@ -62,7 +63,8 @@ func TestRateLimit(t *testing.T) {
 	}
 	expect(s.do("GET", "/v1/sites", "", "Authorization", poor), 429, 0, 2)
 
-	// Neither counted on the address. Enrolment and bad keys do, together, and leave valid keys alone.
+	// Neither counted on the address. Enrolment and bad keys do, together, and leave valid keys
+	// alone.
 	for i := range 100 {
 		if i%2 == 0 {
 			a := s.do("GET", "/v1/none", "", "Authorization", fmt.Sprintf("Bearer %d", i))

@@ -10,7 +10,8 @@ import (
 	"hubcloud/domain"
 )
 
-// What stands for the method of requests that are refused for it, and of those to where there is nothing.
+// What stands for the method of requests that are refused for it, and of those to where there is
+// nothing.
 const (
 	methodOther = "other"
 	methodAny   = "any"
@@ -29,7 +30,9 @@ func (a *api) newRouter() *chi.Mux {
 	for _, rt := range a.routes() {
 		r.Method(rt.method, rt.pattern, a.counted(rt))
 		if _, ok := a.refusing[rt.pattern]; !ok {
-			a.refusing[rt.pattern] = a.counted(&route{method: methodOther, pattern: rt.pattern, access: rt.access})
+			a.refusing[rt.pattern] = a.counted(
+				&route{method: methodOther, pattern: rt.pattern, access: rt.access},
+			)
 		}
 		allowed[rt.pattern] = append(allowed[rt.pattern], rt.method)
 		slices.Sort(allowed[rt.pattern])
@@ -39,12 +42,26 @@ func (a *api) newRouter() *chi.Mux {
 		}
 	}
 	a.nowhere = map[string]*route{
-		"v1":   a.counted(&route{method: methodAny, pattern: "/v1/", access: forKey, handle: noSuchPath}),
-		"link": a.counted(&route{method: methodAny, pattern: "/link/", access: forAddress, handle: noSuchPath}),
-		"":     a.counted(&route{method: methodAny, pattern: "/", access: forAddress, handle: noSuchPath}),
+		"v1": a.counted(
+			&route{method: methodAny, pattern: "/v1/", access: forKey, handle: noSuchPath},
+		),
+		"link": a.counted(
+			&route{method: methodAny, pattern: "/link/", access: forAddress, handle: noSuchPath},
+		),
+		"": a.counted(
+			&route{method: methodAny, pattern: "/", access: forAddress, handle: noSuchPath},
+		),
 	}
 	a.unread = a.counted(&route{method: methodOther, pattern: "(unreadable)", access: forAddress})
-	a.details = a.counted(&route{method: methodAny, pattern: "/readyz (operators)", access: forAnyone, quiet: true, handle: a.detailedReadiness})
+	a.details = a.counted(
+		&route{
+			method:  methodAny,
+			pattern: "/readyz (operators)",
+			access:  forAnyone,
+			quiet:   true,
+			handle:  a.detailedReadiness,
+		},
+	)
 	r.NotFound(a.notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 	return r
@@ -56,8 +73,9 @@ func (a *api) counted(rt *route) *route {
 	return rt
 }
 
-// exchanges begins an exchange for each request, and hands it on in place of the server's ResponseWriter. Whatever happens to a
-// request, it ends with one answer, one log line and one count.
+// exchanges begins an exchange for each request, and hands it on in place of the server's
+// ResponseWriter. Whatever happens to a request, it ends with one answer, one log line and one
+// count.
 func (a *api) exchanges(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := a.begin(w, r)
@@ -72,10 +90,12 @@ func (a *api) exchanges(next http.Handler) http.Handler {
 	})
 }
 
-// routePath gives the path to route by: as it was sent, but that a letter and its percent-encoding are the same (RFC 3986, section
-// 6.2.2.2). An encoded slash is no separator; a path with one stays encoded, and there is nothing at it.
+// routePath gives the path to route by: as it was sent, but that a letter and its percent-encoding
+// are the same (RFC 3986, section 6.2.2.2). An encoded slash is no separator; a path with one stays
+// encoded, and there is nothing at it.
 func routePath(r *http.Request) string {
-	if raw := r.URL.RawPath; raw != "" && (strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
+	if raw := r.URL.RawPath; raw != "" &&
+		(strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
 		return raw
 	}
 	return r.URL.Path
@@ -91,8 +111,8 @@ func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	rt.ServeHTTP(w, r)
 }
 
-// methodNotAllowed answers a method that the path does not take. The router also comes here with methods that it does not know
-// itself, before it looks for the path.
+// methodNotAllowed answers a method that the path does not take. The router also comes here with
+// methods that it does not know itself, before it looks for the path.
 func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	for _, method := range a.methods {
 		if pattern := a.router.Find(chi.NewRouteContext(), method, routePath(r)); pattern != "" {

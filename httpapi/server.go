@@ -16,11 +16,13 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// NewServer makes the server for handlers of this package. It bounds what a client can hold: the time of its header, of an answer
-// that it does not read (requests that last longer set deadlines of their own) and of an idle connection, and the size of its
-// header; bodies are bounded by the handlers. The address, and TLS, are the caller's to set.
+// NewServer makes the server for handlers of this package. It bounds what a client can hold: the
+// time of its header, of an answer that it does not read (requests that last longer set deadlines
+// of their own) and of an idle connection, and the size of its header; bodies are bounded by the
+// handlers. The address, and TLS, are the caller's to set.
 //
-// To stop, close Config.Draining and then call Shutdown: streams and waiting requests end by themselves.
+// To stop, close Config.Draining and then call Shutdown: streams and waiting requests end by
+// themselves.
 func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	silent := &silentConns{conns: map[net.Conn]struct{}{}}
 	server := &http.Server{
@@ -51,8 +53,9 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return server
 }
 
-// silentConns are the connections on which nothing has been sent yet: browsers open some ahead of need. Shutdown would wait five seconds for a
-// request on them. What is closed here at its start fares like a connection that the listener has not accepted yet.
+// silentConns are the connections on which nothing has been sent yet: browsers open some ahead of
+// need. Shutdown would wait five seconds for a request on them. What is closed here at its start
+// fares like a connection that the listener has not accepted yet.
 type silentConns struct {
 	mu    sync.Mutex
 	conns map[net.Conn]struct{}
@@ -84,10 +87,12 @@ func (s *silentConns) close() {
 // connKey is under what a request's context has its connection.
 type connKey struct{}
 
-// boundSendBuffer gives the request's connection the room of a stream, if it is one of its own: over HTTP/2 several requests share one.
+// boundSendBuffer gives the request's connection the room of a stream, if it is one of its own:
+// over HTTP/2 several requests share one.
 func boundSendBuffer(r *http.Request) {
 	conn, ok := r.Context().Value(connKey{}).(interface{ SetWriteBuffer(bytes int) error })
 	if ok && r.ProtoMajor == 1 {
-		_ = conn.SetWriteBuffer(streamSendBuffer) // a connection that is gone shows at the next write
+		// a connection that is gone shows at the next write
+		_ = conn.SetWriteBuffer(streamSendBuffer)
 	}
 }

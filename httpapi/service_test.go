@@ -60,24 +60,39 @@ func start(t *testing.T, change func(*Config)) *service {
 }
 
 // startInBubble serves on pipes, which testing/synctest can wait for.
-func startInBubble(t *testing.T, change func(*Config), protocols *http.Protocols) (*service, *pipeListener) {
+func startInBubble(
+	t *testing.T,
+	change func(*Config),
+	protocols *http.Protocols,
+) (*service, *pipeListener) {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-	transport := &http.Transport{Protocols: protocols, DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() }}
+	transport := &http.Transport{
+		Protocols:   protocols,
+		DialContext: func(context.Context, string, string) (net.Conn, error) { return listener.dial() },
+	}
 	return startOn(t, listener, transport, "http://hubcloud", change), listener
 }
 
-func startOn(t *testing.T, listener net.Listener, transport *http.Transport, base string, change func(*Config)) *service {
+func startOn(
+	t *testing.T,
+	listener net.Listener,
+	transport *http.Transport,
+	base string,
+	change func(*Config),
+) *service {
 	t.Helper()
 	w := newWorld()
 	draining := make(chan struct{})
 	s := &service{
-		world: w, t: t, base: base, client: &http.Client{Transport: transport}, logged: &lockedBuffer{},
-		drain: sync.OnceFunc(func() { close(draining) }),
+		world: w, t: t, base: base, client: &http.Client{Transport: transport},
+		logged: &lockedBuffer{},
+		drain:  sync.OnceFunc(func() { close(draining) }),
 	}
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
-		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w}, Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
+		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
+		Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
 		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}
@@ -156,7 +171,8 @@ type answer struct {
 	body string
 }
 
-// do makes a request with the service's key. Headers are name and value in turn; a name with "" leaves the header out.
+// do makes a request with the service's key. Headers are name and value in turn; a name with ""
+// leaves the header out.
 func (s *service) do(method, path, body string, headers ...string) answer {
 	s.t.Helper()
 	var reader io.Reader
@@ -193,7 +209,14 @@ func (s *service) do(method, path, body string, headers ...string) answer {
 func refused(t *testing.T, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {
-		t.Fatalf("%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status, a.body)
+		t.Fatalf(
+			"%s %s: status %d, want %d: %s",
+			a.Request.Method,
+			a.Request.URL,
+			a.StatusCode,
+			status,
+			a.body,
+		)
 	}
 	if got := a.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("Content-Type %q", got)

@@ -27,7 +27,12 @@ func (s siteBody) appendJSON(dst []byte) []byte {
 }
 
 func formOfSite(s domain.Site) siteBody {
-	return siteBody{ID: s.ID, Name: s.Name, HubCount: s.HubCount, CreatedAt: domain.FormatTime(s.CreatedAt)}
+	return siteBody{
+		ID:        s.ID,
+		Name:      s.Name,
+		HubCount:  s.HubCount,
+		CreatedAt: domain.FormatTime(s.CreatedAt),
+	}
 }
 
 func (a *api) listSites(x *exchange) error {
@@ -51,10 +56,17 @@ func (a *api) createSite(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.answerOnce(http.StatusCreated, key, name, func(ctx context.Context, id string) (any, error) {
-		site, err := a.Directory.CreateSiteAs(ctx, x.origin(), x.key.OrgID, id, name)
-		return formOfSite(domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt}), err
-	})
+	return x.answerOnce(
+		http.StatusCreated,
+		key,
+		name,
+		func(ctx context.Context, id string) (any, error) {
+			site, err := a.Directory.CreateSiteAs(ctx, x.origin(), x.key.OrgID, id, name)
+			return formOfSite(
+				domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt},
+			), err
+		},
+	)
 }
 
 func (a *api) getSite(x *exchange) error {
@@ -82,7 +94,8 @@ func (a *api) updateSite(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	// What it is about as it was decided, the rest as the read models have it: they have the change too, unless they stand still or lag far behind.
+	// What it is about as it was decided, the rest as the read models have it: they have the change
+	// too, unless they stand still or lag far behind.
 	ctx, cancel := context.WithTimeout(x.ctx, changedReadTimeout)
 	defer cancel()
 	site, err := a.ReadModels.Site(ctx, x.key.OrgID, id)

@@ -12,16 +12,18 @@ import (
 const (
 	// writeTimeout is how long a client may take to make room for one write.
 	writeTimeout = 10 * time.Second
-	// streamBatch is the most events that go out in one write, and streamBatchBytes about the most bytes that an EventReader gives for one: what a
-	// client that has stopped reading can hold back.
+	// streamBatch is the most events that go out in one write, and streamBatchBytes about the most
+	// bytes that an EventReader gives for one: what a client that has stopped reading can hold
+	// back.
 	streamBatch      = 100
 	streamBatchBytes = 32 << 10
-	// streamSendBuffer is the room that a stream's connection has in the kernel. Left to itself the kernel gives a reader that stalls
-	// megabytes.
+	// streamSendBuffer is the room that a stream's connection has in the kernel. Left to itself the
+	// kernel gives a reader that stalls megabytes.
 	streamSendBuffer = 2 * streamBatchBytes
 )
 
-// Header fields of every stream. no-transform and X-Accel-Buffering keep proxies from collecting events.
+// Header fields of every stream. no-transform and X-Accel-Buffering keep proxies from collecting
+// events.
 var (
 	contentTypeEvents = []string{"text/event-stream"}
 	cacheControlSSE   = []string{"no-cache, no-transform"}
@@ -71,8 +73,9 @@ func (a *api) hold(x *exchange) error {
 		Message: "too many event streams and reads of events are open with this API key: close some first"}
 }
 
-// startOfStream gives the cursor to go on from, "" for none. The header wins over the query parameter, which is for clients that
-// cannot set it on their first request; an empty header is none, as EventSource's HTML standard has it.
+// startOfStream gives the cursor to go on from, "" for none. The header wins over the query
+// parameter, which is for clients that cannot set it on their first request; an empty header is
+// none, as EventSource's HTML standard has it.
 func startOfStream(r *http.Request) (string, error) {
 	q, err := readQuery(r.URL.RawQuery, "after")
 	if err != nil {
@@ -100,21 +103,26 @@ type stream struct {
 	sent int
 }
 
-// run sends until there is a reason to end, and says which. The error is for the log: by then the answer is under way.
+// run sends until there is a reason to end, and says which. The error is for the log: by then the
+// answer is under way.
 func (s *stream) run() (ended string, cause error) {
 	a, gone, lost := s.x.api, s.x.ctx.Done(), s.x.api.lost()
 	now := time.Now()
 	expires := now.Add(spread(a.StreamLifetime))
 	keepalive := now.Add(a.StreamKeepalive)
-	// The log gives a position anew once it is older than half the retention: asked every quarter, a client that has heard nothing for long
-	// can still go on from the last that it was told.
+	// The log gives a position anew once it is older than half the retention: asked every quarter,
+	// a client that has heard nothing for long can still go on from the last that it was told.
 	renewal := now.Add(a.Retention / 4)
 	if err := s.write(s.position("")); err != nil {
 		return endedByClient, nil
 	}
-	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each wait, which is at each event.
+	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each
+	// wait, which is at each event.
 	due := make(chan struct{}, 1)
-	timer := time.AfterFunc(time.Until(earliest(expires, keepalive, renewal)), func() { due <- struct{}{} })
+	timer := time.AfterFunc(
+		time.Until(earliest(expires, keepalive, renewal)),
+		func() { due <- struct{}{} },
+	)
 	defer timer.Stop()
 	for {
 		frames, buf, err := s.next()
@@ -161,7 +169,8 @@ func (s *stream) run() (ended string, cause error) {
 			if !now.Before(keepalive) {
 				before = ": keepalive\n\n"
 				if keepalive = keepalive.Add(a.StreamKeepalive); now.After(keepalive) {
-					keepalive = now.Add(a.StreamKeepalive) // the process stood still: what was missed is not made up for
+					// the process stood still: what was missed is not made up for
+					keepalive = now.Add(a.StreamKeepalive)
 				}
 			}
 			renewal = now.Add(a.Retention / 4)
@@ -193,15 +202,17 @@ func (s *stream) broken(err error) (ended string, cause error) {
 	}
 }
 
-// position makes a block that dispatches no event and sets the client's last event id: the next connection of a client that has
-// seen nothing yet begins where this one did. What goes before it is a block of its own, so that clients which take a stream apart
-// at empty lines see each as it is.
+// position makes a block that dispatches no event and sets the client's last event id: the next
+// connection of a client that has seen nothing yet begins where this one did. What goes before it
+// is a block of its own, so that clients which take a stream apart at empty lines see each as it
+// is.
 func (s *stream) position(before string) []byte {
 	return []byte(before + "id: " + s.reader.Position() + "\n\n")
 }
 
-// next returns what is there now as it goes out, in one write and with no hold on more than that: the slice of events holds more of the cache than its
-// events. The buffer, if any, is to be put back after the write.
+// next returns what is there now as it goes out, in one write and with no hold on more than that:
+// the slice of events holds more of the cache than its events. The buffer, if any, is to be put
+// back after the write.
 func (s *stream) next() (frames []byte, buf *[]byte, err error) {
 	events, err := s.reader.Next(streamBatch)
 	if err != nil || len(events) == 0 {
@@ -221,7 +232,8 @@ func (s *stream) next() (frames []byte, buf *[]byte, err error) {
 	return frames, buf, nil
 }
 
-// write sends what a client can use at once, and sees it off. An error means that the client is gone or does not read.
+// write sends what a client can use at once, and sees it off. An error means that the client is
+// gone or does not read.
 func (s *stream) write(p []byte) error {
 	s.extend()
 	if _, err := s.x.Write(p); err != nil {
@@ -238,8 +250,8 @@ func (s *stream) write(p []byte) error {
 	return nil
 }
 
-// extend gives the next write its time: at least half of writeTimeout, so that a busy stream moves its deadline seldom. The end
-// of the answer is a write too.
+// extend gives the next write its time: at least half of writeTimeout, so that a busy stream moves
+// its deadline seldom. The end of the answer is a write too.
 func (s *stream) extend() {
 	now := time.Now()
 	if s.deadline.Sub(now) < writeTimeout/2 {

@@ -115,7 +115,8 @@ func TestStreamBegin(t *testing.T) {
 			t.Fatalf("%s %v: %d", tt.query, tt.headers, o.res.StatusCode)
 		}
 		for name, want := range map[string]string{
-			"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no", "Content-Length": "",
+			"Content-Type": "text/event-stream", "Cache-Control": "no-cache, no-transform",
+			"X-Accel-Buffering": "no", "Content-Length": "",
 		} {
 			if got := o.res.Header.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)
@@ -154,17 +155,29 @@ func TestStreamRefusals(t *testing.T) {
 	eventually(t, func() bool { return s.stream().res.StatusCode == 200 })
 }
 
-// TestBrowsers: a page of another origin gets nothing that a browser would let it read, and is told so by its preflight. A stream has the
-// media type that EventSource asks for, exactly, and where there is none the answer is never 204, which says not to come back.
+// TestBrowsers: a page of another origin gets nothing that a browser would let it read, and is told
+// so by its preflight. A stream has the media type that EventSource asks for, exactly, and where
+// there is none the answer is never 204, which says not to come back.
 func TestBrowsers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	preflight := []string{"Authorization", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Method", "GET"}
+	preflight := []string{
+		"Authorization",
+		"",
+		"Origin",
+		"https://elsewhere.example",
+		"Access-Control-Request-Method",
+		"GET",
+	}
 	refused(t, s.do("OPTIONS", streamPath, "", preflight...), 401, domain.CodeUnauthenticated)
 	refused(t, s.do("OPTIONS", streamPath, "", preflight[2:]...), 405, domain.CodeInvalidRequest)
 	for name, headers := range map[string][]string{
-		"from the beginning": {"Accept", "text/event-stream", "Origin", "https://elsewhere.example"},
-		"again":              {"Accept", "text/event-stream", "Last-Event-Id", "c0", "Cache-Control", "no-cache"},
+		"from the beginning": {
+			"Accept", "text/event-stream", "Origin", "https://elsewhere.example",
+		},
+		"again": {
+			"Accept", "text/event-stream", "Last-Event-Id", "c0", "Cache-Control", "no-cache",
+		},
 	} {
 		o := s.stream(headers...)
 		if o.res.StatusCode != 200 || o.res.Header.Get("Content-Type") != "text/event-stream" {
@@ -200,7 +213,8 @@ func TestStreamOrder(t *testing.T) {
 	o.expect(string(encodedEvent(253, 10).Frame))
 }
 
-// TestStreamKeepalive: a comment and the position every interval, counted from the start, with events in between or not.
+// TestStreamKeepalive: a comment and the position every interval, counted from the start, with
+// events in between or not.
 func TestStreamKeepalive(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
@@ -225,7 +239,8 @@ func TestStreamKeepalive(t *testing.T) {
 	})
 }
 
-// TestStreamPosition: where events are kept for a short time, the client's position is told anew in time, without a keepalive and with one.
+// TestStreamPosition: where events are kept for a short time, the client's position is told anew in
+// time, without a keepalive and with one.
 func TestStreamPosition(t *testing.T) {
 	t.Parallel()
 	const retention = 40 * time.Second
@@ -237,7 +252,8 @@ func TestStreamPosition(t *testing.T) {
 			at   time.Duration
 			want string
 		}{
-			{10, "id: c0\n\n"}, {20, "id: c0\n\n"}, {30, ": keepalive\n\n"}, {30, "id: c0\n\n"}, {40, "id: c0\n\n"}, {50, "id: c0\n\n"},
+			{10, "id: c0\n\n"}, {20, "id: c0\n\n"}, {30, ": keepalive\n\n"}, {30, "id: c0\n\n"},
+			{40, "id: c0\n\n"}, {50, "id: c0\n\n"},
 			{60, ": keepalive\n\n"}, {60, "id: c0\n\n"}, {70, "id: c0\n\n"},
 		} {
 			o.expect(step.want)
@@ -269,8 +285,8 @@ func TestStreamLifetime(t *testing.T) {
 	})
 }
 
-// TestStreamEnds: streams end within a second, and cleanly, for reasons that come from elsewhere; also when they are quiet and the
-// deadline of the last write is long past.
+// TestStreamEnds: streams end within a second, and cleanly, for reasons that come from elsewhere;
+// also when they are quiet and the deadline of the last write is long past.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, cause := range map[string]func(*service){
@@ -304,7 +320,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// TestStalledReader is cut off by the deadline of a write, and another reader notices nothing of it.
+// TestStalledReader is cut off by the deadline of a write, and another reader notices nothing of
+// it.
 func TestStalledReader(t *testing.T) {
 	t.Parallel()
 	inBubble(t, nil, func(s *service, listener *pipeListener) {
@@ -316,7 +333,8 @@ func TestStalledReader(t *testing.T) {
 		if _, err := io.WriteString(stalled, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := stalled.Read(make([]byte, 4096)); err != nil { // the header and the first block; then it reads no more
+		// the header and the first block; then it reads no more
+		if _, err := stalled.Read(make([]byte, 4096)); err != nil {
 			t.Fatal(err)
 		}
 		o := s.stream()
@@ -345,7 +363,8 @@ func TestStalledReader(t *testing.T) {
 	})
 }
 
-// TestLongPoll: a request waits for an event, no longer than it asked for, and no longer than there is someone to answer.
+// TestLongPoll: a request waits for an event, no longer than it asked for, and no longer than there
+// is someone to answer.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	const path = "/v1/hubs/" + string(hubOne) + "/events?after=c0&wait=60"
@@ -356,10 +375,14 @@ func TestLongPoll(t *testing.T) {
 		body   string
 		after  time.Duration
 	}{
-		"nothing comes":      {func(*service) {}, 200, empty, time.Minute},
-		"an event comes":     {func(s *service) { s.emit(1, 0) }, 200, `"next_cursor":"c1"`, 20 * time.Second},
-		"the service stops":  {func(s *service) { s.drain() }, 200, empty, 20 * time.Second},
-		"the key is revoked": {func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second},
+		"nothing comes": {func(*service) {}, 200, empty, time.Minute},
+		"an event comes": {
+			func(s *service) { s.emit(1, 0) }, 200, `"next_cursor":"c1"`, 20 * time.Second,
+		},
+		"the service stops": {func(s *service) { s.drain() }, 200, empty, 20 * time.Second},
+		"the key is revoked": {
+			func(s *service) { s.revoke() }, 401, "unauthenticated", 20 * time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -384,19 +407,26 @@ func TestLongPollClientGone(t *testing.T) {
 	inBubble(t, nil, func(s *service, _ *pipeListener) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		req, _ := http.NewRequestWithContext(ctx, "GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+		req, _ := http.NewRequestWithContext(
+			ctx,
+			"GET",
+			s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60",
+			nil,
+		)
 		req.Header.Set("Authorization", s.bearer)
 		if _, err := s.client.Do(req); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
 		synctest.Wait()
-		if log := s.logged.String(); !strings.Contains(log, `"status":499`) || strings.Contains(log, `"level":"ERROR"`) {
+		if log := s.logged.String(); !strings.Contains(log, `"status":499`) ||
+			strings.Contains(log, `"level":"ERROR"`) {
 			t.Errorf("log %s", log)
 		}
 	})
 }
 
-// TestStreamOverHTTP2: HTTP/2 keeps a write's deadline after the write, and would reset a stream that is only quiet.
+// TestStreamOverHTTP2: HTTP/2 keeps a write's deadline after the write, and would reset a stream
+// that is only quiet.
 func TestStreamOverHTTP2(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -420,7 +450,8 @@ func TestStreamOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestShutdown: whatever is open when the service stops ends cleanly and at once, and the server waits for nothing.
+// TestShutdown: whatever is open when the service stops ends cleanly and at once, and the server
+// waits for nothing.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -433,7 +464,11 @@ func TestShutdown(t *testing.T) {
 			ended <- err
 		}()
 		go func() {
-			req, _ := http.NewRequest("GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil)
+			req, _ := http.NewRequest(
+				"GET",
+				s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60",
+				nil,
+			)
 			req.Header.Set("Authorization", s.bearer)
 			res, err := s.client.Do(req)
 			if err == nil {
@@ -443,7 +478,8 @@ func TestShutdown(t *testing.T) {
 			ended <- err
 		}()
 	}
-	// Shutdown used to wait five seconds for a request on a connection that was only opened, as browsers do ahead of need.
+	// Shutdown used to wait five seconds for a request on a connection that was only opened, as
+	// browsers do ahead of need.
 	silent, err := net.Dial("tcp", strings.TrimPrefix(s.base, "http://"))
 	if err != nil {
 		t.Fatal(err)

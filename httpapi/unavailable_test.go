@@ -15,16 +15,27 @@ import (
 // unaccepting is invitations that nobody can accept at the moment.
 type unaccepting struct{ err error }
 
-func (u unaccepting) AcceptInvitation(context.Context, domain.Origin, string) (domain.Acceptance, error) {
+func (u unaccepting) AcceptInvitation(
+	context.Context,
+	domain.Origin,
+	string,
+) (domain.Acceptance, error) {
 	return domain.Acceptance{}, u.err
 }
 
-// A request that was answered service_unavailable left no cause in the log where the error had none of its own, and a page of the portal never did:
-// nobody could tell which part was away.
+// A request that was answered service_unavailable left no cause in the log where the error had none
+// of its own, and a page of the portal never did: nobody could tell which part was away.
 func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 	t.Parallel()
-	fault := fmt.Errorf("%w: %w", domain.Unavailable("the directory cannot be read at the moment"), errors.New("nats: no responders"))
-	s := start(t, func(c *Config) { c.Portal = portal.New(portal.Config{Invitations: unaccepting{fault}}) })
+	fault := fmt.Errorf(
+		"%w: %w",
+		domain.Unavailable("the directory cannot be read at the moment"),
+		errors.New("nats: no responders"),
+	)
+	s := start(
+		t,
+		func(c *Config) { c.Portal = portal.New(portal.Config{Invitations: unaccepting{fault}}) },
+	)
 	for _, c := range []struct {
 		path  string
 		fault error
@@ -49,7 +60,8 @@ func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				t.Fatal(err)
 			}
-			if line.RequestID == id && (line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
+			if line.RequestID == id &&
+				(line.Level != "WARN" || !strings.Contains(line.Error, c.says)) {
 				t.Errorf("%s: the line is %s", c.path, text)
 			}
 		}

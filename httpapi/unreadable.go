@@ -16,29 +16,34 @@ import (
 	"hubcloud/domain"
 )
 
-// Some requests net/http refuses by itself, before there is anything to handle: what is no HTTP, a header that is too large or malformed, a Host that
-// is none, a transfer coding, a version or an expectation that it does not know. It writes those answers to the connection while no handler is
-// answering there, which is how the connection knows them, whatever their text or that of an answer is. It puts in their place what the API
-// answers: its error body, request id and rate limit, counted on the client's address.
+// Some requests net/http refuses by itself, before there is anything to handle: what is no HTTP, a
+// header that is too large or malformed, a Host that is none, a transfer coding, a version or an
+// expectation that it does not know. It writes those answers to the connection while no handler is
+// answering there, which is how the connection knows them, whatever their text or that of an answer
+// is. It puts in their place what the API answers: its error body, request id and rate limit,
+// counted on the client's address.
 
 // conn is a connection whose refusals are the API's.
 type conn struct {
 	net.Conn
 	api *api
-	// connections has the connection, under block unless it is a proxy's, and in its lists while it is idle.
+	// connections has the connection, under block unless it is a proxy's, and in its lists while it
+	// is idle.
 	connections         *connections
 	block               netip.Prefix
 	idle, idleAtAddress *list.Element
-	// answering reports that what is written belongs to a handler's answer: from when a handler is called until its answer is out and the
-	// server waits for the next request. Over HTTP/2, where net/http refuses in frames, it stays so.
+	// answering reports that what is written belongs to a handler's answer: from when a handler is
+	// called until its answer is out and the server waits for the next request. Over HTTP/2, where
+	// net/http refuses in frames, it stays so.
 	answering   atomic.Bool
 	multiplexed atomic.Bool
 	// writing is since when a write has been under way, in Unix nanoseconds; 0 while there is none.
 	writing atomic.Int64
 }
 
-// called must be called before a handler is, and returned when the handler has returned. Meanwhile the connection counts as idle from when the
-// request's body is first read to when it is read whole. What a handler leaves of it, the server reads.
+// called must be called before a handler is, and returned when the handler has returned. Meanwhile
+// the connection counts as idle from when the request's body is first read to when it is read
+// whole. What a handler leaves of it, the server reads.
 func (c *conn) called(r *http.Request) (returned func()) {
 	c.answering.Store(true)
 	if r.ProtoMajor >= 2 {
@@ -77,8 +82,8 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// changed must be called with each state that the server has the connection in. The server is the only one to write, and waits for the next request
-// once the last answer is out.
+// changed must be called with each state that the server has the connection in. The server is the
+// only one to write, and waits for the next request once the last answer is out.
 func (c *conn) changed(state http.ConnState) {
 	c.connections.changed(c, state)
 	if state == http.StateIdle && !c.multiplexed.Load() {
@@ -116,15 +121,18 @@ const (
 	lingerBytes = 256 << 10
 )
 
-// linger lets the client get to the answer: a connection that is closed while something on it is unread is reset, and with it goes what the client
-// has not read yet (RFC 9112, section 9.6). The server closes it right after this, and reads nothing at the moment.
+// linger lets the client get to the answer: a connection that is closed while something on it is
+// unread is reset, and with it goes what the client has not read yet (RFC 9112, section 9.6). The
+// server closes it right after this, and reads nothing at the moment.
 func (c *conn) linger() {
 	if c.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes) // however it ends, the connection is closed next
+		// however it ends, the connection is closed next
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
 	}
 }
 
-// CloseWrite lets the server end an answer before the request has come to its end, so that the client still gets to read it.
+// CloseWrite lets the server end an answer before the request has come to its end, so that the
+// client still gets to read it.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -140,7 +148,8 @@ func (c *conn) SetWriteBuffer(bytes int) error {
 	return errors.ErrUnsupported
 }
 
-// ownRefusal reads the status line of an answer of net/http's own, which comes in one write. Anything else, such as the frames of HTTP/2, is none.
+// ownRefusal reads the status line of an answer of net/http's own, which comes in one write.
+// Anything else, such as the frames of HTTP/2, is none.
 func ownRefusal(p []byte) (status int, reason string, ok bool) {
 	rest, ok := bytes.CutPrefix(p, []byte("HTTP/1."))
 	if !ok || len(rest) < len("1 400") || rest[2] != '4' && rest[2] != '5' {
@@ -157,15 +166,26 @@ func ownRefusal(p []byte) (status int, reason string, ok bool) {
 	return status, reason, true
 }
 
-// refuseUnread makes the answer to a request that the server could not read, as it goes over the connection, and tells log and metrics of it. What
-// the server calls its own shortcoming (501, 505) is the client's fault here: the contract has what is taken.
+// refuseUnread makes the answer to a request that the server could not read, as it goes over the
+// connection, and tells log and metrics of it. What the server calls its own shortcoming (501, 505)
+// is the client's fault here: the contract has what is taken.
 func (a *api) refuseUnread(remote string, status int, reason string) []byte {
 	var err error
 	switch status {
 	case http.StatusRequestHeaderFieldsTooLarge:
-		err = &refusal{status, domain.Errorf(domain.CodeInvalidRequest, "header: must have at most %d bytes, with the path", maxHeaderBytes)}
+		err = &refusal{
+			status,
+			domain.Errorf(
+				domain.CodeInvalidRequest,
+				"header: must have at most %d bytes, with the path",
+				maxHeaderBytes,
+			),
+		}
 	case http.StatusExpectationFailed:
-		err = &refusal{status, domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue")}
+		err = &refusal{
+			status,
+			domain.Errorf(domain.CodeInvalidRequest, "Expect: must be 100-continue"),
+		}
 	case http.StatusNotImplemented:
 		err = invalid("Transfer-Encoding: must be chunked")
 	case http.StatusHTTPVersionNotSupported:
@@ -179,7 +199,8 @@ func (a *api) refuseUnread(remote string, status int, reason string) []byte {
 	return a.refuseConnection(remote, err)
 }
 
-// refuseConnection makes the answer to a connection of which no request is read, or nothing but that.
+// refuseConnection makes the answer to a connection of which no request is read, or nothing but
+// that.
 func (a *api) refuseConnection(remote string, err error) []byte {
 	w := &rawAnswer{header: http.Header{"Connection": {"close"}}}
 	x := a.begin(w, &http.Request{RemoteAddr: remote})

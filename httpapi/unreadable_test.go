@@ -11,13 +11,15 @@ import (
 	"hubcloud/domain"
 )
 
-// TestEventsThatLookLikeRefusals: net/http's own answers were recognized by their text in every write of a connection, so that an event whose
-// text repeats one made a page end in the middle. Each alignment of the text with the writes is tried, in pages and streams, and behind
-// another answer on the same connection.
+// TestEventsThatLookLikeRefusals: net/http's own answers were recognized by their text in every
+// write of a connection, so that an event whose text repeats one made a page end in the middle.
+// Each alignment of the text with the writes is tried, in pages and streams, and behind another
+// answer on the same connection.
 func TestEventsThatLookLikeRefusals(t *testing.T) {
 	t.Parallel()
 	for name, repeated := range map[string]string{
-		"an expectation": "HTTP/1.1 417 ", "a bad request": "HTTP/1.1 400 Bad Request: x ", "a header": "HTTP/1.1 431 ", "a fault": "HTTP/1.0 505 ",
+		"an expectation": "HTTP/1.1 417 ", "a bad request": "HTTP/1.1 400 Bad Request: x ",
+		"a header": "HTTP/1.1 431 ", "a fault": "HTTP/1.0 505 ",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,15 +29,29 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 			for i := range len(repeated) {
 				seq := uint64(len(s.log) + 1)
 				e := encodedEvent(seq, i)
-				e.Envelope = fmt.Appendf(nil, `{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`, seq, strings.Repeat("y", i), strings.Repeat(repeated, 16<<10/len(repeated)))
+				e.Envelope = fmt.Appendf(
+					nil,
+					`{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`,
+					seq,
+					strings.Repeat("y", i),
+					strings.Repeat(repeated, 16<<10/len(repeated)),
+				)
 				e.Frame = fmt.Appendf(nil, "id: c%d\nevent: x\ndata: %s\n\n", seq, e.Envelope)
 				s.log = append(s.log, e)
 				want += string(e.Envelope) + ","
 			}
 			log := s.log
 			s.mu.Unlock()
-			want = strings.TrimSuffix(want, ",") + fmt.Sprintf(`],"next_cursor":"c%d","has_more":false}`, len(log))
-			request := "GET /v1/hubs/" + string(hubOne) + "/events?limit=500 HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
+			want = strings.TrimSuffix(
+				want,
+				",",
+			) + fmt.Sprintf(
+				`],"next_cursor":"c%d","has_more":false}`,
+				len(log),
+			)
+			request := "GET /v1/hubs/" + string(
+				hubOne,
+			) + "/events?limit=500 HTTP/1.1\r\nHost: h\r\nAuthorization: " + s.bearer + "\r\n\r\n"
 			conn, answers := s.raw(t, request+request+"nonsense\r\n\r\n")
 			defer conn.Close()
 			for range 2 {
@@ -43,8 +59,15 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil || string(body) != want {
-					t.Fatalf("status %d, %d bytes of %d, %v", res.StatusCode, len(body), len(want), err)
+				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil ||
+					string(body) != want {
+					t.Fatalf(
+						"status %d, %d bytes of %d, %v",
+						res.StatusCode,
+						len(body),
+						len(want),
+						err,
+					)
 				}
 			}
 			res, err := http.ReadResponse(answers, nil)

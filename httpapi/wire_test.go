@@ -24,53 +24,166 @@ func TestOnTheWire(t *testing.T) {
 	post := auth + "Content-Type: application/json\r\n"
 	for name, tt := range map[string]struct {
 		request string
-		want    []int // one status for each answer, until the connection is closed or the requests have been answered
-		has     string
+		// one status for each answer, until the connection is closed or the requests have been
+		// answered
+		want []int
+		has  string
 	}{
-		"absolute form":               {"GET http://elsewhere/v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200}, ""},
-		"absolute form without path":  {"GET http://elsewhere HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"authority form":              {"CONNECT h:80 HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"asterisk form":               {"OPTIONS * HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"HTTP/1.0":                    {"GET /v1/sites HTTP/1.0\r\n" + auth + "\r\n", []int{200}, ""},
-		"pipelined":                   {strings.Repeat("GET /v1/sites HTTP/1.1\r\n"+auth+"\r\n", 3), []int{200, 200, 200}, ""},
-		"pipelined, some refused":     {"GET /v1/no HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{404, 401, 200}, ""},
-		"keys in two headers":         {"GET /v1/sites HTTP/1.1\r\n" + auth + "Authorization: " + s.bearer + "\r\n\r\n", []int{401}, "exactly one"},
-		"key folded over two lines":   {"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " + strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n", []int{200}, ""},
-		"a body on GET":               {"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200, 200}, ""},
-		"a body on a refused request": {"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{401, 200}, ""},
-		"chunks":                      {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{201, 200}, ""},
-		"a transfer coding":           {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: gzip\r\n\r\nx", []int{400}, "Transfer-Encoding: must be chunked"},
-		"chunks that are none":        {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}", []int{400}, "body"},
-		"chunks without end":          {"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17), []int{400}, "65536"},
-		"a length and chunks":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []int{400}, ""},
-		"two lengths":                 {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nnull", []int{400}, ""},
-		"a length beyond all":         {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 9223372036854775807\r\n\r\n{", []int{400}, "65536"},
-		"two content types":           {"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}", []int{400}, "Content-Type"},
-		"expecting to be refused":     {"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", []int{401}, ""},
-		"expecting what we do not":    {"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}", []int{417}, "Expect: must be 100-continue"},
-		"no host":                     {"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, "missing required Host header"},
-		"a header without end":        {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431}, "32768"},
-		"a path without end":          {"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, "32768"},
-		"a long path":                 {"GET /v1/hubs/" + strings.Repeat("%2e%2e/", 2000) + " HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"empty segments":              {"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"a fragment":                  {"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"a bad escape":                {"GET /v1/sites/%zz HTTP/1.1\r\n" + auth + "\r\n", []int{400}, ""},
-		"a line feed in the path":     {"GET /v1/sites%0A HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found"},
-		"an upgrade":                  {"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", []int{200}, ""},
-		"HEAD of nothing":             {"HEAD /v1/none HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{404, 200}, ""},
-		"HEAD of a stream":            {"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, ""},
-		"a Host that is none":         {"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host"},
-		"two Hosts":                   {"GET /v1/sites HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", []int{400}, "well-formed"},
-		"a header that is none":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "X Y: z\r\n\r\n", []int{400}, "invalid header name"},
-		"a control in a header":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "X: a\x01b\r\n\r\n", []int{400}, "well-formed"},
-		"a length that is none":       {"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: -1\r\n\r\n", []int{400}, "well-formed"},
-		"a version of the future":     {"GET /v1/sites HTTP/7.3\r\n" + auth + "\r\n", []int{400}, "HTTP/1.1"},
-		"HTTP/2 without asking":       {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, "not_found"},
-		"a version that is none":      {"GET /v1/sites HTTPS\r\n" + auth + "\r\n", []int{400}, "well-formed"},
-		"a method that is none":       {"G(T /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "well-formed"},
-		"no HTTP after some":          {"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n\r\nnonsense\r\n\r\n", []int{200, 400}, "well-formed"},
-		"expecting, over HTTP/1.0":    {"GET /v1/sites HTTP/1.0\r\nExpect: a miracle\r\n\r\n", []int{417}, "100-continue"},
-		"no HTTP at all":              {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, "well-formed"},
+		"absolute form": {
+			"GET http://elsewhere/v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{200}, "",
+		},
+		"absolute form without path": {
+			"GET http://elsewhere HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"authority form": {
+			"CONNECT h:80 HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"asterisk form": {
+			"OPTIONS * HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"HTTP/1.0": {
+			"GET /v1/sites HTTP/1.0\r\n" + auth + "\r\n", []int{200}, "",
+		},
+		"pipelined": {
+			strings.Repeat("GET /v1/sites HTTP/1.1\r\n"+auth+"\r\n", 3), []int{200, 200, 200}, "",
+		},
+		"pipelined, some refused": {
+			"GET /v1/no HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\nHost: h\r\n\r\nGET " +
+				"/v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{404, 401, 200}, "",
+		},
+		"keys in two headers": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "Authorization: " + s.bearer + "\r\n\r\n",
+			[]int{401}, "exactly one",
+		},
+		"key folded over two lines": {
+			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " + strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n",
+			[]int{200}, "",
+		},
+		"a body on GET": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{200, 200}, "",
+		},
+		"a body on a refused request": {
+			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhelloGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{401, 200}, "",
+		},
+		"chunks": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"nam\r\n7;x=y\r\ne\":\"x\"}\r\n0\r\nX-Trailer: 1\r\n\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{201, 200}, "",
+		},
+		"a transfer coding": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: gzip\r\n\r\nx", []int{400},
+			"Transfer-Encoding: must be chunked",
+		},
+		"chunks that are none": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}",
+			[]int{400}, "body",
+		},
+		"chunks without end": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1000\r\n"+strings.Repeat("x", 0x1000)+"\r\n", 17),
+			[]int{400}, "65536",
+		},
+		"a length and chunks": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+			[]int{400}, "",
+		},
+		"two lengths": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 4\r\nContent-Length: 5\r\n\r\nnull",
+			[]int{400}, "",
+		},
+		"a length beyond all": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Length: 9223372036854775807\r\n\r\n{",
+			[]int{400}, "65536",
+		},
+		"two content types": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+			[]int{400}, "Content-Type",
+		},
+		"expecting to be refused": {
+			"POST /v1/sites HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+			[]int{401}, "",
+		},
+		"expecting what we do not": {
+			"POST /v1/sites HTTP/1.1\r\n" + post + "Expect: a miracle\r\nContent-Length: 2\r\n\r\n{}",
+			[]int{417}, "Expect: must be 100-continue",
+		},
+		"no host": {
+			"GET /v1/sites HTTP/1.1\r\n\r\n", []int{400}, "missing required Host header",
+		},
+		"a header without end": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "X: " + strings.Repeat("x", 64<<10), []int{431},
+			"32768",
+		},
+		"a path without end": {
+			"GET /v1/" + strings.Repeat("x", 64<<10), []int{431}, "32768",
+		},
+		"a long path": {
+			"GET /v1/hubs/" + strings.Repeat("%2e%2e/", 2000) + " HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{404}, "not_found",
+		},
+		"empty segments": {
+			"GET //v1//sites HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"a fragment": {
+			"GET /v1/sites#x HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"a bad escape": {
+			"GET /v1/sites/%zz HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "",
+		},
+		"a line feed in the path": {
+			"GET /v1/sites%0A HTTP/1.1\r\n" + auth + "\r\n", []int{404}, "not_found",
+		},
+		"an upgrade": {
+			"GET " + hub + "/events HTTP/1.1\r\n" + auth + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+			[]int{200}, "",
+		},
+		"HEAD of nothing": {
+			"HEAD /v1/none HTTP/1.1\r\n" + auth + "\r\nGET /v1/sites HTTP/1.1\r\n" + auth + "\r\n",
+			[]int{404, 200}, "",
+		},
+		"HEAD of a stream": {
+			"HEAD " + streamPath + " HTTP/1.1\r\n" + auth + "\r\n", []int{405}, "",
+		},
+		"a Host that is none": {
+			"GET /v1/sites HTTP/1.1\r\nHost: a b\r\n\r\n", []int{400}, "Host",
+		},
+		"two Hosts": {
+			"GET /v1/sites HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", []int{400}, "well-formed",
+		},
+		"a header that is none": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "X Y: z\r\n\r\n", []int{400},
+			"invalid header name",
+		},
+		"a control in a header": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "X: a\x01b\r\n\r\n", []int{400}, "well-formed",
+		},
+		"a length that is none": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "Content-Length: -1\r\n\r\n", []int{400},
+			"well-formed",
+		},
+		"a version of the future": {
+			"GET /v1/sites HTTP/7.3\r\n" + auth + "\r\n", []int{400}, "HTTP/1.1",
+		},
+		"HTTP/2 without asking": {
+			"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", []int{404}, "not_found",
+		},
+		"a version that is none": {
+			"GET /v1/sites HTTPS\r\n" + auth + "\r\n", []int{400}, "well-formed",
+		},
+		"a method that is none": {
+			"G(T /v1/sites HTTP/1.1\r\n" + auth + "\r\n", []int{400}, "well-formed",
+		},
+		"no HTTP after some": {
+			"GET /v1/sites HTTP/1.1\r\n" + auth + "\r\n\r\nnonsense\r\n\r\n", []int{200, 400},
+			"well-formed",
+		},
+		"expecting, over HTTP/1.0": {
+			"GET /v1/sites HTTP/1.0\r\nExpect: a miracle\r\n\r\n", []int{417}, "100-continue",
+		},
+		"no HTTP at all": {
+			"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", []int{400}, "well-formed",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +203,8 @@ func TestOnTheWire(t *testing.T) {
 				got = append(got, res.StatusCode)
 				all.Write(body)
 				answered := answer{&http.Response{
-					StatusCode: res.StatusCode, Header: res.Header, Request: &http.Request{Method: method, URL: &url.URL{Path: "/v1"}},
+					StatusCode: res.StatusCode, Header: res.Header,
+					Request: &http.Request{Method: method, URL: &url.URL{Path: "/v1"}},
 				}, string(body)}
 				checkHeaders(t, answered)
 				if res.StatusCode >= 400 && method != "HEAD" {
@@ -157,7 +271,8 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestStreamOverHTTP10: a client that knows no chunks gets the events as they are, up to the connection's end.
+// TestStreamOverHTTP10: a client that knows no chunks gets the events as they are, up to the
+// connection's end.
 func TestStreamOverHTTP10(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
@@ -183,15 +298,22 @@ func TestStreamOverHTTP10(t *testing.T) {
 	}
 }
 
-// TestStalledReaderOverTCP: a client that does not read is cut off ten seconds after its connection is full, which is soon, and
-// until then another one gets every event at once.
+// TestStalledReaderOverTCP: a client that does not read is cut off ten seconds after its connection
+// is full, which is soon, and until then another one gets every event at once.
 func TestStalledReaderOverTCP(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as a write may")
 	}
 	s := start(t, nil)
-	stalled, _ := s.raw(t, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer))
+	stalled, _ := s.raw(
+		t,
+		fmt.Sprintf(
+			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+			streamPath,
+			s.bearer,
+		),
+	)
 	defer stalled.Close()
 	open := s.stream()
 	open.block()
@@ -220,12 +342,19 @@ func TestStalledReaderOverTCP(t *testing.T) {
 	t.Logf("cut off after %s and %d bytes", time.Since(began), sent*size)
 }
 
-// TestStalledReaderTakesLittle: what a client that does not read keeps from the service is bounded, in the kernel too, which would give it
-// megabytes.
+// TestStalledReaderTakesLittle: what a client that does not read keeps from the service is bounded,
+// in the kernel too, which would give it megabytes.
 func TestStalledReaderTakesLittle(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	stalled, answers := s.raw(t, fmt.Sprintf("GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer))
+	stalled, answers := s.raw(
+		t,
+		fmt.Sprintf(
+			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
+			streamPath,
+			s.bearer,
+		),
+	)
 	defer stalled.Close()
 	if err := stalled.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
@@ -248,13 +377,15 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 		}
 		return before > 0 && time.Since(changed) > 20*time.Millisecond
 	})
-	// What was given and not yet read: a batch in the handler, and what the kernel holds at both ends.
+	// What was given and not yet read: a batch in the handler, and what the kernel holds at both
+	// ends.
 	if held := before * size; held > 1<<20+streamBatch*size {
 		t.Errorf("%d bytes were taken for a client that reads nothing", held)
 	}
 }
 
-// TestUnreadableRequestsAreCounted: what is no HTTP is refused with 429 after a burst, as guessed keys are, and is seen in the log.
+// TestUnreadableRequestsAreCounted: what is no HTTP is refused with 429 after a burst, as guessed
+// keys are, and is seen in the log.
 func TestUnreadableRequestsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *Config) { c.Rate, c.Burst = 0.001, 3 })
@@ -276,7 +407,10 @@ func TestUnreadableRequestsAreCounted(t *testing.T) {
 		}
 		conn.Close()
 	}
-	eventually(t, func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 })
+	eventually(
+		t,
+		func() bool { return strings.Count(s.logged.String(), `"route":"(unreadable)","status":4`) == 5 },
+	)
 	if a := s.do("GET", "/v1/sites", ""); a.StatusCode != 200 {
 		t.Errorf("a valid key is held liable: %d", a.StatusCode)
 	}
@@ -287,7 +421,10 @@ func TestRefusalArrives(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for range 20 {
-		conn, answers := s.raw(t, "POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10))
+		conn, answers := s.raw(
+			t,
+			"POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10),
+		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != 400 {
 			t.Fatalf("%v, %v", res, err)
@@ -333,7 +470,8 @@ func TestSlowHeader(t *testing.T) {
 	})
 }
 
-// TestIdleConnection: a connection on which nothing comes is closed, before its first request soon and after it later.
+// TestIdleConnection: a connection on which nothing comes is closed, before its first request soon
+// and after it later.
 func TestIdleConnection(t *testing.T) {
 	t.Parallel()
 	for request, most := range map[string]time.Duration{

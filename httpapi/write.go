@@ -31,7 +31,8 @@ func listOf[T, V any](items []T, hasMore bool, form func(T) V) listBody[V] {
 	return body
 }
 
-// itemForm is the form of an item of a list that is asked for often: it is written by hand, into a buffer that answers share.
+// itemForm is the form of an item of a list that is asked for often: it is written by hand, into a
+// buffer that answers share.
 type itemForm interface {
 	appendJSON(dst []byte) []byte
 }
@@ -102,7 +103,8 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 	return encoder
 }
 
-// writeBody answers with a JSON text that is ready. A client that does not take it is the client's affair.
+// writeBody answers with a JSON text that is ready. A client that does not take it is the client's
+// affair.
 func (x *exchange) writeBody(status int, body []byte) {
 	header := x.w.Header()
 	header["Content-Type"] = contentTypeJSON

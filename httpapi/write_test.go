@@ -12,25 +12,52 @@ import (
 	"hubcloud/domain"
 )
 
-// TestWriteList holds lists that are written by hand to what encoding/json makes of the same structures, whatever names hold.
+// TestWriteList holds lists that are written by hand to what encoding/json makes of the same
+// structures, whatever names hold.
 func TestWriteList(t *testing.T) {
 	t.Parallel()
 	x := &exchange{api: &api{}}
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0)
-		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[<>&"\\\x00-\x1f\x7f\x{2028}a-z]*`))
+		text := rapid.OneOf(
+			rapid.String(),
+			rapid.StringMatching(`[<>&"\\\x00-\x1f\x7f\x{2028}a-z]*`),
+		)
 		hubs := domain.Page[domain.Hub]{HasMore: rapid.Bool().Draw(t, "more")}
 		sites := domain.Page[domain.Site]{HasMore: hubs.HasMore}
 		for range rapid.IntRange(0, 3).Draw(t, "items") {
 			hubs.Data = append(hubs.Data, domain.Hub{
-				ID: "hub-7k2m-q4xd-93ta", Name: rapid.Ptr(text, true).Draw(t, "name"), SiteID: "s", Status: domain.HubOnline, Since: at, RegisteredAt: at,
+				ID: "hub-7k2m-q4xd-93ta", Name: rapid.Ptr(text, true).Draw(t, "name"), SiteID: "s",
+				Status: domain.HubOnline, Since: at, RegisteredAt: at,
 			})
-			sites.Data = append(sites.Data, domain.Site{ID: "s", Name: text.Draw(t, "site"), HubCount: rapid.IntRange(0, 1e6).Draw(t, "count"), CreatedAt: at})
+			sites.Data = append(
+				sites.Data,
+				domain.Site{
+					ID:        "s",
+					Name:      text.Draw(t, "site"),
+					HubCount:  rapid.IntRange(0, 1e6).Draw(t, "count"),
+					CreatedAt: at,
+				},
+			)
 		}
-		same(t, written(t, x, func() error { writeList(x, hubs, itemOfHub); return nil }),
-			written(t, x, func() error { return x.writeJSON(200, listOf(hubs.Data, hubs.HasMore, itemOfHub)) }))
-		same(t, written(t, x, func() error { writeList(x, sites, formOfSite); return nil }),
-			written(t, x, func() error { return x.writeJSON(200, listOf(sites.Data, sites.HasMore, formOfSite)) }))
+		same(
+			t,
+			written(t, x, func() error { writeList(x, hubs, itemOfHub); return nil }),
+			written(
+				t,
+				x,
+				func() error { return x.writeJSON(200, listOf(hubs.Data, hubs.HasMore, itemOfHub)) },
+			),
+		)
+		same(
+			t,
+			written(t, x, func() error { writeList(x, sites, formOfSite); return nil }),
+			written(
+				t,
+				x,
+				func() error { return x.writeJSON(200, listOf(sites.Data, sites.HasMore, formOfSite)) },
+			),
+		)
 	})
 }
 

@@ -22,12 +22,13 @@ import (
 
 // Config is what a Bridge needs beside what it works on.
 type Config struct {
-	// ReplicaID ([A-Za-z0-9_-]+) names this replica; it stays the same over restarts, and no other replica has it.
+	// ReplicaID ([A-Za-z0-9_-]+) names this replica; it stays the same over restarts, and no other
+	// replica has it.
 	ReplicaID string
 	// Retention is how long the hubs' event logs keep events.
 	Retention time.Duration
-	// Admit is asked for room on the disk before anything that a hub sent is stored; its error withholds the ack. Nil admits
-	// everything.
+	// Admit is asked for room on the disk before anything that a hub sent is stored; its error
+	// withholds the ack. Nil admits everything.
 	Admit func(bytes int) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -60,10 +61,17 @@ type Bridge struct {
 // shardParts is how many parts serve a shard: one hears its hubs, one the broker.
 const shardParts = 2
 
-// New makes a bridge over the broker's connections and buckets: it writes to the hubs' logs, begins them anew in the directory, and looks up in
-// hubs who has a hub, which must have everything that the directory held when Run begins. view must run beside it.
+// New makes a bridge over the broker's connections and buckets: it writes to the hubs' logs, begins
+// them anew in the directory, and looks up in hubs who has a hub, which must have everything that
+// the directory held when Run begins. view must run beside it.
 func New(
-	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, dir ingest.Directory, hubs ingest.Ownership, view *presence.View, cfg Config,
+	conns *streams.Conns,
+	buckets *streams.Buckets,
+	logs ingest.Logs,
+	dir ingest.Directory,
+	hubs ingest.Ownership,
+	view *presence.View,
+	cfg Config,
 ) *Bridge {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -73,14 +81,22 @@ func New(
 	}
 	return &Bridge{
 		cfg: cfg, conns: conns, logs: logs, dir: dir, hubs: hubs, view: view,
-		leases:  lease.NewKeeper(conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log, cfg.Metrics),
+		leases: lease.NewKeeper(
+			conns.Cloud,
+			buckets.Leases,
+			cfg.ReplicaID,
+			len(conns.Shards),
+			cfg.Log,
+			cfg.Metrics,
+		),
 		metrics: ingest.NewMetrics(cfg.Metrics),
 		ready:   make(map[int]int), serving: make(map[int]*ingest.Shard),
 	}
 }
 
-// Run looks after hubs until ctx ends, finishes what it has received within some seconds and returns ctx's error. Any other error means that a
-// shard could not be served, or that the leases could not be followed.
+// Run looks after hubs until ctx ends, finishes what it has received within some seconds and
+// returns ctx's error. Any other error means that a shard could not be served, or that the leases
+// could not be followed.
 func (b *Bridge) Run(ctx context.Context) error { return b.leases.Run(ctx, b.serve) }
 
 // serve looks after one shard, for as long as its lease is held.
@@ -89,8 +105,8 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 	if err != nil {
 		return fmt.Errorf("shard %d: %w", shard, err)
 	}
-	// An orderly end gives the lease away once the broker has every ack. After a lease that was lost none must arrive any more: the next holder
-	// has said more by then.
+	// An orderly end gives the lease away once the broker has every ack. After a lease that was
+	// lost none must arrive any more: the next holder has said more by then.
 	defer acks.Close()
 	defer context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), lease.ErrLost) {
@@ -109,14 +125,16 @@ func (b *Bridge) serve(ctx context.Context, shard int, held func() bool) error {
 		Held:     held,
 		// What is asked of the watcher once it has ended is left to the shard's next holder.
 		Check: watcher.Check, Admit: b.cfg.Admit,
-		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard), Metrics: b.metrics, Tracer: b.cfg.Tracer,
+		Retention: b.cfg.Retention, Now: b.cfg.Now, Log: b.cfg.Log.With("shard", shard),
+		Metrics: b.metrics, Tracer: b.cfg.Tracer,
 	})
 	b.mu.Lock()
 	b.serving[shard] = hubs
 	b.mu.Unlock()
 	defer b.ended(shard)
 	ready := func() { b.began(shard) }
-	// The context's cause must reach the shard: it says how to end. So it is not the group's, and the first error ends the other by hand.
+	// The context's cause must reach the shard: it says how to end. So it is not the group's, and
+	// the first error ends the other by hand.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var parts errgroup.Group
@@ -147,8 +165,8 @@ func (b *Bridge) ended(shard int) {
 	delete(b.serving, shard)
 }
 
-// Asked hears that this process asks a hub for something, for the line at the end of the hub's session. It is for the bridge that looks after the hub; any
-// other passes it over.
+// Asked hears that this process asks a hub for something, for the line at the end of the hub's
+// session. It is for the bridge that looks after the hub; any other passes it over.
 func (b *Bridge) Asked(hub domain.HubID) {
 	b.mu.Lock()
 	shard := b.serving[streams.ShardOf(hub, len(b.conns.Shards))]
@@ -158,7 +176,8 @@ func (b *Bridge) Asked(hub domain.HubID) {
 	}
 }
 
-// Ready gives nil once this replica looks after every shard that it should, and says what is missing otherwise.
+// Ready gives nil once this replica looks after every shard that it should, and says what is
+// missing otherwise.
 func (b *Bridge) Ready() error {
 	select {
 	case <-b.view.Loaded():
@@ -178,7 +197,11 @@ func (b *Bridge) Ready() error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("bridge: %d of its %d shards are not looked after yet", missing, len(share))
+		return fmt.Errorf(
+			"bridge: %d of its %d shards are not looked after yet",
+			missing,
+			len(share),
+		)
 	}
 	return nil
 }

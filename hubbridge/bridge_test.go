@@ -31,9 +31,23 @@ func (h *hub) events(client mqtt.Client, from, to int) {
 	h.i.t.Helper()
 	var all []string
 	for seq := from; seq <= to; seq++ {
-		all = append(all, fmt.Sprintf(`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`, seq, seq))
+		all = append(
+			all,
+			fmt.Sprintf(
+				`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`,
+				seq,
+				seq,
+			),
+		)
 	}
-	h.must(client.Publish(h.topic("events"), 0, false, `{"log":"a","events":[`+strings.Join(all, ",")+`]}`))
+	h.must(
+		client.Publish(
+			h.topic("events"),
+			0,
+			false,
+			`{"log":"a","events":[`+strings.Join(all, ",")+`]}`,
+		),
+	)
 }
 
 // TestOverMQTT is the link end to end: connection, events, orderly end, takeover.
@@ -49,14 +63,19 @@ func TestOverMQTT(t *testing.T) {
 	h.connect(nil)
 	h.eventuallyOnline(true)
 	h.connect(nil)
-	h.eventuallyTold("connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id connected")
+	h.eventuallyTold(
+		"connected 1 2 3 disconnected:client_closed connected disconnected:duplicate_client_id connected",
+	)
 	p, ok, err := i.view.Fetch(t.Context(), h.id)
-	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" || string(p.Firmware) != `{"version":"1"}` || !strings.Contains(string(p.Network), `"reported_at":"2`) {
+	if err != nil || !ok || !p.Online || p.PublicIP != "127.0.0.1" ||
+		string(p.Firmware) != `{"version":"1"}` ||
+		!strings.Contains(string(p.Network), `"reported_at":"2`) {
 		t.Errorf("presence %+v, %v", p, err)
 	}
 }
 
-// TestShortConnections holds that a connection that is over before anybody looks still has its two events.
+// TestShortConnections holds that a connection that is over before anybody looks still has its two
+// events.
 func TestShortConnections(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -70,8 +89,8 @@ func TestShortConnections(t *testing.T) {
 	h.eventuallyTold(strings.TrimSpace(strings.Repeat("connected disconnected:client_closed ", n)))
 }
 
-// TestBrokerEnds: a broker that ends tells nobody about its connections. Hubs that do not come back are offline, those that do are told to have
-// been away.
+// TestBrokerEnds: a broker that ends tells nobody about its connections. Hubs that do not come back
+// are offline, those that do are told to have been away.
 func TestBrokerEnds(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -138,7 +157,8 @@ func TestAddedWhileConnected(t *testing.T) {
 	h.eventuallyTold("1 disconnected:client_closed")
 }
 
-// TestLongList: the broker lists its connections in pages, and a hub on the second page is not overlooked.
+// TestLongList: the broker lists its connections in pages, and a hub on the second page is not
+// overlooked.
 func TestLongList(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -156,7 +176,8 @@ func TestLongList(t *testing.T) {
 	h.eventuallyTold("connected")
 }
 
-// TestReplicas: two replicas share the shards; while hubs send, one comes, and then one goes. No event is lost or repeated.
+// TestReplicas: two replicas share the shards; while hubs send, one comes, and then one goes. No
+// event is lost or repeated.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -175,8 +196,12 @@ func TestReplicas(t *testing.T) {
 		for seq := from; seq <= to; seq++ {
 			for _, s := range senders {
 				s.events(s.client, seq, seq)
-				// What nobody took while the shard changed hands is sent again, as a hub does after five seconds without an ack.
-				s.ackOrAgain(fmt.Sprintf(`{"log":"a","through":%d}`, seq), func() { s.events(s.client, seq, seq) })
+				// What nobody took while the shard changed hands is sent again, as a hub does after
+				// five seconds without an ack.
+				s.ackOrAgain(
+					fmt.Sprintf(`{"log":"a","through":%d}`, seq),
+					func() { s.events(s.client, seq, seq) },
+				)
 			}
 			want += fmt.Sprintf(" %d", seq)
 		}

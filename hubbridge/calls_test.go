@@ -22,18 +22,26 @@ func TestCallsOverMQTT(t *testing.T) {
 		case link.MethodDevicesList:
 			return fmt.Sprintf(`{"id":%q,"result":{"devices":[{"id":3}]}}`, r.ID)
 		case link.MethodDevicesGet:
-			return fmt.Sprintf(`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`, r.ID)
+			return fmt.Sprintf(
+				`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`,
+				r.ID,
+			)
 		}
 		return ""
 	})
 	h.eventuallyOnline(true)
 	var result struct{ Devices []struct{ ID int64 } }
 	read := func(raw []byte) error { return json.Unmarshal(raw, &result) }
-	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, read); err != nil || len(result.Devices) != 1 || result.Devices[0].ID != 3 {
+	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, read); err != nil ||
+		len(result.Devices) != 1 ||
+		result.Devices[0].ID != 3 {
 		t.Errorf("%+v, %v", result, err)
 	}
-	for method, code := range map[string]domain.Code{link.MethodDevicesGet: domain.CodeNotFound, link.MethodPairingOpen: domain.CodeHubTimeout} {
-		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil || domain.CodeOf(err) != code {
+	for method, code := range map[string]domain.Code{
+		link.MethodDevicesGet: domain.CodeNotFound, link.MethodPairingOpen: domain.CodeHubTimeout,
+	} {
+		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil ||
+			domain.CodeOf(err) != code {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
@@ -49,7 +57,9 @@ func TestCallsOverMQTT(t *testing.T) {
 	t.Logf("latency: median %v, p99 %v", latencies[100], latencies[198])
 	client.Disconnect(50)
 	h.eventuallyOnline(false)
-	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); domain.CodeOf(err) != domain.CodeHubOffline {
+	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); domain.CodeOf(
+		err,
+	) != domain.CodeHubOffline {
 		t.Errorf("offline: %v", err)
 	}
 }

@@ -42,17 +42,23 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	i.bridge("r1")
-	h := i.wholeHub(time.Second, func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond })
+	h := i.wholeHub(
+		time.Second,
+		func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond },
+	)
 
 	channel, err := h.send(frontDoor, "lock", "false", "k1")
-	if err != nil || channel.Status != domain.ChannelPending || string(channel.Value) != "true" || string(channel.Desired) != "false" {
+	if err != nil || channel.Status != domain.ChannelPending || string(channel.Value) != "true" ||
+		string(channel.Desired) != "false" {
 		t.Fatalf("%+v, %v", channel, err)
 	}
 	eventually(t, "it is unlocked", func() bool {
 		c := h.channel(frontDoor, "lock")
 		return c.Status == domain.ChannelSynchronized && string(c.Value) == "false"
 	})
-	if again, err := h.send(frontDoor, "lock", "false", "k1"); err != nil || *again.DesiredAt != *channel.DesiredAt || again.Status != domain.ChannelPending {
+	if again, err := h.send(frontDoor, "lock", "false", "k1"); err != nil ||
+		*again.DesiredAt != *channel.DesiredAt ||
+		again.Status != domain.ChannelPending {
 		t.Errorf("%+v, first %+v, %v", again, channel, err)
 	}
 	for n, tc := range []struct {
@@ -89,7 +95,8 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	_, err = h.send(thermostat, "heating_setpoint", "22.5", "k3")
 	wantCode(t, "late", err, domain.CodeHubTimeout)
 	h.LateAnswers(0)
-	if channel, err := h.send(thermostat, "heating_setpoint", "22.5", "k3"); err != nil || string(channel.Desired) != "22.5" {
+	if channel, err := h.send(thermostat, "heating_setpoint", "22.5", "k3"); err != nil ||
+		string(channel.Desired) != "22.5" {
 		t.Errorf("%+v, %v", channel, err)
 	}
 	// Offline: at once, and the key works later.
@@ -97,7 +104,8 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	h.online(false)
 	_, err = h.send(thermostat, "mode", `"off"`, "k4")
 	wantCode(t, "offline", err, domain.CodeHubOffline)
-	if channel, err := h.send(frontDoor, "lock", "false", "k1"); err != nil || channel.Status != domain.ChannelPending {
+	if channel, err := h.send(frontDoor, "lock", "false", "k1"); err != nil ||
+		channel.Status != domain.ChannelPending {
 		t.Errorf("what is remembered: %+v, %v", channel, err)
 	}
 	h.Offline(false)
@@ -108,8 +116,8 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	eventually(t, "four are run", func() bool { return h.desired() == 4 })
 }
 
-// TestARaceToAWholeHub: 30 at once under one key, as the hub is restarted from what its disk has. It runs the command once, and all that are accepted
-// hear the same.
+// TestARaceToAWholeHub: 30 at once under one key, as the hub is restarted from what its disk has.
+// It runs the command once, and all that are accepted hear the same.
 func TestARaceToAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := start(t)

@@ -44,7 +44,8 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 		// The same but for what a list leaves out.
 		for n := range device.Channels {
 			c := &device.Channels[n]
-			if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok || c.ObservedAt == nil && c.Status != domain.ChannelUnknown {
+			if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok ||
+				c.ObservedAt == nil && c.Status != domain.ChannelUnknown {
 				t.Errorf("device %d: %+v", listed.ID, c)
 			}
 			c.Value, c.ObservedAt, c.Desired, c.DesiredAt, c.Status = nil, nil, nil, nil, ""
@@ -57,14 +58,25 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	setpoint := slices.IndexFunc(hall.Channels, func(c domain.Channel) bool { return c.Key == "heating_setpoint" })
-	if c := hall.Channels[setpoint]; string(c.Capabilities) != `{"min":5,"max":35}` || *c.Unit != "°C" || !c.Writable || string(c.Desired) != "" {
+	setpoint := slices.IndexFunc(
+		hall.Channels,
+		func(c domain.Channel) bool { return c.Key == "heating_setpoint" },
+	)
+	if c := hall.Channels[setpoint]; string(c.Capabilities) != `{"min":5,"max":35}` ||
+		*c.Unit != "°C" ||
+		!c.Writable ||
+		string(c.Desired) != "" {
 		t.Errorf("%+v", c)
 	}
 	_, err = h.devices.Get(ctx, h.id, 99)
 	wantCode(t, "no such device", err, domain.CodeNotFound)
 
-	wantCode(t, "forget what is there", h.devices.Forget(ctx, h.id, keypad), domain.CodeInvalidRequest)
+	wantCode(
+		t,
+		"forget what is there",
+		h.devices.Forget(ctx, h.id, keypad),
+		domain.CodeInvalidRequest,
+	)
 	wantCode(t, "forget what is not", h.devices.Forget(ctx, h.id, 99), domain.CodeNotFound)
 	if err := h.Unreachable(keypad); err != nil {
 		t.Fatal(err)
@@ -84,7 +96,10 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	i.bridge("r1")
-	h := i.wholeHub(5*time.Second, func(cfg *virtualhub.Config) { cfg.PairingWindow = 90 * time.Second })
+	h := i.wholeHub(
+		5*time.Second,
+		func(cfg *virtualhub.Config) { cfg.PairingWindow = 90 * time.Second },
+	)
 	ctx := t.Context()
 	pin, bad := "12345", "1234"
 	open := domain.Window{Status: "open", ExpiresIn: 90}
@@ -123,7 +138,8 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 	wantCode(t, "the radio is down", err, domain.CodeHubUnavailable)
 }
 
-// TestNonsense: a hub's answer of another form than the hub link's is the hub's error, whatever was asked; so is one about something else.
+// TestNonsense: a hub's answer of another form than the hub link's is the hub's error, whatever was
+// asked; so is one about something else.
 func TestNonsense(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -150,8 +166,11 @@ func TestNonsense(t *testing.T) {
 		link.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
 	}
 	for method, ask := range asks {
-		for _, nonsense := range []string{"", "[]", "7", `"open"`, "{", `{"device":{"id":3}}`, strings.Repeat("[", 20_000)} {
-			if strings.HasSuffix(method, "close") && strings.HasPrefix(nonsense, `{"`) || method == link.MethodDevicesForget && strings.HasPrefix(nonsense, `{"`) {
+		for _, nonsense := range []string{
+			"", "[]", "7", `"open"`, "{", `{"device":{"id":3}}`, strings.Repeat("[", 20_000),
+		} {
+			if strings.HasSuffix(method, "close") && strings.HasPrefix(nonsense, `{"`) ||
+				method == link.MethodDevicesForget && strings.HasPrefix(nonsense, `{"`) {
 				continue // an object is all that these ask for
 			}
 			answer <- nonsense

@@ -1,7 +1,9 @@
-// Package hubbridge is the cloud's end of the hub link: what hubs say becomes their event logs, what the broker says about their connections
-// becomes their presence, and requests to hubs get their answers.
+// Package hubbridge is the cloud's end of the hub link: what hubs say becomes their event logs,
+// what the broker says about their connections becomes their presence, and requests to hubs get
+// their answers.
 //
-// A Bridge looks after the shards whose leases its replica holds; the rooms beside this one hold the parts:
+// A Bridge looks after the shards whose leases its replica holds; the rooms beside this one hold
+// the parts:
 //
 //	wire       reads the bytes that hubs send: hellos, events, answers
 //	ingest     stores events and presence, hub by hub, exactly once
@@ -18,8 +20,9 @@
 //
 // # Order of a shard's life
 //
-// When the lease is taken, the shard hears the broker and its hubs first and then compares the broker's list of connections with the presence
-// bucket, so that nothing falls in between. When the lease is to be handed over, or the bridge ends, it receives nothing more, finishes what it
-// has, writes the ledgers, and only then gives the lease up. A lease that is lost ends it at once; what it had not acknowledged, the hubs send
-// again to the next holder.
+// When the lease is taken, the shard hears the broker and its hubs first and then compares the
+// broker's list of connections with the presence bucket, so that nothing falls in between. When the
+// lease is to be handed over, or the bridge ends, it receives nothing more, finishes what it has,
+// writes the ledgers, and only then gives the lease up. A lease that is lost ends it at once; what
+// it had not acknowledged, the hubs send again to the next holder.
 package hubbridge

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
 const shards = 2
 
-// installation is a broker with MQTT over TLS and everything of the hub bridge, on a data directory that outlives restarts.
+// installation is a broker with MQTT over TLS and everything of the hub bridge, on a data directory
+// that outlives restarts.
 type installation struct {
 	t         testing.TB
 	dir       string
@@ -91,7 +92,9 @@ func start(t testing.TB) *installation {
 	i := &installation{t: t, dir: t.TempDir(), mqttAddr: "127.0.0.1:0"}
 	i.parts.t, i.bridges.t = t, t
 	var err error
-	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{Dir: i.dir + "/ca", Log: quiet()}); err != nil {
+	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: i.dir + "/ca", Log: quiet(),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	i.up()
@@ -118,7 +121,8 @@ func (i *installation) up() {
 	}
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
-		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: i.mqttAddr, MQTTTLS: i.authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet(),
+		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: i.mqttAddr,
+		MQTTTLS: i.authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet(),
 	})
 	must(err)
 	i.mqttAddr = i.broker.MQTTAddr()
@@ -128,13 +132,34 @@ func (i *installation) up() {
 	must(err)
 	log, err := directory.Open(ctx, i.conns, 1)
 	must(err)
-	i.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
-	i.logs, err = hublog.New(i.conns, hublog.Config{Retention: time.Hour, Log: quiet(), Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
-		access, ok := i.Hub(hub)
-		return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
-	}})
+	i.directory = directory.NewService(
+		log,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+	)
+	i.logs, err = hublog.New(
+		i.conns,
+		hublog.Config{
+			Retention: time.Hour,
+			Log:       quiet(),
+			Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
+				access, ok := i.Hub(hub)
+				return hublog.Incarnation{
+					Tag:    access.Incarnation,
+					After:  access.LogAfter,
+					Former: access.Former,
+				}, ok
+			},
+		},
+	)
 	must(err)
-	callout, err := identity.NewCallout(identity.CalloutConfig{Conns: i.conns, Credentials: i.broker.Credentials(), Directory: i.directory, Log: quiet()})
+	callout, err := identity.NewCallout(
+		identity.CalloutConfig{
+			Conns:       i.conns,
+			Credentials: i.broker.Credentials(),
+			Directory:   i.directory,
+			Log:         quiet(),
+		},
+	)
 	must(err)
 	i.parts.run("callout", callout.Run)
 	i.view = presence.NewView(i.conns.Cloud, i.buckets.Presence, quiet(), nil)
@@ -162,13 +187,26 @@ func (i *installation) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, true
+	return domain.HubAccess{
+		OrgID:       state.OrgID,
+		Incarnation: state.Incarnation,
+		LogAfter:    state.LogAfter,
+		Former:      state.Former,
+	}, true
 }
 
 // bridge runs a bridge, and waits until it looks after its share.
 func (i *installation) bridge(replica string) *hubbridge.Bridge {
 	i.t.Helper()
-	b := hubbridge.New(i.conns, i.buckets, i.logs, i.directory, i, i.view, hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Log: quiet()})
+	b := hubbridge.New(
+		i.conns,
+		i.buckets,
+		i.logs,
+		i.directory,
+		i,
+		i.view,
+		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Log: quiet()},
+	)
 	i.bridges.run("bridge "+replica, b.Run)
 	eventually(i.t, "a bridge that is ready", func() bool { return b.Ready() == nil })
 	return b
@@ -185,7 +223,11 @@ type hub struct {
 func (i *installation) hub() *hub {
 	i.t.Helper()
 	i.made++
-	h := &hub{i: i, id: domain.HubID(fmt.Sprintf("hub-mqtt-0000-%04d", i.made)), acks: make(chan string, 10_000)}
+	h := &hub{
+		i:    i,
+		id:   domain.HubID(fmt.Sprintf("hub-mqtt-0000-%04d", i.made)),
+		acks: make(chan string, 10_000),
+	}
 	if err := i.directory.RegisterHub(i.t.Context(), operator(), h.id, make([]byte, 32)); err != nil {
 		i.t.Fatal(err)
 	}
@@ -229,11 +271,25 @@ func (h *hub) adopt() {
 // connect connects and subscribes; answer deals with requests.
 func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	h.i.t.Helper()
-	options := mqtt.NewClientOptions().AddBroker("ssl://" + h.i.mqttAddr).SetClientID(string(h.id)).SetCleanSession(true).SetTLSConfig(h.tls).
-		SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(time.Minute).SetProtocolVersion(4).SetOrderMatters(false)
+	options := mqtt.NewClientOptions().
+		AddBroker("ssl://" + h.i.mqttAddr).
+		SetClientID(string(h.id)).
+		SetCleanSession(true).
+		SetTLSConfig(h.tls).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetConnectTimeout(time.Minute).
+		SetProtocolVersion(4).
+		SetOrderMatters(false)
 	client := mqtt.NewClient(options)
 	h.must(client.Connect())
-	h.must(client.Subscribe(h.topic("ack"), 0, func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) }))
+	h.must(
+		client.Subscribe(
+			h.topic("ack"),
+			0,
+			func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) },
+		),
+	)
 	if answer != nil {
 		h.must(client.Subscribe(h.topic("request"), 0, func(c mqtt.Client, m mqtt.Message) {
 			var r request
@@ -280,7 +336,8 @@ func (h *hub) wantAck(want string) {
 	}
 }
 
-// told gives the types of the hub's events, with the values of observations and the reasons of disconnections.
+// told gives the types of the hub's events, with the values of observations and the reasons of
+// disconnections.
 func (h *hub) told() string {
 	h.i.t.Helper()
 	var words []string

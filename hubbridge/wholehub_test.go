@@ -19,7 +19,8 @@ import (
 	"hubcloud/hubbridge/virtualhub"
 )
 
-// wholeHub is a virtual hub that has enrolled with an installation, belongs to its organization and is connected.
+// wholeHub is a virtual hub that has enrolled with an installation, belongs to its organization and
+// is connected.
 type wholeHub struct {
 	*virtualhub.Hub
 	i  *installation
@@ -29,10 +30,14 @@ type wholeHub struct {
 	commands *commands.Commands
 }
 
-func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualhub.Config)) *wholeHub {
+func (i *installation) wholeHub(
+	timeout time.Duration,
+	changes ...func(*virtualhub.Config),
+) *wholeHub {
 	i.t.Helper()
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: i.authority, Directory: i.directory, Broker: func() string { return "mqtts://" + i.mqttAddr }, Log: quiet(),
+		Authority: i.authority, Directory: i.directory,
+		Broker: func() string { return "mqtts://" + i.mqttAddr }, Log: quiet(),
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -61,7 +66,13 @@ func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualh
 	if _, err := i.directory.AddHub(i.t.Context(), operator(), add); err != nil {
 		i.t.Fatal(err)
 	}
-	cfg := virtualhub.Config{EnrollURL: server.URL, Serial: h.id.Serial(), Secret: secret, Quiet: true, BackoffMin: 20 * time.Millisecond}
+	cfg := virtualhub.Config{
+		EnrollURL:  server.URL,
+		Serial:     h.id.Serial(),
+		Secret:     secret,
+		Quiet:      true,
+		BackoffMin: 20 * time.Millisecond,
+	}
 	for _, change := range changes {
 		change(&cfg)
 	}
@@ -81,7 +92,10 @@ func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualh
 	}
 	h.devices = devices.New(caller, nil)
 	h.commands = commands.New(i.logs, h.devices, commands.Config{
-		Keys: idempotency.New(i.conns, idempotency.Config{ReplicaID: "r1", Log: quiet()}), HubTimeout: timeout, Log: quiet(),
+		Keys: idempotency.New(
+			i.conns,
+			idempotency.Config{ReplicaID: "r1", Log: quiet()},
+		), HubTimeout: timeout, Log: quiet(),
 	})
 	i.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -99,13 +113,21 @@ func (i *installation) wholeHub(timeout time.Duration, changes ...func(*virtualh
 
 func (h *wholeHub) online(online bool) {
 	h.i.t.Helper()
-	eventually(h.i.t, "it is told whether it is online", func() bool { return h.i.view.Online(h.id) == online })
+	eventually(
+		h.i.t,
+		"it is told whether it is online",
+		func() bool { return h.i.view.Online(h.id) == online },
+	)
 }
 
-func (h *wholeHub) send(device int64, channel, value, idempotencyKey string) (domain.Channel, error) {
+func (h *wholeHub) send(
+	device int64,
+	channel, value, idempotencyKey string,
+) (domain.Channel, error) {
 	h.i.t.Helper()
 	return h.commands.Send(h.i.t.Context(), operator(), domain.Command{
-		OrgID: h.i.org, HubID: h.id, DeviceID: device, Key: channel, Value: json.RawMessage(value), IdempotencyKey: idempotencyKey,
+		OrgID: h.i.org, HubID: h.id, DeviceID: device, Key: channel, Value: json.RawMessage(value),
+		IdempotencyKey: idempotencyKey,
 	})
 }
 

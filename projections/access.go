@@ -17,8 +17,9 @@ import (
 // ErrNotLoaded says that Access has not caught up with the directory since it began.
 var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
 
-// Access is what requests are let in by: which keys are in force, who is a member of which organization, and whose each hub is and where
-// its event log begins. It is kept in memory by every replica, some 200 bytes a hub, and follows the directory itself, a few milliseconds behind. All
+// Access is what requests are let in by: which keys are in force, who is a member of which
+// organization, and whose each hub is and where its event log begins. It is kept in memory by every
+// replica, some 200 bytes a hub, and follows the directory itself, a few milliseconds behind. All
 // methods can be called at any time, from any goroutine.
 type Access struct {
 	store *Store
@@ -49,13 +50,18 @@ type keyAccess struct {
 	revoke chan struct{}
 }
 
-// NewAccess makes an Access that Run fills. The store is where it is loaded from; nil loads all of it from the directory.
-// Its metrics are registered with r, unless that is nil.
+// NewAccess makes an Access that Run fills. The store is where it is loaded from; nil loads all of
+// it from the directory. Its metrics are registered with r, unless that is nil.
 func NewAccess(store *Store, dir Directory, log *slog.Logger, r prometheus.Registerer) *Access {
 	if log == nil {
 		log = slog.Default()
 	}
-	a := &Access{store: store, dir: dir, log: log.With("projection", "access"), loaded: make(chan struct{})}
+	a := &Access{
+		store:  store,
+		dir:    dir,
+		log:    log.With("projection", "access"),
+		loaded: make(chan struct{}),
+	}
 	a.forget()
 	if r != nil {
 		a.register(r)
@@ -98,8 +104,8 @@ func (a *Access) Hub(id domain.HubID) (domain.HubAccess, bool) {
 	return hub, ok
 }
 
-// OnRelease has fn called with each hub that is taken away from its organization from now on, after Hub knows it no more and before WaitFor
-// returns. fn must not wait for anything.
+// OnRelease has fn called with each hub that is taken away from its organization from now on, after
+// Hub knows it no more and before WaitFor returns. fn must not wait for anything.
 func (a *Access) OnRelease(fn func(domain.HubID)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +130,8 @@ func (a *Access) Refresh(ctx context.Context) error {
 	return a.WaitFor(ctx, head)
 }
 
-// Loaded is closed once it has everything that was in the directory when Run began. Until then keys and hubs may be missing.
+// Loaded is closed once it has everything that was in the directory when Run began. Until then keys
+// and hubs may be missing.
 func (a *Access) Loaded() <-chan struct{} { return a.loaded }
 
 // Ready returns nil while it follows the directory, and ErrNotLoaded before it has caught up.
@@ -144,9 +151,11 @@ func (a *Access) Unread() int {
 	return a.unread
 }
 
-// Run loads the keys and hubs and follows the directory until ctx ends, and returns nil then. An event that it cannot read is passed over, so that
-// what comes after it is in force; but if it is about an API key, it might be a revocation, and the key is refused until an operator skips the
-// event or a program runs that can read it. An error is returned only when the broker's connection was closed for good.
+// Run loads the keys and hubs and follows the directory until ctx ends, and returns nil then. An
+// event that it cannot read is passed over, so that what comes after it is in force; but if it is
+// about an API key, it might be a revocation, and the key is refused until an operator skips the
+// event or a program runs that can read it. An error is returned only when the broker's connection
+// was closed for good.
 func (a *Access) Run(ctx context.Context) error {
 	a.load(ctx)
 	for {
@@ -157,7 +166,11 @@ func (a *Access) Run(ctx context.Context) error {
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("access: %w", err)
 		case errors.Is(err, ErrOtherStream):
-			a.log.Warn("the read models are not of this directory; loading keys and hubs from the directory alone", "error", err)
+			a.log.Warn(
+				"the read models are not of this directory; loading keys and hubs from the directory alone",
+				"error",
+				err,
+			)
 			a.restart()
 		default:
 			a.log.Warn("lost the directory; following again", "error", err)
@@ -166,7 +179,8 @@ func (a *Access) Run(ctx context.Context) error {
 	}
 }
 
-// load takes what the read models have. Without them everything comes from the directory, which only takes longer.
+// load takes what the read models have. Without them everything comes from the directory, which
+// only takes longer.
 func (a *Access) load(ctx context.Context) {
 	if a.store == nil {
 		return
@@ -177,18 +191,31 @@ func (a *Access) load(ctx context.Context) {
 	from, err := a.store.snapshot(loading)
 	if err != nil {
 		if ctx.Err() == nil {
-			a.log.Warn("cannot load keys and hubs from the read models; loading them from the directory", "error", err)
+			a.log.Warn(
+				"cannot load keys and hubs from the read models; loading them from the directory",
+				"error",
+				err,
+			)
 		}
 		return
 	}
 	a.mu.Lock()
 	a.hubs = make(map[domain.HubID]domain.HubAccess, len(from.hubs))
 	for _, key := range from.keys {
-		a.putKey(key.ID, key.OrgID, key.Environment, column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }), key.SecretHash)
+		a.putKey(
+			key.ID,
+			key.OrgID,
+			key.Environment,
+			column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }),
+			key.SecretHash,
+		)
 	}
 	for _, hub := range from.hubs {
 		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
-			OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter), Former: domain.FormerLogs(hub.LogFormer),
+			OrgID: a.org(
+				hub.OrgID,
+			), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter),
+			Former: domain.FormerLogs(hub.LogFormer),
 		}
 	}
 	for _, org := range from.orgs {
@@ -200,12 +227,21 @@ func (a *Access) load(ctx context.Context) {
 	a.eventID = from.eventID
 	a.mu.Unlock()
 	a.applied.advance(from.sequence)
-	a.log.Info("keys and hubs loaded from the read models", "keys", len(from.keys), "hubs", len(from.hubs), "sequence", from.sequence,
-		"duration_ms", time.Since(begun).Milliseconds())
+	a.log.Info(
+		"keys and hubs loaded from the read models",
+		"keys",
+		len(from.keys),
+		"hubs",
+		len(from.hubs),
+		"sequence",
+		from.sequence,
+		"duration_ms",
+		time.Since(begun).Milliseconds(),
+	)
 }
 
-// restart begins again without what was loaded. That is found out with the first event, before Loaded; whatever was let in so early
-// ends.
+// restart begins again without what was loaded. That is found out with the first event, before
+// Loaded; whatever was let in so early ends.
 func (a *Access) restart() {
 	a.mu.Lock()
 	for _, key := range a.keys {

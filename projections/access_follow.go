@@ -16,7 +16,12 @@ func (a *Access) follow(ctx context.Context) error {
 		return err
 	}
 	if after > head {
-		return fmt.Errorf("%w: they have it up to sequence %d, and it ends at %d", ErrOtherStream, after, head)
+		return fmt.Errorf(
+			"%w: they have it up to sequence %d, and it ends at %d",
+			ErrOtherStream,
+			after,
+			head,
+		)
 	}
 	if a.checked() {
 		a.caughtUp(after, head)
@@ -30,7 +35,8 @@ func (a *Access) follow(ctx context.Context) error {
 		}
 		last, err := a.apply(batch, subjects)
 		if err != nil {
-			return err // nothing is applied of another stream, and what was loaded is not this one's
+			// nothing is applied of another stream, and what was loaded is not this one's
+			return err
 		}
 		a.caughtUp(last, head)
 		a.applied.advance(last)
@@ -52,7 +58,10 @@ func (a *Access) caughtUp(at, head uint64) {
 }
 
 // unreadable gives what the events of a batch are about that cannot be read.
-func (a *Access) unreadable(ctx context.Context, batch []directory.Recorded) (map[uint64]string, error) {
+func (a *Access) unreadable(
+	ctx context.Context,
+	batch []directory.Recorded,
+) (map[uint64]string, error) {
 	subjects := map[uint64]string{}
 	for _, r := range batch {
 		if r.Err == nil {
@@ -65,14 +74,26 @@ func (a *Access) unreadable(ctx context.Context, batch []directory.Recorded) (ma
 		if ok && event.Seq == r.Seq {
 			subjects[r.Seq] = event.Subject
 		}
-		a.log.Error("an event cannot be read and is passed over; if it is about an API key, the key is refused", "sequence", r.Seq,
-			"event_type", r.Event.Type, "subject", event.Subject, "error", r.Err)
+		a.log.Error(
+			"an event cannot be read and is passed over; if it is about an API key, the key is refused",
+			"sequence",
+			r.Seq,
+			"event_type",
+			r.Event.Type,
+			"subject",
+			event.Subject,
+			"error",
+			r.Err,
+		)
 	}
 	return subjects, nil
 }
 
 // apply takes a batch, and gives how far it came. subjects are those of events that cannot be read.
-func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (last uint64, err error) {
+func (a *Access) apply(
+	batch []directory.Recorded,
+	subjects map[uint64]string,
+) (last uint64, err error) {
 	var released []domain.HubID
 	last, released, err = a.applyAll(batch, subjects)
 	a.mu.RLock()
@@ -87,7 +108,10 @@ func (a *Access) apply(batch []directory.Recorded, subjects map[uint64]string) (
 }
 
 // applyAll is apply, and returns the hubs that were released instead of telling of them.
-func (a *Access) applyAll(batch []directory.Recorded, subjects map[uint64]string) (last uint64, released []domain.HubID, err error) {
+func (a *Access) applyAll(
+	batch []directory.Recorded,
+	subjects map[uint64]string,
+) (last uint64, released []domain.HubID, err error) {
 	last = a.Applied()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,7 +121,13 @@ func (a *Access) applyAll(batch []directory.Recorded, subjects map[uint64]string
 			continue
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
-				return last, released, fmt.Errorf("%w: event %d is %q there and %q here", ErrOtherStream, r.Seq, r.Event.ID, a.eventID)
+				return last, released, fmt.Errorf(
+					"%w: event %d is %q there and %q here",
+					ErrOtherStream,
+					r.Seq,
+					r.Event.ID,
+					a.eventID,
+				)
 			}
 			continue
 		case r.Err != nil:
@@ -131,7 +161,9 @@ func (a *Access) applyFact(fact domain.Fact) {
 			a.readmit(f.Sequence)
 		}
 	case domain.HubAdded:
-		a.hubs[f.HubID] = domain.HubAccess{OrgID: a.org(f.OrgID), Incarnation: f.Incarnation, LogAfter: f.After}
+		a.hubs[f.HubID] = domain.HubAccess{
+			OrgID: a.org(f.OrgID), Incarnation: f.Incarnation, LogAfter: f.After,
+		}
 	case domain.HubReleased:
 		delete(a.hubs, f.HubID)
 	case domain.HubLogBegun:
@@ -154,7 +186,8 @@ func (a *Access) putKey(id, org, environment string, scopes []domain.Scope, hash
 	}
 	revoke := make(chan struct{})
 	a.keys[id] = keyAccess{revoke: revoke, KeyAccess: domain.KeyAccess{
-		ID: id, OrgID: a.org(org), Environment: environment, Scopes: scopes, SecretHash: [32]byte(hash), Revoked: revoke,
+		ID: id, OrgID: a.org(org), Environment: environment, Scopes: scopes,
+		SecretHash: [32]byte(hash), Revoked: revoke,
 	}}
 }
 

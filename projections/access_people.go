@@ -21,7 +21,11 @@ type memberAccess struct {
 }
 
 func newPeople() people {
-	return people{orgs: map[string]string{}, members: map[string]memberAccess{}, byAddress: map[string][]string{}}
+	return people{
+		orgs:      map[string]string{},
+		members:   map[string]memberAccess{},
+		byAddress: map[string][]string{},
+	}
 }
 
 // apply takes one fact of the directory.
@@ -57,7 +61,10 @@ func (p *people) remove(id string) {
 	}
 	delete(p.members, id)
 	address := domain.NormalizeEmail(m.Email)
-	left := slices.DeleteFunc(slices.Clone(p.byAddress[address]), func(other string) bool { return other == id })
+	left := slices.DeleteFunc(
+		slices.Clone(p.byAddress[address]),
+		func(other string) bool { return other == id },
+	)
 	if len(left) == 0 {
 		delete(p.byAddress, address)
 	} else {
@@ -98,7 +105,8 @@ func (a *Access) OwnedBy(email string) int {
 	return n
 }
 
-// Membership gives what an address is in an organization. Its Ended is closed when the membership ends.
+// Membership gives what an address is in an organization. Its Ended is closed when the membership
+// ends.
 func (a *Access) Membership(org, email string) (domain.MemberAccess, bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

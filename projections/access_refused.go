@@ -7,8 +7,8 @@ import (
 	"hubcloud/streams"
 )
 
-// refusedKeys are keys about which an event says something that cannot be read: it might be that they are revoked. Its methods are called under
-// Access's lock.
+// refusedKeys are keys about which an event says something that cannot be read: it might be that
+// they are revoked. Its methods are called under Access's lock.
 type refusedKeys struct {
 	keys map[string]domain.KeyAccess
 	// by is the key that each of the events is about, by their sequences.
@@ -35,7 +35,8 @@ func (a *Access) refuse(seq uint64, subject string) {
 	}
 }
 
-// readmit lets a key in again, once an operator has skipped every event about it that cannot be read.
+// readmit lets a key in again, once an operator has skipped every event about it that cannot be
+// read.
 func (a *Access) readmit(seq uint64) {
 	id, ok := a.refused.by[seq]
 	if !ok {

@@ -35,7 +35,10 @@ func loaded(t *testing.T, a *Access) {
 }
 
 func (w *world) service(settled func(context.Context, uint64) error) *directory.Service {
-	return directory.NewService(w.dir, directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: settled})
+	return directory.NewService(
+		w.dir,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: settled},
+	)
 }
 
 func TestAccessIsTheSameFromEitherSource(t *testing.T) {
@@ -49,7 +52,13 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyID, key, err := service.CreateKey(t.Context(), origin, orgID, "one", []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead})
+	keyID, key, err := service.CreateKey(
+		t.Context(),
+		origin,
+		orgID,
+		"one",
+		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,26 +70,42 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.hub(t, org, 1, 1)
-	await(t, s, w.tell(t, streams.HubSubject(hubID(1)), domain.HubLogBegun{HubID: hubID(1), OrgID: org, Incarnation: "cafe0123", After: 77}))
+	await(
+		t,
+		s,
+		w.tell(
+			t,
+			streams.HubSubject(hubID(1)),
+			domain.HubLogBegun{HubID: hubID(1), OrgID: org, Incarnation: "cafe0123", After: 77},
+		),
+	)
 	stop()
 	behind := w.hub(t, org, 2, 1) // after what the read models have
 
-	for name, store := range map[string]*Store{"from the read models": s, "from the directory": nil} {
+	for name, store := range map[string]*Store{
+		"from the read models": s, "from the directory": nil,
+	} {
 		a := w.access(t, store, w.dir)
 		await(t, a, behind)
 		got, ok := a.Key(keyID)
 		parsed, err := domain.ParseKey(key)
-		if !ok || err != nil || !parsed.Matches(got.SecretHash) || got.OrgID != orgID || got.ID != keyID || got.Environment != domain.EnvironmentDev ||
-			!reflect.DeepEqual(got.Scopes, []domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead}) {
+		if !ok || err != nil || !parsed.Matches(got.SecretHash) || got.OrgID != orgID ||
+			got.ID != keyID ||
+			got.Environment != domain.EnvironmentDev ||
+			!reflect.DeepEqual(got.Scopes, []domain.Scope{
+				domain.ScopeHubsRead, domain.ScopeEventsRead,
+			}) {
 			t.Errorf("%s: key %+v, %v", name, got, err)
 		}
 		if _, ok := a.Key(gone); ok {
 			t.Errorf("%s: a revoked key is in force", name)
 		}
-		if hub, ok := a.Hub(hubID(1)); !ok || hub != (domain.HubAccess{OrgID: org, Incarnation: "cafe0123", LogAfter: 77}) {
+		if hub, ok := a.Hub(hubID(1)); !ok ||
+			hub != (domain.HubAccess{OrgID: org, Incarnation: "cafe0123", LogAfter: 77}) {
 			t.Errorf("%s: hub %+v", name, hub)
 		}
-		if hub, ok := a.Hub(hubID(2)); !ok || hub != (domain.HubAccess{OrgID: org, Incarnation: "00000002"}) {
+		if hub, ok := a.Hub(hubID(2)); !ok ||
+			hub != (domain.HubAccess{OrgID: org, Incarnation: "00000002"}) {
 			t.Errorf("%s: hub %+v", name, hub)
 		}
 		if _, ok := a.Hub(hubID(3)); ok {
@@ -128,7 +153,8 @@ func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
 	}
 }
 
-// Read models that end with the same sequence as the directory, but are another's, were taken for loaded for a moment.
+// Read models that end with the same sequence as the directory, but are another's, were taken for
+// loaded for a moment.
 func TestAccessDoesNotBelieveReadModelsOfAnotherStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -164,14 +190,16 @@ func TestAccessWithoutADatabase(t *testing.T) {
 	}
 }
 
-// What cannot be read is in nobody's way but in that of the key that it is about: that might be revoked. A skip lets the key in again.
+// What cannot be read is in nobody's way but in that of the key that it is about: that might be
+// revoked. A skip lets the key in again.
 func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	key, other := fmt.Sprintf("%012d", 1), fmt.Sprintf("%012d", 2)
 	for _, id := range []string{key, other} {
 		w.tell(t, streams.KeySubject(id), domain.KeyCreated{
-			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, Scopes: domain.AllScopes(), SecretHash: make([]byte, 32),
+			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, Scopes: domain.AllScopes(),
+			SecretHash: make([]byte, 32),
 		})
 	}
 	a := NewAccess(nil, w.dir, testLog(t), nil)
@@ -201,7 +229,9 @@ func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	}
 	skip := func(seq uint64) {
 		t.Helper()
-		if err := w.dir.Skip(t.Context(), domain.Origin{At: time.Now(), Actor: byOperator}, domain.ProjectionSkipped{
+		if err := w.dir.Skip(t.Context(), domain.Origin{
+			At: time.Now(), Actor: byOperator,
+		}, domain.ProjectionSkipped{
 			Projection: DirectoryProjection, Sequence: seq, Why: "a test",
 		}); err != nil {
 			t.Fatal(err)
@@ -222,7 +252,8 @@ func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// What 20,000 hubs cost in memory, printed; it has to stay a small part of what their event logs cost.
+// What 20,000 hubs cost in memory, printed; it has to stay a small part of what their event logs
+// cost.
 func TestAccessIsSmall(t *testing.T) {
 	const hubs = 20_000
 	a := NewAccess(nil, nil, testLog(t), nil)
@@ -231,7 +262,8 @@ func TestAccessIsSmall(t *testing.T) {
 	for n := range hubs {
 		id := domain.HubID(fmt.Sprintf("hub-%04d-%04d-0000", n/10000, n%10000))
 		batch = append(batch, directory.Recorded{Seq: uint64(n + 1), Fact: domain.HubAdded{
-			HubID: id, OrgID: fmt.Sprintf("01930000-0000-7000-8000-%012d", n/100), Incarnation: fmt.Sprintf("%08x", n),
+			HubID: id, OrgID: fmt.Sprintf("01930000-0000-7000-8000-%012d", n/100),
+			Incarnation: fmt.Sprintf("%08x", n),
 		}})
 	}
 	if _, err := a.apply(batch, nil); err != nil {

@@ -11,8 +11,18 @@ import (
 )
 
 // activity is Activity, asked once.
-func (s *Store) activity(ctx context.Context, org string, limit int, before uint64) (domain.Page[domain.Activity], error) {
-	params := query.ActivityParams{OrgID: storable(org), Before: math.MaxInt64, Since: time.Now().Add(-domain.ActivityRetention), RowLimit: int32(limit) + 1}
+func (s *Store) activity(
+	ctx context.Context,
+	org string,
+	limit int,
+	before uint64,
+) (domain.Page[domain.Activity], error) {
+	params := query.ActivityParams{
+		OrgID:    storable(org),
+		Before:   math.MaxInt64,
+		Since:    time.Now().Add(-domain.ActivityRetention),
+		RowLimit: int32(limit) + 1,
+	}
 	if before > 0 && before < math.MaxInt64 {
 		params.Before = int64(before)
 	}

@@ -45,7 +45,8 @@ const (
 	PhaseFailed = "failed"
 )
 
-// Suffixes of the names of schemas beside the one in use: behind each stands what tells it from others of its kind.
+// Suffixes of the names of schemas beside the one in use: behind each stands what tells it from
+// others of its kind.
 const (
 	suffixNext   = "_next_"
 	suffixVerify = "_verify_"
@@ -74,7 +75,8 @@ func (p BuildProgress) Left() (time.Duration, bool) {
 	return time.Duration(float64(p.Head-p.Sequence) / p.PerSecond * float64(time.Second)), true
 }
 
-// builder builds read models beside those of a schema: one process at a time, the one that holds a lock in the database.
+// builder builds read models beside those of a schema: one process at a time, the one that holds a
+// lock in the database.
 type builder struct {
 	schema string
 	// dial finds the tables of the schema in use.
@@ -116,8 +118,8 @@ const (
 	cleanLimit = 20 * time.Second
 )
 
-// hold runs fn with the lock, or fails with errBusy. Whatever builds before it have left is dropped first, and what is left of this one
-// afterwards. fn's context ends when the lock may be lost.
+// hold runs fn with the lock, or fails with errBusy. Whatever builds before it have left is dropped
+// first, and what is left of this one afterwards. fn's context ends when the lock may be lost.
 func (b *builder) hold(ctx context.Context, fn func(ctx context.Context, b *build) error) error {
 	return onConn(ctx, b.dial, func(conn *pgx.Conn) (err error) {
 		if err := endWhenSilent(ctx, conn); err != nil {
@@ -135,9 +137,17 @@ func (b *builder) hold(ctx context.Context, fn func(ctx context.Context, b *buil
 		}
 		var tag [4]byte
 		rand.Read(tag[:]) // never fails: it ends the program instead
-		made := &build{builder: b, conn: conn, target: b.schema + suffix + hex.EncodeToString(tag[:]), begun: time.Now()}
+		made := &build{
+			builder: b,
+			conn:    conn,
+			target:  b.schema + suffix + hex.EncodeToString(tag[:]),
+			begun:   time.Now(),
+		}
 		made.phase.Store(PhaseLoad)
-		err = query.New(conn).BeginBuild(ctx, query.BeginBuildParams{Target: made.target, Schema: b.schema, Purpose: b.purpose})
+		err = query.New(conn).
+			BeginBuild(ctx, query.BeginBuildParams{
+				Target: made.target, Schema: b.schema, Purpose: b.purpose,
+			})
 		if err != nil {
 			return err
 		}
@@ -158,8 +168,9 @@ func (b *builder) hold(ctx context.Context, fn func(ctx context.Context, b *buil
 	})
 }
 
-// end records how a build has ended, and drops its schema unless it has another name by now. It does not need the lock, nor its connection,
-// which can be gone: no other build has a schema of that name. What it cannot drop the next build does.
+// end records how a build has ended, and drops its schema unless it has another name by now. It
+// does not need the lock, nor its connection, which can be gone: no other build has a schema of
+// that name. What it cannot drop the next build does.
 func (b *build) end(ctx context.Context, outcome error) {
 	ctx, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
@@ -171,13 +182,19 @@ func (b *build) end(ctx context.Context, outcome error) {
 		return errors.Join(b.note(ctx, conn), forgetSchema(ctx, conn, b.target))
 	})
 	if err != nil {
-		b.log.Warn("could not clean up after building read models; the next build does", "schema", b.target, "error", err)
+		b.log.Warn(
+			"could not clean up after building read models; the next build does",
+			"schema",
+			b.target,
+			"error",
+			err,
+		)
 	}
 	b.tell(b.progress(0))
 }
 
-// reports says twice a second how the build does, in the database and to who listens, and ends the build when it cannot: then the lock may be
-// somebody else's.
+// reports says twice a second how the build does, in the database and to who listens, and ends the
+// build when it cannot: then the lock may be somebody else's.
 func (b *build) reports(ctx context.Context, lost context.CancelCauseFunc) {
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
@@ -204,7 +221,8 @@ func (b *build) reports(ctx context.Context, lost context.CancelCauseFunc) {
 func (b *build) progress(perSecond float64) BuildProgress {
 	at, _ := b.directory.position()
 	return BuildProgress{
-		Target: b.target, Purpose: b.purpose, Phase: b.phase.Load().(string), Sequence: at, Head: max(at, b.head.Load()), PerSecond: perSecond,
+		Target: b.target, Purpose: b.purpose, Phase: b.phase.Load().(string), Sequence: at,
+		Head: max(at, b.head.Load()), PerSecond: perSecond,
 		Elapsed: time.Since(b.begun),
 	}
 }
@@ -250,15 +268,20 @@ func (s *speed) of(at uint64, now time.Time) float64 {
 	return float64(at-s.places[first]) / took
 }
 
-// onTarget runs fn on a connection that finds the tables of the target, and that the server ends soon when this process is gone. What is written
-// on it is as good as gone itself after a crash, so nothing waits for the disk.
-func (b *build) onTarget(ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error) error {
+// onTarget runs fn on a connection that finds the tables of the target, and that the server ends
+// soon when this process is gone. What is written on it is as good as gone itself after a crash, so
+// nothing waits for the disk.
+func (b *build) onTarget(
+	ctx context.Context,
+	fn func(ctx context.Context, conn *pgx.Conn) error,
+) error {
 	dial := b.dial.Copy()
 	dial.RuntimeParams["search_path"] = b.target
 	dial.RuntimeParams["synchronous_commit"] = "off"
 	return onConn(ctx, dial, func(conn *pgx.Conn) error {
 		// Not every version of PostgreSQL can notice a client that is gone while it works.
-		const prepare = "SET maintenance_work_mem = '128MB'; SELECT set_config('client_connection_check_interval', '1s', false) " +
+		const prepare = "SET maintenance_work_mem = '128MB'; SELECT " +
+			"set_config('client_connection_check_interval', '1s', false) " +
 			"WHERE current_setting('client_connection_check_interval', true) IS NOT NULL"
 		if _, err := conn.Exec(ctx, prepare); err != nil {
 			return err

@@ -22,7 +22,8 @@ import (
 func (w *world) control(t testing.TB) *Control {
 	t.Helper()
 	c, err := OpenControl(t.Context(), ControlConfig{
-		URL: w.url, InstallationID: "test", Directory: w.dir, Presence: w.buckets.Presence, Log: testLog(t),
+		URL: w.url, InstallationID: "test", Directory: w.dir, Presence: w.buckets.Presence,
+		Log: testLog(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +34,11 @@ func (w *world) control(t testing.TB) *Control {
 // populate fills the directory with organizations that have lived for a while.
 func (w *world) populate(t testing.TB, events int) population.Population {
 	t.Helper()
-	made, err := population.Write(t.Context(), w.conns, population.Config{Orgs: 20, Events: events, Seed: 1})
+	made, err := population.Write(
+		t.Context(),
+		w.conns,
+		population.Config{Orgs: 20, Events: events, Seed: 1},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +76,10 @@ func (w *world) content(t testing.TB, schema string) string {
 func (w *world) schemas(t testing.TB) (names []string) {
 	t.Helper()
 	err := w.control(t).with(t.Context(), func(ctx context.Context, conn *pgx.Conn) (err error) {
-		rows, err := conn.Query(ctx, `SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'hubcloud\_%' ORDER BY nspname`)
+		rows, err := conn.Query(
+			ctx,
+			`SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'hubcloud\_%' ORDER BY nspname`,
+		)
 		if err == nil {
 			names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		}
@@ -96,8 +104,8 @@ func verified(t testing.TB, c *Control) (all []Verified, differences []Differenc
 	return all, differences
 }
 
-// However a history is cut into loads, the tables are the same as when its events are applied as they come; and so are those that a first start
-// builds at once.
+// However a history is cut into loads, the tables are the same as when its events are applied as
+// they come; and so are those that a first start builds at once.
 func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -120,7 +128,9 @@ func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 	if schemas := w.schemas(t); len(schemas) != 4 {
 		t.Errorf("three rebuilds leave %v", schemas)
 	}
-	if all, differences := verified(t, c); len(differences) > 0 || all[0].Sequence != made.Head || all[0].Rows < 3000 || all[1].Rows == 0 {
+	if all, differences := verified(t, c); len(differences) > 0 || all[0].Sequence != made.Head ||
+		all[0].Rows < 3000 ||
+		all[1].Rows == 0 {
 		t.Errorf("%+v: %+v", all, differences)
 	}
 
@@ -144,7 +154,8 @@ func TestARebuildIsWhatTheEventsSay(t *testing.T) {
 	}
 }
 
-// Whoever reads and writes while read models are switched, again and again and some of them cut off, reads what was written.
+// Whoever reads and writes while read models are switched, again and again and some of them cut
+// off, reads what was written.
 func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -161,13 +172,21 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 				id := 1000*(n+1) + i
 				seq := w.site(t, org, id)
 				await(t, s, seq)
-				if site, err := s.Site(t.Context(), org, siteID(id)); err != nil || site.ID != siteID(id) {
+				if site, err := s.Site(t.Context(), org, siteID(id)); err != nil ||
+					site.ID != siteID(id) {
 					t.Errorf("client %d: %+v, %v", n, site, err)
 					return
 				}
 				taken, err := s.snapshot(t.Context())
 				if err != nil || taken.sequence < seq || len(taken.hubs) == 0 {
-					t.Errorf("client %d: %d hubs as of %d after %d, %v", n, len(taken.hubs), taken.sequence, seq, err)
+					t.Errorf(
+						"client %d: %d hubs as of %d after %d, %v",
+						n,
+						len(taken.hubs),
+						taken.sequence,
+						seq,
+						err,
+					)
 					return
 				}
 			}
@@ -192,7 +211,8 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 	}
 }
 
-// Of two rebuilds at once one works, and the other is done when that one is. One whose process is gone is in nobody's way.
+// Of two rebuilds at once one works, and the other is done when that one is. One whose process is
+// gone is in nobody's way.
 func TestTwoRebuildsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +220,9 @@ func TestTwoRebuildsAtOnce(t *testing.T) {
 	w.project(t, s)
 	await(t, s, w.populate(t, 300).Head)
 	c := w.control(t)
-	if err := c.Stop(t.Context(), []string{DirectoryProjection}, "so that the first waits with its switch"); err != nil {
+	if err := c.Stop(t.Context(), []string{
+		DirectoryProjection,
+	}, "so that the first waits with its switch"); err != nil {
 		t.Fatal(err)
 	}
 	held := make(chan BuildProgress, 1000)
@@ -272,12 +294,23 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	elsewhere.url = w.url
 	elsewhere.site(t, org, 7)
 	elsewhere.project(t, s)
-	within(t, "stopped", func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrStandingStill) })
+	within(
+		t,
+		"stopped",
+		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrStandingStill) },
+	)
 	c := elsewhere.control(t)
 	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, ErrOtherStream) {
 		t.Errorf("verified: %v", err)
 	}
-	_, _, err := c.Skip(t.Context(), elsewhere.dir, domain.Origin{At: time.Now(), Actor: byOperator}, "", 5, "a try")
+	_, _, err := c.Skip(
+		t.Context(),
+		elsewhere.dir,
+		domain.Origin{At: time.Now(), Actor: byOperator},
+		"",
+		5,
+		"a try",
+	)
 	if !errors.Is(err, ErrNotSkippable) {
 		t.Errorf("skipped: %v", err)
 	}
@@ -291,8 +324,9 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	}
 }
 
-// An event stopped a projection while a rebuild put other read models in the place of those that it stopped in. The stop was recorded in the new
-// ones, which it is not about, and they stood still until the next event.
+// An event stopped a projection while a rebuild put other read models in the place of those that it
+// stopped in. The stop was recorded in the new ones, which it is not about, and they stood still
+// until the next event.
 func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -303,8 +337,15 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 	await(t, s, last)
 	end()
 	late := newLine(s, &directorySource{log: w.dir}, &s.directory, w.dir, 0, true)
-	stale := &StoppedError{Projection: DirectoryProjection, Sequence: last, Type: "site.created", Err: ErrOtherStream}
-	for name, at := range map[string]checkpoint{"another sequence": {last - 1, ""}, "another event": {last, "of another stream"}} {
+	stale := &StoppedError{
+		Projection: DirectoryProjection,
+		Sequence:   last,
+		Type:       "site.created",
+		Err:        ErrOtherStream,
+	}
+	for name, at := range map[string]checkpoint{
+		"another sequence": {last - 1, ""}, "another event": {last, "of another stream"},
+	} {
 		if late.stop(t.Context(), at, stale) {
 			t.Errorf("%s: the projection is to wait", name)
 		}
@@ -315,8 +356,17 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 	if got := testutil.ToFloat64(s.metrics.stopped.WithLabelValues(DirectoryProjection)); got != 0 {
 		t.Errorf("the metric says %v", got)
 	}
-	// A stop by what the read models have by now, as a program without this check left it, does not last.
-	execute(t, w.url, fmt.Sprintf("UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE projection = 'directory'", s.Schema(), last-1))
+	// A stop by what the read models have by now, as a program without this check left it, does not
+	// last.
+	execute(
+		t,
+		w.url,
+		fmt.Sprintf(
+			"UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE projection = 'directory'",
+			s.Schema(),
+			last-1,
+		),
+	)
 	if err := s.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
 		t.Fatal(err)
 	}
@@ -337,10 +387,15 @@ func TestDrop(t *testing.T) {
 	}
 	const served, unserved = "hubcloud_0123456789ab", "hubcloud_ba9876543210"
 	building := s.Schema() + suffixNext + "00000000"
-	execute(t, w.url, "CREATE SCHEMA "+served+"; CREATE SCHEMA "+unserved+"; CREATE SCHEMA "+building+"; CREATE SCHEMA hubcloud_of_mine; "+
-		"CREATE TABLE "+unserved+".orgs AS SELECT generate_series(1, 10000)")
+	execute(
+		t,
+		w.url,
+		"CREATE SCHEMA "+served+"; CREATE SCHEMA "+unserved+"; CREATE SCHEMA "+building+"; CREATE SCHEMA hubcloud_of_mine; "+
+			"CREATE TABLE "+unserved+".orgs AS SELECT generate_series(1, 10000)",
+	)
 	err := c.with(t.Context(), func(ctx context.Context, conn *pgx.Conn) error {
-		if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int), pg_advisory_lock($3::int, $4::int)",
+		if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock_shared($1::int, $2::int), "+
+			"pg_advisory_lock($3::int, $4::int)",
 			lockServing, lockOf(served), lockBuilds, lockOf(s.Schema())); err != nil {
 			return err
 		}
@@ -363,7 +418,10 @@ func TestDrop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.schemas(t); !slices.Equal(got, []string{served, s.Schema(), building, "hubcloud_of_mine"}) &&
+	if got := w.schemas(t); !slices.Equal(
+		got,
+		[]string{served, s.Schema(), building, "hubcloud_of_mine"},
+	) &&
 		!slices.Equal(got, []string{served, "hubcloud_of_mine", s.Schema(), building}) {
 		t.Errorf("left are %v", got)
 	}

@@ -10,8 +10,9 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// changes folds a batch of the directory's events into what is to be done to each table: rows that are new, and changes of rows
-// that are there already, one a row. So a batch costs a few statements, however many events it has.
+// changes folds a batch of the directory's events into what is to be done to each table: rows that
+// are new, and changes of rows that are there already, one a row. So a batch costs a few
+// statements, however many events it has.
 type changes struct {
 	orgs    []orgRow
 	members memberChanges
@@ -133,7 +134,9 @@ func (c *changes) add(r directory.Recorded) error {
 		if c.sites.of(f.SiteID) != nil {
 			return fmt.Errorf("%w: site %s is created twice", errBadEvent, f.SiteID)
 		}
-		c.sites.put(f.SiteID, siteRow{id: f.SiteID, org: f.OrgID, name: f.Name, created: r.Event.At, sequence: r.Seq})
+		c.sites.put(f.SiteID, siteRow{
+			id: f.SiteID, org: f.OrgID, name: f.Name, created: r.Event.At, sequence: r.Seq,
+		})
 	case domain.SiteRenamed:
 		c.renameSite(f)
 	case domain.HubAdded:
@@ -142,7 +145,8 @@ func (c *changes) add(r directory.Recorded) error {
 		}
 		c.hubs.put(f.HubID, hubRow{
 			id: f.HubID, org: f.OrgID, site: f.SiteID, name: f.Name,
-			registered: r.Event.At, connected: f.Connected, incarnation: f.Incarnation, after: f.After,
+			registered: r.Event.At, connected: f.Connected, incarnation: f.Incarnation,
+			after: f.After,
 		})
 	case domain.HubReleased:
 		return c.release(f)
@@ -161,7 +165,8 @@ func (c *changes) add(r directory.Recorded) error {
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{})
 	case domain.HubRegistered, domain.HubCertificateIssued, domain.HubCertificateRevoked, domain.HubSecretRotated, domain.HubBlocked,
 		domain.HubUnblocked, domain.AccountCreated:
-		// Inventory, certificates and accounts are asked of the directory itself: nothing here may be stale.
+		// Inventory, certificates and accounts are asked of the directory itself: nothing here may
+		// be stale.
 	case domain.ProjectionSkipped:
 		// Read before anything is projected: see directory.Log.Skips.
 	case domain.KeyCreated:
@@ -169,14 +174,16 @@ func (c *changes) add(r directory.Recorded) error {
 			return fmt.Errorf("%w: key %s is created twice, or its hash has not 32 bytes", errBadEvent, f.KeyID)
 		}
 		c.keys.put(f.KeyID, keyRow{
-			id: f.KeyID, org: f.OrgID, label: f.Label, environment: f.Environment, scopes: f.Scopes, hash: f.SecretHash, at: r.Event.At,
+			id: f.KeyID, org: f.OrgID, label: f.Label, environment: f.Environment,
+			scopes: f.Scopes, hash: f.SecretHash, at: r.Event.At,
 		})
 	case domain.KeyRevoked:
 		if c.revoked.of(f.KeyID) == nil {
 			c.revoked.put(f.KeyID, keyRow{id: f.KeyID, org: f.OrgID, at: r.Event.At})
 		}
 	default:
-		// A fact that the domain has gained and that nothing here was written for: whoever adds one decides here what it means.
+		// A fact that the domain has gained and that nothing here was written for: whoever adds one
+		// decides here what it means.
 		return fmt.Errorf("%w: no projection for %s", errBadEvent, r.Event.Type)
 	}
 	return nil
@@ -199,7 +206,13 @@ func (c *changes) release(f domain.HubReleased) error {
 	c.labels.clear(f.HubID)
 	if row := c.hubs.of(f.HubID); row != nil {
 		if row.org != f.OrgID {
-			return fmt.Errorf("%w: hub %s is released by %s and belongs to %s", errBadEvent, f.HubID, f.OrgID, row.org)
+			return fmt.Errorf(
+				"%w: hub %s is released by %s and belongs to %s",
+				errBadEvent,
+				f.HubID,
+				f.OrgID,
+				row.org,
+			)
 		}
 		c.hubs.remove(f.HubID)
 		return nil
@@ -226,7 +239,12 @@ func (c *changes) hub(id domain.HubID, org string, isNew func(*hubRow), isThere 
 }
 
 // hubLog changes where a hub's event log begins.
-func (c *changes) hubLog(id domain.HubID, org, incarnation string, after uint64, former domain.FormerLogs) {
+func (c *changes) hubLog(
+	id domain.HubID,
+	org, incarnation string,
+	after uint64,
+	former domain.FormerLogs,
+) {
 	sequence, text := int64(after), string(former)
 	c.hub(id, org,
 		func(h *hubRow) { h.incarnation, h.after, h.former = incarnation, after, former },
@@ -313,8 +331,28 @@ func (c *changes) statements() []statement {
 
 // size is how many rows it makes and changes, activity left out.
 func (c *changes) size() int {
-	return len(c.orgs) + len(c.sites.list) + len(c.renamed.list) + len(c.hubs.list) + len(c.changed.list) + len(c.released.list) + len(c.keys.list) + len(c.revoked.list) +
-		c.members.size() + len(c.labels.cleared.list) + len(c.labels.labels.list)
+	return len(
+		c.orgs,
+	) + len(
+		c.sites.list,
+	) + len(
+		c.renamed.list,
+	) + len(
+		c.hubs.list,
+	) + len(
+		c.changed.list,
+	) + len(
+		c.released.list,
+	) + len(
+		c.keys.list,
+	) + len(
+		c.revoked.list,
+	) +
+		c.members.size() + len(
+		c.labels.cleared.list,
+	) + len(
+		c.labels.labels.list,
+	)
 }
 
 // words are texts without a space, with a space between them, which a table has as an array.

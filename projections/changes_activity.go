@@ -19,8 +19,8 @@ type activityRow struct {
 	actor                domain.Actor
 }
 
-// note writes down what an event says to the people of its organization; those of the inventory and of accounts say nothing to them. No
-// secret and no hash of one is in it.
+// note writes down what an event says to the people of its organization; those of the inventory and
+// of accounts say nothing to them. No secret and no hash of one is in it.
 func (c *changes) note(r directory.Recorded) {
 	if r.Fact == nil {
 		return
@@ -92,7 +92,12 @@ func hubOf(id domain.HubID) *string {
 
 // expireActivity deletes the rows that are too old.
 func expireActivity() statement {
-	return statement{what: "delete old activity", sql: deleteActivity, rows: anyRows, args: []any{int(domain.ActivityRetention.Hours())}}
+	return statement{
+		what: "delete old activity",
+		sql:  deleteActivity,
+		rows: anyRows,
+		args: []any{int(domain.ActivityRetention.Hours())},
+	}
 }
 
 func (c *changes) activityStatement() statement {

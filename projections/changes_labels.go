@@ -2,7 +2,8 @@ package projections
 
 import "hubcloud/domain"
 
-// labelChanges is what a batch does to the names and rooms of devices: hubs whose labels all go, and then the last label of each device.
+// labelChanges is what a batch does to the names and rooms of devices: hubs whose labels all go,
+// and then the last label of each device.
 type labelChanges struct {
 	cleared rows[domain.HubID, domain.HubID]
 	labels  rows[labelKey, labelRow]
@@ -53,10 +54,20 @@ func (c *labelChanges) statements() []statement {
 	hub := func(l labelRow) string { return string(l.hub) }
 	device := func(l labelRow) int64 { return l.device }
 	return []statement{
-		{what: "clear names and rooms", sql: clearLabels, rows: anyRowsOf(c.cleared.list), args: []any{
-			column(c.cleared.list, func(hub domain.HubID) string { return string(hub) }),
-		}},
-		{what: "delete names and rooms", sql: deleteLabels, rows: anyRowsOf(gone), args: []any{column(gone, hub), column(gone, device)}},
+		{
+			what: "clear names and rooms",
+			sql:  clearLabels,
+			rows: anyRowsOf(c.cleared.list),
+			args: []any{
+				column(c.cleared.list, func(hub domain.HubID) string { return string(hub) }),
+			},
+		},
+		{
+			what: "delete names and rooms",
+			sql:  deleteLabels,
+			rows: anyRowsOf(gone),
+			args: []any{column(gone, hub), column(gone, device)},
+		},
 		{what: "write names and rooms", sql: upsertLabels, rows: len(set), args: []any{
 			column(set, func(l labelRow) string { return l.org }),
 			column(set, hub),
@@ -67,7 +78,8 @@ func (c *labelChanges) statements() []statement {
 	}
 }
 
-// anyRowsOf is how many rows a statement about the list must change: none without one, and nobody knows how many otherwise.
+// anyRowsOf is how many rows a statement about the list must change: none without one, and nobody
+// knows how many otherwise.
 func anyRowsOf[R any](list []R) int {
 	if len(list) == 0 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// memberChanges is what a batch does to members and invitations. Its statements run in the order new, changed, gone, so that they hold
-// whether a row is made by this batch or was there.
+// memberChanges is what a batch does to members and invitations. Its statements run in the order
+// new, changed, gone, so that they hold whether a row is made by this batch or was there.
 type memberChanges struct {
 	joined  []memberRow
 	changed rows[string, memberRow]
@@ -33,7 +33,8 @@ type invitationRow struct {
 
 func (c *memberChanges) join(r directory.Recorded, f domain.MemberAdded) {
 	c.joined = append(c.joined, memberRow{
-		org: f.OrgID, id: f.MemberID, email: f.Email, role: string(f.Role), joined: r.Event.At, sequence: r.Seq,
+		org: f.OrgID, id: f.MemberID, email: f.Email, role: string(f.Role), joined: r.Event.At,
+		sequence: r.Seq,
 	})
 }
 
@@ -60,7 +61,8 @@ func (c *memberChanges) remove(f domain.MemberRemoved) error {
 
 func (c *memberChanges) invite(r directory.Recorded, f domain.MemberInvited) error {
 	c.invited = append(c.invited, invitationRow{
-		org: f.OrgID, id: f.InvitationID, email: f.Email, role: string(f.Role), created: r.Event.At, expires: f.ExpiresAt, sequence: r.Seq,
+		org: f.OrgID, id: f.InvitationID, email: f.Email, role: string(f.Role),
+		created: r.Event.At, expires: f.ExpiresAt, sequence: r.Seq,
 	})
 	if f.Replaces == "" {
 		return nil
@@ -78,7 +80,17 @@ func (c *memberChanges) settle(org, id string, status domain.InvitationStatus) e
 }
 
 func (c *memberChanges) size() int {
-	return 2*len(c.joined) + len(c.changed.list) + len(c.gone.list) + len(c.invited) + len(c.settled.list)
+	return 2*len(
+		c.joined,
+	) + len(
+		c.changed.list,
+	) + len(
+		c.gone.list,
+	) + len(
+		c.invited,
+	) + len(
+		c.settled.list,
+	)
 }
 
 func (c *memberChanges) statements() []statement {

@@ -25,12 +25,13 @@ const (
 // Difference is one difference, in the tables of the read models.
 type Difference struct {
 	Table string
-	// Key are the columns of the table's primary key and what they are in the row, one after the other.
+	// Key are the columns of the table's primary key and what they are in the row, one after the
+	// other.
 	Key []KeyColumn
 	// What is one of the Difference… constants.
 	What string
-	// Column is the column that differs, Live what it is in the read models in use, Rebuilt what it should be: as text, nil for NULL. All of
-	// them are empty when a row is missing or extra.
+	// Column is the column that differs, Live what it is in the read models in use, Rebuilt what it
+	// should be: as text, nil for NULL. All of them are empty when a row is missing or extra.
 	Column        string
 	Live, Rebuilt *string
 }
@@ -38,7 +39,8 @@ type Difference struct {
 // KeyColumn is a column of a row's primary key.
 type KeyColumn struct{ Name, Value string }
 
-// table is a table that is compared, with its columns in the order in which they are read: those of the key first.
+// table is a table that is compared, with its columns in the order in which they are read: those of
+// the key first.
 type table struct {
 	name    string
 	columns []tableColumn
@@ -104,7 +106,8 @@ func tablesOf(ctx context.Context, conn *pgx.Conn, schema string) ([]table, erro
 	return tables, nil
 }
 
-// read gives a query for all rows of the table, in the order of its key. Texts in keys are ordered by their bytes.
+// read gives a query for all rows of the table, in the order of its key. Texts in keys are ordered
+// by their bytes.
 func (t table) read(where string) string {
 	var columns, keys []string
 	for i, c := range t.columns {
@@ -114,7 +117,15 @@ func (t table) read(where string) string {
 			keys = append(keys, name)
 		}
 	}
-	return "SELECT " + strings.Join(columns, ", ") + " FROM " + pgx.Identifier{t.name}.Sanitize() + where + " ORDER BY " + strings.Join(keys, ", ")
+	return "SELECT " + strings.Join(
+		columns,
+		", ",
+	) + " FROM " + pgx.Identifier{
+		t.name,
+	}.Sanitize() + where + " ORDER BY " + strings.Join(
+		keys,
+		", ",
+	)
 }
 
 // compareKeys compares two rows by the table's key.
@@ -152,9 +163,15 @@ type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// compareTable reads a table from both sides, row by row, and tells of every difference. rows is how many it compared. where chooses rows.
+// compareTable reads a table from both sides, row by row, and tells of every difference. rows is
+// how many it compared. where chooses rows.
 func compareTable(
-	ctx context.Context, t table, live, rebuilt queryer, where string, args []any, found func(Difference) error,
+	ctx context.Context,
+	t table,
+	live, rebuilt queryer,
+	where string,
+	args []any,
+	found func(Difference) error,
 ) (rows int, err error) {
 	if t.keys == 0 {
 		return 0, fmt.Errorf("the table %s has no primary key to compare it by", t.name)
@@ -213,7 +230,8 @@ func (t table) compareColumns(live, rebuilt [][]byte, found func(Difference) err
 			continue
 		}
 		err := found(Difference{
-			Table: t.name, Key: t.keyOf(live), What: DifferenceChanged, Column: column.name, Live: textOrNull(live[i]), Rebuilt: textOrNull(rebuilt[i]),
+			Table: t.name, Key: t.keyOf(live), What: DifferenceChanged, Column: column.name,
+			Live: textOrNull(live[i]), Rebuilt: textOrNull(rebuilt[i]),
 		})
 		if err != nil {
 			return err

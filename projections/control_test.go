@@ -14,7 +14,8 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// Once a stop has returned nothing more is written, over restarts too; what waits for the read models is told at once.
+// Once a stop has returned nothing more is written, over restarts too; what waits for the read
+// models is told at once.
 func TestStopAndResume(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -33,7 +34,8 @@ func TestStopAndResume(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, err := s.Status(t.Context(), w.dir, w.buckets.Presence)
-		if err != nil || before[0].State != StateStoppedByOperator || before[1].State != StateRunning {
+		if err != nil || before[0].State != StateStoppedByOperator ||
+			before[1].State != StateRunning {
 			t.Fatalf("%+v, %v", before, err)
 		}
 		seq := w.hub(t, org, round, 1)
@@ -44,10 +46,13 @@ func TestStopAndResume(t *testing.T) {
 			t.Errorf("waited for %d: %v", seq, err)
 		}
 		within(t, "the metric", func() bool {
-			return testutil.ToFloat64(s.metrics.stoppedByOperator.WithLabelValues(DirectoryProjection)) == 1
+			return testutil.ToFloat64(
+				s.metrics.stoppedByOperator.WithLabelValues(DirectoryProjection),
+			) == 1
 		})
 		after, err := s.Status(t.Context(), w.dir, w.buckets.Presence)
-		if err != nil || after[0].Sequence != before[0].Sequence || after[0].Lag == 0 || after[0].Behind == 0 {
+		if err != nil || after[0].Sequence != before[0].Sequence || after[0].Lag == 0 ||
+			after[0].Behind == 0 {
 			t.Errorf("it went on from %d: %+v, %v", before[0].Sequence, after, err)
 		}
 		if err := c.Resume(t.Context(), []string{DirectoryProjection}); err != nil {
@@ -57,7 +62,9 @@ func TestStopAndResume(t *testing.T) {
 	}
 	writing()
 
-	if err := c.Stop(t.Context(), []string{DirectoryProjection, PresenceProjection}, ""); err != nil {
+	if err := c.Stop(t.Context(), []string{
+		DirectoryProjection, PresenceProjection,
+	}, ""); err != nil {
 		t.Fatal(err)
 	}
 	later := w.open(t)
@@ -70,12 +77,14 @@ func TestStopAndResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := c.AwaitRunning(t.Context(), []string{DirectoryProjection, PresenceProjection})
-	if err != nil || all[0].State != StateRunning || all[0].Sequence < seq || all[1].State != StateRunning {
+	if err != nil || all[0].State != StateRunning || all[0].Sequence < seq ||
+		all[1].State != StateRunning {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// Only the event that stops a projection can be skipped; then it goes on at once, and whoever builds the read models later steps over it too.
+// Only the event that stops a projection can be skipped; then it goes on at once, and whoever
+// builds the read models later steps over it too.
 func TestSkip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -92,7 +101,9 @@ func TestSkip(t *testing.T) {
 	for name, poison := range map[string]func() uint64{
 		"rubbish": func() uint64 { return w.raw(t, streams.SiteSubject(org, siteID(9)), []byte("rubbish")) },
 		"a row that is not": func() uint64 {
-			return w.tell(t, streams.HubSubject(hubID(8)), domain.HubMoved{HubID: hubID(8), OrgID: org, SiteID: siteID(1)})
+			return w.tell(t, streams.HubSubject(hubID(8)), domain.HubMoved{
+				HubID: hubID(8), OrgID: org, SiteID: siteID(1),
+			})
 		},
 		"rubbish where skips are written": func() uint64 {
 			return w.raw(t, streams.ProjectionSubject(DirectoryProjection), []byte(`{"type":"projection.skipped"}`))
@@ -118,11 +129,13 @@ func TestSkip(t *testing.T) {
 			t.Errorf("%s: %+v", name, differences)
 		}
 		var stopped *StoppedError
-		if err := c.Rebuild(t.Context(), nil); !errors.As(err, &stopped) || stopped.Sequence != bad {
+		if err := c.Rebuild(t.Context(), nil); !errors.As(err, &stopped) ||
+			stopped.Sequence != bad {
 			t.Errorf("%s: rebuilt: %v", name, err)
 		}
 		now, err := skip("", bad)
-		if err != nil || now.Name != DirectoryProjection || now.Sequence < bad || now.Stopped != nil {
+		if err != nil || now.Name != DirectoryProjection || now.Sequence < bad ||
+			now.Stopped != nil {
 			t.Errorf("%s: %+v, %v", name, now, err)
 		}
 		await(t, s, after)
@@ -151,7 +164,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// Every difference is found and named, and nothing else, also while hubs come and go and people write.
+// Every difference is found and named, and nothing else, also while hubs come and go and people
+// write.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -178,7 +192,11 @@ func TestVerify(t *testing.T) {
 		}
 	}
 	writing()
-	last, err := w.buckets.Presence.Put(t.Context(), "hub-last-last-last", []byte(`{"hub_id":"hub-last-last-last"}`))
+	last, err := w.buckets.Presence.Put(
+		t.Context(),
+		"hub-last-last-last",
+		[]byte(`{"hub_id":"hub-last-last-last"}`),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,8 +216,10 @@ func TestVerify(t *testing.T) {
 		schema, siteID(1), hubID(1), org, hubID(2)))
 	all, differences := verified(t, c)
 	want := map[string]bool{
-		"sites changed name": true, "sites changed created_sequence": true, "hub_presence changed reason": true, "hub_presence missing ": true,
-		"activity missing ": true, "device_labels extra  -7": true, "device_labels extra  3": true, "device_labels extra  12": true,
+		"sites changed name": true, "sites changed created_sequence": true,
+		"hub_presence changed reason": true, "hub_presence missing ": true,
+		"activity missing ": true, "device_labels extra  -7": true, "device_labels extra  3": true,
+		"device_labels extra  12": true,
 	}
 	for _, d := range differences {
 		text := d.Table + " " + d.What + " " + d.Column
@@ -210,14 +230,18 @@ func TestVerify(t *testing.T) {
 			t.Errorf("found %+v", d)
 		}
 		delete(want, text)
-		if d.Column == "name" && (*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (KeyColumn{"id", siteID(1)})) {
+		if d.Column == "name" &&
+			(*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (KeyColumn{
+				"id", siteID(1),
+			})) {
 			t.Errorf("found %+v", d)
 		}
 		if d.Column == "reason" && (*d.Live != "" || d.Rebuilt != nil) {
 			t.Errorf("found %+v", d)
 		}
 	}
-	if len(want) > 0 || all[0].Differences+all[1].Differences != len(differences) || all[1].Moving != 0 {
+	if len(want) > 0 || all[0].Differences+all[1].Differences != len(differences) ||
+		all[1].Moving != 0 {
 		t.Errorf("not found: %v of %+v", want, all)
 	}
 	if err := c.Rebuild(t.Context(), nil); err != nil {
@@ -236,7 +260,15 @@ func TestControlNeedsReadModels(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	open := func(installation string) error {
-		_, err := OpenControl(t.Context(), ControlConfig{URL: w.url, InstallationID: installation, Directory: w.dir, Presence: w.buckets.Presence})
+		_, err := OpenControl(
+			t.Context(),
+			ControlConfig{
+				URL:            w.url,
+				InstallationID: installation,
+				Directory:      w.dir,
+				Presence:       w.buckets.Presence,
+			},
+		)
 		return err
 	}
 	if err := open("test"); !errors.Is(err, ErrNoReadModels) {

@@ -13,14 +13,17 @@ import (
 // insertion reads the table and the columns that a statement inserts into.
 var insertion = regexp.MustCompile(`(?m)^INSERT INTO (\w+) \(([^)]*)\)`)
 
-// copyInto writes the rows of a statement that does nothing but insert them, all at once. It says false for any other.
+// copyInto writes the rows of a statement that does nothing but insert them, all at once. It says
+// false for any other.
 func (s statement) copyInto(ctx context.Context, conn *pgx.Conn) (copied bool, err error) {
 	into := insertion.FindStringSubmatch(s.sql)
 	if into == nil {
 		return false, nil
 	}
 	source := &columns{values: s.args, row: make([]any, len(s.args)), next: -1, count: s.rows}
-	if _, err := conn.CopyFrom(ctx, pgx.Identifier{into[1]}, strings.Split(into[2], ", "), source); err != nil {
+	if _, err := conn.CopyFrom(ctx, pgx.Identifier{
+		into[1],
+	}, strings.Split(into[2], ", "), source); err != nil {
 		return true, fmt.Errorf("%s: %w", s.what, err)
 	}
 	return true, nil

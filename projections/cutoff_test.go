@@ -14,7 +14,8 @@ import (
 	"hubcloud/domain"
 )
 
-// network is a way to the tests' server that can be cut: then nothing comes through, and nobody is told.
+// network is a way to the tests' server that can be cut: then nothing comes through, and nobody is
+// told.
 type network struct {
 	mu    sync.Mutex
 	whole *sync.Cond
@@ -64,7 +65,8 @@ func newNetwork(t *testing.T, to string) (n *network, through string) {
 	return n, parsed.String()
 }
 
-// carry copies what comes until either end is closed. What comes while the network is cut is held until it is whole again.
+// carry copies what comes until either end is closed. What comes while the network is cut is held
+// until it is whole again.
 func (n *network) carry(from, to net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -94,7 +96,8 @@ func (n *network) set(cut bool) {
 	n.whole.Broadcast()
 }
 
-// A replica that was cut off from the database while it projected kept the lock, since both ends still had their connections.
+// A replica that was cut off from the database while it projected kept the lock, since both ends
+// still had their connections.
 func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,15 +108,25 @@ func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	far := beyond.open(t)
 	beyond.project(t, far)
 	await(t, near, w.site(t, org, 1))
-	within(t, "the one beyond the network projects", func() bool { return testutil.ToFloat64(far.metrics.leading) == 1 })
+	within(
+		t,
+		"the one beyond the network projects",
+		func() bool { return testutil.ToFloat64(far.metrics.leading) == 1 },
+	)
 	w.project(t, near)
 
 	way.set(true)
 	begun := time.Now()
 	await(t, near, w.site(t, org, 2))
 	t.Logf("taken over after %s", time.Since(begun))
-	within(t, "the one that is cut off knows that it projects no more", func() bool { return testutil.ToFloat64(far.metrics.leading) == 0 })
-	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(err) != domain.CodeServiceUnavailable {
+	within(
+		t,
+		"the one that is cut off knows that it projects no more",
+		func() bool { return testutil.ToFloat64(far.metrics.leading) == 0 },
+	)
+	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(
+		err,
+	) != domain.CodeServiceUnavailable {
 		t.Errorf("a read of one that is cut off: %v", err)
 	}
 
@@ -123,7 +136,8 @@ func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	if page, err := far.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 3 {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if testutil.ToFloat64(near.metrics.leading) != 1 || testutil.ToFloat64(far.metrics.leading) != 0 {
+	if testutil.ToFloat64(near.metrics.leading) != 1 ||
+		testutil.ToFloat64(far.metrics.leading) != 0 {
 		t.Error("the one that was cut off projects again")
 	}
 }

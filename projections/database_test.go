@@ -22,7 +22,10 @@ func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
 	name := fmt.Sprintf("narrow_%d", databases.Add(1))
 	execute(t, server.URL(), "CREATE DATABASE "+name+" ENCODING 'SQL_ASCII' TEMPLATE template0")
 	url := strings.Replace(server.URL(), "/postgres?", "/"+name+"?", 1)
-	if _, err := Open(t.Context(), StoreConfig{URL: url, InstallationID: "test"}); !errors.Is(err, ErrEncoding) {
+	if _, err := Open(t.Context(), StoreConfig{URL: url, InstallationID: "test"}); !errors.Is(
+		err,
+		ErrEncoding,
+	) {
 		t.Error(err)
 	}
 }
@@ -43,8 +46,13 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 		again := elsewhere.open(t)
 		stop := elsewhere.project(t, again)
 		var stopped *StoppedError
-		within(t, step+": stopped", func() bool { return errors.As(again.Ready(t.Context()), &stopped) })
-		if text := stopped.Error(); !strings.Contains(text, ErrOtherStream.Error()) || !strings.Contains(text, "hubcloud projections rebuild") {
+		within(
+			t,
+			step+": stopped",
+			func() bool { return errors.As(again.Ready(t.Context()), &stopped) },
+		)
+		if text := stopped.Error(); !strings.Contains(text, ErrOtherStream.Error()) ||
+			!strings.Contains(text, "hubcloud projections rebuild") {
 			t.Errorf("%s: %v", step, text)
 		}
 		stop()

@@ -18,15 +18,23 @@ const (
 
 // Directory is what is needed of the directory's log; *directory.Log is it.
 type Directory interface {
-	// Follow gives every event after a sequence, in order and without a gap, and new ones as they are stored.
+	// Follow gives every event after a sequence, in order and without a gap, and new ones as they
+	// are stored.
 	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
-	// Head returns the sequence of the last event. One before seen, of which the caller knows, is confirmed.
+	// Head returns the sequence of the last event. One before seen, of which the caller knows, is
+	// confirmed.
 	Head(ctx context.Context, seen uint64) (uint64, error)
-	// Replay gives every event after a sequence up to another one, and that one too, in order and without a gap.
-	Replay(ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error) error
+	// Replay gives every event after a sequence up to another one, and that one too, in order and
+	// without a gap.
+	Replay(
+		ctx context.Context,
+		after, until uint64,
+		fn func(batch []directory.Recorded) error,
+	) error
 	// At gives the first event at a sequence or behind it, and false when there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
-	// Skips gives the events that operators have a projection step over, by their sequence in its stream.
+	// Skips gives the events that operators have a projection step over, by their sequence in its
+	// stream.
 	Skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
 }
 
@@ -37,7 +45,8 @@ const (
 	recently = time.Minute
 )
 
-// directorySource makes the tables of organizations, members, invitations, sites, hubs, names and rooms of devices, and keys.
+// directorySource makes the tables of organizations, members, invitations, sites, hubs, names and
+// rooms of devices, and keys.
 type directorySource struct {
 	log Directory
 	// presence and presenceHead are how far the other projection is, and how far it has to go.
@@ -51,15 +60,20 @@ func (d *directorySource) head(ctx context.Context, seen uint64) (uint64, error)
 	return d.log.Head(ctx, seen)
 }
 
-func (d *directorySource) follow(ctx context.Context, after uint64, fn func([]directory.Recorded) error) error {
+func (d *directorySource) follow(
+	ctx context.Context,
+	after uint64,
+	fn func([]directory.Recorded) error,
+) error {
 	return d.log.Follow(ctx, after, func(batch []directory.Recorded) error {
 		d.awaitPresence(ctx, batch)
 		return fn(batch)
 	})
 }
 
-// awaitPresence lets the other projection catch up before a hub appears: a hub can only be added once it has connected, and whoever
-// adds it at that very moment is to find its status, and what it said in its hello.
+// awaitPresence lets the other projection catch up before a hub appears: a hub can only be added
+// once it has connected, and whoever adds it at that very moment is to find its status, and what it
+// said in its hello.
 func (d *directorySource) awaitPresence(ctx context.Context, batch []directory.Recorded) {
 	added := false
 	for _, r := range batch {

@@ -38,7 +38,8 @@ type Droppable struct {
 //go:embed sql/sizes.sql
 var sizes string
 
-// Beside gives the schemas of read models that are kept beside this program's own, with what keeps them.
+// Beside gives the schemas of read models that are kept beside this program's own, with what keeps
+// them.
 func (c *Control) Beside(ctx context.Context) (all []Droppable, err error) {
 	err = c.with(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		all, err = c.beside(ctx, conn)
@@ -88,7 +89,10 @@ func kindOf(schema string) string {
 func keptBy(ctx context.Context, db query.DBTX, d Droppable) (string, error) {
 	switch d.Kind {
 	case KindUnfinished:
-		base, _, _ := strings.Cut(strings.Replace(d.Schema, suffixVerify, suffixNext, 1), suffixNext)
+		base, _, _ := strings.Cut(
+			strings.Replace(d.Schema, suffixVerify, suffixNext, 1),
+			suffixNext,
+		)
 		if held, err := isLocked(ctx, db, lockBuilds, lockOf(base)); err != nil || held {
 			return "it is being built", err
 		}
@@ -102,8 +106,9 @@ func keptBy(ctx context.Context, db query.DBTX, d Droppable) (string, error) {
 	return "", nil
 }
 
-// Drop drops every schema of read models that nobody uses: those that rebuilds have taken the place of, those of programs of other versions that do
-// not run any more, and what was cut off. It gives all of them, with what it could not drop and why. The one in use is never among them.
+// Drop drops every schema of read models that nobody uses: those that rebuilds have taken the place
+// of, those of programs of other versions that do not run any more, and what was cut off. It gives
+// all of them, with what it could not drop and why. The one in use is never among them.
 func (c *Control) Drop(ctx context.Context) (all []Droppable, err error) {
 	err = c.with(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if all, err = c.beside(ctx, conn); err != nil {
@@ -154,7 +159,9 @@ func forget(ctx context.Context, tx pgx.Tx, schema string) error {
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", forgetLimit.Milliseconds())); err != nil {
 		return err
 	}
-	if _, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{schema}.Sanitize()+" CASCADE"); err != nil {
+	if _, err := tx.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{
+		schema,
+	}.Sanitize()+" CASCADE"); err != nil {
 		return fmt.Errorf("drop the schema %s: %w", schema, err)
 	}
 	return query.New(tx).ForgetSchema(ctx, schema)

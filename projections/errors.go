@@ -29,7 +29,13 @@ func (e *StoppedError) Error() string {
 	if e.Type != "" {
 		kind = " (" + e.Type + ")"
 	}
-	return fmt.Sprintf("projection %s is stopped at sequence %d%s: %v", e.Projection, e.Sequence, kind, e.Err)
+	return fmt.Sprintf(
+		"projection %s is stopped at sequence %d%s: %v",
+		e.Projection,
+		e.Sequence,
+		kind,
+		e.Err,
+	)
 }
 
 // Unwrap gives what is wrong with the event.
@@ -39,7 +45,11 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 type operatorStop struct{ query.HubcloudStop }
 
 func (e *operatorStop) Error() string {
-	text := fmt.Sprintf("projection %s was stopped by an operator at %s", e.Projection, e.StoppedAt.UTC().Format(time.RFC3339))
+	text := fmt.Sprintf(
+		"projection %s was stopped by an operator at %s",
+		e.Projection,
+		e.StoppedAt.UTC().Format(time.RFC3339),
+	)
 	if e.Why != "" {
 		text += ": " + e.Why
 	}
@@ -55,8 +65,8 @@ func (e *standsStill) Error() string { return e.why.Error() }
 func (e *standsStill) Unwrap() []error { return []error{directory.ErrStandingStill, e.why} }
 
 var (
-	// ErrOtherStream says that the read models were built from something else than the stream: it was restored from an older copy,
-	// or the database was. A rebuild mends it.
+	// ErrOtherStream says that the read models were built from something else than the stream: it
+	// was restored from an older copy, or the database was. A rebuild mends it.
 	ErrOtherStream = errors.New("the read models are not of this stream")
 	// ErrBuilding says that the read models are being built and are not complete yet.
 	ErrBuilding = errors.New("the read models are being built")
@@ -71,9 +81,9 @@ var (
 	errDeposed = errors.New("another process projects now")
 )
 
-// isPermanent says whether trying again cannot help: the database has understood a statement and refuses it for what it says, by
-// SQLSTATE class; or an event is at fault without the database. Everything else passes: connections, shutdowns, failovers, full
-// disks, deadlocks.
+// isPermanent says whether trying again cannot help: the database has understood a statement and
+// refuses it for what it says, by SQLSTATE class; or an event is at fault without the database.
+// Everything else passes: connections, shutdowns, failovers, full disks, deadlocks.
 func isPermanent(err error) bool {
 	if errors.Is(err, ErrNoRow) || errors.Is(err, errBadEvent) {
 		return true
@@ -89,10 +99,11 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// refusesLogin reports whether the database does not let the role in, or is not there: a mistake in the connection string. A server that starts
-// answers something else.
+// refusesLogin reports whether the database does not let the role in, or is not there: a mistake in
+// the connection string. A server that starts answers something else.
 func refusesLogin(err error) bool {
 	const invalidRole, invalidPassword, noDatabase = "28000", "28P01", "3D000"
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && (refused.Code == invalidRole || refused.Code == invalidPassword || refused.Code == noDatabase)
+	return errors.As(err, &refused) &&
+		(refused.Code == invalidRole || refused.Code == invalidPassword || refused.Code == noDatabase)
 }

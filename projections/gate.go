@@ -11,7 +11,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// gate lets queries through once the read models have been complete: before that, what is there would be taken for all there is.
+// gate lets queries through once the read models have been complete: before that, what is there
+// would be taken for all there is.
 type gate struct {
 	pool     *pgxpool.Pool
 	complete <-chan struct{}
@@ -69,5 +70,6 @@ func (s *Store) lookComplete(ctx context.Context, queries *query.Queries) error 
 	return err
 }
 
-// Complete is closed once the read models have been complete: until then queries fail with ErrBuilding.
+// Complete is closed once the read models have been complete: until then queries fail with
+// ErrBuilding.
 func (s *Store) Complete() <-chan struct{} { return s.complete }

@@ -14,10 +14,18 @@ import (
 )
 
 // hubs is Hubs, asked once.
-func (s *Store) hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+func (s *Store) hubs(
+	ctx context.Context,
+	org string,
+	site *string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	if startingAfter = storable(startingAfter); startingAfter != "" {
-		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter}); {
+		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{
+			OrgID: org, ID: startingAfter,
+		}); {
 		case err != nil:
 			return none, fmt.Errorf("read models: hubs: %w", err)
 		case !known:
@@ -28,7 +36,11 @@ func (s *Store) hubs(ctx context.Context, org string, site *string, limit int, s
 	use := func(row *query.HubsOfOrgRow) { page.add(listedHub(row)) }
 	var err error
 	if site == nil {
-		err = s.queries.EachHubOfOrg(ctx, query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1}, use)
+		err = s.queries.EachHubOfOrg(
+			ctx,
+			query.HubsOfOrgParams{OrgID: org, After: startingAfter, RowLimit: int32(limit) + 1},
+			use,
+		)
 	} else {
 		err = s.queries.EachHubOfSite(ctx, query.HubsOfSiteParams{
 			OrgID: org, SiteID: storable(*site), After: startingAfter, RowLimit: int32(limit) + 1,
@@ -41,11 +53,18 @@ func (s *Store) hubs(ctx context.Context, org string, site *string, limit int, s
 }
 
 // findHubs is FindHubs, asked once.
-func (s *Store) findHubs(ctx context.Context, org, site, text string, limit int, startingAfter string) (domain.Page[domain.Hub], error) {
+func (s *Store) findHubs(
+	ctx context.Context,
+	org, site, text string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	startingAfter = storable(startingAfter)
 	if startingAfter != "" {
-		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{OrgID: org, ID: startingAfter}); {
+		switch known, err := s.queries.OrgHasHub(ctx, query.OrgHasHubParams{
+			OrgID: org, ID: startingAfter,
+		}); {
 		case err != nil:
 			return none, fmt.Errorf("read models: hubs: %w", err)
 		case !known:
@@ -53,7 +72,8 @@ func (s *Store) findHubs(ctx context.Context, org, site, text string, limit int,
 		}
 	}
 	rows, err := s.queries.HubsFound(ctx, query.HubsFoundParams{
-		OrgID: org, SiteID: storable(site), Text: storable(text), After: startingAfter, RowLimit: int32(limit) + 1,
+		OrgID: org, SiteID: storable(site), Text: storable(text), After: startingAfter,
+		RowLimit: int32(limit) + 1,
 	})
 	if err != nil {
 		return none, fmt.Errorf("read models: hubs: %w", err)
@@ -77,7 +97,8 @@ func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 		ID: row.ID, Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt,
 		ConnectedWhenAdded: row.ConnectedWhenAdded, Online: row.Online, Since: row.Since,
 	})
-	// Where it connected from, and why that ended, before this organization had it is none of its business.
+	// Where it connected from, and why that ended, before this organization had it is none of its
+	// business.
 	if hub.Status != domain.HubUnknown {
 		hub.PublicIP, hub.DisconnectReason = row.PublicIp, row.Reason
 	}
@@ -86,14 +107,30 @@ func (s *Store) hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 }
 
 func listedHub(row *query.HubsOfOrgRow) domain.Hub {
-	hub := domain.Hub{ID: domain.HubID(row.ID), Name: row.Name, SiteID: row.SiteID, RegisteredAt: row.RegisteredAt.UTC()}
-	hub.Status, hub.Since = connection(hub.RegisteredAt, row.ConnectedWhenAdded, row.Online, row.Since)
+	hub := domain.Hub{
+		ID:           domain.HubID(row.ID),
+		Name:         row.Name,
+		SiteID:       row.SiteID,
+		RegisteredAt: row.RegisteredAt.UTC(),
+	}
+	hub.Status, hub.Since = connection(
+		hub.RegisteredAt,
+		row.ConnectedWhenAdded,
+		row.Online,
+		row.Since,
+	)
 	return hub
 }
 
-// connection gives a hub's status and since when it has it. online and since are the presence that is known; nil when there is
-// none. A hub is unknown until it connects after it was added, unless it was connected at that moment.
-func connection(added time.Time, connectedWhenAdded bool, online *bool, since *time.Time) (domain.HubStatus, time.Time) {
+// connection gives a hub's status and since when it has it. online and since are the presence that
+// is known; nil when there is none. A hub is unknown until it connects after it was added, unless
+// it was connected at that moment.
+func connection(
+	added time.Time,
+	connectedWhenAdded bool,
+	online *bool,
+	since *time.Time,
+) (domain.HubStatus, time.Time) {
 	switch {
 	case online == nil || since == nil:
 		if connectedWhenAdded { // its presence is on its way here

@@ -9,11 +9,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// loadFrom is how many events are worth building read models at once, beside the empty tables, rather than in them one by one.
+// loadFrom is how many events are worth building read models at once, beside the empty tables,
+// rather than in them one by one.
 const loadFrom = 10_000
 
-// install makes read models that nobody has begun to make, if there is much to make them from. An event that cannot be applied leaves them
-// empty: applied one by one, everything before it is committed, and it is seen which.
+// install makes read models that nobody has begun to make, if there is much to make them from. An
+// event that cannot be applied leaves them empty: applied one by one, everything before it is
+// committed, and it is seen which.
 func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.KeyValue) error {
 	for ctx.Err() == nil {
 		head, err := dir.Head(ctx, 0)
@@ -32,10 +34,21 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 			return nil
 		}
 		from := &builder{
-			schema: s.schema, dial: s.dial, dir: dir, presence: presence, log: s.log, purpose: PurposeInstall, rows: loadRows,
+			schema: s.schema, dial: s.dial, dir: dir, presence: presence, log: s.log,
+			purpose: PurposeInstall, rows: loadRows,
 			report: func(p BuildProgress) {
 				s.metrics.sequence.WithLabelValues(DirectoryProjection).Set(float64(p.Sequence))
-				s.log.Info("building the read models", "phase", p.Phase, "sequence", p.Sequence, "head", p.Head, "events_per_second", int(p.PerSecond))
+				s.log.Info(
+					"building the read models",
+					"phase",
+					p.Phase,
+					"sequence",
+					p.Sequence,
+					"head",
+					p.Head,
+					"events_per_second",
+					int(p.PerSecond),
+				)
 			},
 		}
 		var empty string
@@ -50,7 +63,11 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 			s.dropEmpty(ctx, empty)
 			return nil
 		case errors.As(err, &stopped):
-			s.log.Error("the read models cannot be built at once; building them event by event", "error", err)
+			s.log.Error(
+				"the read models cannot be built at once; building them event by event",
+				"error",
+				err,
+			)
 			return nil
 		case errors.Is(err, errBusy): // an operator who rebuilds them
 			pause(ctx, standByEvery)
@@ -64,6 +81,12 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 // dropEmpty drops the tables that the first read models have taken the place of: nobody keeps them.
 func (s *Store) dropEmpty(ctx context.Context, schema string) {
 	if err := s.with(ctx, func(conn *pgx.Conn) error { return forgetSchema(ctx, conn, schema) }); err != nil {
-		s.log.Warn("could not drop the empty tables that were there before; `hubcloud projections drop` does", "schema", schema, "error", err)
+		s.log.Warn(
+			"could not drop the empty tables that were there before; `hubcloud projections drop` does",
+			"schema",
+			schema,
+			"error",
+			err,
+		)
 	}
 }

@@ -16,9 +16,18 @@ import (
 var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // keys is Keys, asked once.
-func (s *Store) keys(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.KeyView], error) {
+func (s *Store) keys(
+	ctx context.Context,
+	org string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.KeyView], error) {
 	none := domain.Page[domain.KeyView]{}
-	params := query.KeysOfOrgParams{OrgID: storable(org), RowLimit: int32(limit) + 1, CreatedBefore: afterAllKeys}
+	params := query.KeysOfOrgParams{
+		OrgID:         storable(org),
+		RowLimit:      int32(limit) + 1,
+		CreatedBefore: afterAllKeys,
+	}
 	if startingAfter != "" {
 		last, err := s.key(ctx, org, startingAfter)
 		if errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
@@ -33,7 +42,11 @@ func (s *Store) keys(ctx context.Context, org string, limit int, startingAfter s
 	if err != nil {
 		return none, fmt.Errorf("read models: keys: %w", err)
 	}
-	return pageOf(rows, limit, func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) }), nil
+	return pageOf(
+		rows,
+		limit,
+		func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) },
+	), nil
 }
 
 // key is Key, asked once.

@@ -10,12 +10,13 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// lookEvery is how often the checkpoint is looked at without having been told of anything: what bounds the delay of a waiter if
-// a notification does not come, whatever the reason.
+// lookEvery is how often the checkpoint is looked at without having been told of anything: what
+// bounds the delay of a waiter if a notification does not come, whatever the reason.
 const lookEvery = time.Second
 
-// WaitFor returns nil once the read models have the directory up to and including seq: what is queried afterwards shows it. It
-// returns directory.ErrStandingStill when they stand still before it, at once, and ctx's error when it takes too long.
+// WaitFor returns nil once the read models have the directory up to and including seq: what is
+// queried afterwards shows it. It returns directory.ErrStandingStill when they stand still before
+// it, at once, and ctx's error when it takes too long.
 func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	if err := s.directory.wait(ctx, seq); err != nil {
 		return err
@@ -28,7 +29,8 @@ func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
 	}
 }
 
-// listen keeps s.directory at the checkpoint that whichever process projects has committed, until ctx ends.
+// listen keeps s.directory at the checkpoint that whichever process projects has committed, until
+// ctx ends.
 func (s *Store) listen(ctx context.Context) {
 	for wait := firstRetry; ctx.Err() == nil; wait = min(2*wait, lastRetry) {
 		connected := time.Now()
@@ -39,7 +41,13 @@ func (s *Store) listen(ctx context.Context) {
 		if time.Since(connected) > lastRetry {
 			wait = firstRetry
 		}
-		s.log.Warn("lost touch with the read models' database; connecting again", "error", err, "wait_ms", wait.Milliseconds())
+		s.log.Warn(
+			"lost touch with the read models' database; connecting again",
+			"error",
+			err,
+			"wait_ms",
+			wait.Milliseconds(),
+		)
 		pause(ctx, wait)
 	}
 }
@@ -74,7 +82,8 @@ func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// beginListening makes a connection hear of commits. A database that cannot be reached any more is not waited for longer than commitLimit.
+// beginListening makes a connection hear of commits. A database that cannot be reached any more is
+// not waited for longer than commitLimit.
 func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()

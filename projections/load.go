@@ -14,17 +14,20 @@ import (
 )
 
 const (
-	// loadRows is how many rows of a load are folded in memory before they are written, some 50 MB of them; as many again may be on their way.
+	// loadRows is how many rows of a load are folded in memory before they are written, some 50 MB
+	// of them; as many again may be on their way.
 	loadRows = 100_000
 	// loadActivity is how many rows of activity are written at once.
 	loadActivity = 8192
 )
 
-// errContradicts says that the history cannot be loaded at once: some event contradicts another. Applied one by one it is found out which.
+// errContradicts says that the history cannot be loaded at once: some event contradicts another.
+// Applied one by one it is found out which.
 var errContradicts = errors.New("the directory cannot be loaded at once")
 
-// load makes the target's tables of the directory up to a sequence, and begins from nothing: it folds events into rows, and copies rows into
-// tables that have no keys and indexes yet. It fails with errContradicts when the events must be applied one by one.
+// load makes the target's tables of the directory up to a sequence, and begins from nothing: it
+// folds events into rows, and copies rows into tables that have no keys and indexes yet. It fails
+// with errContradicts when the events must be applied one by one.
 func (b *build) load(ctx context.Context, until uint64) error {
 	b.phase.Store(PhaseLoad)
 	b.head.Store(until)
@@ -45,10 +48,16 @@ func (b *build) load(ctx context.Context, until uint64) error {
 		return err
 	})
 	group.Go(func() error {
-		return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeActivity(ctx, conn, acts) })
+		return b.onTarget(
+			groupCtx,
+			func(ctx context.Context, conn *pgx.Conn) error { return writeActivity(ctx, conn, acts) },
+		)
 	})
 	group.Go(func() error {
-		return b.onTarget(groupCtx, func(ctx context.Context, conn *pgx.Conn) error { return writeChunks(ctx, conn, chunks) })
+		return b.onTarget(
+			groupCtx,
+			func(ctx context.Context, conn *pgx.Conn) error { return writeChunks(ctx, conn, chunks) },
+		)
 	})
 	if err := group.Wait(); err != nil {
 		if isPermanent(err) {
@@ -82,7 +91,11 @@ func (b *build) create(ctx context.Context, indexed bool) error {
 
 // fold reads the events and gives rows, and the id of the last event.
 func (b *build) fold(
-	ctx context.Context, until uint64, skipped map[uint64]bool, acts chan<- []activityRow, chunks chan<- *changes,
+	ctx context.Context,
+	until uint64,
+	skipped map[uint64]bool,
+	acts chan<- []activityRow,
+	chunks chan<- *changes,
 ) (eventID string, err error) {
 	folded := &changes{}
 	give := func(least int) error {
@@ -109,7 +122,12 @@ func (b *build) fold(
 				continue
 			}
 			if r.Err != nil {
-				return &StoppedError{Projection: DirectoryProjection, Sequence: r.Seq, Type: r.Event.Type, Err: r.Err}
+				return &StoppedError{
+					Projection: DirectoryProjection,
+					Sequence:   r.Seq,
+					Type:       r.Event.Type,
+					Err:        r.Err,
+				}
 			}
 			if err := folded.add(r); err != nil {
 				return fmt.Errorf("sequence %d: %w", r.Seq, err)
@@ -153,11 +171,12 @@ func writeActivity(ctx context.Context, conn *pgx.Conn, acts <-chan []activityRo
 	return execAll(ctx, conn, "ANALYZE activity")
 }
 
-// writeChunks writes rows as they come. The first of them go into tables without keys, at once; those that follow change rows that are there, and
-// so the primary keys come in between.
+// writeChunks writes rows as they come. The first of them go into tables without keys, at once;
+// those that follow change rows that are there, and so the primary keys come in between.
 func writeChunks(ctx context.Context, conn *pgx.Conn, chunks <-chan *changes) error {
 	isKey := func(statement string) bool {
-		return strings.HasPrefix(statement, "ALTER TABLE") && !strings.Contains(statement, " activity ")
+		return strings.HasPrefix(statement, "ALTER TABLE") &&
+			!strings.Contains(statement, " activity ")
 	}
 	written := 0
 	for chunk := range chunks {
@@ -179,7 +198,13 @@ func writeChunks(ctx context.Context, conn *pgx.Conn, chunks <-chan *changes) er
 	rest := indexesWhere(func(statement string) bool {
 		return !strings.Contains(statement, " activity ") && (written < 2 || !isKey(statement))
 	})
-	return execAll(ctx, conn, append(rest, "ANALYZE orgs, members, people, invitations, sites, hubs, device_labels, api_keys")...)
+	return execAll(
+		ctx,
+		conn,
+		append(
+			rest,
+			"ANALYZE orgs, members, people, invitations, sites, hubs, device_labels, api_keys",
+		)...)
 }
 
 // load runs a statement, as a copy where that does the same.

@@ -43,7 +43,9 @@ func (w withServer) Run() int {
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	if server, err = cluster.Start(ctx, cluster.Config{Dir: filepath.Join(dir, "postgres"), Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if server, err = cluster.Start(ctx, cluster.Config{
+		Dir: filepath.Join(dir, "postgres"), Log: slog.New(slog.DiscardHandler),
+	}); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -101,7 +103,8 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// open opens a store that ends with the test; tests of what stops a projection do not wait ten seconds for the next try.
+// open opens a store that ends with the test; tests of what stops a projection do not wait ten
+// seconds for the next try.
 func (w *world) open(t testing.TB) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), StoreConfig{URL: w.url, InstallationID: "test", Log: testLog(t)})
@@ -121,10 +124,15 @@ func (w *world) project(t testing.TB, s *Store) (stop func()) {
 
 func (w *world) projectFrom(t testing.TB, s *Store, dir Directory) (stop func()) {
 	t.Helper()
-	return background(t, "the projector", func(ctx context.Context) error { return s.RunProjector(ctx, dir, w.buckets.Presence) })
+	return background(
+		t,
+		"the projector",
+		func(ctx context.Context) error { return s.RunProjector(ctx, dir, w.buckets.Presence) },
+	)
 }
 
-// background runs something until the returned function is called, or the test ends; it must then end by itself, without an error.
+// background runs something until the returned function is called, or the test ends; it must then
+// end by itself, without an error.
 func background(t testing.TB, what string, run func(ctx context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -146,7 +154,8 @@ func testLog(t testing.TB) *slog.Logger {
 
 var byOperator = domain.Actor{Kind: domain.ActorOperator}
 
-// tell appends facts about one thing to the directory, as they are, and gives the sequence of the last.
+// tell appends facts about one thing to the directory, as they are, and gives the sequence of the
+// last.
 func (w *world) tell(t testing.TB, subject string, facts ...domain.Fact) uint64 {
 	t.Helper()
 	return w.tellAt(t, time.Now(), subject, facts...)
@@ -154,7 +163,12 @@ func (w *world) tell(t testing.TB, subject string, facts ...domain.Fact) uint64 
 
 func (w *world) tellAt(t testing.TB, at time.Time, subject string, facts ...domain.Fact) uint64 {
 	t.Helper()
-	last, err := w.dir.Load(t.Context(), subject, 0, func(uint64, domain.Event) error { return nil })
+	last, err := w.dir.Load(
+		t.Context(),
+		subject,
+		0,
+		func(uint64, domain.Event) error { return nil },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +200,8 @@ func (w *world) put(t testing.TB, hub domain.HubID, value []byte) {
 	}
 }
 
-// await waits until the read models have a sequence, also when they stand still before it for a while.
+// await waits until the read models have a sequence, also when they stand still before it for a
+// while.
 func await(t testing.TB, s interface {
 	WaitFor(context.Context, uint64) error
 }, seq uint64) {

@@ -13,18 +13,32 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// Members gives an organization's members, owners first, each in the order in which they joined: at most limit of them (1 or more), after the
-// member startingAfter when that is not empty. A startingAfter that is no member of the organization (any more) is an invalid_request.
-func (s *Store) Members(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
+// Members gives an organization's members, owners first, each in the order in which they joined: at
+// most limit of them (1 or more), after the member startingAfter when that is not empty. A
+// startingAfter that is no member of the organization (any more) is an invalid_request.
+func (s *Store) Members(
+	ctx context.Context,
+	org string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.Member], error) {
 	return s.FindMembers(ctx, org, "", limit, startingAfter)
 }
 
 // findMembers is FindMembers, asked once.
-func (s *Store) findMembers(ctx context.Context, org, text string, limit int, startingAfter string) (domain.Page[domain.Member], error) {
+func (s *Store) findMembers(
+	ctx context.Context,
+	org, text string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.Member], error) {
 	none := domain.Page[domain.Member]{}
 	params := query.MembersParams{OrgID: org, Text: storable(text), RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
-		place, err := s.queries.MemberPlace(ctx, query.MemberPlaceParams{OrgID: org, ID: storable(startingAfter)})
+		place, err := s.queries.MemberPlace(
+			ctx,
+			query.MemberPlaceParams{OrgID: org, ID: storable(startingAfter)},
+		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("member")
 		}
@@ -37,7 +51,11 @@ func (s *Store) findMembers(ctx context.Context, org, text string, limit int, st
 	if err != nil {
 		return none, fmt.Errorf("read models: members: %w", err)
 	}
-	return pageOf(rows, limit, func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) }), nil
+	return pageOf(
+		rows,
+		limit,
+		func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) },
+	), nil
 }
 
 // member is Member, asked once.
@@ -53,15 +71,34 @@ func (s *Store) member(ctx context.Context, org, id string) (domain.Member, erro
 }
 
 func memberOf(row query.MemberRow) domain.Member {
-	return domain.Member{ID: row.ID, Email: row.Email, Role: domain.Role(row.Role), JoinedAt: row.JoinedAt.UTC()}
+	return domain.Member{
+		ID:       row.ID,
+		Email:    row.Email,
+		Role:     domain.Role(row.Role),
+		JoinedAt: row.JoinedAt.UTC(),
+	}
 }
 
 // invitations is Invitations, asked once.
-func (s *Store) invitations(ctx context.Context, org string, limit int, startingAfter string, now time.Time) (domain.Page[domain.Invitation], error) {
+func (s *Store) invitations(
+	ctx context.Context,
+	org string,
+	limit int,
+	startingAfter string,
+	now time.Time,
+) (domain.Page[domain.Invitation], error) {
 	none := domain.Page[domain.Invitation]{}
-	params := query.PendingInvitationsParams{OrgID: org, At: now, Before: math.MaxInt64, RowLimit: int32(limit) + 1}
+	params := query.PendingInvitationsParams{
+		OrgID:    org,
+		At:       now,
+		Before:   math.MaxInt64,
+		RowLimit: int32(limit) + 1,
+	}
 	if startingAfter != "" {
-		before, err := s.queries.InvitationSequence(ctx, query.InvitationSequenceParams{OrgID: org, ID: storable(startingAfter)})
+		before, err := s.queries.InvitationSequence(
+			ctx,
+			query.InvitationSequenceParams{OrgID: org, ID: storable(startingAfter)},
+		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("invitation")
 		}
@@ -76,7 +113,8 @@ func (s *Store) invitations(ctx context.Context, org string, limit int, starting
 	}
 	return pageOf(rows, limit, func(row query.PendingInvitationsRow) domain.Invitation {
 		return domain.Invitation{
-			ID: row.ID, Email: row.Email, Role: domain.Role(row.Role), Status: domain.InvitationPending,
+			ID: row.ID, Email: row.Email, Role: domain.Role(row.Role),
+			Status:    domain.InvitationPending,
 			CreatedAt: row.CreatedAt.UTC(), ExpiresAt: row.ExpiresAt.UTC(),
 		}
 	}), nil

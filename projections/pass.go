@@ -23,12 +23,18 @@ type pass[E any] struct {
 	// target is the stream's head when the pass began: the tables are complete from there on.
 	target uint64
 	built  bool
-	// doubted says that the stream was found to be another one at the checkpoint, or that the read models were stopped by what they have by now.
+	// doubted says that the stream was found to be another one at the checkpoint, or that the read
+	// models were stopped by what they have by now.
 	doubted bool
 }
 
 func newPass[E any](l *line[E], conn *pgx.Conn) *pass[E] {
-	p := &pass[E]{line: l, conn: conn, queries: query.New(conn), writer: &writer[E]{source: l.source, conn: conn, term: l.term, heeds: true}}
+	p := &pass[E]{
+		line:    l,
+		conn:    conn,
+		queries: query.New(conn),
+		writer:  &writer[E]{source: l.source, conn: conn, term: l.term, heeds: true},
+	}
 	if l.announce {
 		p.writer.announce = l.store.schema
 	}
@@ -61,7 +67,13 @@ func (p *pass[E]) run(ctx context.Context) error {
 	}
 	p.store.metrics.sequence.WithLabelValues(p.source.name()).Set(float64(p.writer.checkpoint))
 	if p.writer.checkpoint > p.target {
-		return p.otherStream(fmt.Sprintf("they have it up to sequence %d, and it ends at %d", p.writer.checkpoint, p.target))
+		return p.otherStream(
+			fmt.Sprintf(
+				"they have it up to sequence %d, and it ends at %d",
+				p.writer.checkpoint,
+				p.target,
+			),
+		)
 	}
 	if err := p.finish(ctx); err != nil {
 		return err
@@ -90,7 +102,13 @@ func (p *pass[E]) awaitResume(ctx context.Context) error {
 		case !stopped:
 			return nil
 		case !told:
-			p.log.Warn("the projection is stopped by an operator; it goes on once it is resumed", "why", stop.Why, "stopped_at", stop.StoppedAt)
+			p.log.Warn(
+				"the projection is stopped by an operator; it goes on once it is resumed",
+				"why",
+				stop.Why,
+				"stopped_at",
+				stop.StoppedAt,
+			)
 			told = true
 		}
 		if pause(ctx, controlEvery); ctx.Err() != nil {
@@ -100,8 +118,12 @@ func (p *pass[E]) awaitResume(ctx context.Context) error {
 }
 
 func (p *pass[E]) otherStream(why string) error {
-	return &StoppedError{Projection: p.source.name(), Sequence: p.writer.checkpoint, Err: fmt.Errorf(
-		"%w: %s; build them anew with `hubcloud projections rebuild`", ErrOtherStream, why)}
+	return &StoppedError{
+		Projection: p.source.name(),
+		Sequence:   p.writer.checkpoint,
+		Err: fmt.Errorf(
+			"%w: %s; build them anew with `hubcloud projections rebuild`", ErrOtherStream, why),
+	}
 }
 
 // trust takes back that the stream is another one, once it turns out to be the right one again.
@@ -109,7 +131,9 @@ func (p *pass[E]) trust(ctx context.Context) error {
 	if !p.doubted {
 		return nil
 	}
-	if err := p.queries.GoOn(ctx, query.GoOnParams{Projection: p.source.name(), Term: p.term}); err != nil {
+	if err := p.queries.GoOn(ctx, query.GoOnParams{
+		Projection: p.source.name(), Term: p.term,
+	}); err != nil {
 		return err
 	}
 	p.doubted = false
@@ -120,7 +144,14 @@ func (p *pass[E]) trust(ctx context.Context) error {
 // apply commits a batch, unless it is another stream's.
 func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	if other, is := p.writer.isOther(batch); is {
-		return p.otherStream(fmt.Sprintf("its event %d is %q and theirs is %q", other.seq, other.id, p.writer.eventID))
+		return p.otherStream(
+			fmt.Sprintf(
+				"its event %d is %q and theirs is %q",
+				other.seq,
+				other.id,
+				p.writer.eventID,
+			),
+		)
 	}
 	if err := p.trust(ctx); err != nil {
 		return err
@@ -140,8 +171,12 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	}
 	err := p.writer.apply(ctx, batch)
 	if span.On() {
-		span.Set(semconv.DBSystemNamePostgreSQL, semconv.MessagingBatchMessageCount(len(batch)), attribute.String("hubcloud.projection", p.source.name()),
-			attribute.Int64("hubcloud.sequence", int64(p.writer.checkpoint)))
+		span.Set(
+			semconv.DBSystemNamePostgreSQL,
+			semconv.MessagingBatchMessageCount(len(batch)),
+			attribute.String("hubcloud.projection", p.source.name()),
+			attribute.Int64("hubcloud.sequence", int64(p.writer.checkpoint)),
+		)
 	}
 	span.End(err)
 	if err != nil {
@@ -150,11 +185,19 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	return p.finish(ctx)
 }
 
-// report writes the line of a batch that was committed. There is one for each, and no fewer when they are many: a batch is made by what has a line itself, a
-// request or a hub's session, and takes in all that has gathered meanwhile, so that under load there are fewer lines than causes.
+// report writes the line of a batch that was committed. There is one for each, and no fewer when
+// they are many: a batch is made by what has a line itself, a request or a hub's session, and takes
+// in all that has gathered meanwhile, so that under load there are fewer lines than causes.
 func (p *pass[E]) report(ctx context.Context, from, to uint64, entries int, took time.Duration) {
-	p.log.LogAttrs(ctx, slog.LevelInfo, "projection batch", slog.Uint64("from", from), slog.Uint64("to", to), slog.Int("events", entries),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000))
+	p.log.LogAttrs(
+		ctx,
+		slog.LevelInfo,
+		"projection batch",
+		slog.Uint64("from", from),
+		slog.Uint64("to", to),
+		slog.Int("events", entries),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+	)
 }
 
 // finish records, once, that the tables are complete.
@@ -167,7 +210,9 @@ func (p *pass[E]) finish(ctx context.Context) error {
 		if _, err := queries.LockSchema(ctx, p.store.schema); err != nil {
 			return err
 		}
-		if err := queries.SetBuilt(ctx, query.SetBuiltParams{Projection: p.source.name(), Term: p.term}); err != nil {
+		if err := queries.SetBuilt(ctx, query.SetBuiltParams{
+			Projection: p.source.name(), Term: p.term,
+		}); err != nil {
 			return err
 		}
 		return queries.SetLive(ctx, p.store.schema)
@@ -176,6 +221,12 @@ func (p *pass[E]) finish(ctx context.Context) error {
 		return err
 	}
 	p.built = true
-	p.log.Info("the read models are complete", "sequence", p.writer.checkpoint, "schema", p.store.schema)
+	p.log.Info(
+		"the read models are complete",
+		"sequence",
+		p.writer.checkpoint,
+		"schema",
+		p.store.schema,
+	)
 	return nil
 }

@@ -17,25 +17,51 @@ func organizations(all []domain.MemberAccess) (ids []string) {
 	return ids
 }
 
-// TestMembersAreLetIn wherever they are a member, however their address is written, from either source; and out at once when they are removed.
+// TestMembersAreLetIn wherever they are a member, however their address is written, from either
+// source; and out at once when they are removed.
 func TestMembersAreLetIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.open(t)
 	stop := w.project(t, s)
-	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember))
-	await(t, s, w.tell(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"},
-		domain.MemberAdded{OrgID: other, MemberID: memberID(3), Email: "p1@EXAMPLE.org", Role: domain.RoleMember}))
+	w.tell(
+		t,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner),
+		joined(org, 2, domain.RoleMember),
+	)
+	await(t, s, w.tell(
+		t,
+		streams.OrgSubject(other),
+		domain.OrgCreated{OrgID: other, Name: "Bay"},
+		domain.MemberAdded{
+			OrgID:    other,
+			MemberID: memberID(3),
+			Email:    "p1@EXAMPLE.org",
+			Role:     domain.RoleMember,
+		},
+	))
 	stop()
-	behind := w.tell(t, streams.OrgSubject(org), domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleAdmin})
-	for name, store := range map[string]*Store{"from the read models": s, "from the directory": nil} {
+	behind := w.tell(
+		t,
+		streams.OrgSubject(org),
+		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleAdmin},
+	)
+	for name, store := range map[string]*Store{
+		"from the read models": s, "from the directory": nil,
+	} {
 		a := w.access(t, store, w.dir)
 		await(t, a, behind)
 		all := a.Memberships("P1@example.org ")
-		if got := organizations(all); len(got) != 2 || got[0] != other+" member" || got[1] != org+" owner" || all[0].OrgName != "Bay" {
+		if got := organizations(all); len(got) != 2 || got[0] != other+" member" ||
+			got[1] != org+" owner" ||
+			all[0].OrgName != "Bay" {
 			t.Errorf("%s: %v", name, all)
 		}
-		if m, ok := a.Membership(org, "p2@example.org"); !ok || m.Role != domain.RoleAdmin || m.MemberID != memberID(2) || m.OrgName != "Mill" {
+		if m, ok := a.Membership(org, "p2@example.org"); !ok || m.Role != domain.RoleAdmin ||
+			m.MemberID != memberID(2) ||
+			m.OrgName != "Mill" {
 			t.Errorf("%s: %+v", name, m)
 		}
 		if _, ok := a.Membership(other, "p2@example.org"); ok {
@@ -46,7 +72,11 @@ func TestMembersAreLetIn(t *testing.T) {
 	await(t, a, behind)
 	here, _ := a.Membership(org, "p1@example.org")
 	there, _ := a.Membership(other, "p1@example.org")
-	await(t, a, w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}))
+	await(
+		t,
+		a,
+		w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}),
+	)
 	select {
 	case <-here.Ended:
 	default:
@@ -57,26 +87,41 @@ func TestMembersAreLetIn(t *testing.T) {
 		t.Error("the membership of another organization has ended")
 	default:
 	}
-	if _, ok := a.Membership(org, "p1@example.org"); ok || len(a.Memberships("p1@example.org")) != 1 {
+	if _, ok := a.Membership(org, "p1@example.org"); ok ||
+		len(a.Memberships("p1@example.org")) != 1 {
 		t.Error("a member who was removed is let in")
 	}
 }
 
-// TestActivityTellsWhoDidWhat, by the names of now, also of those who have gone, to their own organization.
+// TestActivityTellsWhoDidWhat, by the names of now, also of those who have gone, to their own
+// organization.
 func TestActivityTellsWhoDidWhat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.open(t)
 	w.project(t, s)
 	name, room := "Front door", "Hall"
-	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner))
+	w.tell(
+		t,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner),
+	)
 	w.tell(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"})
 	w.site(t, org, 1)
 	w.site(t, org, 2)
 	w.hub(t, org, 1, 1)
-	w.tell(t, streams.HubSubject(hubID(1)), domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)},
-		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room})
-	await(t, s, w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}))
+	w.tell(
+		t,
+		streams.HubSubject(hubID(1)),
+		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)},
+		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room},
+	)
+	await(
+		t,
+		s,
+		w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}),
+	)
 	page, err := s.Activity(t.Context(), org, 3, 0)
 	if err != nil || !page.HasMore || len(page.Data) != 3 {
 		t.Fatalf("%+v, %v", page, err)
@@ -89,21 +134,28 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	await(t, s, w.tell(t, streams.OrgSubject(org), invited(org, 9, time.Now().Add(time.Hour), ""),
 		domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(9)}))
 	last, err := s.Activity(t.Context(), org, 1, 0)
-	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked || last.Data[0].SubjectName != invited(org, 9, time.Time{}, "").Email {
+	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked ||
+		last.Data[0].SubjectName != invited(org, 9, time.Time{}, "").Email {
 		t.Errorf("%+v, %v", last, err)
 	}
 	removed, labeled, moved := page.Data[0], page.Data[1], page.Data[2]
-	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" || removed.Actor != byOperator {
+	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" ||
+		removed.Actor != byOperator {
 		t.Errorf("%+v", removed)
 	}
-	if labeled.Type != domain.TypeDeviceLabeled || labeled.SubjectID != "3" || labeled.Hub != hubID(1) || labeled.Detail != "Front door, Hall" {
+	if labeled.Type != domain.TypeDeviceLabeled || labeled.SubjectID != "3" ||
+		labeled.Hub != hubID(1) ||
+		labeled.Detail != "Front door, Hall" {
 		t.Errorf("%+v", labeled)
 	}
-	if moved.Type != domain.TypeHubMoved || moved.SubjectID != string(hubID(1)) || moved.Detail != site.Name {
+	if moved.Type != domain.TypeHubMoved || moved.SubjectID != string(hubID(1)) ||
+		moved.Detail != site.Name {
 		t.Errorf("%+v, site %q", moved, site.Name)
 	}
 	rest, err := s.Activity(t.Context(), org, 50, moved.Sequence)
-	if err != nil || rest.HasMore || len(rest.Data) != 5 || rest.Data[4].Type != domain.TypeOrgCreated || rest.Data[4].Detail != "Mill" {
+	if err != nil || rest.HasMore || len(rest.Data) != 5 ||
+		rest.Data[4].Type != domain.TypeOrgCreated ||
+		rest.Data[4].Detail != "Mill" {
 		t.Errorf("%+v, %v", rest, err)
 	}
 	if foreign, err := s.Activity(t.Context(), other, 50, 0); err != nil || len(foreign.Data) != 1 {
@@ -120,24 +172,40 @@ func TestKeysAreListed(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, id := range []string{"first", "second", "third"} {
 		w.tellAt(t, at.Add(time.Duration(i)*time.Hour), streams.KeySubject(id), domain.KeyCreated{
-			KeyID: id, OrgID: org, Label: "the " + id, Environment: domain.EnvironmentDev, Scopes: []domain.Scope{domain.ScopeHubsRead}, SecretHash: make([]byte, 32),
+			KeyID: id, OrgID: org, Label: "the " + id, Environment: domain.EnvironmentDev,
+			Scopes: []domain.Scope{domain.ScopeHubsRead}, SecretHash: make([]byte, 32),
 		})
 	}
-	w.tell(t, streams.KeySubject("foreign"), domain.KeyCreated{KeyID: "foreign", OrgID: other, Environment: domain.EnvironmentDev, SecretHash: make([]byte, 32)})
-	await(t, s, w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}))
+	w.tell(
+		t,
+		streams.KeySubject("foreign"),
+		domain.KeyCreated{
+			KeyID:       "foreign",
+			OrgID:       other,
+			Environment: domain.EnvironmentDev,
+			SecretHash:  make([]byte, 32),
+		},
+	)
+	await(
+		t,
+		s,
+		w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
+	)
 	page, err := s.Keys(t.Context(), org, 50, "")
 	if err != nil || page.HasMore || len(page.Data) != 3 {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	for i, id := range []string{"second", "first", "third"} {
 		key := page.Data[i]
-		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 || key.RevokedAt.IsZero() == (id == "third") {
+		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 ||
+			key.RevokedAt.IsZero() == (id == "third") {
 			t.Errorf("%d: %+v", i, key)
 		}
 	}
 }
 
-// TestKeysHavePages, each key on one of them, also those that were made at the same moment; and each is found by itself.
+// TestKeysHavePages, each key on one of them, also those that were made at the same moment; and
+// each is found by itself.
 func TestKeysHavePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,9 +215,15 @@ func TestKeysHavePages(t *testing.T) {
 	var last uint64
 	for i := range 9 {
 		id := fmt.Sprint("key", i)
-		last = w.tellAt(t, at.Add(time.Duration(i/3)*time.Hour), streams.KeySubject(id), domain.KeyCreated{
-			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, SecretHash: make([]byte, 32),
-		})
+		last = w.tellAt(
+			t,
+			at.Add(time.Duration(i/3)*time.Hour),
+			streams.KeySubject(id),
+			domain.KeyCreated{
+				KeyID: id, OrgID: org, Environment: domain.EnvironmentDev,
+				SecretHash: make([]byte, 32),
+			},
+		)
 		if i%4 == 0 {
 			last = w.tell(t, streams.KeySubject(id), domain.KeyRevoked{KeyID: id, OrgID: org})
 		}
@@ -169,7 +243,8 @@ func TestKeysHavePages(t *testing.T) {
 	if got := strings.Join(seen, " "); got != "key6 key7 key3 key5 key1 key2 key8 key4 key0" {
 		t.Errorf("seen %s", got)
 	}
-	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" || key.RevokedAt.IsZero() {
+	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" ||
+		key.RevokedAt.IsZero() {
 		t.Errorf("%+v, %v", key, err)
 	}
 	for name, ask := range map[string]func() error{
@@ -185,23 +260,41 @@ func TestKeysHavePages(t *testing.T) {
 	}
 }
 
-// TestFinding hubs by name, id or serial, and members by their address, within the organization, the site and the page.
+// TestFinding hubs by name, id or serial, and members by their address, within the organization,
+// the site and the page.
 func TestFinding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.open(t)
 	w.project(t, s)
-	w.tell(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember))
+	w.tell(
+		t,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner),
+		joined(org, 2, domain.RoleMember),
+	)
 	w.site(t, org, 1)
 	w.site(t, org, 2)
 	w.hub(t, org, 1, 1)
 	w.hub(t, org, 2, 2)
 	name := "50 %_Öst"
-	await(t, s, w.tell(t, streams.HubSubject(hubID(2)), domain.HubRenamed{HubID: hubID(2), OrgID: org, Name: &name}))
+	await(
+		t,
+		s,
+		w.tell(
+			t,
+			streams.HubSubject(hubID(2)),
+			domain.HubRenamed{HubID: hubID(2), OrgID: org, Name: &name},
+		),
+	)
 	one, two := string(hubID(1)), string(hubID(2))
 	for _, c := range []struct{ site, text, found string }{
-		{"", "", one + " " + two}, {siteID(1), "", one}, {siteID(1), "st", ""}, {"", "ÖST", two}, {"", "%_", two}, {"", "%", two}, {"", "'", ""},
-		{"", strings.ToUpper(two), two}, {"", strings.ToUpper(strings.ReplaceAll(one, "-", "")), one}, {"none", "", ""}, {"", "\x00\xff", ""},
+		{"", "", one + " " + two}, {siteID(1), "", one}, {siteID(1), "st", ""}, {"", "ÖST", two},
+		{"", "%_", two}, {"", "%", two}, {"", "'", ""},
+		{"", strings.ToUpper(two), two},
+		{"", strings.ToUpper(strings.ReplaceAll(one, "-", "")), one}, {"none", "", ""},
+		{"", "\x00\xff", ""},
 	} {
 		page, err := s.FindHubs(t.Context(), org, c.site, c.text, 50, "")
 		var ids []string
@@ -212,19 +305,27 @@ func TestFinding(t *testing.T) {
 			t.Errorf("%q at %q: %s, %v", c.text, c.site, got, err)
 		}
 	}
-	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore || len(page.Data) != 1 {
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore ||
+		len(page.Data) != 1 {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if page, err := s.FindHubs(t.Context(), org, "", "", 1, one); err != nil || page.HasMore || len(page.Data) != 1 || string(page.Data[0].ID) != two {
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, one); err != nil || page.HasMore ||
+		len(page.Data) != 1 ||
+		string(page.Data[0].ID) != two {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil || len(page.Data) != 0 {
+	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil ||
+		len(page.Data) != 0 {
 		t.Errorf("of another: %+v, %v", page, err)
 	}
-	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(err) != domain.CodeInvalidRequest {
+	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(
+		err,
+	) != domain.CodeInvalidRequest {
 		t.Errorf("after another's: %v", err)
 	}
-	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil || len(page.Data) != 1 || page.Data[0].ID != memberID(2) {
+	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil ||
+		len(page.Data) != 1 ||
+		page.Data[0].ID != memberID(2) {
 		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -16,7 +16,8 @@ import (
 const (
 	// presenceBatch is the most presences that are written in one transaction.
 	presenceBatch = 1000
-	// presenceLook is how often it is looked whether the watch has fallen asleep: whoever watches a bucket hears of a lost connection late.
+	// presenceLook is how often it is looked whether the watch has fallen asleep: whoever watches a
+	// bucket hears of a lost connection late.
 	presenceLook = time.Second
 )
 
@@ -39,13 +40,14 @@ type presenceSource struct {
 
 func (p *presenceSource) name() string { return PresenceProjection }
 
-// head returns the bucket's last revision, which its leader must confirm when it is before seen. The bucket keeps one value a
-// key, and the last one written is never removed.
+// head returns the bucket's last revision, which its leader must confirm when it is before seen.
+// The bucket keeps one value a key, and the last one written is never removed.
 func (p *presenceSource) head(ctx context.Context, seen uint64) (uint64, error) {
 	return streams.LastRevision(ctx, p.bucket, seen)
 }
 
-// storedAt gives when the first entry at a revision or behind it was stored, and false when there is none.
+// storedAt gives when the first entry at a revision or behind it was stored, and false when there
+// is none.
 func (p *presenceSource) storedAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -72,7 +74,11 @@ func endWatch(watch jetstream.KeyWatcher) {
 	}
 }
 
-func (p *presenceSource) follow(ctx context.Context, after uint64, fn func([]presenceEntry) error) error {
+func (p *presenceSource) follow(
+	ctx context.Context,
+	after uint64,
+	fn func([]presenceEntry) error,
+) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch, err := p.bucket.WatchAll(watching, jetstream.ResumeFromRevision(after+1))
@@ -168,21 +174,48 @@ func (p *presenceSource) statements(batch []presenceEntry) ([]statement, error) 
 			written = append(written, entry)
 		}
 	}
-	// Whoever waits for this projection waits for the commit itself, and what a crash takes back is read again from the checkpoint.
-	all := []statement{{what: "commit without waiting for the disk", sql: "SET LOCAL synchronous_commit = off", rows: anyRows}}
+	// Whoever waits for this projection waits for the commit itself, and what a crash takes back is
+	// read again from the checkpoint.
+	all := []statement{
+		{
+			what: "commit without waiting for the disk",
+			sql:  "SET LOCAL synchronous_commit = off",
+			rows: anyRows,
+		},
+	}
 	if len(written) > 0 {
-		all = append(all, statement{what: "write presence", sql: upsertPresence, rows: len(written), args: []any{
-			column(written, func(e presenceEntry) string { return storable(string(e.hub)) }),
-			column(written, func(e presenceEntry) bool { return e.presence.Online }),
-			column(written, func(e presenceEntry) time.Time { return e.presence.Since }),
-			column(written, func(e presenceEntry) *string { return textOf(e.presence.PublicIP) }),
-			column(written, func(e presenceEntry) *string { return reasonOf(e.presence) }),
-			column(written, func(e presenceEntry) *string { return objectOf(e.presence.Firmware) }),
-			column(written, func(e presenceEntry) *string { return objectOf(e.presence.Network) }),
-		}})
+		all = append(
+			all,
+			statement{what: "write presence", sql: upsertPresence, rows: len(written), args: []any{
+				column(written, func(e presenceEntry) string { return storable(string(e.hub)) }),
+				column(written, func(e presenceEntry) bool { return e.presence.Online }),
+				column(written, func(e presenceEntry) time.Time { return e.presence.Since }),
+				column(
+					written,
+					func(e presenceEntry) *string { return textOf(e.presence.PublicIP) },
+				),
+				column(written, func(e presenceEntry) *string { return reasonOf(e.presence) }),
+				column(
+					written,
+					func(e presenceEntry) *string { return objectOf(e.presence.Firmware) },
+				),
+				column(
+					written,
+					func(e presenceEntry) *string { return objectOf(e.presence.Network) },
+				),
+			}},
+		)
 	}
 	if len(deleted) > 0 {
-		all = append(all, statement{what: "remove presence", sql: deletePresence, rows: anyRows, args: []any{deleted}})
+		all = append(
+			all,
+			statement{
+				what: "remove presence",
+				sql:  deletePresence,
+				rows: anyRows,
+				args: []any{deleted},
+			},
+		)
 	}
 	return all, nil
 }

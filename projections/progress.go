@@ -34,8 +34,8 @@ func (p *progress) advance(seq uint64) {
 	}
 }
 
-// set takes what was read elsewhere, also when that is further back: a database can be restored. changes is position's from
-// before it was read; what has moved meanwhile only goes forward.
+// set takes what was read elsewhere, also when that is further back: a database can be restored.
+// changes is position's from before it was read; what has moved meanwhile only goes forward.
 func (p *progress) set(seq, changes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,8 @@ func (p *progress) wake() {
 	}
 }
 
-// wait returns nil once the position is at seq or beyond, and otherwise with why it is halted, or with ctx's error.
+// wait returns nil once the position is at seq or beyond, and otherwise with why it is halted, or
+// with ctx's error.
 func (p *progress) wait(ctx context.Context, seq uint64) error {
 	for {
 		p.mu.Lock()

@@ -28,8 +28,14 @@ import (
 func dump(t testing.TB, conn *pgx.Conn) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range []string{"orgs", "members", "invitations", "sites", "hubs", "device_labels", "api_keys", "people", "activity"} {
-		rows, err := conn.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table))
+	for _, table := range []string{
+		"orgs", "members", "invitations", "sites", "hubs", "device_labels", "api_keys", "people",
+		"activity",
+	} {
+		rows, err := conn.Query(
+			t.Context(),
+			fmt.Sprintf(`SELECT x::text FROM %s x ORDER BY x::text COLLATE "C"`, table),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +63,8 @@ func standsAt(t *testing.T, s *Store, projection string, seq uint64) *StoppedErr
 	t.Helper()
 	var stopped *StoppedError
 	within(t, fmt.Sprintf("%s is stopped at %d", projection, seq), func() bool {
-		return errors.As(s.Ready(t.Context()), &stopped) && stopped.Projection == projection && stopped.Sequence == seq
+		return errors.As(s.Ready(t.Context()), &stopped) && stopped.Projection == projection &&
+			stopped.Sequence == seq
 	})
 	return stopped
 }
@@ -69,7 +76,11 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	w.project(t, s)
 	before := w.site(t, org, 1)
 	await(t, s, before) // complete
-	unknown := fmt.Appendf(nil, `{"id":%q,"type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"operator"},"data":{}}`, ulid.Make())
+	unknown := fmt.Appendf(
+		nil,
+		`{"id":%q,"type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"operator"},"data":{}}`,
+		ulid.Make(),
+	)
 	bad := w.raw(t, streams.SiteSubject(org, siteID(1)), unknown)
 	w.site(t, org, 2)
 	stopped := standsAt(t, s, DirectoryProjection, bad)
@@ -78,7 +89,9 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	}
 	status, err := s.Status(t.Context(), w.dir, w.buckets.Presence)
 	if err != nil || len(status) != 2 || status[0].Name != DirectoryProjection || status[0].State != StateStopped ||
-		status[0].Sequence != before || status[0].Head != bad+1 || status[0].Lag != 2 || status[0].Stopped.Sequence != bad {
+		status[0].Sequence != before || status[0].Head != bad+1 ||
+		status[0].Lag != 2 ||
+		status[0].Stopped.Sequence != bad {
 		t.Errorf("status %+v, %v", status, err)
 	}
 	if got := testutil.ToFloat64(s.metrics.stopped.WithLabelValues(DirectoryProjection)); got != 1 {
@@ -87,8 +100,16 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	within(t, "the metrics tell how far it is behind", func() bool {
 		return testutil.ToFloat64(s.metrics.lagEvents.WithLabelValues(DirectoryProjection)) == 2 &&
 			testutil.ToFloat64(s.metrics.lagSeconds.WithLabelValues(DirectoryProjection)) > 0 &&
-			testutil.ToFloat64(s.metrics.head.WithLabelValues(DirectoryProjection)) == float64(bad+1) &&
-			testutil.ToFloat64(s.metrics.sequence.WithLabelValues(DirectoryProjection)) == float64(before)
+			testutil.ToFloat64(
+				s.metrics.head.WithLabelValues(DirectoryProjection),
+			) == float64(
+				bad+1,
+			) &&
+			testutil.ToFloat64(
+				s.metrics.sequence.WithLabelValues(DirectoryProjection),
+			) == float64(
+				before,
+			)
 	})
 	// What came before it is there, what comes after is not, and the other projection goes on.
 	page, err := s.Sites(t.Context(), org, 50, "")
@@ -110,7 +131,11 @@ type patched struct {
 	on    atomic.Bool
 }
 
-func (p *patched) Follow(ctx context.Context, after uint64, fn func([]directory.Recorded) error) error {
+func (p *patched) Follow(
+	ctx context.Context,
+	after uint64,
+	fn func([]directory.Recorded) error,
+) error {
 	return p.Directory.Follow(ctx, after, func(batch []directory.Recorded) error {
 		for i := range batch {
 			if batch[i].Seq == p.seq && p.on.Load() {
@@ -133,23 +158,45 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 	for name, patch := range map[string]func(*directory.Recorded){
 		"unreadable": func(r *directory.Recorded) { r.Fact, r.Err = nil, domain.ErrUnknownEvent },
 		// The database itself refuses these.
-		"a hub that is not there": func(r *directory.Recorded) { r.Fact = domain.HubMoved{HubID: hubID(77), OrgID: org, SiteID: siteID(1)} },
+		"a hub that is not there": func(r *directory.Recorded) {
+			r.Fact = domain.HubMoved{
+				HubID: hubID(77), OrgID: org, SiteID: siteID(1),
+			}
+		},
 		"somebody else's hub": func(r *directory.Recorded) {
 			r.Fact = domain.HubMoved{HubID: hubID(0), OrgID: other, SiteID: siteID(1)}
 		},
-		"a site that is there": func(r *directory.Recorded) { r.Fact = domain.SiteCreated{OrgID: org, SiteID: siteID(1), Name: "again"} },
+		"a site that is there": func(r *directory.Recorded) {
+			r.Fact = domain.SiteCreated{
+				OrgID: org, SiteID: siteID(1), Name: "again",
+			}
+		},
 		"a text that cannot be kept": func(r *directory.Recorded) {
 			r.Fact = domain.SiteRenamed{OrgID: org, SiteID: siteID(1), Name: "a\x00b"}
 		},
 		"a member who is not there": func(r *directory.Recorded) {
-			r.Fact = domain.MemberRoleChanged{OrgID: org, MemberID: memberID(1), Role: domain.RoleAdmin}
+			r.Fact = domain.MemberRoleChanged{
+				OrgID: org, MemberID: memberID(1), Role: domain.RoleAdmin,
+			}
 		},
-		"a removal of who is not there":   func(r *directory.Recorded) { r.Fact = domain.MemberRemoved{OrgID: org, MemberID: memberID(1)} },
+		"a removal of who is not there": func(r *directory.Recorded) {
+			r.Fact = domain.MemberRemoved{
+				OrgID: org, MemberID: memberID(1),
+			}
+		},
 		"an invitation that is not there": func(r *directory.Recorded) { r.Fact = invited(org, 2, time.Now(), invitationID(1)) },
-		"a key without a hash":            func(r *directory.Recorded) { r.Fact = domain.KeyCreated{KeyID: "k", OrgID: org} },
+		"a key without a hash": func(r *directory.Recorded) {
+			r.Fact = domain.KeyCreated{
+				KeyID: "k", OrgID: org,
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, statement := range []string{"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys", "UPDATE checkpoints SET sequence = 0, event_id = '', built = false, stopped_sequence = NULL, stopped_error = NULL"} {
+			for _, statement := range []string{
+				"TRUNCATE orgs, members, people, activity, invitations, sites, hubs, device_labels, api_keys",
+				"UPDATE checkpoints SET sequence = 0, event_id = '', built = false, " +
+					"stopped_sequence = NULL, stopped_error = NULL",
+			} {
 				if _, err := s.pool.Exec(t.Context(), statement); err != nil {
 					t.Fatal(err)
 				}
@@ -159,13 +206,16 @@ func TestAStoppedLineGoesOnOnceTheEventCanBeApplied(t *testing.T) {
 			stop := w.projectFrom(t, s, dir)
 			defer stop()
 			standsAt(t, s, DirectoryProjection, first+10)
-			if status, err := s.Status(t.Context(), w.dir, w.buckets.Presence); err != nil || status[0].Sequence != first+9 {
+			if status, err := s.Status(t.Context(), w.dir, w.buckets.Presence); err != nil ||
+				status[0].Sequence != first+9 {
 				t.Errorf("%+v, %v", status, err)
 			}
 			dir.on.Store(false)
 			await(t, s, last)
 			within(t, "ready again", func() bool { return s.Ready(t.Context()) == nil })
-			if site, err := s.Site(t.Context(), org, siteID(1)); err != nil || site.HubCount != 20 || site.Name != "Site 1" {
+			if site, err := s.Site(t.Context(), org, siteID(1)); err != nil ||
+				site.HubCount != 20 ||
+				site.Name != "Site 1" {
 				t.Errorf("%+v, %v", site, err)
 			}
 		})
@@ -212,11 +262,16 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 	first, second := w.open(t), w.open(t)
 	stopFirst := w.project(t, first)
 	await(t, first, w.site(t, org, 1))
-	within(t, "the first projects", func() bool { return testutil.ToFloat64(first.metrics.leading) == 1 })
+	within(
+		t,
+		"the first projects",
+		func() bool { return testutil.ToFloat64(first.metrics.leading) == 1 },
+	)
 	w.project(t, second)
 
 	stopFirst()
-	if got := testutil.CollectAndCount(first.metrics.sequence) + testutil.CollectAndCount(first.metrics.lagEvents); got != 0 || testutil.ToFloat64(first.metrics.leading) != 0 {
+	if got := testutil.CollectAndCount(first.metrics.sequence) + testutil.CollectAndCount(first.metrics.lagEvents); got != 0 ||
+		testutil.ToFloat64(first.metrics.leading) != 0 {
 		t.Errorf("who projects no more still tells how far the read models are: %d series", got)
 	}
 	begun := time.Now()
@@ -226,7 +281,8 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 		t.Error("the second does not project")
 	}
 
-	// The second loses its connections, the first wants to project again: whoever wins, nothing is applied twice.
+	// The second loses its connections, the first wants to project again: whoever wins, nothing is
+	// applied twice.
 	w.project(t, first)
 	stopKilling := background(t, "the killer", func(ctx context.Context) error {
 		for ctx.Err() == nil {
@@ -279,7 +335,8 @@ func TestTheDatabaseComesBack(t *testing.T) {
 			var postmaster int
 			conn, err := pgx.Connect(t.Context(), w.url)
 			if err == nil {
-				err = conn.QueryRow(t.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").Scan(&postmaster)
+				err = conn.QueryRow(t.Context(), "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int").
+					Scan(&postmaster)
 				_ = conn.Close(t.Context())
 			}
 			if err == nil {
@@ -296,7 +353,9 @@ func TestTheDatabaseComesBack(t *testing.T) {
 		t.Log(err)
 	}
 	last := w.hub(t, org, 62, 1)
-	if _, err := s.Sites(t.Context(), org, 50, ""); domain.CodeOf(err) != domain.CodeServiceUnavailable {
+	if _, err := s.Sites(t.Context(), org, 50, ""); domain.CodeOf(
+		err,
+	) != domain.CodeServiceUnavailable {
 		t.Errorf("sites were read from a database that is not there: %v", err)
 	}
 	own()
@@ -314,7 +373,11 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	many := newWorld(t)
 	many.conns, many.dir, many.buckets = w.conns, w.dir, w.buckets
 	for _, url := range []string{w.url, many.url} { // nothing here outlasts the test
-		execute(t, url, "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$")
+		execute(
+			t,
+			url,
+			"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$",
+		)
 	}
 	into := func(w *world) *pass[directory.Recorded] {
 		s := w.open(t)
@@ -332,7 +395,10 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		var history []directory.Recorded
 		record := func(fact domain.Fact) {
 			seq := uint64(len(history) + 1)
-			event := domain.Record(domain.Origin{At: time.UnixMicro(int64(1e15 + seq)), Actor: byOperator}, fact)
+			event := domain.Record(
+				domain.Origin{At: time.UnixMicro(int64(1e15 + seq)), Actor: byOperator},
+				fact,
+			)
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
 		}
@@ -355,22 +421,64 @@ func TestBatchesDoNotMatter(t *testing.T) {
 				hubs = append(hubs, step)
 				record(added(org, step, pick(sites)))
 			case kind == 5:
-				record(domain.HubMoved{HubID: hubID(pick(hubs)), OrgID: org, SiteID: siteID(pick(sites))})
+				record(
+					domain.HubMoved{
+						HubID:  hubID(pick(hubs)),
+						OrgID:  org,
+						SiteID: siteID(pick(sites)),
+					},
+				)
 			case kind == 6:
-				record(domain.HubRenamed{HubID: hubID(pick(hubs)), OrgID: org, Name: rapid.SampledFrom([]*string{nil, &name}).Draw(rt, "new name")})
+				record(
+					domain.HubRenamed{
+						HubID: hubID(pick(hubs)),
+						OrgID: org,
+						Name:  rapid.SampledFrom([]*string{nil, &name}).Draw(rt, "new name"),
+					},
+				)
 			case kind == 7:
 				if rapid.Bool().Draw(rt, "restored") {
-					record(domain.HubLogRestored{HubID: hubID(pick(hubs)), OrgID: org, Incarnation: fmt.Sprintf("%08x", step), Former: "0000000a:5"})
+					record(
+						domain.HubLogRestored{
+							HubID:       hubID(pick(hubs)),
+							OrgID:       org,
+							Incarnation: fmt.Sprintf("%08x", step),
+							Former:      "0000000a:5",
+						},
+					)
 					break
 				}
-				record(domain.HubLogBegun{HubID: hubID(pick(hubs)), OrgID: org, Incarnation: fmt.Sprintf("%08x", step), After: uint64(step)})
+				record(
+					domain.HubLogBegun{
+						HubID:       hubID(pick(hubs)),
+						OrgID:       org,
+						Incarnation: fmt.Sprintf("%08x", step),
+						After:       uint64(step),
+					},
+				)
 			case kind == 8 || len(keys) == 0:
 				keys = append(keys, step)
-				record(domain.KeyCreated{KeyID: fmt.Sprint("key-", step), OrgID: org, Environment: domain.EnvironmentDev,
-					Scopes: domain.AllScopes()[:1+step%3], SecretHash: make([]byte, 32)})
+				record(
+					domain.KeyCreated{
+						KeyID:       fmt.Sprint("key-", step),
+						OrgID:       org,
+						Environment: domain.EnvironmentDev,
+						Scopes:      domain.AllScopes()[:1+step%3],
+						SecretHash:  make([]byte, 32),
+					},
+				)
 			case kind == 9 && len(members) > 0:
-				role := rapid.SampledFrom([]domain.Role{domain.RoleOwner, domain.RoleAdmin, domain.RoleMember}).Draw(rt, "role")
-				record(domain.MemberRoleChanged{OrgID: org, MemberID: memberID(pick(members)), Role: role})
+				role := rapid.SampledFrom([]domain.Role{
+					domain.RoleOwner, domain.RoleAdmin, domain.RoleMember,
+				}).
+					Draw(rt, "role")
+				record(
+					domain.MemberRoleChanged{
+						OrgID:    org,
+						MemberID: memberID(pick(members)),
+						Role:     role,
+					},
+				)
 			case kind == 10 && len(members) > 0:
 				var gone int
 				gone, members = take(rt, members)
@@ -386,16 +494,29 @@ func TestBatchesDoNotMatter(t *testing.T) {
 			case kind == 12 && len(invitations) > 0:
 				var former int
 				if former, invitations = take(rt, invitations); rapid.Bool().Draw(rt, "revoke") {
-					record(domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(former)})
+					record(
+						domain.MemberInvitationRevoked{
+							OrgID:        org,
+							InvitationID: invitationID(former),
+						},
+					)
 					break
 				}
 				record(joined(org, step, domain.RoleMember))
 				members = append(members, step)
-				record(domain.MemberInvitationAccepted{OrgID: org, InvitationID: invitationID(former), MemberID: memberID(step)})
+				record(
+					domain.MemberInvitationAccepted{
+						OrgID:        org,
+						InvitationID: invitationID(former),
+						MemberID:     memberID(step),
+					},
+				)
 			case kind == 13 || kind == 14:
 				text := rapid.SampledFrom([]*string{nil, &name})
 				record(domain.DeviceLabeled{
-					HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
+					HubID: hubID(
+						pick(hubs),
+					), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
 					Name: text.Draw(rt, "device's name"), Room: text.Draw(rt, "room"),
 				})
 			case kind == 16 && len(hubs) > 1:
@@ -411,13 +532,20 @@ func TestBatchesDoNotMatter(t *testing.T) {
 				record(fact)
 				hubs = append(hubs, again)
 			case kind == 15:
-				record(domain.DeviceForgotten{HubID: hubID(pick(hubs)), OrgID: org, DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device")})
+				record(
+					domain.DeviceForgotten{
+						HubID:    hubID(pick(hubs)),
+						OrgID:    org,
+						DeviceID: rapid.Int64Range(1, 3).Draw(rt, "device"),
+					},
+				)
 			default:
 				record(domain.KeyRevoked{KeyID: fmt.Sprint("key-", pick(keys)), OrgID: org})
 			}
 		}
 		apply := func(to *pass[directory.Recorded], size func() int) {
-			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM people; DELETE FROM activity; DELETE FROM invitations; DELETE FROM sites; DELETE FROM hubs; " +
+			const empty = "DELETE FROM orgs; DELETE FROM members; DELETE FROM people; DELETE " +
+				"FROM activity; DELETE FROM invitations; DELETE FROM sites; DELETE FROM hubs; " +
 				"DELETE FROM device_labels; DELETE FROM api_keys; " +
 				"UPDATE checkpoints SET sequence = 0, event_id = ''"
 			if _, err := to.conn.Exec(t.Context(), empty); err != nil {
@@ -452,7 +580,10 @@ func TestManyEventsTakeLittleTime(t *testing.T) {
 	const hubs, rounds = 2_000, 3
 	events := make([]*nats.Msg, 0, hubs*(rounds+1)+1)
 	tell := func(subject string, fact domain.Fact) {
-		event := domain.Record(domain.Origin{At: time.Now().Add(-time.Hour), Actor: byOperator}, fact)
+		event := domain.Record(
+			domain.Origin{At: time.Now().Add(-time.Hour), Actor: byOperator},
+			fact,
+		)
 		event.ID = ulid.Make().String()
 		data, err := domain.EncodeEvent(event)
 		if err != nil {
@@ -460,14 +591,20 @@ func TestManyEventsTakeLittleTime(t *testing.T) {
 		}
 		events = append(events, &nats.Msg{Subject: subject, Data: data})
 	}
-	tell(streams.SiteSubject(org, siteID(1)), domain.SiteCreated{OrgID: org, SiteID: siteID(1), Name: "1"})
+	tell(
+		streams.SiteSubject(org, siteID(1)),
+		domain.SiteCreated{OrgID: org, SiteID: siteID(1), Name: "1"},
+	)
 	for n := range hubs {
 		tell(streams.HubSubject(hubID(n)), added(org, n, 1))
 	}
 	for round := range rounds {
 		for n := range hubs {
 			name := fmt.Sprint("Hub ", round)
-			tell(streams.HubSubject(hubID(n)), domain.HubRenamed{HubID: hubID(n), OrgID: org, Name: &name})
+			tell(
+				streams.HubSubject(hubID(n)),
+				domain.HubRenamed{HubID: hubID(n), OrgID: org, Name: &name},
+			)
 		}
 	}
 	for batch := events; len(batch) > 0; batch = batch[min(500, len(batch)):] {

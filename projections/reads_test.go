@@ -17,8 +17,9 @@ import (
 	"hubcloud/projections/cluster"
 )
 
-// Lists were answered 500 for as long as PostgreSQL restarted. They wait for it, whatever ends the connections: a server that is killed, one that is
-// shut down in order, one that is away for seconds, an administrator who ends sessions.
+// Lists were answered 500 for as long as PostgreSQL restarted. They wait for it, whatever ends the
+// connections: a server that is killed, one that is shut down in order, one that is away for
+// seconds, an administrator who ends sessions.
 func TestReadsWaitForTheDatabase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -41,22 +42,25 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 	var reads [2]atomic.Int64
 	stopReading := []func(){}
 	for i := range reads {
-		stopReading = append(stopReading, background(t, "a reader", func(ctx context.Context) error {
-			for ctx.Err() == nil {
-				sites, err := s.Sites(ctx, org, 50, "")
-				if err == nil && len(sites.Data) != 1 {
-					err = fmt.Errorf("%d sites, want 1", len(sites.Data))
+		stopReading = append(
+			stopReading,
+			background(t, "a reader", func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					sites, err := s.Sites(ctx, org, 50, "")
+					if err == nil && len(sites.Data) != 1 {
+						err = fmt.Errorf("%d sites, want 1", len(sites.Data))
+					}
+					if err == nil {
+						_, err = s.Hub(ctx, org, hubID(1))
+					}
+					if err != nil && ctx.Err() == nil {
+						return err
+					}
+					reads[i].Add(1)
 				}
-				if err == nil {
-					_, err = s.Hub(ctx, org, hubID(1))
-				}
-				if err != nil && ctx.Err() == nil {
-					return err
-				}
-				reads[i].Add(1)
-			}
-			return nil
-		}))
+				return nil
+			}),
+		)
 	}
 	goOn := func(what string) {
 		t.Helper()
@@ -87,7 +91,10 @@ func TestReadsWaitForTheDatabase(t *testing.T) {
 		return answer
 	}
 	for range 20 {
-		ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+		ask(
+			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = " +
+				"current_database() AND pid <> pg_backend_pid()",
+		)
 		goOn("an administrator ended sessions")
 	}
 	if err := syscall.Kill(ask("SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int"), syscall.SIGKILL); err != nil {
@@ -112,16 +119,19 @@ func TestWhatPasses(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"shutdown":              {&pgconn.PgError{Code: "57P01"}, true},
-		"starting":              {fmt.Errorf("connect: %w", &pgconn.PgError{Code: "57P03"}), true},
-		"too many connections":  {&pgconn.PgError{Code: "53300"}, true},
-		"connection":            {&pgconn.PgError{Code: "08006"}, true},
-		"no connection":         {errors.New("dial unix: no such file"), true},
-		"no such hub":           {domain.ErrHubNotFound(), false},
-		"no such table":         {&pgconn.PgError{Code: "42P01"}, false},
-		"wrong password":        {&pgconn.PgError{Code: "28P01"}, false},
-		"corrupt index":         {&pgconn.PgError{Code: "XX002"}, false},
-		"a column of no use":    {fmt.Errorf("scan: %w", pgx.ScanArgError{ColumnIndex: 1, Err: errors.New("NULL")}), false},
+		"shutdown":             {&pgconn.PgError{Code: "57P01"}, true},
+		"starting":             {fmt.Errorf("connect: %w", &pgconn.PgError{Code: "57P03"}), true},
+		"too many connections": {&pgconn.PgError{Code: "53300"}, true},
+		"connection":           {&pgconn.PgError{Code: "08006"}, true},
+		"no connection":        {errors.New("dial unix: no such file"), true},
+		"no such hub":          {domain.ErrHubNotFound(), false},
+		"no such table":        {&pgconn.PgError{Code: "42P01"}, false},
+		"wrong password":       {&pgconn.PgError{Code: "28P01"}, false},
+		"corrupt index":        {&pgconn.PgError{Code: "XX002"}, false},
+		"a column of no use": {
+			fmt.Errorf("scan: %w", pgx.ScanArgError{ColumnIndex: 1, Err: errors.New("NULL")}),
+			false,
+		},
 		"a text that is no UTF": {&pgconn.PgError{Code: "22021"}, false},
 	} {
 		if got := passes(tt.err); got != tt.want {
@@ -130,7 +140,8 @@ func TestWhatPasses(t *testing.T) {
 	}
 }
 
-// A caller who has gone is not waited for, and one with a deadline of their own hears at it what is the matter.
+// A caller who has gone is not waited for, and one with a deadline of their own hears at it what is
+// the matter.
 func TestReadsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -147,7 +158,8 @@ func TestReadsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("a caller with a deadline: %v", err)
 	}
 	// Until the read models are complete there is nothing to be read.
-	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, ErrBuilding) || domain.CodeOf(err) != domain.CodeServiceUnavailable {
+	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, ErrBuilding) ||
+		domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("read models that are being built: %v", err)
 	}
 }

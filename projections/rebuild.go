@@ -20,17 +20,21 @@ const followEvery = 500 * time.Millisecond
 // builder makes a builder for a purpose.
 func (c *Control) builder(purpose string, report func(BuildProgress)) *builder {
 	return &builder{
-		schema: c.schema, dial: c.dial, dir: c.cfg.Directory, presence: c.cfg.Presence, log: c.log, purpose: purpose, rows: c.rows, report: report,
+		schema: c.schema, dial: c.dial, dir: c.cfg.Directory, presence: c.cfg.Presence, log: c.log,
+		purpose: purpose, rows: c.rows, report: report,
 	}
 }
 
-// Rebuild builds the read models anew from the streams, beside those in use, and has them take their place once they have caught up. Reads and
-// writes go on meanwhile; the old ones are kept until Drop. Interrupted at any instant, it leaves those in use as they are, and the next one
-// cleans up. While another process builds, it follows that one instead, and is done when that one is. report hears how it does; nil when nobody
-// does. It fails with a *StoppedError when an event cannot be applied, and with ErrBuildFailed when the process that it followed failed.
+// Rebuild builds the read models anew from the streams, beside those in use, and has them take
+// their place once they have caught up. Reads and writes go on meanwhile; the old ones are kept
+// until Drop. Interrupted at any instant, it leaves those in use as they are, and the next one
+// cleans up. While another process builds, it follows that one instead, and is done when that one
+// is. report hears how it does; nil when nobody does. It fails with a *StoppedError when an event
+// cannot be applied, and with ErrBuildFailed when the process that it followed failed.
 func (c *Control) Rebuild(ctx context.Context, report func(BuildProgress)) (err error) {
 	for {
-		err := c.builder(PurposeRebuild, report).hold(ctx, func(ctx context.Context, b *build) error { return b.makeAnew(ctx) })
+		err := c.builder(PurposeRebuild, report).
+			hold(ctx, func(ctx context.Context, b *build) error { return b.makeAnew(ctx) })
 		if !errors.Is(err, errBusy) {
 			return wrapBuild(err)
 		}
@@ -56,7 +60,8 @@ func (c *Control) Building(ctx context.Context) (now BuildProgress, ok bool, err
 			return nil
 		}
 		now = BuildProgress{
-			Target: row.Target, Purpose: row.Purpose, Phase: row.Phase, Sequence: uint64(row.Sequence), Head: uint64(row.Head),
+			Target: row.Target, Purpose: row.Purpose, Phase: row.Phase,
+			Sequence: uint64(row.Sequence), Head: uint64(row.Head),
 			Elapsed: time.Since(row.StartedAt), Followed: true,
 		}
 		ok = err == nil && row.Phase != PhaseDone && row.Phase != PhaseFailed
@@ -72,9 +77,12 @@ func wrapBuild(err error) error {
 	return fmt.Errorf("build read models: %w", err)
 }
 
-// followOther waits for the build of another process. done says that it has made read models anew; it can also have been another kind of
-// build, or been cut off.
-func (c *Control) followOther(ctx context.Context, report func(BuildProgress)) (done bool, err error) {
+// followOther waits for the build of another process. done says that it has made read models anew;
+// it can also have been another kind of build, or been cut off.
+func (c *Control) followOther(
+	ctx context.Context,
+	report func(BuildProgress),
+) (done bool, err error) {
 	var target string
 	var rate speed
 	for {
@@ -118,8 +126,12 @@ func (c *Control) followOther(ctx context.Context, report func(BuildProgress)) (
 		if report != nil {
 			at := uint64(row.Sequence)
 			report(BuildProgress{
-				Target: row.Target, Purpose: row.Purpose, Phase: row.Phase, Sequence: at, Head: uint64(row.Head),
-				PerSecond: rate.of(at, time.Now()), Elapsed: time.Since(row.StartedAt), Followed: true,
+				Target: row.Target, Purpose: row.Purpose, Phase: row.Phase, Sequence: at,
+				Head: uint64(row.Head),
+				PerSecond: rate.of(
+					at,
+					time.Now(),
+				), Elapsed: time.Since(row.StartedAt), Followed: true,
 			})
 		}
 		if pause(ctx, followEvery); ctx.Err() != nil {

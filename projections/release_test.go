@@ -10,21 +10,33 @@ import (
 	"hubcloud/streams"
 )
 
-// Rows of activity were kept for ever. They end with domain.ActivityRetention, the same rows however the read models are made.
+// Rows of activity were kept for ever. They end with domain.ActivityRetention, the same rows
+// however the read models are made.
 func TestActivityEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.open(t)
 	w.project(t, s)
 	now := time.Now()
-	old, kept := now.Add(-domain.ActivityRetention-48*time.Hour), now.Add(-domain.ActivityRetention+48*time.Hour)
-	w.tellAt(t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"}, joined(org, 1, domain.RoleOwner))
+	old, kept := now.Add(
+		-domain.ActivityRetention-48*time.Hour,
+	), now.Add(
+		-domain.ActivityRetention+48*time.Hour,
+	)
+	w.tellAt(
+		t,
+		old,
+		streams.OrgSubject(org),
+		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner),
+	)
 	await(t, s, w.tellAt(t, kept, streams.OrgSubject(org), joined(org, 2, domain.RoleMember)))
 	// Nothing newer is known: in the tables all three are there. A read leaves out what is too old.
 	if n := w.rowCount(t, s, "activity"); n != 3 {
 		t.Errorf("%d rows are kept, want 3", n)
 	}
-	if page, err := s.Activity(t.Context(), org, 10, 0); err != nil || len(page.Data) != 1 || page.Data[0].SubjectID != memberID(2) {
+	if page, err := s.Activity(t.Context(), org, 10, 0); err != nil || len(page.Data) != 1 ||
+		page.Data[0].SubjectID != memberID(2) {
 		t.Errorf("%+v, %v", page, err)
 	}
 	await(t, s, w.tellAt(t, now, streams.OrgSubject(org), joined(org, 3, domain.RoleMember)))
@@ -47,7 +59,8 @@ func (w *world) rowCount(t testing.TB, s *Store, table string) (n int) {
 		t.Fatal(err)
 	}
 	err = onConn(t.Context(), config.ConnConfig, func(conn *pgx.Conn) error {
-		return conn.QueryRow(t.Context(), "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).Scan(&n)
+		return conn.QueryRow(t.Context(), "SELECT count(*) FROM "+pgx.Identifier{table}.Sanitize()).
+			Scan(&n)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +68,8 @@ func (w *world) rowCount(t testing.TB, s *Store, table string) (n int) {
 	return n
 }
 
-// A hub that was taken away from its organization is in none of its lists, and whoever adds it next sees nothing of what was set before.
+// A hub that was taken away from its organization is in none of its lists, and whoever adds it next
+// sees nothing of what was set before.
 func TestAReleasedHubIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,9 +81,17 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	w.site(t, org, 1)
 	w.site(t, other, 2)
 	w.hub(t, org, 1, 1)
-	labeled := w.tell(t, streams.HubSubject(hubID(1)), domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name})
+	labeled := w.tell(
+		t,
+		streams.HubSubject(hubID(1)),
+		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name},
+	)
 	await(t, s, labeled)
-	released := w.tell(t, streams.HubSubject(hubID(1)), domain.HubReleased{HubID: hubID(1), OrgID: org, After: 77})
+	released := w.tell(
+		t,
+		streams.HubSubject(hubID(1)),
+		domain.HubReleased{HubID: hubID(1), OrgID: org, After: 77},
+	)
 	await(t, s, released)
 	await(t, a, released)
 	if access, ok := a.Hub(hubID(1)); ok {
@@ -84,7 +106,8 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	if site, err := s.Site(t.Context(), org, siteID(1)); err != nil || site.HubCount != 0 {
 		t.Errorf("site %+v, %v", site, err)
 	}
-	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 || page.Data[0].Type != domain.TypeHubReleased ||
+	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
+		page.Data[0].Type != domain.TypeHubReleased ||
 		page.Data[0].SubjectID != string(hubID(1)) {
 		t.Errorf("activity %+v, %v", page, err)
 	}
@@ -93,12 +116,15 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	seq := w.tell(t, streams.HubSubject(hubID(1)), again)
 	await(t, s, seq)
 	await(t, a, seq)
-	if access, ok := a.Hub(hubID(1)); !ok || access != (domain.HubAccess{OrgID: other, Incarnation: "0000abcd", LogAfter: 77}) {
+	if access, ok := a.Hub(hubID(1)); !ok ||
+		access != (domain.HubAccess{OrgID: other, Incarnation: "0000abcd", LogAfter: 77}) {
 		t.Errorf("requests are let in to %+v", access)
 	}
 	if fresh := w.access(t, s, w.dir); fresh != nil {
 		await(t, fresh, seq)
-		if access, _ := fresh.Hub(hubID(1)); access != (domain.HubAccess{OrgID: other, Incarnation: "0000abcd", LogAfter: 77}) {
+		if access, _ := fresh.Hub(hubID(1)); access != (domain.HubAccess{
+			OrgID: other, Incarnation: "0000abcd", LogAfter: 77,
+		}) {
 			t.Errorf("from the read models requests are let in to %+v", access)
 		}
 	}

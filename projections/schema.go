@@ -40,8 +40,8 @@ func definitionHash() string {
 // schemaName names the schema that this program's read models are in.
 func schemaName() string { return "hubcloud_" + definitionHash()[:12] }
 
-// install makes the database fit: claims it for the installation and creates what is not there. Processes that start together
-// wait for each other.
+// install makes the database fit: claims it for the installation and creates what is not there.
+// Processes that start together wait for each other.
 func install(ctx context.Context, conn *pgx.Conn, schema, installation string) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var encoding string
@@ -49,7 +49,11 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 			return err
 		}
 		if encoding != "UTF8" {
-			return fmt.Errorf("%w: it is %s; create the database with ENCODING 'UTF8'", ErrEncoding, encoding)
+			return fmt.Errorf(
+				"%w: it is %s; create the database with ENCODING 'UTF8'",
+				ErrEncoding,
+				encoding,
+			)
 		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", lockSpace, lockInstall); err != nil {
 			return err
@@ -65,11 +69,16 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		case err != nil:
 			return err
 		case owner != installation:
-			return fmt.Errorf("%w: it is that of %s, and this one is %s; give each installation a database of its own",
-				ErrOtherInstallation, owner, installation)
+			return fmt.Errorf(
+				"%w: it is that of %s, and this one is %s; give each installation a database of its own",
+				ErrOtherInstallation,
+				owner,
+				installation,
+			)
 		}
 		var there bool
-		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", schema).Scan(&there); err != nil || there {
+		if err := tx.QueryRow(ctx, "SELECT to_regnamespace($1) IS NOT NULL", schema).Scan(&there); err != nil ||
+			there {
 			return err
 		}
 		if err := createTables(ctx, tx, schema); err != nil {
@@ -78,14 +87,20 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		if _, err := tx.Exec(ctx, indexes); err != nil {
 			return err
 		}
-		return queries.RecordSchema(ctx, query.RecordSchemaParams{Name: schema, DefinitionHash: definitionHash()})
+		return queries.RecordSchema(
+			ctx,
+			query.RecordSchemaParams{Name: schema, DefinitionHash: definitionHash()},
+		)
 	})
 }
 
-// createTables creates a schema with its tables, without keys and indexes. The transaction finds them from then on.
+// createTables creates a schema with its tables, without keys and indexes. The transaction finds
+// them from then on.
 func createTables(ctx context.Context, tx pgx.Tx, schema string) error {
 	name := pgx.Identifier{schema}.Sanitize()
-	for _, statement := range []string{"CREATE SCHEMA " + name, "SET LOCAL search_path = " + name, tables} {
+	for _, statement := range []string{
+		"CREATE SCHEMA " + name, "SET LOCAL search_path = " + name, tables,
+	} {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return err
 		}

@@ -14,8 +14,14 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// hangs takes a lock as a process does that hangs afterwards, once then has been run on another of its connections.
-func hangs(t *testing.T, s *Store, space int32, then func(ctx context.Context, conn *pgx.Conn) error) (lock, writing *pgx.Conn) {
+// hangs takes a lock as a process does that hangs afterwards, once then has been run on another of
+// its connections.
+func hangs(
+	t *testing.T,
+	s *Store,
+	space int32,
+	then func(ctx context.Context, conn *pgx.Conn) error,
+) (lock, writing *pgx.Conn) {
 	t.Helper()
 	connect := func() *pgx.Conn {
 		conn, err := pgx.ConnectConfig(t.Context(), s.dial.Copy())
@@ -38,8 +44,9 @@ func hangs(t *testing.T, s *Store, space int32, then func(ctx context.Context, c
 	return lock, writing
 }
 
-// A process that was stopped by SIGSTOP, or cut off, while it projected kept the lock for as long as that lasted: no change was answered by any
-// replica. What it has begun must not be committed once another one projects.
+// A process that was stopped by SIGSTOP, or cut off, while it projected kept the lock for as long
+// as that lasted: no change was answered by any replica. What it has begun must not be committed
+// once another one projects.
 func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]func(ctx context.Context, conn *pgx.Conn) error{
@@ -49,7 +56,8 @@ func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 			return err
 		},
 		"in the midst of a batch, on a server that ends no sessions": func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = 0; BEGIN; UPDATE checkpoints SET sequence = sequence + 1000")
+			_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = 0; BEGIN; UPDATE "+
+				"checkpoints SET sequence = sequence + 1000")
 			return err
 		},
 	} {
@@ -61,25 +69,34 @@ func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 			await(t, s, w.site(t, org, 1))
 			end()
 			var term int64
-			lock, writing := hangs(t, s, lockSpace, func(ctx context.Context, conn *pgx.Conn) (err error) {
-				if term, err = takeOver(ctx, conn); err != nil {
-					return err
-				}
-				return hang(ctx, conn)
-			})
+			lock, writing := hangs(
+				t,
+				s,
+				lockSpace,
+				func(ctx context.Context, conn *pgx.Conn) (err error) {
+					if term, err = takeOver(ctx, conn); err != nil {
+						return err
+					}
+					return hang(ctx, conn)
+				},
+			)
 			begun := time.Now()
 			w.project(t, s)
 			await(t, s, w.site(t, org, 2))
 			t.Logf("taken over after %s", time.Since(begun))
 			// The one that hung wakes up.
-			if _, err := writing.Exec(t.Context(), "COMMIT"); name != "between batches" && err == nil {
+			if _, err := writing.Exec(t.Context(), "COMMIT"); name != "between batches" &&
+				err == nil {
 				t.Error("the one that hung has committed its batch")
 			}
 			if _, err := query.New(lock).Stops(t.Context()); err == nil {
 				t.Error("the one that hung still has its lock")
 			}
 			stale := newLine(s, &directorySource{log: w.dir}, &progress{}, w.dir, term, true)
-			err := s.with(t.Context(), func(conn *pgx.Conn) error { return newPass(stale, conn).run(t.Context()) })
+			err := s.with(
+				t.Context(),
+				func(conn *pgx.Conn) error { return newPass(stale, conn).run(t.Context()) },
+			)
 			if !errors.Is(err, errDeposed) {
 				t.Errorf("the one that hung goes on: %v", err)
 			}
@@ -90,7 +107,8 @@ func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
 	}
 }
 
-// Whatever a projector has under way when another takes over fails, also what is at the right checkpoint.
+// Whatever a projector has under way when another takes over fails, also what is at the right
+// checkpoint.
 func TestOnlyTheLastProjectorCommits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -113,13 +131,29 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 			return err
 		}
 		write := func(term int64) error {
-			return (&writer[directory.Recorded]{source: &directorySource{log: w.dir}, conn: conn, term: term, heeds: true}).apply(t.Context(), history)
+			return (&writer[directory.Recorded]{
+				source: &directorySource{log: w.dir}, conn: conn, term: term, heeds: true,
+			}).apply(
+				t.Context(),
+				history,
+			)
 		}
 		if err := write(old); !errors.Is(err, errMoved) {
 			t.Errorf("the old one has written: %v", err)
 		}
-		stopped := &StoppedError{Projection: DirectoryProjection, Sequence: first, Err: domain.ErrUnknownEvent}
-		if newLine(s, &directorySource{log: w.dir}, &progress{}, w.dir, old, true).stop(t.Context(), checkpoint{}, stopped) {
+		stopped := &StoppedError{
+			Projection: DirectoryProjection,
+			Sequence:   first,
+			Err:        domain.ErrUnknownEvent,
+		}
+		if newLine(
+			s,
+			&directorySource{log: w.dir},
+			&progress{},
+			w.dir,
+			old,
+			true,
+		).stop(t.Context(), checkpoint{}, stopped) {
 			t.Error("the old one has stopped the projection")
 		}
 		return write(next)
@@ -127,10 +161,12 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := s.Ready(t.Context()); !errors.Is(err, ErrBuilding) || errors.Is(err, directory.ErrStandingStill) {
+	if err := s.Ready(t.Context()); !errors.Is(err, ErrBuilding) ||
+		errors.Is(err, directory.ErrStandingStill) {
 		t.Errorf("the old one has stopped the projection: %v", err)
 	}
-	// The read models that take the place of others are of the same term, or the projector could not go on in them.
+	// The read models that take the place of others are of the same term, or the projector could
+	// not go on in them.
 	w.project(t, s)
 	within(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
 	if err := w.control(t).Rebuild(t.Context(), nil); err != nil {
@@ -150,7 +186,8 @@ func TestABuilderThatHangsLosesItsLock(t *testing.T) {
 	w.project(t, s)
 	await(t, s, w.site(t, org, 1))
 	hangs(t, s, lockBuilds, func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE") // as a switch does
+		// as a switch does
+		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
 		return err
 	})
 	last := w.site(t, org, 2)
@@ -162,7 +199,12 @@ func TestABuilderThatHangsLosesItsLock(t *testing.T) {
 	hangs(t, s, lockBuilds, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "BEGIN")
 		if err == nil {
-			_, err = conn.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", lockSpace, lockInstall)
+			_, err = conn.Exec(
+				ctx,
+				"SELECT pg_advisory_xact_lock($1::int, $2::int)",
+				lockSpace,
+				lockInstall,
+			)
 		}
 		return err
 	})

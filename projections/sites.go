@@ -14,10 +14,18 @@ import (
 )
 
 // sites is Sites, asked once.
-func (s *Store) sites(ctx context.Context, org string, limit int, startingAfter string) (domain.Page[domain.Site], error) {
+func (s *Store) sites(
+	ctx context.Context,
+	org string,
+	limit int,
+	startingAfter string,
+) (domain.Page[domain.Site], error) {
 	params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
-		after, err := s.queries.SiteSequence(ctx, query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)})
+		after, err := s.queries.SiteSequence(
+			ctx,
+			query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)},
+		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return domain.Page[domain.Site]{}, unknownStart("site")
 		}
@@ -46,7 +54,12 @@ func (s *Store) site(ctx context.Context, org, id string) (domain.Site, error) {
 }
 
 func siteOf(row query.SiteRow) domain.Site {
-	return domain.Site{ID: row.ID, Name: row.Name, HubCount: int(row.HubCount), CreatedAt: row.CreatedAt.UTC()}
+	return domain.Site{
+		ID:        row.ID,
+		Name:      row.Name,
+		HubCount:  int(row.HubCount),
+		CreatedAt: row.CreatedAt.UTC(),
+	}
 }
 
 // page is a page in the making, of items that come one by one, one more than the limit at most.
@@ -77,11 +90,15 @@ func pageOf[R, V any](rows []R, limit int, view func(R) V) domain.Page[V] {
 }
 
 func unknownStart(what string) error {
-	return domain.Errorf(domain.CodeInvalidRequest, "starting_after: there is no such %s; give the id of the last item of the page before", what)
+	return domain.Errorf(
+		domain.CodeInvalidRequest,
+		"starting_after: there is no such %s; give the id of the last item of the page before",
+		what,
+	)
 }
 
-// storable gives the nearest text that PostgreSQL can hold: valid UTF-8 without zero bytes. Ids that callers make up, and what
-// hubs say of themselves, may be anything.
+// storable gives the nearest text that PostgreSQL can hold: valid UTF-8 without zero bytes. Ids
+// that callers make up, and what hubs say of themselves, may be anything.
 func storable(s string) string {
 	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
 		return s

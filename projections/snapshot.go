@@ -9,7 +9,8 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-// snapshot is what the read models know of keys, hubs and members, all at one sequence of the directory.
+// snapshot is what the read models know of keys, hubs and members, all at one sequence of the
+// directory.
 type snapshot struct {
 	sequence uint64
 	eventID  string
@@ -19,8 +20,9 @@ type snapshot struct {
 	members  []query.AllMembersRow
 }
 
-// snapshot reads all of it in one transaction that sees one state of the database. It begins with the table that is locked while other read models
-// take the place of these: so all of it is of the ones or of the others.
+// snapshot reads all of it in one transaction that sees one state of the database. It begins with
+// the table that is locked while other read models take the place of these: so all of it is of the
+// ones or of the others.
 func (s *Store) snapshot(ctx context.Context) (snapshot, error) {
 	var taken snapshot
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}

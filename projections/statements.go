@@ -74,7 +74,8 @@ func (s statement) queue(batch *pgx.Batch) {
 		if err := rows.Err(); err != nil {
 			return fmt.Errorf("%s: %w", s.what, err)
 		}
-		if changed := rows.CommandTag().RowsAffected(); s.rows != anyRows && changed != int64(s.rows) {
+		if changed := rows.CommandTag().RowsAffected(); s.rows != anyRows &&
+			changed != int64(s.rows) {
 			return fmt.Errorf("%s: %w: %d of %d are there", s.what, ErrNoRow, changed, s.rows)
 		}
 		return nil

@@ -22,7 +22,8 @@ const (
 	StateStopped = "stopped"
 	// StateStoppedByOperator says that an operator has stopped them.
 	StateStoppedByOperator = "stopped_by_operator"
-	// StateUnattended says that no process projects: none runs with that role, or none reaches the database.
+	// StateUnattended says that no process projects: none runs with that role, or none reaches the
+	// database.
 	StateUnattended = "unattended"
 )
 
@@ -33,9 +34,11 @@ const schemaLive = "live"
 type ProjectionStatus struct {
 	// Name is DirectoryProjection or PresenceProjection.
 	Name string
-	// Sequence is the last event that the read models have, Head the stream's last, Lag how many sequence numbers lie between.
+	// Sequence is the last event that the read models have, Head the stream's last, Lag how many
+	// sequence numbers lie between.
 	Sequence, Head, Lag uint64
-	// Behind is how long ago the first event was stored that the read models do not have; 0 when they have all.
+	// Behind is how long ago the first event was stored that the read models do not have; 0 when
+	// they have all.
 	Behind time.Duration
 	// State is one of the State… constants.
 	State string
@@ -46,12 +49,22 @@ type ProjectionStatus struct {
 }
 
 // Status gives every projection's state, by name.
-func (s *Store) Status(ctx context.Context, dir Directory, presence jetstream.KeyValue) ([]ProjectionStatus, error) {
+func (s *Store) Status(
+	ctx context.Context,
+	dir Directory,
+	presence jetstream.KeyValue,
+) ([]ProjectionStatus, error) {
 	return statuses(ctx, s.pool, s.schema, dir, presence)
 }
 
 // statuses gives every projection's state. The database's search path names the schema.
-func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, presence jetstream.KeyValue) ([]ProjectionStatus, error) {
+func statuses(
+	ctx context.Context,
+	db query.DBTX,
+	schema string,
+	dir Directory,
+	presence jetstream.KeyValue,
+) ([]ProjectionStatus, error) {
 	queries := query.New(db)
 	rows, err := queries.Checkpoints(ctx)
 	if err != nil {
@@ -70,16 +83,23 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 		head   func(context.Context, uint64) (uint64, error)
 		stored func(context.Context, uint64) (time.Time, bool, error)
 	}{
-		DirectoryProjection: {dir.Head, func(ctx context.Context, seq uint64) (time.Time, bool, error) {
-			event, ok, err := dir.At(ctx, seq)
-			return event.StoredAt, ok, err
-		}},
+		DirectoryProjection: {
+			dir.Head,
+			func(ctx context.Context, seq uint64) (time.Time, bool, error) {
+				event, ok, err := dir.At(ctx, seq)
+				return event.StoredAt, ok, err
+			},
+		},
 		PresenceProjection: {bucket.head, bucket.storedAt},
 	}
 	all := make([]ProjectionStatus, 0, len(rows))
 	for _, row := range rows {
 		stream := streams[row.Projection]
-		status := ProjectionStatus{Name: row.Projection, Sequence: uint64(row.Sequence), Stopped: stoppedOf(row)}
+		status := ProjectionStatus{
+			Name:     row.Projection,
+			Sequence: uint64(row.Sequence),
+			Stopped:  stoppedOf(row),
+		}
 		// Read models that are further than a stale answer would look like those of another stream.
 		if status.Head, err = stream.head(ctx, status.Sequence); err != nil {
 			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
@@ -100,7 +120,12 @@ func statuses(ctx context.Context, db query.DBTX, schema string, dir Directory, 
 	return all, nil
 }
 
-func stateOf(row query.Checkpoint, stops []query.HubcloudStop, stopped *StoppedError, attended bool) (state, reason string) {
+func stateOf(
+	row query.Checkpoint,
+	stops []query.HubcloudStop,
+	stopped *StoppedError,
+	attended bool,
+) (state, reason string) {
 	if stop, ok := stopOf(stops, row.Projection); ok {
 		return StateStoppedByOperator, (&operatorStop{stop}).Error()
 	}
@@ -116,8 +141,9 @@ func stateOf(row query.Checkpoint, stops []query.HubcloudStop, stopped *StoppedE
 	}
 }
 
-// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is directory.ErrStandingStill, with a *StoppedError
-// when an event stops them; ErrBuilding, with how far they are; or what the database says.
+// Ready returns nil when the read models are complete and nothing stops them. Otherwise it is
+// directory.ErrStandingStill, with a *StoppedError when an event stops them; ErrBuilding, with how
+// far they are; or what the database says.
 func (s *Store) Ready(ctx context.Context) error {
 	switch state, err := s.control.SchemaState(ctx, s.schema); {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -143,7 +169,12 @@ func (s *Store) building(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	return fmt.Errorf("%w: %d of %d events", ErrBuilding, at.Sequence, max(at.Sequence, int64(s.target.Load())))
+	return fmt.Errorf(
+		"%w: %d of %d events",
+		ErrBuilding,
+		at.Sequence,
+		max(at.Sequence, int64(s.target.Load())),
+	)
 }
 
 // standing returns nil unless a projection stands still, and then ErrStandingStill.
@@ -182,7 +213,11 @@ func stoppedOf(row query.Checkpoint) *StoppedError {
 	if row.StoppedSequence == nil || row.StoppedError == nil {
 		return nil
 	}
-	stopped := &StoppedError{Projection: row.Projection, Sequence: uint64(*row.StoppedSequence), Err: errors.New(*row.StoppedError)}
+	stopped := &StoppedError{
+		Projection: row.Projection,
+		Sequence:   uint64(*row.StoppedSequence),
+		Err:        errors.New(*row.StoppedError),
+	}
 	if row.StoppedType != nil {
 		stopped.Type = *row.StoppedType
 	}

@@ -24,9 +24,11 @@ import (
 type StoreConfig struct {
 	// URL is the database's connection string, as libpq writes it. Required.
 	URL string
-	// InstallationID names the installation; the database is claimed for it, or refused when it is another's. Required.
+	// InstallationID names the installation; the database is claimed for it, or refused when it is
+	// another's. Required.
 	InstallationID string
-	// MaxConns is the most connections that queries use. 0: 16. The projector and the listener use up to four more.
+	// MaxConns is the most connections that queries use. 0: 16. The projector and the listener use
+	// up to four more.
 	MaxConns int32
 	// Log gets what the store does. Nil: slog.Default().
 	Log *slog.Logger
@@ -43,7 +45,8 @@ const (
 	lastRetry  = 2 * time.Second
 	// retryTell is the time between two lines about a database that cannot be reached.
 	retryTell = 10 * time.Second
-	// One query to a database that answers takes milliseconds; one that does not answer is left after this long.
+	// One query to a database that answers takes milliseconds; one that does not answer is left
+	// after this long.
 	answerLimit = 5 * time.Second
 )
 
@@ -57,7 +60,8 @@ type Store struct {
 	installation string
 	dial         *pgx.ConnConfig
 	pool         *pgxpool.Pool
-	// queries are those of the read models, which wait for nothing: ErrBuilding until all of it is there. control are those about them.
+	// queries are those of the read models, which wait for nothing: ErrBuilding until all of it is
+	// there. control are those about them.
 	queries, control *query.Queries
 	// complete is closed once the read models have been complete.
 	complete     chan struct{}
@@ -65,7 +69,8 @@ type Store struct {
 
 	// directory and presence are how far the read models are, as far as this process knows.
 	directory, presence progress
-	// target is how far the directory is to be built before it is complete, as far as this process knows.
+	// target is how far the directory is to be built before it is complete, as far as this process
+	// knows.
 	target atomic.Uint64
 	// loadFrom is how many events the directory must have for a first build to load them at once.
 	loadFrom uint64
@@ -78,11 +83,13 @@ type Store struct {
 	closed sync.WaitGroup
 }
 
-// Open connects to the database, waiting for it until ctx ends, and creates the schema of the read models if it is not there.
-// It fails with ErrOtherInstallation or ErrEncoding when the database cannot be used.
+// Open connects to the database, waiting for it until ctx ends, and creates the schema of the read
+// models if it is not there. It fails with ErrOtherInstallation or ErrEncoding when the database
+// cannot be used.
 func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 	s := &Store{
-		log: cfg.Log, tracer: cfg.Tracer, schema: schemaName(), installation: cfg.InstallationID, complete: make(chan struct{}), loadFrom: loadFrom,
+		log: cfg.Log, tracer: cfg.Tracer, schema: schemaName(), installation: cfg.InstallationID,
+		complete: make(chan struct{}), loadFrom: loadFrom,
 		retryStopped: retryStopped,
 	}
 	if s.log == nil {
@@ -103,7 +110,10 @@ func Open(ctx context.Context, cfg StoreConfig) (*Store, error) {
 		return nil, fmt.Errorf("read models: %w", err)
 	}
 	err = s.retry(ctx, "reach the database", func(ctx context.Context) error {
-		return s.with(ctx, func(conn *pgx.Conn) error { return install(ctx, conn, s.schema, cfg.InstallationID) })
+		return s.with(
+			ctx,
+			func(conn *pgx.Conn) error { return install(ctx, conn, s.schema, cfg.InstallationID) },
+		)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read models: %w", err)
@@ -133,18 +143,28 @@ func poolConfig(url, schema string) (*pgxpool.Config, error) {
 	}
 	pooling.ConnConfig.RuntimeParams["search_path"] = schema
 	pooling.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	pooling.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(transactionLimit.Milliseconds(), 10)
+	pooling.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(
+		transactionLimit.Milliseconds(),
+		10,
+	)
 	if pooling.ConnConfig.ConnectTimeout == 0 {
 		pooling.ConnConfig.ConnectTimeout = answerLimit
 	}
 	// What is asked of a machine that has vanished would be waited for five minutes and more.
-	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
+	dialer := &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable:   true,
+			Idle:     5 * time.Second,
+			Interval: 2 * time.Second,
+			Count:    3,
+		},
+	}
 	pooling.ConnConfig.DialFunc = dialer.DialContext
 	return pooling, nil
 }
 
-// Close ends the store's connections and its goroutine, and waits for queries under way. RunProjector and Access.Run must have
-// ended.
+// Close ends the store's connections and its goroutine, and waits for queries under way.
+// RunProjector and Access.Run must have ended.
 func (s *Store) Close() {
 	s.close()
 	s.closed.Wait()

@@ -26,11 +26,20 @@ func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-%04d-0000-
 
 func (w *world) site(t testing.TB, org string, n int) uint64 {
 	t.Helper()
-	return w.tell(t, streams.SiteSubject(org, siteID(n)), domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint("Site ", n)})
+	return w.tell(
+		t,
+		streams.SiteSubject(org, siteID(n)),
+		domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint("Site ", n)},
+	)
 }
 
 func added(org string, hub, site int) domain.HubAdded {
-	return domain.HubAdded{HubID: hubID(hub), OrgID: org, SiteID: siteID(site), Incarnation: fmt.Sprintf("%08x", hub)}
+	return domain.HubAdded{
+		HubID:       hubID(hub),
+		OrgID:       org,
+		SiteID:      siteID(site),
+		Incarnation: fmt.Sprintf("%08x", hub),
+	}
 }
 
 func (w *world) hub(t testing.TB, org string, hub, site int) uint64 {
@@ -49,7 +58,12 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	var want []string
 	for _, n := range []int{5, 2, 9, 1, 7} {
-		w.tellAt(t, at, streams.SiteSubject(org, siteID(n)), domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint(n)})
+		w.tellAt(
+			t,
+			at,
+			streams.SiteSubject(org, siteID(n)),
+			domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint(n)},
+		)
 		want = append(want, siteID(n))
 	}
 	await(t, s, w.site(t, other, 3))
@@ -74,14 +88,20 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
 	// A page that ends with the last item has no more.
-	if page, err := s.Sites(t.Context(), org, 5, ""); err != nil || page.HasMore || len(page.Data) != 5 {
+	if page, err := s.Sites(t.Context(), org, 5, ""); err != nil || page.HasMore ||
+		len(page.Data) != 5 {
 		t.Errorf("a full last page: %v, %v", page, err)
 	}
-	if page, err := s.Sites(t.Context(), org, 5, want[4]); err != nil || page.HasMore || page.Data == nil || len(page.Data) != 0 {
+	if page, err := s.Sites(t.Context(), org, 5, want[4]); err != nil || page.HasMore ||
+		page.Data == nil ||
+		len(page.Data) != 0 {
 		t.Errorf("after the last: %v, %v", page, err)
 	}
 	for _, unknown := range []string{siteID(3), "x", "\x00", "\xff", siteID(5) + "\x00"} {
-		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(err, domain.CodeInvalidRequest) {
+		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
+			err,
+			domain.CodeInvalidRequest,
+		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
 	}
@@ -95,12 +115,20 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	w.site(t, org, 1)
 	w.site(t, org, 2)
 	w.site(t, other, 3)
-	// Bytewise a digit comes before a letter, and a dash before both: a locale would have it otherwise.
-	ids := []domain.HubID{"hub-0000-0000-0000", "hub-0000-000a-0000", "hub-000a-0000-0000", "hub-a000-0000-0000", "huba-0000-0000-0000"}
+	// Bytewise a digit comes before a letter, and a dash before both: a locale would have it
+	// otherwise.
+	ids := []domain.HubID{
+		"hub-0000-0000-0000",
+		"hub-0000-000a-0000",
+		"hub-000a-0000-0000",
+		"hub-a000-0000-0000",
+		"huba-0000-0000-0000",
+	}
 	for i, n := range []int{3, 0, 4, 2, 1} {
 		name := fmt.Sprint("Hub ", n)
 		w.tell(t, streams.HubSubject(ids[n]), domain.HubAdded{
-			HubID: ids[n], OrgID: org, SiteID: siteID(1 + i%2), Name: &name, Incarnation: "00000000",
+			HubID: ids[n], OrgID: org, SiteID: siteID(1 + i%2), Name: &name,
+			Incarnation: "00000000",
 		})
 	}
 	await(t, s, w.hub(t, other, 7, 3))
@@ -111,7 +139,8 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, hub := range page.Data {
-				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.RegisteredAt) || hub.Name == nil {
+				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.RegisteredAt) ||
+					hub.Name == nil {
 					t.Errorf("%+v", hub)
 				}
 				got = append(got, hub.ID)
@@ -127,20 +156,29 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		}
 	}
 	first, second, nowhere, odd := siteID(1), siteID(2), siteID(3), "\xff\x00"
-	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(got, want) {
+	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
+		got,
+		want,
+	) {
 		t.Errorf("at the first site: %v, want %v", got, want)
 	}
 	for _, none := range []*string{&nowhere, &odd} {
-		if page, err := s.Hubs(t.Context(), org, none, 50, ""); err != nil || page.Data == nil || len(page.Data) != 0 || page.HasMore {
+		if page, err := s.Hubs(t.Context(), org, none, 50, ""); err != nil || page.Data == nil ||
+			len(page.Data) != 0 ||
+			page.HasMore {
 			t.Errorf("at a site of nobody: %v, %v", page, err)
 		}
 	}
 	// A hub that is at another site by now still says where to go on.
-	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil || len(page.Data) != 1 {
+	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil ||
+		len(page.Data) != 1 {
 		t.Errorf("after a hub of another site: %v, %v", page, err)
 	}
 	for _, unknown := range []string{string(hubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff"} {
-		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(err, domain.CodeInvalidRequest) {
+		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
+			err,
+			domain.CodeInvalidRequest,
+		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
 	}
@@ -187,20 +225,45 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got1, got2 := page.Data[0].HubCount, page.Data[1].HubCount; got1 != want1 || got2 != want2 {
+		if got1, got2 := page.Data[0].HubCount, page.Data[1].HubCount; got1 != want1 ||
+			got2 != want2 {
 			t.Errorf("%d and %d hubs, want %d and %d", got1, got2, want1, want2)
 		}
 	}
 	for n := range 3 {
 		w.hub(t, org, n, 1)
 	}
-	await(t, s, w.tell(t, streams.HubSubject(hubID(0)), domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)}))
+	await(
+		t,
+		s,
+		w.tell(
+			t,
+			streams.HubSubject(hubID(0)),
+			domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)},
+		),
+	)
 	counts(2, 1)
-	await(t, s, w.tell(t, streams.HubSubject(hubID(0)), domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)}))
+	await(
+		t,
+		s,
+		w.tell(
+			t,
+			streams.HubSubject(hubID(0)),
+			domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)},
+		),
+	)
 	counts(2, 1)
-	await(t, s, w.tell(t, streams.HubSubject(hubID(1)),
-		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)}, domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(1)},
-		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)}))
+	await(t, s, w.tell(
+		t,
+		streams.HubSubject(hubID(1)),
+		domain.HubMoved{
+			HubID:  hubID(1),
+			OrgID:  org,
+			SiteID: siteID(2),
+		},
+		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(1)},
+		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)},
+	))
 	counts(1, 2)
 }
 
@@ -216,19 +279,32 @@ func TestConnection(t *testing.T) {
 		status    domain.HubStatus
 		at        time.Time
 	}{
-		"never heard of":                               {false, nil, nil, domain.HubUnknown, at},
-		"connected when added, and not here yet":       {true, nil, nil, domain.HubOnline, at},
-		"connected before, and still":                  {true, &yes, &before, domain.HubOnline, at},
-		"connected since":                              {false, &yes, &after, domain.HubOnline, after},
-		"connected again since":                        {true, &yes, &after, domain.HubOnline, after},
-		"connected before and unseen by the add":       {false, &yes, &before, domain.HubOnline, at},
-		"gone before it was added":                     {false, &no, &before, domain.HubUnknown, at},
-		"gone at the moment when it was added":         {true, &no, &before, domain.HubOffline, at},
-		"gone since":                                   {true, &no, &after, domain.HubOffline, after},
-		"connected since, and gone":                    {false, &no, &after, domain.HubOffline, after},
+		"never heard of":                         {false, nil, nil, domain.HubUnknown, at},
+		"connected when added, and not here yet": {true, nil, nil, domain.HubOnline, at},
+		"connected before, and still":            {true, &yes, &before, domain.HubOnline, at},
+		"connected since": {
+			false, &yes, &after, domain.HubOnline, after,
+		},
+		"connected again since": {
+			true, &yes, &after, domain.HubOnline, after,
+		},
+		"connected before and unseen by the add": {
+			false, &yes, &before, domain.HubOnline, at,
+		},
+		"gone before it was added": {
+			false, &no, &before, domain.HubUnknown, at,
+		},
+		"gone at the moment when it was added": {true, &no, &before, domain.HubOffline, at},
+		"gone since": {
+			true, &no, &after, domain.HubOffline, after,
+		},
+		"connected since, and gone": {
+			false, &no, &after, domain.HubOffline, after,
+		},
 		"gone in the very microsecond it was added in": {false, &no, &at, domain.HubOffline, at},
 	} {
-		if status, since := connection(at, c.connected, c.online, c.since); status != c.status || !since.Equal(c.at) {
+		if status, since := connection(at, c.connected, c.online, c.since); status != c.status ||
+			!since.Equal(c.at) {
 			t.Errorf("%s: %s since %s, want %s since %s", name, status, since, c.status, c.at)
 		}
 	}
@@ -244,22 +320,35 @@ func TestPresenceIsShown(t *testing.T) {
 	before := addedAt.Add(-time.Hour)
 	reason := "client closed"
 	firmware, network := `{"version":"2.4.1"}`, `{"type":"wifi","ssid":"a\u0000b \ud800"}`
-	w.say(t, domain.Presence{HubID: hubID(1), Since: before, PublicIP: "192.0.2.1", Reason: &reason, Firmware: json.RawMessage(firmware)})
+	w.say(
+		t,
+		domain.Presence{
+			HubID:    hubID(1),
+			Since:    before,
+			PublicIP: "192.0.2.1",
+			Reason:   &reason,
+			Firmware: json.RawMessage(firmware),
+		},
+	)
 	w.tellAt(t, addedAt, streams.HubSubject(hubID(1)), added(org, 1, 1))
 	await(t, s, w.tellAt(t, addedAt, streams.HubSubject(hubID(2)), added(org, 2, 1)))
 
-	// Added right after its presence was written, it is shown with it: the projections wait for each other.
+	// Added right after its presence was written, it is shown with it: the projections wait for
+	// each other.
 	hub, err := s.Hub(t.Context(), org, hubID(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) || hub.PublicIP != nil || hub.DisconnectReason != nil {
+	if hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) || hub.PublicIP != nil ||
+		hub.DisconnectReason != nil {
 		t.Errorf("what was before it was added shows: %+v", hub)
 	}
 	if string(hub.Firmware) != firmware || hub.Network != nil {
 		t.Errorf("firmware %s, network %s", hub.Firmware, hub.Network)
 	}
-	if hub, err := s.Hub(t.Context(), org, hubID(2)); err != nil || hub.Status != domain.HubUnknown || hub.Firmware != nil {
+	if hub, err := s.Hub(t.Context(), org, hubID(2)); err != nil ||
+		hub.Status != domain.HubUnknown ||
+		hub.Firmware != nil {
 		t.Errorf("a hub that was never seen: %+v, %v", hub, err)
 	}
 
@@ -272,22 +361,44 @@ func TestPresenceIsShown(t *testing.T) {
 			return err == nil && hub.Status == want
 		})
 		page, err := s.Hubs(t.Context(), org, nil, 50, "")
-		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want || !page.Data[0].Since.Equal(hub.Since) {
+		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want ||
+			!page.Data[0].Since.Equal(hub.Since) {
 			t.Errorf("listed as %+v, %v", page.Data, err)
 		}
-		if page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil || page.Data[0].Network != nil {
+		if page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil ||
+			page.Data[0].Network != nil {
 			t.Errorf("the list shows too much: %+v", page.Data[0])
 		}
 		return hub
 	}
 	online := addedAt.Add(time.Second)
-	w.say(t, domain.Presence{HubID: hubID(1), Online: true, Since: online, PublicIP: "192.0.2.2", Network: json.RawMessage(network)})
-	if hub := status(domain.HubOnline); !hub.Since.Equal(online) || *hub.PublicIP != "192.0.2.2" || hub.DisconnectReason != nil ||
-		string(hub.Network) != network || hub.Firmware != nil {
+	w.say(
+		t,
+		domain.Presence{
+			HubID:    hubID(1),
+			Online:   true,
+			Since:    online,
+			PublicIP: "192.0.2.2",
+			Network:  json.RawMessage(network),
+		},
+	)
+	if hub := status(domain.HubOnline); !hub.Since.Equal(online) || *hub.PublicIP != "192.0.2.2" ||
+		hub.DisconnectReason != nil ||
+		string(hub.Network) != network ||
+		hub.Firmware != nil {
 		t.Errorf("online: %+v", hub)
 	}
-	w.say(t, domain.Presence{HubID: hubID(1), Since: online.Add(time.Second), PublicIP: "192.0.2.2", Reason: &reason})
-	if hub := status(domain.HubOffline); !hub.Since.Equal(online.Add(time.Second)) || *hub.DisconnectReason != reason {
+	w.say(
+		t,
+		domain.Presence{
+			HubID:    hubID(1),
+			Since:    online.Add(time.Second),
+			PublicIP: "192.0.2.2",
+			Reason:   &reason,
+		},
+	)
+	if hub := status(domain.HubOffline); !hub.Since.Equal(online.Add(time.Second)) ||
+		*hub.DisconnectReason != reason {
 		t.Errorf("offline: %+v", hub)
 	}
 	if err := w.buckets.Presence.Delete(t.Context(), string(hubID(1))); err != nil {
@@ -309,9 +420,17 @@ func TestNoHubStopsTheLine(t *testing.T) {
 		deep = "[" + deep + "]"
 	}
 	reason := "a\x00b\xffc"
-	for _, network := range []string{`"\u0000"`, `{"ssid":"\ud800"}`, "{\"ssid\":\"\xff\xfe\"}", deep, `1e999999`, `null`} {
-		value := fmt.Appendf(nil, `{"hub_id":%q,"online":false,"since":"2026-01-02T03:04:05.123456789Z","public_ip":%q,"reason":%q,"network":%s}`,
-			hubID(1), "x\x00", reason, network)
+	for _, network := range []string{
+		`"\u0000"`, `{"ssid":"\ud800"}`, "{\"ssid\":\"\xff\xfe\"}", deep, `1e999999`, `null`,
+	} {
+		value := fmt.Appendf(
+			nil,
+			`{"hub_id":%q,"online":false,"since":"2026-01-02T03:04:05.123456789Z","public_ip":%q,"reason":%q,"network":%s}`,
+			hubID(1),
+			"x\x00",
+			reason,
+			network,
+		)
 		w.put(t, hubID(1), value)
 	}
 	w.say(t, domain.Presence{HubID: hubID(1), Online: true, Since: time.Now()})
@@ -328,7 +447,10 @@ func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
 	projecting, reading := w.open(t), w.open(t)
 	w.project(t, projecting)
 	// The other process hears of what this one commits.
-	service := directory.NewService(w.dir, directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: reading.WaitFor})
+	service := directory.NewService(
+		w.dir,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: reading.WaitFor},
+	)
 	origin := domain.Origin{Actor: byOperator}
 	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
 	if err != nil {
@@ -341,7 +463,8 @@ func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := reading.Site(t.Context(), orgID, site.ID); err != nil || got.Name != site.Name {
+		if got, err := reading.Site(t.Context(), orgID, site.ID); err != nil ||
+			got.Name != site.Name {
 			t.Fatalf("site %d: %+v, %v", n, got, err)
 		}
 	}

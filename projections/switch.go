@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// nearEnough is how many events the target may be behind for a switch to be tried: it takes them while the projector waits.
+	// nearEnough is how many events the target may be behind for a switch to be tried: it takes
+	// them while the projector waits.
 	nearEnough = 200
 	// catchUp bounds how long the projector waits for that.
 	catchUp = 2 * time.Second
@@ -24,8 +25,8 @@ const (
 	tryAgain = 100 * time.Millisecond
 )
 
-// makeAnew makes the target and has it take the place of the schema in use: it loads the directory up to where it is now, follows both streams,
-// and switches once it has what the schema in use has.
+// makeAnew makes the target and has it take the place of the schema in use: it loads the directory
+// up to where it is now, follows both streams, and switches once it has what the schema in use has.
 func (b *build) makeAnew(ctx context.Context) error {
 	head, err := b.dir.Head(ctx, 0)
 	if err != nil {
@@ -34,8 +35,13 @@ func (b *build) makeAnew(ctx context.Context) error {
 	goal := head
 	err = b.load(ctx, head)
 	if errors.Is(err, errContradicts) {
-		// Somewhere is an event that cannot be applied. The slow way finds it, and shows it by its sequence.
-		b.log.Warn("the directory cannot be loaded at once; applying its events one by one", "error", err)
+		// Somewhere is an event that cannot be applied. The slow way finds it, and shows it by its
+		// sequence.
+		b.log.Warn(
+			"the directory cannot be loaded at once; applying its events one by one",
+			"error",
+			err,
+		)
 		head, err = 0, b.beginAgain(ctx)
 	}
 	if err != nil {
@@ -71,7 +77,8 @@ func (b *build) makeAnew(ctx context.Context) error {
 	return err
 }
 
-// beginAgain makes the target's tables anew, with their keys and indexes, for events that are applied one by one.
+// beginAgain makes the target's tables anew, with their keys and indexes, for events that are
+// applied one by one.
 func (b *build) beginAgain(ctx context.Context) error {
 	_, changes := b.directory.position()
 	b.directory.set(0, changes)
@@ -85,13 +92,26 @@ func (b *build) followDirectory(ctx context.Context, after uint64) error {
 		if err != nil {
 			return err
 		}
-		return b.dir.Follow(ctx, after, func(batch []directory.Recorded) error { return w.apply(ctx, batch) })
+		return b.dir.Follow(
+			ctx,
+			after,
+			func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
+		)
 	})
 }
 
-func (b *build) directoryWriter(ctx context.Context, conn *pgx.Conn, after uint64) (*writer[directory.Recorded], error) {
+func (b *build) directoryWriter(
+	ctx context.Context,
+	conn *pgx.Conn,
+	after uint64,
+) (*writer[directory.Recorded], error) {
 	skipped, err := sequencesOf(ctx, b.dir.Skips, DirectoryProjection)
-	w := &writer[directory.Recorded]{source: &directorySource{log: b.dir}, conn: conn, checkpoint: after, skipped: skipped}
+	w := &writer[directory.Recorded]{
+		source:     &directorySource{log: b.dir},
+		conn:       conn,
+		checkpoint: after,
+		skipped:    skipped,
+	}
 	w.committed = func(int) { b.directory.advance(w.checkpoint) }
 	return w, err
 }
@@ -99,15 +119,19 @@ func (b *build) directoryWriter(ctx context.Context, conn *pgx.Conn, after uint6
 // errEnough ends a follower that is to go no further.
 var errEnough = errors.New("far enough")
 
-// followPresence applies the presence bucket from where the tables are, until ctx ends or seen, which hears of what is written, answers
-// errEnough; nil hears nothing.
+// followPresence applies the presence bucket from where the tables are, until ctx ends or seen,
+// which hears of what is written, answers errEnough; nil hears nothing.
 func (b *build) followPresence(ctx context.Context, seen func(batch []presenceEntry) error) error {
 	return b.onTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		at, err := query.New(conn).Checkpoint(ctx, PresenceProjection)
 		if err != nil {
 			return err
 		}
-		w := &writer[presenceEntry]{source: &presenceSource{bucket: b.presence}, conn: conn, checkpoint: uint64(at.Sequence)}
+		w := &writer[presenceEntry]{
+			source:     &presenceSource{bucket: b.presence},
+			conn:       conn,
+			checkpoint: uint64(at.Sequence),
+		}
 		if w.skipped, err = sequencesOf(ctx, b.dir.Skips, PresenceProjection); err != nil {
 			return err
 		}
@@ -126,8 +150,8 @@ func (b *build) followPresence(ctx context.Context, seen func(batch []presenceEn
 	})
 }
 
-// switchOver waits until the target has all that there was when it was begun and is near the streams' ends, and switches; settle ends whoever writes
-// to the target.
+// switchOver waits until the target has all that there was when it was begun and is near the
+// streams' ends, and switches; settle ends whoever writes to the target.
 func (b *build) switchOver(ctx context.Context, goal uint64, settle func() error) error {
 	for {
 		head, err := b.dir.Head(ctx, 0)
@@ -152,19 +176,26 @@ func (b *build) switchOver(ctx context.Context, goal uint64, settle func() error
 // errNotYet says that the switch has to be tried again.
 var errNotYet = errors.New("not yet")
 
-// try switches in one transaction. The projector begins each batch with a row of the table checkpoints, and whoever reads several tables
-// of one moment begins with that table too: while it is locked nobody is half way. Whoever reads a table goes on reading, in the schema in which
-// its statement began.
+// try switches in one transaction. The projector begins each batch with a row of the table
+// checkpoints, and whoever reads several tables of one moment begins with that table too: while it
+// is locked nobody is half way. Whoever reads a table goes on reading, in the schema in which its
+// statement began.
 func (b *build) try(ctx context.Context, settle func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, commitLimit)
 	defer cancel()
 	live := pgx.Identifier{b.schema}.Sanitize()
-	old := b.schema + suffixOld + time.Now().UTC().Format("20060102t150405") + b.target[strings.LastIndexByte(b.target, '_'):]
+	old := b.schema + suffixOld + time.Now().
+		UTC().
+		Format("20060102t150405") +
+		b.target[strings.LastIndexByte(b.target, '_'):]
 	err := pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		const noLock = "55P03"
-		_, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '1s'; LOCK TABLE "+live+".checkpoints IN ACCESS EXCLUSIVE MODE")
+		_, err := tx.Exec(
+			ctx,
+			"SET LOCAL lock_timeout = '1s'; LOCK TABLE "+live+".checkpoints IN ACCESS EXCLUSIVE MODE",
+		)
 		var refused *pgconn.PgError
 		if errors.As(err, &refused) && refused.Code == noLock {
 			return errNotYet
@@ -192,7 +223,10 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 			return err
 		}
 		for _, statement := range []string{
-			"UPDATE " + pgx.Identifier{b.target}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type = NULL, stopped_error = NULL, " +
+			"UPDATE " + pgx.Identifier{
+				b.target,
+			}.Sanitize() + ".checkpoints SET built = true, stopped_sequence = NULL, stopped_type " +
+				"= NULL, stopped_error = NULL, " +
 				"term = (SELECT max(term) FROM " + live + ".checkpoints)",
 			"ALTER SCHEMA " + live + " RENAME TO " + pgx.Identifier{old}.Sanitize(),
 			"ALTER SCHEMA " + pgx.Identifier{b.target}.Sanitize() + " RENAME TO " + live,
@@ -201,10 +235,14 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 				return err
 			}
 		}
-		if err := queries.RecordRetired(ctx, query.RecordRetiredParams{Name: old, DefinitionHash: definitionHash()}); err != nil {
+		if err := queries.RecordRetired(ctx, query.RecordRetiredParams{
+			Name: old, DefinitionHash: definitionHash(),
+		}); err != nil {
 			return err
 		}
-		if err := queries.RecordLive(ctx, query.RecordLiveParams{Name: b.schema, DefinitionHash: definitionHash()}); err != nil {
+		if err := queries.RecordLive(ctx, query.RecordLiveParams{
+			Name: b.schema, DefinitionHash: definitionHash(),
+		}); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, "SELECT pg_notify($1, 'look')", b.schema)
@@ -216,18 +254,27 @@ func (b *build) try(ctx context.Context, settle func() error) error {
 	return err
 }
 
-// check makes sure of what the switch rests on: that the tables of the target are as far as was counted.
+// check makes sure of what the switch rests on: that the tables of the target are as far as was
+// counted.
 func (b *build) check(ctx context.Context, tx pgx.Tx) error {
 	counted, _ := b.directory.position()
 	var written uint64
-	err := tx.QueryRow(ctx, "SELECT sequence FROM "+pgx.Identifier{b.target}.Sanitize()+".checkpoints WHERE projection = $1", DirectoryProjection).Scan(&written)
+	err := tx.QueryRow(ctx, "SELECT sequence FROM "+pgx.Identifier{
+		b.target,
+	}.Sanitize()+".checkpoints WHERE projection = $1", DirectoryProjection).
+		Scan(&written)
 	if err == nil && written < counted {
-		err = fmt.Errorf("the new read models are at event %d and were counted up to %d; nothing was switched", written, counted)
+		err = fmt.Errorf(
+			"the new read models are at event %d and were counted up to %d; nothing was switched",
+			written,
+			counted,
+		)
 	}
 	return err
 }
 
-// reachLive waits until the target has what the schema in use has, which stands still meanwhile. What is of another stream need not be reached.
+// reachLive waits until the target has what the schema in use has, which stands still meanwhile.
+// What is of another stream need not be reached.
 func (b *build) reachLive(ctx context.Context, queries *query.Queries) error {
 	directoryAt, err := queries.Checkpoint(ctx, DirectoryProjection)
 	if err != nil {
@@ -248,7 +295,10 @@ func (b *build) reachLive(ctx context.Context, queries *query.Queries) error {
 			return notYet(ctx, err)
 		}
 	}
-	presenceHead, err := (&presenceSource{bucket: b.presence}).head(waiting, uint64(presenceAt.Sequence))
+	presenceHead, err := (&presenceSource{bucket: b.presence}).head(
+		waiting,
+		uint64(presenceAt.Sequence),
+	)
 	if err != nil {
 		return notYet(ctx, err)
 	}
@@ -267,7 +317,8 @@ func (b *build) isForeign(ctx context.Context, at query.CheckpointRow) (bool, er
 	if err != nil {
 		return false, fmt.Errorf("compare with the directory: %w", err)
 	}
-	return !ok || at.EventID != "" && (event.Seq != uint64(at.Sequence) || event.Event.ID != at.EventID), nil
+	return !ok ||
+		at.EventID != "" && (event.Seq != uint64(at.Sequence) || event.Event.ID != at.EventID), nil
 }
 
 // notYet is the error of a wait that was too long, unless ctx has ended.

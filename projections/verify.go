@@ -21,32 +21,40 @@ type Verified struct {
 	Sequence uint64
 	// Rows is how many rows were compared, Differences how many differences there are.
 	Rows, Differences int
-	// Moving is how many hubs could not be compared, since the bucket had newer values of them than the read models each time. Always 0 for the
-	// directory, and for hubs that stand still for a second in turn.
+	// Moving is how many hubs could not be compared, since the bucket had newer values of them than
+	// the read models each time. Always 0 for the directory, and for hubs that stand still for a
+	// second in turn.
 	Moving int
 }
 
 const (
-	// presenceRounds is how often hubs that move are compared again, presenceRound the pause between.
+	// presenceRounds is how often hubs that move are compared again, presenceRound the pause
+	// between.
 	presenceRounds = 10
 	presenceRound  = 300 * time.Millisecond
 	// presenceTable is the one table of the projection of that name.
 	presenceTable = "hub_presence"
 )
 
-// Verify builds the read models anew in a schema of its own and compares those in use with them, both as of the same event: exactly what the
-// projector had committed at one moment, while reads and writes go on. found hears of every difference, one at a time. The schema is dropped
-// afterwards; one that was cut off is dropped by the next build. While another process builds, it waits for that one first.
+// Verify builds the read models anew in a schema of its own and compares those in use with them,
+// both as of the same event: exactly what the projector had committed at one moment, while reads
+// and writes go on. found hears of every difference, one at a time. The schema is dropped
+// afterwards; one that was cut off is dropped by the next build. While another process builds, it
+// waits for that one first.
 //
-// The bucket `presence` has only the newest value of each hub: hubs that have moved on since that moment are compared again until they stand still.
+// The bucket `presence` has only the newest value of each hub: hubs that have moved on since that
+// moment are compared again until they stand still.
 func (c *Control) Verify(
-	ctx context.Context, report func(BuildProgress), found func(projection string, d Difference) error,
+	ctx context.Context,
+	report func(BuildProgress),
+	found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
 	for {
-		err := c.builder(PurposeVerify, report).hold(ctx, func(ctx context.Context, b *build) (err error) {
-			all, err = b.verify(ctx, found)
-			return err
-		})
+		err := c.builder(PurposeVerify, report).
+			hold(ctx, func(ctx context.Context, b *build) (err error) {
+				all, err = b.verify(ctx, found)
+				return err
+			})
 		if !errors.Is(err, errBusy) {
 			return all, wrapBuild(err)
 		}
@@ -64,7 +72,10 @@ type verification struct {
 	moving []string
 }
 
-func (b *build) verify(ctx context.Context, found func(string, Difference) error) ([]Verified, error) {
+func (b *build) verify(
+	ctx context.Context,
+	found func(string, Difference) error,
+) ([]Verified, error) {
 	v := &verification{build: b, found: found}
 	var begin moment
 	err := v.atOneMoment(ctx, func(ctx context.Context, _ pgx.Tx, at moment) error {
@@ -80,7 +91,11 @@ func (b *build) verify(ctx context.Context, found func(string, Difference) error
 	if err := v.reachPresence(ctx, begin.presence); err != nil {
 		return nil, err
 	}
-	directoryDone, presenceDone := Verified{Name: DirectoryProjection}, Verified{Name: PresenceProjection}
+	directoryDone, presenceDone := Verified{
+		Name: DirectoryProjection,
+	}, Verified{
+		Name: PresenceProjection,
+	}
 	err = v.atOneMoment(ctx, func(ctx context.Context, live pgx.Tx, at moment) error {
 		if err := v.reachDirectory(ctx, begin.directory, at.directory); err != nil {
 			return err
@@ -109,12 +124,17 @@ func (b *build) verify(ctx context.Context, found func(string, Difference) error
 // moment is how far the read models in use were.
 type moment struct{ directory, presence uint64 }
 
-// atOneMoment runs fn in a transaction that sees the read models in use as they are after one batch.
-func (v *verification) atOneMoment(ctx context.Context, fn func(ctx context.Context, live pgx.Tx, at moment) error) error {
+// atOneMoment runs fn in a transaction that sees the read models in use as they are after one
+// batch.
+func (v *verification) atOneMoment(
+	ctx context.Context,
+	fn func(ctx context.Context, live pgx.Tx, at moment) error,
+) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return onConn(ctx, v.dial, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-			// The transaction waits while the target catches up. It holds up nobody but who would switch.
+			// The transaction waits while the target catches up. It holds up nobody but who would
+			// switch.
 			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '5min'"); err != nil {
 				return err
 			}
@@ -135,12 +155,18 @@ func (v *verification) atOneMoment(ctx context.Context, fn func(ctx context.Cont
 			if err != nil {
 				return err
 			}
-			head, err := (&presenceSource{bucket: v.presence}).head(ctx, uint64(presenceAt.Sequence))
+			head, err := (&presenceSource{bucket: v.presence}).head(
+				ctx,
+				uint64(presenceAt.Sequence),
+			)
 			if err != nil {
 				return err
 			}
 			if foreign || uint64(presenceAt.Sequence) > head {
-				return fmt.Errorf("%w: build them anew with `hubcloud projections rebuild`", ErrOtherStream)
+				return fmt.Errorf(
+					"%w: build them anew with `hubcloud projections rebuild`",
+					ErrOtherStream,
+				)
 			}
 			return fn(ctx, tx, moment{uint64(directoryAt.Sequence), uint64(presenceAt.Sequence)})
 		})
@@ -167,11 +193,17 @@ func (v *verification) reachDirectory(ctx context.Context, from, until uint64) e
 		if err != nil {
 			return err
 		}
-		return v.dir.Replay(ctx, from, until, func(batch []directory.Recorded) error { return w.apply(ctx, batch) })
+		return v.dir.Replay(
+			ctx,
+			from,
+			until,
+			func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
+		)
 	})
 }
 
-// reachPresence brings the target to a revision of the bucket, or beyond where values have been replaced meanwhile.
+// reachPresence brings the target to a revision of the bucket, or beyond where values have been
+// replaced meanwhile.
 func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 	if at, _ := v.presenceAt.position(); at >= until {
 		return nil
@@ -189,7 +221,12 @@ func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 }
 
 // compare compares every table.
-func (v *verification) compare(ctx context.Context, live pgx.Tx, at moment, directoryDone, presenceDone *Verified) error {
+func (v *verification) compare(
+	ctx context.Context,
+	live pgx.Tx,
+	at moment,
+	directoryDone, presenceDone *Verified,
+) error {
 	err := v.onTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		tables, err := tablesOf(ctx, conn, v.target)
 		if err != nil {
@@ -216,9 +253,16 @@ func (v *verification) compare(ctx context.Context, live pgx.Tx, at moment, dire
 	return v.comparePresence(ctx, live, at, presenceDone, false)
 }
 
-// comparePresence compares hubs' presence: of all hubs, or of those that have moved. A hub that differs while the bucket's newest value of it is
-// newer than the moment is not compared: the older value, which the read models have, is not to be had any more.
-func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at moment, done *Verified, moved bool) error {
+// comparePresence compares hubs' presence: of all hubs, or of those that have moved. A hub that
+// differs while the bucket's newest value of it is newer than the moment is not compared: the older
+// value, which the read models have, is not to be had any more.
+func (v *verification) comparePresence(
+	ctx context.Context,
+	live pgx.Tx,
+	at moment,
+	done *Verified,
+	moved bool,
+) error {
 	where, args := "", []any(nil)
 	if moved {
 		where, args = " WHERE hub_id = ANY ($1::text[])", []any{v.moving}
@@ -235,7 +279,8 @@ func (v *verification) comparePresence(ctx context.Context, live pgx.Tx, at mome
 			}
 			rows, err := compareTable(ctx, t, live, conn, where, args, func(d Difference) error {
 				hub := d.Key[0].Value
-				if n := len(v.moving); n > 0 && v.moving[n-1] == hub { // another column of the same hub
+				// another column of the same hub
+				if n := len(v.moving); n > 0 && v.moving[n-1] == hub {
 					return nil
 				}
 				newest, err := v.newest(ctx, hub)

@@ -7,7 +7,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// writer writes a stream's entries into the tables of the schema that its connection's search path names.
+// writer writes a stream's entries into the tables of the schema that its connection's search path
+// names.
 type writer[E any] struct {
 	source source[E]
 	conn   *pgx.Conn
@@ -20,14 +21,15 @@ type writer[E any] struct {
 	term int64
 	// heeds says that an operator's stop holds it up.
 	heeds bool
-	// announce is the channel on which other processes are told of each commit; empty when nobody is.
+	// announce is the channel on which other processes are told of each commit; empty when nobody
+	// is.
 	announce string
 	// committed is told of every commit, and how many entries it had; nil when nobody is.
 	committed func(entries int)
 }
 
-// apply commits the entries of a batch up to the first that cannot be read or applied. If there is one, its StoppedError is the
-// answer.
+// apply commits the entries of a batch up to the first that cannot be read or applied. If there is
+// one, its StoppedError is the answer.
 func (w *writer[E]) apply(ctx context.Context, batch []E) error {
 	good, stopped := w.sift(batch)
 	if len(good) > 0 {
@@ -42,25 +44,37 @@ func (w *writer[E]) apply(ctx context.Context, batch []E) error {
 	return stopped
 }
 
-// sift leaves out what the tables have, and cuts the batch at an entry that cannot be read and is not skipped.
+// sift leaves out what the tables have, and cuts the batch at an entry that cannot be read and is
+// not skipped.
 func (w *writer[E]) sift(batch []E) (good []E, stopped error) {
 	for len(batch) > 0 && w.source.mark(batch[0]).seq <= w.checkpoint {
 		batch = batch[1:]
 	}
 	for i, entry := range batch {
 		if at := w.source.mark(entry); at.err != nil && !w.skipped[at.seq] {
-			return batch[:i], &StoppedError{Projection: w.source.name(), Sequence: at.seq, Type: at.kind, Err: at.err}
+			return batch[:i], &StoppedError{
+				Projection: w.source.name(),
+				Sequence:   at.seq,
+				Type:       at.kind,
+				Err:        at.err,
+			}
 		}
 	}
 	return batch, nil
 }
 
-// commitEach commits entry by entry, to find the one that cannot be applied and to commit what comes before it.
+// commitEach commits entry by entry, to find the one that cannot be applied and to commit what
+// comes before it.
 func (w *writer[E]) commitEach(ctx context.Context, batch []E) error {
 	for i, entry := range batch {
 		if err := w.commit(ctx, batch[i:i+1]); isPermanent(err) {
 			at := w.source.mark(entry)
-			return &StoppedError{Projection: w.source.name(), Sequence: at.seq, Type: at.kind, Err: err}
+			return &StoppedError{
+				Projection: w.source.name(),
+				Sequence:   at.seq,
+				Type:       at.kind,
+				Err:        err,
+			}
 		} else if err != nil {
 			return err
 		}
@@ -79,16 +93,17 @@ func (w *writer[E]) commit(ctx context.Context, batch []E) error {
 	defer cancel()
 	err = pgx.BeginFunc(ctx, w.conn, func(tx pgx.Tx) error {
 		pipeline := &pgx.Batch{}
-		pipeline.Queue(advance, w.source.name(), int64(w.checkpoint), int64(last.seq), last.id, w.heeds, w.term).Query(func(rows pgx.Rows) error {
-			rows.Close()
-			if err := rows.Err(); err != nil {
-				return err
-			}
-			if rows.CommandTag().RowsAffected() == 0 {
-				return errMoved
-			}
-			return nil
-		})
+		pipeline.Queue(advance, w.source.name(), int64(w.checkpoint), int64(last.seq), last.id, w.heeds, w.term).
+			Query(func(rows pgx.Rows) error {
+				rows.Close()
+				if err := rows.Err(); err != nil {
+					return err
+				}
+				if rows.CommandTag().RowsAffected() == 0 {
+					return errMoved
+				}
+				return nil
+			})
 		for _, statement := range statements {
 			statement.queue(pipeline)
 		}
@@ -121,7 +136,8 @@ func (w *writer[E]) heeded(batch []E) []E {
 	return kept
 }
 
-// isOther says that the stream is not the one that the tables were built from: the entry at the checkpoint is another one.
+// isOther says that the stream is not the one that the tables were built from: the entry at the
+// checkpoint is another one.
 func (w *writer[E]) isOther(batch []E) (mark, bool) {
 	for _, entry := range batch {
 		at := w.source.mark(entry)

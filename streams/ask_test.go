@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A question that went to a leader that was gone waited for its context's end: a service that started while a cluster elected a leader hung for
-// minutes, and failed then.
+// A question that went to a leader that was gone waited for its context's end: a service that
+// started while a cluster elected a leader hung for minutes, and failed then.
 func TestAskFindsTheNextLeader(t *testing.T) {
 	t.Parallel()
 	nc := streamstest.Start(t).Cloud
@@ -23,7 +23,11 @@ func TestAskFindsTheNextLeader(t *testing.T) {
 		switch questions {
 		case 1: // the leader that goes without an answer
 		case 2:
-			_ = msg.Respond([]byte(`{"type":"x","error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`))
+			_ = msg.Respond(
+				[]byte(
+					`{"type":"x","error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}`,
+				),
+			)
 		default:
 			_ = msg.Respond([]byte(`{"type":"x"}`))
 		}
@@ -38,7 +42,8 @@ func TestAskFindsTheNextLeader(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := streams.Ask(ctx, nc, "test.nobody", nil); !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := streams.Ask(ctx, nc, "test.nobody", nil); !errors.Is(err, nats.ErrNoResponders) &&
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("nobody there: %v", err)
 	}
 }

@@ -16,18 +16,21 @@ import (
 )
 
 const (
-	// heartbeatEvery is how often a replica renews its heartbeat, heartbeatAgain the pause after it could not.
+	// heartbeatEvery is how often a replica renews its heartbeat, heartbeatAgain the pause after it
+	// could not.
 	heartbeatEvery = 2 * time.Second
 	heartbeatAgain = 250 * time.Millisecond
-	// heartbeatGood is how long a replica may count on a heartbeat: less than HeartbeatTTL, after which the others do not know
-	// of the replica any more.
+	// heartbeatGood is how long a replica may count on a heartbeat: less than HeartbeatTTL, after
+	// which the others do not know of the replica any more.
 	heartbeatGood = HeartbeatTTL - 2*time.Second
-	// barrierAsk is how long a replica may take to answer one question; barrierWay is added for the way there and back.
+	// barrierAsk is how long a replica may take to answer one question; barrierWay is added for the
+	// way there and back.
 	barrierAsk = 400 * time.Millisecond
 	barrierWay = 200 * time.Millisecond
-	// barrierGone is how long a replica may leave questions unanswered until it counts as gone: by then it has stopped acting by
-	// its view of the directory (see Freshness), killed or not. In a cluster, where a leader that is deposed and cut off may
-	// still confirm an old view, it is barrierGoneInCluster.
+	// barrierGone is how long a replica may leave questions unanswered until it counts as gone: by
+	// then it has stopped acting by its view of the directory (see Freshness), killed or not. In a
+	// cluster, where a leader that is deposed and cut off may still confirm an old view, it is
+	// barrierGoneInCluster.
 	barrierGone          = freshFor + 200*time.Millisecond
 	barrierGoneInCluster = leaderActive + freshFor + 500*time.Millisecond
 	// barrierPause is the pause between questions to a replica that is not reachable.
@@ -38,11 +41,13 @@ const (
 	bucketTimeout = 2 * time.Second
 )
 
-// Barrier tells when every serving replica has applied an event of the directory, so that what a caller was told is in force everywhere.
+// Barrier tells when every serving replica has applied an event of the directory, so that what a
+// caller was told is in force everywhere.
 //
-// A replica that serves keeps a heartbeat in the bucket `replicas` and answers questions under its id. Wait asks each replica that has a
-// heartbeat. One that does not answer, because it was killed, has stopped or is cut off, has nothing confirmed any more by the time
-// that Wait counts it as gone: 1.2 s later, 4.5 s in a cluster.
+// A replica that serves keeps a heartbeat in the bucket `replicas` and answers questions under its
+// id. Wait asks each replica that has a heartbeat. One that does not answer, because it was killed,
+// has stopped or is cut off, has nothing confirmed any more by the time that Wait counts it as
+// gone: 1.2 s later, 4.5 s in a cluster.
 type Barrier struct {
 	nc  *nats.Conn
 	id  string
@@ -51,13 +56,15 @@ type Barrier struct {
 	beat atomic.Pointer[time.Time]
 }
 
-// NewBarrier makes the barrier of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts. A caller that only waits needs no id. The
-// buckets must have been opened once, by whomever.
+// NewBarrier makes the barrier of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its
+// restarts. A caller that only waits needs no id. The buckets must have been opened once, by
+// whomever.
 func NewBarrier(conns *Conns, replicaID string, log *slog.Logger) *Barrier {
 	return &Barrier{nc: conns.Cloud, id: replicaID, log: log}
 }
 
-// question is what a replica is asked, and answer what it says: whether it applied Seq within WaitMS.
+// question is what a replica is asked, and answer what it says: whether it applied Seq within
+// WaitMS.
 type question struct {
 	Seq    uint64 `json:"seq"`
 	WaitMS int64  `json:"wait_ms"`
@@ -67,10 +74,14 @@ type answer struct {
 	Applied bool `json:"applied"`
 }
 
-// Serve keeps the replica's heartbeat and answers questions until ctx ends, then takes the heartbeat away. applied must return nil once
-// everything up to seq is in force in this replica, and ctx's error when that takes too long. Serve must run before the replica takes its
-// first request.
-func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, seq uint64) error) error {
+// Serve keeps the replica's heartbeat and answers questions until ctx ends, then takes the
+// heartbeat away. applied must return nil once everything up to seq is in force in this replica,
+// and ctx's error when that takes too long. Serve must run before the replica takes its first
+// request.
+func (b *Barrier) Serve(
+	ctx context.Context,
+	applied func(ctx context.Context, seq uint64) error,
+) error {
 	if b.id == "" || strings.ContainsAny(b.id, ".*> \t\r\n") {
 		return fmt.Errorf("barrier: %q is no id for a replica", b.id)
 	}
@@ -84,7 +95,8 @@ func (b *Barrier) Serve(ctx context.Context, applied func(ctx context.Context, s
 	return group.Wait()
 }
 
-// awaitHeartbeats opens the bucket of heartbeats, however long the broker takes to have a leader for it.
+// awaitHeartbeats opens the bucket of heartbeats, however long the broker takes to have a leader
+// for it.
 func (b *Barrier) awaitHeartbeats(ctx context.Context) (jetstream.KeyValue, error) {
 	for {
 		var opened jetstream.KeyValue
@@ -103,7 +115,10 @@ func (b *Barrier) awaitHeartbeats(ctx context.Context) (jetstream.KeyValue, erro
 	}
 }
 
-func (b *Barrier) answerQuestions(ctx context.Context, applied func(ctx context.Context, seq uint64) error) error {
+func (b *Barrier) answerQuestions(
+	ctx context.Context,
+	applied func(ctx context.Context, seq uint64) error,
+) error {
 	questions := make(chan *nats.Msg, barrierAtOnce)
 	sub, err := b.nc.ChanSubscribe(BarrierSubject(b.id), questions)
 	if err != nil {
@@ -127,7 +142,11 @@ func (b *Barrier) answerQuestions(ctx context.Context, applied func(ctx context.
 	}
 }
 
-func (b *Barrier) answer(ctx context.Context, msg *nats.Msg, applied func(ctx context.Context, seq uint64) error) {
+func (b *Barrier) answer(
+	ctx context.Context,
+	msg *nats.Msg,
+	applied func(ctx context.Context, seq uint64) error,
+) {
 	var q question
 	if err := json.Unmarshal(msg.Data, &q); err != nil {
 		b.log.Warn("barrier got an unreadable question", "error", err)
@@ -144,8 +163,9 @@ func (b *Barrier) answer(ctx context.Context, msg *nats.Msg, applied func(ctx co
 	}
 }
 
-// Registered reports whether the other replicas know of this one: its heartbeat is stored, and does not run out yet. A process
-// with the broker inside has nobody to be cut off from, and goes on reading while a full disk lets it store nothing.
+// Registered reports whether the other replicas know of this one: its heartbeat is stored, and does
+// not run out yet. A process with the broker inside has nobody to be cut off from, and goes on
+// reading while a full disk lets it store nothing.
 func (b *Barrier) Registered() bool {
 	if b.nc.Opts.InProcessServer != nil {
 		return true
@@ -173,7 +193,13 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 			case ctx.Err() == nil:
 				if !complained {
 					complained = true
-					b.log.Warn("barrier could not renew the replica's heartbeat; trying again", "replica", b.id, "error", err)
+					b.log.Warn(
+						"barrier could not renew the replica's heartbeat; trying again",
+						"replica",
+						b.id,
+						"error",
+						err,
+					)
 				}
 				timer.Reset(heartbeatAgain)
 			}
@@ -182,15 +208,21 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), barrierGone)
 			defer cancel()
 			if err := bucket.Delete(last, b.id); err != nil {
-				b.log.Warn("barrier could not take the replica's heartbeat away", "replica", b.id, "error", err)
+				b.log.Warn(
+					"barrier could not take the replica's heartbeat away",
+					"replica",
+					b.id,
+					"error",
+					err,
+				)
 			}
 			return ctx.Err()
 		}
 	}
 }
 
-// Wait returns nil once every replica that is alive has applied the event at seq. Its error is ctx's when that takes longer: the event stands,
-// only its effect everywhere is not certain yet.
+// Wait returns nil once every replica that is alive has applied the event at seq. Its error is
+// ctx's when that takes longer: the event stands, only its effect everywhere is not certain yet.
 func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
 	ids, err := replicas(ctx, b.nc)
 	if err != nil {
@@ -200,7 +232,12 @@ func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
 	for _, id := range ids {
 		group.Go(func() error {
 			if err := b.waitFor(ctx, id, seq); err != nil {
-				return fmt.Errorf("barrier: replica %s has not applied sequence %d: %w", id, seq, err)
+				return fmt.Errorf(
+					"barrier: replica %s has not applied sequence %d: %w",
+					id,
+					seq,
+					err,
+				)
 			}
 			return nil
 		})

@@ -12,7 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// replica is one process that serves: it has connections of its own, and applies events when the test says so.
+// replica is one process that serves: it has connections of its own, and applies events when the
+// test says so.
 type replica struct {
 	id      string
 	conns   *streams.Conns
@@ -32,7 +33,13 @@ func startReplica(t *testing.T, broker *streamstest.Broker, id string) *replica 
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &replica{id: id, conns: conns, stop: cancel, stopped: make(chan error, 1), changed: make(chan struct{})}
+	r := &replica{
+		id:      id,
+		conns:   conns,
+		stop:    cancel,
+		stopped: make(chan error, 1),
+		changed: make(chan struct{}),
+	}
 	go func() {
 		r.stopped <- streams.NewBarrier(conns, id, slog.New(slog.DiscardHandler)).Serve(ctx, r.awaitApplied)
 	}()

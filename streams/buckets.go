@@ -11,30 +11,35 @@ import (
 
 // Lives of keys that keep themselves alive.
 const (
-	// LeaseTTL is how long a lease stays in its bucket after it was last renewed: who holds one renews it well before, and after a crash the
-	// next holder waits at most this long.
+	// LeaseTTL is how long a lease stays in its bucket after it was last renewed: who holds one
+	// renews it well before, and after a crash the next holder waits at most this long.
 	LeaseTTL = 10 * time.Second
 	// HeartbeatTTL is how long a replica counts as alive after its last heartbeat.
 	HeartbeatTTL = 10 * time.Second
 	// SignInTTL is how long anything stays in the bucket of the portal's sessions.
 	SignInTTL = 30 * 24 * time.Hour
-	// markerTTL is how long the mark of a lease that has run out stays, so that watchers hear of it.
+	// markerTTL is how long the mark of a lease that has run out stays, so that watchers hear of
+	// it.
 	markerTTL = time.Minute
 )
 
-// DefaultIdempotencyWindow is how long the answers to commands are remembered in a bucket that is made: the contract's.
+// DefaultIdempotencyWindow is how long the answers to commands are remembered in a bucket that is
+// made: the contract's.
 const DefaultIdempotencyWindow = 24 * time.Hour
 
-// PresenceBucket names the bucket of hubs' presence, for whoever looks at it without opening the others.
+// PresenceBucket names the bucket of hubs' presence, for whoever looks at it without opening the
+// others.
 const PresenceBucket = "presence"
 
-// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself, and bucketIdempotency that of answers to commands.
+// bucketReplicas names the bucket of heartbeats, which the barrier opens by itself, and
+// bucketIdempotency that of answers to commands.
 const (
 	bucketReplicas    = "replicas"
 	bucketIdempotency = "idempotency"
 )
 
-// Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of each key only.
+// Buckets holds the key-value buckets, all in the account CLOUD, in files, with the last value of
+// each key only.
 type Buckets struct {
 	// Presence holds a domain.Presence a hub, under the hub's id.
 	Presence jetstream.KeyValue
@@ -42,13 +47,17 @@ type Buckets struct {
 	Ledger jetstream.KeyValue
 	// Leases holds who looks after which shard.
 	Leases jetstream.KeyValue
-	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's id.
+	// Replicas holds a heartbeat of each replica that Barrier.Wait waits for, under the replica's
+	// id.
 	Replicas jetstream.KeyValue
-	// Installation holds what was settled when the installation was made, and the hashes of passwords with which taps log in.
+	// Installation holds what was settled when the installation was made, and the hashes of
+	// passwords with which taps log in.
 	Installation jetstream.KeyValue
-	// Idempotency holds what became of each command that was sent with an idempotency key, for as long as SetIdempotencyWindow says.
+	// Idempotency holds what became of each command that was sent with an idempotency key, for as
+	// long as SetIdempotencyWindow says.
 	Idempotency jetstream.KeyValue
-	// SignIn holds the portal's sessions and the links that begin them, under the hashes of their tokens.
+	// SignIn holds the portal's sessions and the links that begin them, under the hashes of their
+	// tokens.
 	SignIn jetstream.KeyValue
 	// KeyUse holds when each API key was used last, under the key's id.
 	KeyUse jetstream.KeyValue
@@ -62,17 +71,33 @@ type bucketDeclaration struct {
 	adjustable bool
 }
 
-// bucketDeclarations declares the buckets. None has a limit of size: one value a hub or a replica, and losing any of them loses truth.
+// bucketDeclarations declares the buckets. None has a limit of size: one value a hub or a replica,
+// and losing any of them loses truth.
 func bucketDeclarations(b *Buckets) []bucketDeclaration {
 	return []bucketDeclaration{
-		// For ever: the status of a hub that has been away for a year is still known, and its log's number is not forgotten.
-		{into: &b.Presence, KeyValueConfig: jetstream.KeyValueConfig{Bucket: PresenceBucket, Description: "whether each hub is connected"}},
-		{into: &b.Ledger, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "ledger", Description: "how far each hub's own log is stored"}},
+		// For ever: the status of a hub that has been away for a year is still known, and its log's
+		// number is not forgotten.
+		{
+			into: &b.Presence,
+			KeyValueConfig: jetstream.KeyValueConfig{
+				Bucket:      PresenceBucket,
+				Description: "whether each hub is connected",
+			},
+		},
+		{
+			into: &b.Ledger,
+			KeyValueConfig: jetstream.KeyValueConfig{
+				Bucket:      "ledger",
+				Description: "how far each hub's own log is stored",
+			},
+		},
 		// A lease that is not renewed runs out by itself, and the mark tells watchers at once.
 		{into: &b.Leases, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL, LimitMarkerTTL: markerTTL,
+			Bucket: "leases", Description: "which replica looks after which shard", TTL: LeaseTTL,
+			LimitMarkerTTL: markerTTL,
 		}},
-		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked after.
+		// A heartbeat runs out likewise; nobody watches, so no mark is left that would be asked
+		// after.
 		{into: &b.Replicas, KeyValueConfig: jetstream.KeyValueConfig{
 			Bucket: bucketReplicas, Description: "which replicas are alive", TTL: HeartbeatTTL,
 		}},
@@ -80,19 +105,29 @@ func bucketDeclarations(b *Buckets) []bucketDeclaration {
 			Bucket: "installation", Description: "what was settled when the installation was made",
 		}},
 		{into: &b.Idempotency, adjustable: true, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: bucketIdempotency, Description: "what became of commands with an idempotency key", TTL: DefaultIdempotencyWindow,
+			Bucket:      bucketIdempotency,
+			Description: "what became of commands with an idempotency key",
+			TTL:         DefaultIdempotencyWindow,
 		}},
-		// Each value brings its own life, none a longer one than a session's; what was ended leaves a mark for a moment.
+		// Each value brings its own life, none a longer one than a session's; what was ended leaves
+		// a mark for a moment.
 		{into: &b.SignIn, KeyValueConfig: jetstream.KeyValueConfig{
-			Bucket: "sign-in", Description: "who is signed in to the portal, and links to sign in", TTL: SignInTTL, LimitMarkerTTL: markerTTL,
+			Bucket: "sign-in", Description: "who is signed in to the portal, and links to sign in",
+			TTL: SignInTTL, LimitMarkerTTL: markerTTL,
 		}},
-		{into: &b.KeyUse, KeyValueConfig: jetstream.KeyValueConfig{Bucket: "key-use", Description: "when each API key was used last"}},
+		{
+			into: &b.KeyUse,
+			KeyValueConfig: jetstream.KeyValueConfig{
+				Bucket:      "key-use",
+				Description: "when each API key was used last",
+			},
+		},
 	}
 }
 
-// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the broker (1, 3 or 5; 0 leaves
-// them as they are, and makes one). One that is there with other properties is ErrIncompatible; only the number of replicas is brought to what is
-// asked.
+// OpenBuckets opens the buckets and makes those that are absent, with as many replicas on the
+// broker (1, 3 or 5; 0 leaves them as they are, and makes one). One that is there with other
+// properties is ErrIncompatible; only the number of replicas is brought to what is asked.
 func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -112,7 +147,11 @@ func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, err
 	return b, nil
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, declared bucketDeclaration) (jetstream.KeyValue, error) {
+func openBucket(
+	ctx context.Context,
+	js jetstream.JetStream,
+	declared bucketDeclaration,
+) (jetstream.KeyValue, error) {
 	kv, err := js.KeyValue(ctx, declared.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, declared.KeyValueConfig)
@@ -137,9 +176,13 @@ func openBucket(ctx context.Context, js jetstream.JetStream, declared bucketDecl
 	return kv, nil
 }
 
-// SetIdempotencyWindow makes the broker keep what Idempotency holds for that long after it was written, from now on and for what is there; at least
-// 100 ms.
-func (b *Buckets) SetIdempotencyWindow(ctx context.Context, conns *Conns, window time.Duration) error {
+// SetIdempotencyWindow makes the broker keep what Idempotency holds for that long after it was
+// written, from now on and for what is there; at least 100 ms.
+func (b *Buckets) SetIdempotencyWindow(
+	ctx context.Context,
+	conns *Conns,
+	window time.Duration,
+) error {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
 		return fmt.Errorf("set the idempotency window: %w", err)
@@ -159,7 +202,8 @@ func setIdempotencyWindow(ctx context.Context, js jetstream.JetStream, window ti
 	if config.MaxAge == window {
 		return nil
 	}
-	// The broker refuses to look for repeats for longer than it keeps anything. Nothing here relies on that.
+	// The broker refuses to look for repeats for longer than it keeps anything. Nothing here relies
+	// on that.
 	config.MaxAge, config.Duplicates = window, min(window, config.Duplicates)
 	_, err = js.UpdateStream(ctx, config)
 	return err

@@ -21,24 +21,29 @@ import (
 const (
 	// connectTimeout bounds one connection's first attempt.
 	connectTimeout = 10 * time.Second
-	// reconnectWait is the pause between attempts to reconnect, for ever; reconnectJitter spreads the replicas of a cluster.
+	// reconnectWait is the pause between attempts to reconnect, for ever; reconnectJitter spreads
+	// the replicas of a cluster.
 	reconnectWait   = 100 * time.Millisecond
 	reconnectJitter = 200 * time.Millisecond
-	// redialTimeout bounds a later attempt: of several servers, one that is cut off must not keep a connection from the others for long.
+	// redialTimeout bounds a later attempt: of several servers, one that is cut off must not keep a
+	// connection from the others for long.
 	redialTimeout = 3 * time.Second
 	// pingInterval and maxPings find a broker that is gone without a word within 15 s.
 	pingInterval = 5 * time.Second
 	maxPings     = 2
-	// writeTimeout is how long a server may take nothing of what is sent to it until the connection is made anew. Meanwhile nobody else can use it.
+	// writeTimeout is how long a server may take nothing of what is sent to it until the connection
+	// is made anew. Meanwhile nobody else can use it.
 	writeTimeout = 4 * time.Second
-	// fullTimeout is for how long a first attempt is made again, after fullPause, while the broker closes the connection because it has too many.
+	// fullTimeout is for how long a first attempt is made again, after fullPause, while the broker
+	// closes the connection because it has too many.
 	fullTimeout = 5 * time.Second
 	fullPause   = 50 * time.Millisecond
 	// connectAtOnce is how many connections are made side by side.
 	connectAtOnce = 8
 )
 
-// Conns holds one connection to each account of the broker. They are safe for concurrent use and reconnect for ever.
+// Conns holds one connection to each account of the broker. They are safe for concurrent use and
+// reconnect for ever.
 type Conns struct {
 	Sys   *nats.Conn
 	Cloud *nats.Conn
@@ -49,8 +54,9 @@ type Conns struct {
 	open func(shard int, options []nats.Option) (*nats.Conn, error)
 }
 
-// Connect connects to every account, or to none. Without a deadline of ctx each account gets 10 s. opts come after the service's own options
-// and may replace them: nats.InProcessServer for an embedded broker, WithLog for a logger other than the default one.
+// Connect connects to every account, or to none. Without a deadline of ctx each account gets 10 s.
+// opts come after the service's own options and may replace them: nats.InProcessServer for an
+// embedded broker, WithLog for a logger other than the default one.
 func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("connect to the broker: %w", err)
@@ -81,7 +87,12 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 	return all, nil
 }
 
-func connect(ctx context.Context, c Credentials, account Account, opts []nats.Option) (*nats.Conn, error) {
+func connect(
+	ctx context.Context,
+	c Credentials,
+	account Account,
+	opts []nats.Option,
+) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -112,12 +123,16 @@ func connect(ctx context.Context, c Credentials, account Account, opts []nats.Op
 // errFull is what a client gets from a server that has as many connections as it may.
 var errFull = errors.New("nats: " + nats.MAX_CONNECTIONS_ERR)
 
-// closedByServer reports whether a server has closed a new connection, as one with too many connections does. A wrong password is another error.
+// closedByServer reports whether a server has closed a new connection, as one with too many
+// connections does. A wrong password is another error.
 func closedByServer(err error) bool {
-	return errors.Is(err, errFull) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, errFull) || errors.Is(err, io.EOF) ||
+		errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }
 
-// boundWrites bounds how long a network that takes nothing holds up everybody who uses a connection. There is none to a broker in the process.
+// boundWrites bounds how long a network that takes nothing holds up everybody who uses a
+// connection. There is none to a broker in the process.
 func boundWrites(o *nats.Options) error {
 	if o.InProcessServer == nil {
 		o.FlusherTimeout, o.ReconnectOnFlusherError = writeTimeout, true
@@ -154,8 +169,9 @@ type dialer func(network, address string) (net.Conn, error)
 // Dial calls the function.
 func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
-// dialUntil returns what dials for a connection's first attempt, which ends with ctx at whatever point it is, and from connected on for every later
-// one, which ctx does not concern: the library itself knows no context, and tries one address after the other for as long as each takes.
+// dialUntil returns what dials for a connection's first attempt, which ends with ctx at whatever
+// point it is, and from connected on for every later one, which ctx does not concern: the library
+// itself knows no context, and tries one address after the other for as long as each takes.
 func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connected func()) {
 	var later atomic.Bool
 	var mu sync.Mutex
@@ -171,7 +187,8 @@ func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connect
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() })) // nobody has it any more
+		// nobody has it any more
+		stops = append(stops, context.AfterFunc(ctx, func() { _ = conn.Close() }))
 		return conn, nil
 	}
 	return dial, func() {
@@ -184,7 +201,8 @@ func dialUntil(ctx context.Context, timeout time.Duration) (dial dialer, connect
 	}
 }
 
-// WithLog sends what a connection reports on the side to a logger: lost and regained connections, and subscriptions that could not keep up.
+// WithLog sends what a connection reports on the side to a logger: lost and regained connections,
+// and subscriptions that could not keep up.
 func WithLog(log *slog.Logger) nats.Option {
 	return func(o *nats.Options) error {
 		log := log.With("connection", o.Name)

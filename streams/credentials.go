@@ -11,19 +11,21 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// Credentials says how to reach every account of the broker. The embedded broker writes them to <data>/nats-credentials.json; for a cluster
-// of one's own the operator provides the same file.
+// Credentials says how to reach every account of the broker. The embedded broker writes them to
+// <data>/nats-credentials.json; for a cluster of one's own the operator provides the same file.
 type Credentials struct {
 	// URL is the broker's address, such as nats://127.0.0.1:4222; several are separated by commas.
 	URL string `json:"url"`
 	// Shards is how many shards the installation has. It is fixed when the installation is made.
 	Shards int `json:"shards"`
-	// Users holds a user for SYS, CLOUD and every shard, and for TAP unless the broker was set up before there were taps.
+	// Users holds a user for SYS, CLOUD and every shard, and for TAP unless the broker was set up
+	// before there were taps.
 	Users map[Account]User `json:"users"`
 	// IssuerSeed is the seed of the account key that signs the answers of the auth callout.
 	IssuerSeed string `json:"issuer_seed"`
-	// Authority is the certificate (PEM) of the authority that vouches for a broker that is reached over TLS. Without one there is no TLS, or, if
-	// URL asks for it, with a certificate that the system's authorities vouch for.
+	// Authority is the certificate (PEM) of the authority that vouches for a broker that is reached
+	// over TLS. Without one there is no TLS, or, if URL asks for it, with a certificate that the
+	// system's authorities vouch for.
 	Authority string `json:"authority,omitempty"`
 }
 
@@ -42,7 +44,10 @@ func ReadCredentials(path string) (Credentials, error) {
 	var c Credentials
 	if err := json.Unmarshal(raw, &c); err != nil {
 		// The decoder's error can quote the text, which holds passwords.
-		return Credentials{}, fmt.Errorf("read the broker's credentials: %s is not a credentials file", path)
+		return Credentials{}, fmt.Errorf(
+			"read the broker's credentials: %s is not a credentials file",
+			path,
+		)
 	}
 	if err := c.Validate(); err != nil {
 		return Credentials{}, fmt.Errorf("read the broker's credentials: %s: %w", path, err)
@@ -90,8 +95,8 @@ func (c Credentials) Accounts() []Account {
 	return accounts
 }
 
-// Write puts the credentials into a file that only its owner may read. It replaces a former file as a whole: a reader sees the old one or
-// the new one, also after a crash.
+// Write puts the credentials into a file that only its owner may read. It replaces a former file as
+// a whole: a reader sees the old one or the new one, also after a crash.
 func (c Credentials) Write(path string) error {
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

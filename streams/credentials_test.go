@@ -17,7 +17,10 @@ func credentials() streams.Credentials {
 		URL: "nats://127.0.0.1:4222", Shards: 2, IssuerSeed: "SA-seed",
 		Users: map[streams.Account]streams.User{
 			"SYS": {User: "sys", Password: "1"}, "CLOUD": {User: "cloud", Password: "2"},
-			"SHARD00": {User: "shard00", Password: "3"}, "SHARD01": {User: "shard01", Password: "4"},
+			"SHARD00": {
+				User:     "shard00",
+				Password: "3",
+			}, "SHARD01": {User: "shard01", Password: "4"},
 		},
 	}
 }
@@ -49,14 +52,18 @@ func TestCredentialsAreKeptForTheirOwnerAlone(t *testing.T) {
 func TestCredentialsThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if _, err := streams.ReadCredentials(filepath.Join(dir, "none.json")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := streams.ReadCredentials(filepath.Join(dir, "none.json")); !errors.Is(
+		err,
+		fs.ErrNotExist,
+	) {
 		t.Errorf("an absent file: %v", err)
 	}
 	path := filepath.Join(dir, "c.json")
 	if err := os.WriteFile(path, []byte(`{"url": hunter2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := streams.ReadCredentials(path); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err := streams.ReadCredentials(path); err == nil ||
+		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a broken file: %v", err)
 	}
 	for name, spoil := range map[string]func(*streams.Credentials){

@@ -10,12 +10,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrIncompatible says that a stream or a bucket is on the broker with other properties than those declared. It is left as it is.
+// ErrIncompatible says that a stream or a bucket is on the broker with other properties than those
+// declared. It is left as it is.
 var ErrIncompatible = errors.New("incompatible with what is on the broker")
 
-// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the number of replicas to what is asked; 0
-// replicas leaves them as they are, and makes one. Anything else that differs is ErrIncompatible, with what differs; the stream stays untouched.
-func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+// Declare sees to it that a stream is there as declared: it makes one that is absent and brings the
+// number of replicas to what is asked; 0 replicas leaves them as they are, and makes one. Anything
+// else that differs is ErrIncompatible, with what differs; the stream stays untouched.
+func Declare(
+	ctx context.Context,
+	js jetstream.JetStream,
+	want jetstream.StreamConfig,
+) (stream jetstream.Stream, err error) {
 	err = SetUp(ctx, func(ctx context.Context) error {
 		stream, err = declare(ctx, js, want)
 		return err
@@ -23,10 +29,15 @@ func Declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 	return stream, err
 }
 
-func declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+func declare(
+	ctx context.Context,
+	js jetstream.JetStream,
+	want jetstream.StreamConfig,
+) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		// Another replica that makes it at the same moment makes the same one: the broker answers both alike.
+		// Another replica that makes it at the same moment makes the same one: the broker answers
+		// both alike.
 		made := want
 		made.Replicas = max(want.Replicas, 1)
 		stream, err = js.CreateStream(ctx, made)
@@ -47,12 +58,16 @@ func declare(ctx context.Context, js jetstream.JetStream, want jetstream.StreamC
 	return stream, nil
 }
 
-// checkDeclared compares what promises rest on. Replicas are not among it, nor what a broker fills in by itself.
+// checkDeclared compares what promises rest on. Replicas are not among it, nor what a broker fills
+// in by itself.
 func checkDeclared(want, got jetstream.StreamConfig) error {
 	var differences []string
 	differ := func(name string, want, got any) {
 		if want != got {
-			differences = append(differences, fmt.Sprintf("%s is %v and should be %v", name, got, want))
+			differences = append(
+				differences,
+				fmt.Sprintf("%s is %v and should be %v", name, got, want),
+			)
 		}
 	}
 	if !slices.Equal(want.Subjects, got.Subjects) {
@@ -63,7 +78,11 @@ func checkDeclared(want, got jetstream.StreamConfig) error {
 	differ("max_age", want.MaxAge, got.MaxAge)
 	differ("max_msgs", unlimited(want.MaxMsgs), unlimited(got.MaxMsgs))
 	differ("max_bytes", unlimited(want.MaxBytes), unlimited(got.MaxBytes))
-	differ("max_msgs_per_subject", unlimited(want.MaxMsgsPerSubject), unlimited(got.MaxMsgsPerSubject))
+	differ(
+		"max_msgs_per_subject",
+		unlimited(want.MaxMsgsPerSubject),
+		unlimited(got.MaxMsgsPerSubject),
+	)
 	differ("discard", want.Discard, got.Discard)
 	differ("deny_delete", want.DenyDelete, got.DenyDelete)
 	differ("deny_purge", want.DenyPurge, got.DenyPurge)

@@ -15,28 +15,32 @@ import (
 )
 
 const (
-	// freshFor is how long a confirmation that the view of the directory is complete may be acted upon.
+	// freshFor is how long a confirmation that the view of the directory is complete may be acted
+	// upon.
 	freshFor = time.Second
-	// freshEvery is the pause between two confirmations: several may fail before the last one runs out.
+	// freshEvery is the pause between two confirmations: several may fail before the last one runs
+	// out.
 	freshEvery = 250 * time.Millisecond
 	// freshPause is the least pause between two of them.
 	freshPause = 20 * time.Millisecond
 	// freshTimeout bounds one confirmation.
 	freshTimeout = 2 * time.Second
-	// freshPatience is how long a request waits for a confirmation while the broker can be reached: a cluster that lost a
-	// server has new leaders within ten seconds.
+	// freshPatience is how long a request waits for a confirmation while the broker can be reached:
+	// a cluster that lost a server has new leaders within ten seconds.
 	freshPatience = askPatience
 	// freshSettle is for how long a view must be confirmed after a silence in a cluster.
 	freshSettle = time.Second
 )
 
-// Freshness tells whether this process may act by its view of the directory, which it holds in memory. A process that is cut
-// off from the broker does not hear that a key is revoked, so every view is confirmed several times a second, and a
-// confirmation is good for a second. Barrier.Wait counts on it: a replica that does not answer has stopped acting by an old
-// view some seconds later.
+// Freshness tells whether this process may act by its view of the directory, which it holds in
+// memory. A process that is cut off from the broker does not hear that a key is revoked, so every
+// view is confirmed several times a second, and a confirmation is good for a second. Barrier.Wait
+// counts on it: a replica that does not answer has stopped acting by an old view some seconds
+// later.
 //
-// Time is measured by the monotonic clock, and by the wall clock too, which goes on while a virtual machine is suspended. A
-// process that was stopped finds its confirmation out of date when it wakes up.
+// Time is measured by the monotonic clock, and by the wall clock too, which goes on while a virtual
+// machine is suspended. A process that was stopped finds its confirmation out of date when it wakes
+// up.
 type Freshness struct {
 	cfg FreshnessConfig
 
@@ -58,14 +62,17 @@ type Freshness struct {
 
 // FreshnessConfig is what a Freshness needs. Refresh is required.
 type FreshnessConfig struct {
-	// Refresh returns nil once the view has everything that the directory held at the call. It must ask a leader.
+	// Refresh returns nil once the view has everything that the directory held at the call. It must
+	// ask a leader.
 	Refresh func(ctx context.Context) error
-	// Registered reports whether the other replicas know of this one; nil means that they always do.
+	// Registered reports whether the other replicas know of this one; nil means that they always
+	// do.
 	Registered func() bool
-	// CutOff reports whether the broker has been out of reach for a while: then nobody waits for a confirmation. nil means
-	// that it never is.
+	// CutOff reports whether the broker has been out of reach for a while: then nobody waits for a
+	// confirmation. nil means that it never is.
 	CutOff func() bool
-	// Clustered reports whether the broker is a cluster, where leaders change; nil means that it is not.
+	// Clustered reports whether the broker is a cluster, where leaders change; nil means that it is
+	// not.
 	Clustered func() bool
 	// Log is where the loss of the directory goes; nil means slog.Default.
 	Log *slog.Logger
@@ -86,7 +93,8 @@ func NewFreshness(cfg FreshnessConfig) *Freshness {
 		cfg.Log = slog.Default()
 	}
 	return &Freshness{
-		cfg: cfg, round: make(chan struct{}), lost: make(chan struct{}), kick: make(chan struct{}, 1),
+		cfg: cfg, round: make(chan struct{}), lost: make(chan struct{}),
+		kick: make(chan struct{}, 1),
 	}
 }
 
@@ -128,8 +136,8 @@ func (f *Freshness) confirmAll(ctx context.Context) error {
 var errUnregistered = errors.New("the replica's heartbeat is not stored")
 
 func (f *Freshness) refresh(ctx context.Context) error {
-	// Only what is confirmed after the others know of this replica counts: they list the replicas after they have changed
-	// something.
+	// Only what is confirmed after the others know of this replica counts: they list the replicas
+	// after they have changed something.
 	if !f.cfg.Registered() {
 		return errUnregistered
 	}
@@ -158,8 +166,9 @@ func (f *Freshness) ended(at time.Time, err error) {
 	f.round = make(chan struct{})
 }
 
-// settled reports whether a round that succeeded is to be believed. After a silence in which a cluster may have elected
-// another leader, the first answer may be that of the former one, which has just woken up and does not know.
+// settled reports whether a round that succeeded is to be believed. After a silence in which a
+// cluster may have elected another leader, the first answer may be that of the former one, which
+// has just woken up and does not know.
 func (f *Freshness) settled(at time.Time) bool {
 	last := f.confirmed.Load()
 	if last == nil || at.Sub(*last) < leaderActive || !f.cfg.Clustered() {
@@ -201,11 +210,19 @@ func (f *Freshness) judge(began time.Time) {
 	close(f.lost)
 	close(f.round)
 	f.round = make(chan struct{})
-	f.cfg.Log.Error("directory lost: requests with a key are answered 503", "unconfirmed_ms", unconfirmed.Milliseconds(),
-		"broker_out_of_reach", cutOff, "error", f.failed)
+	f.cfg.Log.Error(
+		"directory lost: requests with a key are answered 503",
+		"unconfirmed_ms",
+		unconfirmed.Milliseconds(),
+		"broker_out_of_reach",
+		cutOff,
+		"error",
+		f.failed,
+	)
 }
 
-// Fresh reports whether the process may act by its view at this moment. Confirm waits where Fresh is false.
+// Fresh reports whether the process may act by its view at this moment. Confirm waits where Fresh
+// is false.
 func (f *Freshness) Fresh() bool { return f.fresh(time.Now()) }
 
 // fresh reports whether the last confirmation is still good.
@@ -215,9 +232,9 @@ func (f *Freshness) fresh(now time.Time) bool {
 	return at != nil && now.Sub(*at) < freshFor && now.Round(0).Sub(at.Round(0)) < 2*freshFor
 }
 
-// Confirm returns nil when the process may act by its view: it has been confirmed a moment ago, or is confirmed afresh while
-// Confirm waits. Otherwise the error is a domain.Unavailable: at once when the broker is out of reach, else after 15 s, or
-// ctx's error when ctx ends.
+// Confirm returns nil when the process may act by its view: it has been confirmed a moment ago, or
+// is confirmed afresh while Confirm waits. Otherwise the error is a domain.Unavailable: at once
+// when the broker is out of reach, else after 15 s, or ctx's error when ctx ends.
 func (f *Freshness) Confirm(ctx context.Context) error {
 	now := time.Now()
 	if f.fresh(now) {
@@ -255,11 +272,13 @@ var errUnconfirmed = errors.New("not confirmed in time")
 
 // errStale returns what clients are told.
 func errStale() error {
-	return domain.Unavailable("this server cannot tell at the moment which API keys and sessions are valid; nothing was done")
+	return domain.Unavailable(
+		"this server cannot tell at the moment which API keys and sessions are valid; nothing was done",
+	)
 }
 
-// Lost returns a channel that is closed once the process is cut off from the directory: what is open ends, so that clients
-// go to another replica. It is good until it is closed.
+// Lost returns a channel that is closed once the process is cut off from the directory: what is
+// open ends, so that clients go to another replica. It is good until it is closed.
 func (f *Freshness) Lost() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

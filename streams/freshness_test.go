@@ -59,11 +59,13 @@ func isClosed(c <-chan struct{}) bool {
 
 func isUnavailable(err error) bool {
 	var known *domain.Error
-	return errors.As(err, &known) && known.Code == domain.CodeServiceUnavailable && known.RetryAfter > 0
+	return errors.As(err, &known) && known.Code == domain.CodeServiceUnavailable &&
+		known.RetryAfter > 0
 }
 
-// A revoked key worked for as long as its replica was cut off from the broker. Now the replica acts by what it last heard for
-// one second, then answers service_unavailable, and what is open ends within three.
+// A revoked key worked for as long as its replica was cut off from the broker. Now the replica acts
+// by what it last heard for one second, then answers service_unavailable, and what is open ends
+// within three.
 func TestAViewThatCannotBeConfirmedIsNotActedUpon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,13 +116,16 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 		v.away.Store(true)
 		time.Sleep(1500 * time.Millisecond)
 		began := time.Now()
-		if err := v.Confirm(t.Context()); !isUnavailable(err) || time.Since(began) > 16*time.Second || time.Since(began) < 13*time.Second {
+		if err := v.Confirm(t.Context()); !isUnavailable(err) ||
+			time.Since(began) > 16*time.Second ||
+			time.Since(began) < 13*time.Second {
 			t.Errorf("without end: %v after %v", err, time.Since(began))
 		}
 	})
 }
 
-// The leader of a cluster that was stopped answers for a moment when it wakes up, before it hears that it was deposed.
+// The leader of a cluster that was stopped answers for a moment when it wakes up, before it hears
+// that it was deposed.
 func TestOneAnswerAfterASilenceIsNotEnough(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

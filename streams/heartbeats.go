@@ -22,9 +22,9 @@ func openHeartbeats(ctx context.Context, nc *nats.Conn) (jetstream.KeyValue, err
 	return bucket, nil
 }
 
-// replicas lists those with a heartbeat, among them perhaps some that ended just now. It asks the leader of the bucket's stream:
-// the bucket's own listing can end early without a word, a follower may not have heard of the newest, and a replica that is
-// left out would not be waited for.
+// replicas lists those with a heartbeat, among them perhaps some that ended just now. It asks the
+// leader of the bucket's stream: the bucket's own listing can end early without a word, a follower
+// may not have heard of the newest, and a replica that is left out would not be waited for.
 func replicas(ctx context.Context, nc *nats.Conn) ([]string, error) {
 	prefix := "$KV." + bucketReplicas + "."
 	state, err := AskState(ctx, nc, JetStreamPrefix, bucketStreamName(bucketReplicas), prefix+">")
@@ -38,8 +38,8 @@ func replicas(ctx context.Context, nc *nats.Conn) ([]string, error) {
 	return ids, nil
 }
 
-// ended reports whether a replica's heartbeat has run out or was taken away. The leader is asked: a follower may not have heard
-// of a replica that has just begun.
+// ended reports whether a replica's heartbeat has run out or was taken away. The leader is asked: a
+// follower may not have heard of a replica that has just begun.
 func ended(ctx context.Context, nc *nats.Conn, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()

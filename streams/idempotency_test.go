@@ -21,8 +21,9 @@ func idempotencyTTL(t *testing.T, b *streams.Buckets) time.Duration {
 	return status.TTL()
 }
 
-// The window is a setting: another one applies to the bucket that is there and to what it holds, and whoever opens the bucket without knowing the
-// setting (an operator's command does) leaves it alone.
+// The window is a setting: another one applies to the bucket that is there and to what it holds,
+// and whoever opens the bucket without knowing the setting (an operator's command does) leaves it
+// alone.
 func TestIdempotencyWindow(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -36,7 +37,9 @@ func TestIdempotencyWindow(t *testing.T) {
 	if _, err := b.Idempotency.Create(t.Context(), "k", []byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	for _, window := range []time.Duration{time.Minute, time.Hour, 48 * time.Hour, 48 * time.Hour, time.Second} {
+	for _, window := range []time.Duration{
+		time.Minute, time.Hour, 48 * time.Hour, 48 * time.Hour, time.Second,
+	} {
 		if err := b.SetIdempotencyWindow(t.Context(), conns, window); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +50,8 @@ func TestIdempotencyWindow(t *testing.T) {
 		if got := idempotencyTTL(t, again); got != window {
 			t.Errorf("%v, wanted %v", got, window)
 		}
-		if got, err := again.Leases.Status(t.Context()); err != nil || got.TTL() != streams.LeaseTTL {
+		if got, err := again.Leases.Status(t.Context()); err != nil ||
+			got.TTL() != streams.LeaseTTL {
 			t.Errorf("another bucket has changed: %v, %v", got, err)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// lineTimeout bounds one attempt of a line to connect to one server, and lineFlush how long its end waits for the broker to have everything.
+	// lineTimeout bounds one attempt of a line to connect to one server, and lineFlush how long its
+	// end waits for the broker to have everything.
 	lineTimeout = 2 * time.Second
 	lineFlush   = time.Second
 	// linePing and linePings find a broker that is gone without a word within six seconds.
@@ -23,24 +24,29 @@ const (
 // errNotAllowed reports that a line may send nothing any more.
 var errNotAllowed = errors.New("the line may not send any more")
 
-// Line is a connection to an account for messages that must not arrive late. What it cannot send at once it does not send at all: nothing is kept
-// while it is not connected, nothing leaves this process once it is not allowed any more, and Cut takes back what the system has not sent yet, which
-// would otherwise be repeated until the network is there again, however long that takes. Safe for concurrent use.
+// Line is a connection to an account for messages that must not arrive late. What it cannot send at
+// once it does not send at all: nothing is kept while it is not connected, nothing leaves this
+// process once it is not allowed any more, and Cut takes back what the system has not sent yet,
+// which would otherwise be repeated until the network is there again, however long that takes. Safe
+// for concurrent use.
 type Line struct {
 	nc      *nats.Conn
 	allowed func() bool
 	cancel  context.CancelFunc
 
 	mu sync.Mutex
-	// socket is the connection as it is now; nil in process. cut reports that there will be no other.
+	// socket is the connection as it is now; nil in process. cut reports that there will be no
+	// other.
 	socket net.Conn
 	cut    bool
 }
 
-// OpenLine opens a line to a shard's account, whether the broker is there or not: it is connected to as soon as it is. allowed is asked right before
-// anything is handed to the system. Whoever opens a line ends it with Close or Cut.
+// OpenLine opens a line to a shard's account, whether the broker is there or not: it is connected
+// to as soon as it is. allowed is asked right before anything is handed to the system. Whoever
+// opens a line ends it with Close or Cut.
 func (c *Conns) OpenLine(ctx context.Context, shard int, allowed func() bool) (*Line, error) {
-	// The attempts end with the line rather than with ctx: what is to be said at the end may need another one.
+	// The attempts end with the line rather than with ctx: what is to be said at the end may need
+	// another one.
 	dialing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &Line{allowed: allowed, cancel: cancel}
 	stop := context.AfterFunc(ctx, cancel) // while this waits for the first
@@ -53,7 +59,11 @@ func (c *Conns) OpenLine(ctx context.Context, shard int, allowed func() bool) (*
 		nats.ReconnectBufSize(-1),
 		nats.FlusherTimeout(lineTimeout), // a network that takes nothing must not hold up who sends
 		nats.RetryOnFailedConnect(true),
-		nats.SetCustomDialer(dialer(func(network, address string) (net.Conn, error) { return l.dial(dialing, network, address) })),
+		nats.SetCustomDialer(
+			dialer(
+				func(network, address string) (net.Conn, error) { return l.dial(dialing, network, address) },
+			),
+		),
 	})
 	if err != nil {
 		cancel()
@@ -107,7 +117,8 @@ func (l *Line) Publish(subject string, data []byte) error {
 	return l.nc.Publish(subject, data)
 }
 
-// Close ends the line once the broker has everything that was sent, and as Cut does when that takes more than a second.
+// Close ends the line once the broker has everything that was sent, and as Cut does when that takes
+// more than a second.
 func (l *Line) Close() {
 	if l.nc.IsConnected() && l.nc.FlushTimeout(lineFlush) == nil {
 		l.nc.Close()
@@ -115,7 +126,8 @@ func (l *Line) Close() {
 	l.Cut()
 }
 
-// Cut ends the line at once, and takes back what the system has not sent yet. It may be called more than once, and after Close.
+// Cut ends the line at once, and takes back what the system has not sent yet. It may be called more
+// than once, and after Close.
 func (l *Line) Cut() {
 	l.mu.Lock()
 	l.cut = true

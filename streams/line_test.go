@@ -13,7 +13,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// network is what lies between a client and the broker. While it is held nothing gets through, and nobody is told.
+// network is what lies between a client and the broker. While it is held nothing gets through, and
+// nobody is told.
 type network struct {
 	net.Listener
 	broker *streamstest.Broker
@@ -84,8 +85,9 @@ func (n *network) hold(held bool) {
 	n.free.Broadcast()
 }
 
-// Acks that a replica had sent into a network that was cut arrived when it was mended, seconds after another replica had acknowledged more: within
-// one connection of the hub, acks went backwards.
+// Acks that a replica had sent into a network that was cut arrived when it was mended, seconds
+// after another replica had acknowledged more: within one connection of the hub, acks went
+// backwards.
 func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -110,7 +112,11 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	between := newNetwork(t, broker)
 	credentials := broker.Credentials()
 	credentials.URL = "nats://" + between.Addr().String()
-	conns, err := streams.Connect(t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)))
+	conns, err := streams.Connect(
+		t.Context(),
+		credentials,
+		streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

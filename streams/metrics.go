@@ -5,7 +5,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// connections reads how the service's own connections to the broker do when it is asked. It works for an embedded broker and for one elsewhere.
+// connections reads how the service's own connections to the broker do when it is asked. It works
+// for an embedded broker and for one elsewhere.
 type connections struct {
 	all []*nats.Conn
 
@@ -18,11 +19,21 @@ func NewCollector(conns ...*Conns) prometheus.Collector {
 		return prometheus.NewDesc("hubcloud_streams_"+name, help, nil, nil)
 	}
 	c := &connections{
-		up:         desc("connections_up", "The service's own connections to the broker that are there."),
-		down:       desc("connections_down", "The service's own connections to the broker that are lost and being made again. More than 0 for long is a broker that is away."),
-		reconnects: desc("reconnects_total", "Times that the service's own connections to the broker were lost and made again."),
-		in:         desc("received_bytes_total", "Bytes that the service got from the broker."),
-		out:        desc("sent_bytes_total", "Bytes that the service sent to the broker."),
+		up: desc(
+			"connections_up",
+			"The service's own connections to the broker that are there.",
+		),
+		down: desc(
+			"connections_down",
+			"The service's own connections to the broker that are lost and being made again. "+
+				"More than 0 for long is a broker that is away.",
+		),
+		reconnects: desc(
+			"reconnects_total",
+			"Times that the service's own connections to the broker were lost and made again.",
+		),
+		in:  desc("received_bytes_total", "Bytes that the service got from the broker."),
+		out: desc("sent_bytes_total", "Bytes that the service sent to the broker."),
 	}
 	for _, some := range conns {
 		c.all = append(c.all, some.Sys, some.Cloud)

@@ -44,6 +44,9 @@ func TestConnectionMetrics(t *testing.T) {
 	broker.Stop()
 	eventually("all are down", func() bool { return value("connections_down") == all })
 	broker.Start(t)
-	eventually("all are back", func() bool { return value("connections_up") == all && value("reconnects_total") == all })
+	eventually(
+		"all are back",
+		func() bool { return value("connections_up") == all && value("reconnects_total") == all },
+	)
 	telemetrytest.Lint(t, registry)
 }

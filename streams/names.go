@@ -21,8 +21,8 @@ const MaxShards = 256
 // ShardAccount names the account of a shard, counted from 0.
 func ShardAccount(i int) Account { return Account(fmt.Sprintf("SHARD%02d", i)) }
 
-// ShardOf gives the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards, which must be above 0. It never changes: a
-// hub's log is where this says.
+// ShardOf gives the shard of a hub: FNV-1a, 32 bits, of its id, modulo the number of shards, which
+// must be above 0. It never changes: a hub's log is where this says.
 func ShardOf(hub domain.HubID, shards int) int {
 	h := uint32(2166136261)
 	for i := range len(hub) {
@@ -51,7 +51,8 @@ func LinkSubject(hub domain.HubID) string { return "log." + string(hub) + ".even
 // CommandSubject holds the commands, as requested and with their outcome.
 func CommandSubject(hub domain.HubID) string { return "log." + string(hub) + ".command" }
 
-// FeedDestination is where everything in a hub's log is published again once it is stored; it stands for LogFilter.
+// FeedDestination is where everything in a hub's log is published again once it is stored; it
+// stands for LogFilter.
 func FeedDestination(hub domain.HubID) string { return "feed." + string(hub) + ".>" }
 
 // The hub link, in the account of the hub's shard: MQTT topics with a dot for each slash.
@@ -71,7 +72,8 @@ func AckSubject(hub domain.HubID) string { return "hub." + string(hub) + ".ack" 
 // RequestSubject is where a hub is asked.
 func RequestSubject(hub domain.HubID) string { return "hub." + string(hub) + ".request" }
 
-// ResponseSubject is where a hub answers a request with that token: one or more levels, joined by dots.
+// ResponseSubject is where a hub answers a request with that token: one or more levels, joined by
+// dots.
 func ResponseSubject(hub domain.HubID, token string) string {
 	return "hub." + string(hub) + ".response." + token
 }
@@ -79,14 +81,16 @@ func ResponseSubject(hub domain.HubID, token string) string {
 // ResponseFilter matches all answers of a hub.
 func ResponseFilter(hub domain.HubID) string { return "hub." + string(hub) + ".response.>" }
 
-// The directory, in the account CLOUD. Ids in these subjects must be valid ones: an id with a dot or a wildcard would name another aggregate.
+// The directory, in the account CLOUD. Ids in these subjects must be valid ones: an id with a dot
+// or a wildcard would name another aggregate.
 
 const (
 	// DirectoryStream is the stream of the directory.
 	DirectoryStream = "DIRECTORY"
 	// DirectoryFilter is its one subject.
 	DirectoryFilter = "directory.>"
-	// DirectoryFeed is where the directory is published again once it is stored; it stands for DirectoryFilter.
+	// DirectoryFeed is where the directory is published again once it is stored; it stands for
+	// DirectoryFilter.
 	DirectoryFeed = "feed.directory.>"
 )
 
@@ -99,7 +103,8 @@ func AccountSubject(key string) string { return "directory.account." + key }
 // SiteSubject holds a site.
 func SiteSubject(orgID, siteID string) string { return "directory.site." + orgID + "." + siteID }
 
-// HubSubject holds a hub: inventory, certificate, owner, place, name, log, names and rooms of its devices.
+// HubSubject holds a hub: inventory, certificate, owner, place, name, log, names and rooms of its
+// devices.
 func HubSubject(hub domain.HubID) string { return "directory.hub." + string(hub) }
 
 // KeySubject holds an API key.
@@ -108,11 +113,14 @@ func KeySubject(keyID string) string { return "directory.key." + keyID }
 // ProjectionSubject holds what operators decided about a projection: events that it steps over.
 func ProjectionSubject(projection string) string { return "directory.projection." + projection }
 
-// CommandsSubject is where a process that sends commands is asked whether it is still there. In the account CLOUD.
+// CommandsSubject is where a process that sends commands is asked whether it is still there. In the
+// account CLOUD.
 func CommandsSubject(process string) string { return "hubcloud.commands." + process }
 
-// BarrierSubject is where a replica is asked whether it has applied an event of the directory. In the account CLOUD.
+// BarrierSubject is where a replica is asked whether it has applied an event of the directory. In
+// the account CLOUD.
 func BarrierSubject(replicaID string) string { return "hubcloud.barrier." + replicaID }
 
-// GrantsSubject is where a replica tells the others how many requests of which key it let in. In the account CLOUD.
+// GrantsSubject is where a replica tells the others how many requests of which key it let in. In
+// the account CLOUD.
 func GrantsSubject(replicaID string) string { return "hubcloud.grants." + replicaID }

@@ -11,7 +11,8 @@ import (
 	"hubcloud/streams"
 )
 
-// Where a hub's log is follows from this: with another answer the logs of every installation are lost.
+// Where a hub's log is follows from this: with another answer the logs of every installation are
+// lost.
 func TestShardsDoNotChange(t *testing.T) {
 	t.Parallel()
 	for hub, want := range map[domain.HubID][2]int{ // of 16 and of 64
@@ -24,14 +25,18 @@ func TestShardsDoNotChange(t *testing.T) {
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		hub, shards := rapid.StringMatching(`[a-z][a-z0-9]{1,11}(-[a-z0-9]{4}){3}`).Draw(t, "hub"), rapid.IntRange(1, streams.MaxShards).Draw(t, "shards")
+		hub, shards := rapid.StringMatching(`[a-z][a-z0-9]{1,11}(-[a-z0-9]{4}){3}`).
+			Draw(t, "hub"),
+			rapid.IntRange(1, streams.MaxShards).
+				Draw(t, "shards")
 		sum := fnv.New32a()
 		fmt.Fprint(sum, hub)
 		if got, want := streams.ShardOf(domain.HubID(hub), shards), int(sum.Sum32()%uint32(shards)); got != want {
 			t.Fatalf("%s of %d shards is in %d, want %d", hub, shards, got, want)
 		}
 	})
-	if streams.ShardAccount(3) != "SHARD03" || streams.ShardAccount(15) != "SHARD15" || streams.ShardAccount(128) != "SHARD128" {
+	if streams.ShardAccount(3) != "SHARD03" || streams.ShardAccount(15) != "SHARD15" ||
+		streams.ShardAccount(128) != "SHARD128" {
 		t.Error("accounts of shards have other names")
 	}
 }

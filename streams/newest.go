@@ -14,7 +14,8 @@ const codeNoMessage = 10037
 
 // Kept is the last that a bucket's stream has under a key. The zero value is nothing at all.
 type Kept struct {
-	// Revision is the sequence of the message, also of a mark that stays of what was ended or has run out.
+	// Revision is the sequence of the message, also of a mark that stays of what was ended or has
+	// run out.
 	Revision uint64
 	// Gone reports that it is such a mark.
 	Gone    bool
@@ -25,8 +26,13 @@ type Kept struct {
 // Live reports whether there is a value.
 func (k Kept) Live() bool { return k.Revision > 0 && !k.Gone }
 
-// Newest reads what a bucket keeps under a key, and gives its revision: 0 when there is nothing (any more). See NewestKept.
-func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []byte, revision uint64, err error) {
+// Newest reads what a bucket keeps under a key, and gives its revision: 0 when there is nothing
+// (any more). See NewestKept.
+func Newest(
+	ctx context.Context,
+	nc *nats.Conn,
+	bucket, key string,
+) (content []byte, revision uint64, err error) {
 	kept, err := NewestKept(ctx, nc, bucket, key)
 	if err != nil || !kept.Live() {
 		return nil, 0, err
@@ -34,11 +40,13 @@ func Newest(ctx context.Context, nc *nats.Conn, bucket, key string) (content []b
 	return kept.Content, kept.Revision, nil
 }
 
-// NewestKept reads what a bucket keeps under a key, marks of what is gone among it. The leader of the bucket's stream answers: a replica may not
-// know yet of what was written a moment ago, nor of what was taken away. NewestKept waits for a leader as Ask does.
+// NewestKept reads what a bucket keeps under a key, marks of what is gone among it. The leader of
+// the bucket's stream answers: a replica may not know yet of what was written a moment ago, nor of
+// what was taken away. NewestKept waits for a leader as Ask does.
 //
-// A leader that is deposed and cut off answers from an old state for some seconds. Whoever writes does it on condition of the
-// revision. Whoever only looks (sessions, passwords of taps) must know otherwise that it is not cut off: see Freshness.
+// A leader that is deposed and cut off answers from an old state for some seconds. Whoever writes
+// does it on condition of the revision. Whoever only looks (sessions, passwords of taps) must know
+// otherwise that it is not cut off: see Freshness.
 func NewestKept(ctx context.Context, nc *nats.Conn, bucket, key string) (Kept, error) {
 	question, err := json.Marshal(struct {
 		LastFor string `json:"last_by_subj"`

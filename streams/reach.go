@@ -13,22 +13,25 @@ import (
 )
 
 const (
-	// reachEvery is how often each connection, and in a cluster each server, is asked for a sign of life.
+	// reachEvery is how often each connection, and in a cluster each server, is asked for a sign of
+	// life.
 	reachEvery = 500 * time.Millisecond
-	// reachSilence is how long a connection or a server may be silent until it counts as out of reach. Streams on a replica
-	// that lost the broker end within three seconds.
+	// reachSilence is how long a connection or a server may be silent until it counts as out of
+	// reach. Streams on a replica that lost the broker end within three seconds.
 	reachSilence = 2 * time.Second
-	// reachLeave is how long a connection may be silent, or lead to a server that is cut off from the others, until it is made
-	// anew, to another server if there is one. reachAgain is the least time between two such attempts.
+	// reachLeave is how long a connection may be silent, or lead to a server that is cut off from
+	// the others, until it is made anew, to another server if there is one. reachAgain is the least
+	// time between two such attempts.
 	reachLeave = 4 * time.Second
 	reachAgain = 10 * time.Second
 	// pingServers has every server of the broker say what it sees of its cluster.
 	pingServers = "$SYS.REQ.SERVER.PING.STATSZ"
 )
 
-// Reach watches whether this process reaches the broker: whether each of its connections answers, and whether, in a cluster,
-// the servers that it reaches are a majority. The client library notices a dead connection after half a minute, and never
-// that the server at its other end is cut off from the rest.
+// Reach watches whether this process reaches the broker: whether each of its connections answers,
+// and whether, in a cluster, the servers that it reaches are a majority. The client library notices
+// a dead connection after half a minute, and never that the server at its other end is cut off from
+// the rest.
 type Reach struct {
 	sys   *nats.Conn
 	cloud *nats.Conn
@@ -37,13 +40,14 @@ type Reach struct {
 
 	mu    sync.Mutex
 	heard map[*nats.Conn]time.Time
-	// server is the server at the other end of each connection, "" while there is none. Nobody who judges asks the connection itself: a write that
-	// the network does not take holds up everybody who does.
+	// server is the server at the other end of each connection, "" while there is none. Nobody who
+	// judges asks the connection itself: a write that the network does not take holds up everybody
+	// who does.
 	server map[*nats.Conn]string
 	// left is when a connection was last made anew.
 	left map[*nats.Conn]time.Time
-	// servers holds when each server of a cluster was heard, by name, and members those of them that keep streams; size is how
-	// many of the latter the cluster has.
+	// servers holds when each server of a cluster was heard, by name, and members those of them
+	// that keep streams; size is how many of the latter the cluster has.
 	servers, members map[string]time.Time
 	size             int
 	// minority is since when fewer than a majority were heard; zero while there are enough.
@@ -54,7 +58,8 @@ type Reach struct {
 func NewReach(log *slog.Logger, first *Conns, more ...*Conns) *Reach {
 	r := &Reach{
 		sys: first.Sys, cloud: first.Cloud, log: log,
-		heard: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{}, left: map[*nats.Conn]time.Time{},
+		heard: map[*nats.Conn]time.Time{}, server: map[*nats.Conn]string{},
+		left:    map[*nats.Conn]time.Time{},
 		servers: map[string]time.Time{}, members: map[string]time.Time{},
 	}
 	for _, conns := range append([]*Conns{first}, more...) {
@@ -105,7 +110,8 @@ func flush(ctx context.Context, nc *nats.Conn) error {
 	return nc.FlushWithContext(ctx)
 }
 
-// leave makes a connection anew that is silent, or that leads to a server which is cut off from the others.
+// leave makes a connection anew that is silent, or that leads to a server which is cut off from the
+// others.
 func (r *Reach) leave(nc *nats.Conn) {
 	now := time.Now()
 	server := nc.ConnectedServerName()
@@ -121,7 +127,17 @@ func (r *Reach) leave(nc *nats.Conn) {
 	if !leave {
 		return
 	}
-	r.log.Warn("broker connection left", "connection", nc.Opts.Name, "server", server, "silent", silent, "isolated", isolated)
+	r.log.Warn(
+		"broker connection left",
+		"connection",
+		nc.Opts.Name,
+		"server",
+		server,
+		"silent",
+		silent,
+		"isolated",
+		isolated,
+	)
 	if err := nc.ForceReconnect(); err != nil {
 		r.log.Warn("broker connection not made anew", "connection", nc.Opts.Name, "error", err)
 	}
@@ -144,7 +160,8 @@ func (r *Reach) count(ctx context.Context) error {
 				} `json:"jetstream"`
 			} `json:"statsz"`
 		}
-		if json.Unmarshal(msg.Data, &answer) != nil || answer.Server.Cluster != r.sys.ConnectedClusterName() {
+		if json.Unmarshal(msg.Data, &answer) != nil ||
+			answer.Server.Cluster != r.sys.ConnectedClusterName() {
 			return
 		}
 		r.mu.Lock()
@@ -211,8 +228,8 @@ func (r *Reach) tally(now time.Time) {
 // CutOff reports whether the process does not reach the broker, or only a minority of its servers.
 func (r *Reach) CutOff() bool { return r.Lost(r.cloud) }
 
-// Lost reports whether a connection is of no use: it is silent, or the server at its other end is cut off from the majority.
-// When a majority cannot be seen at all, every connection is lost.
+// Lost reports whether a connection is of no use: it is silent, or the server at its other end is
+// cut off from the majority. When a majority cannot be seen at all, every connection is lost.
 func (r *Reach) Lost(nc *nats.Conn) bool {
 	now := time.Now()
 	r.mu.Lock()

@@ -11,15 +11,20 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A replica that was cut off from its broker in the midst of a write did not notice for a minute: the write held the connection, and whoever
-// judged the connection asked it for its server's name. Streams of the replica went on without a word.
+// A replica that was cut off from its broker in the midst of a write did not notice for a minute:
+// the write held the connection, and whoever judged the connection asked it for its server's name.
+// Streams of the replica went on without a word.
 func TestReachNoticesACutInTheMidstOfAWrite(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	between := newNetwork(t, broker)
 	credentials := broker.Credentials()
 	credentials.URL = "nats://" + between.Addr().String()
-	conns, err := streams.Connect(t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)))
+	conns, err := streams.Connect(
+		t.Context(),
+		credentials,
+		streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,8 @@ func TestReachNoticesACutInTheMidstOfAWrite(t *testing.T) {
 	go func() { // more than the system keeps for a connection
 		defer close(writing)
 		for range 64 {
-			if err := conns.Cloud.Publish("into.the.void", make([]byte, 512<<10)); err != nil || ctx.Err() != nil {
+			if err := conns.Cloud.Publish("into.the.void", make([]byte, 512<<10)); err != nil ||
+				ctx.Err() != nil {
 				return
 			}
 		}

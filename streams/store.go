@@ -16,11 +16,14 @@ import (
 
 // What Store can answer beside success.
 var (
-	// ErrConflict says that nothing was stored because the log has moved on: the expected sequence is not the last one.
+	// ErrConflict says that nothing was stored because the log has moved on: the expected sequence
+	// is not the last one.
 	ErrConflict = errors.New("conflict: the log has moved on")
-	// ErrNoStream says that nothing was stored because no stream takes the subject (yet, or while the broker starts).
+	// ErrNoStream says that nothing was stored because no stream takes the subject (yet, or while
+	// the broker starts).
 	ErrNoStream = errors.New("no stream takes the message")
-	// ErrUnsure says that the answer was lost: the messages may be stored, may be stored later, or may not.
+	// ErrUnsure says that the answer was lost: the messages may be stored, may be stored later, or
+	// may not.
 	ErrUnsure = errors.New("unsure whether the message was stored")
 )
 
@@ -62,13 +65,16 @@ func (e *BrokerError) Error() string {
 	return fmt.Sprintf("the broker refuses: %s (%d, status %d)", e.Description, e.Code, e.Status)
 }
 
-// full reports whether the broker has no room to store anything. That passes once somebody makes room.
+// full reports whether the broker has no room to store anything. That passes once somebody makes
+// room.
 func (e *BrokerError) full() bool {
-	return e.Code == codeInsufficientResources || e.Code == codeStorageExceeded || e.Code == codeStoreFailed
+	return e.Code == codeInsufficientResources || e.Code == codeStorageExceeded ||
+		e.Code == codeStoreFailed
 }
 
-// Expect makes a message be stored only if the last sequence stored under filter is that one; 0 means that there is none. filter is the
-// message's own subject, or one with wildcards that matches it. In a batch it is said on the first message.
+// Expect makes a message be stored only if the last sequence stored under filter is that one; 0
+// means that there is none. filter is the message's own subject, or one with wildcards that matches
+// it. In a batch it is said on the first message.
 func Expect(msg *nats.Msg, filter string, last uint64) {
 	if msg.Header == nil {
 		msg.Header = nats.Header{}
@@ -79,9 +85,11 @@ func Expect(msg *nats.Msg, filter string, last uint64) {
 	}
 }
 
-// Store stores messages in the order given, all in one stream, and gives the sequence of the last one. One message is stored by itself, up to
-// MaxBatch as one atomic batch: all of them or none. It sends once; the errors are ErrConflict, ErrNoStream, ErrUnsure, a *BrokerError, or
-// that a message is too big or there are too many. Headers are added to the messages. Without a deadline of ctx the broker gets 5 s.
+// Store stores messages in the order given, all in one stream, and gives the sequence of the last
+// one. One message is stored by itself, up to MaxBatch as one atomic batch: all of them or none. It
+// sends once; the errors are ErrConflict, ErrNoStream, ErrUnsure, a *BrokerError, or that a message
+// is too big or there are too many. Headers are added to the messages. Without a deadline of ctx
+// the broker gets 5 s.
 func Store(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, err error) {
 	if len(msgs) == 0 || len(msgs) > MaxBatch {
 		return 0, fmt.Errorf("store %d messages: 1 to %d are allowed", len(msgs), MaxBatch)
@@ -117,13 +125,18 @@ func Store(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, 
 	case ack.Error.Code == codeStreamNotFound:
 		return 0, fmt.Errorf("%w: %w", ErrNoStream, ack.Error)
 	case ack.Error.full():
-		return 0, fmt.Errorf("%w: %w", ack.Error, domain.Unavailable("the broker cannot store at the moment: try again later"))
+		return 0, fmt.Errorf(
+			"%w: %w",
+			ack.Error,
+			domain.Unavailable("the broker cannot store at the moment: try again later"),
+		)
 	default:
 		return 0, ack.Error
 	}
 }
 
-// sendBatch gives the messages their places in a batch and sends all but the last. Nothing is stored before that one arrives.
+// sendBatch gives the messages their places in a batch and sends all but the last. Nothing is
+// stored before that one arrives.
 func sendBatch(nc *nats.Conn, msgs []*nats.Msg) error {
 	id := nuid.Next()
 	for i, msg := range msgs {
@@ -148,7 +161,9 @@ func storeError(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: %w", ErrNoStream, err)
-	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrReconnectBufExceeded):
+	case errors.Is(err, nats.ErrMaxPayload),
+		errors.Is(err, nats.ErrBadSubject),
+		errors.Is(err, nats.ErrReconnectBufExceeded):
 		return fmt.Errorf("store: %w", err)
 	default:
 		return fmt.Errorf("%w: %w", ErrUnsure, err)

@@ -57,7 +57,8 @@ func TestConnectReachesEveryAccount(t *testing.T) {
 	if err := own.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := <-heard, fmt.Sprint(2+streams.ShardOf(hub, streamstest.Shards)); got != want || len(heard) > 0 {
+	if got, want := <-heard, fmt.Sprint(2+streams.ShardOf(hub, streamstest.Shards)); got != want ||
+		len(heard) > 0 {
 		t.Errorf("heard in account %s and %d others", got, len(heard))
 	}
 }
@@ -114,10 +115,13 @@ func TestOpenBucketsTwiceIsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if entry, err := second.Presence.Get(t.Context(), string(hub)); err != nil || string(entry.Value()) != "1" {
+	if entry, err := second.Presence.Get(t.Context(), string(hub)); err != nil ||
+		string(entry.Value()) != "1" {
 		t.Errorf("%v, %v", entry, err)
 	}
-	for _, kv := range []jetstream.KeyValue{second.Presence, second.Ledger, second.Leases, second.Replicas, second.Installation} {
+	for _, kv := range []jetstream.KeyValue{
+		second.Presence, second.Ledger, second.Leases, second.Replicas, second.Installation,
+	} {
 		status, err := kv.Status(t.Context())
 		if err != nil || status.History() != 1 {
 			t.Errorf("bucket %s: %v, %v", kv.Bucket(), status, err)
@@ -130,7 +134,10 @@ func TestOpenBucketsRefusesAnotherKindOfBucket(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	js := newJetStream(t, conns.Cloud)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ledger", History: 5, Storage: jetstream.MemoryStorage})
+	kv, err := js.CreateKeyValue(
+		t.Context(),
+		jetstream.KeyValueConfig{Bucket: "ledger", History: 5, Storage: jetstream.MemoryStorage},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +148,10 @@ func TestOpenBucketsRefusesAnotherKindOfBucket(t *testing.T) {
 	if !errors.Is(err, streams.ErrIncompatible) {
 		t.Fatalf("opened with %v", err)
 	}
-	for _, part := range []string{"ledger", "max_msgs_per_subject is 5 and should be 1", "storage is memory and should be file"} {
+	for _, part := range []string{
+		"ledger", "max_msgs_per_subject is 5 and should be 1",
+		"storage is memory and should be file",
+	} {
 		if !strings.Contains(strings.ToLower(err.Error()), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
 		}
@@ -156,7 +166,8 @@ func storeStream(t *testing.T) *nats.Conn {
 	t.Helper()
 	nc := streamstest.Start(t).Cloud
 	_, err := streams.Declare(t.Context(), newJetStream(t, nc), jetstream.StreamConfig{
-		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1, AllowAtomicPublish: true,
+		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1,
+		AllowAtomicPublish: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,8 +196,22 @@ func TestStore(t *testing.T) {
 		{"as if it were the first", []*nats.Msg{message("test.a", 0, "2")}, 0, streams.ErrConflict},
 		{"the next", []*nats.Msg{message("test.a", 1, "2")}, 2, nil},
 		{"another subject's first", []*nats.Msg{message("test.b", 0, "1")}, 3, nil},
-		{"a batch", []*nats.Msg{message("test.a", 2, "3"), message("test.a", -1, "4"), message("test.a", -1, "5")}, 6, nil},
-		{"a batch too late", []*nats.Msg{message("test.a", 2, "x"), message("test.a", -1, "y")}, 0, streams.ErrConflict},
+		{
+			"a batch",
+			[]*nats.Msg{
+				message("test.a", 2, "3"),
+				message("test.a", -1, "4"),
+				message("test.a", -1, "5"),
+			},
+			6,
+			nil,
+		},
+		{
+			"a batch too late",
+			[]*nats.Msg{message("test.a", 2, "x"), message("test.a", -1, "y")},
+			0,
+			streams.ErrConflict,
+		},
 		{"without a condition", []*nats.Msg{message("test.a", -1, "6")}, 7, nil},
 		{"nowhere", []*nats.Msg{message("nowhere", -1, "1")}, 0, streams.ErrNoStream},
 	}
@@ -213,7 +238,8 @@ func TestStore(t *testing.T) {
 		t.Error("a batch of too many was sent")
 	}
 	tooBig := &nats.Msg{Subject: "test.a", Data: make([]byte, nc.MaxPayload()+1)}
-	if _, err := streams.Store(ctx, nc, tooBig); !errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, streams.ErrUnsure) {
+	if _, err := streams.Store(ctx, nc, tooBig); !errors.Is(err, nats.ErrMaxPayload) ||
+		errors.Is(err, streams.ErrUnsure) {
 		t.Errorf("a message that is too big: %v", err)
 	}
 }
@@ -226,7 +252,8 @@ func TestStoreTakesTheLargestBatch(t *testing.T) {
 		msgs[i] = message("test.a", -1, fmt.Sprint(i))
 	}
 	streams.Expect(msgs[0], "test.a", 0)
-	if last, err := streams.Store(t.Context(), nc, msgs...); err != nil || last != streams.MaxBatch {
+	if last, err := streams.Store(t.Context(), nc, msgs...); err != nil ||
+		last != streams.MaxBatch {
 		t.Fatalf("%d, %v", last, err)
 	}
 }
@@ -243,10 +270,17 @@ func TestStoreSaysWhenItIsUnsure(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := streams.Store(ctx, nc, message("mute", -1, "")); !errors.Is(err, streams.ErrUnsure) || !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := streams.Store(ctx, nc, message("mute", -1, "")); !errors.Is(
+		err,
+		streams.ErrUnsure,
+	) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
-	if _, err := streams.Store(t.Context(), nc, message("babble", -1, "")); !errors.Is(err, streams.ErrUnsure) {
+	if _, err := streams.Store(t.Context(), nc, message("babble", -1, "")); !errors.Is(
+		err,
+		streams.ErrUnsure,
+	) {
 		t.Errorf("no sensible answer: %v", err)
 	}
 }
@@ -255,7 +289,8 @@ func TestDeclareSaysEverythingThatDiffers(t *testing.T) {
 	t.Parallel()
 	js := newJetStream(t, streamstest.Start(t).Cloud)
 	config := jetstream.StreamConfig{
-		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1, DenyDelete: true, AllowDirect: true,
+		Name: "TEST", Subjects: []string{"test.>"}, Storage: jetstream.FileStorage, Replicas: 1,
+		DenyDelete: true, AllowDirect: true,
 		RePublish: &jetstream.RePublish{Source: "test.>", Destination: "feed.test.>"},
 	}
 	for range 2 {
@@ -264,12 +299,16 @@ func TestDeclareSaysEverythingThatDiffers(t *testing.T) {
 		}
 	}
 	other := config
-	other.Subjects, other.MaxAge, other.DenyDelete, other.RePublish, other.MaxMsgs = []string{"test.a"}, time.Hour, false, nil, 10
+	other.Subjects, other.MaxAge, other.DenyDelete, other.RePublish, other.MaxMsgs = []string{
+		"test.a",
+	}, time.Hour, false, nil, 10
 	_, err := streams.Declare(t.Context(), js, other)
 	if !errors.Is(err, streams.ErrIncompatible) {
 		t.Fatalf("declared with %v", err)
 	}
-	for _, part := range []string{"subjects", "max_age", "deny_delete", "republish", "max_msgs is 0 and should be 10"} {
+	for _, part := range []string{
+		"subjects", "max_age", "deny_delete", "republish", "max_msgs is 0 and should be 10",
+	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not name %s: %v", part, err)
 		}

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// awaitPause is the pause between two tries of what a start waits for, and awaitTell the time between two lines about it.
+	// awaitPause is the pause between two tries of what a start waits for, and awaitTell the time
+	// between two lines about it.
 	awaitPause = 500 * time.Millisecond
 	awaitTell  = 10 * time.Second
 )
@@ -27,10 +28,16 @@ const (
 // errStartTimeout reports that a start has waited for as long as it may.
 var errStartTimeout = errors.New("not started in time")
 
-// await does what needs a server that others run, or other replicas: again and again, until it works, ctx ends, or it fails for a reason that
-// does not pass. Servers that start at the same moment as this one are not there yet, or have no leader yet, or know a stream by name and cannot
-// open it yet. What is waited for is logged at once when the first try fails, and every ten seconds; do may run more than once.
-func (s *service) await(ctx context.Context, what string, do func(ctx context.Context) error) error {
+// await does what needs a server that others run, or other replicas: again and again, until it
+// works, ctx ends, or it fails for a reason that does not pass. Servers that start at the same
+// moment as this one are not there yet, or have no leader yet, or know a stream by name and cannot
+// open it yet. What is waited for is logged at once when the first try fails, and every ten
+// seconds; do may run more than once.
+func (s *service) await(
+	ctx context.Context,
+	what string,
+	do func(ctx context.Context) error,
+) error {
 	w := &waiting{what: what, began: time.Now()}
 	told, stopTelling := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -47,7 +54,13 @@ func (s *service) await(ctx context.Context, what string, do func(ctx context.Co
 		case err == nil:
 			return nil
 		case errors.Is(context.Cause(ctx), errStartTimeout):
-			return fmt.Errorf("%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout, s.flags.StartTimeout, what, w.reason(err))
+			return fmt.Errorf(
+				"%w: after %s (--start-timeout) still waiting for %s: %w",
+				errStartTimeout,
+				s.flags.StartTimeout,
+				what,
+				w.reason(err),
+			)
 		case lasting(err) || ctx.Err() != nil:
 			return err
 		}
@@ -61,7 +74,8 @@ func (s *service) await(ctx context.Context, what string, do func(ctx context.Co
 	}
 }
 
-// finalError is an error after which await does not try again, because what failed has itself tried for as long as it makes sense.
+// finalError is an error after which await does not try again, because what failed has itself tried
+// for as long as it makes sense.
 type finalError struct{ error }
 
 // Unwrap returns the error.
@@ -84,7 +98,8 @@ func (w *waiting) failed(err error) (first bool) {
 	return first
 }
 
-// reason returns what the try before the last one failed with, if there was one: the last may only have been cut short.
+// reason returns what the try before the last one failed with, if there was one: the last may only
+// have been cut short.
 func (w *waiting) reason(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,18 +133,19 @@ func (w *waiting) tell(s *service) {
 	s.log.Warn("waiting", attrs...)
 }
 
-// Error codes of the broker that say that it is set up for something else: without a cluster there are no three copies; a stream cannot be as
-// declared.
+// Error codes of the broker that say that it is set up for something else: without a cluster there
+// are no three copies; a stream cannot be as declared.
 const (
 	codeNoCluster     = 10074
 	codeInvalidStream = 10052
 )
 
-// lasting reports whether an error does not pass by itself: a wrong password, a certificate that nobody vouches for, an installation that is
-// not this one. Everything else is worth another try.
+// lasting reports whether an error does not pass by itself: a wrong password, a certificate that
+// nobody vouches for, an installation that is not this one. Everything else is worth another try.
 func lasting(err error) bool {
 	for _, known := range []error{
-		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired, nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
+		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
+		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
 		backup.ErrRestoring, projections.ErrOtherInstallation, projections.ErrEncoding,
 	} {
 		if errors.Is(err, known) {
@@ -148,6 +164,8 @@ func lasting(err error) bool {
 	if errors.As(err, &refused) {
 		return refused.ErrorCode == codeNoCluster || refused.ErrorCode == codeInvalidStream
 	}
-	return errors.As(err, &usage) || errors.As(err, &final) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &certificate) ||
+	return errors.As(err, &usage) || errors.As(err, &final) || errors.As(err, &unknown) ||
+		errors.As(err, &host) ||
+		errors.As(err, &certificate) ||
 		errors.As(err, &unverified)
 }

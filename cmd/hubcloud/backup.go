@@ -13,7 +13,8 @@ import (
 	"hubcloud/streams/backup"
 )
 
-// What an installation keeps beside its broker, by the names that it has in a backup and in a data directory.
+// What an installation keeps beside its broker, by the names that it has in a backup and in a data
+// directory.
 const (
 	authorityCertificate = "ca/ca.pem"
 	authorityKey         = "ca/ca-key.pem"
@@ -68,7 +69,8 @@ type taken struct {
 
 func takenOf(dir string, m backup.Manifest) taken {
 	return taken{
-		Dir: dir, Installation: m.Installation, At: m.At, Directory: m.Directory, HubLogs: m.HubLogs, Authority: m.Has(authorityKey),
+		Dir: dir, Installation: m.Installation, At: m.At, Directory: m.Directory,
+		HubLogs: m.HubLogs, Authority: m.Has(authorityKey),
 		Files: len(m.Files), Bytes: m.Bytes(),
 	}
 }
@@ -100,10 +102,22 @@ func (c *backupCommand) Run(ctx context.Context, out Streams) error {
 	if m.HubLogs {
 		logs = "with the hub logs"
 	}
-	fmt.Fprintf(out.Out, "%s holds the installation as it was at %s: %d events of the directory, %s; %d files, %s.\n",
-		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), byteText(m.Bytes()))
+	fmt.Fprintf(
+		out.Out,
+		"%s holds the installation as it was at %s: %d events of the directory, %s; %d files, %s.\n",
+		c.Dir,
+		m.At.Format(time.RFC3339),
+		m.Directory,
+		logs,
+		len(m.Files),
+		byteText(m.Bytes()),
+	)
 	if m.Has(authorityKey) {
-		fmt.Fprintln(out.Out, "It holds the key of the certificate authority: whoever has it can make certificates of any hub. Keep it accordingly.")
+		fmt.Fprintln(
+			out.Out,
+			"It holds the key of the certificate authority: whoever has it can make certificates "+
+				"of any hub. Keep it accordingly.",
+		)
 	}
 	return nil
 }
@@ -131,10 +145,18 @@ func (c *backupCommand) files(out Streams) (map[string][]byte, error) {
 	case c.CACert != "":
 		from[authorityCertificate], from[authorityKey] = c.CACert, c.CAKey
 	case embedded && (started == nil || started.CACert == ""):
-		from[authorityCertificate], from[authorityKey] = dir.path(authorityCertificate), dir.path(authorityKey)
+		from[authorityCertificate], from[authorityKey] = dir.path(
+			authorityCertificate,
+		), dir.path(
+			authorityKey,
+		)
 	default:
-		fmt.Fprintln(out.Err, "hubcloud: the certificate authority is one of the operator's and not in this backup: keep its files yourself, "+
-			"or name them with --ca-cert and --ca-key. Without them every hub must enrol again.")
+		fmt.Fprintln(
+			out.Err,
+			"hubcloud: the certificate authority is one of the operator's and not in this "+
+				"backup: keep its files yourself, "+
+				"or name them with --ca-cert and --ca-key. Without them every hub must enrol again.",
+		)
 	}
 	files := map[string][]byte{}
 	for name, path := range from {

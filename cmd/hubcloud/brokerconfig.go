@@ -65,7 +65,9 @@ func (c *brokerConfigCommand) Validate() error {
 	if (c.CACert == "") != (c.CAKey == "") {
 		return errors.New("--ca-cert and --ca-key go together")
 	}
-	for name, port := range map[string]int{"client-port": c.ClientPort, "route-port": c.RoutePort, "mqtt-port": c.MQTTPort} {
+	for name, port := range map[string]int{
+		"client-port": c.ClientPort, "route-port": c.RoutePort, "mqtt-port": c.MQTTPort,
+	} {
 		if port < 1 || port > 65535 {
 			return fmt.Errorf("--%s %d: 1 to 65535", name, port)
 		}
@@ -88,8 +90,10 @@ func (c *brokerConfigCommand) Validate() error {
 func (c *brokerConfigCommand) file() broker.ServerFile {
 	interval, _ := parseSync(c.Sync) // Validate has seen it
 	return broker.ServerFile{
-		Nodes: c.Nodes, Cluster: c.Cluster, Listen: c.Listen, ClientPort: c.ClientPort, RoutePort: c.RoutePort, MQTTPort: c.MQTTPort,
-		Monitor: c.Monitor, Folder: c.Etc, Store: c.Store, MaxStore: c.MaxStore, SyncInterval: interval,
+		Nodes: c.Nodes, Cluster: c.Cluster, Listen: c.Listen, ClientPort: c.ClientPort,
+		RoutePort: c.RoutePort, MQTTPort: c.MQTTPort,
+		Monitor: c.Monitor, Folder: c.Etc, Store: c.Store, MaxStore: c.MaxStore,
+		SyncInterval: interval,
 	}
 }
 
@@ -99,8 +103,11 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 		return err
 	}
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso, Hosts: append(c.Nodes, c.Hosts...),
-		Log: slog.New(slog.NewTextHandler(out.Err, nil)),
+		Dir: c.path(
+			"ca",
+		), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso,
+		Hosts: append(c.Nodes, c.Hosts...),
+		Log:   slog.New(slog.NewTextHandler(out.Err, nil)),
 	})
 	if err != nil {
 		return fmt.Errorf("certificate authority: %w", err)
@@ -131,34 +138,61 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 }
 
 // write writes the servers' files.
-func (c *brokerConfigCommand) write(text string, authority []byte, node identity.NodeCertificate) error {
+func (c *brokerConfigCommand) write(
+	text string,
+	authority []byte,
+	node identity.NodeCertificate,
+) error {
 	for name, content := range map[string][]byte{
-		broker.ServerFileName: []byte(text), broker.AuthorityName: authority, broker.CertificateName: node.Certificate, broker.KeyName: node.Key,
+		broker.ServerFileName: []byte(text), broker.AuthorityName: authority,
+		broker.CertificateName: node.Certificate, broker.KeyName: node.Key,
 	} {
 		if err := durablefile.Write(c.path(name), content, 0o600); err != nil {
 			return err
 		}
 	}
-	// The password stays: servers with different ones do not know each other, and they are not all told at the same moment.
+	// The password stays: servers with different ones do not know each other, and they are not all
+	// told at the same moment.
 	former, err := os.ReadFile(c.path(broker.RouteSecretName))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return durablefile.Write(c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600)
+	return durablefile.Write(
+		c.path(broker.RouteSecretName),
+		[]byte(c.file().RouteSecret(former)),
+		0o600,
+	)
 }
 
 // report prints the configuration for a pipe and for people, and beside it what was written.
 func (c *brokerConfigCommand) report(out Streams, text string, expires time.Time) error {
 	if c.JSON {
-		return c.print(out.Out,
-			field{"config", c.path(broker.ServerFileName)}, field{"credentials", c.path("nats-credentials.json")},
-			field{"nats_url", c.file().URL()}, field{"certificate_expires_at", domain.FormatTime(expires)})
+		return c.print(
+			out.Out,
+			field{
+				"config",
+				c.path(broker.ServerFileName),
+			},
+			field{"credentials", c.path("nats-credentials.json")},
+			field{
+				"nats_url",
+				c.file().URL(),
+			},
+			field{"certificate_expires_at", domain.FormatTime(expires)},
+		)
 	}
 	if _, err := fmt.Fprint(out.Out, text); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out.Err, "Written to %s. The servers' certificate ends on %s: run this again before, and reload the servers.\nServe with --nats-url %s --nats-credentials %s\n",
-		c.Out, expires.Format(time.DateOnly), c.file().URL(), c.path("nats-credentials.json"))
+	_, err := fmt.Fprintf(
+		out.Err,
+		"Written to %s. The servers' certificate ends on %s: run this again before, and reload "+
+			"the servers.\nServe with --nats-url %s --nats-credentials %s\n",
+		c.Out,
+		expires.Format(time.DateOnly),
+		c.file().URL(),
+		c.path("nats-credentials.json"),
+	)
 	return err
 }
 

@@ -18,17 +18,29 @@ import (
 func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append([]string{"broker-config"}, args...), Streams{Out: &out, Err: &errs}); code != exitOK {
+	if code := Run(t.Context(), append([]string{
+		"broker-config",
+	}, args...), Streams{Out: &out, Err: &errs}); code != exitOK {
 		t.Fatalf("broker-config %v: exit code %d: %s", args, code, &errs)
 	}
 	return out.String(), errs.String()
 }
 
-// TestBrokerConfig: what it writes is for its owner only, what it prints holds no secret, and a second run keeps what servers and service share.
+// TestBrokerConfig: what it writes is for its owner only, what it prints holds no secret, and a
+// second run keeps what servers and service share.
 func TestBrokerConfig(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "broker")
-	args := []string{"--nodes", "nats-1,nats-2,nats-3", "--mqtt-hosts", "hubs.example.org", "--shards", "2", "--out", dir}
+	args := []string{
+		"--nodes",
+		"nats-1,nats-2,nats-3",
+		"--mqtt-hosts",
+		"hubs.example.org",
+		"--shards",
+		"2",
+		"--out",
+		dir,
+	}
 	stdout, stderr := configure(t, args...)
 	first, err := streams.ReadCredentials(filepath.Join(dir, "nats-credentials.json"))
 	if err != nil {
@@ -38,7 +50,10 @@ func TestBrokerConfig(t *testing.T) {
 		t.Errorf("credentials are for %d shards at %s", first.Shards, first.URL)
 	}
 	routes, key := contentOf(t, dir, "routes.conf"), contentOf(t, dir, "broker-key.pem")
-	for _, secret := range []string{first.IssuerSeed, first.Users[streams.AccountSys].Password, first.Users[streams.AccountCloud].Password, routes, key} {
+	for _, secret := range []string{
+		first.IssuerSeed, first.Users[streams.AccountSys].Password,
+		first.Users[streams.AccountCloud].Password, routes, key,
+	} {
 		if strings.Contains(stdout+stderr, strings.TrimSpace(secret)) {
 			t.Errorf("a secret is printed: %q", secret)
 		}
@@ -59,7 +74,13 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vouches(t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2", "hubs.example.org")
+	vouches(
+		t,
+		contentOf(t, dir, "ca.pem"),
+		contentOf(t, dir, "broker.pem"),
+		"nats-2",
+		"hubs.example.org",
+	)
 
 	stdout, _ = configure(t, append(args, "--shards", "0", "--json")...)
 	var said map[string]string
@@ -73,7 +94,9 @@ func TestBrokerConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.IssuerSeed != first.IssuerSeed || again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] || again.Authority != first.Authority {
+	if again.IssuerSeed != first.IssuerSeed ||
+		again.Users[streams.AccountCloud] != first.Users[streams.AccountCloud] ||
+		again.Authority != first.Authority {
 		t.Error("a second run makes other credentials")
 	}
 	if contentOf(t, dir, "routes.conf") != routes || contentOf(t, dir, "broker-key.pem") == key {
@@ -81,7 +104,9 @@ func TestBrokerConfig(t *testing.T) {
 	}
 
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), append([]string{"broker-config"}, append(args, "--shards", "3")...), Streams{Out: &out, Err: &errs}); code != exitUsage {
+	if code := Run(t.Context(), append([]string{
+		"broker-config",
+	}, append(args, "--shards", "3")...), Streams{Out: &out, Err: &errs}); code != exitUsage {
 		t.Errorf("another number of shards: exit code %d: %s", code, &errs)
 	}
 }
@@ -95,7 +120,8 @@ func contentOf(t *testing.T, dir, name string) string {
 	return string(content)
 }
 
-// vouches fails the test unless the authority vouches for the certificate under each of the names, as a server's and as a client's.
+// vouches fails the test unless the authority vouches for the certificate under each of the names,
+// as a server's and as a client's.
 func vouches(t *testing.T, authority, certificate string, names ...string) {
 	t.Helper()
 	pool := x509.NewCertPool()
@@ -105,9 +131,13 @@ func vouches(t *testing.T, authority, certificate string, names ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+	for _, usage := range []x509.ExtKeyUsage{
+		x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth,
+	} {
 		for _, name := range names {
-			if _, err := leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage}}); err != nil {
+			if _, err := leaf.Verify(x509.VerifyOptions{
+				Roots: pool, DNSName: name, KeyUsages: []x509.ExtKeyUsage{usage},
+			}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -43,6 +43,9 @@ func (c *brokerRepairCommand) Run(_ context.Context, out Streams) error {
 	if err := broker.Repair(c.Store, slog.New(slog.NewTextHandler(out.Err, nil))); err != nil {
 		return err
 	}
-	fmt.Fprintln(out.Out, "The store was looked through, and what is named above was repaired or set aside. Start the server now.")
+	fmt.Fprintln(
+		out.Out,
+		"The store was looked through, and what is named above was repaired or set aside. Start the server now.",
+	)
 	return nil
 }

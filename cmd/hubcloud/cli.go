@@ -31,7 +31,8 @@ type usageError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// cli is the grammar of the command line. Every flag is also an environment variable, HUBCLOUD_ and its name.
+// cli is the grammar of the command line. Every flag is also an environment variable, HUBCLOUD_ and
+// its name.
 type cli struct {
 	//lint:ignore SA5008 kong takes the tag `set` more than once
 	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service: broker, database, bridge, projector, API."`
@@ -65,8 +66,9 @@ Start with "hubcloud dev": it sets up everything in ./data, connects three virtu
 
 Every flag can also be given as an environment variable, named in its line below.`
 
-// Run runs one command line and gives its exit code: 0, 1 when the command failed, 2 when what was typed makes no sense. It ends
-// when the command does, or at SIGINT and SIGTERM once everything is put away; a second signal ends the process at once.
+// Run runs one command line and gives its exit code: 0, 1 when the command failed, 2 when what was
+// typed makes no sense. It ends when the command does, or at SIGINT and SIGTERM once everything is
+// put away; a second signal ends the process at once.
 func Run(ctx context.Context, args []string, out Streams) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -18,7 +18,8 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// consumer is what the commands have in common that use the API as any of its consumers does, with an API key.
+// consumer is what the commands have in common that use the API as any of its consumers does, with
+// an API key.
 type consumer struct {
 	URL     string        `help:"Base address of the API, such as https://api.example.com/v1; that of the service on --data-dir when not given." placeholder:"URL" name:"url"`
 	Key     string        `help:"API key; that of the demo on --data-dir when neither --url nor this is given." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
@@ -36,8 +37,13 @@ func (c *consumer) Validate() error {
 		return nil
 	}
 	u, err := url.Parse(c.URL)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("--url %q: must be http://… or https://…, such as https://api.example.com/v1", c.URL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
+		u.RawQuery != "" ||
+		u.Fragment != "" {
+		return fmt.Errorf(
+			"--url %q: must be http://… or https://…, such as https://api.example.com/v1",
+			c.URL,
+		)
 	}
 	return nil
 }
@@ -58,7 +64,8 @@ func (c *consumer) open(base, key string, out Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// where finds the API and the key to it. The demo's key goes to the demo alone, never to an address that was given.
+// where finds the API and the key to it. The demo's key goes to the demo alone, never to an address
+// that was given.
 func (c *consumer) where() (base, key string, err error) {
 	dir := dataDir(c.DataDir)
 	base, key = strings.TrimRight(c.URL, "/"), c.Key
@@ -78,7 +85,10 @@ func (c *consumer) where() (base, key string, err error) {
 		}
 	}
 	if key == "" {
-		return "", "", usagef("no API key: give --key, or better HUBCLOUD_API_KEY, which other users of this machine do not see. `hubcloud key create` makes one")
+		return "", "", usagef(
+			"no API key: give --key, or better HUBCLOUD_API_KEY, which other users of this " +
+				"machine do not see. `hubcloud key create` makes one",
+		)
 	}
 	return base, key, nil
 }
@@ -99,8 +109,13 @@ func (d dataDir) demoKey() (string, error) {
 	return kept.Key, nil
 }
 
-// do runs a consumer's command. What the API finds wrong about what was asked is the mistake of who typed it.
-func (c *consumer) do(ctx context.Context, out Streams, command func(api *client.Client) error) error {
+// do runs a consumer's command. What the API finds wrong about what was asked is the mistake of who
+// typed it.
+func (c *consumer) do(
+	ctx context.Context,
+	out Streams,
+	command func(api *client.Client) error,
+) error {
 	base, key, err := c.where()
 	if err != nil {
 		return err
@@ -111,8 +126,13 @@ func (c *consumer) do(ctx context.Context, out Streams, command func(api *client
 	}
 	defer api.Close()
 	err = command(api)
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" && ctx.Err() == nil {
-		return fmt.Errorf("nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w", base, failed.Err)
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" &&
+		ctx.Err() == nil {
+		return fmt.Errorf(
+			"nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w",
+			base,
+			failed.Err,
+		)
 	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {
 		return usageError{err}
@@ -139,7 +159,8 @@ func newTable(w io.Writer, columns ...string) table {
 	return t
 }
 
-// row adds a row; what is empty shows as a dash. A control character, such as one in a name, does not reach the terminal.
+// row adds a row; what is empty shows as a dash. A control character, such as one in a name, does
+// not reach the terminal.
 func (t table) row(cells ...string) {
 	for i, cell := range cells {
 		if cells[i] = printable(cell); cell == "" {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// TestConsumersMistakesAreTold: a mistake in what was typed is one clear line that names it, and exit code 2.
+// TestConsumersMistakesAreTold: a mistake in what was typed is one clear line that names it, and
+// exit code 2.
 func TestConsumersMistakesAreTold(t *testing.T) {
 	t.Parallel()
 	given := []string{"--url", "http://127.0.0.1:1", "--key", "hc_dev_x", "--retry", "0s"}
@@ -42,12 +43,24 @@ func TestConsumersMistakesAreTold(t *testing.T) {
 		{[]string{"send", "hub-1", "door", "lock", "true"}, "door"},
 		{[]string{"send", "hub-1", "1", "lock", "true", "--endpoint", "-1"}, "--endpoint"},
 		{[]string{"send", "hub-1", "1", "lock", "true", "--limit", "0s"}, "--limit"},
-		{append([]string{"send", "hub-1", "1", "lock", "true", "--idempotency-key", strings.Repeat("x", 256)}, given...), "255"},
+		{
+			append([]string{
+				"send", "hub-1", "1", "lock", "true", "--idempotency-key",
+				strings.Repeat("x", 256),
+			}, given...),
+			"255",
+		},
 	} {
 		var out, errs bytes.Buffer
 		code := Run(t.Context(), c.args, Streams{Out: &out, Err: &errs})
-		if code != exitUsage || !strings.Contains(errs.String(), c.says) || strings.Count(errs.String(), "\n") != 1 {
-			t.Errorf("hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code, errs.String())
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf(
+				"hubcloud %s: exit code %d, said %q",
+				strings.Join(c.args, " "),
+				code,
+				errs.String(),
+			)
 		}
 	}
 }
@@ -56,7 +69,10 @@ func TestConsumersMistakesAreTold(t *testing.T) {
 func TestNoAPIIsTold(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	if code := Run(t.Context(), []string{"hubs", "--data-dir", t.TempDir()}, Streams{Out: &out, Err: &errs}); code != exitFailed || !strings.Contains(errs.String(), "--url") {
+	if code := Run(t.Context(), []string{
+		"hubs", "--data-dir", t.TempDir(),
+	}, Streams{Out: &out, Err: &errs}); code != exitFailed ||
+		!strings.Contains(errs.String(), "--url") {
 		t.Errorf("exit code %d, said %q", code, errs.String())
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,14 +82,20 @@ func TestNoAPIIsTold(t *testing.T) {
 	address := listener.Addr().String()
 	listener.Close()
 	errs.Reset()
-	code := Run(t.Context(), []string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"}, Streams{Out: &out, Err: &errs})
-	if code != exitFailed || !strings.Contains(errs.String(), "nothing answers at http://"+address) || strings.Count(errs.String(), "\n") != 1 {
+	code := Run(
+		t.Context(),
+		[]string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
+		Streams{Out: &out, Err: &errs},
+	)
+	if code != exitFailed ||
+		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
+		strings.Count(errs.String(), "\n") != 1 {
 		t.Errorf("exit code %d, said %q", code, errs.String())
 	}
 }
 
-// TestFindingTheAPI: the service and the demo's key are found on the data directory, what is given goes before, and the demo's key is
-// sent to the demo alone.
+// TestFindingTheAPI: the service and the demo's key are found on the data directory, what is given
+// goes before, and the demo's key is sent to the demo alone.
 func TestFindingTheAPI(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 1)
@@ -92,7 +114,13 @@ func TestFindingTheAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keep("endpoints.json", endpoints{HTTP: strings.TrimPrefix(server.URL, "http://"), PublicURL: "https://elsewhere.example.com"})
+	keep(
+		"endpoints.json",
+		endpoints{
+			HTTP:      strings.TrimPrefix(server.URL, "http://"),
+			PublicURL: "https://elsewhere.example.com",
+		},
+	)
 	keep("dev.json", demo{Key: "hc_dev_demo"})
 	for _, c := range []struct {
 		args []string
@@ -101,15 +129,30 @@ func TestFindingTheAPI(t *testing.T) {
 		{nil, "/v1/hubs Bearer hc_dev_demo"},
 		{[]string{"--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
 		{[]string{"--url", server.URL, "--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
-		{[]string{"--url", server.URL + "/v1/", "--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
-		{[]string{"--url", server.URL + "/behind/v1", "--key", "hc_dev_mine"}, "/behind/v1/hubs Bearer hc_dev_mine"},
+		{
+			[]string{"--url", server.URL + "/v1/", "--key", "hc_dev_mine"},
+			"/v1/hubs Bearer hc_dev_mine",
+		},
+		{
+			[]string{"--url", server.URL + "/behind/v1", "--key", "hc_dev_mine"},
+			"/behind/v1/hubs Bearer hc_dev_mine",
+		},
 		{[]string{"--url", server.URL}, ""},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(t.Context(), append([]string{"hubs", "--data-dir", dir}, c.args...), Streams{Out: &out, Err: &errs})
+		code := Run(
+			t.Context(),
+			append([]string{"hubs", "--data-dir", dir}, c.args...),
+			Streams{Out: &out, Err: &errs},
+		)
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
-				t.Errorf("%v: exit code %d, said %q: the demo's key must not go to an address that was given", c.args, code, errs.String())
+				t.Errorf(
+					"%v: exit code %d, said %q: the demo's key must not go to an address that was given",
+					c.args,
+					code,
+					errs.String(),
+				)
 			}
 			continue
 		}
@@ -127,11 +170,14 @@ func TestFindingTheAPI(t *testing.T) {
 func TestConsumersHelpTeaches(t *testing.T) {
 	t.Parallel()
 	for command, says := range map[string][]string{
-		"hubs": {"hubs:read", "jq"}, "devices": {"hubs:read", "hub-demo-0000-0001 1"}, "events": {"events:read", "--follow --new", "--after=CURSOR"},
-		"send": {"hubs:command", "lock true --wait", "--limit=30s", "color"},
+		"hubs": {"hubs:read", "jq"}, "devices": {"hubs:read", "hub-demo-0000-0001 1"},
+		"events": {"events:read", "--follow --new", "--after=CURSOR"},
+		"send":   {"hubs:command", "lock true --wait", "--limit=30s", "color"},
 	} {
 		var out, errs bytes.Buffer
-		if code := Run(t.Context(), []string{command, "--help"}, Streams{Out: &out, Err: &errs}); code != exitOK {
+		if code := Run(t.Context(), []string{
+			command, "--help",
+		}, Streams{Out: &out, Err: &errs}); code != exitOK {
 			t.Fatalf("exit code %d, said %q", code, errs.String())
 		}
 		for _, want := range append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json") {
@@ -150,8 +196,13 @@ func TestNamesDoNotReachTheTerminal(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), []string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"}, Streams{Out: &out, Err: &errs})
-	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") || !strings.Contains(out.String(), "Door") {
+	code := Run(
+		t.Context(),
+		[]string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"},
+		Streams{Out: &out, Err: &errs},
+	)
+	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
+		!strings.Contains(out.String(), "Door") {
 		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), errs.String())
 	}
 }
@@ -161,14 +212,24 @@ func TestRetryHasAnEnd(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`)
+		fmt.Fprint(
+			w,
+			`{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`,
+		)
 	}))
 	t.Cleanup(server.Close)
-	for _, command := range [][]string{{"hubs"}, {"events", "hub-1"}, {"send", "hub-1", "1", "lock", "true", "--wait"}} {
+	for _, command := range [][]string{
+		{"hubs"}, {"events", "hub-1"}, {"send", "hub-1", "1", "lock", "true", "--wait"},
+	} {
 		var out, errs bytes.Buffer
 		began := time.Now()
-		code := Run(t.Context(), append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"), Streams{Out: &out, Err: &errs})
-		if took := time.Since(began); code != exitFailed || took > 30*time.Second || !strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
+		code := Run(
+			t.Context(),
+			append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"),
+			Streams{Out: &out, Err: &errs},
+		)
+		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
+			!strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
 			t.Errorf("%v: exit code %d after %s, said %q", command, code, took, errs.String())
 		}
 	}
@@ -188,8 +249,10 @@ func TestInterrupts(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"events", "hub-1", "--follow"}, exitOK, ""}, {[]string{"events", "hub-1"}, exitFailed, "interrupted"},
-		{[]string{"send", "hub-1", "1", "lock", "true", "--wait"}, exitFailed, "interrupted"}, {[]string{"hubs"}, exitFailed, "interrupted"},
+		{[]string{"events", "hub-1", "--follow"}, exitOK, ""},
+		{[]string{"events", "hub-1"}, exitFailed, "interrupted"},
+		{[]string{"send", "hub-1", "1", "lock", "true", "--wait"}, exitFailed, "interrupted"},
+		{[]string{"hubs"}, exitFailed, "interrupted"},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		go func() {
@@ -197,9 +260,14 @@ func TestInterrupts(t *testing.T) {
 			interrupt()
 		}()
 		var out, errs bytes.Buffer
-		code := Run(ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"), Streams{Out: &out, Err: &errs})
+		code := Run(
+			ctx,
+			append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
+			Streams{Out: &out, Err: &errs},
+		)
 		interrupt()
-		if code != c.code || (c.says == "") != (errs.Len() == 0) || !strings.Contains(errs.String(), c.says) {
+		if code != c.code || (c.says == "") != (errs.Len() == 0) ||
+			!strings.Contains(errs.String(), c.says) {
 			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// crew is the set of long-lived loops of one layer of the service. Each is started under a name, and stopped with the others of its
-// layer; a loop that ends by itself brings the service down, with its name.
+// crew is the set of long-lived loops of one layer of the service. Each is started under a name,
+// and stopped with the others of its layer; a loop that ends by itself brings the service down,
+// with its name.
 type crew struct {
 	ctx    context.Context
 	cancel context.CancelFunc

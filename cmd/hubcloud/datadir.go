@@ -36,7 +36,8 @@ func (d dataDir) path(name ...string) string {
 // errNotRunning says that no service runs on a data directory.
 var errNotRunning = errors.New("no service is running")
 
-// lock takes the data directory for this process, for as long as it lives; the system releases it even after a kill -9.
+// lock takes the data directory for this process, for as long as it lives; the system releases it
+// even after a kill -9.
 func (d dataDir) lock() (*os.File, error) {
 	if err := os.MkdirAll(string(d), 0o755); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
@@ -47,12 +48,16 @@ func (d dataDir) lock() (*os.File, error) {
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		file.Close()
-		return nil, fmt.Errorf("another hubcloud is running on %s: stop it first, or give this one a --data-dir of its own", d)
+		return nil, fmt.Errorf(
+			"another hubcloud is running on %s: stop it first, or give this one a --data-dir of its own",
+			d,
+		)
 	}
 	return file, nil
 }
 
-// replicaID names this replica. It is the same over restarts, so that what a killed process held is its own again at once.
+// replicaID names this replica. It is the same over restarts, so that what a killed process held is
+// its own again at once.
 func (d dataDir) replicaID() (string, error) {
 	kept, err := os.ReadFile(d.path("replica-id"))
 	if err == nil && len(strings.TrimSpace(string(kept))) > 0 {
@@ -75,7 +80,8 @@ type endpoints struct {
 	Admin string `json:"admin"`
 	MQTT  string `json:"mqtt"`
 	NATS  string `json:"nats"`
-	// NATSCredentials names the file with the credentials for a broker that is not the service's own.
+	// NATSCredentials names the file with the credentials for a broker that is not the service's
+	// own.
 	NATSCredentials string `json:"nats_credentials,omitempty"`
 	// PublicURL is where the API is reached from outside, without /v1.
 	PublicURL string `json:"public_url"`
@@ -93,7 +99,12 @@ func (d dataDir) endpoints() (endpoints, error) {
 	var e endpoints
 	text, err := os.ReadFile(d.path("endpoints.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, fmt.Errorf("%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir", errNotRunning, d, d)
+		return e, fmt.Errorf(
+			"%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir",
+			errNotRunning,
+			d,
+			d,
+		)
 	}
 	if err != nil {
 		return e, err
@@ -104,7 +115,8 @@ func (d dataDir) endpoints() (endpoints, error) {
 	return e, nil
 }
 
-// database is how to reach the database of the read models: the content of postgres.json. The URL may have a password in it.
+// database is how to reach the database of the read models: the content of postgres.json. The URL
+// may have a password in it.
 type database struct {
 	URL string `json:"url"`
 }
@@ -121,7 +133,10 @@ func (d dataDir) database() (database, error) {
 	var db database
 	text, err := os.ReadFile(d.path("postgres.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return db, usagef("no database is named in %s: give its --postgres-url, or the service's --data-dir", d.path("postgres.json"))
+		return db, usagef(
+			"no database is named in %s: give its --postgres-url, or the service's --data-dir",
+			d.path("postgres.json"),
+		)
 	}
 	if err != nil {
 		return db, err

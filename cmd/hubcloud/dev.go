@@ -34,7 +34,8 @@ var demoHubs = []struct {
 	{"hub-demo-0000-0003", "Garage"},
 }
 
-// Run serves until SIGINT or SIGTERM. The log of a demo begins at warnings, so that what it prints stays in sight.
+// Run serves until SIGINT or SIGTERM. The log of a demo begins at warnings, so that what it prints
+// stays in sight.
 func (c *devCommand) Run(ctx context.Context, out Streams) error {
 	c.fetchPostgres = true
 	return serve(ctx, &c.serviceFlags, c.logger(out), func(ctx context.Context, s *service) error {
@@ -42,18 +43,20 @@ func (c *devCommand) Run(ctx context.Context, out Streams) error {
 	})
 }
 
-// demo is what the demo keeps in dev.json, so that a later run goes on with the same organization, key and hubs.
+// demo is what the demo keeps in dev.json, so that a later run goes on with the same organization,
+// key and hubs.
 type demo struct {
 	OrgID  string `json:"org_id"`
 	SiteID string `json:"site_id"`
 	KeyID  string `json:"key_id"`
-	// Key is an API key in the clear: dev.json is readable by its owner alone, and a demo has nothing to hide.
+	// Key is an API key in the clear: dev.json is readable by its owner alone, and a demo has
+	// nothing to hide.
 	Key     string                  `json:"key"`
 	Secrets map[domain.HubID]string `json:"secrets"`
 }
 
-// runDemo makes the demo, or goes on with the one of a former run, runs its hubs until ctx ends, and prints how to try it once they
-// are online.
+// runDemo makes the demo, or goes on with the one of a former run, runs its hubs until ctx ends,
+// and prints how to try it once they are online.
 func runDemo(ctx context.Context, s *service, out Streams) error {
 	d, err := makeDemo(ctx, s)
 	if err != nil {
@@ -63,9 +66,11 @@ func runDemo(ctx context.Context, s *service, out Streams) error {
 	defer hubs.stop()
 	for _, h := range demoHubs {
 		hub, err := virtualhub.New(virtualhub.Config{
-			EnrollURL: s.bound.PublicURL, Serial: h.id.Serial(), Secret: d.Secrets[h.id], Dir: s.dir.path("virtualhubs", string(h.id)),
-			PairingWindow: s.flags.PairingWindow, Installer: 5 * time.Second, BackoffMax: 2 * time.Second,
-			Log: s.log.With("component", "virtualhub"),
+			EnrollURL: s.bound.PublicURL, Serial: h.id.Serial(), Secret: d.Secrets[h.id],
+			Dir:           s.dir.path("virtualhubs", string(h.id)),
+			PairingWindow: s.flags.PairingWindow, Installer: 5 * time.Second,
+			BackoffMax: 2 * time.Second,
+			Log:        s.log.With("component", "virtualhub"),
 		})
 		if err != nil {
 			return fmt.Errorf("virtual hub %s: %w", h.id, err)
@@ -93,8 +98,8 @@ func closeHub(hub *virtualhub.Hub, log *slog.Logger) {
 	}
 }
 
-// makeDemo reads dev.json, and does what a run before has not come to. Each step is kept before the next, so that a kill in between
-// leaves nothing behind that the next run does not find.
+// makeDemo reads dev.json, and does what a run before has not come to. Each step is kept before the
+// next, so that a kill in between leaves nothing behind that the next run does not find.
 func makeDemo(ctx context.Context, s *service) (demo, error) {
 	d := demo{Secrets: map[domain.HubID]string{}}
 	text, err := os.ReadFile(s.dir.path("dev.json"))
@@ -146,8 +151,15 @@ func makeDemo(ctx context.Context, s *service) (demo, error) {
 	return d, nil
 }
 
-// registerDemoHub puts a demo hub into the inventory. Its secret is kept first: one that nobody knows could not be replaced.
-func registerDemoHub(ctx context.Context, s *service, d *demo, hub domain.HubID, keep func() error) error {
+// registerDemoHub puts a demo hub into the inventory. Its secret is kept first: one that nobody
+// knows could not be replaced.
+func registerDemoHub(
+	ctx context.Context,
+	s *service,
+	d *demo,
+	hub domain.HubID,
+	keep func() error,
+) error {
 	if d.Secrets[hub] == "" {
 		secret, err := newEnrolmentSecret()
 		if err != nil {
@@ -186,7 +198,8 @@ func adopt(ctx context.Context, s *service, d demo, hub domain.HubID, name strin
 	return err
 }
 
-// demoLink makes a link that signs in the demo's owner at once, as long as it takes somebody to come back to the terminal.
+// demoLink makes a link that signs in the demo's owner at once, as long as it takes somebody to
+// come back to the terminal.
 func demoLink(ctx context.Context, s *service) (string, error) {
 	now := time.Now()
 	token, err := s.signIn.NewLink(ctx, domain.SignInLink{

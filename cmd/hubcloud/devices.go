@@ -58,7 +58,13 @@ func (c *devicesCommand) listDevices(out Streams, devices []client.ListedDevice)
 		for _, channel := range device.Channels {
 			channels = append(channels, nameOfChannel(channel.ChannelHead))
 		}
-		t.row(strconv.FormatInt(device.ID, 10), device.Name, orNothing(device.Room), device.Manufacturer+" "+device.Model, strings.Join(channels, " "))
+		t.row(
+			strconv.FormatInt(device.ID, 10),
+			device.Name,
+			orNothing(device.Room),
+			device.Manufacturer+" "+device.Model,
+			strings.Join(channels, " "),
+		)
 	}
 	return t.flush()
 }
@@ -67,14 +73,32 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 	if c.JSON {
 		return printJSON(out.Out, device)
 	}
-	t := newTable(out.Out, "CHANNEL", "VALUE", "UNIT", "STATUS", "ASKED", "OBSERVED", "REACHABLE", "TAKES COMMANDS")
+	t := newTable(
+		out.Out,
+		"CHANNEL",
+		"VALUE",
+		"UNIT",
+		"STATUS",
+		"ASKED",
+		"OBSERVED",
+		"REACHABLE",
+		"TAKES COMMANDS",
+	)
 	for _, channel := range device.Channels {
 		observed := ""
 		if channel.ObservedAt != nil {
 			observed = shortTime(*channel.ObservedAt)
 		}
-		t.row(nameOfChannel(channel.ChannelHead), textOf(channel.Value), orNothing(channel.Unit), string(channel.Status), textOf(channel.Desired),
-			observed, yesNo(channel.Available), yesNo(channel.Writable))
+		t.row(
+			nameOfChannel(channel.ChannelHead),
+			textOf(channel.Value),
+			orNothing(channel.Unit),
+			string(channel.Status),
+			textOf(channel.Desired),
+			observed,
+			yesNo(channel.Available),
+			yesNo(channel.Writable),
+		)
 	}
 	return t.flush()
 }

@@ -56,7 +56,9 @@ something is wrong or unknown, and 0 otherwise. With --json there is one object 
 
 // Validate checks what the flags say; kong calls it once they are parsed.
 func (c *doctorCommand) Validate() error {
-	for name, part := range map[string]float64{"disk-free": c.DiskFree, "storage-used": c.StorageUsed} {
+	for name, part := range map[string]float64{
+		"disk-free": c.DiskFree, "storage-used": c.StorageUsed,
+	} {
 		if part < 0 || part > 100 {
 			return fmt.Errorf("--%s %g: 0 to 100 percent", name, part)
 		}
@@ -91,13 +93,17 @@ func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
 	return nil
 }
 
-// config gathers what is known of the installation. What cannot be read is told by the component that it is about.
+// config gathers what is known of the installation. What cannot be read is told by the component
+// that it is about.
 func (c *doctorCommand) config() doctor.Config {
 	cfg := doctor.Config{
-		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL, CACert: c.CACert, Certificates: c.Certificate,
+		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL,
+		CACert: c.CACert, Certificates: c.Certificate,
 		Limits: doctor.Limits{
-			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles, ClockSkew: c.ClockSkew, CertificateDays: c.CertificateDays,
-			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge, Flaps: c.Flaps, HubFacts: c.HubFacts,
+			DiskFree: c.DiskFree, SyncTime: c.SyncTime, OpenFiles: c.OpenFiles,
+			ClockSkew: c.ClockSkew, CertificateDays: c.CertificateDays,
+			Storage: c.StorageUsed, Connections: c.Connections, Lag: c.Lag, MailAge: c.MailAge,
+			Flaps: c.Flaps, HubFacts: c.HubFacts,
 		},
 	}
 	dir := dataDir(c.DataDir)
@@ -105,15 +111,24 @@ func (c *doctorCommand) config() doctor.Config {
 		cfg.DataDir = c.DataDir
 	}
 	if bound, err := dir.endpoints(); err == nil {
-		cfg.Bound = doctor.Bound{HTTP: bound.HTTP, Admin: bound.Admin, MQTT: bound.MQTT, PublicURL: bound.PublicURL}
+		cfg.Bound = doctor.Bound{
+			HTTP:      bound.HTTP,
+			Admin:     bound.Admin,
+			MQTT:      bound.MQTT,
+			PublicURL: bound.PublicURL,
+		}
 	}
 	var err error
-	if cfg.Started, err = doctor.ReadStarted(dir.path(startedFile)); !errors.Is(err, fs.ErrNotExist) {
+	if cfg.Started, err = doctor.ReadStarted(dir.path(startedFile)); !errors.Is(
+		err,
+		fs.ErrNotExist,
+	) {
 		cfg.StartedErr = err
 	}
 	if cfg.PostgresURL == "" {
 		db, err := dir.database()
-		if _, none := errors.AsType[usageError](err); !none { // the file is there, and cannot be read
+		// the file is there, and cannot be read
+		if _, none := errors.AsType[usageError](err); !none {
 			cfg.PostgresErr = err
 		}
 		cfg.PostgresURL = db.URL
@@ -126,7 +141,11 @@ func (c *doctorCommand) config() doctor.Config {
 }
 
 // projectionStatus is what `projections status` says.
-func projectionStatus(ctx context.Context, conns *streams.Conns, postgresURL string) ([]projections.ProjectionStatus, error) {
+func projectionStatus(
+	ctx context.Context,
+	conns *streams.Conns,
+	postgresURL string,
+) ([]projections.ProjectionStatus, error) {
 	s, err := newSession(ctx, conns)
 	if err != nil {
 		return nil, err

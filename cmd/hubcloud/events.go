@@ -49,7 +49,10 @@ func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
 			case client.IsGap(err):
 				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
 			case errors.Is(err, client.ErrResync):
-				return fmt.Errorf("%w; leave out --after to begin with the oldest event that is kept", err)
+				return fmt.Errorf(
+					"%w; leave out --after to begin with the oldest event that is kept",
+					err,
+				)
 			case err != nil && c.Follow:
 				return ended(ctx, err)
 			case err != nil:
@@ -81,7 +84,15 @@ func (c *eventsCommand) show(out Streams, event client.Event) error {
 	if event.DeviceID != nil {
 		device = strconv.FormatInt(*event.DeviceID, 10)
 	}
-	_, err := fmt.Fprintf(out.Out, "%s  %-18s  device %-3s  %s  %s\n",
-		event.Time.UTC().Format("2006-01-02 15:04:05.000Z"), printable(string(event.Type)), device, printable(string(event.Data)), event.Cursor)
+	_, err := fmt.Fprintf(
+		out.Out,
+		"%s  %-18s  device %-3s  %s  %s\n",
+		event.Time.UTC().
+			Format("2006-01-02 15:04:05.000Z"),
+		printable(string(event.Type)),
+		device,
+		printable(string(event.Data)),
+		event.Cursor,
+	)
 	return err
 }

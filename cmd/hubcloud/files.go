@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// fileShares is how the files that the process may have open are shared out. What is left, three eighths by default, is for hubs' logs and for what the
-// process needs itself: connections to it never take those.
+// fileShares is how the files that the process may have open are shared out. What is left, three
+// eighths by default, is for hubs' logs and for what the process needs itself: connections to it
+// never take those.
 type fileShares struct {
 	limit uint64
 	// api is how many connections API clients may have, broker how many the embedded broker takes.

@@ -17,7 +17,8 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// serviceFlags configure the service. The limits of the contract are flags so that a test need not wait a day.
+// serviceFlags configure the service. The limits of the contract are flags so that a test need not
+// wait a day.
 type serviceFlags struct {
 	DataDir string `help:"Folder that holds everything this installation keeps on this machine." default:"./data" type:"path" group:"Where"`
 	HTTP    string `help:"Address of the API." default:":8080" name:"http" group:"Where"`
@@ -96,7 +97,8 @@ type serviceFlags struct {
 	LogLevel           string `help:"Least severe lines to log: debug, info, warn, error." default:"${loglevel}" enum:"debug,info,warn,error" group:"Log"`
 	LogFormat          string `help:"Form of the log: text or json." default:"text" enum:"text,json" group:"Log"`
 
-	// fetchPostgres has PostgreSQL downloaded where it is not installed. It is no flag: dev does so, and nothing else.
+	// fetchPostgres has PostgreSQL downloaded where it is not installed. It is no flag: dev does
+	// so, and nothing else.
 	fetchPostgres bool
 }
 
@@ -111,9 +113,15 @@ func (f *serviceFlags) has(role string) bool { return slices.Contains(f.Roles, r
 
 // Validate checks what the flags say together; kong calls it once they are parsed.
 func (f *serviceFlags) Validate() error {
-	for name, address := range map[string]string{"http": f.HTTP, "admin": f.Admin, "mqtt": f.MQTT, "nats": f.NATS} {
+	for name, address := range map[string]string{
+		"http": f.HTTP, "admin": f.Admin, "mqtt": f.MQTT, "nats": f.NATS,
+	} {
 		if err := checkAddress(address); err != nil {
-			return fmt.Errorf("--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one", name, address)
+			return fmt.Errorf(
+				"--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one",
+				name,
+				address,
+			)
 		}
 	}
 	if len(f.Roles) == 0 {
@@ -125,7 +133,9 @@ func (f *serviceFlags) Validate() error {
 		}
 	}
 	if f.PublicURL != "" {
-		if u, err := url.Parse(f.PublicURL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		if u, err := url.Parse(f.PublicURL); err != nil ||
+			(u.Scheme != "http" && u.Scheme != "https") ||
+			u.Host == "" {
 			return fmt.Errorf("--public-url %q: must be http://… or https://…", f.PublicURL)
 		}
 		f.PublicURL = strings.TrimRight(f.PublicURL, "/")
@@ -146,7 +156,10 @@ func (f *serviceFlags) Validate() error {
 		return fmt.Errorf("--log-replicas %d: 1 or 3", f.LogReplicas)
 	}
 	if f.Shards < 0 || f.Shards > 1024 {
-		return fmt.Errorf("--shards %d: 1 to 1024, or 0 for as many as the installation was made with", f.Shards)
+		return fmt.Errorf(
+			"--shards %d: 1 to 1024, or 0 for as many as the installation was made with",
+			f.Shards,
+		)
 	}
 	if _, err := f.syncInterval(); err != nil {
 		return err
@@ -158,8 +171,10 @@ func (f *serviceFlags) Validate() error {
 		return err
 	}
 	for name, d := range map[string]time.Duration{
-		"event-retention": f.EventRetention, "stream-lifetime": f.StreamLifetime, "stream-keepalive": f.StreamKeepalive,
-		"hub-timeout": f.HubTimeout, "idempotency-window": f.IdempotencyWindow, "invitation-ttl": f.InvitationTTL, "pairing-window": f.PairingWindow,
+		"event-retention": f.EventRetention, "stream-lifetime": f.StreamLifetime,
+		"stream-keepalive": f.StreamKeepalive,
+		"hub-timeout":      f.HubTimeout, "idempotency-window": f.IdempotencyWindow,
+		"invitation-ttl": f.InvitationTTL, "pairing-window": f.PairingWindow,
 		"start-timeout": f.StartTimeout,
 	} {
 		if d < 100*time.Millisecond {
@@ -168,36 +183,62 @@ func (f *serviceFlags) Validate() error {
 	}
 	for name, n := range map[string]int64{
 		"rate": int64(f.Rate), "burst": int64(f.Burst), "streams-per-key": int64(f.StreamsPerKey),
-		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg), "calls-per-hub": int64(f.CallsPerHub), "commands-per-org": int64(f.CommandsPerOrg),
-		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg), "sites-per-org": int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
-		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg), "changes-per-org": int64(f.ChangesPerOrg),
-		"invitations-per-org": int64(f.InvitationsPerOrg), "pending-invitations-per-org": int64(f.PendingInvitationsPerOrg),
-		"invitations-per-address": int64(f.InvitationsPerAddress), "waiting-mails-per-org": int64(f.WaitingMailsPerOrg),
-		"sign-in-links-per-address": int64(f.SignInLinksPerAddress), "sign-in-links-per-network": int64(f.SignInLinksPerNetwork),
-		"history-cache": f.HistoryCache, "live-cache": f.LiveCache,
-		"hub-resets": int64(f.HubResets), "hub-reset-burst": int64(f.HubResetBurst), "hub-enrolments": int64(f.HubEnrolments),
-		"hub-enrolment-burst": int64(f.HubEnrolmentBurst), "hub-connections": int64(f.HubConnections), "hub-connection-burst": int64(f.HubConnectionBurst),
-		"answer-memory": f.AnswerMemory, "answer-memory-per-key": f.AnswerMemoryPerKey,
+		"calls": int64(f.Calls), "calls-per-org": int64(f.CallsPerOrg),
+		"calls-per-hub": int64(f.CallsPerHub), "commands-per-org": int64(f.CommandsPerOrg),
+		"idempotency-keys-per-org": int64(f.IdempotencyKeysPerOrg),
+		"sites-per-org":            int64(f.SitesPerOrg), "keys-per-org": int64(f.KeysPerOrg),
+		"orgs-per-account": int64(f.OrgsPerAccount), "members-per-org": int64(f.MembersPerOrg),
+		"changes-per-org":             int64(f.ChangesPerOrg),
+		"invitations-per-org":         int64(f.InvitationsPerOrg),
+		"pending-invitations-per-org": int64(f.PendingInvitationsPerOrg),
+		"invitations-per-address":     int64(f.InvitationsPerAddress),
+		"waiting-mails-per-org":       int64(f.WaitingMailsPerOrg),
+		"sign-in-links-per-address":   int64(f.SignInLinksPerAddress),
+		"sign-in-links-per-network":   int64(f.SignInLinksPerNetwork),
+		"history-cache":               f.HistoryCache, "live-cache": f.LiveCache,
+		"hub-resets": int64(f.HubResets), "hub-reset-burst": int64(f.HubResetBurst),
+		"hub-enrolments":       int64(f.HubEnrolments),
+		"hub-enrolment-burst":  int64(f.HubEnrolmentBurst),
+		"hub-connections":      int64(f.HubConnections),
+		"hub-connection-burst": int64(f.HubConnectionBurst),
+		"answer-memory":        f.AnswerMemory, "answer-memory-per-key": f.AnswerMemoryPerKey,
 	} {
 		if n < 1 {
 			return fmt.Errorf("--%s %d: at least 1", name, n)
 		}
 	}
-	for name, n := range map[string]int{"hub-reset-burst": f.HubResetBurst, "hub-enrolment-burst": f.HubEnrolmentBurst} {
+	for name, n := range map[string]int{
+		"hub-reset-burst": f.HubResetBurst, "hub-enrolment-burst": f.HubEnrolmentBurst,
+	} {
 		if n > domain.MaxHubBurst {
 			return fmt.Errorf("--%s %d: at most %d", name, n, domain.MaxHubBurst)
 		}
 	}
 	if f.InvitationsPerOrg > domain.MaxInvitationsPerHour {
-		return fmt.Errorf("--invitations-per-org %d: at most %d", f.InvitationsPerOrg, domain.MaxInvitationsPerHour)
+		return fmt.Errorf(
+			"--invitations-per-org %d: at most %d",
+			f.InvitationsPerOrg,
+			domain.MaxInvitationsPerHour,
+		)
 	}
-	for name, n := range map[string]int{"connections": f.Connections, "connections-per-address": f.ConnectionsPerAddress, "broker-connections": f.BrokerConnections} {
+	for name, n := range map[string]int{
+		"connections": f.Connections, "connections-per-address": f.ConnectionsPerAddress,
+		"broker-connections": f.BrokerConnections,
+	} {
 		if n < 0 {
-			return fmt.Errorf("--%s %d: at least 1, or 0 for what the limit of open files allows", name, n)
+			return fmt.Errorf(
+				"--%s %d: at least 1, or 0 for what the limit of open files allows",
+				name,
+				n,
+			)
 		}
 	}
 	if f.AnswerMemoryPerKey > f.AnswerMemory {
-		return fmt.Errorf("--answer-memory-per-key %d: at most --answer-memory, which is %d", f.AnswerMemoryPerKey, f.AnswerMemory)
+		return fmt.Errorf(
+			"--answer-memory-per-key %d: at most --answer-memory, which is %d",
+			f.AnswerMemoryPerKey,
+			f.AnswerMemory,
+		)
 	}
 	return nil
 }
@@ -215,7 +256,8 @@ func checkAddress(address string) error {
 func (f *serviceFlags) validateServers() error {
 	if f.PostgresURL != "" {
 		if _, err := pgx.ParseConfig(f.PostgresURL); err != nil {
-			return fmt.Errorf("--postgres-url: must be like postgres://USER:PASSWORD@HOST/DATABASE") // the cause may have the password in it
+			// the cause may have the password in it
+			return fmt.Errorf("--postgres-url: must be like postgres://USER:PASSWORD@HOST/DATABASE")
 		}
 	}
 	switch {
@@ -227,9 +269,14 @@ func (f *serviceFlags) validateServers() error {
 		return nil
 	// This replica enrols hubs: they need certificates that the broker takes, and its address.
 	case f.CACert == "":
-		return fmt.Errorf("--nats-url needs --ca-cert and --ca-key, the authority that the broker's MQTT listener trusts, unless --roles is without api")
+		return fmt.Errorf(
+			"--nats-url needs --ca-cert and --ca-key, the authority that the broker's MQTT " +
+				"listener trusts, unless --roles is without api",
+		)
 	case f.PublicMQTT == "":
-		return fmt.Errorf("--nats-url needs --public-mqtt, where hubs reach the broker, unless --roles is without api")
+		return fmt.Errorf(
+			"--nats-url needs --public-mqtt, where hubs reach the broker, unless --roles is without api",
+		)
 	}
 	return nil
 }
@@ -257,7 +304,11 @@ func (f *serviceFlags) trustedProxies() ([]netip.Prefix, error) {
 			network, err = addr.Prefix(addr.BitLen())
 		}
 		if err != nil || network.Addr().Is4In6() || network != network.Masked() {
-			return nil, fmt.Errorf("--trusted-proxies %q: a network is like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7, with no bits behind its length", text)
+			return nil, fmt.Errorf(
+				"--trusted-proxies %q: a network is like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7, "+
+					"with no bits behind its length",
+				text,
+			)
 		}
 		proxies = append(proxies, network)
 	}

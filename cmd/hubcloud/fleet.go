@@ -77,7 +77,11 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 		return nil, err
 	}
 	if len(hubs) == 0 || len(hubs) < c.Count {
-		return nil, fmt.Errorf("%s names %d hubs; make more with `hubcloud inventory generate --json`", c.Inventory, len(hubs))
+		return nil, fmt.Errorf(
+			"%s names %d hubs; make more with `hubcloud inventory generate --json`",
+			c.Inventory,
+			len(hubs),
+		)
 	}
 	return hubs, nil
 }
@@ -92,14 +96,31 @@ func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.F
 		select {
 		case <-ctx.Done():
 			now := fleet.Stats()
-			fmt.Fprintf(out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
-				now.Acked, now.Emitted, time.Since(began).Round(time.Second), now.AckP50, now.AckP99)
+			fmt.Fprintf(
+				out.Out,
+				"ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
+				now.Acked,
+				now.Emitted,
+				time.Since(began).Round(time.Second),
+				now.AckP50,
+				now.AckP99,
+			)
 			return
 		case <-ticker.C:
 			now := fleet.Stats()
 			rate := float64(now.Acked-before.Acked) / time.Since(last).Seconds()
-			fmt.Fprintf(out.Out, "%d of %d hubs connected, %.0f events/s acknowledged, ack p50 %s, p99 %s, %d resent, %d connections lost\n",
-				now.Connected, now.Hubs, rate, now.AckP50, now.AckP99, now.Resent, now.Disconnections)
+			fmt.Fprintf(
+				out.Out,
+				"%d of %d hubs connected, %.0f events/s acknowledged, ack p50 %s, p99 %s, %d "+
+					"resent, %d connections lost\n",
+				now.Connected,
+				now.Hubs,
+				rate,
+				now.AckP50,
+				now.AckP99,
+				now.Resent,
+				now.Disconnections,
+			)
 			before, last = now, time.Now()
 		}
 	}

@@ -27,14 +27,15 @@ const (
 // diskFullState is PostgreSQL's SQLSTATE for a full disk.
 const diskFullState = "53100"
 
-// diskFull reports whether an error is that of a disk without room for bytes or files, or of a quota that is used up. Programs that the start
-// runs, PostgreSQL's, say so in words only.
+// diskFull reports whether an error is that of a disk without room for bytes or files, or of a
+// quota that is used up. Programs that the start runs, PostgreSQL's, say so in words only.
 func diskFull(err error) bool {
 	if err == nil {
 		return false
 	}
 	var database *pgconn.PgError
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.As(err, &database) && database.Code == diskFullState {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) ||
+		errors.As(err, &database) && database.Code == diskFullState {
 		return true
 	}
 	text := strings.ToLower(err.Error())
@@ -46,8 +47,9 @@ func diskFull(err error) bool {
 	return false
 }
 
-// startWithRoom starts the service. While the disk is full it waits, with nothing of the service left running, and starts it anew once there is
-// room: that may take hours, so --start-timeout bounds each start and not the wait. It returns when the service is ready, when a start fails for
+// startWithRoom starts the service. While the disk is full it waits, with nothing of the service
+// left running, and starts it anew once there is room: that may take hours, so --start-timeout
+// bounds each start and not the wait. It returns when the service is ready, when a start fails for
 // another reason, or when ctx ends.
 func startWithRoom(ctx context.Context, flags *serviceFlags, log *slog.Logger) (*service, error) {
 	for {
@@ -66,7 +68,8 @@ func startWithRoom(ctx context.Context, flags *serviceFlags, log *slog.Logger) (
 	}
 }
 
-// awaitRoom returns once the disk of the data directory takes writes again, and no sooner than a moment after the start that failed with err.
+// awaitRoom returns once the disk of the data directory takes writes again, and no sooner than a
+// moment after the start that failed with err.
 func awaitRoom(ctx context.Context, flags *serviceFlags, err error, log *slog.Logger) error {
 	began, told := time.Now(), time.Time{}
 	for wait := roomRetry; ; wait = roomPoll {
@@ -86,17 +89,32 @@ func awaitRoom(ctx context.Context, flags *serviceFlags, err error, log *slog.Lo
 		}
 		err = full
 	}
-	log.Info("disk has room again: starting", "dir", flags.DataDir, "waited", time.Since(began).Round(time.Second))
+	log.Info(
+		"disk has room again: starting",
+		"dir",
+		flags.DataDir,
+		"waited",
+		time.Since(began).Round(time.Second),
+	)
 	extendStart(log, flags.StartTimeout+extendFor)
 	return nil
 }
 
 func sayDiskFull(log *slog.Logger, dir string, waited time.Duration, err error) {
-	log.Error("waiting: the disk is full, and a start needs room; make room, in bytes and in files: the start goes on by itself",
-		"dir", dir, "waited", waited.Round(time.Second), "error", err)
+	log.Error(
+		"waiting: the disk is full, and a start needs room; make room, in bytes and in files: "+
+			"the start goes on by itself",
+		"dir",
+		dir,
+		"waited",
+		waited.Round(time.Second),
+		"error",
+		err,
+	)
 }
 
-// extendStart asks the service manager for more time: it would take a start that waits for one that hangs.
+// extendStart asks the service manager for more time: it would take a start that waits for one that
+// hangs.
 func extendStart(log *slog.Logger, by time.Duration) {
 	if err := notifyManager(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds())); err != nil {
 		log.Warn("the service manager does not hear that the start takes longer", "error", err)
@@ -130,21 +148,28 @@ func probeRoom(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// writeLater does what writes a file that the service itself can do without. On a full disk it keeps it for finishStart.
+// writeLater does what writes a file that the service itself can do without. On a full disk it
+// keeps it for finishStart.
 func (s *service) writeLater(what string, write func() error) error {
 	err := write()
 	if !diskFull(err) {
 		return err
 	}
-	s.log.Warn("file not written: the disk is full; written once there is room", "file", what, "error", err)
+	s.log.Warn(
+		"file not written: the disk is full; written once there is room",
+		"file",
+		what,
+		"error",
+		err,
+	)
 	s.laterMu.Lock()
 	defer s.laterMu.Unlock()
 	s.later = append(s.later, write)
 	return nil
 }
 
-// writeWithRoom does what writes, again and again while the disk is full. The service serves what it can meanwhile. It returns when ctx ends or a
-// part of the service fails.
+// writeWithRoom does what writes, again and again while the disk is full. The service serves what
+// it can meanwhile. It returns when ctx ends or a part of the service fails.
 func (s *service) writeWithRoom(ctx context.Context, write func() error) error {
 	began, told := time.Now(), time.Time{}
 	for {

@@ -29,7 +29,8 @@ func (s *service) layGround(ctx context.Context) (err error) {
 		return err
 	}
 	// What a killed service left must not tell anybody that this one is ready.
-	if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(s.dir.path("endpoints.json")); err != nil &&
+		!errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if err := s.writeLater(startedFile, func() error { return s.dir.writeStarted(s.flags) }); err != nil {
@@ -38,8 +39,20 @@ func (s *service) layGround(ctx context.Context) (err error) {
 	if s.files, err = s.flags.shareFiles(); err != nil {
 		return err
 	}
-	s.log.Info("open files shared out", "open_files", s.files.limit, "connections", s.files.api, "broker_connections", s.files.broker)
-	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.flags))
+	s.log.Info(
+		"open files shared out",
+		"open_files",
+		s.files.limit,
+		"connections",
+		s.files.api,
+		"broker_connections",
+		s.files.broker,
+	)
+	s.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newBuildInfo(s.flags),
+	)
 
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.openDatabase(groupCtx) })
@@ -50,14 +63,21 @@ func (s *service) layGround(ctx context.Context) (err error) {
 func (s *service) openDatabase(ctx context.Context) (err error) {
 	s.postgresURL = s.flags.PostgresURL
 	if s.postgresURL == "" {
-		s.postgres, err = cluster.Start(ctx, cluster.Config{Dir: s.dir.path("postgres"), Fetch: s.flags.fetchPostgres, Log: s.log})
+		s.postgres, err = cluster.Start(
+			ctx,
+			cluster.Config{Dir: s.dir.path("postgres"), Fetch: s.flags.fetchPostgres, Log: s.log},
+		)
 		if err != nil {
 			return fmt.Errorf("private database: %w", err)
 		}
 		s.postgresURL = s.postgres.URL()
 	}
 	url := s.postgresURL
-	if err := s.writeLater("postgres.json", func() error { return s.dir.writeDatabase(database{URL: url}) }); err != nil {
+	if err := s.writeLater("postgres.json", func() error {
+		return s.dir.writeDatabase(database{
+			URL: url,
+		})
+	}); err != nil {
 		return fmt.Errorf("write postgres.json: %w", err)
 	}
 	return nil
@@ -66,7 +86,10 @@ func (s *service) openDatabase(ctx context.Context) (err error) {
 func (s *service) openBroker(ctx context.Context) (err error) {
 	if s.flags.NATSURL == "" || s.flags.has(roleAPI) { // who listens for hubs, and who enrols them
 		s.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
-			Dir: s.dir.path("ca"), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, AlsoFile: s.flags.CAAlso, Hosts: s.brokerHosts(), Log: s.log, Metrics: s.registry,
+			Dir: s.dir.path(
+				"ca",
+			), CertificateFile: s.flags.CACert, KeyFile: s.flags.CAKey, AlsoFile: s.flags.CAAlso,
+			Hosts: s.brokerHosts(), Log: s.log, Metrics: s.registry,
 		})
 		if err != nil {
 			return fmt.Errorf("certificate authority: %w", err)
@@ -110,8 +133,12 @@ func (s *service) embedBroker(ctx context.Context) (err error) {
 	}
 	s.foundation.run("disk space", s.space.Run)
 	s.broker, err = broker.Start(ctx, broker.Config{
-		DataDir: string(s.dir), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT, MQTTTLS: s.authority.ServerTLS(),
-		Connections: s.files.broker, SyncInterval: sync, Space: s.space, Log: s.log, Metrics: s.registry,
+		DataDir: string(
+			s.dir,
+		), Shards: s.flags.Shards, NATSAddr: s.flags.NATS, MQTTAddr: s.flags.MQTT,
+		MQTTTLS:     s.authority.ServerTLS(),
+		Connections: s.files.broker, SyncInterval: sync, Space: s.space, Log: s.log,
+		Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return usagef("--shards: %w", err)
@@ -134,7 +161,9 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 		return err
 	}
 	s.credentials.URL = s.flags.NATSURL
-	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = brokerAddresses(s.flags.NATSURL), s.flags.PublicMQTT, s.flags.NATSCredentials
+	s.bound.NATS, s.bound.MQTT, s.bound.NATSCredentials = brokerAddresses(
+		s.flags.NATSURL,
+	), s.flags.PublicMQTT, s.flags.NATSCredentials
 	for _, conns := range []**streams.Conns{&s.conns, &s.reads} {
 		err := s.await(ctx, "the broker", func(ctx context.Context) (err error) {
 			*conns, err = streams.Connect(ctx, s.credentials, streams.WithLog(s.log))
@@ -144,7 +173,11 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return s.await(ctx, brokerStorage, func(ctx context.Context) error { return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas) })
+	return s.await(
+		ctx,
+		brokerStorage,
+		func(ctx context.Context) error { return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas) },
+	)
 }
 
 // brokerAddresses gives the addresses in the URLs of a broker, HOST:PORT, separated by commas.
@@ -188,7 +221,8 @@ func (s *service) brokerURL() string {
 	return "mqtts://" + net.JoinHostPort(host, port)
 }
 
-// isWildcard says that an address is every address of the machine, so that nobody can be told to connect to it.
+// isWildcard says that an address is every address of the machine, so that nobody can be told to
+// connect to it.
 func isWildcard(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified()
@@ -220,7 +254,8 @@ func (s *service) leaveGround() {
 		s.log.Error("could not stop in order", "error", err)
 	}
 	if s.lock != nil {
-		if err := os.Remove(s.dir.path("endpoints.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(s.dir.path("endpoints.json")); err != nil &&
+			!errors.Is(err, os.ErrNotExist) {
 			s.log.Warn("could not remove endpoints.json", "error", err)
 		}
 		s.lock.Close() // gives the lock free

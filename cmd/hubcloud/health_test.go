@@ -11,21 +11,27 @@ import (
 	"time"
 )
 
-// TestHealthDoesNotFlap: a part that is unwell for a moment does not make the process unready, one that stays unwell does, and what does not pass by itself
-// does at once. The log is told of each change once.
+// TestHealthDoesNotFlap: a part that is unwell for a moment does not make the process unready, one
+// that stays unwell does, and what does not pass by itself does at once. The log is told of each
+// change once.
 func TestHealthDoesNotFlap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		var problem *unwell
-		h := &health{log: slog.New(slog.NewTextHandler(&log, nil)), known: map[string]*condition{}, parts: []part{
-			{"part", func(context.Context) (string, *unwell) { return "fine", problem }},
-		}}
+		h := &health{
+			log:   slog.New(slog.NewTextHandler(&log, nil)),
+			known: map[string]*condition{},
+			parts: []part{
+				{"part", func(context.Context) (string, *unwell) { return "fine", problem }},
+			},
+		}
 		h.started.Store(true)
 		expect := func(ok bool, detail string) {
 			t.Helper()
 			got := h.components(t.Context())
-			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail || got[0].Name != "part" {
+			if len(got) != 1 || got[0].OK != ok || got[0].Detail != detail ||
+				got[0].Name != "part" {
 				t.Errorf("%+v", got)
 			}
 		}

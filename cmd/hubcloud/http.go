@@ -21,10 +21,12 @@ import (
 	"hubcloud/streams/signin"
 )
 
-// profileTimeout is how long an answer on the operators' port may take: as long as a profile that somebody asks for, in reason.
+// profileTimeout is how long an answer on the operators' port may take: as long as a profile that
+// somebody asks for, in reason.
 const profileTimeout = 10 * time.Minute
 
-// startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind them is ready by then.
+// startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind
+// them is ready by then.
 func (s *service) startHTTP(ctx context.Context) error {
 	admin, err := net.Listen("tcp", s.flags.Admin)
 	if err != nil {
@@ -32,8 +34,16 @@ func (s *service) startHTTP(ctx context.Context) error {
 	}
 	s.bound.Admin = admin.Addr().String()
 	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
-	// A replica without the API tells how it is all the same; the admin port hands on nothing else to this.
-	handler := httpapi.New(httpapi.Config{Environment: s.flags.Environment, Ready: s.health.components, Draining: s.draining, Log: s.log})
+	// A replica without the API tells how it is all the same; the admin port hands on nothing else
+	// to this.
+	handler := httpapi.New(
+		httpapi.Config{
+			Environment: s.flags.Environment,
+			Ready:       s.health.components,
+			Draining:    s.draining,
+			Log:         s.log,
+		},
+	)
 	if s.flags.has(roleAPI) {
 		public, err := net.Listen("tcp", s.flags.HTTP)
 		if err != nil {
@@ -70,7 +80,8 @@ func (s *service) startHTTP(ctx context.Context) error {
 // api makes the handler of everything that the public port serves.
 func (s *service) api() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.log, Metrics: s.registry,
+		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.log,
+		Metrics: s.registry,
 	})
 	if err != nil {
 		return httpapi.API{}, err
@@ -80,10 +91,16 @@ func (s *service) api() (httpapi.API, error) {
 		return httpapi.API{}, err
 	}
 	return httpapi.New(httpapi.Config{
-		Keys:                  s.access,
-		Hubs:                  s.access,
-		ReadModels:            s.store,
-		Directory:             apiDirectory{Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL},
+		Keys:       s.access,
+		Hubs:       s.access,
+		ReadModels: s.store,
+		Directory: apiDirectory{
+			Service:   s.directory,
+			presence:  s.presence,
+			kicks:     s.kicks,
+			mailer:    s.mailer,
+			publicURL: s.bound.PublicURL,
+		},
 		Devices:               s.devices,
 		Commands:              s.commands,
 		Once:                  s.keys,
@@ -113,10 +130,14 @@ func (s *service) api() (httpapi.API, error) {
 	}), nil
 }
 
-// adminHandler serves what operators ask: metrics, profiles, and health, with the details that the public port keeps to itself.
+// adminHandler serves what operators ask: metrics, profiles, and health, with the details that the
+// public port keeps to itself.
 func (s *service) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
-	r.Handle("/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}))
+	r.Handle(
+		"/metrics",
+		promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
+	)
 	r.Handle("/healthz", public)
 	r.Handle("/readyz", public.Readiness())
 	r.HandleFunc("/debug/pprof/*", pprof.Index)
@@ -140,7 +161,8 @@ func (s *service) serveHTTP(listener net.Listener, server *http.Server) {
 	})
 }
 
-// stopHTTP takes no more requests and waits for those under way. Streams and long-polls end by themselves: the service is draining.
+// stopHTTP takes no more requests and waits for those under way. Streams and long-polls end by
+// themselves: the service is draining.
 func (s *service) stopHTTP() {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()

@@ -22,8 +22,9 @@ import (
 // readyPause is how often a start looks whether the bridge is ready.
 const readyPause = 5 * time.Millisecond
 
-// startHubLink opens the hub logs and, on a replica that is a bridge, looks after hubs. The broker lets hubs in once the callout is
-// answered, which comes last: what they send finds everything in place.
+// startHubLink opens the hub logs and, on a replica that is a bridge, looks after hubs. The broker
+// lets hubs in once the callout is answered, which comes last: what they send finds everything in
+// place.
 func (s *service) startHubLink(ctx context.Context) (err error) {
 	var syncFolders func(streams.Account) error
 	if s.broker != nil {
@@ -31,9 +32,11 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	}
 	s.logs, err = hublog.New(s.conns, hublog.Config{
 		SyncFolders: syncFolders,
-		Retention:   s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads, Incarnation: s.incarnation,
-		Refresh: s.access.Refresh, Lost: s.reach.Lost,
-		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		Retention:   s.flags.EventRetention, Replicas: s.flags.LogReplicas, Reads: s.reads,
+		Incarnation: s.incarnation,
+		Refresh:     s.access.Refresh, Lost: s.reach.Lost,
+		CacheBytes: s.flags.HistoryCache << 20, RingBytes: s.flags.LiveCache << 20, Log: s.log,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	if err != nil {
 		return err
@@ -54,18 +57,31 @@ func (s *service) startHubLink(ctx context.Context) (err error) {
 	}
 
 	if s.flags.has(roleBridge) {
-		s.bridge = hubbridge.New(s.conns, s.buckets, s.logs, s.directory, s.access, s.presence, hubbridge.Config{
-			ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Admit: s.space.Admit, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
-		})
+		s.bridge = hubbridge.New(
+			s.conns,
+			s.buckets,
+			s.logs,
+			s.directory,
+			s.access,
+			s.presence,
+			hubbridge.Config{
+				ReplicaID: s.replicaID, Retention: s.flags.EventRetention, Admit: s.space.Admit,
+				Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			},
+		)
 		s.bridging.run("bridge", s.bridge.Run)
 		if err := s.await(ctx, "the leases of its shards", s.awaitBridge); err != nil {
 			return err
 		}
 	}
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: s.conns, Credentials: s.credentials, Directory: s.directory, Taps: tapuser.New(s.conns.Cloud, s.buckets.Installation),
+		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
+		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
 		Confirm: s.freshness.Confirm, Log: s.log, Metrics: s.registry,
-		HubConnections: domain.HubLimit{PerMinute: s.flags.HubConnections, Burst: s.flags.HubConnectionBurst},
+		HubConnections: domain.HubLimit{
+			PerMinute: s.flags.HubConnections,
+			Burst:     s.flags.HubConnectionBurst,
+		},
 	})
 	if err != nil {
 		return err
@@ -83,18 +99,28 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 		return err
 	}
 	s.caller, err = calls.New(s.conns, s.presence, calls.Config{
-		Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(), Asked: s.asked,
+		Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		Asked: s.asked,
 	})
 	if err != nil {
 		return err
 	}
-	places := calls.NewPlaces(calls.Bounds{Total: s.flags.Calls, PerOrg: s.flags.CallsPerOrg, PerHub: s.flags.CallsPerHub}, s.registry)
+	places := calls.NewPlaces(
+		calls.Bounds{
+			Total:  s.flags.Calls,
+			PerOrg: s.flags.CallsPerOrg,
+			PerHub: s.flags.CallsPerHub,
+		},
+		s.registry,
+	)
 	s.devices = devices.New(s.caller, ownedPlaces{places, s.access})
 	s.keys = idempotency.New(s.conns, idempotency.Config{
-		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow, MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
+		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow,
+		MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
 	})
 	s.commands = commands.New(s.logs, s.devices, commands.Config{
-		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places, PerHour: s.flags.CommandsPerOrg, Log: s.log,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places,
+		PerHour: s.flags.CommandsPerOrg, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil
@@ -154,5 +180,9 @@ func (s *service) awaitBridge(ctx context.Context) error {
 // incarnation tells which of a stream's events are a hub's log now.
 func (s *service) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
 	access, ok := s.access.Hub(hub)
-	return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
+	return hublog.Incarnation{
+		Tag:    access.Incarnation,
+		After:  access.LogAfter,
+		Former: access.Former,
+	}, ok
 }

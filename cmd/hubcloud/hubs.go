@@ -37,7 +37,13 @@ func (c *hubsCommand) Run(ctx context.Context, out Streams) error {
 				}
 				continue
 			}
-			t.row(hub.ID, orNothing(hub.Name), string(hub.Connection.Status), shortTime(hub.Connection.Since), hub.SiteID)
+			t.row(
+				hub.ID,
+				orNothing(hub.Name),
+				string(hub.Connection.Status),
+				shortTime(hub.Connection.Since),
+				hub.SiteID,
+			)
 		}
 		if c.JSON {
 			return nil

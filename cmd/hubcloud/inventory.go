@@ -44,7 +44,12 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
 func parseSerial(name, text string) (domain.HubID, error) {
 	hub, ok := domain.ParseSerial(text)
 	if !ok {
-		return "", usagef("%s %q is no Serial: a prefix of 2 to 12 letters and digits that starts with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA", name, text)
+		return "", usagef(
+			"%s %q is no Serial: a prefix of 2 to 12 letters and digits that starts with a "+
+				"letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
+			name,
+			text,
+		)
 	}
 	return hub, nil
 }
@@ -64,7 +69,10 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 		return usagef("--count %d: at least 1", c.Count)
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
-		return usagef("--prefix %q: 2 to 12 lower-case letters and digits, a letter first", c.Prefix)
+		return usagef(
+			"--prefix %q: 2 to 12 lower-case letters and digits, a letter first",
+			c.Prefix,
+		)
 	}
 	s, err := c.connect(ctx)
 	if err != nil {
@@ -79,8 +87,8 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 	return nil
 }
 
-// inventTries is how often an id is made up that a hub has already. One of 10^17 is taken by chance once at most; whatever else is wrong with a hub
-// does not get better.
+// inventTries is how often an id is made up that a hub has already. One of 10^17 is taken by chance
+// once at most; whatever else is wrong with a hub does not get better.
 const inventTries = 3
 
 func (c *inventoryGenerateCommand) generate(ctx context.Context, s *session, out Streams) error {
@@ -105,10 +113,16 @@ func (s *session) register(ctx context.Context, hub domain.HubID, p printed, out
 	if err := s.service.RegisterHub(ctx, byOperator(), hub, hashEnrolmentSecret(secret)); err != nil {
 		return err
 	}
-	return p.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"secret", secret})
+	return p.print(
+		out.Out,
+		field{"serial", hub.Serial()},
+		field{"hub_id", string(hub)},
+		field{"secret", secret},
+	)
 }
 
-// newEnrolmentSecret makes a hub's enrolment secret as the hub link writes it: 32 random bytes, base64url without padding.
+// newEnrolmentSecret makes a hub's enrolment secret as the hub link writes it: 32 random bytes,
+// base64url without padding.
 func newEnrolmentSecret() (string, error) {
 	var entropy [32]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
@@ -117,7 +131,8 @@ func newEnrolmentSecret() (string, error) {
 	return base64.RawURLEncoding.EncodeToString(entropy[:]), nil
 }
 
-// hashEnrolmentSecret gives the hash that the directory keeps of a secret: of its text, as the hub shows it.
+// hashEnrolmentSecret gives the hash that the directory keeps of a secret: of its text, as the hub
+// shows it.
 func hashEnrolmentSecret(secret string) []byte {
 	sum := sha256.Sum256([]byte(secret))
 	return sum[:]

@@ -23,7 +23,10 @@ type inventoryHub struct {
 }
 
 // change runs a command about the hub.
-func (c *inventoryHub) change(ctx context.Context, command func(ctx context.Context, s *session, hub domain.HubID) error) error {
+func (c *inventoryHub) change(
+	ctx context.Context,
+	command func(ctx context.Context, s *session, hub domain.HubID) error,
+) error {
 	hub, err := parseSerial("SERIAL", c.Serial)
 	if err != nil {
 		return err
@@ -34,8 +37,8 @@ func (c *inventoryHub) change(ctx context.Context, command func(ctx context.Cont
 	})
 }
 
-// settleBy makes the session's commands wait for the read models too, if their database can be reached. Without it lists show what was done a
-// moment later.
+// settleBy makes the session's commands wait for the read models too, if their database can be
+// reached. Without it lists show what was done a moment later.
 func (s *session) settleBy(ctx context.Context, o operator, url string) {
 	if url == "" {
 		db, err := dataDir(o.DataDir).database()
@@ -57,7 +60,8 @@ func (s *session) settleBy(ctx context.Context, o operator, url string) {
 // projectedPause is how long a command waits between two looks at the read models.
 const projectedPause = 20 * time.Millisecond
 
-// awaitProjected waits until the read models have the directory up to a sequence, unless they stand still.
+// awaitProjected waits until the read models have the directory up to a sequence, unless they stand
+// still.
 func awaitProjected(ctx context.Context, models *projections.Control, seq uint64) error {
 	for {
 		all, err := models.Status(ctx)
@@ -100,14 +104,23 @@ func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
 		if err != nil {
 			return err
 		}
-		if _, err = s.service.RotateSecret(ctx, byOperator(), hub, hashEnrolmentSecret(secret), c.KeepCertificate); err != nil && !errors.Is(err, directory.ErrNotSettled) {
+		if _, err = s.service.RotateSecret(ctx, byOperator(), hub, hashEnrolmentSecret(secret), c.KeepCertificate); err != nil &&
+			!errors.Is(err, directory.ErrNotSettled) {
 			return err
 		}
 		// The new secret is shown whatever else fails: it is in force already.
 		if !c.JSON {
 			fmt.Fprintln(out.Err, "The secret is shown this once; only its hash is kept.")
 		}
-		err = errors.Join(err, c.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"secret", secret}))
+		err = errors.Join(
+			err,
+			c.print(
+				out.Out,
+				field{"serial", hub.Serial()},
+				field{"hub_id", string(hub)},
+				field{"secret", secret},
+			),
+		)
 		if !c.KeepCertificate {
 			err = errors.Join(err, s.cutRevoked(ctx, hub))
 		}
@@ -115,7 +128,8 @@ func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
 	})
 }
 
-// cutRevoked cuts the hub's connections with revoked certificates, and looks again until none can be left.
+// cutRevoked cuts the hub's connections with revoked certificates, and looks again until none can
+// be left.
 func (s *session) cutRevoked(ctx context.Context, hub domain.HubID) error {
 	kicker := identity.NewKicker(s.conns, s.service, slog.New(slog.DiscardHandler), nil)
 	if err := kicker.Kick(ctx, hub); err != nil {
@@ -136,9 +150,17 @@ func (c *inventoryBlockCommand) Run(ctx context.Context, out Streams) error {
 		}
 		cut, err := identity.CutHub(ctx, s.conns, hub)
 		if err != nil {
-			return fmt.Errorf("blocked, but connections may still be there; run the command again: %w", err)
+			return fmt.Errorf(
+				"blocked, but connections may still be there; run the command again: %w",
+				err,
+			)
 		}
-		return c.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"connections_cut", fmt.Sprint(cut)})
+		return c.print(
+			out.Out,
+			field{"serial", hub.Serial()},
+			field{"hub_id", string(hub)},
+			field{"connections_cut", fmt.Sprint(cut)},
+		)
 	})
 }
 
@@ -185,18 +207,27 @@ func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
 		}
 		if after.Released != nil { // also when the command is given again because this failed
 			if _, err := identity.Kick(ctx, s.conns, hub); err != nil {
-				return fmt.Errorf("released, but its connection may still be there; run the command again: %w", err)
+				return fmt.Errorf(
+					"released, but its connection may still be there; run the command again: %w",
+					err,
+				)
 			}
 		}
-		return c.print(out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)}, field{"former_org_id", before.OrgID})
+		return c.print(
+			out.Out,
+			field{"serial", hub.Serial()},
+			field{"hub_id", string(hub)},
+			field{"former_org_id", before.OrgID},
+		)
 	})
 }
 
 // lastSequence returns the last sequence of the hub's stream.
 func (s *session) lastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
 	logs, err := hublog.New(s.conns, hublog.Config{
-		Retention: hublog.MinRetention, Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
-		Log: slog.New(slog.DiscardHandler),
+		Retention:   hublog.MinRetention,
+		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Log:         slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return 0, err

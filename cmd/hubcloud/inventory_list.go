@@ -29,11 +29,13 @@ type inventoryLine struct {
 	Serial string `json:"serial"`
 	HubID  string `json:"hub_id"`
 	Status string `json:"status"`
-	// OrgID and SiteID are where the hub is, AddedAt since when; null for a hub that no organization has.
+	// OrgID and SiteID are where the hub is, AddedAt since when; null for a hub that no
+	// organization has.
 	OrgID   *string `json:"org_id"`
 	SiteID  *string `json:"site_id"`
 	AddedAt *string `json:"added_at"`
-	// EnrolledAt is when the hub was last issued a certificate, CertificateExpiresAt when its current one ends.
+	// EnrolledAt is when the hub was last issued a certificate, CertificateExpiresAt when its
+	// current one ends.
 	EnrolledAt           *string `json:"enrolled_at"`
 	CertificateExpiresAt *string `json:"certificate_expires_at"`
 }
@@ -41,7 +43,10 @@ type inventoryLine struct {
 func inventoryLineOf(hub domain.HubState, now time.Time) inventoryLine {
 	line := inventoryLine{
 		Serial: hub.ID.Serial(), HubID: string(hub.ID), Status: inventoryEnrolled,
-		EnrolledAt: optionalTime(hub.EnrolledAt), CertificateExpiresAt: optionalTime(hub.CertificateExpires), AddedAt: optionalTime(hub.RegisteredAt),
+		EnrolledAt: optionalTime(
+			hub.EnrolledAt,
+		), CertificateExpiresAt: optionalTime(hub.CertificateExpires),
+		AddedAt: optionalTime(hub.RegisteredAt),
 	}
 	if hub.OrgID != "" {
 		line.OrgID, line.SiteID = &hub.OrgID, &hub.SiteID
@@ -76,13 +81,24 @@ func (c *inventoryListCommand) Run(ctx context.Context, out Streams) error {
 	defer s.conns.Close()
 	now := time.Now()
 	if c.JSON {
-		return s.log.Inventory(ctx, func(hub domain.HubState) error { return printObject(out.Out, inventoryLineOf(hub, now)) })
+		return s.log.Inventory(
+			ctx,
+			func(hub domain.HubState) error { return printObject(out.Out, inventoryLineOf(hub, now)) },
+		)
 	}
 	table := tabwriter.NewWriter(out.Out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "SERIAL\tSTATUS\tORGANIZATION\tLAST ENROLMENT\tCERTIFICATE UNTIL")
 	err = s.log.Inventory(ctx, func(hub domain.HubState) error {
 		line := inventoryLineOf(hub, now)
-		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", line.Serial, line.Status, orDash(line.OrgID), orDash(line.EnrolledAt), orDash(line.CertificateExpiresAt))
+		_, err := fmt.Fprintf(
+			table,
+			"%s\t%s\t%s\t%s\t%s\n",
+			line.Serial,
+			line.Status,
+			orDash(line.OrgID),
+			orDash(line.EnrolledAt),
+			orDash(line.CertificateExpiresAt),
+		)
 		return err
 	})
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // limitRow matches a row of the table in deploy/docs/limits.md: its flag and its default.
 var limitRow = regexp.MustCompile("(?m)^\\|[^|]+\\| `--([a-z-]+)` \\| `([^`]+)` \\|")
 
-// TestLimitsAreDocumented holds the table of limits to the flags of serve: every flag of the group Limits has one row, and every row names a flag
-// that there is, with its default. Bounds were spread over doc comments and flags before, and some had no flag.
+// TestLimitsAreDocumented holds the table of limits to the flags of serve: every flag of the group
+// Limits has one row, and every row names a flag that there is, with its default. Bounds were
+// spread over doc comments and flags before, and some had no flag.
 func TestLimitsAreDocumented(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(&cli{}, kong.Name("hubcloud"))

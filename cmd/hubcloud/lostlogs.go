@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// lostLogsTimeout bounds one look for hub logs that are missing, and lostLogsPause is the pause after one that failed.
+	// lostLogsTimeout bounds one look for hub logs that are missing, and lostLogsPause is the pause
+	// after one that failed.
 	lostLogsTimeout = time.Minute
 	lostLogsPause   = 10 * time.Second
 )
 
-// recoverLogs declares the hub logs anew of which the broker has messages on disk and no stream, because their
-// configuration could not be read: that brings the messages back. Whatever else is missing is named in the log.
+// recoverLogs declares the hub logs anew of which the broker has messages on disk and no stream,
+// because their configuration could not be read: that brings the messages back. Whatever else is
+// missing is named in the log.
 func (s *service) recoverLogs(ctx context.Context) {
 	if s.broker == nil {
 		return
@@ -28,11 +30,25 @@ func (s *service) recoverLogs(ctx context.Context) {
 	for _, folder := range folders {
 		hub, ok := folder.Hub()
 		if !ok {
-			s.log.Error("stream not recovered: the disk holds messages of it", "account", folder.Account, "stream", folder.Stream)
+			s.log.Error(
+				"stream not recovered: the disk holds messages of it",
+				"account",
+				folder.Account,
+				"stream",
+				folder.Stream,
+			)
 			continue
 		}
 		if err := s.logs.Ensure(ctx, hub); err != nil {
-			s.log.Error("hub log not recovered: the disk holds messages of it", "hub_id", hub, "account", folder.Account, "error", err)
+			s.log.Error(
+				"hub log not recovered: the disk holds messages of it",
+				"hub_id",
+				hub,
+				"account",
+				folder.Account,
+				"error",
+				err,
+			)
 			continue
 		}
 		s.log.Warn("hub log recovered: its configuration was unreadable", "hub_id", hub)
@@ -48,7 +64,8 @@ func (s *service) reportLostLogs(ctx context.Context) error {
 		if err == nil {
 			about := "hub log lost: the broker has none for a hub that had one; it gets an empty one when it connects"
 			if s.broker == nil {
-				about = "hub log lost: the broker has none for a hub that had one; its messages may still be in the store of a nats-server: " +
+				about = "hub log lost: the broker has none for a hub that had one; its messages " +
+					"may still be in the store of a nats-server: " +
 					"remove nothing, stop that server, run `hubcloud broker-repair` on its store, and start it"
 			}
 			for _, hub := range lost {

@@ -16,13 +16,14 @@ import (
 	"hubcloud/streams/outbox"
 )
 
-// startMail opens the queue of mails, delivers what is in it, and makes what writes them, with the portal, which says who gets a link to
-// sign in. The public URL is known by then.
+// startMail opens the queue of mails, delivers what is in it, and makes what writes them, with the
+// portal, which says who gets a link to sign in. The public URL is known by then.
 func (s *service) startMail(ctx context.Context) error {
 	var queue *outbox.Outbox
 	err := s.await(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		queue, err = outbox.Open(ctx, s.conns, outbox.Config{
-			Replicas: s.flags.LogReplicas, PerSender: s.flags.WaitingMailsPerOrg, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			Replicas: s.flags.LogReplicas, PerSender: s.flags.WaitingMailsPerOrg, Log: s.log,
+			Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		return err
 	})
@@ -37,7 +38,15 @@ func (s *service) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(mail.Config{From: from, Queue: mailQueue{queue}, Transport: transport, Invited: s.invitedAddress, MaySignIn: s.signInAddress})
+	s.mailer = mail.New(
+		mail.Config{
+			From:      from,
+			Queue:     mailQueue{queue},
+			Transport: transport,
+			Invited:   s.invitedAddress,
+			MaySignIn: s.signInAddress,
+		},
+	)
 	s.mails = queue
 	s.portal = s.newPortal()
 	s.foundation.run("mail", func(ctx context.Context) error {
@@ -52,7 +61,11 @@ func (s *service) startMail(ctx context.Context) error {
 func (s *service) mailTransport() (mail.Transport, error) {
 	if s.flags.SMTPURL == "" {
 		dir := s.dir.path("outbox")
-		s.log.Warn("there is no mail server (--smtp-url): mails are written into a folder, and go no further", "folder", dir)
+		s.log.Warn(
+			"there is no mail server (--smtp-url): mails are written into a folder, and go no further",
+			"folder",
+			dir,
+		)
 		return mail.NewFolder(dir)
 	}
 	server, err := mail.ParseServer(s.flags.SMTPURL)
@@ -75,18 +88,27 @@ func (q mailQueue) Put(ctx context.Context, e mail.Envelope) error {
 func queueError(err error) error {
 	switch {
 	case errors.Is(err, outbox.ErrSenderFull):
-		refused := domain.Errorf(domain.CodeRateLimited,
-			"as many mails of the organization as are allowed wait for the mail server (--waiting-mails-per-org); try again later")
+		refused := domain.Errorf(
+			domain.CodeRateLimited,
+			"as many mails of the organization as are allowed wait for the mail server "+
+				"(--waiting-mails-per-org); try again later",
+		)
 		refused.RetryAfter = time.Minute
 		return refused
 	case errors.Is(err, outbox.ErrFull):
-		return domain.Unavailable("no mail can be sent at the moment: as many as there may be wait for the mail server")
+		return domain.Unavailable(
+			"no mail can be sent at the moment: as many as there may be wait for the mail server",
+		)
 	}
-	return streams.Unavailable(err, "the queue of mails did not answer: the mail may not go out, and the request can be repeated")
+	return streams.Unavailable(
+		err,
+		"the queue of mails did not answer: the mail may not go out, and the request can be repeated",
+	)
 }
 
-// mayInvite returns an error when no more invitations of an organization, or of all, may go to an address within the hour, or when there is no
-// room for the mail: an invitation without one would be of no use. One organization gets half of what an address may get.
+// mayInvite returns an error when no more invitations of an organization, or of all, may go to an
+// address within the hour, or when there is no room for the mail: an invitation without one would
+// be of no use. One organization gets half of what an address may get.
 func (s *service) mayInvite(ctx context.Context, org, email string, now time.Time) error {
 	recipient := domain.NormalizeEmail(email)
 	if err := s.mails.Room(ctx, org, recipient); err != nil {
@@ -96,14 +118,21 @@ func (s *service) mayInvite(ctx context.Context, org, email string, now time.Tim
 	for _, bound := range []struct {
 		what string
 		most int
-	}{{"invitations of " + org + " to " + mailbox, (most + 1) / 2}, {"invitations to " + mailbox, most}} {
+	}{
+		{"invitations of " + org + " to " + mailbox, (most + 1) / 2},
+		{"invitations to " + mailbox, most},
+	} {
 		wait, err := s.signIn.Allow(ctx, bound.what, bound.most, bound.most, now)
 		if err != nil {
 			return err
 		}
 		if wait > 0 {
-			refused := domain.Errorf(domain.CodeRateLimited,
-				"email: this address has been invited %d times within an hour; no more are allowed (--invitations-per-address)", bound.most)
+			refused := domain.Errorf(
+				domain.CodeRateLimited,
+				"email: this address has been invited %d times within an hour; no more are "+
+					"allowed (--invitations-per-address)",
+				bound.most,
+			)
 			refused.RetryAfter = wait
 			return refused
 		}
@@ -111,7 +140,8 @@ func (s *service) mayInvite(ctx context.Context, org, email string, now time.Tim
 	return nil
 }
 
-// invitedAddress returns the address that an invitation's mail goes to, "" when its link does not work any more.
+// invitedAddress returns the address that an invitation's mail goes to, "" when its link does not
+// work any more.
 func (s *service) invitedAddress(ctx context.Context, inv mail.Invitation) (string, error) {
 	pending, err := s.directory.InvitationPending(ctx, path.Base(inv.Link))
 	if err != nil || !pending {
@@ -138,7 +168,8 @@ func outcome(err error) error {
 	}
 }
 
-// validateMail checks the flags about mail. What it says never repeats --smtp-url: a password is in it.
+// validateMail checks the flags about mail. What it says never repeats --smtp-url: a password is in
+// it.
 func (f *serviceFlags) validateMail() error {
 	if f.SMTPURL != "" {
 		if _, err := mail.ParseServer(f.SMTPURL); err != nil {

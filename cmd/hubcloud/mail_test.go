@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestMailFlags: a mistake in a flag about mail is one clear line with exit code 2, and never tells the password that is in one of them.
+// TestMailFlags: a mistake in a flag about mail is one clear line with exit code 2, and never tells
+// the password that is in one of them.
 func TestMailFlags(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, value, says string }{
@@ -19,9 +20,15 @@ func TestMailFlags(t *testing.T) {
 		{"--mail-from", "hubs", "hubs@example.org"},
 	} {
 		var out, errs bytes.Buffer
-		code := Run(context.Background(), []string{"serve", c.flag, c.value}, Streams{Out: &out, Err: &errs})
+		code := Run(
+			context.Background(),
+			[]string{"serve", c.flag, c.value},
+			Streams{Out: &out, Err: &errs},
+		)
 		said := errs.String()
-		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) || !strings.Contains(said, c.says) || strings.Contains(said, "secret") {
+		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||
+			!strings.Contains(said, c.says) ||
+			strings.Contains(said, "secret") {
 			t.Errorf("%s %s: exit code %d, said %q", c.flag, c.value, code, said)
 		}
 	}
@@ -40,7 +47,10 @@ func TestSender(t *testing.T) {
 			t.Errorf("%s: %s, %v", publicURL, from.String(), err)
 		}
 	}
-	if from, err := (&serviceFlags{MailFrom: "Hubs <hubs@example.org>"}).sender("http://x"); err != nil || from.String() != `"Hubs" <hubs@example.org>` {
+	if from, err := (&serviceFlags{
+		MailFrom: "Hubs <hubs@example.org>",
+	}).sender("http://x"); err != nil ||
+		from.String() != `"Hubs" <hubs@example.org>` {
 		t.Errorf("%s, %v", from.String(), err)
 	}
 }

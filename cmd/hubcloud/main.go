@@ -1,4 +1,5 @@
-// Command hubcloud is the device-hub cloud in one binary: the service, a demo of it, virtual hubs, and the operator's commands.
+// Command hubcloud is the device-hub cloud in one binary: the service, a demo of it, virtual hubs,
+// and the operator's commands.
 package main
 
 import (

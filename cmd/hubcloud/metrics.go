@@ -24,7 +24,8 @@ func newBuildInfo(flags *serviceFlags) prometheus.Collector {
 		Name: "hubcloud_build_info",
 		Help: "Always 1; its labels say which program runs, and in which roles.",
 		ConstLabels: prometheus.Labels{
-			"version": version, "revision": revision, "go_version": runtime.Version(), "roles": strings.Join(flags.Roles, ","),
+			"version": version, "revision": revision, "go_version": runtime.Version(),
+			"roles": strings.Join(flags.Roles, ","),
 		},
 	})
 	info.Set(1)
@@ -38,8 +39,12 @@ type readiness struct {
 }
 
 func newReadiness(h *health) *readiness {
-	return &readiness{h, prometheus.NewDesc("hubcloud_ready",
-		"1 while a part of the service is well, by part; /readyz says what is wrong and what to do.", []string{"component"}, nil)}
+	return &readiness{h, prometheus.NewDesc(
+		"hubcloud_ready",
+		"1 while a part of the service is well, by part; /readyz says what is wrong and what to do.",
+		[]string{"component"},
+		nil,
+	)}
 }
 
 // Describe implements prometheus.Collector.

@@ -10,7 +10,8 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestOperatorsPortIsPrivate: profiles and metrics ask nobody who they are, so they are on loopback unless told otherwise.
+// TestOperatorsPortIsPrivate: profiles and metrics ask nobody who they are, so they are on loopback
+// unless told otherwise.
 func TestOperatorsPortIsPrivate(t *testing.T) {
 	t.Parallel()
 	flag, _ := reflect.TypeFor[serviceFlags]().FieldByName("Admin")

@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// notifyManager tells a service manager how the service is, as systemd's sd_notify(3) has it: READY=1, STOPPING=1. Without NOTIFY_SOCKET in the
-// environment there is nobody to tell.
+// notifyManager tells a service manager how the service is, as systemd's sd_notify(3) has it:
+// READY=1, STOPPING=1. Without NOTIFY_SOCKET in the environment there is nobody to tell.
 func notifyManager(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

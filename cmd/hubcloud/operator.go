@@ -38,13 +38,19 @@ type session struct {
 	service  *directory.Service
 }
 
-// connect reaches the running service's broker. What its commands did is in force on every replica when they return.
+// connect reaches the running service's broker. What its commands did is in force on every replica
+// when they return.
 func (o operator) connect(ctx context.Context) (*session, error) {
 	credentials, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	conns, err := streams.Connect(ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(5*time.Second))
+	conns, err := streams.Connect(
+		ctx,
+		credentials,
+		nats.RetryOnFailedConnect(false),
+		nats.Timeout(5*time.Second),
+	)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", errNotRunning, credentials.URL, err)
 	}
@@ -77,8 +83,8 @@ func newSession(ctx context.Context, conns *streams.Conns) (*session, error) {
 	}, nil
 }
 
-// broker gives the broker's address, the file with the credentials for it, and whether it is the one in the process of a service on the data
-// directory.
+// broker gives the broker's address, the file with the credentials for it, and whether it is the
+// one in the process of a service on the data directory.
 func (o operator) broker() (url, path string, embedded bool, err error) {
 	dir := dataDir(o.DataDir)
 	url, path = o.NATSURL, dir.path("nats-credentials.json")
@@ -105,7 +111,10 @@ func (o operator) credentials() (streams.Credentials, error) {
 	}
 	credentials, err := streams.ReadCredentials(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return credentials, usagef("no broker credentials at %s: name the file with --nats-credentials, or the service's --data-dir", path)
+		return credentials, usagef(
+			"no broker credentials at %s: name the file with --nats-credentials, or the service's --data-dir",
+			path,
+		)
 	}
 	if err != nil {
 		return credentials, err
@@ -120,7 +129,10 @@ func byOperator() domain.Origin {
 }
 
 // do runs one operator's command on a session of its own.
-func (o operator) do(ctx context.Context, command func(ctx context.Context, s *session) error) error {
+func (o operator) do(
+	ctx context.Context,
+	command func(ctx context.Context, s *session) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	s, err := o.connect(ctx)

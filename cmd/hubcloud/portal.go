@@ -17,7 +17,8 @@ import (
 // newPortal makes the pages for people. The public URL and the mailer are known by then.
 func (s *service) newPortal() *portal.Portal {
 	commands := apiDirectory{
-		Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer, publicURL: s.bound.PublicURL,
+		Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer,
+		publicURL: s.bound.PublicURL,
 	}
 	return portal.New(portal.Config{
 		Invitations: s.directory,
@@ -28,9 +29,11 @@ func (s *service) newPortal() *portal.Portal {
 		KeyUse:      s.keyUse,
 		Mails:       portalMails{s.mailer},
 		Live: live.New(live.Config{
-			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs}, DisconnectReason: s.disconnectReason,
-			StreamLifetime: s.flags.StreamLifetime, StreamKeepalive: s.flags.StreamKeepalive, Retention: s.flags.EventRetention,
-			Draining: s.draining, Freshness: s.freshness, Log: s.log, Metrics: s.registry,
+			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs},
+			DisconnectReason: s.disconnectReason,
+			StreamLifetime:   s.flags.StreamLifetime, StreamKeepalive: s.flags.StreamKeepalive,
+			Retention: s.flags.EventRetention,
+			Draining:  s.draining, Freshness: s.freshness, Log: s.log, Metrics: s.registry,
 		}),
 		Freshness:   s.freshness,
 		Owners:      s.access,
@@ -42,9 +45,10 @@ func (s *service) newPortal() *portal.Portal {
 		Environment: s.settings.Environment,
 		OpenSignUp:  s.flags.OpenSignUp,
 
-		LinksPerNetwork: s.flags.SignInLinksPerNetwork, LinksPerAddress: s.flags.SignInLinksPerAddress,
-		Log:     s.log,
-		Metrics: s.registry,
+		LinksPerNetwork: s.flags.SignInLinksPerNetwork,
+		LinksPerAddress: s.flags.SignInLinksPerAddress,
+		Log:             s.log,
+		Metrics:         s.registry,
 	})
 }
 
@@ -64,12 +68,20 @@ type portalDirectory struct{ apiDirectory }
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
 func (d portalDirectory) AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) error {
-	_, err := d.apiDirectory.AddHub(ctx, o, httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name})
+	_, err := d.apiDirectory.AddHub(
+		ctx,
+		o,
+		httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name},
+	)
 	return err
 }
 
 // UpdateHub moves and renames a hub.
-func (d portalDirectory) UpdateHub(ctx context.Context, o domain.Origin, change domain.UpdateHub) error {
+func (d portalDirectory) UpdateHub(
+	ctx context.Context,
+	o domain.Origin,
+	change domain.UpdateHub,
+) error {
 	_, err := d.Service.UpdateHub(ctx, o, directory.UpdateHub(change))
 	return err
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// printed is how the operator's commands answer: for people, or with --json one JSON object (a list: one a line).
+// printed is how the operator's commands answer: for people, or with --json one JSON object (a
+// list: one a line).
 type printed struct {
 	JSON bool `help:"Print one JSON object instead of text for people." name:"json"`
 }

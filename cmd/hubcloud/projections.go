@@ -13,7 +13,8 @@ import (
 	"hubcloud/projections"
 )
 
-// projectionsCommand holds the commands about the read models: what lists and single reads are answered from, made from the streams.
+// projectionsCommand holds the commands about the read models: what lists and single reads are
+// answered from, made from the streams.
 type projectionsCommand struct {
 	Status  projectionsStatusCommand  `cmd:"" help:"How far each projection is, how far it has to go, and why it stands still if it does."`
 	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models anew, beside those in use, and switch once they have caught up."`
@@ -61,12 +62,16 @@ func (r readModels) open(ctx context.Context) (*control, error) {
 // readModels reaches the read models in a database.
 func (s *session) readModels(ctx context.Context, url string) (*projections.Control, error) {
 	return projections.OpenControl(ctx, projections.ControlConfig{
-		URL: url, InstallationID: s.settings.ID, Directory: s.log, Presence: s.buckets.Presence, Log: slog.New(slog.DiscardHandler),
+		URL: url, InstallationID: s.settings.ID, Directory: s.log, Presence: s.buckets.Presence,
+		Log: slog.New(slog.DiscardHandler),
 	})
 }
 
 // see runs one short command.
-func (r readModels) see(ctx context.Context, command func(ctx context.Context, c *control) error) error {
+func (r readModels) see(
+	ctx context.Context,
+	command func(ctx context.Context, c *control) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
 	c, err := r.open(ctx)
@@ -95,8 +100,9 @@ type projectionLine struct {
 
 func lineOf(p projections.ProjectionStatus) projectionLine {
 	line := projectionLine{
-		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag, LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
-		State: p.State, Reason: p.Reason,
+		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag,
+		LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
+		State:      p.State, Reason: p.Reason,
 	}
 	if p.Stopped != nil {
 		line.StoppedSequence, line.StoppedType, line.StoppedError = p.Stopped.Sequence, p.Stopped.Type, p.Stopped.Err.Error()
@@ -104,7 +110,8 @@ func lineOf(p projections.ProjectionStatus) projectionLine {
 	return line
 }
 
-// printStatus prints how projections are: a table for people, with what can be done below it, or one object a line.
+// printStatus prints how projections are: a table for people, with what can be done below it, or
+// one object a line.
 func (p printed) printStatus(w io.Writer, all []projections.ProjectionStatus) error {
 	if p.JSON {
 		for _, status := range all {
@@ -118,8 +125,16 @@ func (p printed) printStatus(w io.Writer, all []projections.ProjectionStatus) er
 	fmt.Fprintln(table, "PROJECTION\tSTATE\tSEQUENCE\tHEAD\tLAG")
 	for _, status := range all {
 		line := lineOf(status)
-		fmt.Fprintf(table, "%s\t%s\t%d\t%d\t%d events, %.1f s\n",
-			line.Name, strings.ReplaceAll(line.State, "_", " "), line.Sequence, line.Head, line.Lag, line.LagSeconds)
+		fmt.Fprintf(
+			table,
+			"%s\t%s\t%d\t%d\t%d events, %.1f s\n",
+			line.Name,
+			strings.ReplaceAll(line.State, "_", " "),
+			line.Sequence,
+			line.Head,
+			line.Lag,
+			line.LagSeconds,
+		)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -132,8 +147,12 @@ func (p printed) printStatus(w io.Writer, all []projections.ProjectionStatus) er
 		case status.State == projections.StateStoppedByOperator:
 			fmt.Fprintf(w, "  It goes on with `hubcloud projections resume %s`.\n", status.Name)
 		case status.Stopped != nil && status.Stopped.Sequence > status.Sequence:
-			fmt.Fprintf(w, "  It goes on once a program that understands the event runs, or without the event: "+
-				"`hubcloud projections skip %d --why REASON`.\n", status.Stopped.Sequence)
+			fmt.Fprintf(
+				w,
+				"  It goes on once a program that understands the event runs, or without the event: "+
+					"`hubcloud projections skip %d --why REASON`.\n",
+				status.Stopped.Sequence,
+			)
 		}
 	}
 	return nil
@@ -168,8 +187,15 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
 		}
 		build, under, err := models.Building(ctx)
 		if err == nil && under {
-			_, err = fmt.Fprintf(out.Out, "\nA build is under way (%s, for %s): %s, %d of %d events.\n", build.Purpose, build.Elapsed.Round(time.Second),
-				phaseNames[build.Phase], build.Sequence, build.Head)
+			_, err = fmt.Fprintf(
+				out.Out,
+				"\nA build is under way (%s, for %s): %s, %d of %d events.\n",
+				build.Purpose,
+				build.Elapsed.Round(time.Second),
+				phaseNames[build.Phase],
+				build.Sequence,
+				build.Head,
+			)
 		}
 		return err
 	})
@@ -269,14 +295,22 @@ Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 12
 
 // Run skips it, and waits until the projection has gone on.
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Streams) error {
-	if c.Projection != "" && c.Projection != projections.DirectoryProjection && c.Projection != projections.PresenceProjection {
+	if c.Projection != "" && c.Projection != projections.DirectoryProjection &&
+		c.Projection != projections.PresenceProjection {
 		return usagef("--projection %q: directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
 		return usagef("--why: say why the event can be done without")
 	}
 	return c.see(ctx, func(ctx context.Context, models *control) error {
-		_, now, err := models.Skip(ctx, models.session.log, byOperator(), c.Projection, c.Sequence, strings.TrimSpace(c.Why))
+		_, now, err := models.Skip(
+			ctx,
+			models.session.log,
+			byOperator(),
+			c.Projection,
+			c.Sequence,
+			strings.TrimSpace(c.Why),
+		)
 		if err != nil {
 			return err
 		}

@@ -33,8 +33,9 @@ type dropped struct {
 }
 
 var kindNames = map[string]string{
-	projections.KindOld: "replaced by a rebuild", projections.KindOtherVersion: "of another version of the program",
-	projections.KindUnfinished: "left by a rebuild or verify that was cut off",
+	projections.KindOld:          "replaced by a rebuild",
+	projections.KindOtherVersion: "of another version of the program",
+	projections.KindUnfinished:   "left by a rebuild or verify that was cut off",
 }
 
 // Run drops them, or says which it would.
@@ -59,7 +60,10 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 			count++
 		}
 		if c.JSON {
-			if err := printObject(out.Out, dropped{Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun, Kept: d.Kept}); err != nil {
+			if err := printObject(out.Out, dropped{
+				Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
+				Kept: d.Kept,
+			}); err != nil {
 				return err
 			}
 			continue
@@ -82,6 +86,12 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 	if c.DryRun {
 		verb = "would free"
 	}
-	_, err = fmt.Fprintf(out.Out, "%s %.1f MB in %d schemas; the read models in use are untouched\n", verb, float64(freed)/1e6, count)
+	_, err = fmt.Fprintf(
+		out.Out,
+		"%s %.1f MB in %d schemas; the read models in use are untouched\n",
+		verb,
+		float64(freed)/1e6,
+		count,
+	)
 	return err
 }

@@ -59,16 +59,33 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Streams) error 
 	}
 	var stopped *projections.StoppedError
 	if errors.As(err, &stopped) {
-		return fmt.Errorf("%w; the read models in use are as they were. `hubcloud projections status` says what can be done about the event", err)
+		return fmt.Errorf(
+			"%w; the read models in use are as they were. `hubcloud projections status` says "+
+				"what can be done about the event",
+			err,
+		)
 	}
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printObject(out.Out, rebuilt{State: "switched", Events: last.Sequence, Seconds: last.Elapsed.Seconds(), Followed: last.Followed})
+		return printObject(
+			out.Out,
+			rebuilt{
+				State:    "switched",
+				Events:   last.Sequence,
+				Seconds:  last.Elapsed.Seconds(),
+				Followed: last.Followed,
+			},
+		)
 	}
-	_, err = fmt.Fprintf(out.Out, "Switched: the read models are built anew from %d events, in %.1f s. The old ones are kept until `hubcloud projections drop`.\n",
-		last.Sequence, last.Elapsed.Seconds())
+	_, err = fmt.Fprintf(
+		out.Out,
+		"Switched: the read models are built anew from %d events, in %.1f s. The old ones are "+
+			"kept until `hubcloud projections drop`.\n",
+		last.Sequence,
+		last.Elapsed.Seconds(),
+	)
 	return err
 }
 
@@ -80,8 +97,10 @@ const (
 
 // phaseNames say what a build does.
 var phaseNames = map[string]string{
-	projections.PhaseLoad: "loading", projections.PhaseFollow: "catching up", projections.PhaseCompare: "comparing",
-	projections.PhaseSwitch: "switching", projections.PhaseHeld: "waiting: a projection is stopped by an operator (hubcloud projections resume)",
+	projections.PhaseLoad: "loading", projections.PhaseFollow: "catching up",
+	projections.PhaseCompare: "comparing",
+	projections.PhaseSwitch:  "switching",
+	projections.PhaseHeld:    "waiting: a projection is stopped by an operator (hubcloud projections resume)",
 }
 
 // buildBar shows how a build does: a bar on a terminal, lines elsewhere.
@@ -105,7 +124,11 @@ func (b *buildBar) show(p projections.BuildProgress) {
 		return
 	}
 	if p.Followed && !b.told {
-		fmt.Fprintf(b.to, "Another process builds the read models already (%s); following it.\n", p.Purpose)
+		fmt.Fprintf(
+			b.to,
+			"Another process builds the read models already (%s); following it.\n",
+			p.Purpose,
+		)
 		b.told = true
 	}
 	text := fmt.Sprintf("%d of %d events", p.Sequence, p.Head)
@@ -121,7 +144,14 @@ func (b *buildBar) show(p projections.BuildProgress) {
 		if p.Head > 0 {
 			full = int(min(p.Sequence, p.Head) * barWidth / p.Head)
 		}
-		fmt.Fprintf(b.to, "\r\x1b[K[%s%s] %s  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text, name)
+		fmt.Fprintf(
+			b.to,
+			"\r\x1b[K[%s%s] %s  %s",
+			strings.Repeat("#", full),
+			strings.Repeat(".", barWidth-full),
+			text,
+			name,
+		)
 	case time.Since(b.lastLine) >= lineEvery || p.Phase != b.phase:
 		fmt.Fprintf(b.to, "%s: %s\n", name, text)
 		b.lastLine, b.phase = time.Now(), p.Phase

@@ -33,7 +33,9 @@ Example: hubcloud projections verify && echo the read models are what the log sa
 }
 
 // errDifferences says that there are differences, which have been printed.
-var errDifferences = errors.New("the read models in use are not what the streams say: `hubcloud projections rebuild` mends them")
+var errDifferences = errors.New(
+	"the read models in use are not what the streams say: `hubcloud projections rebuild` mends them",
+)
 
 // Run compares.
 func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err error) {
@@ -69,7 +71,8 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err er
 	return nil
 }
 
-// verifyReport prints differences as they are found, or collects them for --json: outside memory, since there can be as many as there are rows.
+// verifyReport prints differences as they are found, or collects them for --json: outside memory,
+// since there can be as many as there are rows.
 type verifyReport struct {
 	to    io.Writer
 	bar   *buildBar
@@ -141,7 +144,16 @@ func (r *verifyReport) add(projection string, d projections.Difference) error {
 		_, err := fmt.Fprintln(r.to, inWords(d))
 		return err
 	}
-	raw, err := json.Marshal(differenceLine{Table: d.Table, Key: d.Key, What: d.What, Column: d.Column, Live: d.Live, Rebuilt: d.Rebuilt})
+	raw, err := json.Marshal(
+		differenceLine{
+			Table:   d.Table,
+			Key:     d.Key,
+			What:    d.What,
+			Column:  d.Column,
+			Live:    d.Live,
+			Rebuilt: d.Rebuilt,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -168,7 +180,13 @@ func inWords(d projections.Difference) string {
 	case projections.DifferenceExtra:
 		return row + ": the row should not be there"
 	default:
-		return fmt.Sprintf("%s: %s is %s and should be %s", row, d.Column, quotedOrNull(d.Live), quotedOrNull(d.Rebuilt))
+		return fmt.Sprintf(
+			"%s: %s is %s and should be %s",
+			row,
+			d.Column,
+			quotedOrNull(d.Live),
+			quotedOrNull(d.Rebuilt),
+		)
 	}
 }
 
@@ -184,9 +202,20 @@ func (r *verifyReport) end(v projections.Verified) error {
 	if r.spool == nil {
 		moving := ""
 		if v.Moving > 0 {
-			moving = fmt.Sprintf("; %d hubs changed all the time and could not be compared", v.Moving)
+			moving = fmt.Sprintf(
+				"; %d hubs changed all the time and could not be compared",
+				v.Moving,
+			)
 		}
-		_, err := fmt.Fprintf(r.to, "%s: %d rows compared as of event %d, %d differences%s\n", v.Name, v.Rows, v.Sequence, v.Differences, moving)
+		_, err := fmt.Fprintf(
+			r.to,
+			"%s: %d rows compared as of event %d, %d differences%s\n",
+			v.Name,
+			v.Rows,
+			v.Sequence,
+			v.Differences,
+			moving,
+		)
 		return err
 	}
 	if _, err := fmt.Fprintf(r.to, `{"name":%q,"sequence":%d,"rows":%d,"moving":%d,"differences":[`, v.Name, v.Sequence, v.Rows, v.Moving); err != nil {

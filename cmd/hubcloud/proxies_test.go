@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTrustedProxies: networks and single addresses are taken as they are written; what is neither, or would trust more or less than it
-// seems to say, is refused by the flag's name.
+// TestTrustedProxies: networks and single addresses are taken as they are written; what is neither,
+// or would trust more or less than it seems to say, is refused by the flag's name.
 func TestTrustedProxies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

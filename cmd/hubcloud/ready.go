@@ -16,7 +16,8 @@ import (
 // readyTimeout bounds the question to a service that may hang.
 const readyTimeout = 4 * time.Second
 
-// readyCommand asks the service on this machine how it is: the health check of its container, which has no other program in it.
+// readyCommand asks the service on this machine how it is: the health check of its container, which
+// has no other program in it.
 type readyCommand struct {
 	printed
 	DataDir string `help:"Data directory of the service." default:"./data" type:"path"`
@@ -37,7 +38,12 @@ func (c *readyCommand) Run(ctx context.Context, out Streams) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+dialable(bound.Admin)+"/readyz", nil)
+	request, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodGet,
+		"http://"+dialable(bound.Admin)+"/readyz",
+		nil,
+	)
 	if err != nil {
 		return err
 	}

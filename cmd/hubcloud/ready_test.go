@@ -10,20 +10,30 @@ import (
 	"testing"
 )
 
-// TestReady: a container's health check tells by its exit code whether the service is ready, and says what is not.
+// TestReady: a container's health check tells by its exit code whether the service is ready, and
+// says what is not.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t.TempDir())
 	ready := func() (string, int) {
 		var out bytes.Buffer
-		code := Run(t.Context(), []string{"ready", "--data-dir", string(dir)}, Streams{Out: &out, Err: &out})
+		code := Run(
+			t.Context(),
+			[]string{"ready", "--data-dir", string(dir)},
+			Streams{Out: &out, Err: &out},
+		)
 		return out.String(), code
 	}
-	if said, code := ready(); code != exitFailed || !strings.Contains(said, "no service is running") {
+	if said, code := ready(); code != exitFailed ||
+		!strings.Contains(said, "no service is running") {
 		t.Errorf("where none runs: %d %s", code, said)
 	}
 	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},{"name":"access","ok":true,"detail":"ok"}]}`
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+	service := httptest.NewServer(
+		http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) },
+		),
+	)
 	defer service.Close()
 	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
 	if err != nil {
@@ -33,7 +43,8 @@ func TestReady(t *testing.T) {
 	if err := dir.writeEndpoints(endpoints{Admin: "[::]:" + port}); err != nil {
 		t.Fatal(err)
 	}
-	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") || strings.Contains(said, "access") {
+	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") ||
+		strings.Contains(said, "access") {
 		t.Errorf("one that is not ready: %d %s", code, said)
 	}
 	body = `{"ready":true,"components":[]}`

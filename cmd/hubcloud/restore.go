@@ -68,8 +68,15 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 		if c.JSON {
 			return printObject(out.Out, takenOf(c.Dir, m))
 		}
-		fmt.Fprintf(out.Out, "%s is whole: %d files, %s. It holds the installation %s as it was at %s.\n",
-			c.Dir, len(m.Files), byteText(m.Bytes()), m.Installation, m.At.Format(time.RFC3339))
+		fmt.Fprintf(
+			out.Out,
+			"%s is whole: %d files, %s. It holds the installation %s as it was at %s.\n",
+			c.Dir,
+			len(m.Files),
+			byteText(m.Bytes()),
+			m.Installation,
+			m.At.Format(time.RFC3339),
+		)
 		return nil
 	}
 	into := c.DataDir
@@ -96,30 +103,65 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 // say tells what has come back, what has not, and what to do.
 func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
 	at := m.At.Format(time.RFC3339)
-	fmt.Fprintf(out.Out, "%s is the installation as it was at %s, %s ago.\n\n", into, at, time.Since(m.At).Round(time.Second))
+	fmt.Fprintf(
+		out.Out,
+		"%s is the installation as it was at %s, %s ago.\n\n",
+		into,
+		at,
+		time.Since(m.At).Round(time.Second),
+	)
 	fmt.Fprintf(out.Out, "Everything that was done after %s is undone:\n", at)
-	fmt.Fprintln(out.Out, "  - organizations, sites, hubs, members, invitations and API keys that were added since are missing;")
-	fmt.Fprintln(out.Out, "  - API keys, members, invitations and hub certificates that were REVOKED OR REMOVED SINCE ARE IN FORCE AGAIN: revoke them again;")
-	fmt.Fprintln(out.Out, "  - commands since then are forgotten: one that is repeated with its Idempotency-Key is run again.")
+	fmt.Fprintln(
+		out.Out,
+		"  - organizations, sites, hubs, members, invitations and API keys that were added since are missing;",
+	)
+	fmt.Fprintln(
+		out.Out,
+		"  - API keys, members, invitations and hub certificates that were REVOKED OR REMOVED "+
+			"SINCE ARE IN FORCE AGAIN: revoke them again;",
+	)
+	fmt.Fprintln(
+		out.Out,
+		"  - commands since then are forgotten: one that is repeated with its Idempotency-Key is run again.",
+	)
 	if m.HubLogs {
 		fmt.Fprintln(out.Out, "Events up to then are there; cursors of later ones answer 410.")
 	} else {
 		fmt.Fprintln(out.Out, "The last 24 hours' events are gone; cursors answer 410, and readers resync.")
 	}
-	fmt.Fprintln(out.Out, "What hubs sent since then and no longer hold is told as hub.events_skipped. People sign in to the portal again.")
+	fmt.Fprintln(
+		out.Out,
+		"What hubs sent since then and no longer hold is told as hub.events_skipped. People sign "+
+			"in to the portal again.",
+	)
 	fmt.Fprintln(out.Out)
 	switch {
 	case c.NATSURL == "" && m.Has(authorityKey):
-		fmt.Fprintf(out.Out, "Start it with the flags that it had: hubcloud serve --data-dir %s …\n", into)
+		fmt.Fprintf(
+			out.Out,
+			"Start it with the flags that it had: hubcloud serve --data-dir %s …\n",
+			into,
+		)
 	case c.NATSURL == "":
-		fmt.Fprintf(out.Out, "Start it with the flags that it had, --ca-cert and --ca-key among them: hubcloud serve --data-dir %s …\n", into)
+		fmt.Fprintf(
+			out.Out,
+			"Start it with the flags that it had, --ca-cert and --ca-key among them: hubcloud serve --data-dir %s …\n",
+			into,
+		)
 	case m.Has(authorityKey):
-		fmt.Fprintf(out.Out, "Start the replicas with the flags that they had. The authority is in %s/ca, for --ca-cert and --ca-key, "+
-			"of broker-config too.\n", c.Dir)
+		fmt.Fprintf(
+			out.Out,
+			"Start the replicas with the flags that they had. The authority is in %s/ca, for --ca-cert and --ca-key, "+
+				"of broker-config too.\n",
+			c.Dir,
+		)
 	default:
 		fmt.Fprintln(out.Out, "Start the replicas with the flags that they had.")
 	}
-	fmt.Fprintln(out.Out, "With --postgres-url, give it an empty database: the read models are made anew.")
+	fmt.Fprintln(
+		out.Out,
+		"With --postgres-url, give it an empty database: the read models are made anew.",
+	)
 }
 
 // intoBroker restores into a broker of one's own.
@@ -129,20 +171,33 @@ func (c *restoreCommand) intoBroker(ctx context.Context, m backup.Manifest, out 
 		return err
 	}
 	credentials.URL = c.NATSURL
-	conns, err := streams.Connect(ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(5*time.Second))
+	conns, err := streams.Connect(
+		ctx,
+		credentials,
+		nats.RetryOnFailedConnect(false),
+		nats.Timeout(5*time.Second),
+	)
 	if err != nil {
 		return err
 	}
 	defer conns.Close()
 	err = c.restore(ctx, conns, m, out)
 	if errors.Is(err, backup.ErrNotEmpty) {
-		return fmt.Errorf("nothing was restored: %w: stop the service and remove its streams, or restore into another broker", err)
+		return fmt.Errorf(
+			"nothing was restored: %w: stop the service and remove its streams, or restore into another broker",
+			err,
+		)
 	}
 	return err
 }
 
 // restore brings back what the broker keeps, and makes it an installation of its own.
-func (c *restoreCommand) restore(ctx context.Context, conns *streams.Conns, m backup.Manifest, out Streams) error {
+func (c *restoreCommand) restore(
+	ctx context.Context,
+	conns *streams.Conns,
+	m backup.Manifest,
+	out Streams,
+) error {
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	return backup.Restore(ctx, conns, m, backup.RestoreConfig{
@@ -151,8 +206,8 @@ func (c *restoreCommand) restore(ctx context.Context, conns *streams.Conns, m ba
 	})
 }
 
-// renameInstallation gives what was restored an id of its own: the one that the backup is of may still run, or have left read models that are
-// further on, and neither is to be taken for this.
+// renameInstallation gives what was restored an id of its own: the one that the backup is of may
+// still run, or have left read models that are further on, and neither is to be taken for this.
 func renameInstallation(ctx context.Context, conns *streams.Conns) error {
 	buckets, err := streams.OpenBuckets(ctx, conns, anyReplicas)
 	if err != nil {

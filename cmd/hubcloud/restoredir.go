@@ -21,8 +21,10 @@ import (
 const (
 	// restoringFile is in a data directory from the beginning of a restore to its end.
 	restoringFile = "RESTORING"
-	restoringText = "A restore into this folder was begun and not finished: run it again (hubcloud restore), or remove the folder.\n"
-	// restoreSync is how often a broker syncs that is being restored into: everything is synced at the end.
+	restoringText = "A restore into this folder was begun and not finished: run it again " +
+		"(hubcloud restore), or remove the folder.\n"
+	// restoreSync is how often a broker syncs that is being restored into: everything is synced at
+	// the end.
 	restoreSync = time.Minute
 	// closeTimeout bounds the end of that broker.
 	closeTimeout = time.Minute
@@ -37,11 +39,14 @@ func (d dataDir) mustBeWhole() error {
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("a restore into %s was not finished: run `hubcloud restore` again, it begins from the start", d)
+	return fmt.Errorf(
+		"a restore into %s was not finished: run `hubcloud restore` again, it begins from the start",
+		d,
+	)
 }
 
-// takeForRestore takes an empty data directory, or one with what an interrupted restore has left, which it removes, and marks it. Anything else is
-// left as it is.
+// takeForRestore takes an empty data directory, or one with what an interrupted restore has left,
+// which it removes, and marks it. Anything else is left as it is.
 func (d dataDir) takeForRestore() (lock *os.File, err error) {
 	if err := d.mustBeEmpty(); err != nil {
 		return nil, err
@@ -76,10 +81,12 @@ func (d dataDir) takeForRestore() (lock *os.File, err error) {
 	return lock, nil
 }
 
-// keptByRestore may be in a data directory that is restored into: the mark, the lock, and what a file system of its own has at its root.
+// keptByRestore may be in a data directory that is restored into: the mark, the lock, and what a
+// file system of its own has at its root.
 var keptByRestore = []string{restoringFile, "LOCK", "lost+found"}
 
-// mustBeEmpty returns an error unless the data directory is empty, absent, or left by an interrupted restore.
+// mustBeEmpty returns an error unless the data directory is empty, absent, or left by an
+// interrupted restore.
 func (d dataDir) mustBeEmpty() error {
 	entries, err := os.ReadDir(string(d))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,17 +103,26 @@ func (d dataDir) mustBeEmpty() error {
 	}
 	for _, entry := range entries {
 		if !slices.Contains(keptByRestore, entry.Name()) {
-			return fmt.Errorf("nothing was restored: %s is not empty (it has %s). Stop the service that runs there, if one does, move the folder away, "+
-				"and restore into a new one", d, entry.Name())
+			return fmt.Errorf(
+				"nothing was restored: %s is not empty (it has %s). Stop the service that runs "+
+					"there, if one does, move the folder away, "+
+					"and restore into a new one",
+				d,
+				entry.Name(),
+			)
 		}
 	}
 	return nil
 }
 
-// intoDataDir restores into a data directory, with a broker that runs for that long and lets no hub in.
+// intoDataDir restores into a data directory, with a broker that runs for that long and lets no hub
+// in.
 func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out Streams) error {
 	if c.LogReplicas != 1 {
-		return usagef("--log-replicas %d: a data directory holds one copy of each stream", c.LogReplicas)
+		return usagef(
+			"--log-replicas %d: a data directory holds one copy of each stream",
+			c.LogReplicas,
+		)
 	}
 	dir := dataDir(c.DataDir)
 	lock, err := dir.takeForRestore()
@@ -123,8 +139,13 @@ func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out
 	}
 	defer forget()
 	server, err := broker.Start(ctx, broker.Config{
-		DataDir: string(dir), Shards: m.Shards, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: security, SyncInterval: restoreSync,
-		Log: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: slog.LevelError})),
+		DataDir: string(
+			dir,
+		), Shards: m.Shards, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: security,
+		SyncInterval: restoreSync,
+		Log: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{
+			Level: slog.LevelError,
+		})),
 	})
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)
@@ -144,7 +165,12 @@ func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out
 	return durablefile.Sync(string(dir))
 }
 
-func (c *restoreCommand) throughBroker(ctx context.Context, server *broker.Server, m backup.Manifest, out Streams) error {
+func (c *restoreCommand) throughBroker(
+	ctx context.Context,
+	server *broker.Server,
+	m backup.Manifest,
+	out Streams,
+) error {
 	conns, err := server.Connect(ctx)
 	if err != nil {
 		return err
@@ -174,16 +200,20 @@ func (c *restoreCommand) copyFiles(m backup.Manifest, dir dataDir) error {
 	return nil
 }
 
-// restoreTLS is what the broker's listener for hubs needs to start, of the authority that was restored, or of one for the time of the restore.
+// restoreTLS is what the broker's listener for hubs needs to start, of the authority that was
+// restored, or of one for the time of the restore.
 func restoreTLS(m backup.Manifest, dir dataDir) (security *tls.Config, forget func(), err error) {
 	home, forget := dir.path("ca"), func() {}
 	if !m.Has(authorityKey) {
 		if home, err = os.MkdirTemp("", "hubcloud-restore-"); err != nil {
 			return nil, nil, err
 		}
-		forget = func() { _ = os.RemoveAll(home) } // a temporary folder, with an authority that nobody trusts
+		// a temporary folder, with an authority that nobody trusts
+		forget = func() { _ = os.RemoveAll(home) }
 	}
-	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: home, Log: slog.New(slog.DiscardHandler)})
+	authority, err := identity.OpenAuthority(
+		identity.AuthorityConfig{Dir: home, Log: slog.New(slog.DiscardHandler)},
+	)
 	if err != nil {
 		forget()
 		return nil, nil, fmt.Errorf("certificate authority of the backup: %w", err)

@@ -49,7 +49,8 @@ func (c *sendCommand) Validate() error {
 	return c.consumer.Validate()
 }
 
-// sentResult is what the command prints with --json: the API's answer, and the outcome when it was waited for.
+// sentResult is what the command prints with --json: the API's answer, and the outcome when it was
+// waited for.
 type sentResult struct {
 	client.Sent
 	Outcome *client.Outcome `json:"outcome,omitempty"`
@@ -58,7 +59,8 @@ type sentResult struct {
 // Run sends the command.
 func (c *sendCommand) Run(ctx context.Context, out Streams) error {
 	command := client.Command{
-		HubID: c.Hub, DeviceID: c.Device, Key: c.Channel, Endpoint: c.Endpoint, Value: valueOf(c.Value), IdempotencyKey: c.IdempotencyKey,
+		HubID: c.Hub, DeviceID: c.Device, Key: c.Channel, Endpoint: c.Endpoint,
+		Value: valueOf(c.Value), IdempotencyKey: c.IdempotencyKey,
 	}
 	return c.do(ctx, out, func(api *client.Client) error {
 		if !c.Wait {
@@ -90,9 +92,22 @@ func (c *sendCommand) show(out Streams, result sentResult) error {
 	}
 	name := nameOfChannel(result.Channel.ChannelHead)
 	if result.Outcome == nil {
-		_, err := fmt.Fprintf(out.Out, "%s: %s asked, %s\n", name, textOf(result.Channel.Desired), result.Channel.Status)
+		_, err := fmt.Fprintf(
+			out.Out,
+			"%s: %s asked, %s\n",
+			name,
+			textOf(result.Channel.Desired),
+			result.Channel.Status,
+		)
 		return err
 	}
-	_, err := fmt.Fprintf(out.Out, "%s: %s asked, %s, reads %s\n", name, textOf(result.Channel.Desired), result.Outcome.Status, result.Outcome.Value)
+	_, err := fmt.Fprintf(
+		out.Out,
+		"%s: %s asked, %s, reads %s\n",
+		name,
+		textOf(result.Channel.Desired),
+		result.Outcome.Status,
+		result.Outcome.Value,
+	)
 	return err
 }

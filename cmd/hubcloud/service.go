@@ -35,7 +35,8 @@ import (
 )
 
 const (
-	// startGCPercent is how much the memory may grow between two garbage collections during a start, in percent.
+	// startGCPercent is how much the memory may grow between two garbage collections during a
+	// start, in percent.
 	startGCPercent = 400
 	// What an orderly stop may take, by part; all together stay below ten seconds.
 	drainTimeout   = 3 * time.Second
@@ -46,8 +47,8 @@ const (
 	tracesTimeout  = time.Second
 )
 
-// service is everything that one process runs. Its parts stand in layers, each on those before it: they start in this order and stop in
-// the reverse one.
+// service is everything that one process runs. Its parts stand in layers, each on those before it:
+// they start in this order and stop in the reverse one.
 type service struct {
 	flags    *serviceFlags
 	dir      dataDir
@@ -108,18 +109,25 @@ type service struct {
 	servers  []*http.Server
 }
 
-// startService starts the service and returns once it is ready: every part is up, the read models have what was in the directory, and
-// endpoints.json says where it listens. What it started it has put away again when it fails.
-func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_ *service, err error) {
+// startService starts the service and returns once it is ready: every part is up, the read models
+// have what was in the directory, and endpoints.json says where it listens. What it started it has
+// put away again when it fails.
+func startService(
+	ctx context.Context,
+	flags *serviceFlags,
+	log *slog.Logger,
+) (_ *service, err error) {
 	began := time.Now()
-	// What is read at a start mostly stays: collecting garbage in between finds little, and takes a tenth of the time.
+	// What is read at a start mostly stays: collecting garbage in between finds little, and takes a
+	// tenth of the time.
 	defer debug.SetGCPercent(debug.SetGCPercent(startGCPercent))
 	untilStopped := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, flags.StartTimeout, errStartTimeout)
 	defer cancel()
 	failed := make(chan error, 1)
 	s := &service{
-		flags: flags, dir: dataDir(flags.DataDir), log: log, registry: prometheus.NewRegistry(), failed: failed,
+		flags: flags, dir: dataDir(flags.DataDir), log: log, registry: prometheus.NewRegistry(),
+		failed:     failed,
 		foundation: newCrew(failed), bridging: newCrew(failed), guests: newCrew(failed),
 		draining: make(chan struct{}),
 	}
@@ -153,17 +161,31 @@ func startService(ctx context.Context, flags *serviceFlags, log *slog.Logger) (_
 	if err := s.finishStart(untilStopped); err != nil {
 		return nil, err
 	}
-	log.Info("ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS, "admin", s.bound.Admin,
-		"public_url", s.bound.PublicURL, "duration_ms", time.Since(began).Milliseconds())
+	log.Info(
+		"ready",
+		"http",
+		s.bound.HTTP,
+		"mqtt",
+		s.bound.MQTT,
+		"nats",
+		s.bound.NATS,
+		"admin",
+		s.bound.Admin,
+		"public_url",
+		s.bound.PublicURL,
+		"duration_ms",
+		time.Since(began).Milliseconds(),
+	)
 	if err := notifyManager("READY=1"); err != nil {
 		log.Warn("the service manager does not hear that the service is ready", "error", err)
 	}
 	return s, nil
 }
 
-// stop puts everything away in order: not ready any more, no new requests, streams ended, commands under way finished, the demo gone, the
-// bridge drained at a message's boundary, the read models at an event's, then the broker and the database. It takes at most ten seconds
-// and what it cannot finish is as safe as after a kill -9.
+// stop puts everything away in order: not ready any more, no new requests, streams ended, commands
+// under way finished, the demo gone, the bridge drained at a message's boundary, the read models at
+// an event's, then the broker and the database. It takes at most ten seconds and what it cannot
+// finish is as safe as after a kill -9.
 func (s *service) stop() {
 	began := time.Now()
 	close(s.draining)
@@ -196,7 +218,8 @@ func (s *service) stopTraces() {
 	}
 }
 
-// refuseHubs lets no more hubs in while there is still somebody to answer the broker's question about those that are coming.
+// refuseHubs lets no more hubs in while there is still somebody to answer the broker's question
+// about those that are coming.
 func (s *service) refuseHubs() {
 	if s.broker == nil {
 		return

@@ -17,9 +17,11 @@ import (
 // settingsKey is where the bucket `installation` keeps the settings.
 const settingsKey = "settings"
 
-// settings is what was settled when the installation was made. Every replica and every operator's command reads it from the broker.
+// settings is what was settled when the installation was made. Every replica and every operator's
+// command reads it from the broker.
 type settings struct {
-	// ID tells this installation from every other: read models of one are never filled from another.
+	// ID tells this installation from every other: read models of one are never filled from
+	// another.
 	ID string `json:"id"`
 	// Environment is that of its API keys.
 	Environment string `json:"environment"`
@@ -28,8 +30,8 @@ type settings struct {
 // errNeverStarted says that the broker has no settings.
 var errNeverStarted = errors.New("no service has been started on this broker yet")
 
-// readSettings reads the settings of an installation that has been started before. The leader is asked: another replica of the broker may not
-// have what was written a moment ago.
+// readSettings reads the settings of an installation that has been started before. The leader is
+// asked: another replica of the broker may not have what was written a moment ago.
 func readSettings(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) (settings, error) {
 	var s settings
 	revision, err := bucket.New(cloud, kv.Bucket()).Get(ctx, settingsKey, &s)
@@ -42,8 +44,14 @@ func readSettings(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) 
 	return s, nil
 }
 
-// settle reads the settings, or makes them at the installation's first start. It refuses an environment other than the installation's.
-func settle(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string) (settings, error) {
+// settle reads the settings, or makes them at the installation's first start. It refuses an
+// environment other than the installation's.
+func settle(
+	ctx context.Context,
+	cloud *nats.Conn,
+	kv jetstream.KeyValue,
+	environment string,
+) (settings, error) {
 	s, err := readSettings(ctx, cloud, kv)
 	if errors.Is(err, errNeverStarted) {
 		if err := makeSettings(ctx, kv, environment); err != nil {
@@ -55,13 +63,19 @@ func settle(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, enviro
 		return s, err
 	}
 	if s.Environment != environment {
-		return s, usagef("this installation is of the environment %q: with --environment %s none of its API keys would be taken. "+
-			"Start it with --environment %s, or give the other one a --data-dir of its own", s.Environment, environment, s.Environment)
+		return s, usagef(
+			"this installation is of the environment %q: with --environment %s none of its API keys would be taken. "+
+				"Start it with --environment %s, or give the other one a --data-dir of its own",
+			s.Environment,
+			environment,
+			s.Environment,
+		)
 	}
 	return s, nil
 }
 
-// makeSettings makes the settings of a new installation. Of two replicas that start at once one makes them, and both read them then.
+// makeSettings makes the settings of a new installation. Of two replicas that start at once one
+// makes them, and both read them then.
 func makeSettings(ctx context.Context, kv jetstream.KeyValue, environment string) error {
 	made, err := json.Marshal(settings{ID: newInstallationID(), Environment: environment})
 	if err != nil {

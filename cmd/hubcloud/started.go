@@ -14,12 +14,14 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// startedFile says how the service on a data directory was started. It outlives the service, and anybody may read it.
+// startedFile says how the service on a data directory was started. It outlives the service, and
+// anybody may read it.
 const startedFile = "service.json"
 
-// finishStart puts what the start made on disk and says where the service listens; then /readyz says that it is ready. A
-// crash or a power cut before leaves no installation that anybody has been told of. While the disk is full it waits for room,
-// and what is up by then serves; ctx ends when the service is to stop.
+// finishStart puts what the start made on disk and says where the service listens; then /readyz
+// says that it is ready. A crash or a power cut before leaves no installation that anybody has been
+// told of. While the disk is full it waits for room, and what is up by then serves; ctx ends when
+// the service is to stop.
 func (s *service) finishStart(ctx context.Context) error {
 	for _, write := range s.later {
 		if err := s.writeWithRoom(ctx, write); err != nil {
@@ -36,12 +38,14 @@ func (s *service) finishStart(ctx context.Context) error {
 	return nil
 }
 
-// syncInstallation puts on disk what a start has made: streams and buckets, settings, the authority, and the names of all
-// of these. With --sync 2m the broker would do so later, and a power cut in between would leave half an installation.
-// The database syncs by itself, and hub logs are not part of an installation.
+// syncInstallation puts on disk what a start has made: streams and buckets, settings, the
+// authority, and the names of all of these. With --sync 2m the broker would do so later, and a
+// power cut in between would leave half an installation. The database syncs by itself, and hub logs
+// are not part of an installation.
 func (s *service) syncInstallation() error {
 	return durablefile.SyncTree(string(s.dir), func(path string) bool {
-		return path == s.dir.path("postgres") || strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
+		return path == s.dir.path("postgres") ||
+			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
 	})
 }
 
@@ -54,8 +58,9 @@ func (d dataDir) writeStarted(f *serviceFlags) error {
 	started := doctor.Started{
 		Connections: shares.api, HubConnections: shares.broker,
 		PID: os.Getpid(), At: time.Now().UTC(), Roles: f.Roles, Environment: f.Environment,
-		OwnBroker: f.NATSURL != "", OwnDatabase: f.PostgresURL != "", Sync: f.Sync, LogReplicas: f.LogReplicas,
-		CACert: f.CACert, PublicMQTT: f.PublicMQTT,
+		OwnBroker: f.NATSURL != "", OwnDatabase: f.PostgresURL != "", Sync: f.Sync,
+		LogReplicas: f.LogReplicas,
+		CACert:      f.CACert, PublicMQTT: f.PublicMQTT,
 	}
 	if f.SMTPURL != "" {
 		server, err := mail.ParseServer(f.SMTPURL)

@@ -10,14 +10,19 @@ import (
 	"testing"
 )
 
-// /readyz answered 200 while endpoints.json was not there yet: a program that waited for the one did not find the other.
+// /readyz answered 200 while endpoints.json was not there yet: a program that waited for the one
+// did not find the other.
 func TestReadyOnlyWithEndpoints(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	logger := slog.New(slog.DiscardHandler)
-	s := &service{dir: dataDir(dir), log: logger, health: &health{log: logger, known: map[string]*condition{}, parts: []part{
-		{"part", func(context.Context) (string, *unwell) { return "fine", nil }},
-	}}}
+	s := &service{
+		dir: dataDir(dir),
+		log: logger,
+		health: &health{log: logger, known: map[string]*condition{}, parts: []part{
+			{"part", func(context.Context) (string, *unwell) { return "fine", nil }},
+		}},
+	}
 	ready := func() bool {
 		all := s.health.components(t.Context())
 		for _, c := range all {
@@ -47,8 +52,8 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 	}
 }
 
-// A full disk at the end of a start ended the process. The start waits in place, and its files are there once there is room; it ends when it is
-// told to, or when a part of the service fails.
+// A full disk at the end of a start ended the process. The start waits in place, and its files are
+// there once there is room; it ends when it is told to, or when a part of the service fails.
 func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("a part has failed")
@@ -70,16 +75,26 @@ func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := s.writeWithRoom(ctx, func() error { return full }); !errors.Is(err, context.Canceled) {
+		if err := s.writeWithRoom(ctx, func() error { return full }); !errors.Is(
+			err,
+			context.Canceled,
+		) {
 			t.Errorf("told to stop: %v", err)
 		}
 		s.failed <- failed
-		if err := s.writeWithRoom(t.Context(), func() error { return full }); !errors.Is(err, failed) {
+		if err := s.writeWithRoom(t.Context(), func() error { return full }); !errors.Is(
+			err,
+			failed,
+		) {
 			t.Errorf("a part that failed: %v", err)
 		}
 	}
 	s := &service{log: slog.New(slog.DiscardHandler)}
-	if err := s.writeLater("service.json", func() error { return os.ErrPermission }); !errors.Is(err, os.ErrPermission) || len(s.later) > 0 {
+	if err := s.writeLater("service.json", func() error { return os.ErrPermission }); !errors.Is(
+		err,
+		os.ErrPermission,
+	) ||
+		len(s.later) > 0 {
 		t.Errorf("another error: %v, %d files for later", err, len(s.later))
 	}
 }

@@ -80,7 +80,9 @@ func (c *tapRunCommand) Validate() error {
 	case c.CheckpointEvery <= 0:
 		return fmt.Errorf("--checkpoint-every %v: must be above 0", c.CheckpointEvery)
 	case c.Publish != "" && c.PublishURL == "":
-		return errors.New("--publish needs --publish-url: with a tap's credentials nothing can be published")
+		return errors.New(
+			"--publish needs --publish-url: with a tap's credentials nothing can be published",
+		)
 	case c.Publish == "" && (c.PublishURL != "" || c.PublishCredentials != ""):
 		return errors.New("--publish-url and --publish-credentials go with --publish")
 	}
@@ -103,12 +105,16 @@ func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, c.Since)
 	if err != nil {
-		return at, fmt.Errorf("--since %q: a time ago such as 2h or 30m, or an instant such as 2026-01-02T03:04:05Z", c.Since)
+		return at, fmt.Errorf(
+			"--since %q: a time ago such as 2h or 30m, or an instant such as 2026-01-02T03:04:05Z",
+			c.Since,
+		)
 	}
 	return at, nil
 }
 
-// Run taps until everything is given or, with --follow, until it is interrupted. A reader of standard output that goes away ends it as well.
+// Run taps until everything is given or, with --follow, until it is interrupted. A reader of
+// standard output that goes away ends it as well.
 func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	// Otherwise a write to a closed pipe would end the process at once.
 	signal.Ignore(syscall.SIGPIPE)
@@ -124,7 +130,8 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	}
 	defer closeSink()
 	cfg := tap.Config{
-		Conn: nc, Shards: shards, Types: c.Type, Commands: c.Commands, New: c.New, Follow: c.Follow, Output: sink,
+		Conn: nc, Shards: shards, Types: c.Type, Commands: c.Commands, New: c.New,
+		Follow: c.Follow, Output: sink,
 		Checkpoint: c.Checkpoint, CheckpointEvery: c.CheckpointEvery, Log: log,
 	}
 	for _, id := range c.Hub {
@@ -144,11 +151,20 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // output makes what the tap writes to.
-func (c *tapRunCommand) output(ctx context.Context, out Streams, log *slog.Logger) (tap.Output, func(), error) {
+func (c *tapRunCommand) output(
+	ctx context.Context,
+	out Streams,
+	log *slog.Logger,
+) (tap.Output, func(), error) {
 	if c.Publish == "" {
 		return tap.NewWriter(out.Out, c.Format), func() {}, nil
 	}
-	opts := []nats.Option{nats.Name("hubcloud tap"), nats.MaxReconnects(-1), nats.Timeout(5 * time.Second), streams.WithLog(log)}
+	opts := []nats.Option{
+		nats.Name("hubcloud tap"),
+		nats.MaxReconnects(-1),
+		nats.Timeout(5 * time.Second),
+		streams.WithLog(log),
+	}
 	if c.PublishCredentials != "" {
 		opts = append(opts, nats.UserCredentials(c.PublishCredentials))
 	}
@@ -164,13 +180,20 @@ func (c *tapRunCommand) output(ctx context.Context, out Streams, log *slog.Logge
 	publisher := tap.NewPublisher(js, tap.Subject(c.Publish), c.Format, log)
 	if err := publisher.Check(ctx); err != nil {
 		nc.Close()
-		return nil, nil, fmt.Errorf("--publish: %w: make one first, such as with `nats stream add`", err)
+		return nil, nil, fmt.Errorf(
+			"--publish: %w: make one first, such as with `nats stream add`",
+			err,
+		)
 	}
 	return publisher, nc.Close, nil
 }
 
-// tap connects to the broker, with a tap's credentials or with those of the service. It says how many shards there are.
-func (o operator) tap(ctx context.Context, log *slog.Logger) (nc *nats.Conn, shards int, err error) {
+// tap connects to the broker, with a tap's credentials or with those of the service. It says how
+// many shards there are.
+func (o operator) tap(
+	ctx context.Context,
+	log *slog.Logger,
+) (nc *nats.Conn, shards int, err error) {
 	url, path := o.NATSURL, o.NATSCredentials
 	var opts []nats.Option
 	if path == "" { // a tap's credentials have an address in them
@@ -184,7 +207,11 @@ func (o operator) tap(ctx context.Context, log *slog.Logger) (nc *nats.Conn, sha
 	}
 	credentials, err := tap.ReadCredentials(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, usagef("no credentials at %s: name a file of `hubcloud tap credentials` with --nats-credentials, or the service's --data-dir", path)
+		return nil, 0, usagef(
+			"no credentials at %s: name a file of `hubcloud tap credentials` with "+
+				"--nats-credentials, or the service's --data-dir",
+			path,
+		)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -198,7 +225,8 @@ func (o operator) tap(ctx context.Context, log *slog.Logger) (nc *nats.Conn, sha
 	return nc, credentials.Shards, nil
 }
 
-// wherever dials the broker that runs on a data directory, at whatever address it has by now: a service that was started anew may have another.
+// wherever dials the broker that runs on a data directory, at whatever address it has by now: a
+// service that was started anew may have another.
 type wherever struct{ dir dataDir }
 
 // Dial makes wherever a nats.CustomDialer. The address is the one that was known first.

@@ -47,7 +47,9 @@ The file is for "hubcloud tap --nats-credentials FILE", and is a context of the 
 // Validate checks what the flags say together.
 func (c *tapCredentialsCommand) Validate() error {
 	if (c.Out != "" || c.URL != "") && (c.List || c.Revoke != "") {
-		return usagef("--out and --url are for credentials that are made: with --list and --revoke there are none")
+		return usagef(
+			"--out and --url are for credentials that are made: with --list and --revoke there are none",
+		)
 	}
 	return nil
 }
@@ -65,14 +67,21 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Streams) error {
 			return c.make(ctx, out, s, users)
 		}
 	})
-	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) || errors.Is(err, tapuser.ErrFull) || errors.Is(err, tapuser.ErrUnknown) {
+	if errors.Is(err, tapuser.ErrName) || errors.Is(err, tapuser.ErrExists) ||
+		errors.Is(err, tapuser.ErrFull) ||
+		errors.Is(err, tapuser.ErrUnknown) {
 		return usageError{err}
 	}
 	return err
 }
 
 // make makes credentials, new ones or in the place of others.
-func (c *tapCredentialsCommand) make(ctx context.Context, out Streams, s *session, users *tapuser.Store) error {
+func (c *tapCredentialsCommand) make(
+	ctx context.Context,
+	out Streams,
+	s *session,
+	users *tapuser.Store,
+) error {
 	name, verb := c.Name, users.Create
 	switch {
 	case c.Rotate != "":
@@ -90,7 +99,10 @@ func (c *tapCredentialsCommand) make(ctx context.Context, out Streams, s *sessio
 			_, err = identity.KickTap(ctx, s.conns, account, user.User)
 		}
 		if err != nil {
-			return fmt.Errorf("the password is another, but connections with the old one may still be there: %w", err)
+			return fmt.Errorf(
+				"the password is another, but connections with the old one may still be there: %w",
+				err,
+			)
 		}
 	}
 	service, err := c.credentials()
@@ -101,7 +113,12 @@ func (c *tapCredentialsCommand) make(ctx context.Context, out Streams, s *sessio
 }
 
 // give prints credentials, or writes them to the file.
-func (c *tapCredentialsCommand) give(out Streams, name string, service streams.Credentials, user streams.User) error {
+func (c *tapCredentialsCommand) give(
+	out Streams,
+	name string,
+	service streams.Credentials,
+	user streams.User,
+) error {
 	credentials := tap.ForUser(service.URL, service.Shards, user)
 	credentials.Authority = service.Authority
 	if c.URL != "" {
@@ -115,7 +132,11 @@ func (c *tapCredentialsCommand) give(out Streams, name string, service streams.C
 		if c.JSON {
 			return printJSON(out.Out, credentials)
 		}
-		fmt.Fprintf(out.Err, "The password of %s is shown this once; only its hash is kept.\n", name)
+		fmt.Fprintf(
+			out.Err,
+			"The password of %s is shown this once; only its hash is kept.\n",
+			name,
+		)
 		_, err := fmt.Fprintf(out.Out, "%s\n", text)
 		return err
 	}
@@ -125,7 +146,12 @@ func (c *tapCredentialsCommand) give(out Streams, name string, service streams.C
 	return c.print(out.Out, field{"name", name}, field{"user", user.User}, field{"file", c.Out})
 }
 
-func (c *tapCredentialsCommand) revoke(ctx context.Context, out Streams, s *session, users *tapuser.Store) error {
+func (c *tapCredentialsCommand) revoke(
+	ctx context.Context,
+	out Streams,
+	s *session,
+	users *tapuser.Store,
+) error {
 	account, err := users.Account(ctx, c.Revoke)
 	if err != nil {
 		return err
@@ -138,9 +164,17 @@ func (c *tapCredentialsCommand) revoke(ctx context.Context, out Streams, s *sess
 		return fmt.Errorf("revoked, but connections may still be there: %w", err)
 	}
 	if err := users.Release(ctx, c.Revoke); err != nil {
-		return fmt.Errorf("revoked, but the broker's account of these credentials is not free yet: %w", err)
+		return fmt.Errorf(
+			"revoked, but the broker's account of these credentials is not free yet: %w",
+			err,
+		)
 	}
-	return c.print(out.Out, field{"name", c.Revoke}, field{"user", tapuser.UserOf(c.Revoke)}, field{"connections_cut", fmt.Sprint(cut)})
+	return c.print(
+		out.Out,
+		field{"name", c.Revoke},
+		field{"user", tapuser.UserOf(c.Revoke)},
+		field{"connections_cut", fmt.Sprint(cut)},
+	)
 }
 
 func (c *tapCredentialsCommand) list(ctx context.Context, out Streams, users *tapuser.Store) error {
@@ -149,8 +183,16 @@ func (c *tapCredentialsCommand) list(ctx context.Context, out Streams, users *ta
 		return err
 	}
 	for _, user := range all {
-		err := c.print(out.Out, field{"name", user.Name}, field{"user", user.User},
-			field{"created_at", user.CreatedAt.Format(time.RFC3339)}, field{"renewed_at", user.RenewedAt.Format(time.RFC3339)})
+		err := c.print(
+			out.Out,
+			field{"name", user.Name},
+			field{"user", user.User},
+			field{
+				"created_at",
+				user.CreatedAt.Format(time.RFC3339),
+			},
+			field{"renewed_at", user.RenewedAt.Format(time.RFC3339)},
+		)
 		if err != nil {
 			return err
 		}
@@ -162,5 +204,7 @@ func (c *tapCredentialsCommand) list(ctx context.Context, out Streams, users *ta
 func madeUpName() string {
 	var entropy [5]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
-	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(entropy[:]))
+	return strings.ToLower(
+		base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(entropy[:]),
+	)
 }

@@ -16,7 +16,8 @@ import (
 // drawEvery is how often a bar is drawn on a terminal; elsewhere a line is printed every lineEvery.
 const drawEvery = 100 * time.Millisecond
 
-// transfer shows how far a backup or a restore has come: a bar on a terminal, and a line now and then elsewhere. Safe for concurrent use.
+// transfer shows how far a backup or a restore has come: a bar on a terminal, and a line now and
+// then elsewhere. Safe for concurrent use.
 type transfer struct {
 	w        io.Writer
 	what     string
@@ -31,7 +32,8 @@ type transfer struct {
 func newTransfer(w io.Writer, what string, quiet bool) *transfer {
 	file, ok := w.(*os.File)
 	return &transfer{
-		w: w, what: what, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd())), began: time.Now(), shown: time.Now(),
+		w: w, what: what, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd())),
+		began: time.Now(), shown: time.Now(),
 	}
 }
 
@@ -59,14 +61,25 @@ func (t *transfer) show(p backup.Progress, took time.Duration) {
 	}
 	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, byteText(p.Done), byteText(p.Total))
 	if part > 0.01 && part < 1 {
-		text += fmt.Sprintf("  %s left", (time.Duration(float64(took)*(1-part)/part) + time.Second).Truncate(time.Second))
+		text += fmt.Sprintf(
+			"  %s left",
+			(time.Duration(float64(took)*(1-part)/part) + time.Second).Truncate(time.Second),
+		)
 	}
 	if !t.terminal {
 		fmt.Fprintf(t.w, "%s: %s  %s\n", t.what, text, p.Step)
 		return
 	}
 	full := int(part * barWidth)
-	fmt.Fprintf(t.w, "\r\x1b[K%s [%s%s] %s  %s", t.what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), text, p.Step)
+	fmt.Fprintf(
+		t.w,
+		"\r\x1b[K%s [%s%s] %s  %s",
+		t.what,
+		strings.Repeat("#", full),
+		strings.Repeat(".", barWidth-full),
+		text,
+		p.Step,
+	)
 }
 
 // end takes the bar away.

@@ -16,7 +16,10 @@ func TestTransfer(t *testing.T) {
 		terminal, quiet bool
 		want            string
 	}{
-		"terminal":  {true, false, "\r\x1b[Kbackup [###############...............]  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\r\x1b[K"},
+		"terminal": {
+			true, false,
+			"\r\x1b[Kbackup [###############...............]  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\r\x1b[K",
+		},
 		"elsewhere": {false, false, "backup:  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\n"},
 		"json":      {true, true, ""},
 	} {
@@ -29,7 +32,9 @@ func TestTransfer(t *testing.T) {
 				bar.tell(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
 				time.Sleep(10 * time.Second)
 				bar.tell(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
-				bar.tell(backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000})
+				bar.tell(
+					backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000},
+				)
 				bar.end()
 				if got := out.String(); got != c.want {
 					t.Errorf("%q, want %q", got, c.want)
@@ -37,7 +42,9 @@ func TestTransfer(t *testing.T) {
 			})
 		})
 	}
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.0 kB", 2_345_678: "2.3 MB", 5e13: "50.0 TB"} {
+	for n, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "1.0 kB", 2_345_678: "2.3 MB", 5e13: "50.0 TB",
+	} {
 		if got := byteText(n); got != want {
 			t.Errorf("%d is %q, want %q", n, got, want)
 		}

@@ -64,7 +64,8 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
 
 // checkEnroll says what is wrong with --enroll.
 func checkEnroll(address string) error {
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "" {
 		return usagef("--enroll %q: must be http://… or https://…", address)
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// maxAnswer is the longest answer that is read, far above any of the API: an answer without end must not fill the memory.
+// maxAnswer is the longest answer that is read, far above any of the API: an answer without end
+// must not fill the memory.
 const maxAnswer = 32 << 20
 
 // call is one request of the API.
@@ -30,10 +31,11 @@ type call struct {
 	idempotencyKey string
 	// held is how long the service may hold the request on purpose.
 	held time.Duration
-	// once says that the request must not reach the service twice unless the service itself asked for that: it is not repeated when the
-	// connection fails after it was sent.
+	// once says that the request must not reach the service twice unless the service itself asked
+	// for that: it is not repeated when the connection fails after it was sent.
 	once bool
-	// removes says that the request removes something: that it is not there is what was wanted, when an earlier try may have removed it.
+	// removes says that the request removes something: that it is not there is what was wanted,
+	// when an earlier try may have removed it.
 	removes bool
 	// bare says that the contract does not promise a body in the answer.
 	bare bool
@@ -59,7 +61,8 @@ func checkRoute(path string) error {
 	return nil
 }
 
-// do sends a call, again and again as Retry says, and reads the answer into `into` unless that is nil.
+// do sends a call, again and again as Retry says, and reads the answer into `into` unless that is
+// nil.
 func (c *Client) do(ctx context.Context, what call, into any) (http.Header, error) {
 	var body []byte
 	if what.body != nil {
@@ -96,7 +99,18 @@ func (c *Client) repeat(ctx context.Context, what call, try func() error) error 
 			return err
 		}
 		lost = lost || mayHaveActed(err)
-		c.log.WarnContext(ctx, "call is repeated", "method", what.method, "path", what.path, "error", err, "wait", wait)
+		c.log.WarnContext(
+			ctx,
+			"call is repeated",
+			"method",
+			what.method,
+			"path",
+			what.path,
+			"error",
+			err,
+			"wait",
+			wait,
+		)
 		if !sleep(ctx, wait) {
 			return err
 		}
@@ -132,9 +146,23 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, &connectionError{sent: true, err: fmt.Errorf("%s %s: the answer broke off: %w", what.method, what.path, causeOf(ctx, err))}
+		return nil, &connectionError{
+			sent: true,
+			err: fmt.Errorf(
+				"%s %s: the answer broke off: %w",
+				what.method,
+				what.path,
+				causeOf(ctx, err),
+			),
+		}
 	case len(content) > maxAnswer:
-		return nil, fmt.Errorf("%s %s: %w: more than %d bytes", what.method, what.path, ErrProtocol, maxAnswer)
+		return nil, fmt.Errorf(
+			"%s %s: %w: more than %d bytes",
+			what.method,
+			what.path,
+			ErrProtocol,
+			maxAnswer,
+		)
 	case response.StatusCode >= 300:
 		return nil, errorOf(response, content, time.Now())
 	case into == nil || what.bare && len(content) == 0:
@@ -146,8 +174,14 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 	return response.Header, nil
 }
 
-// request sends a request and gives the answer as it begins. more, when not nil, adds to its header.
-func (c *Client) request(ctx context.Context, what call, body []byte, more func(http.Header)) (*http.Response, error) {
+// request sends a request and gives the answer as it begins. more, when not nil, adds to its
+// header.
+func (c *Client) request(
+	ctx context.Context,
+	what call,
+	body []byte,
+	more func(http.Header),
+) (*http.Response, error) {
 	address := c.base + what.path
 	if len(what.query) > 0 {
 		address += "?" + what.query.Encode()
@@ -175,7 +209,8 @@ func (c *Client) request(ctx context.Context, what call, body []byte, more func(
 	return c.http.Do(request)
 }
 
-// causeOf puts the reason for which ctx was ended in the place of an error that only says that it was.
+// causeOf puts the reason for which ctx was ended in the place of an error that only says that it
+// was.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)

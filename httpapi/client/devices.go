@@ -97,11 +97,13 @@ type ChannelStatus string
 
 // The statuses of a channel.
 const (
-	StatusUnknown      ChannelStatus = "unknown"      // nothing asked, nothing reported yet
-	StatusSynchronized ChannelStatus = "synchronized" // it reports what was asked, or nothing was asked
-	StatusPending      ChannelStatus = "pending"      // a command is under way
-	StatusDiverged     ChannelStatus = "diverged"     // it has since reported something other than was asked
-	StatusFailed       ChannelStatus = "failed"       // the command was refused or abandoned
+	StatusUnknown ChannelStatus = "unknown" // nothing asked, nothing reported yet
+	// it reports what was asked, or nothing was asked
+	StatusSynchronized ChannelStatus = "synchronized"
+	StatusPending      ChannelStatus = "pending" // a command is under way
+	// it has since reported something other than was asked
+	StatusDiverged ChannelStatus = "diverged"
+	StatusFailed   ChannelStatus = "failed" // the command was refused or abandoned
 )
 
 // Capabilities says more about some channels; it is empty for most.
@@ -114,22 +116,28 @@ func (c Capabilities) Bounds() (low, high float64, ok bool) {
 	return low, high, hasLow && hasHigh
 }
 
-// cursorHeader is the position of the hub's event log from before the hub was asked for its devices.
+// cursorHeader is the position of the hub's event log from before the hub was asked for its
+// devices.
 const cursorHeader = "Event-Cursor"
 
-// Devices asks the hub for its devices. Scope hubs:read. Like every call that asks the hub: ErrNotFound, ErrHubError, ErrHubOffline,
-// ErrHubUnavailable, ErrHubTimeout.
+// Devices asks the hub for its devices. Scope hubs:read. Like every call that asks the hub:
+// ErrNotFound, ErrHubError, ErrHubOffline, ErrHubUnavailable, ErrHubTimeout.
 func (c *Client) Devices(ctx context.Context, hubID string) ([]ListedDevice, error) {
 	devices, _, err := c.devices(ctx, hubID)
 	return devices, err
 }
 
-// devices also gives the position of the hub's events from before the hub was asked, "" when the service does not say.
+// devices also gives the position of the hub's events from before the hub was asked, "" when the
+// service does not say.
 func (c *Client) devices(ctx context.Context, hubID string) ([]ListedDevice, string, error) {
 	var list struct {
 		Data []ListedDevice `json:"data"`
 	}
-	header, err := c.do(ctx, call{method: http.MethodGet, path: route("hubs", hubID, "devices")}, &list)
+	header, err := c.do(
+		ctx,
+		call{method: http.MethodGet, path: route("hubs", hubID, "devices")},
+		&list,
+	)
 	return list.Data, header.Get(cursorHeader), err
 }
 
@@ -141,26 +149,42 @@ func (c *Client) Device(ctx context.Context, hubID string, deviceID int64) (Devi
 }
 
 func deviceRoute(hubID string, deviceID int64, more ...string) string {
-	return route(append([]string{"hubs", hubID, "devices", strconv.FormatInt(deviceID, 10)}, more...)...)
+	return route(
+		append([]string{"hubs", hubID, "devices", strconv.FormatInt(deviceID, 10)}, more...)...)
 }
 
-// DeviceUpdate is what changes about a device: its name, its room, or both. A name that is cleared falls back to what the hub reports.
+// DeviceUpdate is what changes about a device: its name, its room, or both. A name that is cleared
+// falls back to what the hub reports.
 type DeviceUpdate struct {
 	Name Change `json:"name,omitzero"`
 	Room Change `json:"room,omitzero"`
 }
 
 // UpdateDevice names or places a device. Scope hubs:write.
-func (c *Client) UpdateDevice(ctx context.Context, hubID string, deviceID int64, update DeviceUpdate) (DeviceLabel, error) {
+func (c *Client) UpdateDevice(
+	ctx context.Context,
+	hubID string,
+	deviceID int64,
+	update DeviceUpdate,
+) (DeviceLabel, error) {
 	var label DeviceLabel
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: deviceRoute(hubID, deviceID), body: update}, &label)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodPatch, path: deviceRoute(hubID, deviceID), body: update},
+		&label,
+	)
 	return label, err
 }
 
-// ForgetDevice makes the hub forget a device that it can no longer reach. Scope hubs:write. ErrInvalidRequest when the device is
-// still on the hub's network. A device.forgotten event follows.
+// ForgetDevice makes the hub forget a device that it can no longer reach. Scope hubs:write.
+// ErrInvalidRequest when the device is still on the hub's network. A device.forgotten event
+// follows.
 func (c *Client) ForgetDevice(ctx context.Context, hubID string, deviceID int64) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: deviceRoute(hubID, deviceID), removes: true}, nil)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodDelete, path: deviceRoute(hubID, deviceID), removes: true},
+		nil,
+	)
 	return err
 }
 
@@ -172,8 +196,9 @@ type Window struct {
 	ExpiresIn int `json:"expires_in"`
 }
 
-// OpenPairing lets one device join the hub within two minutes. setupCode is the PIN, DSK or QR text printed on the device, which
-// locks need; "" for none. Scope hubs:write. A device.added event follows when one joins.
+// OpenPairing lets one device join the hub within two minutes. setupCode is the PIN, DSK or QR text
+// printed on the device, which locks need; "" for none. Scope hubs:write. A device.added event
+// follows when one joins.
 func (c *Client) OpenPairing(ctx context.Context, hubID, setupCode string) (Window, error) {
 	var w Window
 	what := call{method: http.MethodPost, path: route("hubs", hubID, "pairing")}
@@ -190,10 +215,15 @@ func (c *Client) ClosePairing(ctx context.Context, hubID string) error {
 	return err
 }
 
-// OpenRemoval lets a device be removed by its own button within two minutes. Scope hubs:write. A device.forgotten event follows.
+// OpenRemoval lets a device be removed by its own button within two minutes. Scope hubs:write. A
+// device.forgotten event follows.
 func (c *Client) OpenRemoval(ctx context.Context, hubID string) (Window, error) {
 	var w Window
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs", hubID, "removal"), bare: true}, &w)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodPost, path: route("hubs", hubID, "removal"), bare: true},
+		&w,
+	)
 	return w, err
 }
 

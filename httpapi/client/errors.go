@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// ErrorType is the `type` of an error as the API names it, and at the same time the sentinel for errors.Is: a type that this
-// package has no constant for can be compared with as client.ErrorType("some_type").
+// ErrorType is the `type` of an error as the API names it, and at the same time the sentinel for
+// errors.Is: a type that this package has no constant for can be compared with as
+// client.ErrorType("some_type").
 type ErrorType string
 
 // Error makes an ErrorType an error, so that errors.Is takes it.
@@ -18,7 +19,8 @@ func (t ErrorType) Error() string { return string(t) }
 
 // The types of the contract, in the order of its table.
 const (
-	// ErrInvalidRequest (400): a parameter, a body or a value that the API does not take. The message names it.
+	// ErrInvalidRequest (400): a parameter, a body or a value that the API does not take. The
+	// message names it.
 	ErrInvalidRequest ErrorType = "invalid_request"
 	// ErrUnauthenticated (401): the API key is missing, malformed, unknown or revoked.
 	ErrUnauthenticated ErrorType = "unauthenticated"
@@ -26,16 +28,19 @@ const (
 	ErrInsufficientScope ErrorType = "insufficient_scope"
 	// ErrForbidden (403): an API key may neither change, remove nor make an owner.
 	ErrForbidden ErrorType = "forbidden"
-	// ErrNotFound (404): the organization has no such site, hub, device, channel, member or invitation.
+	// ErrNotFound (404): the organization has no such site, hub, device, channel, member or
+	// invitation.
 	ErrNotFound ErrorType = "not_found"
-	// ErrIdempotencyConflict (409): the idempotency key was used for another request in the last 24 hours. Take a new one.
+	// ErrIdempotencyConflict (409): the idempotency key was used for another request in the last 24
+	// hours. Take a new one.
 	ErrIdempotencyConflict ErrorType = "idempotency_conflict"
 	// ErrCursorExpired (410): the events after the cursor are no longer all there. See ErrResync.
 	ErrCursorExpired ErrorType = "cursor_expired"
 	// ErrCommandRefused (422): the hub will not drive the device.
 	ErrCommandRefused ErrorType = "command_refused"
-	// ErrHubNotAddable (422): the Serial is unknown, the hub has not come online yet, or another organization has it. It is worth
-	// another call once the hub is online, which only the caller can know: the client does not repeat it by itself.
+	// ErrHubNotAddable (422): the Serial is unknown, the hub has not come online yet, or another
+	// organization has it. It is worth another call once the hub is online, which only the caller
+	// can know: the client does not repeat it by itself.
 	ErrHubNotAddable ErrorType = "hub_not_addable"
 	// ErrRateLimited (429): too many requests; Error.RetryAfter says how long to wait.
 	ErrRateLimited ErrorType = "rate_limited"
@@ -49,7 +54,8 @@ const (
 	ErrHubUnavailable ErrorType = "hub_unavailable"
 	// ErrHubTimeout (504): the hub did not answer in time. It may still have acted.
 	ErrHubTimeout ErrorType = "hub_timeout"
-	// ErrUnavailable (503): a part of the service cannot answer at the moment. Error.RetryAfter says how long to wait.
+	// ErrUnavailable (503): a part of the service cannot answer at the moment. Error.RetryAfter
+	// says how long to wait.
 	ErrUnavailable ErrorType = "service_unavailable"
 )
 
@@ -60,19 +66,23 @@ func (f failure) Error() string { return string(f) }
 
 // What goes wrong beside the errors of the API. All are for errors.Is.
 const (
-	// ErrProtocol is an answer that is not what the contract says: no JSON, no list, no event stream. Something between here and the
-	// service answers in its place, or the base address is that of something else.
+	// ErrProtocol is an answer that is not what the contract says: no JSON, no list, no event
+	// stream. Something between here and the service answers in its place, or the base address is
+	// that of something else.
 	ErrProtocol failure = "the answer is not what the API's contract says"
-	// ErrResync ends a sequence of events that cannot go on from its cursor: events are lost, or the hub was reset. Call
-	// Client.Resync, and go on from the cursor that it gives.
+	// ErrResync ends a sequence of events that cannot go on from its cursor: events are lost, or
+	// the hub was reset. Call Client.Resync, and go on from the cursor that it gives.
 	ErrResync failure = "events cannot be resumed: read the devices anew"
-	// ErrDiverged is the outcome of a command after which the device reported something else than was asked, such as a jammed lock.
+	// ErrDiverged is the outcome of a command after which the device reported something else than
+	// was asked, such as a jammed lock.
 	ErrDiverged failure = "the device reports something other than was asked"
 	// ErrFailed is the outcome of a command that the hub has accepted and abandoned.
 	ErrFailed failure = "the hub has abandoned the command"
-	// ErrSuperseded is the outcome of a command to a channel of which something else was asked before the device reported.
+	// ErrSuperseded is the outcome of a command to a channel of which something else was asked
+	// before the device reported.
 	ErrSuperseded failure = "something else was asked of the channel meanwhile"
-	// ErrNoOutcome says that the time for waiting has passed without an outcome. The command is still under way.
+	// ErrNoOutcome says that the time for waiting has passed without an outcome. The command is
+	// still under way.
 	ErrNoOutcome failure = "no outcome within the time limit"
 )
 
@@ -84,13 +94,15 @@ const (
 type Error struct {
 	// Status is the HTTP status.
 	Status int
-	// Type is what to branch on. It is empty when the answer has no error body of the API, as one that a proxy gave in the service's place.
+	// Type is what to branch on. It is empty when the answer has no error body of the API, as one
+	// that a proxy gave in the service's place.
 	Type ErrorType
 	// Message is for people, and may change.
 	Message string
 	// RequestID is to be quoted to support.
 	RequestID string
-	// RetryAfter is how long the service asks to wait before the same request again; zero when it does not say.
+	// RetryAfter is how long the service asks to wait before the same request again; zero when it
+	// does not say.
 	RetryAfter time.Duration
 }
 
@@ -115,9 +127,14 @@ func (e *Error) Is(target error) bool {
 // maxForeignText bounds what of an answer that is not the API's is put into a message.
 const maxForeignText = 200
 
-// errorOf reads a refusal. What has no error body of the API keeps the beginning of its text as the message.
+// errorOf reads a refusal. What has no error body of the API keeps the beginning of its text as the
+// message.
 func errorOf(response *http.Response, body []byte, now time.Time) *Error {
-	e := &Error{Status: response.StatusCode, RequestID: response.Header.Get("X-Request-Id"), RetryAfter: retryAfter(response.Header, now)}
+	e := &Error{
+		Status:     response.StatusCode,
+		RequestID:  response.Header.Get("X-Request-Id"),
+		RetryAfter: retryAfter(response.Header, now),
+	}
 	var told struct {
 		Error struct {
 			Type      ErrorType `json:"type"`
@@ -137,10 +154,12 @@ func errorOf(response *http.Response, body []byte, now time.Time) *Error {
 	return e
 }
 
-// maxRetryAfter bounds what is believed of a Retry-After: what comes later than this is not waited for anyway.
+// maxRetryAfter bounds what is believed of a Retry-After: what comes later than this is not waited
+// for anyway.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter reads the header of RFC 9110, section 10.2.3: seconds, or a date. Zero: it is absent, malformed or in the past.
+// retryAfter reads the header of RFC 9110, section 10.2.3: seconds, or a date. Zero: it is absent,
+// malformed or in the past.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(value, 10, 63); err == nil {

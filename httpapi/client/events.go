@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// EventType is the type of an event. The service may have types that this package does not name: pass over what you do not handle.
+// EventType is the type of an event. The service may have types that this package does not name:
+// pass over what you do not handle.
 type EventType string
 
 // The types of the contract.
@@ -37,7 +38,8 @@ const (
 
 // Event is one event of a hub.
 type Event struct {
-	// Cursor is the event's position in its hub's events: opaque, one for each event. Keep it to go on after the event.
+	// Cursor is the event's position in its hub's events: opaque, one for each event. Keep it to go
+	// on after the event.
 	Cursor string    `json:"cursor"`
 	Type   EventType `json:"type"`
 	HubID  string    `json:"hub_id"`
@@ -45,7 +47,8 @@ type Event struct {
 	DeviceID *int64 `json:"device_id"`
 	// Time is when it happened, by the hub's clock; by the cloud's for hub.* events.
 	Time time.Time `json:"time"`
-	// ClockTrusted is false when the hub stamped the event before it knew the time, nil when that is not said.
+	// ClockTrusted is false when the hub stamped the event before it knew the time, nil when that
+	// is not said.
 	ClockTrusted *bool `json:"clock_trusted"`
 	// Data depends on the type: see the structures below, and Decode.
 	Data json.RawMessage `json:"data"`
@@ -72,16 +75,21 @@ func (e Event) MarshalJSON() ([]byte, error) {
 		DeviceID *int64    `json:"device_id"`
 		Time     string    `json:"time"`
 		plain
-	}{e.Cursor, e.Type, e.HubID, e.DeviceID, e.Time.UTC().Format("2006-01-02T15:04:05.000000Z"), plain(e)})
+	}{
+		e.Cursor, e.Type, e.HubID, e.DeviceID, e.Time.UTC().Format("2006-01-02T15:04:05.000000Z"),
+		plain(e),
+	})
 }
 
 // The data of events by type. Events that are not here have an empty object.
 type (
-	// HubDisconnected is the data of hub.disconnected. Reason is the broker's; nil when there was none.
+	// HubDisconnected is the data of hub.disconnected. Reason is the broker's; nil when there was
+	// none.
 	HubDisconnected struct {
 		Reason *string `json:"reason"`
 	}
-	// EventsSkipped is the data of hub.events_skipped: the hub's own numbers of the first and the last event that is missing.
+	// EventsSkipped is the data of hub.events_skipped: the hub's own numbers of the first and the
+	// last event that is missing.
 	EventsSkipped struct {
 		From int64 `json:"from"`
 		To   int64 `json:"to"`
@@ -100,7 +108,8 @@ type (
 	DeviceNamed struct {
 		Name string `json:"name"`
 	}
-	// DeviceUpdated is the data of device.updated. What the contract does not say stands in RemovedChannels as it came.
+	// DeviceUpdated is the data of device.updated. What the contract does not say stands in
+	// RemovedChannels as it came.
 	DeviceUpdated struct {
 		Name            string            `json:"name"`
 		RemovedChannels []json.RawMessage `json:"removed_channels"`
@@ -121,8 +130,9 @@ type (
 	}
 )
 
-// GapError stands beside a hub.events_skipped event in a sequence of events: some events of the hub could not be delivered, and what
-// they told is not known from the events. The sequence goes on after it; whoever keeps the state of devices reads them anew.
+// GapError stands beside a hub.events_skipped event in a sequence of events: some events of the hub
+// could not be delivered, and what they told is not known from the events. The sequence goes on
+// after it; whoever keeps the state of devices reads them anew.
 type GapError struct {
 	// Event is the event that marks the gap.
 	Event Event
@@ -132,7 +142,12 @@ type GapError struct {
 
 // Error says what is missing.
 func (g *GapError) Error() string {
-	return fmt.Sprintf("events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To, g.Event.HubID)
+	return fmt.Sprintf(
+		"events %d to %d of hub %s could not be delivered",
+		g.Skipped.From,
+		g.Skipped.To,
+		g.Event.HubID,
+	)
 }
 
 // IsGap says whether err is a GapError, after which the sequence of events goes on.
@@ -156,13 +171,19 @@ type EventQuery struct {
 	After string
 	// Limit is how many events at most, up to 500; 0 leaves it to the service, which gives 100.
 	Limit int
-	// Wait is how long the service may wait for an event when there is none, in whole seconds up to a minute.
+	// Wait is how long the service may wait for an event when there is none, in whole seconds up to
+	// a minute.
 	Wait time.Duration
 }
 
-// EventsPage reads one page of a hub's events. Scope events:read. ErrNotFound; ErrInvalidRequest for a cursor that is none;
-// ErrCursorExpired. Client.Events does the reading, waiting and resuming by itself.
-func (c *Client) EventsPage(ctx context.Context, hubID string, query EventQuery) (EventPage, error) {
+// EventsPage reads one page of a hub's events. Scope events:read. ErrNotFound; ErrInvalidRequest
+// for a cursor that is none; ErrCursorExpired. Client.Events does the reading, waiting and resuming
+// by itself.
+func (c *Client) EventsPage(
+	ctx context.Context,
+	hubID string,
+	query EventQuery,
+) (EventPage, error) {
 	var p EventPage
 	_, err := c.do(ctx, eventsCall(hubID, query), &p)
 	return p, err
@@ -179,5 +200,10 @@ func eventsCall(hubID string, query EventQuery) call {
 	if query.Wait != 0 {
 		values.Set("wait", strconv.Itoa(int(query.Wait/time.Second)))
 	}
-	return call{method: http.MethodGet, path: route("hubs", hubID, "events"), query: values, held: query.Wait}
+	return call{
+		method: http.MethodGet,
+		path:   route("hubs", hubID, "events"),
+		query:  values,
+		held:   query.Wait,
+	}
 }

@@ -40,11 +40,17 @@ func TestEventData(t *testing.T) {
 	var credential CredentialCreated
 	var rule Rule
 	failures := []string{
-		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`), read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
+		read(
+			&value,
+			`{"key":"lock","endpoint":1,"value":true}`,
+		), read(&named, `{"name":"x"}`),
+		read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
 		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
 	}
 	if on, _ := value.Value.Bool(); slices.ContainsFunc(failures, func(s string) bool { return s != "" }) || !on || value.Endpoint != 1 || named.Name != "x" ||
-		len(updated.RemovedChannels) != 2 || credential.Slot != 3 || !rule.Enabled {
+		len(updated.RemovedChannels) != 2 ||
+		credential.Slot != 3 ||
+		!rule.Enabled {
 		t.Errorf("%v, %+v %+v %+v %+v %+v", failures, value, named, updated, credential, rule)
 	}
 	if err := (Event{Data: []byte(`[]`)}).Decode(&named); !errors.Is(err, ErrProtocol) {

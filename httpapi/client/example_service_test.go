@@ -12,8 +12,8 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// building is what the examples call: as much of the API as they need, over real HTTP, with one hub that has one lock. A service for
-// real is `hubcloud dev`.
+// building is what the examples call: as much of the API as they need, over real HTTP, with one hub
+// that has one lock. A service for real is `hubcloud dev`.
 type building struct {
 	mu     sync.Mutex
 	events []string      // envelopes; the cursor of the n-th is c<n>
@@ -29,14 +29,20 @@ func service() (c *client.Client, b *building, stop func()) {
 	b = &building{more: make(chan struct{})}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/hubs", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, `{"data":[{"id":"hub-7k2m-q4xd-93ta","name":"Lobby","site_id":"0195","connection":{"status":"online","since":"2026-01-02T03:04:05Z"},
-			"registered_at":"2026-01-02T03:04:05Z"}],"has_more":false}`)
+		fmt.Fprint(
+			w,
+			`{"data":[{"id":"hub-7k2m-q4xd-93ta","name":"Lobby","site_id":"0195","connection":{"status":"online","since":"2026-01-02T03:04:05Z"},
+			"registered_at":"2026-01-02T03:04:05Z"}],"has_more":false}`,
+		)
 	})
 	mux.HandleFunc("GET /v1/hubs/{hub}/devices", func(w http.ResponseWriter, _ *http.Request) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		w.Header().Set("Event-Cursor", cursor(len(b.events)))
-		fmt.Fprint(w, `{"data":[{"id":1,"name":"Front door","room":null,"manufacturer":"Castellan","model":"Bolt 2","channels":[]}]}`)
+		fmt.Fprint(
+			w,
+			`{"data":[{"id":1,"name":"Front door","room":null,"manufacturer":"Castellan","model":"Bolt 2","channels":[]}]}`,
+		)
 	})
 	mux.HandleFunc("POST /v1/hubs/{hub}/devices/1/commands", b.command)
 	mux.HandleFunc("GET /v1/hubs/{hub}/events", b.page)
@@ -67,8 +73,15 @@ func (b *building) happens(kind, data string) {
 }
 
 func (b *building) append(kind, data string) {
-	b.events = append(b.events, fmt.Sprintf(`{"cursor":%q,"type":%q,"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":true,"data":%s}`,
-		cursor(len(b.events)+1), kind, data))
+	b.events = append(
+		b.events,
+		fmt.Sprintf(
+			`{"cursor":%q,"type":%q,"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":true,"data":%s}`,
+			cursor(len(b.events)+1),
+			kind,
+			data,
+		),
+	)
 	close(b.more)
 	b.more = make(chan struct{})
 }
@@ -79,14 +92,24 @@ func (b *building) command(w http.ResponseWriter, r *http.Request) {
 		Value bool
 	}
 	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Key != "lock" {
-		refuse(w, http.StatusBadRequest, client.ErrInvalidRequest, "value: lock takes true or false")
+		refuse(
+			w,
+			http.StatusBadRequest,
+			client.ErrInvalidRequest,
+			"value: lock takes true or false",
+		)
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w.WriteHeader(http.StatusAccepted)
-	fmt.Fprintf(w, `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":%t,
-		"observed_at":"2026-01-02T03:04:05Z","desired":%t,"desired_at":"2026-01-02T03:04:06Z","status":"pending"}}`, b.locked, asked.Value)
+	fmt.Fprintf(
+		w,
+		`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"channel":{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,"value":%t,
+		"observed_at":"2026-01-02T03:04:05Z","desired":%t,"desired_at":"2026-01-02T03:04:06Z","status":"pending"}}`,
+		b.locked,
+		asked.Value,
+	)
 	if !b.jammed {
 		b.locked = asked.Value
 	}
@@ -111,7 +134,12 @@ func (b *building) page(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusGone, client.ErrCursorExpired, "the cursor is older than 24 hours")
 		return
 	}
-	fmt.Fprintf(w, `{"data":[%s],"next_cursor":%q,"has_more":false}`, strings.Join(events, ","), cursor(last))
+	fmt.Fprintf(
+		w,
+		`{"data":[%s],"next_cursor":%q,"has_more":false}`,
+		strings.Join(events, ","),
+		cursor(last),
+	)
 }
 
 func (b *building) stream(w http.ResponseWriter, r *http.Request) {

@@ -43,7 +43,11 @@ func ExampleError() {
 func ExampleHubUpdate() {
 	c, _, stop := service()
 	defer stop()
-	_, err := c.UpdateHub(context.Background(), "hub-aaaa-aaaa-aaaa", client.HubUpdate{Name: client.Clear(), SiteID: "0195"})
+	_, err := c.UpdateHub(
+		context.Background(),
+		"hub-aaaa-aaaa-aaaa",
+		client.HubUpdate{Name: client.Clear(), SiteID: "0195"},
+	)
 	fmt.Println(err)
 	// Output: not_found: no such thing (status 404, request 01J)
 }
@@ -89,8 +93,12 @@ func ExampleClient_Outcome() {
 		fmt.Println(err)
 		return
 	}
-	key := client.NewIdempotencyKey() // kept before it is used: a restart can send the same command again
-	sent, err := c.Send(ctx, client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key})
+	// kept before it is used: a restart can send the same command again
+	key := client.NewIdempotencyKey()
+	sent, err := c.Send(
+		ctx,
+		client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key},
+	)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -100,7 +108,8 @@ func ExampleClient_Outcome() {
 	// Output: synchronized <nil>
 }
 
-// Follow a hub from the cursor that was kept, and keep the cursor of each event once it is dealt with.
+// Follow a hub from the cursor that was kept, and keep the cursor of each event once it is dealt
+// with.
 func ExampleClient_Events() {
 	c, house, stop := service()
 	defer stop()

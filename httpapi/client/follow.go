@@ -20,34 +20,39 @@ type eventsOptions struct {
 	stall       time.Duration
 }
 
-// FromNow begins with the next new event, when no cursor is given, and not with the oldest that is kept.
+// FromNow begins with the next new event, when no cursor is given, and not with the oldest that is
+// kept.
 func FromNow() EventsOption { return func(o *eventsOptions) { o.fromNow = true } }
 
-// LongPoll reads by long-polls: for networks on which a stream does not get through. The default is a stream of Server-Sent Events.
+// LongPoll reads by long-polls: for networks on which a stream does not get through. The default is
+// a stream of Server-Sent Events.
 func LongPoll() EventsOption { return func(o *eventsOptions) { o.polls = true } }
 
-// UntilNewest ends the sequence when every event that is there has been given. The default is to go on with new ones.
+// UntilNewest ends the sequence when every event that is there has been given. The default is to go
+// on with new ones.
 func UntilNewest() EventsOption { return func(o *eventsOptions) { o.untilNewest = true } }
 
-// OnPosition is called with each cursor that the reading goes on from and that is no event's: a hub that is quiet for as long as events
-// are kept has no event to go on from, but the service moves the position. It is called between two events, by the goroutine that ranges.
+// OnPosition is called with each cursor that the reading goes on from and that is no event's: a hub
+// that is quiet for as long as events are kept has no event to go on from, but the service moves
+// the position. It is called between two events, by the goroutine that ranges.
 func OnPosition(do func(cursor string)) EventsOption {
 	return func(o *eventsOptions) { o.onPosition = do }
 }
 
-// GiveUpAfter ends the sequence with the last error when nothing has come through for that long. By default the reading is taken up
-// again for as long as the context lasts.
+// GiveUpAfter ends the sequence with the last error when nothing has come through for that long. By
+// default the reading is taken up again for as long as the context lasts.
 func GiveUpAfter(d time.Duration) EventsOption {
 	return func(o *eventsOptions) { o.giveUpAfter = d }
 }
 
-// StallTimeout is how long a stream may be silent before it is taken for dead and begun anew; by default 75 s, in which two keepalives
-// of the service come.
+// StallTimeout is how long a stream may be silent before it is taken for dead and begun anew; by
+// default 75 s, in which two keepalives of the service come.
 func StallTimeout(d time.Duration) EventsOption { return func(o *eventsOptions) { o.stall = d } }
 
 const (
 	defaultStall = 75 * time.Second
-	// pollWait is how long a long-poll is held: a little less than the minute after which many proxies lose patience.
+	// pollWait is how long a long-poll is held: a little less than the minute after which many
+	// proxies lose patience.
 	pollWait = 55 * time.Second
 	// pollPage is how many events are read at once.
 	pollPage = 500
@@ -57,27 +62,42 @@ const (
 	maxMisread = 3
 )
 
-// Events gives a hub's events after a cursor, in order, and goes on with new ones until ctx ends or the loop is left. after is the
-// cursor of the last event that was dealt with; "" begins with the oldest event that is kept, or with FromNow at the next new one.
-// Scope events:read. Ranging over the sequence a second time reads the same events again.
+// Events gives a hub's events after a cursor, in order, and goes on with new ones until ctx ends or
+// the loop is left. after is the cursor of the last event that was dealt with; "" begins with the
+// oldest event that is kept, or with FromNow at the next new one. Scope events:read. Ranging over
+// the sequence a second time reads the same events again.
 //
-// Connections that break, stall or end (the service ends streams after a quarter of an hour), restarts of the service and refusals that
-// pass (429, 5xx) are dealt with: the reading goes on after the last event that was given. No cursor is given twice, also when the
-// service delivers an event again after a reconnect; the last 16,384 are known.
+// Connections that break, stall or end (the service ends streams after a quarter of an hour),
+// restarts of the service and refusals that pass (429, 5xx) are dealt with: the reading goes on
+// after the last event that was given. No cursor is given twice, also when the service delivers an
+// event again after a reconnect; the last 16,384 are known.
 //
 // An error comes with each event that cannot be overlooked, and in the end:
 //   - a *GapError beside a hub.events_skipped event: events are missing. The sequence goes on.
 //   - ErrResync: it cannot go on from this cursor. Call Client.Resync.
-//   - any other error ends it: a refusal that no waiting helps against, ErrProtocol, or the error of ctx.
+//   - any other error ends it: a refusal that no waiting helps against, ErrProtocol, or the error
+//     of ctx.
 //
-// A loop that returns at every error is therefore right, and one that wants to live through gaps asks IsGap.
-func (c *Client) Events(ctx context.Context, hubID, after string, options ...EventsOption) iter.Seq2[Event, error] {
+// A loop that returns at every error is therefore right, and one that wants to live through gaps
+// asks IsGap.
+func (c *Client) Events(
+	ctx context.Context,
+	hubID, after string,
+	options ...EventsOption,
+) iter.Seq2[Event, error] {
 	o := eventsOptions{stall: defaultStall}
 	for _, option := range options {
 		option(&o)
 	}
 	return func(yield func(Event, error) bool) {
-		f := follower{eventsOptions: o, c: c, hub: hubID, position: after, seen: newRecent(rememberedCursors), yield: yield}
+		f := follower{
+			eventsOptions: o,
+			c:             c,
+			hub:           hubID,
+			position:      after,
+			seen:          newRecent(rememberedCursors),
+			yield:         yield,
+		}
 		if err := f.run(ctx); err != nil && !errors.Is(err, errLeft) {
 			yield(Event{}, err)
 		}
@@ -94,7 +114,8 @@ type follower struct {
 	seen     *recent
 	yield    func(Event, error) bool
 
-	// misses counts connections in a row that brought nothing, and misread those that brought garbage; since is when they began.
+	// misses counts connections in a row that brought nothing, and misread those that brought
+	// garbage; since is when they began.
 	misses, misread int
 	since           time.Time
 	// pause is the wait before a new connection that the service asked for last.
@@ -109,7 +130,8 @@ const (
 	errStalled failure = "the event stream was silent for too long"
 	// errEnded: the service has ended the stream.
 	errEnded failure = "the service has ended the event stream"
-	// errHurried: the service has answered a long-poll before its time without an event, as it does when it is stopping.
+	// errHurried: the service has answered a long-poll before its time without an event, as it does
+	// when it is stopping.
 	errHurried failure = "the service has cut a long-poll short"
 )
 
@@ -147,7 +169,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// connect reads once: where to begin, a page when there is history to catch up with or that is how to follow, otherwise a stream.
+// connect reads once: where to begin, a page when there is history to catch up with or that is how
+// to follow, otherwise a stream.
 func (f *follower) connect(ctx context.Context) (done bool, err error) {
 	switch {
 	case f.position == "" && f.fromNow:
@@ -174,7 +197,9 @@ func (f *follower) connect(ctx context.Context) (done bool, err error) {
 func (f *follower) page(ctx context.Context, wait time.Duration) (more bool, err error) {
 	began := time.Now()
 	var p EventPage
-	if _, err := f.c.try(ctx, eventsCall(f.hub, EventQuery{After: f.position, Limit: pollPage, Wait: wait}), nil, &p); err != nil {
+	if _, err := f.c.try(ctx, eventsCall(f.hub, EventQuery{
+		After: f.position, Limit: pollPage, Wait: wait,
+	}), nil, &p); err != nil {
 		return false, err
 	}
 	if p.NextCursor == "" {
@@ -203,7 +228,8 @@ func (f *follower) deliver(event Event) error {
 		return fmt.Errorf("%w: an event without cursor or type", ErrProtocol)
 	}
 	var beside error
-	if event.Type == EventHubEventsSkipped { // read first: what cannot be read is not given, and must come again
+	// read first: what cannot be read is not given, and must come again
+	if event.Type == EventHubEventsSkipped {
 		gap := &GapError{Event: event}
 		if err := event.Decode(&gap.Skipped); err != nil {
 			return err
@@ -239,7 +265,8 @@ func (f *follower) told() {
 // progress notes that something came through.
 func (f *follower) progress() { f.misses, f.misread, f.since = 0, 0, time.Now() }
 
-// missed decides what the end of a connection means: the wait before the next one, or the error that ends the sequence.
+// missed decides what the end of a connection means: the wait before the next one, or the error
+// that ends the sequence.
 func (f *follower) missed(err error) (time.Duration, error) {
 	refusal, refused := errors.AsType[*Error](err)
 	wait := f.c.backoff(f.misses)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// followed is what came of a sequence of events: cursors, `!` behind those with a gap beside them, and the error at its end. It leaves the loop
-// after the wanted number of events.
+// followed is what came of a sequence of events: cursors, `!` behind those with a gap beside them,
+// and the error at its end. It leaves the loop after the wanted number of events.
 func followed(sequence iter.Seq2[Event, error], most int) (cursors string, end error) {
 	var all []string
 	for event, err := range sequence {
@@ -41,7 +41,8 @@ func positions(s *script) string {
 	var all []string
 	for _, r := range s.seen() {
 		at := r.header.Get("Last-Event-ID")
-		if values := strings.Split(r.query, "&"); at == "" && strings.HasPrefix(values[0], "after=") {
+		if values := strings.Split(r.query, "&"); at == "" &&
+			strings.HasPrefix(values[0], "after=") {
 			at = strings.TrimPrefix(values[0], "after=")
 		}
 		if at == "" {
@@ -52,7 +53,8 @@ func positions(s *script) string {
 	return strings.Join(all, " ")
 }
 
-// TestEventsAreTakenUpAgain: whatever ends a connection, the next one goes on after the last event, and no event is given twice.
+// TestEventsAreTakenUpAgain: whatever ends a connection, the next one goes on after the last event,
+// and no event is given twice.
 func TestEventsAreTakenUpAgain(t *testing.T) {
 	t.Parallel()
 	half := frame("d")[:60]
@@ -63,40 +65,112 @@ func TestEventsAreTakenUpAgain(t *testing.T) {
 		want    string
 		from    string
 	}{
-		"the server's end":         {"a", nil, []step{events(nil, frames("b c")), events(errSilent, frames("d"))}, "b c d", "a c"},
-		"a broken connection":      {"a", nil, []step{events(errBroken, frames("b")), broken, events(errSilent, frames("c d"))}, "b c d", "a b b"},
-		"a cut within a frame":     {"a", nil, []step{events(errBroken, frames("b c")+half), events(errSilent, frames("d"))}, "b c d", "a c"},
-		"an end within a frame":    {"a", nil, []step{events(nil, frames("b c"), half), events(errSilent, frames("d"))}, "b c d", "a c"},
-		"a cut before the end":     {"a", nil, []step{events(nil, strings.TrimSuffix(frames("b c"), "\n")), events(errSilent, frames("c d"))}, "b c d", "a b"},
-		"repeats after the break":  {"a", nil, []step{events(errBroken, frames("b c")), events(errSilent, frames("b c d"))}, "b c d", "a c"},
-		"repeats, cut again":       {"a", nil, []step{events(nil, frames("b c")), events(nil, frames("b")), events(errSilent, frames("c d"))}, "b c d", "a c c"},
-		"repeats within a stream":  {"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a"},
-		"a position without event": {"a", nil, []step{events(nil, "id: p\n\n"), events(nil, frames("b"), ": keepalive\n\nid: q\n\n"), events(errSilent, frames("c d"))}, "b c d", "a p q"},
-		"an empty id":              {"a", nil, []step{events(nil, frames("b"), "id\n\n"), events(errSilent, frames("c d"))}, "b c d", "a b"},
-		"another line end":         {"a", nil, []step{events(errSilent, "\uFEFF"+strings.ReplaceAll(frames("b"), "\n", "\r\n"), strings.ReplaceAll(frames("c d"), "\n", "\r"))}, "b c d", "a"},
+		"the server's end": {
+			"a", nil, []step{events(nil, frames("b c")), events(errSilent, frames("d"))}, "b c d",
+			"a c",
+		},
+		"a broken connection": {
+			"a", nil,
+			[]step{events(errBroken, frames("b")), broken, events(errSilent, frames("c d"))},
+			"b c d", "a b b",
+		},
+		"a cut within a frame": {
+			"a", nil,
+			[]step{events(errBroken, frames("b c")+half), events(errSilent, frames("d"))}, "b c d",
+			"a c",
+		},
+		"an end within a frame": {
+			"a", nil, []step{events(nil, frames("b c"), half), events(errSilent, frames("d"))},
+			"b c d", "a c",
+		},
+		"a cut before the end": {
+			"a", nil,
+			[]step{
+				events(nil, strings.TrimSuffix(frames("b c"), "\n")),
+				events(errSilent, frames("c d")),
+			},
+			"b c d", "a b",
+		},
+		"repeats after the break": {
+			"a", nil, []step{events(errBroken, frames("b c")), events(errSilent, frames("b c d"))},
+			"b c d", "a c",
+		},
+		"repeats, cut again": {
+			"a", nil,
+			[]step{
+				events(nil, frames("b c")), events(nil, frames("b")),
+				events(errSilent, frames("c d")),
+			},
+			"b c d", "a c c",
+		},
+		"repeats within a stream": {
+			"a", nil, []step{events(errSilent, frames("b b c b d"))}, "b c d", "a",
+		},
+		"a position without event": {
+			"a", nil,
+			[]step{
+				events(nil, "id: p\n\n"), events(nil, frames("b"), ": keepalive\n\nid: q\n\n"),
+				events(errSilent, frames("c d")),
+			},
+			"b c d", "a p q",
+		},
+		"an empty id": {
+			"a", nil, []step{events(nil, frames("b"), "id\n\n"), events(errSilent, frames("c d"))},
+			"b c d", "a b",
+		},
+		"another line end": {
+			"a", nil,
+			[]step{
+				events(errSilent, "\uFEFF"+strings.ReplaceAll(frames("b"), "\n", "\r\n"), strings.ReplaceAll(frames("c d"), "\n", "\r")),
+			},
+			"b c d", "a",
+		},
 		"refusals that pass": {"a", nil, []step{
-			refuse(503, ErrHubUnavailable), refuse(500, ErrInternal), refuse(429, ErrRateLimited, "Retry-After", "2"), answer(502, "bad gateway"), events(errSilent, frames("b c d")),
+			refuse(503, ErrHubUnavailable), refuse(500, ErrInternal),
+			refuse(429, ErrRateLimited, "Retry-After", "2"), answer(502, "bad gateway"),
+			events(errSilent, frames("b c d")),
 		}, "b c d", "a a a a a"},
 		"garbage that passes": {"a", nil, []step{
-			events(nil, frames("b"), "data: {]\n\n"), answer(200, "<html>", "Content-Type", "text/html"), events(errSilent, frames("c d")),
+			events(nil, frames("b"), "data: {]\n\n"),
+			answer(200, "<html>", "Content-Type", "text/html"), events(errSilent, frames("c d")),
 		}, "b c d", "a b b"},
 		"garbage now and then": {"a", nil, []step{
-			events(nil, "data: {]\n\n"), events(nil, "data: {]\n\n"), events(nil, frames("b"), "data: {]\n\n"), events(nil, "data: {]\n\n"), events(errSilent, frames("c d")),
+			events(nil, "data: {]\n\n"), events(nil, "data: {]\n\n"),
+			events(nil, frames("b"), "data: {]\n\n"), events(nil, "data: {]\n\n"),
+			events(errSilent, frames("c d")),
 		}, "b c d", "a a a b b"},
-		"an unknown type": {"a", nil, []step{events(errSilent, frames("b"), frameOf("c", "hub.sang", `[1]`), frames("d"))}, "b c d", "a"},
-		"history first":   {"", nil, []step{pageOf("b c", "c", true), events(errSilent, frames("d"))}, "b c d", "- c"},
-		"empty history":   {"", nil, []step{pageOf("", "p", false), events(errSilent, frames("b c d"))}, "b c d", "- p"},
+		"an unknown type": {
+			"a", nil,
+			[]step{events(errSilent, frames("b"), frameOf("c", "hub.sang", `[1]`), frames("d"))},
+			"b c d", "a",
+		},
+		"history first": {
+			"", nil, []step{pageOf("b c", "c", true), events(errSilent, frames("d"))}, "b c d",
+			"- c",
+		},
+		"empty history": {
+			"", nil, []step{pageOf("", "p", false), events(errSilent, frames("b c d"))}, "b c d",
+			"- p",
+		},
 		"history and overlap": {"", nil, []step{
 			pageOf("b c", "c", false), events(errSilent, frames("b c d"))}, "b c d", "- c"},
 		"from now": {"", []EventsOption{FromNow()}, []step{
-			events(errSilent, "id: p\n\n"), events(nil, frames("b")), events(errSilent, frames("c d"))}, "b c d", "- p b"},
+			events(errSilent, "id: p\n\n"), events(nil, frames("b")),
+			events(errSilent, frames("c d"))}, "b c d", "- p b"},
 		"from now, later": {"", []EventsOption{FromNow()}, []step{
-			broken, events(nil), events(errSilent, "id: p\n\n"), events(errSilent, frames("b c d"))}, "b c d", "- - - p"},
+			broken, events(nil), events(errSilent, "id: p\n\n"),
+			events(errSilent, frames("b c d"))}, "b c d", "- - - p"},
 		"from now, where nobody says": {"", []EventsOption{FromNow()}, []step{
-			events(errSilent, ": hello\n\n"), pageOf("x", "x", true), pageOf("y", "y", false), events(errSilent, frames("b c d"))}, "b c d", "- - x y"},
+			events(errSilent, ": hello\n\n"), pageOf("x", "x", true), pageOf("y", "y", false),
+			events(errSilent, frames("b c d"))}, "b c d", "- - x y"},
 		"polls": {"a", []EventsOption{LongPoll()}, []step{
-			pageOf("b", "b", true), pageOf("c", "c", false), broken, refuse(500, ErrInternal), pageOf("", "p", false), pageOf("b c d", "d", false)}, "b c d", "a b c c c p"},
-		"polls over repeats": {"a", []EventsOption{LongPoll()}, []step{pageOf("b c", "c", false), pageOf("b c", "c", false), pageOf("d", "d", false)}, "b c d", "a c c"},
+			pageOf("b", "b", true), pageOf("c", "c", false), broken, refuse(500, ErrInternal),
+			pageOf("", "p", false), pageOf("b c d", "d", false)}, "b c d", "a b c c c p"},
+		"polls over repeats": {
+			"a", []EventsOption{LongPoll()},
+			[]step{pageOf("b c", "c", false), pageOf("b c", "c", false), pageOf("d", "d", false)},
+			"b c d", "a c c",
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, nil, tt.steps...)
@@ -121,24 +195,74 @@ func TestEventsEnd(t *testing.T) {
 		end     []error
 		tries   int
 	}{
-		"410":                       {nil, []step{events(nil, frames("b")), expired}, "b", []error{ErrResync, ErrCursorExpired}, 2},
-		"410 of a page":             {[]EventsOption{LongPoll()}, []step{expired}, "", []error{ErrResync, ErrCursorExpired}, 1},
-		"a revoked key":             {nil, []step{events(nil, frames("b")), refuse(401, ErrUnauthenticated)}, "b", []error{ErrUnauthenticated}, 2},
-		"no scope":                  {nil, []step{refuse(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1},
-		"no hub":                    {nil, []step{refuse(404, ErrNotFound)}, "", []error{ErrNotFound}, 1},
-		"a cursor that is none":     {nil, []step{refuse(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1},
-		"garbage at one place":      {nil, []step{events(nil, frames("b")), events(nil, "data: {]\n\n")}, "b", []error{ErrProtocol}, 4},
-		"another page":              {nil, []step{answer(200, "<html>", "Content-Type", "text/html")}, "", []error{ErrProtocol}, 3},
-		"no content":                {nil, []step{answer(204, "")}, "", []error{ErrProtocol}, 3},
-		"events without cursor":     {nil, []step{events(nil, "data: {\"type\":\"x\"}\n\n")}, "", []error{ErrProtocol}, 3},
-		"ids of other events":       {nil, []step{events(nil, "id: x\n"+strings.TrimPrefix(frame("b"), "id: b\n"))}, "", []error{ErrProtocol}, 3},
-		"ids that cannot be sent":   {nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3},
-		"blocks without end":        {nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol}, 3},
-		"skips without numbers":     {nil, []step{events(nil, frameOf("b", EventHubEventsSkipped, `{"from":"x"}`)), events(nil, frameOf("c", EventHubEventsSkipped, `[]`))}, "", []error{ErrProtocol}, 3},
-		"pages without next_cursor": {[]EventsOption{LongPoll()}, []step{answer(200, `{"data":[],"has_more":false}`)}, "", []error{ErrProtocol}, 3},
-		"pages that stand still":    {[]EventsOption{LongPoll()}, []step{pageOf("", "a", true)}, "", []error{ErrProtocol}, 3},
-		"pages of nothing for ever": {[]EventsOption{LongPoll()}, []step{pageOf("", "b", true), pageOf("", "c", true), pageOf("", "d", true)}, "", []error{ErrProtocol}, 3},
-		"pages that go round":       {[]EventsOption{LongPoll()}, []step{pageOf("b c", "c", true), pageOf("b c", "c", true)}, "b c", []error{ErrProtocol}, 4},
+		"410": {
+			nil, []step{events(nil, frames("b")), expired}, "b",
+			[]error{ErrResync, ErrCursorExpired}, 2,
+		},
+		"410 of a page": {
+			[]EventsOption{LongPoll()}, []step{expired}, "", []error{ErrResync, ErrCursorExpired},
+			1,
+		},
+		"a revoked key": {
+			nil, []step{events(nil, frames("b")), refuse(401, ErrUnauthenticated)}, "b",
+			[]error{ErrUnauthenticated}, 2,
+		},
+		"no scope": {
+			nil, []step{refuse(403, ErrInsufficientScope)}, "", []error{ErrInsufficientScope}, 1,
+		},
+		"no hub": {
+			nil, []step{refuse(404, ErrNotFound)}, "", []error{ErrNotFound}, 1,
+		},
+		"a cursor that is none": {
+			nil, []step{refuse(400, ErrInvalidRequest)}, "", []error{ErrInvalidRequest}, 1,
+		},
+		"garbage at one place": {
+			nil, []step{events(nil, frames("b")), events(nil, "data: {]\n\n")}, "b",
+			[]error{ErrProtocol}, 4,
+		},
+		"another page": {
+			nil, []step{answer(200, "<html>", "Content-Type", "text/html")}, "",
+			[]error{ErrProtocol}, 3,
+		},
+		"no content": {nil, []step{answer(204, "")}, "", []error{ErrProtocol}, 3},
+		"events without cursor": {
+			nil, []step{events(nil, "data: {\"type\":\"x\"}\n\n")}, "", []error{ErrProtocol}, 3,
+		},
+		"ids of other events": {
+			nil, []step{events(nil, "id: x\n"+strings.TrimPrefix(frame("b"), "id: b\n"))}, "",
+			[]error{ErrProtocol}, 3,
+		},
+		"ids that cannot be sent": {
+			nil, []step{events(nil, "id: x\x01\n\n")}, "", []error{ErrProtocol}, 3,
+		},
+		"blocks without end": {
+			nil, []step{events(nil, strings.Repeat("data: x\n", 1<<18))}, "", []error{ErrProtocol},
+			3,
+		},
+		"skips without numbers": {
+			nil,
+			[]step{
+				events(nil, frameOf("b", EventHubEventsSkipped, `{"from":"x"}`)),
+				events(nil, frameOf("c", EventHubEventsSkipped, `[]`)),
+			},
+			"", []error{ErrProtocol}, 3,
+		},
+		"pages without next_cursor": {
+			[]EventsOption{LongPoll()}, []step{answer(200, `{"data":[],"has_more":false}`)}, "",
+			[]error{ErrProtocol}, 3,
+		},
+		"pages that stand still": {
+			[]EventsOption{LongPoll()}, []step{pageOf("", "a", true)}, "", []error{ErrProtocol}, 3,
+		},
+		"pages of nothing for ever": {
+			[]EventsOption{LongPoll()},
+			[]step{pageOf("", "b", true), pageOf("", "c", true), pageOf("", "d", true)}, "",
+			[]error{ErrProtocol}, 3,
+		},
+		"pages that go round": {
+			[]EventsOption{LongPoll()}, []step{pageOf("b c", "c", true), pageOf("b c", "c", true)},
+			"b c", []error{ErrProtocol}, 4,
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, nil, tt.steps...)
@@ -157,12 +281,23 @@ func TestEventsEnd(t *testing.T) {
 	}
 }
 
-// TestGapsCannotBeOverlooked: a loop that returns at errors stops at a gap, and one that asks goes on behind it.
+// TestGapsCannotBeOverlooked: a loop that returns at errors stops at a gap, and one that asks goes
+// on behind it.
 func TestGapsCannotBeOverlooked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, events(errSilent, frames("b"), frameOf("c", EventHubEventsSkipped, `{"from":17,"to":42}`), frames("d")))
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" || err != nil {
+		c, _ := playing(
+			t,
+			nil,
+			events(
+				errSilent,
+				frames("b"),
+				frameOf("c", EventHubEventsSkipped, `{"from":17,"to":42}`),
+				frames("d"),
+			),
+		)
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 3); got != "b c! d" ||
+			err != nil {
 			t.Errorf("%q, %v", got, err)
 		}
 		for event, err := range c.Events(t.Context(), "hub-1", "a") {
@@ -170,7 +305,9 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 				continue
 			}
 			gap, ok := errors.AsType[*GapError](err)
-			if !ok || gap.Skipped != (EventsSkipped{17, 42}) || event.Cursor != "c" || gap.Event.Cursor != "c" || !strings.Contains(err.Error(), "17 to 42") {
+			if !ok || gap.Skipped != (EventsSkipped{17, 42}) || event.Cursor != "c" ||
+				gap.Event.Cursor != "c" ||
+				!strings.Contains(err.Error(), "17 to 42") {
 				t.Errorf("%+v, %v", event, err)
 			}
 			break
@@ -178,13 +315,17 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 	})
 }
 
-// TestStalledStreamsAreLeft: a stream that says nothing for longer than two keepalives is dead; one whose caller takes its time is not.
+// TestStalledStreamsAreLeft: a stream that says nothing for longer than two keepalives is dead; one
+// whose caller takes its time is not.
 func TestStalledStreamsAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, events(errSilent, frames("b")), events(errSilent, frames("c d")))
 		began := time.Now()
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" || err != nil || time.Since(began) < 75*time.Second || time.Since(began) > 76*time.Second {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 2); got != "b c" ||
+			err != nil ||
+			time.Since(began) < 75*time.Second ||
+			time.Since(began) > 76*time.Second {
 			t.Errorf("%q after %s, %v", got, time.Since(began), err)
 		}
 		if positions(s) != "a b" {
@@ -207,8 +348,9 @@ func TestStalledStreamsAreLeft(t *testing.T) {
 	})
 }
 
-// TestHostileStreams follows a real server that does with each connection what it should not: it says nothing, cuts the stream within an
-// event, repeats what was given, sends garbage, ends at once. Every event comes once.
+// TestHostileStreams follows a real server that does with each connection what it should not: it
+// says nothing, cuts the stream within an event, repeats what was given, sends garbage, ends at
+// once. Every event comes once.
 func TestHostileStreams(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int64
@@ -243,7 +385,13 @@ func TestHostileStreams(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	c, err := New(Config{BaseURL: server.URL, APIKey: "k", Retry: Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond}})
+	c, err := New(
+		Config{
+			BaseURL: server.URL,
+			APIKey:  "k",
+			Retry:   Retry{MinBackoff: time.Millisecond, MaxBackoff: time.Millisecond},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,14 +431,15 @@ func TestKeepalivesKeepAStream(t *testing.T) {
 			}()
 			return respond(r, 200, body, "Content-Type", "text/event-stream; charset=utf-8"), nil
 		})
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); got != "b" || err != nil || positions(s) != "a" {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); got != "b" || err != nil ||
+			positions(s) != "a" {
 			t.Errorf("%q, %v, from %q", got, err, positions(s))
 		}
 	})
 }
 
-// TestReconnectsAreSpread: a connection that brings nothing is followed by longer and longer waits, one that lasted by a short one, and
-// the wait that the service asks for is kept.
+// TestReconnectsAreSpread: a connection that brings nothing is followed by longer and longer waits,
+// one that lasted by a short one, and the wait that the service asks for is kept.
 func TestReconnectsAreSpread(t *testing.T) {
 	t.Parallel()
 	waits := func(s *script) (all []time.Duration) {
@@ -301,7 +450,20 @@ func TestReconnectsAreSpread(t *testing.T) {
 		return all
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(nil), events(errSilent, frames("b")))
+		c, s := playing(
+			t,
+			nil,
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(nil),
+			events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -323,18 +485,39 @@ func TestReconnectsAreSpread(t *testing.T) {
 			}()
 			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
 		}
-		c, s := playing(t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter, events(errSilent, frames("b")))
+		c, s := playing(
+			t,
+			nil,
+			quarter,
+			quarter,
+			quarter,
+			quarter,
+			quarter,
+			quarter,
+			quarter,
+			quarter,
+			events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
 		for _, wait := range waits(s) {
 			if wait > 15*time.Minute+200*time.Millisecond {
-				t.Errorf("a stream that ended after its quarter of an hour was followed after %s", wait-15*time.Minute)
+				t.Errorf(
+					"a stream that ended after its quarter of an hour was followed after %s",
+					wait-15*time.Minute,
+				)
 			}
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"), events(errSilent, frames("b")))
+		c, s := playing(
+			t,
+			nil,
+			events(nil, "retry: 7000\n\n"),
+			events(nil, "retry: 999999999\n\n"),
+			events(errSilent, frames("b")),
+		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +529,10 @@ func TestReconnectsAreSpread(t *testing.T) {
 		c, s := playing(t, nil, pageOf("", "a", false))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(
+			err,
+			context.DeadlineExceeded,
+		) {
 			t.Error(err)
 		}
 		if n := len(s.seen()); n > 20 {
@@ -362,12 +548,17 @@ func TestGivingUp(t *testing.T) {
 		c, _ := playing(t, nil, events(nil, frames("b")), broken)
 		began := time.Now()
 		got, err := followed(c.Events(t.Context(), "hub-1", "a", GiveUpAfter(time.Minute)), 9)
-		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) || took > time.Minute || took < 45*time.Second {
+		if took := time.Since(began); got != "b" || !errors.Is(err, errBroken) ||
+			took > time.Minute ||
+			took < 45*time.Second {
 			t.Errorf("%q, %v after %s", got, err, took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
+			err,
+			context.DeadlineExceeded,
+		) {
 			t.Errorf("ended with %v", err)
 		}
 	})
@@ -378,7 +569,9 @@ func TestUntilNewest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, pageOf("b c", "c", true), broken, pageOf("c d", "d", false))
-		if got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100); got != "b c d" || err != nil || positions(s) != "- c c" {
+		if got, err := followed(c.Events(t.Context(), "hub-1", "", UntilNewest()), 100); got != "b c d" ||
+			err != nil ||
+			positions(s) != "- c c" {
 			t.Errorf("%q, %v, from %q", got, err, positions(s))
 		}
 	})
@@ -390,19 +583,36 @@ func TestOnPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		note := OnPosition(func(cursor string) { told = append(told, cursor) })
-		c, _ := playing(t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"), events(errSilent, frames("b c")))
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" || err != nil || fmt.Sprint(told) != "[p q]" {
+		c, _ := playing(
+			t,
+			nil,
+			events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
+			events(errSilent, frames("b c")),
+		)
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" ||
+			err != nil ||
+			fmt.Sprint(told) != "[p q]" {
 			t.Errorf("%q, %v, told %v", got, err, told)
 		}
 		told = nil
-		c, _ = playing(t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false), pageOf("c", "c", false))
-		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" || err != nil || fmt.Sprint(told) != "[r]" {
+		c, _ = playing(
+			t,
+			nil,
+			pageOf("b", "b", false),
+			pageOf("", "b", false),
+			pageOf("", "r", false),
+			pageOf("c", "c", false),
+		)
+		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" ||
+			err != nil ||
+			fmt.Sprint(told) != "[r]" {
 			t.Errorf("%q, %v, told %v", got, err, told)
 		}
 	})
 }
 
-// TestLeavingEndsTheStream: a loop that is left leaves no connection behind (TestMain looks for goroutines).
+// TestLeavingEndsTheStream: a loop that is left leaves no connection behind (TestMain looks for
+// goroutines).
 func TestLeavingEndsTheStream(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

@@ -77,7 +77,8 @@ type Network struct {
 	ReportedAt time.Time `json:"reported_at"`
 }
 
-// Hubs lists the organization's hubs by id; siteID, when not "", leaves only those at that site. Scope hubs:read.
+// Hubs lists the organization's hubs by id; siteID, when not "", leaves only those at that site.
+// Scope hubs:read.
 func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, error] {
 	return all(func(after string) (Page[ListedHub], error) {
 		return c.HubsPage(ctx, siteID, PageQuery{StartingAfter: after})
@@ -85,7 +86,11 @@ func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, e
 }
 
 // HubsPage reads one page of the list of hubs; siteID is as for Hubs. Scope hubs:read.
-func (c *Client) HubsPage(ctx context.Context, siteID string, query PageQuery) (Page[ListedHub], error) {
+func (c *Client) HubsPage(
+	ctx context.Context,
+	siteID string,
+	query PageQuery,
+) (Page[ListedHub], error) {
 	values := query.values()
 	if siteID != "" {
 		values.Set("site_id", siteID)
@@ -102,11 +107,21 @@ type HubAddition struct {
 	Name *string `json:"name,omitempty"`
 }
 
-// AddHub puts a hub at a site, or moves one there that the organization has already. Scope hubs:write. ErrNotFound for the site;
-// ErrHubNotAddable, which is worth another call once the hub is online.
+// AddHub puts a hub at a site, or moves one there that the organization has already. Scope
+// hubs:write. ErrNotFound for the site; ErrHubNotAddable, which is worth another call once the hub
+// is online.
 func (c *Client) AddHub(ctx context.Context, add HubAddition) (Hub, error) {
 	var h Hub
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs"), body: add, idempotencyKey: NewIdempotencyKey()}, &h)
+	_, err := c.do(
+		ctx,
+		call{
+			method:         http.MethodPost,
+			path:           route("hubs"),
+			body:           add,
+			idempotencyKey: NewIdempotencyKey(),
+		},
+		&h,
+	)
 	return h, err
 }
 
@@ -127,20 +142,30 @@ type HubUpdate struct {
 // UpdateHub names or moves a hub. Scope hubs:write. ErrNotFound for the hub and for the site.
 func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) (Hub, error) {
 	var h Hub
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: route("hubs", hubID), body: update}, &h)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodPatch, path: route("hubs", hubID), body: update},
+		&h,
+	)
 	return h, err
 }
 
-// ResetLink revokes the hub's certificate and disconnects it, so that it can be issued a new one: within six hours, or at once when
-// it is restarted. Scope hubs:write. ErrNotFound. It is not repeated once the service may have got it, unless the service asks for
-// that: a second reset would end the certificate that the hub got after the first.
+// ResetLink revokes the hub's certificate and disconnects it, so that it can be issued a new one:
+// within six hours, or at once when it is restarted. Scope hubs:write. ErrNotFound. It is not
+// repeated once the service may have got it, unless the service asks for that: a second reset would
+// end the certificate that the hub got after the first.
 func (c *Client) ResetLink(ctx context.Context, hubID string) error {
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true}, nil)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
+		nil,
+	)
 	return err
 }
 
-// WaitOnline waits until the hub is online: at once when it is, otherwise for its hub.connected event. It is what to do about
-// ErrHubOffline when there is something that must reach the hub. Scopes hubs:read and events:read. It ends with ctx.
+// WaitOnline waits until the hub is online: at once when it is, otherwise for its hub.connected
+// event. It is what to do about ErrHubOffline when there is something that must reach the hub.
+// Scopes hubs:read and events:read. It ends with ctx.
 func (c *Client) WaitOnline(ctx context.Context, hubID string) error {
 	position, err := c.Position(ctx, hubID) // before the look, so that nothing falls between
 	if err != nil {

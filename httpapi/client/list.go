@@ -65,7 +65,14 @@ func all[T any](read func(after string) (Page[T], error), id func(T) string) ite
 				last = id(p.Data[len(p.Data)-1])
 			}
 			if last == "" || last == after { // the same page would come again for ever
-				yield(none, fmt.Errorf("%w: a list that has more does not go on after %q", ErrProtocol, after))
+				yield(
+					none,
+					fmt.Errorf(
+						"%w: a list that has more does not go on after %q",
+						ErrProtocol,
+						after,
+					),
+				)
 				return
 			}
 			after = last

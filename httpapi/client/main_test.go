@@ -16,8 +16,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a service in a test: it answers requests in order, each with a step of its own, the last step also all that follow. It
-// takes the network's place, so that time in a synctest bubble stands still while nothing happens.
+// script is a service in a test: it answers requests in order, each with a step of its own, the
+// last step also all that follow. It takes the network's place, so that time in a synctest bubble
+// stands still while nothing happens.
 type script struct {
 	mu       sync.Mutex
 	steps    []step
@@ -37,7 +38,13 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	seen := request{method: r.Method, path: r.URL.EscapedPath(), query: r.URL.RawQuery, header: r.Header, at: time.Now()}
+	seen := request{
+		method: r.Method,
+		path:   r.URL.EscapedPath(),
+		query:  r.URL.RawQuery,
+		header: r.Header,
+		at:     time.Now(),
+	}
 	if r.Body != nil {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -63,7 +70,11 @@ func (s *script) seen() []request {
 func playing(t *testing.T, change func(*Config), steps ...step) (*Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
-	cfg := Config{BaseURL: "http://api.test/v1", APIKey: "hc_dev_key", HTTPClient: &http.Client{Transport: s}}
+	cfg := Config{
+		BaseURL:    "http://api.test/v1",
+		APIKey:     "hc_dev_key",
+		HTTPClient: &http.Client{Transport: s},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -83,7 +94,10 @@ func answer(status int, body string, header ...string) step {
 
 // refuse is a step that refuses with a type.
 func refuse(status int, kind ErrorType, header ...string) step {
-	return answer(status, `{"error":{"type":"`+string(kind)+`","message":"told","request_id":"01ABC"}}`, header...)
+	return answer(
+		status,
+		`{"error":{"type":"`+string(kind)+`","message":"told","request_id":"01ABC"}}`,
+		header...)
 }
 
 // broken is a step that breaks the connection.
@@ -93,8 +107,11 @@ var errBroken = errors.New("connection reset by peer")
 
 func respond(r *http.Request, status int, body io.ReadCloser, header ...string) *http.Response {
 	response := &http.Response{
-		StatusCode: status, Status: strconv.Itoa(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1, Request: r,
+		StatusCode: status, Status: strconv.Itoa(status), Proto: "HTTP/1.1", ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type": {"application/json"},
+		}, Body: body, ContentLength: -1, Request: r,
 	}
 	for i := 0; i < len(header); i += 2 {
 		response.Header.Set(header[i], header[i+1])
@@ -102,8 +119,9 @@ func respond(r *http.Request, status int, body io.ReadCloser, header ...string) 
 	return response
 }
 
-// events is a step that answers with an event stream: parts, one after the other, and then the end that `then` gives: nil ends it
-// cleanly, errSilent keeps it open and silent, any other error breaks it.
+// events is a step that answers with an event stream: parts, one after the other, and then the end
+// that `then` gives: nil ends it cleanly, errSilent keeps it open and silent, any other error
+// breaks it.
 func events(then error, parts ...string) step {
 	return func(r *http.Request) (*http.Response, error) {
 		body, w := io.Pipe()
@@ -127,14 +145,22 @@ var errSilent = errors.New("silent")
 
 // envelope is the event under a cursor, of a type and with data.
 func envelope(cursor string, kind EventType, data string) string {
-	return `{"cursor":"` + cursor + `","type":"` + string(kind) + `","hub_id":"hub-1","device_id":3,"time":"2026-01-02T03:04:05.120000Z","clock_trusted":true,"data":` + data + `}`
+	return `{"cursor":"` + cursor + `","type":"` + string(
+		kind,
+	) + `","hub_id":"hub-1","device_id":3,"time":"2026-01-02T03:04:05.120000Z","clock_trusted":true,"data":` + data + `}`
 }
 
 // frame is a scene event as a stream has it.
 func frame(cursor string) string { return frameOf(cursor, EventChannelObserved, `{}`) }
 
 func frameOf(cursor string, kind EventType, data string) string {
-	return "id: " + cursor + "\nevent: " + string(kind) + "\ndata: " + envelope(cursor, kind, data) + "\n\n"
+	return "id: " + cursor + "\nevent: " + string(
+		kind,
+	) + "\ndata: " + envelope(
+		cursor,
+		kind,
+		data,
+	) + "\n\n"
 }
 
 func frames(cursors string) string {
@@ -151,5 +177,13 @@ func pageOf(cursors, next string, more bool) step {
 	for _, cursor := range strings.Fields(cursors) {
 		list = append(list, envelope(cursor, EventChannelObserved, `{}`))
 	}
-	return answer(http.StatusOK, `{"data":[`+strings.Join(list, ",")+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(more)+`}`)
+	return answer(
+		http.StatusOK,
+		`{"data":[`+strings.Join(
+			list,
+			",",
+		)+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(
+			more,
+		)+`}`,
+	)
 }

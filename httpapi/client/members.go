@@ -56,16 +56,30 @@ func (c *Client) Member(ctx context.Context, memberID string) (Member, error) {
 	return m, err
 }
 
-// ChangeRole makes a member an admin or a plain member. Scope members:write. ErrNotFound; ErrForbidden for an owner.
+// ChangeRole makes a member an admin or a plain member. Scope members:write. ErrNotFound;
+// ErrForbidden for an owner.
 func (c *Client) ChangeRole(ctx context.Context, memberID string, role Role) (Member, error) {
 	var m Member
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: route("members", memberID), body: map[string]Role{"role": role}}, &m)
+	_, err := c.do(
+		ctx,
+		call{
+			method: http.MethodPatch,
+			path:   route("members", memberID),
+			body:   map[string]Role{"role": role},
+		},
+		&m,
+	)
 	return m, err
 }
 
-// RemoveMember removes a member from the organization. Scope members:write. ErrNotFound; ErrForbidden for an owner.
+// RemoveMember removes a member from the organization. Scope members:write. ErrNotFound;
+// ErrForbidden for an owner.
 func (c *Client) RemoveMember(ctx context.Context, memberID string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: route("members", memberID), removes: true}, nil)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodDelete, path: route("members", memberID), removes: true},
+		nil,
+	)
 	return err
 }
 
@@ -81,21 +95,36 @@ func (c *Client) InvitationsPage(ctx context.Context, query PageQuery) (Page[Inv
 	return page[Invitation](ctx, c, route("invitations"), query.values())
 }
 
-// Invite sends a person a link by mail, which adds them to the organization when they open it within seven days. role is RoleAdmin or
-// RoleMember; "" is RoleMember. Scope members:write. A second invitation to an address replaces the first, and is mailed anew. The
-// call is sent with an idempotency key of its own, so that a repetition is no second invitation.
+// Invite sends a person a link by mail, which adds them to the organization when they open it
+// within seven days. role is RoleAdmin or RoleMember; "" is RoleMember. Scope members:write. A
+// second invitation to an address replaces the first, and is mailed anew. The call is sent with an
+// idempotency key of its own, so that a repetition is no second invitation.
 func (c *Client) Invite(ctx context.Context, email string, role Role) (Invitation, error) {
 	var i Invitation
 	body := struct {
 		Email string `json:"email"`
 		Role  Role   `json:"role,omitempty"`
 	}{email, role}
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("invitations"), body: body, idempotencyKey: NewIdempotencyKey()}, &i)
+	_, err := c.do(
+		ctx,
+		call{
+			method:         http.MethodPost,
+			path:           route("invitations"),
+			body:           body,
+			idempotencyKey: NewIdempotencyKey(),
+		},
+		&i,
+	)
 	return i, err
 }
 
-// RevokeInvitation makes the link of a pending invitation stop working. Scope members:write. ErrNotFound.
+// RevokeInvitation makes the link of a pending invitation stop working. Scope members:write.
+// ErrNotFound.
 func (c *Client) RevokeInvitation(ctx context.Context, invitationID string) error {
-	_, err := c.do(ctx, call{method: http.MethodDelete, path: route("invitations", invitationID), removes: true}, nil)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodDelete, path: route("invitations", invitationID), removes: true},
+		nil,
+	)
 	return err
 }

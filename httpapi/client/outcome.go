@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// firstLook is when the device is asked for the first time what came of a command, and lookEvery how often after that.
+	// firstLook is when the device is asked for the first time what came of a command, and
+	// lookEvery how often after that.
 	firstLook = 2 * time.Second
 	lookEvery = 5 * time.Second
-	// eventGrace is how long the event may still take when the device itself shows the outcome: the event tells the first report,
-	// the device only the last.
+	// eventGrace is how long the event may still take when the device itself shows the outcome: the
+	// event tells the first report, the device only the last.
 	eventGrace = time.Second
 )
 
-// watch is the wait for one outcome. Its two sources run in goroutines of their own, which Client.Outcome ends and waits for.
+// watch is the wait for one outcome. Its two sources run in goroutines of their own, which
+// Client.Outcome ends and waits for.
 type watch struct {
 	c     *Client
 	sent  Sent
@@ -70,7 +72,9 @@ func (w *watch) run(ctx context.Context, after string) (Outcome, error) {
 			outcome, err, settled := w.see(n)
 			switch {
 			case !settled:
-			case w.deaf != nil, errors.Is(err, ErrFailed), errors.Is(err, ErrNotFound): // no event follows
+			case w.deaf != nil,
+				errors.Is(err, ErrFailed),
+				errors.Is(err, ErrNotFound): // no event follows
 				return outcome, err
 			case seen.Status == "":
 				seen, seenErr = outcome, err
@@ -105,7 +109,12 @@ func (w *watch) ask(ctx context.Context, look <-chan struct{}, to chan<- news) {
 			return
 		}
 		var n news
-		_, n.err = w.c.try(ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)}, nil, &n.device)
+		_, n.err = w.c.try(
+			ctx,
+			call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
+			nil,
+			&n.device,
+		)
 		select {
 		case to <- n:
 		case <-ctx.Done():
@@ -124,7 +133,9 @@ func (w *watch) hear(n news) (outcome Outcome, err error, settled bool) {
 	var told ChannelValue
 	if n.event.DeviceID == nil || *n.event.DeviceID != w.sent.DeviceID ||
 		!slices.Contains([]EventType{EventChannelDesired, EventChannelObserved}, n.event.Type) ||
-		n.event.Decode(&told) != nil || told.Key != channel.Key || told.Endpoint != channel.Endpoint {
+		n.event.Decode(
+			&told,
+		) != nil || told.Key != channel.Key || told.Endpoint != channel.Endpoint {
 		return outcome, nil, false
 	}
 	switch {
@@ -134,7 +145,12 @@ func (w *watch) hear(n news) (outcome Outcome, err error, settled bool) {
 	case n.event.Type == EventChannelDesired:
 		return Outcome{Status: StatusPending}, ErrSuperseded, true
 	default:
-		outcome = Outcome{Status: StatusDiverged, Value: told.Value, ObservedAt: n.event.Time, Event: &n.event}
+		outcome = Outcome{
+			Status:     StatusDiverged,
+			Value:      told.Value,
+			ObservedAt: n.event.Time,
+			Event:      &n.event,
+		}
 		if told.Value.meets(desired) {
 			outcome.Status = StatusSynchronized
 		}
@@ -165,7 +181,10 @@ func (w *watch) see(n news) (outcome Outcome, err error, settled bool) {
 	if channel.ObservedAt != nil {
 		outcome.ObservedAt = *channel.ObservedAt
 	}
-	settled = slices.Contains([]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed}, channel.Status)
+	settled = slices.Contains(
+		[]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed},
+		channel.Status,
+	)
 	outcome, err = outcome.verdict()
 	return outcome, err, settled
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// house is a service with one lock, for commands: what its stream says after a command, and how the lock shows when it is asked.
+// house is a service with one lock, for commands: what its stream says after a command, and how the
+// lock shows when it is asked.
 type house struct {
 	// told is the stream after the command; its first line is the position.
 	told step
@@ -33,8 +34,11 @@ func (h house) answer(r *http.Request) (*http.Response, error) {
 
 // lockAs is a look at the lock.
 func lockAs(status, value, desiredAt string) step {
-	return answer(200, `{"id":3,"name":"Door","room":null,"manufacturer":"A","model":"B","channels":[{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,`+
-		`"readable":true,"writable":true,"capabilities":{},"value":`+value+`,"observed_at":"2026-01-02T03:04:07Z","desired":true,"desired_at":`+desiredAt+`,"status":"`+status+`"}]}`)
+	return answer(
+		200,
+		`{"id":3,"name":"Door","room":null,"manufacturer":"A","model":"B","channels":[{"key":"lock","endpoint":0,"kind":"lock","unit":null,"available":true,`+
+			`"readable":true,"writable":true,"capabilities":{},"value":`+value+`,"observed_at":"2026-01-02T03:04:07Z","desired":true,"desired_at":`+desiredAt+`,"status":"`+status+`"}]}`,
+	)
 }
 
 const (
@@ -50,10 +54,30 @@ func TestOutcomes(t *testing.T) {
 		return frameOf(cursor, EventChannelDesired, `{"key":"lock","endpoint":0,"value":`+value+`}`)
 	}
 	observed := func(cursor, value string) string {
-		return frameOf(cursor, EventChannelObserved, `{"key":"lock","endpoint":0,"value":`+value+`}`)
+		return frameOf(
+			cursor,
+			EventChannelObserved,
+			`{"key":"lock","endpoint":0,"value":`+value+`}`,
+		)
 	}
-	others := frameOf("o1", EventChannelObserved, `{"key":"lock","endpoint":1,"value":false}`) + frameOf("o2", EventChannelObserved, `{"key":"battery","endpoint":0,"value":3}`) +
-		strings.ReplaceAll(observed("o3", "false"), `"device_id":3`, `"device_id":4`) + strings.ReplaceAll(observed("o4", "false"), `"device_id":3`, `"device_id":null`)
+	others := frameOf(
+		"o1",
+		EventChannelObserved,
+		`{"key":"lock","endpoint":1,"value":false}`,
+	) + frameOf(
+		"o2",
+		EventChannelObserved,
+		`{"key":"battery","endpoint":0,"value":3}`,
+	) +
+		strings.ReplaceAll(
+			observed("o3", "false"),
+			`"device_id":3`,
+			`"device_id":4`,
+		) + strings.ReplaceAll(
+		observed("o4", "false"),
+		`"device_id":3`,
+		`"device_id":null`,
+	)
 	pending := lockAs("pending", "false", sentAt)
 	offline := refuse(503, ErrHubOffline)
 	gone := refuse(404, ErrNotFound)
@@ -67,37 +91,116 @@ func TestOutcomes(t *testing.T) {
 		want   error
 		within time.Duration
 	}{
-		"done":                       {events(errSilent, desired("a", "true"), observed("b", "true")), pending, StatusSynchronized, "true", nil, 0},
-		"jammed":                     {events(errSilent, desired("a", "true"), observed("b", "false")), pending, StatusDiverged, "false", ErrDiverged, 0},
-		"the first report counts":    {events(errSilent, desired("a", "true"), observed("b", "true"), observed("c", "false")), pending, StatusSynchronized, "true", nil, 0},
-		"reports before":             {events(errSilent, observed("x", "false"), desired("a", "true"), observed("b", "true")), pending, StatusSynchronized, "true", nil, 0},
-		"an earlier command's":       {events(errSilent, desired("x", "false"), observed("y", "false"), desired("a", "true"), observed("b", "true")), pending, StatusSynchronized, "true", nil, 0},
-		"other channels' reports":    {events(errSilent, desired("a", "true"), others, observed("b", "true")), pending, StatusSynchronized, "true", nil, 0},
-		"over a break":               {events(errBroken, desired("a", "true")), lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil, 4 * time.Second},
-		"superseded":                 {events(errSilent, desired("a", "true"), desired("b", "false"), observed("c", "false")), pending, StatusPending, "null", ErrSuperseded, 0},
-		"the same asked again":       {events(errSilent, desired("a", "true"), desired("b", "true"), observed("c", "true")), pending, StatusSynchronized, "true", nil, 0},
-		"given up":                   {events(errSilent, desired("a", "true")), lockAs("failed", "false", sentAt), StatusFailed, "false", ErrFailed, 3 * time.Second},
-		"nothing comes of it":        {events(errSilent, desired("a", "true")), pending, StatusPending, "null", ErrNoOutcome, time.Minute},
-		"hub went offline":           {events(errSilent, desired("a", "true")), offline, StatusPending, "null", ErrNoOutcome, time.Minute},
-		"happened before":            {events(errSilent), lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil, 4 * time.Second},
-		"diverged before":            {events(errSilent), lockAs("diverged", "false", sentAt), StatusDiverged, "false", ErrDiverged, 4 * time.Second},
-		"superseded before":          {events(errSilent), lockAs("synchronized", "false", laterAt), StatusPending, "null", ErrSuperseded, 4 * time.Second},
-		"the device is behind":       {events(errSilent), lockAs("synchronized", "false", earlierAt), StatusPending, "null", ErrNoOutcome, time.Minute},
-		"device gone":                {events(errSilent, desired("a", "true")), gone, "", "null", ErrNotFound, 3 * time.Second},
-		"hub gone":                   {gone, pending, "", "null", ErrNotFound, 0},
-		"within a gap":               {events(errSilent, frameOf("a", EventHubEventsSkipped, `{"from":1,"to":2}`)), lockAs("diverged", "false", sentAt), StatusDiverged, "false", ErrDiverged, 2 * time.Second},
-		"device out of reach":        {events(errSilent, desired("a", "true"), frameOf("b", EventDeviceUnavailable, `{}`)), lockAs("failed", "false", sentAt), StatusFailed, "false", ErrFailed, time.Second},
-		"no events":                  {expired, lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil, time.Second},
-		"no looks":                   {events(errSilent, desired("a", "true"), observed("b", "true")), forbidden, StatusSynchronized, "true", nil, 0},
-		"neither":                    {expired, forbidden, StatusPending, "null", ErrResync, 3 * time.Second},
-		"channel gone":               {events(errSilent, desired("a", "true")), answer(200, `{"channels":[]}`), StatusPending, "null", ErrNoOutcome, time.Minute},
-		"a look that is never given": {events(errSilent, desired("a", "true")), func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }, StatusPending, "null", ErrNoOutcome, time.Minute},
+		"done": {
+			events(errSilent, desired("a", "true"), observed("b", "true")), pending,
+			StatusSynchronized, "true", nil, 0,
+		},
+		"jammed": {
+			events(errSilent, desired("a", "true"), observed("b", "false")), pending,
+			StatusDiverged, "false", ErrDiverged, 0,
+		},
+		"the first report counts": {
+			events(errSilent, desired("a", "true"), observed("b", "true"), observed("c", "false")),
+			pending, StatusSynchronized, "true", nil, 0,
+		},
+		"reports before": {
+			events(errSilent, observed("x", "false"), desired("a", "true"), observed("b", "true")),
+			pending, StatusSynchronized, "true", nil, 0,
+		},
+		"an earlier command's": {
+			events(errSilent, desired("x", "false"), observed("y", "false"), desired("a", "true"), observed("b", "true")),
+			pending, StatusSynchronized, "true", nil, 0,
+		},
+		"other channels' reports": {
+			events(errSilent, desired("a", "true"), others, observed("b", "true")), pending,
+			StatusSynchronized, "true", nil, 0,
+		},
+		"over a break": {
+			events(errBroken, desired("a", "true")), lockAs("synchronized", "true", sentAt),
+			StatusSynchronized, "true", nil, 4 * time.Second,
+		},
+		"superseded": {
+			events(errSilent, desired("a", "true"), desired("b", "false"), observed("c", "false")),
+			pending, StatusPending, "null", ErrSuperseded, 0,
+		},
+		"the same asked again": {
+			events(errSilent, desired("a", "true"), desired("b", "true"), observed("c", "true")),
+			pending, StatusSynchronized, "true", nil, 0,
+		},
+		"given up": {
+			events(errSilent, desired("a", "true")), lockAs("failed", "false", sentAt),
+			StatusFailed, "false", ErrFailed, 3 * time.Second,
+		},
+		"nothing comes of it": {
+			events(errSilent, desired("a", "true")), pending, StatusPending, "null", ErrNoOutcome,
+			time.Minute,
+		},
+		"hub went offline": {
+			events(errSilent, desired("a", "true")), offline, StatusPending, "null", ErrNoOutcome,
+			time.Minute,
+		},
+		"happened before": {
+			events(errSilent), lockAs("synchronized", "true", sentAt), StatusSynchronized, "true",
+			nil, 4 * time.Second,
+		},
+		"diverged before": {
+			events(errSilent), lockAs("diverged", "false", sentAt), StatusDiverged, "false",
+			ErrDiverged, 4 * time.Second,
+		},
+		"superseded before": {
+			events(errSilent), lockAs("synchronized", "false", laterAt), StatusPending, "null",
+			ErrSuperseded, 4 * time.Second,
+		},
+		"the device is behind": {
+			events(errSilent), lockAs("synchronized", "false", earlierAt), StatusPending, "null",
+			ErrNoOutcome, time.Minute,
+		},
+		"device gone": {
+			events(errSilent, desired("a", "true")), gone, "", "null", ErrNotFound,
+			3 * time.Second,
+		},
+		"hub gone": {gone, pending, "", "null", ErrNotFound, 0},
+		"within a gap": {
+			events(errSilent, frameOf("a", EventHubEventsSkipped, `{"from":1,"to":2}`)),
+			lockAs("diverged", "false", sentAt), StatusDiverged, "false", ErrDiverged,
+			2 * time.Second,
+		},
+		"device out of reach": {
+			events(errSilent, desired("a", "true"), frameOf("b", EventDeviceUnavailable, `{}`)),
+			lockAs("failed", "false", sentAt), StatusFailed, "false", ErrFailed, time.Second,
+		},
+		"no events": {
+			expired, lockAs("synchronized", "true", sentAt), StatusSynchronized, "true", nil,
+			time.Second,
+		},
+		"no looks": {
+			events(errSilent, desired("a", "true"), observed("b", "true")), forbidden,
+			StatusSynchronized, "true", nil, 0,
+		},
+		"neither": {
+			expired, forbidden, StatusPending, "null", ErrResync, 3 * time.Second,
+		},
+		"channel gone": {
+			events(errSilent, desired("a", "true")), answer(200, `{"channels":[]}`), StatusPending,
+			"null", ErrNoOutcome, time.Minute,
+		},
+		"a look that is never given": {
+			events(errSilent, desired("a", "true")),
+			func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+			StatusPending, "null", ErrNoOutcome, time.Minute,
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := playing(t, nil, house{tt.told, tt.device}.answer)
 			began := time.Now()
-			sent, outcome, err := c.SendAndWait(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true}, time.Minute)
-			if !errors.Is(err, tt.want) || outcome.Status != tt.status || outcome.Value.String() != tt.value || sent.Channel.Status != StatusPending {
+			sent, outcome, err := c.SendAndWait(
+				t.Context(),
+				Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+				time.Minute,
+			)
+			if !errors.Is(err, tt.want) || outcome.Status != tt.status ||
+				outcome.Value.String() != tt.value ||
+				sent.Channel.Status != StatusPending {
 				t.Errorf("%s: %+v, %v", name, outcome, err)
 			}
 			if took := time.Since(began); took > tt.within {
@@ -110,18 +213,34 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestSendAndWaitSubscribesFirst: the position is from before the command, and a command that is not accepted is not waited for.
+// TestSendAndWaitSubscribesFirst: the position is from before the command, and a command that is
+// not accepted is not waited for.
 func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, events(errSilent, "id: p\n\n"), refuse(422, ErrCommandRefused))
-		_, outcome, err := c.SendAndWait(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true}, time.Minute)
-		if !errors.Is(err, ErrCommandRefused) || outcome.Status != "" || len(s.seen()) != 2 || !strings.HasSuffix(s.seen()[0].path, "/stream") {
+		_, outcome, err := c.SendAndWait(
+			t.Context(),
+			Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+			time.Minute,
+		)
+		if !errors.Is(err, ErrCommandRefused) || outcome.Status != "" || len(s.seen()) != 2 ||
+			!strings.HasSuffix(s.seen()[0].path, "/stream") {
 			t.Errorf("%+v, %v after %d requests", outcome, err, len(s.seen()))
 		}
 		c, s = playing(t, nil, refuse(403, ErrInsufficientScope))
-		if _, _, err = c.SendAndWait(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true}, time.Minute); !errors.Is(err, ErrInsufficientScope) || len(s.seen()) != 1 {
-			t.Errorf("%v after %d requests: the command must not be sent when its outcome cannot be seen", err, len(s.seen()))
+		if _, _, err = c.SendAndWait(t.Context(), Command{
+			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
+		}, time.Minute); !errors.Is(
+			err,
+			ErrInsufficientScope,
+		) ||
+			len(s.seen()) != 1 {
+			t.Errorf(
+				"%v after %d requests: the command must not be sent when its outcome cannot be seen",
+				err,
+				len(s.seen()),
+			)
 		}
 	})
 }
@@ -131,13 +250,20 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := playing(t, nil, house{events(errSilent), lockAs("pending", "false", sentAt)}.answer)
-		sent, err := c.Send(t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
+		sent, err := c.Send(
+			t.Context(),
+			Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNoOutcome) {
+		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(
+			err,
+			context.DeadlineExceeded,
+		) ||
+			errors.Is(err, ErrNoOutcome) {
 			t.Error(err)
 		}
 		if _, err := c.Outcome(t.Context(), sent, "p", time.Second); !errors.Is(err, ErrNoOutcome) {

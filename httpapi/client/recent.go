@@ -2,12 +2,12 @@ package client
 
 import "hash/maphash"
 
-// rememberedCursors is how many cursors a sequence of events knows again: what a service could deliver twice is the few events around
-// the place of a reconnect.
+// rememberedCursors is how many cursors a sequence of events knows again: what a service could
+// deliver twice is the few events around the place of a reconnect.
 const rememberedCursors = 1 << 14
 
-// recent knows the last cursors that were added, by 64-bit hashes under a seed of its own: that one of them equals a new cursor's by
-// chance is as likely as one in 10^15.
+// recent knows the last cursors that were added, by 64-bit hashes under a seed of its own: that one
+// of them equals a new cursor's by chance is as likely as one in 10^15.
 type recent struct {
 	seed   maphash.Seed
 	known  map[uint64]struct{}

@@ -8,22 +8,28 @@ import (
 	"time"
 )
 
-// positionPatience is how long a new stream may take to say where it begins. This service does so at once; one that has nothing but the
-// contract to go by says it with its first event.
+// positionPatience is how long a new stream may take to say where it begins. This service does so
+// at once; one that has nothing but the contract to go by says it with its first event.
 const positionPatience = 3 * time.Second
 
-// Position gives the cursor of the newest event of a hub's log, or the one that an empty log is read from: events that come after the
-// call are after it, and none that came before. Take it before doing something whose events must not be missed. Scope events:read.
+// Position gives the cursor of the newest event of a hub's log, or the one that an empty log is
+// read from: events that come after the call are after it, and none that came before. Take it
+// before doing something whose events must not be missed. Scope events:read.
 func (c *Client) Position(ctx context.Context, hubID string) (string, error) {
 	var position string
-	err := c.repeat(ctx, call{method: http.MethodGet, path: streamRoute(hubID)}, func() (err error) {
-		position, err = c.tryPosition(ctx, hubID)
-		return err
-	})
+	err := c.repeat(
+		ctx,
+		call{method: http.MethodGet, path: streamRoute(hubID)},
+		func() (err error) {
+			position, err = c.tryPosition(ctx, hubID)
+			return err
+		},
+	)
 	return position, err
 }
 
-// tryPosition opens a stream and reads where it begins. A stream that does not say is followed by reading the log to its end.
+// tryPosition opens a stream and reads where it begins. A stream that does not say is followed by
+// reading the log to its end.
 func (c *Client) tryPosition(ctx context.Context, hubID string) (string, error) {
 	s, err := c.openStream(ctx, hubID, "", c.timeout)
 	if err != nil {
@@ -51,7 +57,9 @@ func (c *Client) endOfLog(ctx context.Context, hubID string) (string, error) {
 	position := ""
 	for {
 		var p EventPage
-		if _, err := c.try(ctx, eventsCall(hubID, EventQuery{After: position, Limit: pollPage}), nil, &p); err != nil {
+		if _, err := c.try(ctx, eventsCall(hubID, EventQuery{
+			After: position, Limit: pollPage,
+		}), nil, &p); err != nil {
 			return "", err
 		}
 		if p.NextCursor == "" || p.HasMore && p.NextCursor == position {
@@ -66,15 +74,16 @@ func (c *Client) endOfLog(ctx context.Context, hubID string) (string, error) {
 // Snapshot is a hub's devices, and where its events go on from there.
 type Snapshot struct {
 	Devices []ListedDevice
-	// Cursor is a position from before the hub was asked: every change that Devices does not show comes after it. Events that Devices shows
-	// already may come again.
+	// Cursor is a position from before the hub was asked: every change that Devices does not show
+	// comes after it. Events that Devices shows already may come again.
 	Cursor string
 }
 
-// Resync is what to do about ErrResync, and at the very start of a program that keeps the state of a hub: it asks the hub for its devices
-// and gives the cursor to go on from, so that nothing falls between. It is the contract's rule for 410. Values of channels are not in
-// lists: Client.Device gives those of one device, and the events after Cursor what changes meanwhile. Scopes hubs:read and events:read;
-// ErrHubOffline while the hub cannot be asked.
+// Resync is what to do about ErrResync, and at the very start of a program that keeps the state of
+// a hub: it asks the hub for its devices and gives the cursor to go on from, so that nothing falls
+// between. It is the contract's rule for 410. Values of channels are not in lists: Client.Device
+// gives those of one device, and the events after Cursor what changes meanwhile. Scopes hubs:read
+// and events:read; ErrHubOffline while the hub cannot be asked.
 func (c *Client) Resync(ctx context.Context, hubID string) (Snapshot, error) {
 	devices, cursor, err := c.devices(ctx, hubID)
 	if err != nil || cursor != "" {

@@ -13,14 +13,28 @@ func TestResync(t *testing.T) {
 	devices := `{"data":[` + listedDeviceJSON + `]}`
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, answer(200, devices, "Event-Cursor", "p"))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" || len(snapshot.Devices) != 1 || len(s.seen()) != 1 {
+		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "p" ||
+			len(snapshot.Devices) != 1 ||
+			len(s.seen()) != 1 {
 			t.Errorf("%+v, %v", snapshot, err)
 		}
-		c, s = playing(t, nil, answer(200, devices), events(errSilent, "id: q\n\n"), answer(200, devices))
-		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" || len(snapshot.Devices) != 1 || len(s.seen()) != 3 {
+		c, s = playing(
+			t,
+			nil,
+			answer(200, devices),
+			events(errSilent, "id: q\n\n"),
+			answer(200, devices),
+		)
+		if snapshot, err := c.Resync(t.Context(), "hub-1"); err != nil || snapshot.Cursor != "q" ||
+			len(snapshot.Devices) != 1 ||
+			len(s.seen()) != 3 {
 			t.Errorf("%+v, %v", snapshot, err)
 		}
-		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, refuse(503, ErrHubOffline))
+		c, _ = playing(
+			t,
+			func(cfg *Config) { cfg.Retry.MaxElapsed = -1 },
+			refuse(503, ErrHubOffline),
+		)
 		if _, err := c.Resync(t.Context(), "hub-1"); !errors.Is(err, ErrHubOffline) {
 			t.Error(err)
 		}
@@ -31,12 +45,19 @@ func TestResync(t *testing.T) {
 func TestPosition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := playing(t, nil, broken, refuse(503, ErrHubUnavailable), events(errSilent, frames("b")))
+		c, _ := playing(
+			t,
+			nil,
+			broken,
+			refuse(503, ErrHubUnavailable),
+			events(errSilent, frames("b")),
+		)
 		if position, err := c.Position(t.Context(), "hub-1"); position != "b" || err != nil {
 			t.Errorf("%q, %v", position, err)
 		}
 		c, s := playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, broken)
-		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) || len(s.seen()) != 1 {
+		if _, err := c.Position(t.Context(), "hub-1"); !errors.Is(err, errBroken) ||
+			len(s.seen()) != 1 {
 			t.Errorf("%v after %d tries", err, len(s.seen()))
 		}
 	})
@@ -47,13 +68,23 @@ func TestWaitOnline(t *testing.T) {
 	t.Parallel()
 	online := frameOf("c", EventHubConnected, `{}`)
 	for name, steps := range map[string][]step{
-		"already": {events(errSilent, "id: p\n\n"), answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1))},
-		"later":   {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")), events(errSilent, online)},
-		"gap":     {events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frameOf("b", EventHubEventsSkipped, `{"from":1,"to":1}`), online)},
+		"already": {
+			events(errSilent, "id: p\n\n"),
+			answer(200, strings.Replace(hubJSON, `"offline"`, `"online"`, 1)),
+		},
+		"later": {
+			events(errSilent, "id: p\n\n"), answer(200, hubJSON), events(nil, frames("b")),
+			events(errSilent, online),
+		},
+		"gap": {
+			events(errSilent, "id: p\n\n"), answer(200, hubJSON),
+			events(nil, frameOf("b", EventHubEventsSkipped, `{"from":1,"to":1}`), online),
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, nil, steps...)
-			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil || len(s.seen()) != len(steps) {
+			if err := c.WaitOnline(t.Context(), "hub-1"); err != nil ||
+				len(s.seen()) != len(steps) {
 				t.Errorf("%s: %v after %d requests", name, err, len(s.seen()))
 			}
 		})

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// waitAfter gives the wait before a call is sent again after err, its tries-th failure counted from 0, and false when it is not.
+// waitAfter gives the wait before a call is sent again after err, its tries-th failure counted from
+// 0, and false when it is not.
 func (c *Client) waitAfter(err error, what call, tries int) (time.Duration, bool) {
 	if c.retry.MaxElapsed < 0 {
 		return 0, false
@@ -24,11 +25,15 @@ func (c *Client) waitAfter(err error, what call, tries int) (time.Duration, bool
 	return c.waitFor(refusal, tries), true
 }
 
-// repeatable says which refusals the contract's table of errors wants repeated. hub_not_addable (422) is the one that it leaves to
-// the caller: no wait makes a hub come online.
+// repeatable says which refusals the contract's table of errors wants repeated. hub_not_addable
+// (422) is the one that it leaves to the caller: no wait makes a hub come online.
 func repeatable(status int) bool {
 	switch status {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests,
+		http.StatusInternalServerError,
+		http.StatusBadGateway,
+		http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout:
 		return true
 	}
 	return false
@@ -40,11 +45,13 @@ func mayHaveActed(err error) bool {
 		return broken.sent
 	}
 	refusal, ok := errors.AsType[*Error](err)
-	return ok && refusal.Status >= 500 && refusal.Type != ErrHubOffline && refusal.Type != ErrHubUnavailable
+	return ok && refusal.Status >= 500 && refusal.Type != ErrHubOffline &&
+		refusal.Type != ErrHubUnavailable
 }
 
-// waitFor is the wait that a refusal asks for, or the backoff when that is longer. It is never shorter than what was asked for, and a
-// little longer by chance, so that clients that were refused together do not come back together.
+// waitFor is the wait that a refusal asks for, or the backoff when that is longer. It is never
+// shorter than what was asked for, and a little longer by chance, so that clients that were refused
+// together do not come back together.
 func (c *Client) waitFor(refusal *Error, tries int) time.Duration {
 	asked := refusal.RetryAfter
 	if asked == 0 {
@@ -54,7 +61,8 @@ func (c *Client) waitFor(refusal *Error, tries int) time.Duration {
 	return max(asked+rand.N(spread), c.backoff(tries))
 }
 
-// backoff is the wait after the tries-th failure, counted from 0: it doubles up to MaxBackoff, and is spread over its upper half.
+// backoff is the wait after the tries-th failure, counted from 0: it doubles up to MaxBackoff, and
+// is spread over its upper half.
 func (c *Client) backoff(tries int) time.Duration {
 	full := c.retry.MaxBackoff
 	if tries < 30 && c.retry.MinBackoff < full>>tries {

@@ -37,7 +37,8 @@ var kinds = map[string]func(context.Context, *Client) error{
 	"reset": func(ctx context.Context, c *Client) error { return c.ResetLink(ctx, "hub-1") },
 }
 
-// TestWhatIsRepeated holds the contract's table of errors: which refusals are met with the same request again, and which never.
+// TestWhatIsRepeated holds the contract's table of errors: which refusals are met with the same
+// request again, and which never.
 func TestWhatIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -45,35 +46,71 @@ func TestWhatIsRepeated(t *testing.T) {
 		kind   ErrorType
 		again  bool
 	}{
-		{400, ErrInvalidRequest, false}, {401, ErrUnauthenticated, false}, {403, ErrInsufficientScope, false}, {403, ErrForbidden, false},
-		{404, ErrNotFound, false}, {409, ErrIdempotencyConflict, false}, {410, ErrCursorExpired, false}, {422, ErrCommandRefused, false},
-		{422, ErrHubNotAddable, false}, {429, ErrRateLimited, true}, {500, ErrInternal, true}, {502, ErrHubError, true},
-		{503, ErrHubOffline, true}, {503, ErrHubUnavailable, true}, {504, ErrHubTimeout, true}, {418, "new_type", false},
+		{400, ErrInvalidRequest, false}, {401, ErrUnauthenticated, false},
+		{403, ErrInsufficientScope, false}, {403, ErrForbidden, false},
+		{404, ErrNotFound, false}, {409, ErrIdempotencyConflict, false},
+		{410, ErrCursorExpired, false}, {422, ErrCommandRefused, false},
+		{422, ErrHubNotAddable, false}, {429, ErrRateLimited, true}, {500, ErrInternal, true},
+		{502, ErrHubError, true},
+		{503, ErrHubOffline, true}, {503, ErrHubUnavailable, true}, {504, ErrHubTimeout, true},
+		{418, "new_type", false},
 	} {
 		for name, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
-				c, s := playing(t, nil, refuse(tt.status, tt.kind), refuse(tt.status, tt.kind), answer(200, `{}`))
+				c, s := playing(
+					t,
+					nil,
+					refuse(tt.status, tt.kind),
+					refuse(tt.status, tt.kind),
+					answer(200, `{}`),
+				)
 				err := do(t.Context(), c)
 				if tt.again {
 					if err != nil || len(s.seen()) != 3 {
-						t.Errorf("%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err)
+						t.Errorf(
+							"%s, %d %s: %d tries, %v",
+							name,
+							tt.status,
+							tt.kind,
+							len(s.seen()),
+							err,
+						)
 					}
 					return
 				}
 				refusal, ok := errors.AsType[*Error](err)
-				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) || refusal.Status != tt.status || refusal.Message != "told" || refusal.RequestID != "01ABC" {
-					t.Errorf("%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err)
+				if len(s.seen()) != 1 || !ok || !errors.Is(err, tt.kind) ||
+					refusal.Status != tt.status ||
+					refusal.Message != "told" ||
+					refusal.RequestID != "01ABC" {
+					t.Errorf(
+						"%s, %d %s: %d tries, %v",
+						name,
+						tt.status,
+						tt.kind,
+						len(s.seen()),
+						err,
+					)
 				}
 			})
 		}
 	}
 }
 
-// TestCommandsKeepTheirKey: every try of a command carries one idempotency key, two commands never the same.
+// TestCommandsKeepTheirKey: every try of a command carries one idempotency key, two commands never
+// the same.
 func TestCommandsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, nil, broken, refuse(504, ErrHubTimeout), refuse(429, ErrRateLimited, "Retry-After", "1"), refuse(500, ErrInternal), answer(202, `{}`))
+		c, s := playing(
+			t,
+			nil,
+			broken,
+			refuse(504, ErrHubTimeout),
+			refuse(429, ErrRateLimited, "Retry-After", "1"),
+			refuse(500, ErrInternal),
+			answer(202, `{}`),
+		)
 		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
 		sent, err := c.Send(t.Context(), command)
 		if err != nil {
@@ -88,7 +125,8 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 				t.Errorf("key %q, body %s", r.header.Get("Idempotency-Key"), r.body)
 			}
 		}
-		if another, err := c.Send(t.Context(), command); err != nil || another.IdempotencyKey == sent.IdempotencyKey {
+		if another, err := c.Send(t.Context(), command); err != nil ||
+			another.IdempotencyKey == sent.IdempotencyKey {
 			t.Errorf("two commands under %q, %v", another.IdempotencyKey, err)
 		}
 		command.IdempotencyKey = "mine"
@@ -102,11 +140,21 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	c, s := playing(t, nil, answer(202, `{}`))
 	for _, key := range []string{strings.Repeat("x", 256), " a", "a ", "a\nb", "ä"} {
-		if _, err := c.Send(t.Context(), Command{HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key}); !errors.Is(err, ErrInvalidRequest) {
+		if _, err := c.Send(t.Context(), Command{
+			HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key,
+		}); !errors.Is(
+			err,
+			ErrInvalidRequest,
+		) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
-	if _, err := c.Send(t.Context(), Command{HubID: "hub-1", Key: "lock", Value: func() {}}); !errors.Is(err, ErrInvalidRequest) {
+	if _, err := c.Send(t.Context(), Command{
+		HubID: "hub-1", Key: "lock", Value: func() {},
+	}); !errors.Is(
+		err,
+		ErrInvalidRequest,
+	) {
 		t.Errorf("a value that is no JSON: %v", err)
 	}
 	if len(s.seen()) != 0 {
@@ -124,12 +172,18 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	}{
 		{429, "7", 7 * time.Second, 8 * time.Second},
 		{503, "20", 20 * time.Second, 21 * time.Second},
-		{429, "Sat, 01 Jan 2000 00:00:30 GMT", 30 * time.Second, 31 * time.Second}, // a bubble begins at midnight of that day
+		// a bubble begins at midnight of that day
+		{429, "Sat, 01 Jan 2000 00:00:30 GMT", 30 * time.Second, 31 * time.Second},
 		{429, "soon", 100 * time.Millisecond, 200 * time.Millisecond},
 		{500, "", 100 * time.Millisecond, 200 * time.Millisecond},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, s := playing(t, nil, refuse(tt.status, ErrRateLimited, "Retry-After", tt.after), answer(200, `{}`))
+			c, s := playing(
+				t,
+				nil,
+				refuse(tt.status, ErrRateLimited, "Retry-After", tt.after),
+				answer(200, `{}`),
+			)
 			if _, err := c.Hub(t.Context(), "hub-1"); err != nil {
 				t.Fatal(err)
 			}
@@ -140,11 +194,16 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestBackoffGrowsAndEnds: waits double within their bounds, are spread, and the call ends before MaxElapsed.
+// TestBackoffGrowsAndEnds: waits double within their bounds, are spread, and the call ends before
+// MaxElapsed.
 func TestBackoffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, s := playing(t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} }, refuse(503, ErrHubUnavailable))
+		c, s := playing(
+			t,
+			func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
+			refuse(503, ErrHubUnavailable),
+		)
 		began := time.Now()
 		_, err := c.Hub(t.Context(), "hub-1")
 		took := time.Since(began)
@@ -161,7 +220,8 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	})
 }
 
-// TestNoWaitInVain: a wait that would outlast the call's bounds is not begun; the call tells what it knows.
+// TestNoWaitInVain: a wait that would outlast the call's bounds is not begun; the call tells what
+// it knows.
 func TestNoWaitInVain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -171,12 +231,26 @@ func TestNoWaitInVain(t *testing.T) {
 		tries   int
 		want    error
 	}{
-		"Retry-After beyond MaxElapsed":   {Retry{MaxElapsed: 5 * time.Second}, time.Hour, refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited},
-		"Retry-After beyond the deadline": {Retry{}, 5 * time.Second, refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited},
-		"never again":                     {Retry{MaxElapsed: -1}, time.Hour, refuse(500, ErrInternal), 1, ErrInternal},
-		"never again, broken":             {Retry{MaxElapsed: -1}, time.Hour, broken, 1, errBroken},
-		"an exception":                    {Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubOffline), 1, ErrHubOffline},
-		"an exception of another kind":    {Retry{MaxElapsed: 250 * time.Millisecond, Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubUnavailable), 2, ErrHubUnavailable},
+		"Retry-After beyond MaxElapsed": {
+			Retry{MaxElapsed: 5 * time.Second}, time.Hour,
+			refuse(429, ErrRateLimited, "Retry-After", "6"), 1, ErrRateLimited,
+		},
+		"Retry-After beyond the deadline": {
+			Retry{}, 5 * time.Second, refuse(429, ErrRateLimited, "Retry-After", "6"), 1,
+			ErrRateLimited,
+		},
+		"never again": {
+			Retry{MaxElapsed: -1}, time.Hour, refuse(500, ErrInternal), 1, ErrInternal,
+		},
+		"never again, broken": {Retry{MaxElapsed: -1}, time.Hour, broken, 1, errBroken},
+		"an exception": {
+			Retry{Except: []ErrorType{ErrHubOffline}}, time.Hour, refuse(503, ErrHubOffline), 1,
+			ErrHubOffline,
+		},
+		"an exception of another kind": {
+			Retry{MaxElapsed: 250 * time.Millisecond, Except: []ErrorType{ErrHubOffline}},
+			time.Hour, refuse(503, ErrHubUnavailable), 2, ErrHubUnavailable,
+		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(t, func(cfg *Config) { cfg.Retry = tt.retry }, tt.step)
@@ -184,7 +258,8 @@ func TestNoWaitInVain(t *testing.T) {
 			defer cancel()
 			began := time.Now()
 			_, err := c.Hub(ctx, "hub-1")
-			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries || time.Since(began) > 250*time.Millisecond {
+			if !errors.Is(err, tt.want) || len(s.seen()) != tt.tries ||
+				time.Since(began) > 250*time.Millisecond {
 				t.Errorf("%s: %d tries in %s, %v", name, len(s.seen()), time.Since(began), err)
 			}
 		})
@@ -205,7 +280,8 @@ func TestCancelledCallsEnd(t *testing.T) {
 	})
 }
 
-// TestFailedConnections: what is repeated when no answer came depends on what a second one would do.
+// TestFailedConnections: what is repeated when no answer came depends on what a second one would
+// do.
 func TestFailedConnections(t *testing.T) {
 	t.Parallel()
 	traced := func(wrote bool) step {
@@ -219,17 +295,34 @@ func TestFailedConnections(t *testing.T) {
 		}
 	}
 	cutOff := func(r *http.Request) (*http.Response, error) {
-		body := io.MultiReader(strings.NewReader(`{"id":"hu`), iotest.ErrReader(io.ErrUnexpectedEOF))
+		body := io.MultiReader(
+			strings.NewReader(`{"id":"hu`),
+			iotest.ErrReader(io.ErrUnexpectedEOF),
+		)
 		return respond(r, 200, io.NopCloser(body)), nil
 	}
 	for name, tt := range map[string]struct {
 		step  step
 		again map[string]bool
 	}{
-		"before anything was sent": {traced(false), map[string]bool{"read": true, "change": true, "command": true, "creation": true, "reset": true}},
-		"after the request":        {traced(true), map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
-		"nobody knows when":        {broken, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
-		"within the answer":        {cutOff, map[string]bool{"read": true, "change": true, "command": true, "creation": true}},
+		"before anything was sent": {
+			traced(false),
+			map[string]bool{
+				"read": true, "change": true, "command": true, "creation": true, "reset": true,
+			},
+		},
+		"after the request": {
+			traced(true),
+			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
+		},
+		"nobody knows when": {
+			broken,
+			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
+		},
+		"within the answer": {
+			cutOff,
+			map[string]bool{"read": true, "change": true, "command": true, "creation": true},
+		},
 	} {
 		for kind, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
@@ -255,17 +348,20 @@ func TestSilentServicesAreLeft(t *testing.T) {
 		if _, err := c.Hub(t.Context(), "hub-1"); err != nil || len(s.seen()) != 2 {
 			t.Errorf("%d tries, %v", len(s.seen()), err)
 		}
-		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second || waited > 41*time.Second {
+		if waited := s.seen()[1].at.Sub(s.seen()[0].at); waited < 40*time.Second ||
+			waited > 41*time.Second {
 			t.Errorf("waited %s for an answer", waited)
 		}
 		c, _ = playing(t, func(cfg *Config) { cfg.Retry.MaxElapsed = -1 }, silent)
-		if _, err := c.Hub(t.Context(), "hub-1"); err == nil || !strings.Contains(err.Error(), "no answer within 40s") {
+		if _, err := c.Hub(t.Context(), "hub-1"); err == nil ||
+			!strings.Contains(err.Error(), "no answer within 40s") {
 			t.Errorf("said %v", err)
 		}
 	})
 }
 
-// TestRemovalsWhoseAnswerWasLost: a removal that was done and not heard of is a success when it is tried again, and not an error.
+// TestRemovalsWhoseAnswerWasLost: a removal that was done and not heard of is a success when it is
+// tried again, and not an error.
 func TestRemovalsWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -293,8 +389,13 @@ func TestAnswersOfOthers(t *testing.T) {
 		step  step
 		check func(err error) bool
 	}{
-		"a page that says 200": {answer(200, "<html>Welcome to the hotel"), func(err error) bool { return errors.Is(err, ErrProtocol) }},
-		"nothing":              {answer(200, ""), func(err error) bool { return errors.Is(err, ErrProtocol) }},
+		"a page that says 200": {
+			answer(200, "<html>Welcome to the hotel"),
+			func(err error) bool { return errors.Is(err, ErrProtocol) },
+		},
+		"nothing": {
+			answer(200, ""), func(err error) bool { return errors.Is(err, ErrProtocol) },
+		},
 		"an endless answer": {func(r *http.Request) (*http.Response, error) {
 			return respond(r, 200, io.NopCloser(io.LimitReader(endless{}, maxAnswer+10))), nil
 		}, func(err error) bool { return errors.Is(err, ErrProtocol) }},
@@ -302,10 +403,12 @@ func TestAnswersOfOthers(t *testing.T) {
 			e, ok := errors.AsType[*Error](err)
 			return ok && e.Type == "" && e.Status == 404 && !errors.Is(err, ErrNotFound) && strings.Contains(e.Error(), "such host")
 		}},
-		"an error of another shape": {answer(400, `{"error":"bad"}`, "X-Request-Id", "01X"), func(err error) bool {
-			e, ok := errors.AsType[*Error](err)
-			return ok && e.Type == "" && e.RequestID == "01X"
-		}},
+		"an error of another shape": {
+			answer(400, `{"error":"bad"}`, "X-Request-Id", "01X"), func(err error) bool {
+				e, ok := errors.AsType[*Error](err)
+				return ok && e.Type == "" && e.RequestID == "01X"
+			},
+		},
 	} {
 		c, s := playing(t, nil, tt.step)
 		if _, err := c.Hub(t.Context(), "hub-1"); !tt.check(err) || len(s.seen()) != 1 {
@@ -323,7 +426,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestOverRealConnections: a connection that a real server cuts off before, within and after the answer's header.
+// TestOverRealConnections: a connection that a real server cuts off before, within and after the
+// answer's header.
 func TestOverRealConnections(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
@@ -341,16 +445,24 @@ func TestOverRealConnections(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	c, err := New(Config{BaseURL: server.URL + "/v1/", APIKey: "k", Retry: Retry{MinBackoff: time.Millisecond}})
+	c, err := New(
+		Config{
+			BaseURL: server.URL + "/v1/",
+			APIKey:  "k",
+			Retry:   Retry{MinBackoff: time.Millisecond},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if hub, err := c.Hub(t.Context(), "hub-1"); err != nil || hub.ID != "hub-1" || tries.Load() != 3 {
+	if hub, err := c.Hub(t.Context(), "hub-1"); err != nil || hub.ID != "hub-1" ||
+		tries.Load() != 3 {
 		t.Errorf("%+v after %d tries, %v", hub, tries.Load(), err)
 	}
 	tries.Store(0)
-	if site, err := c.CreateSite(t.Context(), "Home"); err != nil || site.ID == "" || tries.Load() != 3 {
+	if site, err := c.CreateSite(t.Context(), "Home"); err != nil || site.ID == "" ||
+		tries.Load() != 3 {
 		t.Errorf("%+v after %d tries, %v", site, tries.Load(), err)
 	}
 	tries.Store(0)
@@ -360,7 +472,8 @@ func TestOverRealConnections(t *testing.T) {
 	server.Close()
 	began := time.Now()
 	c.retry.MaxElapsed = 50 * time.Millisecond
-	if _, err := c.CreateSite(t.Context(), "Home"); err == nil || time.Since(began) > 30*time.Second {
+	if _, err := c.CreateSite(t.Context(), "Home"); err == nil ||
+		time.Since(began) > 30*time.Second {
 		t.Errorf("nobody answers: %v after %s", err, time.Since(began))
 	}
 }

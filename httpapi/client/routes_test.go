@@ -46,7 +46,8 @@ func one[T any](sequence iter.Seq2[T, error]) (T, error) {
 	return last, nil
 }
 
-// TestRoutes calls every route of the contract: method, path, query and body are the contract's, and of the answer nothing is lost.
+// TestRoutes calls every route of the contract: method, path, query and body are the contract's,
+// and of the answer nothing is lost.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -59,52 +60,174 @@ func TestRoutes(t *testing.T) {
 		response string
 		want     string // what of the response is given; all of it when empty
 	}{
-		{func(c *Client) (any, error) { return one(c.Sites(ctx)) }, "GET /v1/sites", "", list(siteJSON), siteJSON},
-		{func(c *Client) (any, error) { return c.SitesPage(ctx, PageQuery{Limit: 7, StartingAfter: "s0"}) }, "GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), ""},
-		{func(c *Client) (any, error) { return c.CreateSite(ctx, "Home") }, "POST /v1/sites", `{"name":"Home"}`, siteJSON, ""},
-		{func(c *Client) (any, error) { return c.Site(ctx, "s1") }, "GET /v1/sites/s1", "", siteJSON, ""},
-		{func(c *Client) (any, error) { return c.RenameSite(ctx, "s1", "Home") }, "PATCH /v1/sites/s1", `{"name":"Home"}`, siteJSON, ""},
-		{func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "", list(listedHubJSON), listedHubJSON},
-		{func(c *Client) (any, error) { return one(c.Hubs(ctx, "s1")) }, "GET /v1/hubs?site_id=s1", "", list(listedHubJSON), listedHubJSON},
-		{func(c *Client) (any, error) { return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1"}) }, "POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, ""},
+		{
+			func(c *Client) (any, error) { return one(c.Sites(ctx)) }, "GET /v1/sites", "",
+			list(siteJSON), siteJSON,
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.SitesPage(ctx, PageQuery{
+					Limit: 7, StartingAfter: "s0",
+				})
+			},
+			"GET /v1/sites?limit=7&starting_after=s0", "", list(siteJSON), "",
+		},
+		{
+			func(c *Client) (any, error) { return c.CreateSite(ctx, "Home") }, "POST /v1/sites",
+			`{"name":"Home"}`, siteJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.Site(ctx, "s1") }, "GET /v1/sites/s1", "",
+			siteJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.RenameSite(ctx, "s1", "Home") },
+			"PATCH /v1/sites/s1", `{"name":"Home"}`, siteJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return one(c.Hubs(ctx, "")) }, "GET /v1/hubs", "",
+			list(listedHubJSON), listedHubJSON,
+		},
+		{
+			func(c *Client) (any, error) { return one(c.Hubs(ctx, "s1")) },
+			"GET /v1/hubs?site_id=s1", "", list(listedHubJSON), listedHubJSON,
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.AddHub(ctx, HubAddition{
+					Serial: "HUB-1", SiteID: "s1",
+				})
+			},
+			"POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1"}`, newHubJSON, "",
+		},
 		{func(c *Client) (any, error) {
 			return c.AddHub(ctx, HubAddition{Serial: "HUB-1", SiteID: "s1", Name: &name})
 		}, "POST /v1/hubs", `{"serial":"HUB-1","site_id":"s1","name":"Lobby"}`, hubJSON, ""},
-		{func(c *Client) (any, error) { return c.Hub(ctx, "hub-1") }, "GET /v1/hubs/hub-1", "", hubJSON, ""},
-		{func(c *Client) (any, error) { return c.UpdateHub(ctx, "hub-1", HubUpdate{Name: Clear(), SiteID: "s2"}) }, "PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, ""},
-		{func(c *Client) (any, error) { return c.UpdateHub(ctx, "hub-1", HubUpdate{SiteID: "s2"}) }, "PATCH /v1/hubs/hub-1", `{"site_id":"s2"}`, hubJSON, ""},
-		{func(c *Client) (any, error) { return nil, c.ResetLink(ctx, "hub-1") }, "POST /v1/hubs/hub-1/reset-link", "", "", ""},
-		{func(c *Client) (any, error) { return c.Devices(ctx, "hub-1") }, "GET /v1/hubs/hub-1/devices", "", `{"data":[` + listedDeviceJSON + `]}`, `[` + listedDeviceJSON + `]`},
-		{func(c *Client) (any, error) { return c.Device(ctx, "hub-1", 3) }, "GET /v1/hubs/hub-1/devices/3", "", deviceJSON, ""},
+		{
+			func(c *Client) (any, error) { return c.Hub(ctx, "hub-1") }, "GET /v1/hubs/hub-1", "",
+			hubJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.UpdateHub(ctx, "hub-1", HubUpdate{
+					Name: Clear(), SiteID: "s2",
+				})
+			},
+			"PATCH /v1/hubs/hub-1", `{"name":null,"site_id":"s2"}`, hubJSON, "",
+		},
+		{
+			func(c *Client) (any, error) {
+				return c.UpdateHub(ctx, "hub-1", HubUpdate{
+					SiteID: "s2",
+				})
+			},
+			"PATCH /v1/hubs/hub-1", `{"site_id":"s2"}`, hubJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.ResetLink(ctx, "hub-1") },
+			"POST /v1/hubs/hub-1/reset-link", "", "", "",
+		},
+		{
+			func(c *Client) (any, error) { return c.Devices(ctx, "hub-1") },
+			"GET /v1/hubs/hub-1/devices", "", `{"data":[` + listedDeviceJSON + `]}`,
+			`[` + listedDeviceJSON + `]`,
+		},
+		{
+			func(c *Client) (any, error) { return c.Device(ctx, "hub-1", 3) },
+			"GET /v1/hubs/hub-1/devices/3", "", deviceJSON, "",
+		},
 		{func(c *Client) (any, error) {
 			return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Name: SetTo("Dial"), Room: Clear()})
 		}, "PATCH /v1/hubs/hub-1/devices/3", `{"name":"Dial","room":null}`, labelJSON, ""},
-		{func(c *Client) (any, error) { return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{Room: SetTo("")}) }, "PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, ""},
-		{func(c *Client) (any, error) { return nil, c.ForgetDevice(ctx, "hub-1", 3) }, "DELETE /v1/hubs/hub-1/devices/3", "", "", ""},
-		{func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "") }, "POST /v1/hubs/hub-1/pairing", "", windowJSON, ""},
-		{func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "12345") }, "POST /v1/hubs/hub-1/pairing", `{"setup_code":"12345"}`, windowJSON, ""},
-		{func(c *Client) (any, error) { return nil, c.ClosePairing(ctx, "hub-1") }, "DELETE /v1/hubs/hub-1/pairing", "", "", ""},
-		{func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") }, "POST /v1/hubs/hub-1/removal", "", windowJSON, ""},
-		{func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") }, "POST /v1/hubs/hub-1/removal", "", "", `{"status":"","expires_in":0}`},
-		{func(c *Client) (any, error) { return nil, c.CloseRemoval(ctx, "hub-1") }, "DELETE /v1/hubs/hub-1/removal", "", "", ""},
+		{
+			func(c *Client) (any, error) {
+				return c.UpdateDevice(ctx, "hub-1", 3, DeviceUpdate{
+					Room: SetTo(""),
+				})
+			},
+			"PATCH /v1/hubs/hub-1/devices/3", `{"room":""}`, labelJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.ForgetDevice(ctx, "hub-1", 3) },
+			"DELETE /v1/hubs/hub-1/devices/3", "", "", "",
+		},
+		{
+			func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "") },
+			"POST /v1/hubs/hub-1/pairing", "", windowJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.OpenPairing(ctx, "hub-1", "12345") },
+			"POST /v1/hubs/hub-1/pairing", `{"setup_code":"12345"}`, windowJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.ClosePairing(ctx, "hub-1") },
+			"DELETE /v1/hubs/hub-1/pairing", "", "", "",
+		},
+		{
+			func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") },
+			"POST /v1/hubs/hub-1/removal", "", windowJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.OpenRemoval(ctx, "hub-1") },
+			"POST /v1/hubs/hub-1/removal", "", "", `{"status":"","expires_in":0}`,
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.CloseRemoval(ctx, "hub-1") },
+			"DELETE /v1/hubs/hub-1/removal", "", "", "",
+		},
 		{func(c *Client) (any, error) {
 			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true})
-		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"lock","value":true,"endpoint":0}`, sentJSON, ""},
+		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"lock","value":true,"endpoint":0}`,
+			sentJSON, ""},
 		{func(c *Client) (any, error) {
-			return c.Send(ctx, Command{HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1}})
-		}, "POST /v1/hubs/hub-1/devices/3/commands", `{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`, sentJSON, ""},
+			return c.Send(ctx, Command{
+				HubID: "hub-1", DeviceID: 3, Key: "color", Endpoint: 2, Value: Color{Red: 1},
+			})
+		}, "POST /v1/hubs/hub-1/devices/3/commands",
+			`{"key":"color","value":{"red":1,"green":0,"blue":0},"endpoint":2}`, sentJSON, ""},
 		{func(c *Client) (any, error) {
-			return c.EventsPage(ctx, "hub-1", EventQuery{After: "c0", Limit: 5, Wait: 20 * time.Second})
-		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "", `{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],"next_cursor":"c1","has_more":true}`, ""},
-		{func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "", list(memberJSON), memberJSON},
-		{func(c *Client) (any, error) { return c.Member(ctx, "m1") }, "GET /v1/members/m1", "", memberJSON, ""},
-		{func(c *Client) (any, error) { return c.ChangeRole(ctx, "m1", RoleAdmin) }, "PATCH /v1/members/m1", `{"role":"admin"}`, memberJSON, ""},
-		{func(c *Client) (any, error) { return nil, c.RemoveMember(ctx, "m1") }, "DELETE /v1/members/m1", "", "", ""},
-		{func(c *Client) (any, error) { return one(c.Invitations(ctx)) }, "GET /v1/invitations", "", list(invitationJSON), invitationJSON},
-		{func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", "") }, "POST /v1/invitations", `{"email":"a@b.test"}`, invitationJSON, ""},
-		{func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) }, "POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, ""},
-		{func(c *Client) (any, error) { return nil, c.RevokeInvitation(ctx, "i1") }, "DELETE /v1/invitations/i1", "", "", ""},
-		{func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") }, "GET /v1/hubs/a%2Fb%3Fc%23d%25", "", hubJSON, ""},
+			return c.EventsPage(ctx, "hub-1", EventQuery{
+				After: "c0", Limit: 5, Wait: 20 * time.Second,
+			})
+		}, "GET /v1/hubs/hub-1/events?after=c0&limit=5&wait=20", "",
+			`{"data":[` + envelope("c1", EventChannelObserved, `{"key":"lock"}`) + `],"next_cursor":"c1","has_more":true}`,
+			""},
+		{
+			func(c *Client) (any, error) { return one(c.Members(ctx)) }, "GET /v1/members", "",
+			list(memberJSON), memberJSON,
+		},
+		{
+			func(c *Client) (any, error) { return c.Member(ctx, "m1") }, "GET /v1/members/m1", "",
+			memberJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.ChangeRole(ctx, "m1", RoleAdmin) },
+			"PATCH /v1/members/m1", `{"role":"admin"}`, memberJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.RemoveMember(ctx, "m1") },
+			"DELETE /v1/members/m1", "", "", "",
+		},
+		{
+			func(c *Client) (any, error) { return one(c.Invitations(ctx)) }, "GET /v1/invitations",
+			"", list(invitationJSON), invitationJSON,
+		},
+		{
+			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", "") },
+			"POST /v1/invitations", `{"email":"a@b.test"}`, invitationJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return c.Invite(ctx, "a@b.test", RoleAdmin) },
+			"POST /v1/invitations", `{"email":"a@b.test","role":"admin"}`, invitationJSON, "",
+		},
+		{
+			func(c *Client) (any, error) { return nil, c.RevokeInvitation(ctx, "i1") },
+			"DELETE /v1/invitations/i1", "", "", "",
+		},
+		{
+			func(c *Client) (any, error) { return c.Hub(ctx, "a/b?c#d%") },
+			"GET /v1/hubs/a%2Fb%3Fc%23d%25", "", hubJSON, "",
+		},
 	} {
 		c, s := playing(t, nil, answer(http.StatusOK, tt.response))
 		got, err := tt.do(c)
@@ -120,7 +243,8 @@ func TestRoutes(t *testing.T) {
 		if request != tt.request || r.body != tt.body {
 			t.Errorf("%s: sent %s %s", tt.request, request, r.body)
 		}
-		if r.header.Get("Authorization") != "Bearer hc_dev_key" || r.header.Get("User-Agent") != "hubcloud-client" ||
+		if r.header.Get("Authorization") != "Bearer hc_dev_key" ||
+			r.header.Get("User-Agent") != "hubcloud-client" ||
 			(r.header.Get("Content-Type") == "application/json") != (tt.body != "") {
 			t.Errorf("%s: header %v", tt.request, r.header)
 		}
@@ -143,7 +267,8 @@ func sameJSON(t *testing.T, what string, got any, want string) {
 		return
 	}
 	var a, b any
-	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil || !reflect.DeepEqual(a, b) {
+	if json.Unmarshal(text, &a) != nil || json.Unmarshal([]byte(want), &b) != nil ||
+		!reflect.DeepEqual(a, b) {
 		t.Errorf("%s: %s\nwanted %s", what, text, want)
 	}
 }
@@ -156,7 +281,9 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 		_, hubErr := c.Hub(t.Context(), id)
 		_, eventsErr := one(c.Events(t.Context(), id, ""))
 		_, positionErr := c.Position(t.Context(), id)
-		for _, err := range []error{hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id)} {
+		for _, err := range []error{
+			hubErr, eventsErr, positionErr, c.RemoveMember(t.Context(), id),
+		} {
 			if !errors.Is(err, ErrInvalidRequest) {
 				t.Errorf("%q: %v", id, err)
 			}
@@ -171,7 +298,10 @@ func TestIDsThatMakeOtherPaths(t *testing.T) {
 func TestLists(t *testing.T) {
 	t.Parallel()
 	pageOf := func(more string, ids ...string) step {
-		return answer(http.StatusOK, `{"data":[{"id":"`+strings.Join(ids, `"},{"id":"`)+`"}],"has_more":`+more+`}`)
+		return answer(
+			http.StatusOK,
+			`{"data":[{"id":"`+strings.Join(ids, `"},{"id":"`)+`"}],"has_more":`+more+`}`,
+		)
 	}
 	read := func(c *Client, most int) (ids []string, err error) {
 		for site, err := range c.Sites(t.Context()) {
@@ -185,7 +315,8 @@ func TestLists(t *testing.T) {
 		return ids, nil
 	}
 	c, s := playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"), pageOf("false", "d"))
-	if ids, err := read(c, 100); err != nil || strings.Join(ids, "") != "abcd" || s.seen()[2].query != "starting_after=c" {
+	if ids, err := read(c, 100); err != nil || strings.Join(ids, "") != "abcd" ||
+		s.seen()[2].query != "starting_after=c" {
 		t.Errorf("%v, %v, %+v", ids, err, s.seen())
 	}
 	c, s = playing(t, nil, pageOf("true", "a", "b"), pageOf("true", "c"))
@@ -196,7 +327,10 @@ func TestLists(t *testing.T) {
 	if ids, err := read(c, 100); !errors.Is(err, ErrInsufficientScope) || len(ids) != 1 {
 		t.Errorf("%v, %v", ids, err)
 	}
-	for name, endless := range map[string]step{"the same page": pageOf("true", "a"), "no items": answer(http.StatusOK, `{"data":[],"has_more":true}`)} {
+	for name, endless := range map[string]step{
+		"the same page": pageOf("true", "a"),
+		"no items":      answer(http.StatusOK, `{"data":[],"has_more":true}`),
+	} {
 		c, s = playing(t, nil, endless)
 		if _, err := read(c, 100); !errors.Is(err, ErrProtocol) || len(s.seen()) > 2 {
 			t.Errorf("%s for ever: %v after %d requests", name, err, len(s.seen()))
@@ -207,12 +341,15 @@ func TestLists(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	for field, cfg := range map[string]Config{
-		"BaseURL":    {APIKey: "k"},
-		"http":       {BaseURL: "ftp://api.test/v1", APIKey: "k"},
-		"version":    {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
-		"APIKey":     {BaseURL: "https://api.test/v1"},
-		"one word":   {BaseURL: "https://api.test/v1", APIKey: "k\n"},
-		"HTTPClient": {BaseURL: "https://api.test/v1", APIKey: "k", HTTPClient: &http.Client{Timeout: time.Second}},
+		"BaseURL":  {APIKey: "k"},
+		"http":     {BaseURL: "ftp://api.test/v1", APIKey: "k"},
+		"version":  {BaseURL: "https://api.test/v1?x=y", APIKey: "k"},
+		"APIKey":   {BaseURL: "https://api.test/v1"},
+		"one word": {BaseURL: "https://api.test/v1", APIKey: "k\n"},
+		"HTTPClient": {
+			BaseURL: "https://api.test/v1", APIKey: "k",
+			HTTPClient: &http.Client{Timeout: time.Second},
+		},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
@@ -226,8 +363,10 @@ func TestValues(t *testing.T) {
 		is, asked string
 		meets     bool
 	}{
-		{"true", "true", true}, {"false", "true", false}, {"20", "20.0", true}, {"20.5", "20", false}, {`"heat"`, `"heat"`, true}, {`"heat"`, "true", false},
-		{`{"red":1,"green":2,"blue":3,"warm_white":9}`, `{"blue":3,"green":2,"red":1}`, true}, {`{"red":1}`, `{"red":1,"green":2}`, false},
+		{"true", "true", true}, {"false", "true", false}, {"20", "20.0", true},
+		{"20.5", "20", false}, {`"heat"`, `"heat"`, true}, {`"heat"`, "true", false},
+		{`{"red":1,"green":2,"blue":3,"warm_white":9}`, `{"blue":3,"green":2,"red":1}`, true},
+		{`{"red":1}`, `{"red":1,"green":2}`, false},
 		{`{"red":1}`, `{"red":2}`, false}, {"null", "true", false}, {"1", `{"red":1}`, false},
 	} {
 		if got := Value(tt.is).meets(Value(tt.asked)); got != tt.meets {
@@ -246,10 +385,16 @@ func TestValues(t *testing.T) {
 	if s, ok := Value(`"eco"`).Text(); s != "eco" || !ok {
 		t.Error("eco is no text")
 	}
-	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 || *c.WarmWhite != 4 || !ok {
+	if c, ok := Value(`{"red":1,"green":2,"blue":3,"warm_white":4}`).Color(); c.Blue != 3 ||
+		*c.WarmWhite != 4 ||
+		!ok {
 		t.Error("a color is none")
 	}
-	if low, high, ok := (Capabilities{"min": []byte("5"), "max": []byte("30")}).Bounds(); low != 5 || high != 30 || !ok {
+	if low, high, ok := (Capabilities{
+		"min": []byte("5"), "max": []byte("30"),
+	}).Bounds(); low != 5 ||
+		high != 30 ||
+		!ok {
 		t.Error("a setpoint has no bounds")
 	}
 	if _, _, ok := (Capabilities{}).Bounds(); ok {

@@ -27,11 +27,20 @@ func (c *Client) SitesPage(ctx context.Context, query PageQuery) (Page[Site], er
 	return page[Site](ctx, c, route("sites"), query.values())
 }
 
-// CreateSite makes a site. Scope sites:write. It is sent with an idempotency key of its own: repeated after a failed connection or a fault of the
-// service, it makes one site.
+// CreateSite makes a site. Scope sites:write. It is sent with an idempotency key of its own:
+// repeated after a failed connection or a fault of the service, it makes one site.
 func (c *Client) CreateSite(ctx context.Context, name string) (Site, error) {
 	var s Site
-	_, err := c.do(ctx, call{method: http.MethodPost, path: route("sites"), body: siteName{name}, idempotencyKey: NewIdempotencyKey()}, &s)
+	_, err := c.do(
+		ctx,
+		call{
+			method:         http.MethodPost,
+			path:           route("sites"),
+			body:           siteName{name},
+			idempotencyKey: NewIdempotencyKey(),
+		},
+		&s,
+	)
 	return s, err
 }
 
@@ -45,7 +54,11 @@ func (c *Client) Site(ctx context.Context, siteID string) (Site, error) {
 // RenameSite renames a site. Scope sites:write. ErrNotFound.
 func (c *Client) RenameSite(ctx context.Context, siteID, name string) (Site, error) {
 	var s Site
-	_, err := c.do(ctx, call{method: http.MethodPatch, path: route("sites", siteID), body: siteName{name}}, &s)
+	_, err := c.do(
+		ctx,
+		call{method: http.MethodPatch, path: route("sites", siteID), body: siteName{name}},
+		&s,
+	)
 	return s, err
 }
 

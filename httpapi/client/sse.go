@@ -10,15 +10,21 @@ import (
 	"time"
 )
 
-// maxBlock is the longest block of an event stream that is read, far above the longest event: a line without end must not fill the memory.
+// maxBlock is the longest block of an event stream that is read, far above the longest event: a
+// line without end must not fill the memory.
 const maxBlock = 1 << 20
 
 // errBlockTooLong ends the reading of a stream.
-var errBlockTooLong = fmt.Errorf("%w: a block of the event stream is longer than %d bytes", ErrProtocol, maxBlock)
+var errBlockTooLong = fmt.Errorf(
+	"%w: a block of the event stream is longer than %d bytes",
+	ErrProtocol,
+	maxBlock,
+)
 
 // block is what stands between two empty lines of an event stream.
 type block struct {
-	// id counts when hasID. A block without data dispatches nothing, but its id still moves the place to resume from.
+	// id counts when hasID. A block without data dispatches nothing, but its id still moves the
+	// place to resume from.
 	id    string
 	hasID bool
 	// event is the last event field.
@@ -28,9 +34,10 @@ type block struct {
 	hasData bool
 }
 
-// blockReader takes an event stream apart, as section 9.2.6 of the HTML standard has it: a byte order mark at the very beginning is passed
-// over; lines end with CR LF, LF or CR, and a CR ends its line at once, without waiting for what follows; lines that begin with a
-// colon are comments; a block that the stream ends within is dropped.
+// blockReader takes an event stream apart, as section 9.2.6 of the HTML standard has it: a byte
+// order mark at the very beginning is passed over; lines end with CR LF, LF or CR, and a CR ends
+// its line at once, without waiting for what follows; lines that begin with a colon are comments; a
+// block that the stream ends within is dropped.
 type blockReader struct {
 	r *bufio.Reader
 	// begun is false until the place of the byte order mark is behind.
@@ -38,14 +45,16 @@ type blockReader struct {
 	// skipLF says that the last line ended with CR: an LF that comes next belongs to it.
 	skipLF bool
 	line   []byte
-	// retry is the last time to wait before the next connection that the server asked for; hasRetry when it did.
+	// retry is the last time to wait before the next connection that the server asked for; hasRetry
+	// when it did.
 	retry    time.Duration
 	hasRetry bool
 }
 
 func newBlockReader(r io.Reader) *blockReader { return &blockReader{r: bufio.NewReader(r)} }
 
-// next gives the next block that has an id or data. Its data is the caller's. The error is that of the stream, or errBlockTooLong.
+// next gives the next block that has an id or data. Its data is the caller's. The error is that of
+// the stream, or errBlockTooLong.
 func (b *blockReader) next() (block, error) {
 	var made block
 	size := 0
@@ -85,7 +94,8 @@ func (b *blockReader) field(made *block, line []byte) {
 			made.id, made.hasID = string(value), true
 		}
 	case "retry":
-		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil { // takes digits only, as the standard does
+		// takes digits only, as the standard does
+		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
 			b.retry, b.hasRetry = time.Duration(ms)*time.Millisecond, true
 		}
 	}
@@ -130,7 +140,8 @@ func (b *blockReader) readLine() ([]byte, error) {
 // mark is the byte order mark in UTF-8.
 var mark = []byte("\uFEFF")
 
-// skipMark passes over a byte order mark, and waits for no byte more than it takes to see that there is none.
+// skipMark passes over a byte order mark, and waits for no byte more than it takes to see that
+// there is none.
 func (b *blockReader) skipMark() error {
 	for n := 1; n <= len(mark); n++ {
 		start, err := b.r.Peek(n)

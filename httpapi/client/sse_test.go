@@ -30,46 +30,111 @@ func TestEventStreams(t *testing.T) {
 		stream string
 		want   []block
 	}{
-		"nothing":                          {"", nil},
-		"a block":                          {"id: 1\nevent: a\ndata: x\n\n", []block{{id: "1", hasID: true, event: "a", data: []byte("x"), hasData: true}}},
-		"CR":                               {"id: 1\rdata: x\r\rdata: y\r\r", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
-		"CR LF":                            {"id: 1\r\ndata: x\r\n\r\ndata: y\r\n\r\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
-		"mixed ends":                       {"id: 1\rdata: x\n\r\ndata: y\r\n\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}, {data: []byte("y"), hasData: true}}},
-		"byte order mark":                  {"\uFEFFdata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
-		"two marks":                        {"\uFEFF\uFEFFdata: x\n\nid: 1\n\n", []block{{id: "1", hasID: true}}},
-		"mark in the midst":                {"id: 1\n\uFEFFdata: x\n\n", []block{{id: "1", hasID: true}}},
-		"half a mark":                      {"\xEF\xBB\n\nid: 1\n\n", []block{{id: "1", hasID: true}}},
-		"id alone":                         {"id: 7\n\n", []block{{id: "7", hasID: true}}},
-		"id that is empty":                 {"id\n\nid:\n\n", []block{{hasID: true}, {hasID: true}}},
-		"id with NUL":                      {"id: a\x00b\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
-		"comments":                         {": keepalive\n\n:\nid: 1\n:x\n\n", []block{{id: "1", hasID: true}}},
-		"several lines of data":            {"data: x\ndata\ndata:  y\n\n", []block{{data: []byte("x\n\n y"), hasData: true}}},
-		"data that is empty":               {"data\n\n", []block{{data: nil, hasData: true}}},
-		"no space":                         {"data:x\nid:1\n\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}}},
-		"only one space is passed over":    {"data:  x\n\n", []block{{data: []byte(" x"), hasData: true}}},
-		"colons in values":                 {"data: a:b: c\n\n", []block{{data: []byte("a:b: c"), hasData: true}}},
-		"unknown fields, and other cases":  {"Data: x\nfoo: y\n data: z\nid: 1\n\n", []block{{id: "1", hasID: true}}},
-		"event alone dispatches nothing":   {"event: a\n\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}}},
-		"a block that breaks off":          {"data: x\n\nid: 2\ndata: y\n", []block{{data: []byte("x"), hasData: true}}},
-		"a line that breaks off":           {"data: x\n\ndata: y", []block{{data: []byte("x"), hasData: true}}},
-		"an end between CR and LF":         {"data: x\r\n\r", []block{{data: []byte("x"), hasData: true}}},
-		"many empty lines":                 {"\n\n\r\r\r\n\n\ndata: x\n\n\n\n", []block{{data: []byte("x"), hasData: true}}},
-		"an event type that changes":       {"event: a\nevent: b\ndata: x\n\n", []block{{event: "b", data: []byte("x"), hasData: true}}},
-		"an id that changes in its block":  {"id: 1\nid: 2\ndata: x\n\n", []block{{id: "2", hasID: true, data: []byte("x"), hasData: true}}},
-		"bytes that are not UTF-8 in data": {"data: \xff\n\n", []block{{data: []byte("\xff"), hasData: true}}},
+		"nothing": {"", nil},
+		"a block": {
+			"id: 1\nevent: a\ndata: x\n\n",
+			[]block{{id: "1", hasID: true, event: "a", data: []byte("x"), hasData: true}},
+		},
+		"CR": {
+			"id: 1\rdata: x\r\rdata: y\r\r",
+			[]block{
+				{id: "1", hasID: true, data: []byte("x"), hasData: true},
+				{data: []byte("y"), hasData: true},
+			},
+		},
+		"CR LF": {
+			"id: 1\r\ndata: x\r\n\r\ndata: y\r\n\r\n",
+			[]block{
+				{id: "1", hasID: true, data: []byte("x"), hasData: true},
+				{data: []byte("y"), hasData: true},
+			},
+		},
+		"mixed ends": {
+			"id: 1\rdata: x\n\r\ndata: y\r\n\n",
+			[]block{
+				{id: "1", hasID: true, data: []byte("x"), hasData: true},
+				{data: []byte("y"), hasData: true},
+			},
+		},
+		"byte order mark": {
+			"\uFEFFdata: x\n\n", []block{{data: []byte("x"), hasData: true}},
+		},
+		"two marks": {
+			"\uFEFF\uFEFFdata: x\n\nid: 1\n\n", []block{{id: "1", hasID: true}},
+		},
+		"mark in the midst": {
+			"id: 1\n\uFEFFdata: x\n\n", []block{{id: "1", hasID: true}},
+		},
+		"half a mark": {
+			"\xEF\xBB\n\nid: 1\n\n", []block{{id: "1", hasID: true}},
+		},
+		"id alone": {"id: 7\n\n", []block{{id: "7", hasID: true}}},
+		"id that is empty": {
+			"id\n\nid:\n\n", []block{{hasID: true}, {hasID: true}},
+		},
+		"id with NUL": {
+			"id: a\x00b\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}},
+		},
+		"comments": {
+			": keepalive\n\n:\nid: 1\n:x\n\n", []block{{id: "1", hasID: true}},
+		},
+		"several lines of data": {
+			"data: x\ndata\ndata:  y\n\n", []block{{data: []byte("x\n\n y"), hasData: true}},
+		},
+		"data that is empty": {"data\n\n", []block{{data: nil, hasData: true}}},
+		"no space": {
+			"data:x\nid:1\n\n", []block{{id: "1", hasID: true, data: []byte("x"), hasData: true}},
+		},
+		"only one space is passed over": {
+			"data:  x\n\n", []block{{data: []byte(" x"), hasData: true}},
+		},
+		"colons in values": {
+			"data: a:b: c\n\n", []block{{data: []byte("a:b: c"), hasData: true}},
+		},
+		"unknown fields, and other cases": {
+			"Data: x\nfoo: y\n data: z\nid: 1\n\n", []block{{id: "1", hasID: true}},
+		},
+		"event alone dispatches nothing": {
+			"event: a\n\ndata: x\n\n", []block{{data: []byte("x"), hasData: true}},
+		},
+		"a block that breaks off": {
+			"data: x\n\nid: 2\ndata: y\n", []block{{data: []byte("x"), hasData: true}},
+		},
+		"a line that breaks off": {
+			"data: x\n\ndata: y", []block{{data: []byte("x"), hasData: true}},
+		},
+		"an end between CR and LF": {
+			"data: x\r\n\r", []block{{data: []byte("x"), hasData: true}},
+		},
+		"many empty lines": {
+			"\n\n\r\r\r\n\n\ndata: x\n\n\n\n", []block{{data: []byte("x"), hasData: true}},
+		},
+		"an event type that changes": {
+			"event: a\nevent: b\ndata: x\n\n",
+			[]block{{event: "b", data: []byte("x"), hasData: true}},
+		},
+		"an id that changes in its block": {
+			"id: 1\nid: 2\ndata: x\n\n",
+			[]block{{id: "2", hasID: true, data: []byte("x"), hasData: true}},
+		},
+		"bytes that are not UTF-8 in data": {
+			"data: \xff\n\n", []block{{data: []byte("\xff"), hasData: true}},
+		},
 	} {
 		for how, r := range map[string]io.Reader{
-			"whole": strings.NewReader(tt.stream), "byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream)),
+			"whole":        strings.NewReader(tt.stream),
+			"byte by byte": iotest.OneByteReader(strings.NewReader(tt.stream)),
 		} {
-			if got, _, err := blocksOf(r); !reflect.DeepEqual(got, tt.want) || !errors.Is(err, io.EOF) {
+			if got, _, err := blocksOf(r); !reflect.DeepEqual(got, tt.want) ||
+				!errors.Is(err, io.EOF) {
 				t.Errorf("%s, %s: %+v, %v; wanted %+v", name, how, got, err, tt.want)
 			}
 		}
 	}
 }
 
-// TestLinesThatEndWithCREndAtOnce: a reader that waits to see whether an LF follows would give each event of such a stream only when the next
-// one comes.
+// TestLinesThatEndWithCREndAtOnce: a reader that waits to see whether an LF follows would give each
+// event of such a stream only when the next one comes.
 func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
 	t.Parallel()
 	r, w := io.Pipe()
@@ -88,7 +153,8 @@ func TestLinesThatEndWithCREndAtOnce(t *testing.T) {
 func TestRetryField(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]time.Duration{
-		"1500": 1500 * time.Millisecond, "0": 0, "": -1, "-1": -1, "+1": -1, "1.5": -1, "1s": -1, "99999999999999999999": -1,
+		"1500": 1500 * time.Millisecond, "0": 0, "": -1, "-1": -1, "+1": -1, "1.5": -1, "1s": -1,
+		"99999999999999999999": -1,
 	} {
 		_, reader, _ := blocksOf(strings.NewReader("retry: " + value + "\n\n"))
 		if reader.hasRetry != (want >= 0) || want >= 0 && reader.retry != want {
@@ -100,7 +166,9 @@ func TestRetryField(t *testing.T) {
 // TestEndlessBlocks: a server cannot fill the memory with a line, or a block, that has no end.
 func TestEndlessBlocks(t *testing.T) {
 	t.Parallel()
-	for name, piece := range map[string]string{"line": "data: xxxxxxxx", "block": "data: x\n", "comments": ": x\n"} {
+	for name, piece := range map[string]string{
+		"line": "data: xxxxxxxx", "block": "data: x\n", "comments": ": x\n",
+	} {
 		endless := io.MultiReader(strings.NewReader(strings.Repeat(piece, 1<<20)), neverReader{t})
 		if _, _, err := blocksOf(endless); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%s: %v", name, err)
@@ -116,10 +184,12 @@ func (r neverReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// FuzzBlockReader compares with the standard's words, followed step by step over the whole text: lines first, then fields.
+// FuzzBlockReader compares with the standard's words, followed step by step over the whole text:
+// lines first, then fields.
 func FuzzBlockReader(f *testing.F) {
 	for _, seed := range []string{
-		"", "\uFEFFid: 1\r\nevent: a\rdata: x\n\n", "data\n\ndata:\n\n", ": c\n\nid: a\x00\n\n", "retry: 10\n\n", "data: x\r\r\n", "id\n\n", "\xEF\xBB\xBF",
+		"", "\uFEFFid: 1\r\nevent: a\rdata: x\n\n", "data\n\ndata:\n\n", ": c\n\nid: a\x00\n\n",
+		"retry: 10\n\n", "data: x\r\r\n", "id\n\n", "\xEF\xBB\xBF",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -129,7 +199,8 @@ func FuzzBlockReader(f *testing.F) {
 			t.Fatal(err)
 		}
 		single, _, _ := blocksOf(iotest.OneByteReader(bytes.NewReader(text)))
-		if want := blocksByTheBook(string(text)); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(single, want) {
+		if want := blocksByTheBook(string(text)); !reflect.DeepEqual(got, want) ||
+			!reflect.DeepEqual(single, want) {
 			t.Errorf("%q: %+v, byte by byte %+v; wanted %+v", text, got, single, want)
 		}
 	})
@@ -141,7 +212,8 @@ func blocksByTheBook(text string) (all []block) {
 	text = strings.ReplaceAll(text, "\r", "\n")
 	lines := strings.Split(text, "\n")
 	var made block
-	for _, line := range lines[:len(lines)-1] { // what follows the last end of a line is no line yet
+	// what follows the last end of a line is no line yet
+	for _, line := range lines[:len(lines)-1] {
 		name, value, found := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {

@@ -25,24 +25,37 @@ type eventStream struct {
 
 func streamRoute(hubID string) string { return route("hubs", hubID, "events", "stream") }
 
-// openStream opens a stream after a position, or with "" at the next new event. It ends with errStalled when it is silent for that long.
-func (c *Client) openStream(ctx context.Context, hubID, position string, stall time.Duration) (*eventStream, error) {
+// openStream opens a stream after a position, or with "" at the next new event. It ends with
+// errStalled when it is silent for that long.
+func (c *Client) openStream(
+	ctx context.Context,
+	hubID, position string,
+	stall time.Duration,
+) (*eventStream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &eventStream{ctx: ctx, end: cancel}
 	watchdog := time.AfterFunc(stall, func() { cancel(errStalled) })
-	response, err := c.request(ctx, call{method: http.MethodGet, path: streamRoute(hubID)}, nil, func(header http.Header) {
-		header.Set("Accept", "text/event-stream")
-		header.Set("Accept-Encoding", "identity") // what is compressed on the way is collected on the way
-		header.Set("Cache-Control", "no-cache")
-		if position != "" {
-			header.Set("Last-Event-ID", position)
-		}
-	})
+	response, err := c.request(
+		ctx,
+		call{method: http.MethodGet, path: streamRoute(hubID)},
+		nil,
+		func(header http.Header) {
+			header.Set("Accept", "text/event-stream")
+			// what is compressed on the way is collected on the way
+			header.Set("Accept-Encoding", "identity")
+			header.Set("Cache-Control", "no-cache")
+			if position != "" {
+				header.Set("Last-Event-ID", position)
+			}
+		},
+	)
 	if err == nil {
 		s.body = response.Body
 		if err = checkStream(response); err == nil {
 			watchdog.Stop()
-			s.blocks = newBlockReader(&watched{from: response.Body, watchdog: watchdog, stall: stall})
+			s.blocks = newBlockReader(
+				&watched{from: response.Body, watchdog: watchdog, stall: stall},
+			)
 			return s, nil
 		}
 		response.Body.Close()
@@ -73,8 +86,13 @@ func checkStream(response *http.Response) error {
 		}
 		return errorOf(response, content, time.Now())
 	}
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "text/event-stream" {
-		return fmt.Errorf("%w: an event stream of type %q", ErrProtocol, response.Header.Get("Content-Type"))
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil ||
+		media != "text/event-stream" {
+		return fmt.Errorf(
+			"%w: an event stream of type %q",
+			ErrProtocol,
+			response.Header.Get("Content-Type"),
+		)
 	}
 	return nil
 }
@@ -96,7 +114,8 @@ func (s *eventStream) close() {
 	s.body.Close()
 }
 
-// watched lets a watchdog run while a read is under way: a caller that takes its time is not the stream's silence.
+// watched lets a watchdog run while a read is under way: a caller that takes its time is not the
+// stream's silence.
 type watched struct {
 	from     io.Reader
 	watchdog *time.Timer
@@ -151,7 +170,12 @@ func (f *follower) take(b block) error {
 		return fmt.Errorf("%w: an event that is no JSON of one: %w", ErrProtocol, err)
 	}
 	if b.hasID && b.id != event.Cursor {
-		return fmt.Errorf("%w: the event %q stands under the id %q", ErrProtocol, event.Cursor, b.id)
+		return fmt.Errorf(
+			"%w: the event %q stands under the id %q",
+			ErrProtocol,
+			event.Cursor,
+			b.id,
+		)
 	}
 	return f.deliver(event)
 }

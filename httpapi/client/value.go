@@ -6,8 +6,9 @@ import (
 	"reflect"
 )
 
-// Value is what a channel reads or takes, as JSON. Which kind of value a channel has follows from its key: see the contract's
-// table of channel keys. A nil Value is JSON's null: nothing reported, nothing asked.
+// Value is what a channel reads or takes, as JSON. Which kind of value a channel has follows from
+// its key: see the contract's table of channel keys. A nil Value is JSON's null: nothing reported,
+// nothing asked.
 type Value []byte
 
 // Color is the value of a color channel. Each component is 0 to 255.
@@ -83,8 +84,8 @@ func decode[T any](v Value) (T, bool) {
 	return *value, true
 }
 
-// meets says whether a reported value is what was asked. Of an object only the members that were asked count: a color may be asked
-// without its warm white.
+// meets says whether a reported value is what was asked. Of an object only the members that were
+// asked count: a color may be asked without its warm white.
 func (v Value) meets(asked Value) bool {
 	var is, want any
 	if v.Decode(&is) != nil || asked.Decode(&want) != nil {

@@ -1,4 +1,5 @@
-// Package codestatus says how HTTP tells a refusal: the one table of codes and statuses, for the API and for the portal's pages alike.
+// Package codestatus says how HTTP tells a refusal: the one table of codes and statuses, for the
+// API and for the portal's pages alike.
 package codestatus
 
 import (

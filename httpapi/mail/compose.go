@@ -28,7 +28,12 @@ type written struct {
 	text, html  bytes.Buffer
 }
 
-func write(to, subject string, text *texttemplate.Template, html *htmltemplate.Template, view any) (w written, err error) {
+func write(
+	to, subject string,
+	text *texttemplate.Template,
+	html *htmltemplate.Template,
+	view any,
+) (w written, err error) {
 	w.to, w.subject = to, subject
 	if err := text.Execute(&w.text, view); err != nil {
 		return w, err
@@ -68,9 +73,11 @@ func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
 	return msg, nil
 }
 
-// encoding leaves a part as it is where that is allowed, so that a person or a program that looks at a stored mail sees the link whole.
+// encoding leaves a part as it is where that is allowed, so that a person or a program that looks
+// at a stored mail sees the link whole.
 func (m *Mailer) encoding(part []byte) gomail.PartOption {
-	plain := m.cfg.Plain() || bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
+	plain := m.cfg.Plain() ||
+		bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
 	for line := range bytes.Lines(part) {
 		plain = plain && len(line) < maxLine
 	}
@@ -80,14 +87,22 @@ func (m *Mailer) encoding(part []byte) gomail.PartOption {
 	return gomail.WithPartEncoding(gomail.EncodingQP)
 }
 
-// crlf ends lines as mails do. Templates end theirs in LF, and nothing that is filled in has a line end (displayed).
+// crlf ends lines as mails do. Templates end theirs in LF, and nothing that is filled in has a line
+// end (displayed).
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
 
 func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
 // fileName names a mail, the same at every try, so that names sort by time.
 func fileName(q queued) string {
-	return q.QueuedAt.UTC().Format("20060102T150405") + fmt.Sprintf("%06d", q.QueuedAt.Nanosecond()/int(time.Microsecond)) + "Z-" + fileID(q.id())
+	return q.QueuedAt.UTC().
+		Format("20060102T150405") +
+		fmt.Sprintf(
+			"%06d",
+			q.QueuedAt.Nanosecond()/int(time.Microsecond),
+		) + "Z-" + fileID(
+		q.id(),
+	)
 }
 
 // fileID keeps of an id what any file system and any Message-ID take.

@@ -33,7 +33,16 @@ type queue struct {
 }
 
 func (q *queue) Put(_ context.Context, e mail.Envelope) error {
-	q.ids, q.contents, q.expires = append(q.ids, e.ID), append(q.contents, e.Content), append(q.expires, e.Expires)
+	q.ids, q.contents, q.expires = append(
+		q.ids,
+		e.ID,
+	), append(
+		q.contents,
+		e.Content,
+	), append(
+		q.expires,
+		e.Expires,
+	)
 	return nil
 }
 
@@ -41,13 +50,17 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 123456789, time.UTC)
 
 func mailer(q mail.Queue, transport mail.Transport) *mail.Mailer {
 	return mail.New(mail.Config{
-		From: netmail.Address{Name: "Hübe", Address: "hubs@example.org"}, Queue: q, Transport: transport, Now: func() time.Time { return now },
+		From: netmail.Address{
+			Name:    "Hübe",
+			Address: "hubs@example.org",
+		}, Queue: q, Transport: transport, Now: func() time.Time { return now },
 	})
 }
 
 func invitation(orgName string) mail.Invitation {
 	return mail.Invitation{
-		ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", To: "ann@example.org", OrgName: orgName, Role: domain.RoleAdmin, Link: link,
+		ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", To: "ann@example.org", OrgName: orgName,
+		Role: domain.RoleAdmin, Link: link,
 		ExpiresAt: now.Add(7 * 24 * time.Hour),
 	}
 }
@@ -142,8 +155,10 @@ func TestInvitation(t *testing.T) {
 	t.Parallel()
 	got := readMail(t, composed(t, invitation("Häuser & Söhne")))
 	for name, want := range map[string]string{
-		"To": "<ann@example.org>", "From": "=?utf-8?q?H=C3=BCbe?= <hubs@example.org>", "Auto-Submitted": "auto-generated",
-		"Message-Id": "<01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca@example.org>", "Date": "Fri, 02 Jan 2026 15:04:05 +0000", "Mime-Version": "1.0",
+		"To": "<ann@example.org>", "From": "=?utf-8?q?H=C3=BCbe?= <hubs@example.org>",
+		"Auto-Submitted": "auto-generated",
+		"Message-Id":     "<01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca@example.org>",
+		"Date":           "Fri, 02 Jan 2026 15:04:05 +0000", "Mime-Version": "1.0",
 	} {
 		if got := got.header[name]; len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", name, got)
@@ -152,12 +167,18 @@ func TestInvitation(t *testing.T) {
 	if got.subject != "Invitation to Häuser & Söhne" {
 		t.Errorf("subject %q", got.subject)
 	}
-	for _, want := range []string{"\nHäuser & Söhne\n", "\n" + link + "\n", "as an admin", "9 January 2026, 15:04 UTC", "ann@example.org"} {
+	for _, want := range []string{
+		"\nHäuser & Söhne\n", "\n" + link + "\n", "as an admin", "9 January 2026, 15:04 UTC",
+		"ann@example.org",
+	} {
 		if !strings.Contains(got.text, want) {
 			t.Errorf("the text has no %q: %s", want, got.text)
 		}
 	}
-	for _, want := range []string{"<bdi>Häuser &amp; Söhne</bdi>", `href="` + link + `"`, ">" + link + "<", "as an admin", "9 January 2026, 15:04 UTC", "ann@example.org"} {
+	for _, want := range []string{
+		"<bdi>Häuser &amp; Söhne</bdi>", `href="` + link + `"`, ">" + link + "<", "as an admin",
+		"9 January 2026, 15:04 UTC", "ann@example.org",
+	} {
 		if !strings.Contains(got.html, want) {
 			t.Errorf("the HTML has no %q: %s", want, got.html)
 		}
@@ -167,7 +188,8 @@ func TestInvitation(t *testing.T) {
 	}
 	asMember := invitation("Acme")
 	asMember.Role = domain.RoleMember
-	if got := readMail(t, composed(t, asMember)); !strings.Contains(got.text, "as a member") || !strings.Contains(got.html, "as a member") {
+	if got := readMail(t, composed(t, asMember)); !strings.Contains(got.text, "as a member") ||
+		!strings.Contains(got.html, "as a member") {
 		t.Errorf("a member is invited as something else: %s", got.text)
 	}
 }
@@ -176,10 +198,14 @@ func TestInvitation(t *testing.T) {
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"Acme\r\nBcc: eve@example.org", "Acme\nBcc: eve@example.org\n\nBody", "\r\n\r\n<script>alert(1)</script>", "<img src=x onerror=alert(1)>",
-		`"><a href="https://evil.example">`, "=?utf-8?q?Evil=0D=0ABcc:_eve@example.org?=", "日本語の組織", "مؤسسة", "👩‍👩‍👧‍👦 Household", "A\u202Egro.live\u202C",
-		"Line\u2028separator\u2029here", "nul\x00byte", "\xff\xfe not UTF-8", strings.Repeat("W", 200), strings.Repeat("é", 200), strings.Repeat("\"", 200),
-		strings.Repeat("a ", 100), "a" + strings.Repeat(" ", 150) + "b", strings.Repeat("a  ", 60), strings.Repeat("😀", 200), ".", "..\r\n.\r\n", "{{.Link}}", "--\r\n", "&lt;b&gt;",
+		"Acme\r\nBcc: eve@example.org", "Acme\nBcc: eve@example.org\n\nBody",
+		"\r\n\r\n<script>alert(1)</script>", "<img src=x onerror=alert(1)>",
+		`"><a href="https://evil.example">`, "=?utf-8?q?Evil=0D=0ABcc:_eve@example.org?=",
+		"日本語の組織", "مؤسسة", "👩‍👩‍👧‍👦 Household", "A\u202Egro.live\u202C",
+		"Line\u2028separator\u2029here", "nul\x00byte", "\xff\xfe not UTF-8",
+		strings.Repeat("W", 200), strings.Repeat("é", 200), strings.Repeat("\"", 200),
+		strings.Repeat("a ", 100), "a" + strings.Repeat(" ", 150) + "b", strings.Repeat("a  ", 60),
+		strings.Repeat("😀", 200), ".", "..\r\n.\r\n", "{{.Link}}", "--\r\n", "&lt;b&gt;",
 	} {
 		checkName(t, name)
 	}
@@ -200,7 +226,16 @@ func FuzzInvitation(f *testing.F) {
 func checkName(t testing.TB, name string) {
 	t.Helper()
 	got := readMail(t, composed(t, invitation(name)))
-	allowed := []string{"Auto-Submitted", "Content-Type", "Date", "From", "Message-Id", "Mime-Version", "Subject", "To"}
+	allowed := []string{
+		"Auto-Submitted",
+		"Content-Type",
+		"Date",
+		"From",
+		"Message-Id",
+		"Mime-Version",
+		"Subject",
+		"To",
+	}
 	for field, values := range got.header {
 		if !slices.Contains(allowed, field) || len(values) != 1 {
 			t.Errorf("%q: the header has %s %q", name, field, values)
@@ -210,18 +245,32 @@ func checkName(t testing.TB, name string) {
 	if err != nil || len(to) != 1 || to[0].Address != "ann@example.org" {
 		t.Errorf("%q: to %v, %v", name, to, err)
 	}
-	shown, ok := strings.CutPrefix(strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject), "Invitation to")
+	shown, ok := strings.CutPrefix(
+		strings.NewReplacer("=\u200B?", "=?", " \u00A0", "  ").Replace(got.subject),
+		"Invitation to",
+	)
 	shown = strings.TrimSpace(shown)
-	if !ok || strings.ContainsFunc(shown, unicode.IsControl) || strings.ContainsFunc(shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) }) {
+	if !ok || strings.ContainsFunc(shown, unicode.IsControl) ||
+		strings.ContainsFunc(
+			shown,
+			func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) },
+		) {
 		t.Errorf("%q: subject %q", name, got.subject)
 	}
 	lines := strings.Split(got.text, "\n")
 	if len(lines) != 13 || strings.TrimSpace(lines[1]) != shown {
-		t.Errorf("%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1])
+		t.Errorf(
+			"%q: the subject has %q, the text %d lines with %q",
+			name,
+			shown,
+			len(lines),
+			lines[1],
+		)
 	}
 	_, inner, _ := strings.Cut(got.html, "<bdi>")
 	inner, _, _ = strings.Cut(inner, "</bdi>")
-	if strings.ContainsAny(inner, "<>\"") || strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
+	if strings.ContainsAny(inner, "<>\"") ||
+		strings.TrimSpace(htmlpkg.UnescapeString(inner)) != shown {
 		t.Errorf("%q: the HTML has %q", name, inner)
 	}
 	if strings.Count(got.html, "<a ") != 2 || strings.Count(got.html, `href="`+link+`"`) != 2 {
@@ -241,17 +290,25 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	if err := mailer(q, folder).SendInvitation(t.Context(), invitation("Acme")); err != nil {
 		t.Fatal(err)
 	}
-	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) || q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
+	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
+		q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
 		t.Errorf("queued under %s until %s", q.ids[0], q.expires[0])
 	}
 	for range 3 {
-		later := mail.New(mail.Config{From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder})
+		later := mail.New(
+			mail.Config{
+				From:      netmail.Address{Address: "hubs@example.org"},
+				Queue:     q,
+				Transport: folder,
+			},
+		)
 		if err := later.Deliver(t.Context(), q.contents[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 || files[0].Name() != "20260102T150405123456Z-01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca.eml" {
+	if err != nil || len(files) != 1 ||
+		files[0].Name() != "20260102T150405123456Z-01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca.eml" {
 		t.Errorf("the folder has %v, %v", files, err)
 	}
 	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
@@ -306,7 +363,8 @@ func TestInvitationThatIsOver(t *testing.T) {
 		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) || errors.Is(err, mail.ErrRefused) {
+		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) ||
+			errors.Is(err, mail.ErrRefused) {
 			t.Errorf("%v", err)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != c.files {
@@ -339,7 +397,8 @@ func TestDomainsOutsideASCII(t *testing.T) {
 	inv := invitation("Acme")
 	inv.To = "ann@bücher.example"
 	got := readMail(t, composed(t, inv))
-	if to := got.header.Get("To"); to != "<ann@xn--bcher-kva.example>" || !strings.Contains(got.text, "ann@bücher.example") {
+	if to := got.header.Get("To"); to != "<ann@xn--bcher-kva.example>" ||
+		!strings.Contains(got.text, "ann@bücher.example") {
 		t.Errorf("to %s: %s", to, got.text)
 	}
 }

@@ -11,10 +11,12 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// Folder is a Transport that writes each mail into a file of its own, `<name>.eml`, for installations without a mail server.
+// Folder is a Transport that writes each mail into a file of its own, `<name>.eml`, for
+// installations without a mail server.
 type Folder struct{ dir string }
 
-// NewFolder makes the folder if it is absent. Only its owner may look into it: the mails hold links that are secrets.
+// NewFolder makes the folder if it is absent. Only its owner may look into it: the mails hold links
+// that are secrets.
 func NewFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("folder for mails: %w", err)
@@ -25,7 +27,8 @@ func NewFolder(dir string) (*Folder, error) {
 // Plain says that a file holds any byte.
 func (f *Folder) Plain() bool { return true }
 
-// Send writes one file, wholly or not at all, also over a power cut. A file of that name is the same mail, and replaced.
+// Send writes one file, wholly or not at all, also over a power cut. A file of that name is the
+// same mail, and replaced.
 func (f *Folder) Send(_ context.Context, name string, m *gomail.Msg) (err error) {
 	var text bytes.Buffer
 	if _, err := m.WriteTo(&text); err != nil {
@@ -36,7 +39,8 @@ func (f *Folder) Send(_ context.Context, name string, m *gomail.Msg) (err error)
 			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 	}()
-	// CreateTemp makes the file 0600. Its name does not end in .eml: nobody takes half a mail for one.
+	// CreateTemp makes the file 0600. Its name does not end in .eml: nobody takes half a mail for
+	// one.
 	file, err := os.CreateTemp(f.dir, "."+name+".*.tmp")
 	if err != nil {
 		return err

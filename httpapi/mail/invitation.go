@@ -27,14 +27,16 @@ type invitationView struct {
 // writtenInvitation is what the mail says.
 func writtenInvitation(inv Invitation) (written, error) {
 	view := invitationView{
-		Org: displayed(inv.OrgName), Role: roleWords(inv.Role), To: displayed(inv.To), Link: inv.Link,
+		Org: displayed(
+			inv.OrgName,
+		), Role: roleWords(inv.Role), To: displayed(inv.To), Link: inv.Link,
 		Expires: inv.ExpiresAt.UTC().Format("2 January 2006, 15:04 UTC"),
 	}
 	return write(inv.To, "Invitation to "+view.Org, invitationText, invitationHTML, view)
 }
 
-// displayed gives a text that somebody chose as it is shown: on one line, and without characters that change the direction of what stands
-// around them.
+// displayed gives a text that somebody chose as it is shown: on one line, and without characters
+// that change the direction of what stands around them.
 func displayed(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -48,8 +50,9 @@ func displayed(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// literal keeps a text from being read as an encoded word of RFC 2047 that it only looks like, and spaces from being folded away. What is not
-// ASCII is encoded as a whole: one character in between that nobody sees, or that looks like a space, is enough.
+// literal keeps a text from being read as an encoded word of RFC 2047 that it only looks like, and
+// spaces from being folded away. What is not ASCII is encoded as a whole: one character in between
+// that nobody sees, or that looks like a space, is enough.
 func literal(s string) string {
 	return strings.NewReplacer("=?", "=\u200B?", "  ", " \u00A0").Replace(s)
 }

@@ -16,11 +16,13 @@ import (
 
 // Why a mail was not delivered.
 var (
-	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or the content for good, or it cannot be composed.
+	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or
+	// the content for good, or it cannot be composed.
 	ErrRefused = errors.New("the mail is refused")
 	// ErrObsolete says that what the mail is about is over (Config.Invited): it is not sent.
 	ErrObsolete = errors.New("what the mail is about is over")
-	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take ours.
+	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take
+	// ours.
 	ErrUnreachable = errors.New("the mail server is not to be had")
 )
 
@@ -35,7 +37,8 @@ type Envelope struct {
 	ID string
 	// Sender is the organization that the mail is from; empty for a mail of the service.
 	Sender string
-	// Recipient is the address in the form by which addresses are compared. A mail of the same sender to the recipient that still waits is replaced.
+	// Recipient is the address in the form by which addresses are compared. A mail of the same
+	// sender to the recipient that still waits is replaced.
 	Recipient string
 	// Urgent mails wait behind no others but urgent ones: somebody looks into the mailbox for them.
 	Urgent bool
@@ -46,7 +49,8 @@ type Envelope struct {
 
 // Transport gets mails out.
 type Transport interface {
-	// Send delivers one mail. name is the same at every try, and has only letters, digits and `-`. Errors may be ErrRefused or ErrUnreachable.
+	// Send delivers one mail. name is the same at every try, and has only letters, digits and `-`.
+	// Errors may be ErrRefused or ErrUnreachable.
 	Send(ctx context.Context, name string, m *gomail.Msg) error
 	// Plain says that mails may hold any byte as it is. Otherwise what is not ASCII is encoded.
 	Plain() bool
@@ -58,13 +62,16 @@ type Config struct {
 	From netmail.Address
 	Queue
 	Transport
-	// Invited returns the address that an invitation's mail goes to: the one stored with the account of the address that was typed, or that
-	// address itself; "" when the invitation does not stand any more. It is asked before each try: while a mail waited, its invitation may have
-	// been revoked, or replaced by a newer one, and its link would only lead astray. nil: every one stands.
+	// Invited returns the address that an invitation's mail goes to: the one stored with the
+	// account of the address that was typed, or that address itself; "" when the invitation does
+	// not stand any more. It is asked before each try: while a mail waited, its invitation may have
+	// been revoked, or replaced by a newer one, and its link would only lead astray. nil: every one
+	// stands.
 	Invited func(ctx context.Context, inv Invitation) (to string, err error)
-	// MaySignIn returns the address that a link to sign in goes to: the one stored with the account of the address that was typed; "" for
-	// nobody. It is asked before each try, and not before the mail is queued: whoever asks for a link can tell from nothing whether the
-	// address is known. nil: everybody may, and the address is as it was typed.
+	// MaySignIn returns the address that a link to sign in goes to: the one stored with the account
+	// of the address that was typed; "" for nobody. It is asked before each try, and not before the
+	// mail is queued: whoever asks for a link can tell from nothing whether the address is known.
+	// nil: everybody may, and the address is as it was typed.
 	MaySignIn func(ctx context.Context, s SignIn) (to string, err error)
 	// Now is the clock of the mails' dates; nil stands for time.Now.
 	Now func() time.Time
@@ -107,7 +114,8 @@ type Invitation struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// queued is what is put into the queue: what a mail says, so that it is small, and written only when it goes out.
+// queued is what is put into the queue: what a mail says, so that it is small, and written only
+// when it goes out.
 type queued struct {
 	// QueuedAt becomes the mail's date.
 	QueuedAt time.Time `json:"queued_at"`
@@ -126,15 +134,25 @@ func (q queued) id() string {
 	return q.ID
 }
 
-// SendInvitation puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
+// SendInvitation puts a mail into the queue, and returns once it is stored durably. The error is
+// the queue's.
 func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
 	if inv.ID == "" {
 		inv.ID = rand.Text()
 	}
-	return m.put(ctx, queued{Invitation: &inv}, Envelope{Sender: inv.OrgID, Recipient: domain.NormalizeEmail(inv.To), Expires: inv.ExpiresAt})
+	return m.put(
+		ctx,
+		queued{Invitation: &inv},
+		Envelope{
+			Sender:    inv.OrgID,
+			Recipient: domain.NormalizeEmail(inv.To),
+			Expires:   inv.ExpiresAt,
+		},
+	)
 }
 
-// SendSignIn puts a mail into the queue, and returns once it is stored durably. The error is the queue's.
+// SendSignIn puts a mail into the queue, and returns once it is stored durably. The error is the
+// queue's.
 func (m *Mailer) SendSignIn(ctx context.Context, s SignIn) error {
 	e := Envelope{Recipient: domain.NormalizeEmail(s.To), Urgent: true, Expires: s.ExpiresAt}
 	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, e)
@@ -152,8 +170,8 @@ func (m *Mailer) put(ctx context.Context, q queued, e Envelope) (err error) {
 	return nil
 }
 
-// Deliver composes what a Send… put into the queue and sends it. The error may be ErrRefused, ErrObsolete or ErrUnreachable; any
-// other one says that the same mail may be taken later.
+// Deliver composes what a Send… put into the queue and sends it. The error may be ErrRefused,
+// ErrObsolete or ErrUnreachable; any other one says that the same mail may be taken later.
 func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	var q queued
 	if err := json.Unmarshal(content, &q); err != nil {
@@ -175,7 +193,8 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	return nil
 }
 
-// address has the mail go to the address stored with its recipient's account. ErrObsolete says that nobody may have it any more.
+// address has the mail go to the address stored with its recipient's account. ErrObsolete says that
+// nobody may have it any more.
 func (m *Mailer) address(ctx context.Context, q *queued) error {
 	var stored string
 	var err error

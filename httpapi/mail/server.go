@@ -42,7 +42,8 @@ type Server struct {
 // String gives the server without its password.
 func (s Server) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
-// WithoutLogin gives a URL of the server that has neither user nor password in it, and that ParseServer reads.
+// WithoutLogin gives a URL of the server that has neither user nor password in it, and that
+// ParseServer reads.
 func (s Server) WithoutLogin() string {
 	u := url.URL{Scheme: "smtp", Host: s.String()}
 	switch s.TLS {
@@ -55,13 +56,17 @@ func (s Server) WithoutLogin() string {
 	return u.String()
 }
 
-// ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first byte, at port 465 if none is given. smtp, at
-// port 587, needs the server to offer STARTTLS; for a server on this machine, and with `?tls=optional`, STARTTLS is used when it is offered. A
-// password goes in the clear to this machine at most. Errors do not repeat the URL: it holds a password.
+// ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first
+// byte, at port 465 if none is given. smtp, at port 587, needs the server to offer STARTTLS; for a
+// server on this machine, and with `?tls=optional`, STARTTLS is used when it is offered. A password
+// goes in the clear to this machine at most. Errors do not repeat the URL: it holds a password.
 func ParseServer(text string) (Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
-		return Server{}, errors.New("must be smtp://USER:PASSWORD@HOST:PORT or smtps://…, with special characters in USER and PASSWORD percent-encoded")
+		return Server{}, errors.New(
+			"must be smtp://USER:PASSWORD@HOST:PORT or smtps://…, with special characters in " +
+				"USER and PASSWORD percent-encoded",
+		)
 	}
 	if strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
 		return Server{}, errors.New("must end after HOST:PORT, but for ?tls=optional")
@@ -99,7 +104,10 @@ func isThisMachine(host string) bool {
 func ParseSender(text string) (netmail.Address, error) {
 	sender, err := netmail.ParseAddress(text)
 	if err != nil {
-		return netmail.Address{}, fmt.Errorf("%q: must be an address such as hubs@example.org, or \"Hubs <hubs@example.org>\"", text)
+		return netmail.Address{}, fmt.Errorf(
+			"%q: must be an address such as hubs@example.org, or \"Hubs <hubs@example.org>\"",
+			text,
+		)
 	}
 	return *sender, nil
 }

@@ -13,7 +13,8 @@ import (
 	"hubcloud/httpapi/mail"
 )
 
-// TestSignInMail says its link in both parts, the same at every try, and goes out only to who may have it at that moment.
+// TestSignInMail says its link in both parts, the same at every try, and goes out only to who may
+// have it at that moment.
 func TestSignInMail(t *testing.T) {
 	t.Parallel()
 	dir, q := t.TempDir(), &queue{}
@@ -23,7 +24,8 @@ func TestSignInMail(t *testing.T) {
 	}
 	may := false
 	m := mail.New(mail.Config{
-		Queue: q, Transport: folder, From: netmail.Address{Address: "hubs@example.org"}, Now: func() time.Time { return now },
+		Queue: q, Transport: folder, From: netmail.Address{Address: "hubs@example.org"},
+		Now: func() time.Time { return now },
 		MaySignIn: func(_ context.Context, s mail.SignIn) (string, error) {
 			if !may || s.To != "Ann@example.org" {
 				return "", nil
@@ -34,7 +36,9 @@ func TestSignInMail(t *testing.T) {
 	const link = "https://hubs.example.org/portal/sign-in/XnW3ZZpL7DOpG0BvrWjjcDVIMyUq2Ho-EQYDdNIgkjI"
 	expires := now.Add(15 * time.Minute)
 	for range 2 {
-		if err := m.SendSignIn(t.Context(), mail.SignIn{To: "Ann@example.org", Link: link, ExpiresAt: expires}); err != nil {
+		if err := m.SendSignIn(t.Context(), mail.SignIn{
+			To: "Ann@example.org", Link: link, ExpiresAt: expires,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +63,9 @@ func TestSignInMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := readMail(t, string(raw))
-	if w.subject != "Sign in" || !strings.Contains(w.text, link) || strings.Count(w.html, link) != 3 || !strings.Contains(w.text, "2 January 2026, 15:19 UTC") ||
+	if w.subject != "Sign in" || !strings.Contains(w.text, link) ||
+		strings.Count(w.html, link) != 3 ||
+		!strings.Contains(w.text, "2 January 2026, 15:19 UTC") ||
 		w.header.Get("To") != "<ann@example.org>" {
 		t.Errorf("%+v", w)
 	}

@@ -92,7 +92,9 @@ func newCertificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(
+			1,
+		), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -197,13 +199,22 @@ func TestSMTP(t *testing.T) {
 		url     string
 		secured bool
 	}{
-		"TLS from the first byte":           {serverOptions{implicit: true}, "smtps://HOST", true},
-		"TLS from the first byte, login":    {serverOptions{implicit: true, password: "p/w:d"}, "smtps://ann:p%2Fw%3Ad@HOST", true},
-		"STARTTLS":                          {serverOptions{startTLS: true}, "smtp://HOST", true},
-		"STARTTLS, login":                   {serverOptions{startTLS: true, password: "secret"}, "smtp://ann:secret@HOST", true},
-		"in the clear to this machine":      {serverOptions{}, "smtp://HOST", false},
-		"in the clear, login, this machine": {serverOptions{password: "secret", insecure: true}, "smtp://ann:secret@HOST", false},
-		"STARTTLS where it is not needed":   {serverOptions{startTLS: true, password: "secret"}, "smtp://ann:secret@HOST?tls=optional", true},
+		"TLS from the first byte": {serverOptions{implicit: true}, "smtps://HOST", true},
+		"TLS from the first byte, login": {
+			serverOptions{implicit: true, password: "p/w:d"}, "smtps://ann:p%2Fw%3Ad@HOST", true,
+		},
+		"STARTTLS": {serverOptions{startTLS: true}, "smtp://HOST", true},
+		"STARTTLS, login": {
+			serverOptions{startTLS: true, password: "secret"}, "smtp://ann:secret@HOST", true,
+		},
+		"in the clear to this machine": {serverOptions{}, "smtp://HOST", false},
+		"in the clear, login, this machine": {
+			serverOptions{password: "secret", insecure: true}, "smtp://ann:secret@HOST", false,
+		},
+		"STARTTLS where it is not needed": {
+			serverOptions{startTLS: true, password: "secret"},
+			"smtp://ann:secret@HOST?tls=optional", true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,11 +229,13 @@ func TestSMTP(t *testing.T) {
 				t.Fatalf("%d mails arrived", len(got))
 			}
 			for i, org := range []string{"Acme", "Häuser & Söhne 日本 👩‍👩‍👧"} {
-				if got[i].from != "hubs@example.org" || got[i].to != "ann@example.org" || got[i].secured != c.secured {
+				if got[i].from != "hubs@example.org" || got[i].to != "ann@example.org" ||
+					got[i].secured != c.secured {
 					t.Errorf("%+v", got[i])
 				}
 				m := readMail(t, got[i].raw)
-				if m.subject != "Invitation to "+org || !strings.Contains(m.text, "\n"+org+"\n") || !strings.Contains(m.text, "\n"+link+"\n") {
+				if m.subject != "Invitation to "+org || !strings.Contains(m.text, "\n"+org+"\n") ||
+					!strings.Contains(m.text, "\n"+link+"\n") {
 					t.Errorf("%q: %s", m.subject, m.text)
 				}
 				if strings.IndexFunc(got[i].raw, func(r rune) bool { return r > 127 }) >= 0 {
@@ -233,11 +246,16 @@ func TestSMTP(t *testing.T) {
 	}
 }
 
-// TestServersAnswers: what the server says decides whether the mail, all mails or nothing is to be tried again.
+// TestServersAnswers: what the server says decides whether the mail, all mails or nothing is to be
+// tried again.
 func TestServersAnswers(t *testing.T) {
 	t.Parallel()
 	answer := func(code int, class int) error {
-		return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, 1, 1}, Message: "because"}
+		return &smtp.SMTPError{
+			Code:         code,
+			EnhancedCode: smtp.EnhancedCode{class, 1, 1},
+			Message:      "because",
+		}
 	}
 	later := errors.New("later")
 	for name, c := range map[string]struct {
@@ -258,11 +276,19 @@ func TestServersAnswers(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, serverOptions{answers: map[string]error{c.step: c.err}})
 			err := sendTo(t.Context(), t, s, "smtp://HOST", "Acme")
-			refused, unreachable := errors.Is(err, mail.ErrRefused), errors.Is(err, mail.ErrUnreachable)
-			if err == nil || refused != (c.want == mail.ErrRefused) || unreachable != (c.want == mail.ErrUnreachable) {
+			refused, unreachable := errors.Is(
+				err,
+				mail.ErrRefused,
+			), errors.Is(
+				err,
+				mail.ErrUnreachable,
+			)
+			if err == nil || refused != (c.want == mail.ErrRefused) ||
+				unreachable != (c.want == mail.ErrUnreachable) {
 				t.Errorf("%v", err)
 			}
-			if err != nil && (strings.Contains(err.Error(), "AaH8_O8c") || !strings.Contains(err.Error(), "because")) {
+			if err != nil &&
+				(strings.Contains(err.Error(), "AaH8_O8c") || !strings.Contains(err.Error(), "because")) {
 				t.Errorf("told as %v", err)
 			}
 			if n := len(s.received()); n != 0 {
@@ -272,12 +298,14 @@ func TestServersAnswers(t *testing.T) {
 	}
 }
 
-// TestWayIsClosed: what is wrong with the connection or the login is no mail's fault, and no password is told.
+// TestWayIsClosed: what is wrong with the connection or the login is no mail's fault, and no
+// password is told.
 func TestWayIsClosed(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, s *server, err error) {
 		t.Helper()
-		if !errors.Is(err, mail.ErrUnreachable) || errors.Is(err, mail.ErrRefused) || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, mail.ErrUnreachable) || errors.Is(err, mail.ErrRefused) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v", err)
 		}
 		if s.mu.Lock(); s.logins != 0 || len(s.mails) != 0 {
@@ -302,7 +330,9 @@ func TestWayIsClosed(t *testing.T) {
 	})
 	t.Run("certificate of a stranger", func(t *testing.T) {
 		t.Parallel()
-		for _, options := range []serverOptions{{implicit: true, password: "secret"}, {startTLS: true, password: "secret"}} {
+		for _, options := range []serverOptions{
+			{implicit: true, password: "secret"}, {startTLS: true, password: "secret"},
+		} {
 			s := startServer(t, options)
 			s.roots = x509.NewCertPool()
 			url := "smtp://ann:secret@HOST"
@@ -339,7 +369,8 @@ func TestWayIsClosed(t *testing.T) {
 	})
 }
 
-// TestSilentServer: a server that says nothing is left as soon as the caller wants, and no connection is left behind.
+// TestSilentServer: a server that says nothing is left as soon as the caller wants, and no
+// connection is left behind.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -365,7 +396,12 @@ func TestSilentServer(t *testing.T) {
 		closed <- err
 	}()
 	began := time.Now()
-	if err := sendTo(ctx, t, &server{address: listener.Addr().String()}, "smtp://HOST", "Acme"); !errors.Is(err, mail.ErrUnreachable) {
+	if err := sendTo(ctx, t, &server{
+		address: listener.Addr().String(),
+	}, "smtp://HOST", "Acme"); !errors.Is(
+		err,
+		mail.ErrUnreachable,
+	) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 30*time.Second {
@@ -374,7 +410,8 @@ func TestSilentServer(t *testing.T) {
 	<-closed
 }
 
-// TestServerThatPartsInAHurry: once it has said yes to the content the mail is delivered, also when it says nothing more.
+// TestServerThatPartsInAHurry: once it has said yes to the content the mail is delivered, also when
+// it says nothing more.
 func TestServerThatPartsInAHurry(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -384,7 +421,9 @@ func TestServerThatPartsInAHurry(t *testing.T) {
 	defer listener.Close()
 	served := make(chan error, 1)
 	go func() { served <- partInAHurry(listener) }()
-	if err := sendTo(t.Context(), t, &server{address: listener.Addr().String()}, "smtp://HOST", "Acme"); err != nil {
+	if err := sendTo(t.Context(), t, &server{
+		address: listener.Addr().String(),
+	}, "smtp://HOST", "Acme"); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != nil {
@@ -403,7 +442,8 @@ func partInAHurry(listener net.Listener) error {
 		return err
 	}
 	for _, step := range []struct{ command, answer string }{
-		{"EHLO", "250 localhost\r\n"}, {"MAIL", "250 ok\r\n"}, {"RCPT", "250 ok\r\n"}, {"DATA", "354 go on\r\n"}, {".", "250 queued\r\n"},
+		{"EHLO", "250 localhost\r\n"}, {"MAIL", "250 ok\r\n"}, {"RCPT", "250 ok\r\n"},
+		{"DATA", "354 go on\r\n"}, {".", "250 queued\r\n"},
 	} {
 		for line := ""; !strings.HasPrefix(line, step.command) || step.command == "." && line != "."; {
 			if line, err = lines(); err != nil {

@@ -44,7 +44,8 @@ func (o *Operation) Types(status int) []string { return o.answers[status].types 
 // Schema is the name of the schema of a status's body; "" when it has none among the components.
 func (o *Operation) Schema(status int) string { return o.answers[status].schema }
 
-// Headers are the header fields that are described for a status of the operation, in canonical form and sorted.
+// Headers are the header fields that are described for a status of the operation, in canonical form
+// and sorted.
 func (o *Operation) Headers(status int) []string {
 	return slices.Sorted(maps.Keys(o.answers[status].headers))
 }
@@ -71,7 +72,9 @@ func (d *Document) answer(response place) (*answer, error) {
 			return nil, err
 		}
 		a.headers[http.CanonicalHeaderKey(name)] = headerField{
-			required: field.get("required").text() == "true", number: field.get("schema", "type").text() == "integer", schema: schema,
+			required: field.get("required").
+				text() ==
+				"true", number: field.get("schema", "type").text() == "integer", schema: schema,
 		}
 	}
 	for mediaType, body := range response.get("content").entries() {
@@ -89,14 +92,23 @@ func (d *Document) answer(response place) (*answer, error) {
 		a.schema = nameOf(body.get("schema"))
 		for _, part := range body.get("schema", "allOf").items() {
 			narrowed := part.get("properties", "error", "properties", "type")
-			a.types = append(narrowed.get("const").texts(), narrowed.get("enum").texts()...) // the last part narrows most
+			// the last part narrows most
+			a.types = append(narrowed.get("const").texts(), narrowed.get("enum").texts()...)
 		}
 	}
 	return a, nil
 }
 
-// plainFields are header fields that HTTP itself explains: answers may have them without being described.
-var plainFields = []string{"Cache-Control", "Connection", "Content-Length", "Content-Type", "Date", "Transfer-Encoding"}
+// plainFields are header fields that HTTP itself explains: answers may have them without being
+// described.
+var plainFields = []string{
+	"Cache-Control",
+	"Connection",
+	"Content-Length",
+	"Content-Type",
+	"Date",
+	"Transfer-Encoding",
+}
 
 // checkHeader holds the header fields to what is described.
 func (a *answer) checkHeader(header http.Header) error {
@@ -122,9 +134,11 @@ func (a *answer) checkHeader(header http.Header) error {
 	return errors.Join(wrong...)
 }
 
-// value is a header field as its schema is to see it: numbers in decimal as numbers, everything else as text.
+// value is a header field as its schema is to see it: numbers in decimal as numbers, everything
+// else as text.
 func (f headerField) value(text string) any {
-	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil && strconv.FormatInt(n, 10) == text {
+	if n, err := strconv.ParseInt(text, 10, 64); f.number && err == nil &&
+		strconv.FormatInt(n, 10) == text {
 		return n
 	}
 	return text
@@ -135,8 +149,11 @@ func (a *answer) contentOf(header http.Header) (content, error) {
 	mediaType, _, err := mime.ParseMediaType(header.Get("Content-Type"))
 	c, ok := a.contents[mediaType]
 	if err != nil || !ok {
-		return content{}, fmt.Errorf("header Content-Type, %q: described are %s", header.Get("Content-Type"),
-			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "))
+		return content{}, fmt.Errorf(
+			"header Content-Type, %q: described are %s",
+			header.Get("Content-Type"),
+			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "),
+		)
 	}
 	return c, nil
 }
@@ -166,13 +183,15 @@ func (a *answer) checkBody(header http.Header, body []byte) error {
 	return nil
 }
 
-// validate holds a value to a schema. The error has a line for each thing that is wrong, with where it is.
+// validate holds a value to a schema. The error has a line for each thing that is wrong, with where
+// it is.
 func validate(schema *jsonschema.Schema, value any) error {
 	err := schema.Validate(value)
 	if err == nil {
 		return nil
 	}
-	_, details, several := strings.Cut(err.Error(), "\n") // the first line names the schema, by a file that there is not
+	// the first line names the schema, by a file that there is not
+	_, details, several := strings.Cut(err.Error(), "\n")
 	if !several {
 		return err
 	}

@@ -12,7 +12,8 @@ import (
 
 // Expected is what the document says of an answer whose status is known.
 type Expected struct {
-	// Operation is the one that was asked; nil when the document has none for the path and the method.
+	// Operation is the one that was asked; nil when the document has none for the path and the
+	// method.
 	Operation *Operation
 
 	what   string
@@ -20,8 +21,8 @@ type Expected struct {
 	answer *answer
 }
 
-// Expect finds what the document says of an answer. It gives nil for pages that are not described at all, and an error for a status that is
-// not described there.
+// Expect finds what the document says of an answer. It gives nil for pages that are not described
+// at all, and an error for a status that is not described there.
 func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 	what := fmt.Sprintf("%s %s: %d", method, path, status)
 	var taken []string
@@ -41,21 +42,23 @@ func (d *Document) Expect(method, path string, status int) (*Expected, error) {
 		return &Expected{o, what, method, o.answers[status]}, nil
 	}
 	counted := strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/link/")
-	if page := path == "/v1/reference" || strings.HasPrefix(path, "/v1/reference/"); page || !counted && taken == nil {
+	if page := path == "/v1/reference" || strings.HasPrefix(path, "/v1/reference/"); page ||
+		!counted && taken == nil {
 		return nil, nil
 	}
 	if !counted {
 		return nil, nil // the state of the process, asked with another method
 	}
-	misplaced := status == http.StatusNotFound && taken != nil || status == http.StatusMethodNotAllowed && taken == nil
+	misplaced := status == http.StatusNotFound && taken != nil ||
+		status == http.StatusMethodNotAllowed && taken == nil
 	if misplaced || d.unrouted[status] == nil {
 		return nil, fmt.Errorf("%s: is not described; the path takes %v", what, taken)
 	}
 	return &Expected{nil, what, method, d.unrouted[status]}, nil
 }
 
-// unroutedAnswers names the components that describe what a path that there is not answers, or a method that the path does not take, or a
-// request that cannot be read.
+// unroutedAnswers names the components that describe what a path that there is not answers, or a
+// method that the path does not take, or a request that cannot be read.
 var unroutedAnswers = map[int]string{
 	http.StatusBadRequest:          "InvalidRequest",
 	http.StatusUnauthorized:        "Unauthenticated",
@@ -68,9 +71,11 @@ var unroutedAnswers = map[int]string{
 	http.StatusRequestHeaderFieldsTooLarge: "InvalidRequest",
 }
 
-// unread says whether a status is one of requests that the server does not read to their end, whatever they ask.
+// unread says whether a status is one of requests that the server does not read to their end,
+// whatever they ask.
 func unread(status int) bool {
-	return status == http.StatusExpectationFailed || status == http.StatusRequestHeaderFieldsTooLarge
+	return status == http.StatusExpectationFailed ||
+		status == http.StatusRequestHeaderFieldsTooLarge
 }
 
 func (d *Document) readUnrouted() error {
@@ -84,7 +89,8 @@ func (d *Document) readUnrouted() error {
 	return nil
 }
 
-// CheckRefusal holds a refusal to the document whose request was none that a client makes: what it asked for does not count.
+// CheckRefusal holds a refusal to the document whose request was none that a client makes: what it
+// asked for does not count.
 func (d *Document) CheckRefusal(status int, header http.Header, body []byte) error {
 	what := fmt.Sprintf("a refusal with %d", status)
 	if d.unrouted[status] == nil {
@@ -102,7 +108,8 @@ func matches(pattern, path string) bool {
 	})
 }
 
-// Streams says whether the answer is an event stream, whose messages are held to the document one by one.
+// Streams says whether the answer is an event stream, whose messages are held to the document one
+// by one.
 func (e *Expected) Streams(header http.Header) bool {
 	c, err := e.answer.contentOf(header)
 	return err == nil && c.message != nil
@@ -132,7 +139,8 @@ func (e *Expected) CheckBody(header http.Header, body []byte) error {
 	return e.explain(err)
 }
 
-// Messages gives what holds the messages of an event stream to the document. report is told of each that is wrong.
+// Messages gives what holds the messages of an event stream to the document. report is told of each
+// that is wrong.
 func (e *Expected) Messages(header http.Header, report func(error)) *Messages {
 	c, err := e.answer.contentOf(header)
 	if err != nil {

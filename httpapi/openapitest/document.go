@@ -15,7 +15,8 @@ import (
 // location is the name under which the compiler knows the document.
 const location = "openapi.yaml"
 
-// Document is the description, its schemas compiled. It does not change: any number of goroutines may use it.
+// Document is the description, its schemas compiled. It does not change: any number of goroutines
+// may use it.
 type Document struct {
 	// Operations in the order of the document.
 	Operations []*Operation
@@ -38,7 +39,8 @@ type Operation struct {
 	Keyless bool
 	// Query and Header are the parameters that it knows.
 	Query, Header []string
-	// Body is the name of the schema of its request body; "" takes none. BodyOptional says that it may be left out.
+	// Body is the name of the schema of its request body; "" takes none. BodyOptional says that it
+	// may be left out.
 	Body         string
 	BodyOptional bool
 	// BodyExamples are the operation's own, and those of the schema.
@@ -76,7 +78,10 @@ func Parse(text string) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{root: place{root: file.Content[0], node: file.Content[0]}, compiler: jsonschema.NewCompiler()}
+	d := &Document{
+		root:     place{root: file.Content[0], node: file.Content[0]},
+		compiler: jsonschema.NewCompiler(),
+	}
 	d.compiler.DefaultDraft(jsonschema.Draft2020)
 	d.compiler.AssertFormat()
 	d.compiler.AssertContent()
@@ -92,7 +97,8 @@ func Parse(text string) (*Document, error) {
 	return d, d.readExamples()
 }
 
-// closeObjects makes every object schema that lists its properties refuse others, unless it says itself what it does with them.
+// closeObjects makes every object schema that lists its properties refuse others, unless it says
+// itself what it does with them.
 func closeObjects(tree any) {
 	switch t := tree.(type) {
 	case map[string]any:
@@ -139,7 +145,11 @@ func (d *Document) readOperations() error {
 			if method == "parameters" || method == "servers" {
 				continue
 			}
-			o := &Operation{Method: strings.ToUpper(method), Pattern: prefix + path, Description: op.get("description").text()}
+			o := &Operation{
+				Method:      strings.ToUpper(method),
+				Pattern:     prefix + path,
+				Description: op.get("description").text(),
+			}
 			o.readSecurity(op, d.root)
 			for _, p := range append(item.get("parameters").items(), op.get("parameters").items()...) {
 				switch p.get("in").text() {
@@ -232,20 +242,31 @@ func (d *Document) readExamples() error {
 			if err != nil {
 				failed = fmt.Errorf("%s: %w", p.pointer, err)
 			}
-			d.Examples = append(d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled})
+			d.Examples = append(
+				d.Examples,
+				Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled},
+			)
 		}
 	})
 	return failed
 }
 
-// everyObject visits each object of the document where it is written, but what stands inside examples.
+// everyObject visits each object of the document where it is written, but what stands inside
+// examples.
 func (d *Document) everyObject(p place, visit func(place)) {
 	switch p.node.Kind {
 	case yaml.MappingNode:
 		visit(p)
 		for i := 0; i+1 < len(p.node.Content); i += 2 {
 			if key := p.node.Content[i].Value; key != "example" && key != "examples" {
-				d.everyObject(place{p.root, p.node.Content[i+1], p.pointer + "/" + escapePointer.Replace(key)}, visit)
+				d.everyObject(
+					place{
+						p.root,
+						p.node.Content[i+1],
+						p.pointer + "/" + escapePointer.Replace(key),
+					},
+					visit,
+				)
 			}
 		}
 	case yaml.SequenceNode:

@@ -10,8 +10,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Messages takes an event stream apart as it comes (section 9.2 of the HTML standard, with line feeds alone, which is what the service
-// sends) and holds each message to the document. It is used by one goroutine.
+// Messages takes an event stream apart as it comes (section 9.2 of the HTML standard, with line
+// feeds alone, which is what the service sends) and holds each message to the document. It is used
+// by one goroutine.
 type Messages struct {
 	schema *jsonschema.Schema
 	report func(error)
@@ -79,7 +80,15 @@ func (m *Messages) dispatch() {
 		return
 	}
 	var event struct{ Cursor, Type string }
-	if err := json.Unmarshal([]byte(text), &event); err != nil || event.Cursor != message["id"] || event.Type != message["event"] {
-		m.report(fmt.Errorf("message: id %q and event %q go with another event: %s", message["id"], message["event"], text))
+	if err := json.Unmarshal([]byte(text), &event); err != nil || event.Cursor != message["id"] ||
+		event.Type != message["event"] {
+		m.report(
+			fmt.Errorf(
+				"message: id %q and event %q go with another event: %s",
+				message["id"],
+				message["event"],
+				text,
+			),
+		)
 	}
 }

@@ -11,11 +11,13 @@ import (
 type Field struct {
 	Name     string
 	Required bool
-	// Types are the JSON types that its schema names, sorted; none when it takes any, or says so in another way.
+	// Types are the JSON types that its schema names, sorted; none when it takes any, or says so in
+	// another way.
 	Types []string
 }
 
-// Objects are the names of the schemas among the components that list properties, in the order of the document.
+// Objects are the names of the schemas among the components that list properties, in the order of
+// the document.
 func (d *Document) Objects() []string {
 	var names []string
 	for name, schema := range d.root.get("components", "schemas").entries() {
@@ -26,7 +28,8 @@ func (d *Document) Objects() []string {
 	return names
 }
 
-// Object gives the properties of a schema among the components, in the order in which they are written. More names lead to a property's own.
+// Object gives the properties of a schema among the components, in the order in which they are
+// written. More names lead to a property's own.
 func (d *Document) Object(name string, properties ...string) []Field {
 	schema := d.root.get("components", "schemas", name)
 	for _, property := range properties {
@@ -35,7 +38,14 @@ func (d *Document) Object(name string, properties ...string) []Field {
 	required := schema.get("required").texts()
 	var fields []Field
 	for name, property := range schema.get("properties").entries() {
-		fields = append(fields, Field{name, slices.Contains(required, name), slices.Sorted(slices.Values(property.get("type").texts()))})
+		fields = append(
+			fields,
+			Field{
+				name,
+				slices.Contains(required, name),
+				slices.Sorted(slices.Values(property.get("type").texts())),
+			},
+		)
 	}
 	return fields
 }
@@ -50,7 +60,8 @@ func (d *Document) Scopes() string {
 	return d.root.get("components", "securitySchemes", "apiKey", "description").text()
 }
 
-// CheckOrder holds the fields of a JSON text, at every depth, to the order in which its schema lists them.
+// CheckOrder holds the fields of a JSON text, at every depth, to the order in which its schema
+// lists them.
 func (d *Document) CheckOrder(schema string, body []byte) error {
 	return checkOrder(d.root.get("components", "schemas", schema), body)
 }

@@ -50,11 +50,13 @@ type answer struct {
 	body         string
 }
 
-// header gives the fields of every answer with more, as names and values; an empty value takes one away.
+// header gives the fields of every answer with more, as names and values; an empty value takes one
+// away.
 func header(more ...string) http.Header {
 	h := http.Header{}
 	fields := append([]string{
-		"Content-Type", "application/json", "X-Request-Id", requestID, "Ratelimit-Limit", "100", "Ratelimit-Remaining", "99",
+		"Content-Type", "application/json", "X-Request-Id", requestID, "Ratelimit-Limit", "100",
+		"Ratelimit-Remaining", "99",
 		"Ratelimit-Reset", "1", "Ratelimit-Policy", "100;w=2",
 	}, more...)
 	for i := 0; i < len(fields); i += 2 {
@@ -71,7 +73,14 @@ func refusal(errorType string) string {
 
 func stream(frames string) answer {
 	return answer{"GET", hub + "/events/stream", 200,
-		header("Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform", "X-Accel-Buffering", "no"), frames}
+		header(
+			"Content-Type",
+			"text/event-stream",
+			"Cache-Control",
+			"no-cache, no-transform",
+			"X-Accel-Buffering",
+			"no",
+		), frames}
 }
 
 // TestRight holds that what the document describes passes.
@@ -79,21 +88,47 @@ func TestRight(t *testing.T) {
 	t.Parallel()
 	d := document(t)
 	for what, a := range map[string]answer{
-		"a list":                     {"GET", "/v1/sites", 200, header(), `{"data":[` + site + `],"has_more":false}`},
-		"an object":                  {"POST", "/v1/sites", 201, header(), site},
-		"nothing":                    {"DELETE", hub + "/pairing", 204, header("Content-Type", ""), ""},
-		"a refusal":                  {"GET", hub, 404, header(), refusal("not_found")},
-		"another one":                {"GET", hub + "/devices", 503, header(), refusal("hub_unavailable")},
-		"an accepted command":        {"POST", hub + "/devices/3/commands", 202, header(), `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`},
-		"events":                     {"GET", hub + "/events", 200, header(), `{"data":[` + event + `],"next_cursor":"c1","has_more":false}`},
-		"an event of a new type":     {"GET", hub + "/events", 200, header(), `{"data":[` + strings.Replace(event, "channel.observed", "sun.rose", 1) + `],"next_cursor":"c1","has_more":false}`},
-		"a stream":                   stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
-		"a stream that was cut off":  stream("id: c0\n\nid: c1\nevent: channel.obs"),
-		"a path that there is not":   {"GET", "/v1/rooms", 404, header(), refusal("not_found")},
-		"the same without a key":     {"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"), refusal("unauthenticated")},
-		"a method that is not taken": {"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), refusal("invalid_request")},
-		"health":                     {"GET", "/healthz", 200, http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {requestID}}, `{"ok":true}`},
-		"a page for people":          {"GET", "/v1/reference", 200, http.Header{}, "<!doctype html>"},
+		"a list": {
+			"GET", "/v1/sites", 200, header(), `{"data":[` + site + `],"has_more":false}`,
+		},
+		"an object": {"POST", "/v1/sites", 201, header(), site},
+		"nothing": {
+			"DELETE", hub + "/pairing", 204, header("Content-Type", ""), "",
+		},
+		"a refusal": {"GET", hub, 404, header(), refusal("not_found")},
+		"another one": {
+			"GET", hub + "/devices", 503, header(), refusal("hub_unavailable"),
+		},
+		"an accepted command": {
+			"POST", hub + "/devices/3/commands", 202, header(),
+			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + channel + `}`,
+		},
+		"events": {
+			"GET", hub + "/events", 200, header(),
+			`{"data":[` + event + `],"next_cursor":"c1","has_more":false}`,
+		},
+		"an event of a new type": {
+			"GET", hub + "/events", 200, header(),
+			`{"data":[` + strings.Replace(event, "channel.observed", "sun.rose", 1) + `],"next_cursor":"c1","has_more":false}`,
+		},
+		"a stream":                  stream("id: c0\n\nid: c1\nevent: channel.observed\ndata: " + event + "\n\n: keepalive\n\nid: c1\n\n"),
+		"a stream that was cut off": stream("id: c0\n\nid: c1\nevent: channel.obs"),
+		"a path that there is not":  {"GET", "/v1/rooms", 404, header(), refusal("not_found")},
+		"the same without a key": {
+			"GET", "/v1/rooms", 401, header("Www-Authenticate", "Bearer"),
+			refusal("unauthenticated"),
+		},
+		"a method that is not taken": {
+			"DELETE", "/v1/sites", 405, header("Allow", "GET, POST"), refusal("invalid_request"),
+		},
+		"health": {
+			"GET", "/healthz", 200,
+			http.Header{"Content-Type": {"application/json"}, "X-Request-Id": {requestID}},
+			`{"ok":true}`,
+		},
+		"a page for people": {
+			"GET", "/v1/reference", 200, http.Header{}, "<!doctype html>",
+		},
 	} {
 		if err := d.Check(a.method, a.path, a.status, a.header, []byte(a.body)); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -101,55 +136,160 @@ func TestRight(t *testing.T) {
 	}
 }
 
-// TestWrong holds that each kind of answer that the document does not describe is found, and that the message says where.
+// TestWrong holds that each kind of answer that the document does not describe is found, and that
+// the message says where.
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	d := document(t)
 	page := func(e string) answer {
-		return answer{"GET", hub + "/events", 200, header(), `{"data":[` + e + `],"next_cursor":"c1","has_more":false}`}
+		return answer{
+			"GET",
+			hub + "/events",
+			200,
+			header(),
+			`{"data":[` + e + `],"next_cursor":"c1","has_more":false}`,
+		}
 	}
 	command := func(c string) answer {
-		return answer{"POST", hub + "/devices/3/commands", 202, header(), `{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + c + `}`}
+		return answer{
+			"POST",
+			hub + "/devices/3/commands",
+			202,
+			header(),
+			`{"hub_id":"hub-7k2m-q4xd-93ta","device_id":3,"channel":` + c + `}`,
+		}
 	}
 	frame := "id: c1\nevent: channel.observed\ndata: " + event + "\n\n"
 	for what, c := range map[string]struct {
 		answer
 		says string
 	}{
-		"a status":                        {answer{"GET", "/v1/sites", 404, header(), refusal("not_found")}, "described are [200 400 401 403 429 500 503]"},
-		"a field too many":                {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, "{", `{"city":"x",`, 1)}, "'city'"},
-		"a field too many, deep":          {answer{"GET", "/v1/sites", 200, header(), `{"data":[` + strings.Replace(site, "{", `{"city":"x",`, 1) + `],"has_more":false}`}, "/data/0"},
-		"a field too few":                 {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, `"hub_count":0,`, "", 1)}, "'hub_count'"},
-		"a type":                          {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, `:0,`, `:"0",`, 1)}, "/hub_count"},
-		"a timestamp in milliseconds":     {answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, "123456Z", "123Z", 1)}, "/created_at"},
-		"another status's type":           {answer{"GET", hub, 404, header(), refusal("hub_offline")}, "/error/type"},
-		"an unknown type":                 {answer{"GET", hub, 404, header(), refusal("oops")}, "/error/type"},
-		"another request's id":            {answer{"GET", hub, 404, header(), strings.Replace(refusal("not_found"), requestID, "01", 1)}, `names request "01"`},
-		"a header too few":                {answer{"POST", "/v1/sites", 201, header("X-Request-Id", ""), site}, "header X-Request-Id: is missing"},
-		"a header that is no number":      {answer{"POST", "/v1/sites", 201, header("Ratelimit-Reset", "soon"), site}, "header Ratelimit-Reset"},
-		"a header too many":               {answer{"POST", "/v1/sites", 201, header("X-Powered-By", "x"), site}, "header X-Powered-By: is not described"},
-		"a 429 without Retry-After":       {answer{"GET", "/v1/sites", 429, header(), refusal("rate_limited")}, "header Retry-After: is missing"},
-		"a 401 without its challenge":     {answer{"GET", "/v1/sites", 401, header(), refusal("unauthenticated")}, "header Www-Authenticate: is missing"},
-		"a 405 without Allow":             {answer{"PUT", "/v1/sites", 405, header(), refusal("invalid_request")}, "header Allow: is missing"},
-		"devices without a cursor":        {answer{"GET", hub + "/devices", 200, header(), `{"data":[]}`}, "header Event-Cursor: is missing"},
-		"a media type":                    {answer{"POST", "/v1/sites", 201, header("Content-Type", "text/plain"), site}, "header Content-Type"},
-		"a body that is no JSON":          {answer{"POST", "/v1/sites", 201, header(), "{"}, "body"},
-		"a body of a 204":                 {answer{"DELETE", hub + "/pairing", 204, header(), "{}"}, "none is described"},
-		"a status of an unknown path":     {answer{"GET", "/v1/rooms", 200, header(), "{}"}, "is not described"},
-		"405 of an unknown path":          {answer{"GET", "/v1/rooms", 405, header("Allow", "POST"), refusal("invalid_request")}, "is not described"},
-		"404 of a known path":             {answer{"PUT", "/v1/sites", 404, header(), refusal("not_found")}, "is not described"},
-		"a value of another key":          {command(strings.Replace(channel, `"value":5`, `"value":true`, 1)), "/channel/value"},
-		"a value out of bounds":           {command(strings.Replace(channel, `"desired":7`, `"desired":100`, 1)), "/channel/desired"},
-		"an accepted command not pending": {command(strings.Replace(channel, "pending", "failed", 1)), "/channel/status"},
-		"an event's field too many":       {page(strings.Replace(event, "{", `{"seq":1,`, 1)), "'seq'"},
-		"an event's data of another type": {page(strings.Replace(event, "channel.observed", "hub.disconnected", 1)), "/data/0"},
-		"a channel.observed without key":  {page(strings.Replace(event, `"key":"lock",`, "", 1)), "'key'"},
-		"a stream's event":                {stream(strings.Replace(frame, `"hub_id"`, `"hub"`, 1)), "'hub_id'"},
-		"a stream's id":                   {stream(strings.Replace(frame, "id: c1", "id: c2", 1)), "go with another event"},
-		"a stream's event without a type": {stream(strings.Replace(frame, "event: channel.observed\n", "", 1)), "'event'"},
-		"a stream's field":                {stream("retry: 5\n\n"), "'retry'"},
-		"a stream's comment":              {stream(": hello\n\n"), "keepalive"},
-		"an event on two lines":           {stream(strings.Replace(frame, `,"data"`, ",\ndata: \"data\"", 1)), "more than one line of data"},
+		"a status": {
+			answer{"GET", "/v1/sites", 404, header(), refusal("not_found")},
+			"described are [200 400 401 403 429 500 503]",
+		},
+		"a field too many": {
+			answer{
+				"POST", "/v1/sites", 201, header(), strings.Replace(site, "{", `{"city":"x",`, 1),
+			},
+			"'city'",
+		},
+		"a field too many, deep": {
+			answer{
+				"GET", "/v1/sites", 200, header(),
+				`{"data":[` + strings.Replace(site, "{", `{"city":"x",`, 1) + `],"has_more":false}`,
+			},
+			"/data/0",
+		},
+		"a field too few": {
+			answer{
+				"POST", "/v1/sites", 201, header(), strings.Replace(site, `"hub_count":0,`, "", 1),
+			},
+			"'hub_count'",
+		},
+		"a type": {
+			answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, `:0,`, `:"0",`, 1)},
+			"/hub_count",
+		},
+		"a timestamp in milliseconds": {
+			answer{"POST", "/v1/sites", 201, header(), strings.Replace(site, "123456Z", "123Z", 1)},
+			"/created_at",
+		},
+		"another status's type": {
+			answer{"GET", hub, 404, header(), refusal("hub_offline")}, "/error/type",
+		},
+		"an unknown type": {
+			answer{"GET", hub, 404, header(), refusal("oops")}, "/error/type",
+		},
+		"another request's id": {
+			answer{
+				"GET", hub, 404, header(),
+				strings.Replace(refusal("not_found"), requestID, "01", 1),
+			},
+			`names request "01"`,
+		},
+		"a header too few": {
+			answer{"POST", "/v1/sites", 201, header("X-Request-Id", ""), site},
+			"header X-Request-Id: is missing",
+		},
+		"a header that is no number": {
+			answer{"POST", "/v1/sites", 201, header("Ratelimit-Reset", "soon"), site},
+			"header Ratelimit-Reset",
+		},
+		"a header too many": {
+			answer{"POST", "/v1/sites", 201, header("X-Powered-By", "x"), site},
+			"header X-Powered-By: is not described",
+		},
+		"a 429 without Retry-After": {
+			answer{"GET", "/v1/sites", 429, header(), refusal("rate_limited")},
+			"header Retry-After: is missing",
+		},
+		"a 401 without its challenge": {
+			answer{"GET", "/v1/sites", 401, header(), refusal("unauthenticated")},
+			"header Www-Authenticate: is missing",
+		},
+		"a 405 without Allow": {
+			answer{"PUT", "/v1/sites", 405, header(), refusal("invalid_request")},
+			"header Allow: is missing",
+		},
+		"devices without a cursor": {
+			answer{"GET", hub + "/devices", 200, header(), `{"data":[]}`},
+			"header Event-Cursor: is missing",
+		},
+		"a media type": {
+			answer{"POST", "/v1/sites", 201, header("Content-Type", "text/plain"), site},
+			"header Content-Type",
+		},
+		"a body that is no JSON": {
+			answer{"POST", "/v1/sites", 201, header(), "{"}, "body",
+		},
+		"a body of a 204": {
+			answer{"DELETE", hub + "/pairing", 204, header(), "{}"}, "none is described",
+		},
+		"a status of an unknown path": {
+			answer{"GET", "/v1/rooms", 200, header(), "{}"}, "is not described",
+		},
+		"405 of an unknown path": {
+			answer{"GET", "/v1/rooms", 405, header("Allow", "POST"), refusal("invalid_request")},
+			"is not described",
+		},
+		"404 of a known path": {
+			answer{"PUT", "/v1/sites", 404, header(), refusal("not_found")}, "is not described",
+		},
+		"a value of another key": {
+			command(strings.Replace(channel, `"value":5`, `"value":true`, 1)), "/channel/value",
+		},
+		"a value out of bounds": {
+			command(strings.Replace(channel, `"desired":7`, `"desired":100`, 1)),
+			"/channel/desired",
+		},
+		"an accepted command not pending": {
+			command(strings.Replace(channel, "pending", "failed", 1)), "/channel/status",
+		},
+		"an event's field too many": {
+			page(strings.Replace(event, "{", `{"seq":1,`, 1)), "'seq'",
+		},
+		"an event's data of another type": {
+			page(strings.Replace(event, "channel.observed", "hub.disconnected", 1)), "/data/0",
+		},
+		"a channel.observed without key": {
+			page(strings.Replace(event, `"key":"lock",`, "", 1)), "'key'",
+		},
+		"a stream's event": {
+			stream(strings.Replace(frame, `"hub_id"`, `"hub"`, 1)), "'hub_id'",
+		},
+		"a stream's id": {
+			stream(strings.Replace(frame, "id: c1", "id: c2", 1)), "go with another event",
+		},
+		"a stream's event without a type": {
+			stream(strings.Replace(frame, "event: channel.observed\n", "", 1)), "'event'",
+		},
+		"a stream's field":   {stream("retry: 5\n\n"), "'retry'"},
+		"a stream's comment": {stream(": hello\n\n"), "keepalive"},
+		"an event on two lines": {
+			stream(strings.Replace(frame, `,"data"`, ",\ndata: \"data\"", 1)),
+			"more than one line of data",
+		},
 	} {
 		err := d.Check(c.method, c.path, c.status, c.header, []byte(c.body))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -161,7 +301,12 @@ func TestWrong(t *testing.T) {
 // BenchmarkCheck is what the checks cost the black-box tests: a page of 100 events.
 func BenchmarkCheck(b *testing.B) {
 	d := document(b)
-	body := []byte(`{"data":[` + strings.TrimSuffix(strings.Repeat(event+",", 100), ",") + `],"next_cursor":"c1","has_more":false}`)
+	body := []byte(
+		`{"data":[` + strings.TrimSuffix(
+			strings.Repeat(event+",", 100),
+			",",
+		) + `],"next_cursor":"c1","has_more":false}`,
+	)
 	for b.Loop() {
 		if err := d.Check("GET", hub+"/events", 200, header(), body); err != nil {
 			b.Fatal(err)
@@ -176,8 +321,16 @@ func TestOrder(t *testing.T) {
 	if err := d.CheckOrder("SiteList", []byte(`{"data":[`+site+`],"has_more":false}`)); err != nil {
 		t.Error(err)
 	}
-	swapped := strings.Replace(site, `"name":"Mill","hub_count":0`, `"hub_count":0,"name":"Mill"`, 1)
-	for _, body := range []string{`{"has_more":false,"data":[` + site + `]}`, `{"data":[` + swapped + `],"has_more":false}`, `{"data":[`} {
+	swapped := strings.Replace(
+		site,
+		`"name":"Mill","hub_count":0`,
+		`"hub_count":0,"name":"Mill"`,
+		1,
+	)
+	for _, body := range []string{
+		`{"has_more":false,"data":[` + site + `]}`, `{"data":[` + swapped + `],"has_more":false}`,
+		`{"data":[`,
+	} {
 		if d.CheckOrder("SiteList", []byte(body)) == nil {
 			t.Errorf("%s: passes", body)
 		}

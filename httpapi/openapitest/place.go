@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is a node of the document with the JSON pointer to it. The zero place is none, and so is all that is got from it.
+// place is a node of the document with the JSON pointer to it. The zero place is none, and so is
+// all that is got from it.
 type place struct {
 	root    *yaml.Node
 	node    *yaml.Node
@@ -30,7 +31,8 @@ func (p place) get(keys ...string) place {
 	return p
 }
 
-// entries are the members of an object in the order in which they are written, each where its reference leads.
+// entries are the members of an object in the order in which they are written, each where its
+// reference leads.
 func (p place) entries() iter.Seq2[string, place] {
 	return func(yield func(string, place) bool) {
 		if p.node == nil || p.node.Kind != yaml.MappingNode {
@@ -38,7 +40,11 @@ func (p place) entries() iter.Seq2[string, place] {
 		}
 		for i := 0; i+1 < len(p.node.Content); i += 2 {
 			key := p.node.Content[i].Value
-			child := place{p.root, p.node.Content[i+1], p.pointer + "/" + escapePointer.Replace(key)}
+			child := place{
+				p.root,
+				p.node.Content[i+1],
+				p.pointer + "/" + escapePointer.Replace(key),
+			}
 			if !yield(key, child.followed()) {
 				return
 			}

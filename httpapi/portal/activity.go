@@ -19,7 +19,8 @@ type activityView struct {
 	Older uint64
 }
 
-// activityLine is one thing that was done. Its parts are shown one after the other: who, did what, with what, and how it is now.
+// activityLine is one thing that was done. Its parts are shown one after the other: who, did what,
+// with what, and how it is now.
 type activityLine struct {
 	domain.Activity
 	Who, Did, What string
@@ -102,7 +103,8 @@ func lineOf(a domain.Activity) activityLine {
 		line.Did += " device " + a.SubjectID + " of"
 		line.What = cmp.Or(a.SubjectName, string(a.Hub))
 	case a.Type == domain.TypeHubRenamed:
-		line.What = a.SubjectID // what it is called now may be the name of this line, or a later one
+		// what it is called now may be the name of this line, or a later one
+		line.What = a.SubjectID
 		if a.Detail == "" {
 			line.Did = "took the name from the hub"
 		}

@@ -27,14 +27,16 @@ type assets struct {
 type asset struct {
 	contentType string
 	content     []byte
-	// packed is content with gzip. Pages are not packed: they hold secrets beside what their address says, of which the size would tell.
+	// packed is content with gzip. Pages are not packed: they hold secrets beside what their
+	// address says, of which the size would tell.
 	packed []byte
 }
 
 // importedModule finds what a script imports: a file beside it.
 var importedModule = regexp.MustCompile(`from "\./([a-z]+\.js)"`)
 
-// loadAssets names each file after its content, so that a browser may keep it for good: `style.css` becomes `style.1f3a….css`.
+// loadAssets names each file after its content, so that a browser may keep it for good: `style.css`
+// becomes `style.1f3a….css`.
 func loadAssets() assets {
 	a := assets{named: map[string]string{}, files: map[string]asset{}}
 	entries, err := assetFiles.ReadDir("assets")
@@ -49,7 +51,8 @@ func loadAssets() assets {
 	return a
 }
 
-// load takes a file and gives the name that it gets. A script imports others by theirs, so those come first; they import nobody in a circle.
+// load takes a file and gives the name that it gets. A script imports others by theirs, so those
+// come first; they import nobody in a circle.
 func (a assets) load(file string) (string, error) {
 	if name, ok := a.named[file]; ok {
 		return name, nil
@@ -123,12 +126,16 @@ func (a assets) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3) as far as it names gzip: with a weight of nought it is not wanted.
+// acceptsGzip reads Accept-Encoding (RFC 9110, section 12.5.3) as far as it names gzip: with a
+// weight of nought it is not wanted.
 func acceptsGzip(accepted string) bool {
 	for coding := range strings.SplitSeq(accepted, ",") {
 		name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			weight := strings.TrimPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
+			weight := strings.TrimPrefix(
+				strings.ToLower(strings.ReplaceAll(parameters, " ", "")),
+				"q=",
+			)
 			return strings.Trim(weight, "0.") != "" || weight == ""
 		}
 	}

@@ -27,7 +27,8 @@ const (
 	formKey = "form-token"
 )
 
-// building is an organization with one site, one hub and a few devices, as the portal's pages about hubs see it.
+// building is an organization with one site, one hub and a few devices, as the portal's pages about
+// hubs see it.
 type building struct {
 	// What these pages do not ask is nobody's.
 	portal.SignIn
@@ -58,40 +59,76 @@ func newBuilding() *building {
 	observed := "2026-01-02T03:04:05.000000Z"
 	channel := func(key, value, desired string, status domain.ChannelStatus) domain.Channel {
 		return domain.Channel{
-			Key: key, Kind: key, Readable: true, Writable: true, Available: true, Value: json.RawMessage(value), Desired: json.RawMessage(desired),
-			ObservedAt: &observed, Status: status, Capabilities: json.RawMessage(`{"min":5,"max":30}`),
+			Key: key, Kind: key, Readable: true, Writable: true, Available: true,
+			Value: json.RawMessage(value), Desired: json.RawMessage(desired),
+			ObservedAt: &observed, Status: status,
+			Capabilities: json.RawMessage(`{"min":5,"max":30}`),
 		}
 	}
 	return &building{
 		role: domain.RoleOwner, signedOut: make(chan struct{}),
 		hub: domain.Hub{
-			ID: hubHere, SiteID: "site", Status: domain.HubOnline, Since: time.Now().Add(-time.Hour), PublicIP: &address, RegisteredAt: time.Now().Add(-48 * time.Hour),
-			Firmware: json.RawMessage(`{"version":"2.4.1"}`),
-			Network:  json.RawMessage(`{"type":"wifi","interface":"wlan0","ip_address":"10.0.0.7","ssid":"Guests","signal_dbm":-61,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`),
+			ID: hubHere, SiteID: "site", Status: domain.HubOnline,
+			Since: time.Now().Add(-time.Hour), PublicIP: &address,
+			RegisteredAt: time.Now().Add(-48 * time.Hour),
+			Firmware:     json.RawMessage(`{"version":"2.4.1"}`),
+			Network: json.RawMessage(
+				`{"type":"wifi","interface":"wlan0","ip_address":"10.0.0.7","ssid":"Guests","signal_dbm":-61,"metered":false,"reported_at":"2026-01-02T03:04:05.000000Z"}`,
+			),
 		},
 		devices: []domain.Device{
 			{ID: 1, Name: name, Manufacturer: "Acme", Model: "L1", Channels: []domain.Channel{
 				channel("lock", "false", "true", domain.ChannelDiverged),
-				{Key: "battery", Kind: "battery", Unit: &unit, Available: true, Value: json.RawMessage("87"), Status: domain.ChannelSynchronized},
+				{
+					Key:       "battery",
+					Kind:      "battery",
+					Unit:      &unit,
+					Available: true,
+					Value:     json.RawMessage("87"),
+					Status:    domain.ChannelSynchronized,
+				},
 			}},
 			{ID: 2, Name: "Thermostat", Channels: []domain.Channel{
-				channel("heating_setpoint", "21.5", "null", domain.ChannelSynchronized), channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
-				channel("color", `{"red":255,"green":0,"blue":128,"warm_white":9}`, "null", domain.ChannelFailed),
-				channel("level", "42", "null", domain.ChannelSynchronized), channel("switch", "true", "null", domain.ChannelSynchronized),
+				channel(
+					"heating_setpoint",
+					"21.5",
+					"null",
+					domain.ChannelSynchronized,
+				), channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
+				channel(
+					"color",
+					`{"red":255,"green":0,"blue":128,"warm_white":9}`,
+					"null",
+					domain.ChannelFailed,
+				),
+				channel(
+					"level",
+					"42",
+					"null",
+					domain.ChannelSynchronized,
+				), channel("switch", "true", "null", domain.ChannelSynchronized),
 			}},
 		},
 		labels: map[int64]domain.DeviceLabel{2: {Room: &room}},
 	}
 }
 
-func (b *building) Session(_ context.Context, token string, _ time.Time) (domain.PortalSession, error) {
+func (b *building) Session(
+	_ context.Context,
+	token string,
+	_ time.Time,
+) (domain.PortalSession, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sessions++
 	if token != "session" {
 		return domain.PortalSession{}, domain.ErrNotSignedIn()
 	}
-	return domain.PortalSession{AccountID: "account", Email: "ann@example.org", FormToken: formKey}, nil
+	return domain.PortalSession{
+		AccountID: "account",
+		Email:     "ann@example.org",
+		FormToken: formKey,
+	}, nil
 }
 
 func (b *building) Ended(string) (<-chan struct{}, func()) { return b.signedOut, func() {} }
@@ -102,7 +139,13 @@ func (b *building) Memberships(string) []domain.MemberAccess {
 }
 
 func (b *building) Membership(org, _ string) (domain.MemberAccess, bool) {
-	return domain.MemberAccess{OrgID: acme, OrgName: "Acme", MemberID: "member", Email: "ann@example.org", Role: b.role}, org == acme
+	return domain.MemberAccess{
+		OrgID:    acme,
+		OrgName:  "Acme",
+		MemberID: "member",
+		Email:    "ann@example.org",
+		Role:     b.role,
+	}, org == acme
 }
 
 func (b *building) Hub(_ context.Context, org string, hub domain.HubID) (domain.Hub, error) {
@@ -112,7 +155,13 @@ func (b *building) Hub(_ context.Context, org string, hub domain.HubID) (domain.
 	return b.hub, nil
 }
 
-func (b *building) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
+func (b *building) Hubs(
+	context.Context,
+	string,
+	*string,
+	int,
+	string,
+) (domain.Page[domain.Hub], error) {
 	return domain.Page[domain.Hub]{Data: []domain.Hub{b.hub}}, nil
 }
 
@@ -120,7 +169,11 @@ func (b *building) Sites(context.Context, string, int, string) (domain.Page[doma
 	return domain.Page[domain.Site]{Data: []domain.Site{{ID: "site", Name: "Mill & Sons"}}}, nil
 }
 
-func (b *building) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (b *building) DeviceLabels(
+	context.Context,
+	string,
+	domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	return b.labels, nil
 }
 
@@ -137,12 +190,20 @@ func (b *building) Get(_ context.Context, _ domain.HubID, id int64) (domain.Devi
 	return domain.Device{}, domain.Errorf(domain.CodeNotFound, "no such device")
 }
 
-func (b *building) Send(_ context.Context, o domain.Origin, c domain.Command) (domain.Channel, error) {
+func (b *building) Send(
+	_ context.Context,
+	o domain.Origin,
+	c domain.Command,
+) (domain.Channel, error) {
 	b.sent, b.origin = append(b.sent, c), o
 	return domain.Channel{}, b.fails
 }
 
-func (b *building) LabelDevice(_ context.Context, o domain.Origin, change domain.LabelDevice) (domain.DeviceLabel, error) {
+func (b *building) LabelDevice(
+	_ context.Context,
+	o domain.Origin,
+	change domain.LabelDevice,
+) (domain.DeviceLabel, error) {
 	b.labeled, b.origin = append(b.labeled, change), o
 	return domain.DeviceLabel{}, nil
 }
@@ -158,14 +219,30 @@ func (b *building) did(what string) error {
 }
 
 func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
-func (b *building) ClosePairing(context.Context, domain.HubID) error  { return b.did("close pairing") }
-func (b *building) CloseRemoval(context.Context, domain.HubID) error  { return b.did("close removal") }
+
+func (b *building) ClosePairing(
+	context.Context,
+	domain.HubID,
+) error {
+	return b.did("close pairing")
+}
+
+func (b *building) CloseRemoval(
+	context.Context,
+	domain.HubID,
+) error {
+	return b.did("close removal")
+}
 func (b *building) ResetLink(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {
 	b.origin = o
 	return b.did("reset")
 }
 
-func (b *building) OpenPairing(_ context.Context, _ domain.HubID, code *string) (domain.Window, error) {
+func (b *building) OpenPairing(
+	_ context.Context,
+	_ domain.HubID,
+	code *string,
+) (domain.Window, error) {
 	b.code = code
 	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("pairing")
 }
@@ -203,13 +280,29 @@ func (owners) Hub(id domain.HubID) (domain.HubAccess, bool) {
 // serve puts the portal's routes on a router, as the API does.
 func (b *building) serve() http.Handler {
 	p := portal.New(portal.Config{
-		SignIn: b, People: b, ReadModels: b, Directory: b, Owners: owners{}, Devices: b, Commands: b, Labels: b, PublicURL: "http://localhost:8080",
-		Live: live.New(live.Config{ReadModels: b, Devices: b, Events: b, DisconnectReason: func(domain.HubID) *string { return nil }}),
+		SignIn: b, People: b, ReadModels: b, Directory: b, Owners: owners{}, Devices: b,
+		Commands: b, Labels: b, PublicURL: "http://localhost:8080",
+		Live: live.New(
+			live.Config{
+				ReadModels:       b,
+				Devices:          b,
+				Events:           b,
+				DisconnectReason: func(domain.HubID) *string { return nil },
+			},
+		),
 	})
 	mux := chi.NewRouter()
 	for _, route := range p.Routes() {
 		mux.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(w, r, portal.Caller{RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB", At: time.Now(), Network: netip.MustParsePrefix("192.0.2.0/32")})
+			route.Handle(
+				w,
+				r,
+				portal.Caller{
+					RequestID: "01M7YFSWB1B2J5HN6GSRPC9BZB",
+					At:        time.Now(),
+					Network:   netip.MustParsePrefix("192.0.2.0/32"),
+				},
+			)
 		})
 	}
 	return mux

@@ -70,7 +70,11 @@ func (v *visit) commandLog() error {
 		view.Asked = len(hubs.Data)
 	}
 	for _, command := range done {
-		line := commandLine{CommandDone: command, Who: whoIs(command.Actor, actors[command.Actor]), HubName: called[command.HubID]}
+		line := commandLine{
+			CommandDone: command,
+			Who:         whoIs(command.Actor, actors[command.Actor]),
+			HubName:     called[command.HubID],
+		}
 		line.Result, line.Mark = resultOf(command)
 		line.Channel, line.To = live.Say(command.Key, command.Value)
 		view.Lines = append(view.Lines, line)
@@ -88,7 +92,12 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 	group.SetLimit(logsAtOnce)
 	for _, hub := range hubs {
 		group.Go(func() error {
-			some, err := v.p.History.History(ctx, hub.ID, v.caller.At.Add(-commandsOf), commandLines)
+			some, err := v.p.History.History(
+				ctx,
+				hub.ID,
+				v.caller.At.Add(-commandsOf),
+				commandLines,
+			)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, some...)
@@ -98,13 +107,19 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID })
+	all = slices.DeleteFunc(
+		all,
+		func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID },
+	)
 	slices.SortStableFunc(all, func(a, b domain.CommandDone) int { return b.At.Compare(a.At) })
 	return all[:min(len(all), commandLines)], nil
 }
 
 // actors gives what those are called who sent the commands: the members and keys of now.
-func (v *visit) actors(ctx context.Context, done []domain.CommandDone) (map[domain.Actor]string, error) {
+func (v *visit) actors(
+	ctx context.Context,
+	done []domain.CommandDone,
+) (map[domain.Actor]string, error) {
 	names := map[domain.Actor]string{}
 	for _, command := range done {
 		actor := command.Actor
@@ -129,7 +144,8 @@ func (v *visit) actors(ctx context.Context, done []domain.CommandDone) (map[doma
 	return names, nil
 }
 
-// resultOf says what came of a command, as far as its caller heard. What the device then did is in the hub's event log.
+// resultOf says what came of a command, as far as its caller heard. What the device then did is in
+// the hub's event log.
 func resultOf(c domain.CommandDone) (result, mark string) {
 	switch c.Outcome {
 	case "":

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// cookies names and makes the portal's cookies. Scripts cannot read them, other sites cannot have them sent with what changes something, and
-// they travel over TLS alone, but for a service on the browser's own machine.
+// cookies names and makes the portal's cookies. Scripts cannot read them, other sites cannot have
+// them sent with what changes something, and they travel over TLS alone, but for a service on the
+// browser's own machine.
 type cookies struct{ secure bool }
 
 // cookiesFor gives the cookies of a service that is reached there.
@@ -32,11 +33,19 @@ func (c cookies) prefix() string {
 
 func (c cookies) make(name, value string, life time.Duration) *http.Cookie {
 	return &http.Cookie{
-		Name: name, Value: value, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode,
+		Name: name, Value: value, Path: "/", MaxAge: int(life / time.Second), HttpOnly: true,
+		Secure: c.secure, SameSite: http.SameSiteLaxMode,
 	}
 }
 
 // end makes the browser forget a cookie.
 func (c cookies) end(name string) *http.Cookie {
-	return &http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: c.secure, SameSite: http.SameSiteLaxMode}
+	return &http.Cookie{
+		Name:     name,
+		Path:     "/",
+		MaxAge:   -1,
+		HttpOnly: true,
+		Secure:   c.secure,
+		SameSite: http.SameSiteLaxMode,
+	}
 }

@@ -15,7 +15,8 @@ import (
 const (
 	// maxSites is the most sites that pages show.
 	maxSites = 1000
-	// dashboardHubs is the most hubs that one page of the dashboard shows, searchFrom from how many on they can be searched.
+	// dashboardHubs is the most hubs that one page of the dashboard shows, searchFrom from how many
+	// on they can be searched.
 	dashboardHubs = 250
 	searchFrom    = 10
 )
@@ -34,7 +35,13 @@ type liveData struct {
 
 func (v *visit) liveData(shell Shell, hub domain.HubID) liveData {
 	here := shell.Root + v.member.OrgID
-	return liveData{Stream: here + "/stream", FormToken: shell.FormToken, Hub: hub, Hubs: here + "/hubs/", Words: live.Words}
+	return liveData{
+		Stream:    here + "/stream",
+		FormToken: shell.FormToken,
+		Hub:       hub,
+		Hubs:      here + "/hubs/",
+		Words:     live.Words,
+	}
 }
 
 // siteView is a site with its hubs.
@@ -71,7 +78,11 @@ func (d dashboardView) PerPage() int { return dashboardHubs }
 
 // Statuses are those that hubs can be looked for by, with what they are called.
 func (d dashboardView) Statuses() map[domain.HubStatus]string {
-	return map[domain.HubStatus]string{domain.HubOnline: "online", domain.HubOffline: "offline", domain.HubUnknown: "never connected"}
+	return map[domain.HubStatus]string{
+		domain.HubOnline:  "online",
+		domain.HubOffline: "offline",
+		domain.HubUnknown: "never connected",
+	}
 }
 
 // Narrowed says whether only some hubs are wanted.
@@ -91,7 +102,11 @@ func (v *visit) dashboard() error {
 	view.Scripts = []string{"dashboard.js"}
 	view.Data = v.liveData(view.Shell, "")
 	query := v.r.URL.Query()
-	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
+	view.Find, view.Status = strings.TrimSpace(
+		query.Get("find"),
+	), domain.HubStatus(
+		query.Get("status"),
+	)
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	view.fill(sites.Data, states, page-1)
 	v.render(http.StatusOK, "dashboard.html", view)
@@ -145,12 +160,18 @@ func (d *dashboardView) wants(site domain.Site, state live.HubState) bool {
 		return false
 	}
 	find := strings.ToLower(d.Find)
-	return strings.Contains(strings.ToLower(state.Name), find) || strings.Contains(string(state.ID), find) || strings.Contains(strings.ToLower(site.Name), find)
+	return strings.Contains(strings.ToLower(state.Name), find) ||
+		strings.Contains(string(state.ID), find) ||
+		strings.Contains(strings.ToLower(site.Name), find)
 }
 
-// stream answers with the events of the organization, or of one of its hubs, for as long as the page is open.
+// stream answers with the events of the organization, or of one of its hubs, for as long as the
+// page is open.
 func (v *visit) stream() error {
-	want := live.StreamRequest{Hub: domain.HubID(v.field("hub")), Positions: map[domain.HubID]string{}}
+	want := live.StreamRequest{
+		Hub:       domain.HubID(v.field("hub")),
+		Positions: map[domain.HubID]string{},
+	}
 	if want.Hub != "" {
 		if owner, ok := v.p.Owners.Hub(want.Hub); !ok || owner.OrgID != v.member.OrgID {
 			return domain.ErrHubNotFound()
@@ -166,7 +187,8 @@ func (v *visit) stream() error {
 	signedOut, forget := v.p.SignIn.Ended(token)
 	defer forget()
 	viewer := live.Viewer{
-		OrgID: v.member.OrgID, MemberID: v.member.MemberID, Ended: v.member.Ended, SignedOut: signedOut,
+		OrgID: v.member.OrgID, MemberID: v.member.MemberID, Ended: v.member.Ended,
+		SignedOut: signedOut,
 		SignedIn: func(ctx context.Context) bool {
 			_, err := v.p.SignIn.Session(ctx, token, v.p.Now())
 			return !errors.Is(err, &domain.Error{Code: domain.CodeUnauthenticated})

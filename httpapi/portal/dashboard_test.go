@@ -8,8 +8,9 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// A dashboard of thousands of hubs was a page of megabytes, in which nothing could be found: it shows them a page at a time, each once, counts all of
-// them, and finds them by name, id, site and status.
+// A dashboard of thousands of hubs was a page of megabytes, in which nothing could be found: it
+// shows them a page at a time, each once, counts all of them, and finds them by name, id, site and
+// status.
 func TestDashboardOfManyHubs(t *testing.T) {
 	t.Parallel()
 	var sites []domain.Site
@@ -19,7 +20,11 @@ func TestDashboardOfManyHubs(t *testing.T) {
 	}
 	const hubs = 1234
 	for h := range hubs {
-		state := live.HubState{ID: domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", h)), SiteID: fmt.Sprint("site-", h%6), Status: domain.HubOnline}
+		state := live.HubState{
+			ID:     domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", h)),
+			SiteID: fmt.Sprint("site-", h%6),
+			Status: domain.HubOnline,
+		}
 		if h%10 == 0 {
 			state.Status, state.Name = domain.HubOffline, fmt.Sprint("Gate ", h)
 		}
@@ -36,7 +41,8 @@ func TestDashboardOfManyHubs(t *testing.T) {
 				seen[hub.ID]++
 			}
 		}
-		if shown > dashboardHubs || !view.Part || view.Hubs() != hubs || view.Offline != 124 || len(view.Pages) < 4 {
+		if shown > dashboardHubs || !view.Part || view.Hubs() != hubs || view.Offline != 124 ||
+			len(view.Pages) < 4 {
 			t.Errorf("page %d has %d hubs, %+v", page, shown, view.Pages)
 		}
 	}
@@ -49,7 +55,8 @@ func TestDashboardOfManyHubs(t *testing.T) {
 		}
 	}
 	for want, narrowed := range map[int]dashboardView{
-		1: {Find: "gate 1230"}, 206: {Find: "mill 0"}, 124: {Status: domain.HubOffline}, 0: {Status: domain.HubUnknown}, 4: {Find: "0000-123"}, hubs: {},
+		1: {Find: "gate 1230"}, 206: {Find: "mill 0"}, 124: {Status: domain.HubOffline},
+		0: {Status: domain.HubUnknown}, 4: {Find: "0000-123"}, hubs: {},
 	} {
 		narrowed.fill(sites, states, 99)
 		if narrowed.Found != want {
@@ -63,7 +70,8 @@ func TestDashboardOfFewHubs(t *testing.T) {
 	t.Parallel()
 	var view dashboardView
 	view.fill([]domain.Site{{ID: "a"}, {ID: "b"}}, []live.HubState{{ID: "hub", SiteID: "b"}}, 0)
-	if len(view.Sites) != 2 || view.Part || view.Pages != nil || view.Search() || view.Unknown != 1 {
+	if len(view.Sites) != 2 || view.Part || view.Pages != nil || view.Search() ||
+		view.Unknown != 1 {
 		t.Errorf("%+v", view)
 	}
 }

@@ -23,7 +23,8 @@ func card(shell Shell, device live.Device, from string) cardView {
 	return cardView{shell, device, from}
 }
 
-// channelView is a channel on a page, with a key under which a command from here is sent once, however often the form is.
+// channelView is a channel on a page, with a key under which a command from here is sent once,
+// however often the form is.
 type channelView struct {
 	Shell
 	live.Channel
@@ -61,7 +62,8 @@ func (v *visit) devicePage(hub domain.HubID) error {
 	return v.showDevice(http.StatusOK, hub, id, refusedForm{})
 }
 
-// showDevice shows a device's page: its channels, charts of what it measured, what it is called, where it is, and what was refused of that.
+// showDevice shows a device's page: its channels, charts of what it measured, what it is called,
+// where it is, and what was refused of that.
 func (v *visit) showDevice(status int, hub domain.HubID, id int64, refused refusedForm) error {
 	ctx := v.r.Context()
 	device, err := v.p.Live.DeviceOf(ctx, v.member.OrgID, hub, id)
@@ -69,7 +71,8 @@ func (v *visit) showDevice(status int, hub domain.HubID, id int64, refused refus
 		return err
 	}
 	view := deviceView{Hours: chartHours[0], Refused: refused}
-	if hours, err := strconv.Atoi(v.r.URL.Query().Get("hours")); err == nil && hours > 0 && hours <= 24 {
+	if hours, err := strconv.Atoi(v.r.URL.Query().Get("hours")); err == nil && hours > 0 &&
+		hours <= 24 {
 		view.Hours = hours
 	}
 	if view.Charts, err = v.p.Live.ChartsOf(ctx, device, time.Duration(view.Hours)*time.Hour); err != nil {

@@ -14,9 +14,16 @@ import (
 	"hubcloud/httpapi/codestatus"
 )
 
-// Refuse answers in the place of a route what the router refuses under /portal: a path where there is nothing, a method that the path does not take,
-// too many requests, and what failed. Headers that belong to the status are set by then.
-func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, caller Caller, status int, refusal *domain.Error) {
+// Refuse answers in the place of a route what the router refuses under /portal: a path where there
+// is nothing, a method that the path does not take, too many requests, and what failed. Headers
+// that belong to the status are set by then.
+func (p *Portal) Refuse(
+	w http.ResponseWriter,
+	r *http.Request,
+	caller Caller,
+	status int,
+	refusal *domain.Error,
+) {
 	v := &visit{p: p, w: w, r: r, caller: caller}
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address may hold a secret
 	failure := failureOf(refusal)
@@ -25,13 +32,16 @@ func (p *Portal) Refuse(w http.ResponseWriter, r *http.Request, caller Caller, s
 	case http.StatusMethodNotAllowed:
 		failure.Title, failure.Message = "That cannot be done here", "The page that led here may be old: go back, load it again, and repeat what you did."
 	case http.StatusTooManyRequests:
-		failure.Message = fmt.Sprintf("Your network asks for more pages than we can serve it. Wait %s, then load the page again.",
-			count(int(refusal.RetryAfter/time.Second)+1, "second"))
+		failure.Message = fmt.Sprintf(
+			"Your network asks for more pages than we can serve it. Wait %s, then load the page again.",
+			count(int(refusal.RetryAfter/time.Second)+1, "second"),
+		)
 	}
 	v.refuse(failure)
 }
 
-// fail answers with what went wrong, and what to do about it. What nobody should know goes into the request's line alone.
+// fail answers with what went wrong, and what to do about it. What nobody should know goes into the
+// request's line alone.
 func (v *visit) fail(err error) {
 	if errors.Is(err, context.Canceled) && v.r.Context().Err() != nil {
 		return // nobody waits for the page any more
@@ -43,7 +53,8 @@ func (v *visit) fail(err error) {
 
 // faultOf tells the log of the request why it failed, when that is the service's doing.
 func (v *visit) faultOf(status int, err error) {
-	if status == http.StatusInternalServerError || domain.CodeOf(err) == domain.CodeServiceUnavailable {
+	if status == http.StatusInternalServerError ||
+		domain.CodeOf(err) == domain.CodeServiceUnavailable {
 		v.fault(err)
 	}
 }
@@ -75,7 +86,8 @@ func (v *visit) refuse(failure failure) {
 // scripted says that a script of a page asks, and not somebody who waits for a page.
 func (v *visit) scripted() bool {
 	accept := v.r.Header.Get("Accept")
-	return strings.Contains(accept, "application/json") || strings.Contains(accept, "text/event-stream")
+	return strings.Contains(accept, "application/json") ||
+		strings.Contains(accept, "text/event-stream")
 }
 
 // failure is what the page about something that went wrong shows.
@@ -92,13 +104,19 @@ func failureOf(err error) failure {
 	var refusal *domain.Error
 	if !errors.As(err, &refusal) {
 		return failure{
-			Status: http.StatusInternalServerError, Title: "Something failed on our side", Message: "Wait a minute, then try again.",
+			Status: http.StatusInternalServerError, Title: "Something failed on our side",
+			Message: "Wait a minute, then try again.",
 		}
 	}
-	f := failure{Status: statusOf(refusal.Code), Title: "That did not work", Message: sentence(refusal.Message)}
+	f := failure{
+		Status:  statusOf(refusal.Code),
+		Title:   "That did not work",
+		Message: sentence(refusal.Message),
+	}
 	switch refusal.Code {
 	case domain.CodeNotFound:
-		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address is not whole. What others have is not shown either."
+		f.Title, f.Message = "There is nothing here", "It may have been removed, or the address "+
+			"is not whole. What others have is not shown either."
 	case domain.CodeUnauthenticated:
 		f.Title, f.Message = "You are signed out", "Load the page again to sign in."
 	case domain.CodeForbidden:
@@ -119,7 +137,8 @@ func statusOf(code domain.Code) int {
 	return http.StatusInternalServerError
 }
 
-// refusalText gives what to show beside the field that an error is about; false for an error that is no refusal of what was typed.
+// refusalText gives what to show beside the field that an error is about; false for an error that
+// is no refusal of what was typed.
 func refusalText(err error) (string, bool) {
 	var refusal *domain.Error
 	if !errors.As(err, &refusal) || refusal == errForged {
@@ -132,7 +151,8 @@ func refusalText(err error) (string, bool) {
 	return sentence(refusal.Message), true
 }
 
-// refusedStatus returns the status of a page whose form was refused: 429 over a limit, otherwise 400.
+// refusedStatus returns the status of a page whose form was refused: 429 over a limit, otherwise
+// 400.
 func refusedStatus(err error) int {
 	if domain.CodeOf(err) == domain.CodeRateLimited {
 		return http.StatusTooManyRequests
@@ -140,7 +160,8 @@ func refusedStatus(err error) int {
 	return http.StatusBadRequest
 }
 
-// refusedField gives the field of the form that a refusal is about, as the API calls it; "" when it names none.
+// refusedField gives the field of the form that a refusal is about, as the API calls it; "" when it
+// names none.
 func refusedField(err error) string {
 	var refusal *domain.Error
 	if !errors.As(err, &refusal) {
@@ -156,7 +177,8 @@ func refusedField(err error) string {
 // verbFirst finds what the name of a field was the subject of.
 var verbFirst = regexp.MustCompile(`^(is|has|must) `)
 
-// sentence writes a refusal's message for people: without the name of the API's field that it begins with, and with a capital.
+// sentence writes a refusal's message for people: without the name of the API's field that it
+// begins with, and with a capital.
 func sentence(message string) string {
 	if field, rest, ok := strings.Cut(message, ": "); ok && !strings.Contains(field, " ") {
 		if message = rest; verbFirst.MatchString(message) {

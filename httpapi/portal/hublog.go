@@ -18,9 +18,11 @@ type logStep struct {
 type hubLogView struct {
 	hubHead
 	Page live.LogPage
-	// Names are those that devices were given in the cloud: the log can be read while the hub is away.
+	// Names are those that devices were given in the cloud: the log can be read while the hub is
+	// away.
 	Names map[int64]string
-	// At is the time that was asked for, as its field has it, Device the device; both empty for none.
+	// At is the time that was asked for, as its field has it, Device the device; both empty for
+	// none.
 	At, Device string
 	Steps      []logStep
 	// Later leads to what follows; empty when there is nothing yet.
@@ -47,8 +49,8 @@ var logSteps = []struct {
 // clockLayout is what a field for date and time sends: no seconds when they are nought.
 const clockLayout = "2006-01-02T15:04"
 
-// hubLog shows a part of a hub's log and the steps to others. Times are UTC, as in all of the service: its visitors are in many places, and so are
-// its hubs.
+// hubLog shows a part of a hub's log and the steps to others. Times are UTC, as in all of the
+// service: its visitors are in many places, and so are its hubs.
 func (v *visit) hubLog(hub domain.HubID) error {
 	query := v.r.URL.Query()
 	want := live.LogRequest{After: query.Get("after")}
@@ -82,7 +84,10 @@ func (v *visit) hubLog(hub domain.HubID) error {
 		at = view.Page.Entries[0].Time
 	}
 	for _, step := range logSteps {
-		view.Steps = append(view.Steps, logStep{step.label, address("at", at.Add(step.by).UTC().Format(clockLayout+":05"))})
+		view.Steps = append(
+			view.Steps,
+			logStep{step.label, address("at", at.Add(step.by).UTC().Format(clockLayout+":05"))},
+		)
 	}
 	if view.Page.Next != "" {
 		view.Later = address("after", view.Page.Next)

@@ -44,13 +44,15 @@ type hubView struct {
 	Firmware string
 	Network  *hubNetwork
 	Devices  devicesView
-	// Pairing and Removal are until when a window that was opened from here is open; zero: none was.
+	// Pairing and Removal are until when a window that was opened from here is open; zero: none
+	// was.
 	Pairing, Removal time.Time
 	Refused          refusedForm
 	Data             liveData
 }
 
-// firstLook is how long a hub's page waits for the hub: one that takes longer is shown without its devices, for which its script then asks.
+// firstLook is how long a hub's page waits for the hub: one that takes longer is shown without its
+// devices, for which its script then asks.
 const firstLook = 600 * time.Millisecond
 
 // Left is how many seconds there are left until a time.
@@ -63,15 +65,21 @@ type devicesView struct {
 	List live.DeviceList
 	// Find is what somebody looks for among them.
 	Find string
-	// Failure says why there are no devices to show; Offline that it is because the hub is not connected.
+	// Failure says why there are no devices to show; Offline that it is because the hub is not
+	// connected.
 	Failure string
 	Offline bool
 }
 
 // hubPage shows a hub and its devices.
-func (v *visit) hubPage(id domain.HubID) error { return v.showHub(http.StatusOK, id, refusedForm{}) }
+func (v *visit) hubPage(
+	id domain.HubID,
+) error {
+	return v.showHub(http.StatusOK, id, refusedForm{})
+}
 
-// showHub shows a hub's page, and what was refused of it. When the hub does not answer, the rest is there all the same.
+// showHub shows a hub's page, and what was refused of it. When the hub does not answer, the rest is
+// there all the same.
 func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error {
 	ctx := v.r.Context()
 	hub, err := v.p.ReadModels.Hub(ctx, v.member.OrgID, id)
@@ -82,7 +90,12 @@ func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error 
 	if err != nil {
 		return err
 	}
-	view := hubView{hubHead: head, Added: hub.RegisteredAt, PublicIP: hub.PublicIP, Refused: refused}
+	view := hubView{
+		hubHead:  head,
+		Added:    hub.RegisteredAt,
+		PublicIP: hub.PublicIP,
+		Refused:  refused,
+	}
 	view.Scripts = []string{"hub.js"}
 	view.Data = v.liveData(view.Shell, id)
 	sites, err := v.p.ReadModels.Sites(ctx, v.member.OrgID, maxSites, "")
@@ -114,7 +127,8 @@ func (v *visit) showHub(status int, id domain.HubID, refused refusedForm) error 
 	return nil
 }
 
-// hubHead makes the head of a page of a hub; under is what the page is about beside the hub, "" for the hub itself.
+// hubHead makes the head of a page of a hub; under is what the page is about beside the hub, "" for
+// the hub itself.
 func (v *visit) hubHead(id domain.HubID, under string) (hubHead, error) {
 	states, err := v.p.Live.States(v.r.Context(), v.member.OrgID, id)
 	if err != nil {
@@ -143,13 +157,23 @@ func (v *visit) devices(hub domain.HubID) error {
 	return nil
 }
 
-// devicesOf asks a hub for the devices that the address wants: find is what somebody looks for, page counts from 1.
-func (v *visit) devicesOf(shell Shell, hub domain.HubID, within time.Duration) (devicesView, error) {
+// devicesOf asks a hub for the devices that the address wants: find is what somebody looks for,
+// page counts from 1.
+func (v *visit) devicesOf(
+	shell Shell,
+	hub domain.HubID,
+	within time.Duration,
+) (devicesView, error) {
 	query := v.r.URL.Query()
 	view := devicesView{Shell: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	var err error
-	view.List, err = v.p.Live.DevicesOf(v.r.Context(), v.member.OrgID, hub, live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within})
+	view.List, err = v.p.Live.DevicesOf(
+		v.r.Context(),
+		v.member.OrgID,
+		hub,
+		live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within},
+	)
 	if err != nil {
 		switch code := domain.CodeOf(err); code {
 		case domain.CodeHubOffline:
@@ -180,18 +204,25 @@ func (v *visit) deviceNames(hub domain.HubID) error {
 	return json.NewEncoder(v.w).Encode(names)
 }
 
-// fragment is the frame of a part of a page, which the script puts into its page. Its links must fit there: up says how many steps below /portal/
-// that is, which the page of a refused form has more of.
+// fragment is the frame of a part of a page, which the script puts into its page. Its links must
+// fit there: up says how many steps below /portal/ that is, which the page of a refused form has
+// more of.
 func (v *visit) fragment(up int) Shell {
-	if asked, err := strconv.Atoi(v.r.URL.Query().Get("up")); err == nil && asked > 0 && asked < 10 {
+	if asked, err := strconv.Atoi(v.r.URL.Query().Get("up")); err == nil && asked > 0 &&
+		asked < 10 {
 		up = asked
 	}
 	return Shell{
-		Root: strings.Repeat("../", up), Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At, RequestID: v.caller.RequestID,
+		Root: strings.Repeat(
+			"../",
+			up,
+		), Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At,
+		RequestID: v.caller.RequestID,
 	}
 }
 
-// windowOf gives until when a window is open, as the address has it: only pages that were sent there by its opening say so.
+// windowOf gives until when a window is open, as the address has it: only pages that were sent
+// there by its opening say so.
 func (v *visit) windowOf(name string) time.Time {
 	seconds, err := strconv.ParseInt(v.r.URL.Query().Get(name), 10, 64)
 	until := time.Unix(seconds, 0)

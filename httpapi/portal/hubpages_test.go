@@ -15,12 +15,16 @@ import (
 	"hubcloud/domain"
 )
 
-// TestHubPages: every page is there, whole, and holds to what pages hold to; what others called something is a name and nothing else.
+// TestHubPages: every page is there, whole, and holds to what pages hold to; what others called
+// something is a name and nothing else.
 func TestHubPages(t *testing.T) {
 	t.Parallel()
 	for path, says := range map[string][]string{
-		"":                         {"Mill &amp; Sons", string(hubHere), `data-count="online">1<`},
-		"/hubs/" + string(hubHere): {"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %", `type="color"`, `max="30"`, "Open pairing"},
+		"": {"Mill &amp; Sons", string(hubHere), `data-count="online">1<`},
+		"/hubs/" + string(hubHere): {
+			"2.4.1", "Guests", "-61 dBm", "unlocked", "diverged", "pending", "failed", "87 %",
+			`type="color"`, `max="30"`, "Open pairing",
+		},
 		"/hubs/" + string(hubHere) + "/devices/1":  {"Name and room", "Forget", "What it measured"},
 		"/hubs/" + string(hubHere) + "/events":     {"Nothing happened", "− 1 hour"},
 		"/hubs/" + string(hubHere) + "/reset-link": {"Reset the link of this hub?", "six hours"},
@@ -93,23 +97,31 @@ func holdPage(t *testing.T, path, page string) {
 	}
 }
 
-// TestHubPagesOfOthers: a hub of another organization is a page that is not there, for each page and each action.
+// TestHubPagesOfOthers: a hub of another organization is a page that is not there, for each page
+// and each action.
 func TestHubPagesOfOthers(t *testing.T) {
 	t.Parallel()
 	b := newBuilding()
 	for _, hub := range []domain.HubID{hubElse, "hub-none-none-none", "x"} {
-		for _, page := range []string{"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card"} {
+		for _, page := range []string{
+			"", "/events", "/reset-link", "/devices", "/devices/1", "/devices/1/card",
+		} {
 			if response := b.ask("GET", "/hubs/"+string(hub)+page, nil); response.StatusCode != http.StatusNotFound {
 				t.Errorf("GET %s%s: %d", hub, page, response.StatusCode)
 			}
 		}
-		for _, action := range []string{"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link", "/devices/1/commands", "/devices/1/label", "/devices/1/forget"} {
+		for _, action := range []string{
+			"/pairing", "/pairing/close", "/removal", "/removal/close", "/place", "/reset-link",
+			"/devices/1/commands", "/devices/1/label", "/devices/1/forget",
+		} {
 			if response := b.ask("POST", "/hubs/"+string(hub)+action, url.Values{}); response.StatusCode != http.StatusNotFound {
 				t.Errorf("POST %s%s: %d", hub, action, response.StatusCode)
 			}
 		}
 	}
-	if response := b.ask("POST", "/stream", url.Values{"hub": {string(hubElse)}}); response.StatusCode != http.StatusNotFound {
+	if response := b.ask("POST", "/stream", url.Values{
+		"hub": {string(hubElse)},
+	}); response.StatusCode != http.StatusNotFound {
 		t.Errorf("the stream of another's hub: %d", response.StatusCode)
 	}
 	if len(b.done)+len(b.sent)+len(b.labeled)+len(b.placed) > 0 {
@@ -122,7 +134,9 @@ func TestHubActions(t *testing.T) {
 	t.Parallel()
 	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
 	for path, form := range map[string]url.Values{
-		device + "/commands":   {"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}},
+		device + "/commands": {
+			"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"},
+		},
 		device + "/label":      {"name": {" Front door "}, "room": {""}},
 		device + "/forget":     {},
 		hub + "/place":         {"name": {""}, "site": {"site"}},
@@ -146,7 +160,8 @@ func TestHubActions(t *testing.T) {
 		if err != nil || to.Path != "/portal/"+acme+hub {
 			t.Errorf("%s leads to %v, %v", path, to, err)
 		}
-		if strings.HasSuffix(path, "/pairing") && (to.Query().Get("pairing") == "" || *b.code != "12345") {
+		if strings.HasSuffix(path, "/pairing") &&
+			(to.Query().Get("pairing") == "" || *b.code != "12345") {
 			t.Errorf("pairing leads to %v with the code %v", to, b.code)
 		}
 		if b.origin.At.IsZero() == (len(b.sent)+len(b.labeled)+len(b.placed) > 0 || slices.Contains(b.done, "reset")) {
@@ -154,16 +169,31 @@ func TestHubActions(t *testing.T) {
 		}
 	}
 	b := newBuilding()
-	b.ask("POST", device+"/commands", url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}})
-	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != hubHere || string(b.sent[0].Value) != "true" || b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
+	b.ask(
+		"POST",
+		device+"/commands",
+		url.Values{
+			"key":             {"lock"},
+			"endpoint":        {"0"},
+			"value":           {"true"},
+			"idempotency_key": {"once"},
+		},
+	)
+	if len(b.sent) != 1 || b.sent[0].OrgID != acme || b.sent[0].HubID != hubHere ||
+		string(b.sent[0].Value) != "true" ||
+		b.origin.Actor != (domain.Actor{Kind: domain.ActorMember, ID: "member"}) {
 		t.Errorf("sent %+v by %+v", b.sent, b.origin)
 	}
 	b.ask("POST", hub+"/place", url.Values{"name": {" Lobby "}, "site": {"other"}})
-	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName || *change.SiteID != "other" || change.HubID != hubHere || change.OrgID != acme {
+	if change := b.placed[0]; *change.Name != "Lobby" || !change.SetName ||
+		*change.SiteID != "other" ||
+		change.HubID != hubHere ||
+		change.OrgID != acme {
 		t.Errorf("placed %+v", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {"Front door"}, "room": {""}})
-	if change := b.labeled[0]; *change.Name != "Front door" || change.Room != nil || !change.SetRoom {
+	if change := b.labeled[0]; *change.Name != "Front door" || change.Room != nil ||
+		!change.SetRoom {
 		t.Errorf("labeled %+v", change)
 	}
 	b.ask("POST", device+"/label", url.Values{"name": {b.devices[0].Name}, "room": {"Hall"}})
@@ -172,22 +202,33 @@ func TestHubActions(t *testing.T) {
 	}
 }
 
-// TestMembersWatchAndCommand: a member who does not manage sees everything and sends commands, and changes nothing else.
+// TestMembersWatchAndCommand: a member who does not manage sees everything and sends commands, and
+// changes nothing else.
 func TestMembersWatchAndCommand(t *testing.T) {
 	t.Parallel()
 	b := newBuilding()
 	b.role = domain.RoleMember
 	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
-	for _, action := range []string{hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label", device + "/forget"} {
+	for _, action := range []string{
+		hub + "/place", hub + "/pairing", hub + "/removal", hub + "/reset-link", device + "/label",
+		device + "/forget",
+	} {
 		if response := b.ask("POST", action, url.Values{}); response.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %d", action, response.StatusCode)
 		}
 	}
-	command := url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}}
-	if response := b.ask("POST", device+"/commands", command); response.StatusCode != http.StatusSeeOther || len(b.sent) != 1 {
+	command := url.Values{
+		"key":             {"lock"},
+		"endpoint":        {"0"},
+		"value":           {"true"},
+		"idempotency_key": {"once"},
+	}
+	if response := b.ask("POST", device+"/commands", command); response.StatusCode != http.StatusSeeOther ||
+		len(b.sent) != 1 {
 		t.Errorf("a command: %d", response.StatusCode)
 	}
-	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, "Open pairing") || !strings.Contains(page, "Set") {
+	if page := read(t, b.ask("GET", hub, nil)); strings.Contains(page, "Open pairing") ||
+		!strings.Contains(page, "Set") {
 		t.Error("the page offers what a member may not do")
 	}
 }
@@ -197,13 +238,19 @@ func TestScriptedActions(t *testing.T) {
 	t.Parallel()
 	b := newBuilding()
 	path := "/hubs/" + string(hubHere) + "/devices/1/commands"
-	command := url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"true"}, "idempotency_key": {"once"}}
+	command := url.Values{
+		"key":             {"lock"},
+		"endpoint":        {"0"},
+		"value":           {"true"},
+		"idempotency_key": {"once"},
+	}
 	if response := b.ask("POST", path, command, "Accept", "application/json"); response.StatusCode != http.StatusNoContent {
 		t.Errorf("a command: %d", response.StatusCode)
 	}
 	b.fails = domain.Errorf(domain.CodeHubOffline, "the hub is not connected")
 	response := b.ask("POST", path, command, "Accept", "application/json")
-	if text := read(t, response); response.StatusCode != http.StatusServiceUnavailable || text != `{"message":"The hub is not connected."}`+"\n" {
+	if text := read(t, response); response.StatusCode != http.StatusServiceUnavailable ||
+		text != `{"message":"The hub is not connected."}`+"\n" {
 		t.Errorf("a hub that is offline: %d %s", response.StatusCode, text)
 	}
 	command.Set("value", "perhaps")
@@ -212,7 +259,8 @@ func TestScriptedActions(t *testing.T) {
 	}
 }
 
-// TestRefusedAtAHub: who was refused something at a hub lost the page, and what was typed, to one that said so and no more.
+// TestRefusedAtAHub: who was refused something at a hub lost the page, and what was typed, to one
+// that said so and no more.
 func TestRefusedAtAHub(t *testing.T) {
 	t.Parallel()
 	hub, device := "/hubs/"+string(hubHere), "/hubs/"+string(hubHere)+"/devices/1"
@@ -221,14 +269,41 @@ func TestRefusedAtAHub(t *testing.T) {
 		form url.Values
 		says []string
 	}{
-		hub + "/pairing":       {url.Values{"setup_code": {"0<"}}, []string{`id="pairing-problem">Setup code must be shorter.<`, `value="0&lt;" autofocus`}},
-		hub + "/pairing/close": {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
-		hub + "/removal":       {url.Values{}, []string{`id="removal-problem">`, `autofocus aria-describedby="removal-problem"`}},
-		hub + "/reset-link":    {url.Values{}, []string{`role="alert">Setup code must be shorter.<`}},
-		hub + "/place":         {url.Values{"name": {long}, "site": {"site"}}, []string{`id="place-problem">`, long, `value="site" selected`}},
-		device + "/label":      {url.Values{"name": {long}, "room": {"Attic"}}, []string{`id="label-problem">`, long, `value="Attic"`}},
-		device + "/forget":     {url.Values{}, []string{`id="forget-problem">Setup code must`, `<details class="guard" open>`}},
-		device + "/commands":   {url.Values{"key": {"lock"}, "endpoint": {"0"}, "value": {"perhaps"}, "idempotency_key": {"once"}}, []string{`role="alert">`, "Open pairing"}},
+		hub + "/pairing": {
+			url.Values{"setup_code": {"0<"}},
+			[]string{
+				`id="pairing-problem">Setup code must be shorter.<`, `value="0&lt;" autofocus`,
+			},
+		},
+		hub + "/pairing/close": {
+			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
+		},
+		hub + "/removal": {
+			url.Values{},
+			[]string{`id="removal-problem">`, `autofocus aria-describedby="removal-problem"`},
+		},
+		hub + "/reset-link": {
+			url.Values{}, []string{`role="alert">Setup code must be shorter.<`},
+		},
+		hub + "/place": {
+			url.Values{"name": {long}, "site": {"site"}},
+			[]string{`id="place-problem">`, long, `value="site" selected`},
+		},
+		device + "/label": {
+			url.Values{"name": {long}, "room": {"Attic"}},
+			[]string{`id="label-problem">`, long, `value="Attic"`},
+		},
+		device + "/forget": {
+			url.Values{},
+			[]string{`id="forget-problem">Setup code must`, `<details class="guard" open>`},
+		},
+		device + "/commands": {
+			url.Values{
+				"key": {"lock"}, "endpoint": {"0"}, "value": {"perhaps"},
+				"idempotency_key": {"once"},
+			},
+			[]string{`role="alert">`, "Open pairing"},
+		},
 	} {
 		b := newBuilding()
 		b.refuses = domain.Errorf(domain.CodeInvalidRequest, "setup_code must be shorter")
@@ -245,11 +320,15 @@ func TestRefusedAtAHub(t *testing.T) {
 		holdPage(t, path, page)
 		// Its address stands in the browser's bar, and under it the page's own links.
 		to := b.ask("GET", path+"?hours=6", nil).Header.Get("Location")
-		if path != hub+"/reset-link" && (!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
+		if path != hub+"/reset-link" &&
+			(!strings.HasSuffix(to, "?hours=6") || !strings.Contains(to, hub)) {
 			t.Errorf("%s leads to %q", path, to)
 		}
 	}
-	if page := read(t, newBuilding().ask("GET", device+"/card?up=5", nil)); !strings.Contains(page, `href="../../../../../`+acme+device+`"`) {
+	if page := read(t, newBuilding().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
+		page,
+		`href="../../../../../`+acme+device+`"`,
+	) {
 		t.Errorf("a part of the page of a refused form does not fit there: %s", page)
 	}
 	b := newBuilding()
@@ -259,7 +338,10 @@ func TestRefusedAtAHub(t *testing.T) {
 	} else if page := read(t, response); !strings.Contains(page, `href="../../../../../`+acme+hub+`"`) {
 		t.Errorf("there is no way back: %s", page)
 	}
-	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(page, "Back to the hub") {
+	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(
+		page,
+		"Back to the hub",
+	) {
 		t.Error("a hub of others has a way to it")
 	}
 }
@@ -268,12 +350,15 @@ func TestRefusedAtAHub(t *testing.T) {
 func TestHubThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[domain.Code]string{
-		domain.CodeHubOffline: "The hub is not connected", domain.CodeHubTimeout: "Took too long", domain.CodeHubUnavailable: "Took too long",
+		domain.CodeHubOffline: "The hub is not connected", domain.CodeHubTimeout: "Took too long",
+		domain.CodeHubUnavailable: "Took too long",
 	} {
 		b := newBuilding()
 		b.fails = domain.Errorf(code, "took too long")
 		response := b.ask("GET", "/hubs/"+string(hubHere), nil)
-		if page := read(t, response); response.StatusCode != http.StatusOK || !strings.Contains(page, says) || !strings.Contains(page, "2.4.1") {
+		if page := read(t, response); response.StatusCode != http.StatusOK ||
+			!strings.Contains(page, says) ||
+			!strings.Contains(page, "2.4.1") {
 			t.Errorf("%s: %d", code, response.StatusCode)
 		}
 	}
@@ -284,22 +369,31 @@ func TestHubThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestStreamOfPages: the stream is for members alone, asks for the session's form token, and ends with its client.
+// TestStreamOfPages: the stream is for members alone, asks for the session's form token, and ends
+// with its client.
 func TestStreamOfPages(t *testing.T) {
 	t.Parallel()
 	b := newBuilding()
 	server := httptest.NewServer(b.serve())
 	defer server.Close()
 	post := func(token, session string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL+"/portal/"+acme+"/stream", strings.NewReader(url.Values{
-			"form_token": {token}, "positions": {string(hubHere) + " cursor\nnonsense\n"},
-		}.Encode()))
+		r, err := http.NewRequestWithContext(
+			t.Context(),
+			"POST",
+			server.URL+"/portal/"+acme+"/stream",
+			strings.NewReader(url.Values{
+				"form_token": {token}, "positions": {string(hubHere) + " cursor\nnonsense\n"},
+			}.Encode()),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.AddCookie(&http.Cookie{Name: "hubcloud_session", Value: session})
-		client := http.Client{Transport: server.Client().Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		client := http.Client{
+			Transport:     server.Client().Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
 		response, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -319,8 +413,10 @@ func TestStreamOfPages(t *testing.T) {
 	for len(text) < 5 && lines.Scan() {
 		text = append(text, lines.Text())
 	}
-	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 || text[0] != "event: hub.portal_positions" ||
-		text[1] != `data: {"`+string(hubHere)+`":"position"}` || text[3] != "event: hub.portal_states" {
+	if stream.Header.Get("Content-Type") != "text/event-stream" || len(text) < 5 ||
+		text[0] != "event: hub.portal_positions" ||
+		text[1] != `data: {"`+string(hubHere)+`":"position"}` ||
+		text[3] != "event: hub.portal_states" {
 		t.Errorf("the stream says %q", text)
 	} // Who signed out was shown what happens until the next keepalive, half a minute later.
 	close(b.signedOut)

@@ -37,10 +37,11 @@ type scopeLine struct {
 }
 
 var scopeMeanings = map[domain.Scope]string{
-	domain.ScopeSitesRead:    "list sites and read their details",
-	domain.ScopeSitesWrite:   "create and rename sites",
-	domain.ScopeHubsRead:     "list hubs, read details and connection status, list and read devices",
-	domain.ScopeHubsWrite:    "add hubs to sites, move and rename them, reset a hub's link; add, remove, name and place devices; open and close pairing and removal windows",
+	domain.ScopeSitesRead:  "list sites and read their details",
+	domain.ScopeSitesWrite: "create and rename sites",
+	domain.ScopeHubsRead:   "list hubs, read details and connection status, list and read devices",
+	domain.ScopeHubsWrite: "add hubs to sites, move and rename them, reset a hub's link; add, " +
+		"remove, name and place devices; open and close pairing and removal windows",
 	domain.ScopeHubsCommand:  "send commands and read their outcome",
 	domain.ScopeEventsRead:   "read and stream events",
 	domain.ScopeMembersRead:  "list members and pending invitations",
@@ -51,9 +52,15 @@ var scopeMeanings = map[domain.Scope]string{
 func (v *visit) keys() error { return v.showKeys(http.StatusOK, keysView{}, nil) }
 
 func (v *visit) showKeys(status int, view keysView, checked []string) error {
-	keys, ways, err := readPage(v, "keys", "keys", func(limit int, after string) (domain.Page[domain.KeyView], error) {
-		return v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, limit, after)
-	}, func(k domain.KeyView) string { return k.ID })
+	keys, ways, err := readPage(
+		v,
+		"keys",
+		"keys",
+		func(limit int, after string) (domain.Page[domain.KeyView], error) {
+			return v.p.ReadModels.Keys(v.r.Context(), v.member.OrgID, limit, after)
+		},
+		func(k domain.KeyView) string { return k.ID },
+	)
 	if err != nil {
 		return err
 	}
@@ -69,7 +76,10 @@ func (v *visit) showKeys(status int, view keysView, checked []string) error {
 		view.Keys = append(view.Keys, keyLine{key, used[key.ID]})
 	}
 	for _, scope := range domain.AllScopes() {
-		view.Scopes = append(view.Scopes, scopeLine{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))})
+		view.Scopes = append(
+			view.Scopes,
+			scopeLine{scope, scopeMeanings[scope], slices.Contains(checked, string(scope))},
+		)
 	}
 	view.More, view.Environment = ways, v.p.Environment
 	view.Shell = v.shell("API keys", "keys")
@@ -77,7 +87,8 @@ func (v *visit) showKeys(status int, view keysView, checked []string) error {
 	return nil
 }
 
-// createKey makes a key and shows it. The answer is the page itself: what is redirected to would have to keep the secret for a while.
+// createKey makes a key and shows it. The answer is the page itself: what is redirected to would
+// have to keep the secret for a while.
 func (v *visit) createKey() error {
 	view, checked := keysView{Label: v.field("label")}, v.r.PostForm["scope"]
 	scopes := make([]domain.Scope, 0, len(checked))
@@ -86,7 +97,13 @@ func (v *visit) createKey() error {
 	}
 	var id, key string
 	err := v.once(func() (err error) {
-		id, key, err = v.p.Directory.CreateKey(v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes)
+		id, key, err = v.p.Directory.CreateKey(
+			v.r.Context(),
+			v.origin(),
+			v.member.OrgID,
+			view.Label,
+			scopes,
+		)
 		return err
 	})
 	if errors.Is(err, errSentBefore) {

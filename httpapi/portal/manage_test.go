@@ -12,7 +12,8 @@ import (
 
 const inOne = "/portal/" + orgOne
 
-// TestPagesOfAnOrganization hold to what every page does, and show what people called something as a name and nothing else.
+// TestPagesOfAnOrganization hold to what every page does, and show what people called something as
+// a name and nothing else.
 func TestPagesOfAnOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -20,14 +21,16 @@ func TestPagesOfAnOrganization(t *testing.T) {
 	for who, manages := range map[string]bool{"olga@example.org": true, "max@example.org": false} {
 		b := w.visit(t, nil).signIn(who)
 		for path, says := range map[string]string{
-			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta", "/activity": "changed the role of",
+			"/members": "&lt;script&gt;", "/keys": "3 hours ago", "/sites": "hub-7k2m-q4xd-93ta",
+			"/activity":          "changed the role of",
 			"/activity/commands": "to <b><bdi>&lt;b&gt;eco&lt;/b&gt;</bdi></b>",
 		} {
 			page := b.get(inOne+path, 200)
 			if holdsPromises(t, page); !strings.Contains(page, says) {
 				t.Errorf("%s does not say %q: %s", path, says, page)
 			}
-			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages && !strings.HasPrefix(path, "/activity") {
+			if forms := strings.Count(page, `method="post"`); (forms > 1) != manages &&
+				!strings.HasPrefix(path, "/activity") {
 				t.Errorf("%s: %d forms for %s", path, forms, who)
 			}
 		}
@@ -58,7 +61,8 @@ func TestOnlyManagersManage(t *testing.T) {
 	w := newWorld()
 	b := w.visit(t, nil).signIn("max@example.org")
 	for _, path := range []string{
-		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys", "/keys/keyid/revoke", "/sites", "/sites/site/name", "/sites/hubs",
+		"/members/olga/role", "/invitations", "/invitations/x/revoke", "/keys",
+		"/keys/keyid/revoke", "/sites", "/sites/site/name", "/sites/hubs",
 	} {
 		_, page := b.post(inOne+path, 403)
 		holdsPromises(t, page)
@@ -66,13 +70,15 @@ func TestOnlyManagersManage(t *testing.T) {
 	if len(w.did) != 0 {
 		t.Errorf("done: %q", w.did)
 	}
-	b.post(inOne+"/members/max/remove", 303) // whoever wants to may leave, as far as the directory lets
+	// whoever wants to may leave, as far as the directory lets
+	b.post(inOne+"/members/max/remove", 303)
 	if len(w.did) != 1 || w.did[0] != "member max: remove max" {
 		t.Errorf("done: %q", w.did)
 	}
 }
 
-// TestActions are done by the member who is signed in, and lead back with a notice; what is refused is told in place.
+// TestActions are done by the member who is signed in, and lead back with a notice; what is refused
+// is told in place.
 func TestActions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -85,10 +91,16 @@ func TestActions(t *testing.T) {
 	}{
 		{"/members/max/role", []string{"role", "admin"}, "make max admin", "/members", 0},
 		{"/members/max/remove", nil, "remove max", "/members", 0},
-		{"/invitations", []string{"email", "ann@example.org", "role", "admin"}, "invite ann@example.org admin", "/members", 400},
+		{
+			"/invitations", []string{"email", "ann@example.org", "role", "admin"},
+			"invite ann@example.org admin", "/members", 400,
+		},
 		{"/keys/keyid/revoke", nil, "revoke key keyid", "/keys", 0},
 		{"/sites", []string{"name", " Mill "}, "create site Mill", "/sites", 400},
-		{"/sites/hubs", []string{"serial", "hub7k2mq4xd93ta", "site", "site"}, "add hub-7k2m-q4xd-93ta at site", "/sites", 400},
+		{
+			"/sites/hubs", []string{"serial", "hub7k2mq4xd93ta", "site", "site"},
+			"add hub-7k2m-q4xd-93ta at site", "/sites", 400,
+		},
 	} {
 		w := newWorld()
 		b := w.visit(t, nil).signIn("olga@example.org")
@@ -105,11 +117,13 @@ func TestActions(t *testing.T) {
 			status = 400
 		}
 		_, page := b.post(inOne+c.path, status, c.fields...)
-		if holdsPromises(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") || c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
+		if holdsPromises(t, page); !strings.Contains(page, "It is wrong in &lt;some&gt; way.") ||
+			c.in != 0 && !strings.Contains(page, `value="`+strings.TrimSpace(c.fields[1])) {
 			t.Errorf("%s: %s", c.path, page)
 		}
 		w.err = errors.New("the broker is away")
-		if _, page := b.post(inOne+c.path, 500, c.fields...); strings.Contains(page, "broker") || !strings.Contains(page, requestID) {
+		if _, page := b.post(inOne+c.path, 500, c.fields...); strings.Contains(page, "broker") ||
+			!strings.Contains(page, requestID) {
 			t.Errorf("%s: %s", c.path, page)
 		}
 	}
@@ -120,15 +134,29 @@ func TestKeyIsShownOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
-	_, page := b.post(inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read")
-	if holdsPromises(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") || w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
+	_, page := b.post(
+		inOne+"/keys",
+		201,
+		"label",
+		"Meter",
+		"scope",
+		"hubs:read",
+		"scope",
+		"events:read",
+	)
+	if holdsPromises(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") ||
+		w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
 		t.Errorf("done %q: %s", w.did, page)
 	}
 	if page := b.get(inOne+"/keys", 200); strings.Contains(page, "secret") {
 		t.Error(page)
 	}
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "scopes: at least one is needed")
-	if _, page := b.post(inOne+"/keys", 400, "label", "Meter"); !strings.Contains(page, `value="Meter"`) || !strings.Contains(page, "at least one scope") {
+	if _, page := b.post(inOne+"/keys", 400, "label", "Meter"); !strings.Contains(
+		page,
+		`value="Meter"`,
+	) ||
+		!strings.Contains(page, "at least one scope") {
 		t.Error(page)
 	}
 	holdsPromises(t, b.get(inOne+"/keys/keyid/revoke", 200))
@@ -140,22 +168,33 @@ func TestHubThatCannotBeAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
-	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(page, "no serial") || len(w.did) != 0 {
+	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(
+		page,
+		"no serial",
+	) ||
+		len(w.did) != 0 {
 		t.Errorf("done %q: %s", w.did, page)
 	}
 	w.err = domain.ErrHubNotAddable()
-	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(page, "has not come online yet") {
+	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(
+		page,
+		"has not come online yet",
+	) {
 		t.Error(page)
 	}
 }
 
-// TestCommandLog tells who sent what, newest first, and what came of it, and nothing of another organization's time with the hub.
+// TestCommandLog tells who sent what, newest first, and what came of it, and nothing of another
+// organization's time with the hub.
 func TestCommandLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	page := w.visit(t, nil).signIn("max@example.org").get(inOne+"/activity/commands", 200)
 	at := 0
-	for _, text := range []string{"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org", "Mode", "accepted"} {
+	for _, text := range []string{
+		"API key another", "Lock", "no answer from the hub", "it is silent", "olga@example.org",
+		"Mode", "accepted",
+	} {
 		next := strings.Index(page[at:], text)
 		if next < 0 {
 			t.Fatalf("after %d there is no %q: %s", at, text, page)
@@ -172,7 +211,9 @@ func TestOrganizations(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
-	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "Mill") || !strings.Contains(page, "Quay") || strings.Contains(page, "New organization") {
+	if page := b.get("/portal/organizations", 200); !strings.Contains(page, "Mill") ||
+		!strings.Contains(page, "Quay") ||
+		strings.Contains(page, "New organization") {
 		t.Error(page)
 	}
 	b.get("/portal/organizations/new", 403)
@@ -180,7 +221,8 @@ func TestOrganizations(t *testing.T) {
 	open := w.visit(t, func(c *portal.Config) { c.OpenSignUp = true }).signIn("new@example.org")
 	holdsPromises(t, open.get("/portal/organizations", 200))
 	holdsPromises(t, open.get("/portal/organizations/new", 200))
-	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" || w.did[0] != "member : create organization Pier new@example.org" {
+	if to, _ := open.post("/portal/organizations", 303, "name", "Pier"); to != "/portal/"+orgTwo+"/sites" ||
+		w.did[0] != "member : create organization Pier new@example.org" {
 		t.Errorf("to %q, done %q", to, w.did)
 	}
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "name: must not be empty")
@@ -188,20 +230,24 @@ func TestOrganizations(t *testing.T) {
 	holdsPromises(t, page)
 }
 
-// TestFormsAddressesLead to their pages: the address of a form that was refused stayed in the browser's bar, and loading it showed that there is nothing.
+// TestFormsAddressesLead to their pages: the address of a form that was refused stayed in the
+// browser's bar, and loading it showed that there is nothing.
 func TestFormsAddressesLead(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
 	for path, to := range map[string]string{
-		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members", "/sites/site/name": "/sites", "/sites/hubs": "/sites",
+		"/members/max/role?find=m": "/members?find=m", "/invitations": "/members",
+		"/sites/site/name": "/sites", "/sites/hubs": "/sites",
 	} {
 		response, _ := b.do("GET", inOne+path, nil, nil)
 		at, err := url.Parse(public + inOne + path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 || err != nil || where.RequestURI() != inOne+to {
+		if where, err := at.Parse(response.Header.Get("Location")); response.StatusCode != 303 ||
+			err != nil ||
+			where.RequestURI() != inOne+to {
 			t.Errorf("%s: %d to %v, %v", path, response.StatusCode, where, err)
 		}
 	}
@@ -210,25 +256,29 @@ func TestFormsAddressesLead(t *testing.T) {
 	}
 }
 
-// TestMemberMayLeave: there was no way to, but for owners and admins. Who is the last owner is told in place.
+// TestMemberMayLeave: there was no way to, but for owners and admins. Who is the last owner is told
+// in place.
 func TestMemberMayLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("max@example.org")
 	page := b.get(inOne+"/members", 200)
-	if !strings.Contains(page, "members/max/remove") || strings.Contains(page, "members/olga/remove") {
+	if !strings.Contains(page, "members/max/remove") ||
+		strings.Contains(page, "members/olga/remove") {
 		t.Error(page)
 	}
 	if page := b.get(inOne+"/members/max/remove", 200); !strings.Contains(page, "Leave <bdi>Mill") {
 		t.Error(page)
 	}
 	b.get(inOne+"/members/olga/remove", 403)
-	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" || w.did[0] != "member max: remove max" {
+	if to, _ := b.post(inOne+"/members/max/remove", 303); to != "/portal/organizations" ||
+		w.did[0] != "member max: remove max" {
 		t.Errorf("to %q, done %q", to, w.did)
 	}
 	w.err = domain.Errorf(domain.CodeForbidden, "this is the last owner")
 	_, page = b.post(inOne+"/members/max/remove", 403)
-	if holdsPromises(t, page); !strings.Contains(page, "This is the last owner.") || !strings.Contains(page, "Leave <bdi>Mill") {
+	if holdsPromises(t, page); !strings.Contains(page, "This is the last owner.") ||
+		!strings.Contains(page, "Leave <bdi>Mill") {
 		t.Error(page)
 	}
 }
@@ -237,28 +287,40 @@ func TestMemberMayLeave(t *testing.T) {
 func TestHome(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	for who, to := range map[string]string{"": "sign-in", "max@example.org": orgOne, "olga@example.org": "organizations"} {
+	for who, to := range map[string]string{
+		"": "sign-in", "max@example.org": orgOne, "olga@example.org": "organizations",
+	} {
 		b := w.visit(t, nil)
 		if who != "" {
 			b.signIn(who)
 		}
 		for path, way := range map[string]string{"/portal": "portal/", "/portal/": "./"} {
-			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 || response.Header.Get("Location") != way+to {
-				t.Errorf("%s at %s: %d to %s", who, path, response.StatusCode, response.Header.Get("Location"))
+			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 ||
+				response.Header.Get("Location") != way+to {
+				t.Errorf(
+					"%s at %s: %d to %s",
+					who,
+					path,
+					response.StatusCode,
+					response.Header.Get("Location"),
+				)
 			}
 		}
 	}
 }
 
-// TestActivitySaysWhat: a device was one of its own number and not of its hub, what was renamed had the new name twice, and whose invitation was
-// withdrawn was not said.
+// TestActivitySaysWhat: a device was one of its own number and not of its hub, what was renamed had
+// the new name twice, and whose invitation was withdrawn was not said.
 func TestActivitySaysWhat(t *testing.T) {
 	t.Parallel()
 	page := newWorld().visit(t, nil).signIn("max@example.org").get(inOne+"/activity", 200)
 	for _, want := range []string{
-		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>", "forgot device 3 of <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
-		"renamed a site to <bdi>Mill</bdi>", "renamed the site that is now <b><bdi>Mill</bdi></b> to <bdi>Mall</bdi>",
-		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>", "took the name from the hub <b><bdi>hub-aaaa-bbbb-cccc</bdi></b>",
+		"named or placed device 2 of <b><bdi>Lobby</bdi></b> now <bdi>Hall, Attic</bdi>",
+		"forgot device 3 of <b><bdi>hub-7k2m-q4xd-93ta</bdi></b>",
+		"renamed a site to <bdi>Mill</bdi>",
+		"renamed the site that is now <b><bdi>Mill</bdi></b> to <bdi>Mall</bdi>",
+		"renamed the hub <b><bdi>hub-7k2m-q4xd-93ta</bdi></b> to <bdi>Lobby</bdi>",
+		"took the name from the hub <b><bdi>hub-aaaa-bbbb-cccc</bdi></b>",
 		"withdrew the invitation of <b><bdi>ben@example.org</bdi></b>",
 	} {
 		if !strings.Contains(page, want) {

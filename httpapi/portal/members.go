@@ -13,7 +13,8 @@ type membersView struct {
 	MorePeople  pager
 	Invitations []domain.Invitation
 	MoreInvited pager
-	// Find is the text that addresses of people must have, and Query the end of addresses that lead back here.
+	// Find is the text that addresses of people must have, and Query the end of addresses that lead
+	// back here.
 	Find, Query string
 	// Role is what is wrong with the role that a member was to get.
 	Role struct{ Member, Problem string }
@@ -26,7 +27,8 @@ type memberLine struct {
 	domain.Member
 	// Self says that it is the visitor.
 	Self bool
-	// Roles are those that the visitor may give; empty when the member is none of the visitor's business.
+	// Roles are those that the visitor may give; empty when the member is none of the visitor's
+	// business.
 	Roles []domain.Role
 }
 
@@ -36,9 +38,15 @@ func (v *visit) members() error { return v.showMembers(http.StatusOK, membersVie
 func (v *visit) showMembers(status int, view membersView) error {
 	ctx := v.r.Context()
 	view.Find, view.Query = v.asked("find"), v.listQuery()
-	people, ways, err := readPage(v, "members", "people", func(limit int, after string) (domain.Page[domain.Member], error) {
-		return v.p.ReadModels.FindMembers(ctx, v.member.OrgID, view.Find, limit, after)
-	}, func(m domain.Member) string { return m.ID })
+	people, ways, err := readPage(
+		v,
+		"members",
+		"people",
+		func(limit int, after string) (domain.Page[domain.Member], error) {
+			return v.p.ReadModels.FindMembers(ctx, v.member.OrgID, view.Find, limit, after)
+		},
+		func(m domain.Member) string { return m.ID },
+	)
 	if err != nil {
 		return err
 	}
@@ -46,9 +54,15 @@ func (v *visit) showMembers(status int, view membersView) error {
 	for _, m := range people {
 		view.People = append(view.People, v.memberLine(m))
 	}
-	view.Invitations, view.MoreInvited, err = readPage(v, "members", "invitations", func(limit int, after string) (domain.Page[domain.Invitation], error) {
-		return v.p.ReadModels.Invitations(ctx, v.member.OrgID, limit, after, v.caller.At)
-	}, func(i domain.Invitation) string { return i.ID })
+	view.Invitations, view.MoreInvited, err = readPage(
+		v,
+		"members",
+		"invitations",
+		func(limit int, after string) (domain.Page[domain.Invitation], error) {
+			return v.p.ReadModels.Invitations(ctx, v.member.OrgID, limit, after, v.caller.At)
+		},
+		func(i domain.Invitation) string { return i.ID },
+	)
 	if err != nil {
 		return err
 	}
@@ -65,7 +79,8 @@ func (v *visit) memberLine(m domain.Member) memberLine {
 // Leavable says whether the visitor may end the membership: everybody the own one.
 func (m memberLine) Leavable() bool { return m.Self || len(m.Roles) > 0 }
 
-// rolesFor gives the roles that the visitor may give a member. The directory decides again: this only leaves out what it would refuse.
+// rolesFor gives the roles that the visitor may give a member. The directory decides again: this
+// only leaves out what it would refuse.
 func (v *visit) rolesFor(m domain.Member) []domain.Role {
 	switch {
 	case v.member.Role == domain.RoleOwner:
@@ -80,7 +95,13 @@ func (v *visit) rolesFor(m domain.Member) []domain.Role {
 func (v *visit) changeRole() error {
 	var view membersView
 	view.Role.Member = v.r.PathValue("member")
-	_, err := v.p.Directory.ChangeRole(v.r.Context(), v.origin(), v.member.OrgID, view.Role.Member, domain.Role(v.field("role")))
+	_, err := v.p.Directory.ChangeRole(
+		v.r.Context(),
+		v.origin(),
+		v.member.OrgID,
+		view.Role.Member,
+		domain.Role(v.field("role")),
+	)
 	if problem, ok := refusalText(err); ok {
 		view.Role.Problem = problem
 		return v.showMembers(statusOf(domain.CodeOf(err)), view)
@@ -139,7 +160,13 @@ func (v *visit) removeMember() error {
 func (v *visit) invite() error {
 	var view membersView
 	view.Invited.Email, view.Invited.Role = v.field("email"), v.field("role")
-	_, err := v.p.Directory.Invite(v.r.Context(), v.origin(), v.member.OrgID, view.Invited.Email, domain.Role(view.Invited.Role))
+	_, err := v.p.Directory.Invite(
+		v.r.Context(),
+		v.origin(),
+		v.member.OrgID,
+		view.Invited.Email,
+		domain.Role(view.Invited.Role),
+	)
 	if problem, ok := refusalText(err); ok {
 		view.Invited.Problem = problem
 		return v.showMembers(http.StatusBadRequest, view)

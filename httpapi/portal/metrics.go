@@ -12,16 +12,21 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_portal_sign_ins_total",
-		Help: "Steps of signing in: a link was `asked` for, was refused because too many were (`limited`), signed somebody in (`signed_in`), or had " +
-			"been used or expired (`expired`); and sessions that were ended by hand (`signed_out`). A rise of `asked` without `signed_in` is mail " +
+		Help: "Steps of signing in: a link was `asked` for, was refused because too many were " +
+			"(`limited`), signed somebody in (`signed_in`), or had " +
+			"been used or expired (`expired`); and sessions that were ended by hand " +
+			"(`signed_out`). A rise of `asked` without `signed_in` is mail " +
 			"that does not arrive; of `limited`, somebody who has mail sent to others.",
 	}, []string{"step"})
 	m := &metrics{
-		asked: steps.WithLabelValues("asked"), limited: steps.WithLabelValues("limited"), signedIn: steps.WithLabelValues("signed_in"),
+		asked: steps.WithLabelValues(
+			"asked",
+		), limited: steps.WithLabelValues("limited"), signedIn: steps.WithLabelValues("signed_in"),
 		expired: steps.WithLabelValues("expired"), signedOut: steps.WithLabelValues("signed_out"),
 		forged: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_portal_forged_forms_total",
-			Help: "Forms that were refused because no page of the sender's session had sent them. A rise is an attack, or a --public-url that is " +
+			Help: "Forms that were refused because no page of the sender's session had sent " +
+				"them. A rise is an attack, or a --public-url that is " +
 				"not the one in browsers.",
 		}),
 	}

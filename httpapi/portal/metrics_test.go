@@ -20,14 +20,18 @@ func TestMetrics(t *testing.T) {
 	b.post("/portal/sign-out", 303)
 	b.post("/portal/sign-in/nonsense", 410)
 	b.signIn("olga@example.org")
-	if response, _ := b.do("POST", "/portal/sign-out", url.Values{"form_token": {"stolen"}}, nil); response.StatusCode != 403 {
+	if response, _ := b.do("POST", "/portal/sign-out", url.Values{
+		"form_token": {"stolen"},
+	}, nil); response.StatusCode != 403 {
 		t.Errorf("a forged form: %d", response.StatusCode)
 	}
 	for range 5 {
 		b.post("/portal/sign-in", 200, "email", "nemo@example.org")
 	}
 	b.post("/portal/sign-in", 429, "email", "nemo@example.org")
-	for step, want := range map[string]float64{"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1} {
+	for step, want := range map[string]float64{
+		"asked": 7, "limited": 1, "signed_in": 2, "expired": 1, "signed_out": 1,
+	} {
 		if got := telemetrytest.Value(t, registry, "hubcloud_portal_sign_ins_total", "step", step); got != want {
 			t.Errorf("%v %s, want %v", got, step, want)
 		}

@@ -6,11 +6,14 @@ import (
 	"testing"
 )
 
-// FuzzOwnPage: where a person is sent after signing in is a page of the portal, as any browser reads it.
+// FuzzOwnPage: where a person is sent after signing in is a page of the portal, as any browser
+// reads it.
 func FuzzOwnPage(f *testing.F) {
 	for _, seed := range []string{
-		"/portal/01940000-0000-7000-8000-000000000001/keys", "/portal/x/hubs/hub-7k2m-q4xd-93ta", "//evil.example", "/portal//evil.example", `/portal/\evil.example`,
-		"/portal/..//evil.example", "/portal/%2e%2e/x", "/portal/x?y", "https://evil.example/portal/x", "/portal/x:y", "/portal/\t/evil.example", "/portal/é",
+		"/portal/01940000-0000-7000-8000-000000000001/keys", "/portal/x/hubs/hub-7k2m-q4xd-93ta",
+		"//evil.example", "/portal//evil.example", `/portal/\evil.example`,
+		"/portal/..//evil.example", "/portal/%2e%2e/x", "/portal/x?y",
+		"https://evil.example/portal/x", "/portal/x:y", "/portal/\t/evil.example", "/portal/é",
 	} {
 		f.Add(seed)
 	}
@@ -24,7 +27,9 @@ func FuzzOwnPage(f *testing.F) {
 			return
 		}
 		to, err := from.Parse("../" + strings.TrimPrefix(page, "/portal/")) // as redirect writes it
-		if err != nil || page != next || to.Host != from.Host || to.Scheme != from.Scheme || to.RequestURI() != "/behind"+page || to.Fragment != "" {
+		if err != nil || page != next || to.Host != from.Host || to.Scheme != from.Scheme ||
+			to.RequestURI() != "/behind"+page ||
+			to.Fragment != "" {
 			t.Errorf("%q leads to %v, %v", next, to, err)
 		}
 	})

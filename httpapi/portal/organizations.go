@@ -34,7 +34,11 @@ func (v *visit) newOrganization() error {
 	if !v.p.OpenSignUp {
 		return errNoSignUp
 	}
-	v.render(http.StatusOK, "organization-new.html", newOrganizationView{Shell: v.shell("New organization", "")})
+	v.render(
+		http.StatusOK,
+		"organization-new.html",
+		newOrganizationView{Shell: v.shell("New organization", "")},
+	)
 	return nil
 }
 
@@ -55,7 +59,11 @@ func (v *visit) createOrganization() error {
 		return nil
 	}
 	if problem, ok := refusalText(err); ok {
-		v.render(refusedStatus(err), "organization-new.html", newOrganizationView{v.shell("New organization", ""), name, problem})
+		v.render(
+			refusedStatus(err),
+			"organization-new.html",
+			newOrganizationView{v.shell("New organization", ""), name, problem},
+		)
 		return nil
 	}
 	if err != nil {
@@ -65,4 +73,7 @@ func (v *visit) createOrganization() error {
 	return nil
 }
 
-var errNoSignUp = domain.Errorf(domain.CodeForbidden, "organizations are created by whoever runs this service; ask there, or have yourself invited to one")
+var errNoSignUp = domain.Errorf(
+	domain.CodeForbidden,
+	"organizations are created by whoever runs this service; ask there, or have yourself invited to one",
+)

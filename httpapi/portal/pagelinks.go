@@ -12,8 +12,9 @@ type pageLink struct {
 	Current bool
 }
 
-// pageLinks gives the ways to the pages around the current one, which counts from 0, with the rest of the address as it is: the first, the last and
-// two on each side. None when there is one page only.
+// pageLinks gives the ways to the pages around the current one, which counts from 0, with the rest
+// of the address as it is: the first, the last and two on each side. None when there is one page
+// only.
 func pageLinks(current, pages int, query url.Values) []pageLink {
 	if pages < 2 {
 		return nil
@@ -29,7 +30,10 @@ func pageLinks(current, pages int, query url.Values) []pageLink {
 				q.Set(name, values[0])
 			}
 		}
-		links = append(links, pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current})
+		links = append(
+			links,
+			pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current},
+		)
 	}
 	return links
 }

@@ -9,14 +9,16 @@ import (
 // pageSize is how many of a list a page shows.
 const pageSize = 50
 
-// listFields are what the addresses of pages with lists may say: after which item each list goes on, and what it is narrowed to.
+// listFields are what the addresses of pages with lists may say: after which item each list goes
+// on, and what it is narrowed to.
 var listFields = []string{"people", "invitations", "keys", "sites", "hubs", "site", "find"}
 
 // pager is the ways to the other pages of a list; empty where there is none.
 type pager struct{ First, Next string }
 
-// listQuery gives what the address of this page says of its lists, with one of them at another place, as the end of an address. Forms have it in
-// theirs, so that who has done something comes back to the same place.
+// listQuery gives what the address of this page says of its lists, with one of them at another
+// place, as the end of an address. Forms have it in theirs, so that who has done something comes
+// back to the same place.
 func (v *visit) listQuery(change ...string) string {
 	asked, said := v.r.URL.Query(), url.Values{}
 	for _, field := range listFields {
@@ -36,10 +38,14 @@ func (v *visit) listQuery(change ...string) string {
 	return "?" + said.Encode()
 }
 
-// readPage reads the page of a list that the visitor asks for: the field of the address with the list's name has the id of the item before it. What is not
-// there any more begins with the first page. page is where the list is, and the name that of its section, too.
+// readPage reads the page of a list that the visitor asks for: the field of the address with the
+// list's name has the id of the item before it. What is not there any more begins with the first
+// page. page is where the list is, and the name that of its section, too.
 func readPage[T any](
-	v *visit, page, name string, read func(limit int, after string) (domain.Page[T], error), id func(T) string,
+	v *visit,
+	page, name string,
+	read func(limit int, after string) (domain.Page[T], error),
+	id func(T) string,
 ) (items []T, ways pager, err error) {
 	after := v.r.URL.Query().Get(name)
 	found, err := read(pageSize, after)

@@ -15,7 +15,10 @@ import (
 func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
 	for _, link := range regexp.MustCompile(`href="([^"]*)">Next page<`).FindAllStringSubmatch(page, -1) {
-		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(address, "#"+list) {
+		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(
+			address,
+			"#"+list,
+		) {
 			base, err := url.Parse(public + from)
 			if err != nil {
 				t.Fatal(err)
@@ -30,7 +33,8 @@ func nextPage(t *testing.T, from, page, list string) string {
 	return ""
 }
 
-// TestListsHavePages: lists showed 200 and no way to the rest. Whoever follows the ways sees each item once, and what was looked for is kept on the way.
+// TestListsHavePages: lists showed 200 and no way to the rest. Whoever follows the ways sees each
+// item once, and what was looked for is kept on the way.
 func TestListsHavePages(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -40,12 +44,24 @@ func TestListsHavePages(t *testing.T) {
 		path, list string
 		item       func(int) string
 	}{
-		{"/members", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
-		{"/members?find=m", "people", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) }},
-		{"/members?people=m3", "invitations", func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) }},
+		{
+			"/members", "people",
+			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
+		},
+		{
+			"/members?find=m", "people",
+			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">m%d@example.org", i) },
+		},
+		{
+			"/members?people=m3", "invitations",
+			func(i int) string { return fmt.Sprintf("<bdi dir=\"ltr\">i%d@example.org", i) },
+		},
 		{"/keys", "keys", func(i int) string { return fmt.Sprintf("<bdi>the key %d<", i) }},
 		{"/sites", "sites", func(i int) string { return fmt.Sprintf("<b><bdi>the site %d<", i) }},
-		{"/sites?site=far&find=0000", "hubs", func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) }},
+		{
+			"/sites?site=far&find=0000", "hubs",
+			func(i int) string { return fmt.Sprintf("<b>hub-0000-0000-%04d<", i) },
+		},
 	} {
 		seen, pages, path := make([]int, w.crowd), 0, inOne+c.path
 		_, kept, _ := strings.Cut(c.path, "?")
@@ -55,11 +71,13 @@ func TestListsHavePages(t *testing.T) {
 			for i := range seen {
 				seen[i] += strings.Count(page, c.item(i))
 			}
-			if back := strings.Contains(page, `>First page<`); back != (pages > 0) && !strings.Contains(kept, "people=") {
+			if back := strings.Contains(page, `>First page<`); back != (pages > 0) &&
+				!strings.Contains(kept, "people=") {
 				t.Errorf("%s: a way back: %t", path, back)
 			}
 			path = nextPage(t, path, page, c.list)
-			if asked, err := url.ParseQuery(kept); err != nil || path != "" && !holdsAll(path, asked) {
+			if asked, err := url.ParseQuery(kept); err != nil ||
+				path != "" && !holdsAll(path, asked) {
 				t.Errorf("%s leads to %s", c.path, path)
 			}
 			pages++
@@ -87,8 +105,9 @@ func holdsAll(address string, all url.Values) bool {
 	return true
 }
 
-// TestActionsComeBack to the page of the list where they were done, with what was looked for; an address that names what is not there any more shows
-// the first page, and one that says anything else says nothing.
+// TestActionsComeBack to the page of the list where they were done, with what was looked for; an
+// address that names what is not there any more shows the first page, and one that says anything
+// else says nothing.
 func TestActionsComeBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -96,15 +115,22 @@ func TestActionsComeBack(t *testing.T) {
 	b := w.visit(t, nil).signIn("olga@example.org")
 	const at = "?find=m&people=m49"
 	page := b.get(inOne+"/members"+at+"&evil=1", 200)
-	if strings.Contains(page, "evil") || !strings.Contains(page, "members/m50/role"+strings.ReplaceAll(at, "&", "&amp;")) {
+	if strings.Contains(page, "evil") ||
+		!strings.Contains(page, "members/m50/role"+strings.ReplaceAll(at, "&", "&amp;")) {
 		t.Error(page)
 	}
-	for path, list := range map[string]string{"/members/m50/role": "/members", "/members/m50/remove": "/members", "/invitations/i3/revoke": "/members"} {
+	for path, list := range map[string]string{
+		"/members/m50/role": "/members", "/members/m50/remove": "/members",
+		"/invitations/i3/revoke": "/members",
+	} {
 		if to, _ := b.post(inOne+path+at, 303, "role", "admin"); to != inOne+list+at {
 			t.Errorf("%s leads to %s", path, to)
 		}
 	}
-	if page := b.get(inOne+"/members?people=gone", 200); !strings.Contains(page, "olga@example.org") {
+	if page := b.get(inOne+"/members?people=gone", 200); !strings.Contains(
+		page,
+		"olga@example.org",
+	) {
 		t.Error(page)
 	}
 	if page := b.get(inOne+"/sites?site=none", 200); !strings.Contains(page, "hub-7k2m-q4xd-93ta") {
@@ -129,19 +155,26 @@ func TestAnyKeyCanBeRevoked(t *testing.T) {
 	}
 }
 
-// TestFormIsSentOnce: loading the page with a new key again made another one, and showed that. What was sent before is done no second time.
+// TestFormIsSentOnce: loading the page with a new key again made another one, and showed that. What
+// was sent before is done no second time.
 func TestFormIsSentOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
-	form := url.Values{"form_token": {b.session().FormToken}, "once": {"mark"}, "label": {"Meter"}, "scope": {"hubs:read"}}
+	form := url.Values{
+		"form_token": {b.session().FormToken},
+		"once":       {"mark"},
+		"label":      {"Meter"},
+		"scope":      {"hubs:read"},
+	}
 	for i, status := range []int{http.StatusCreated, http.StatusSeeOther, http.StatusSeeOther} {
 		response, page := b.do("POST", inOne+"/keys", form, nil)
 		if response.StatusCode != status || strings.Contains(page, "keyid-and-secret") != (i == 0) {
 			t.Errorf("%d: %d %s", i, response.StatusCode, page)
 		}
 	}
-	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "made already") || len(w.did) != 1 {
+	if page := b.get(inOne+"/keys", 200); !strings.Contains(page, "made already") ||
+		len(w.did) != 1 {
 		t.Errorf("done %q: %s", w.did, page)
 	}
 	// What was refused may be sent again, also from the page before.
@@ -156,7 +189,8 @@ func TestFormIsSentOnce(t *testing.T) {
 	}
 	w.did = w.did[:1]
 	form.Del("once")
-	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden || len(w.did) != 1 {
+	if response, _ := b.do("POST", inOne+"/keys", form, nil); response.StatusCode != http.StatusForbidden ||
+		len(w.did) != 1 {
 		t.Errorf("without a mark: %d, done %q", response.StatusCode, w.did)
 	}
 	form = url.Values{"form_token": {b.session().FormToken}, "once": {"another"}, "name": {"Mill"}}

@@ -40,13 +40,16 @@ type Config struct {
 	// Freshness tells whether People and Owners still hold; nil: they always do.
 	Freshness live.Freshness
 
-	// PublicURL is where the service is reached from outside, without /portal: links in mails begin with it.
+	// PublicURL is where the service is reached from outside, without /portal: links in mails begin
+	// with it.
 	PublicURL string
 	// Environment is that of the API keys made here, `live` or `dev`.
 	Environment string
-	// OpenSignUp lets anybody sign in who has a mailbox, and begin an organization. Otherwise only members of one get a link.
+	// OpenSignUp lets anybody sign in who has a mailbox, and begin an organization. Otherwise only
+	// members of one get a link.
 	OpenSignUp bool
-	// LinksPerNetwork and LinksPerAddress are how many links to sign in may be asked for within an hour; 0 stands for the defaults.
+	// LinksPerNetwork and LinksPerAddress are how many links to sign in may be asked for within an
+	// hour; 0 stands for the defaults.
 	LinksPerNetwork, LinksPerAddress int
 	// Now is the clock of what visitors do; nil stands for time.Now.
 	Now func() time.Time
@@ -81,19 +84,29 @@ func New(cfg Config) *Portal {
 	cfg.LinksPerNetwork = cmp.Or(cfg.LinksPerNetwork, DefaultLinksPerNetwork)
 	cfg.LinksPerAddress = cmp.Or(cfg.LinksPerAddress, DefaultLinksPerAddress)
 	p := &Portal{
-		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(), networks: newNetworkLimits(cfg.LinksPerNetwork, cfg.Now()),
-		metrics: newMetrics(cfg.Metrics),
+		Config: cfg, assets: loadAssets(), origins: http.NewCrossOriginProtection(),
+		networks: newNetworkLimits(cfg.LinksPerNetwork, cfg.Now()),
+		metrics:  newMetrics(cfg.Metrics),
 	}
 	if public, err := url.Parse(cfg.PublicURL); err == nil && public.Host != "" {
 		p.cookies = cookiesFor(public)
-		// A proxy may hand on another Host than the one in the browser's bar. It fails only for what is no origin.
+		// A proxy may hand on another Host than the one in the browser's bar. It fails only for
+		// what is no origin.
 		_ = p.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host)
 	}
-	p.pages = template.Must(template.New("pages").Funcs(template.FuncMap{"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when, "card": card, "channel": channel}).ParseFS(pages, "pages/*.html"))
+	p.pages = template.Must(
+		template.New("pages").
+			Funcs(template.FuncMap{
+				"asset": p.assets.name, "once": rand.Text, "counted": count, "when": when,
+				"card": card, "channel": channel,
+			}).
+			ParseFS(pages, "pages/*.html"),
+	)
 	return p
 }
 
-// policy is the content security policy of every page: nothing from elsewhere, no script and no style that stands in a page.
+// policy is the content security policy of every page: nothing from elsewhere, no script and no
+// style that stands in a page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
@@ -107,7 +120,8 @@ func setHeaders(header http.Header) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("X-Robots-Tag", "noindex, nofollow")
 	if header.Get("Referrer-Policy") == "" {
-		// To others nothing; to ourselves what lets a browser without Sec-Fetch-Site send an Origin with its forms.
+		// To others nothing; to ourselves what lets a browser without Sec-Fetch-Site send an Origin
+		// with its forms.
 		header.Set("Referrer-Policy", "same-origin")
 	}
 }
@@ -121,7 +135,8 @@ func (v *visit) render(status int, page string, view any) {
 		return
 	}
 	if writer, ok := v.w.(interface{ Reserve(bytes int) error }); ok && status == http.StatusOK {
-		if err := writer.Reserve(body.Len()); err != nil { // pages to visitors who do not read take memory already
+		// pages to visitors who do not read take memory already
+		if err := writer.Reserve(body.Len()); err != nil {
 			v.fail(err)
 			return
 		}

@@ -32,13 +32,23 @@ type invitations struct {
 	origins    []domain.Origin
 }
 
-func (i *invitations) AcceptInvitation(_ context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+func (i *invitations) AcceptInvitation(
+	_ context.Context,
+	o domain.Origin,
+	token string,
+) (domain.Acceptance, error) {
 	i.asked, i.origins = append(i.asked, token), append(i.origins, o)
 	return i.acceptance, i.err
 }
 
 func accepted(orgName string) *invitations {
-	return &invitations{acceptance: domain.Acceptance{OrgName: orgName, Email: "ann@example.org", Role: domain.RoleAdmin}}
+	return &invitations{
+		acceptance: domain.Acceptance{
+			OrgName: orgName,
+			Email:   "ann@example.org",
+			Role:    domain.RoleAdmin,
+		},
+	}
 }
 
 const requestID = "01M7YFSWB1B2J5HN6GSRPC9BZB"
@@ -55,12 +65,16 @@ func handler(cfg portal.Config) http.Handler {
 	}
 	router := chi.NewRouter()
 	for _, route := range portal.New(cfg).Routes() {
-		router.MethodFunc(route.Method, route.Pattern, func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(w, r, portal.Caller{
-				RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32"),
-				Fault: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
-			})
-		})
+		router.MethodFunc(
+			route.Method,
+			route.Pattern,
+			func(w http.ResponseWriter, r *http.Request) {
+				route.Handle(w, r, portal.Caller{
+					RequestID: requestID, At: now(), Network: netip.MustParsePrefix("192.0.2.1/32"),
+					Fault: func(err error) { log.Error("request", "request_id", requestID, "error", err) },
+				})
+			},
+		)
 	}
 	return router
 }
@@ -77,7 +91,12 @@ func serve(pages http.Handler, method, path string, header http.Header) *http.Re
 }
 
 func open(i *invitations, method string, header http.Header) *http.Response {
-	return serve(handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header)
+	return serve(
+		handler(portal.Config{Invitations: i}),
+		method,
+		"/portal/invitations/"+secret,
+		header,
+	)
 }
 
 func read(t *testing.T, response *http.Response) string {
@@ -99,11 +118,25 @@ func TestOutcomes(t *testing.T) {
 		status      int
 		says        []string
 	}{
-		"joined":  {accepted("Acme"), 200, []string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"}},
-		"already": {already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "accepted before"}},
-		"expired": {&invitations{err: domain.ErrInvitationExpired}, 410, []string{"has expired", "send a new invitation"}},
-		"unknown": {&invitations{err: domain.ErrInvitationNotFound()}, 404, []string{"does not work", "newer mail", "send a new invitation"}},
-		"failed":  {&invitations{err: errors.New("postgres is away")}, 500, []string{"our side", "open the link again", "01M7YFSWB1B2J5HN6GSRPC9BZB"}},
+		"joined": {
+			accepted("Acme"), 200,
+			[]string{"You have joined", "<bdi>Acme</bdi>", "ann@example.org", "admin"},
+		},
+		"already": {
+			already, 200, []string{"You are a member of", "<bdi>Acme</bdi>", "accepted before"},
+		},
+		"expired": {
+			&invitations{err: domain.ErrInvitationExpired}, 410,
+			[]string{"has expired", "send a new invitation"},
+		},
+		"unknown": {
+			&invitations{err: domain.ErrInvitationNotFound()}, 404,
+			[]string{"does not work", "newer mail", "send a new invitation"},
+		},
+		"failed": {
+			&invitations{err: errors.New("postgres is away")}, 500,
+			[]string{"our side", "open the link again", "01M7YFSWB1B2J5HN6GSRPC9BZB"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +153,8 @@ func TestOutcomes(t *testing.T) {
 			if strings.Contains(page, "postgres") || strings.Contains(page, secret) {
 				t.Errorf("the page tells what is nobody's business: %s", page)
 			}
-			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" || c.invitations.origins[0].At.IsZero() {
+			if c.invitations.asked[0] != secret || c.invitations.origins[0].RequestID == "" ||
+				c.invitations.origins[0].At.IsZero() {
 				t.Errorf("asked for %q by %+v", c.invitations.asked, c.invitations.origins)
 			}
 			checkHeaders(t, response.Header)
@@ -132,9 +166,11 @@ func TestOutcomes(t *testing.T) {
 func checkHeaders(t *testing.T, header http.Header) {
 	t.Helper()
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
+		"Content-Type": "text/html; charset=utf-8", "Referrer-Policy": "no-referrer",
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 		"X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; " +
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; " +
+			"img-src 'self' data:; connect-src 'self'; form-action 'self'; " +
 			"frame-ancestors 'none'; base-uri 'none'",
 	} {
 		if got := header.Get(name); got != want {
@@ -143,8 +179,9 @@ func checkHeaders(t *testing.T, header http.Header) {
 	}
 }
 
-// checkPage holds what every page holds to: one heading, a language, a title, a viewport, a name for every image, and nothing from elsewhere,
-// no script and no inline style, which the policy would refuse.
+// checkPage holds what every page holds to: one heading, a language, a title, a viewport, a name
+// for every image, and nothing from elsewhere, no script and no inline style, which the policy
+// would refuse.
 func checkPage(t *testing.T, page string) {
 	t.Helper()
 	document, err := html.Parse(strings.NewReader(page))
@@ -162,7 +199,8 @@ func checkPage(t *testing.T, page string) {
 			attributes[a.Key] = a.Val
 		}
 		for _, name := range []string{"src", "href"} {
-			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") && !strings.HasPrefix(address, "../sign-in") {
+			if address, ok := attributes[name]; ok && !strings.HasPrefix(address, "../assets/") &&
+				!strings.HasPrefix(address, "../sign-in") {
 				t.Errorf("<%s %s=%q>", node.Data, name, address)
 			}
 		}
@@ -178,7 +216,9 @@ func checkPage(t *testing.T, page string) {
 			t.Error("no language")
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 || count["style"] != 0 || count["link"] != 2 {
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["script"] != 0 ||
+		count["style"] != 0 ||
+		count["link"] != 2 {
 		t.Errorf("the page has %v", count)
 	}
 	if !strings.Contains(page, `name="viewport"`) {
@@ -189,7 +229,10 @@ func checkPage(t *testing.T, page string) {
 // TestHostileNames: what an organization calls itself is a name on the page, and nothing else.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "</bdi></h1><h1>x", "{{.Email}}", "A\u202Egro", "日本語の組織", "&amp;"} {
+	for _, name := range []string{
+		"<script>alert(1)</script>", `"><img src=x onerror=alert(1)>`, "</bdi></h1><h1>x",
+		"{{.Email}}", "A\u202Egro", "日本語の組織", "&amp;",
+	} {
 		page := read(t, open(accepted(name), "GET", nil))
 		checkPage(t, page)
 		document, err := html.Parse(strings.NewReader(page))
@@ -204,7 +247,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestOnlyOpeningAccepts: whoever looks whether the link is there, or fetches it ahead, opens nothing.
+// TestOnlyOpeningAccepts: whoever looks whether the link is there, or fetches it ahead, opens
+// nothing.
 func TestOnlyOpeningAccepts(t *testing.T) {
 	t.Parallel()
 	i := accepted("Acme")
@@ -213,36 +257,53 @@ func TestOnlyOpeningAccepts(t *testing.T) {
 	if body := read(t, response); response.StatusCode != 200 || body != "" || len(i.asked) != 0 {
 		t.Errorf("HEAD: %d, %q, %d accepted", response.StatusCode, body, len(i.asked))
 	}
-	for name, value := range map[string]string{"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch", "X-Purpose": "preview"} {
-		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 || len(i.asked) != 0 {
+	for name, value := range map[string]string{
+		"Sec-Purpose": "prefetch;prerender", "Purpose": "prefetch", "X-Moz": "prefetch",
+		"X-Purpose": "preview",
+	} {
+		if response := open(i, "GET", http.Header{name: {value}}); response.StatusCode != 503 ||
+			len(i.asked) != 0 {
 			t.Errorf("%s: %d, %d accepted", name, response.StatusCode, len(i.asked))
 		}
 	}
 }
 
-// TestAssets: what pages name is there, under a name that changes with it, and may be kept for good.
+// TestAssets: what pages name is there, under a name that changes with it, and may be kept for
+// good.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	pages := handler(portal.Config{Invitations: accepted("Acme")})
 	page := read(t, serve(pages, "GET", "/portal/invitations/x", nil))
 	types := map[string]string{"css": "text/css; charset=utf-8", "svg": "image/svg+xml"}
-	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).FindAllStringSubmatch(page, -1)
+	names := regexp.MustCompile(`"\.\./assets/([a-z]+\.[0-9a-f]{12}\.([a-z]+))"`).
+		FindAllStringSubmatch(page, -1)
 	if len(names) != 3 {
 		t.Errorf("the page names %q", names)
 	}
 	for _, name := range names {
 		for _, method := range []string{"GET", "HEAD"} {
 			response := serve(pages, method, "/portal/assets/"+name[1], nil)
-			if response.StatusCode != 200 || response.Header.Get("Content-Type") != types[name[2]] ||
-				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || (read(t, response) == "") != (method == "HEAD") {
+			if response.StatusCode != 200 ||
+				response.Header.Get("Content-Type") != types[name[2]] ||
+				response.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" ||
+				(read(t, response) == "") != (method == "HEAD") {
 				t.Errorf("%s %s: %d %v", method, name[1], response.StatusCode, response.Header)
 			}
 		}
 	}
 	// Files were sent as they are, and with the scripts a hub's page was over its budget.
-	for accepted, packed := range map[string]bool{"gzip, deflate, br": true, "br, GZIP;q=0.5": true, "gzip;q=0": false, "gzip; q=0.0, br": false, "": false, "x-gzip": false} {
-		response := serve(pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}})
-		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed || response.Header.Get("Vary") != "Accept-Encoding" {
+	for accepted, packed := range map[string]bool{
+		"gzip, deflate, br": true, "br, GZIP;q=0.5": true, "gzip;q=0": false,
+		"gzip; q=0.0, br": false, "": false, "x-gzip": false,
+	} {
+		response := serve(
+			pages,
+			"GET",
+			"/portal/assets/"+names[0][1],
+			http.Header{"Accept-Encoding": {accepted}},
+		)
+		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed ||
+			response.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%q: %v", accepted, response.Header)
 		}
 		reader := io.Reader(response.Body)
@@ -252,7 +313,8 @@ func TestAssets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if text, err := io.ReadAll(reader); err != nil || !strings.HasPrefix(string(text), "<svg") && !strings.HasPrefix(string(text), "/*") {
+		if text, err := io.ReadAll(reader); err != nil ||
+			!strings.HasPrefix(string(text), "<svg") && !strings.HasPrefix(string(text), "/*") {
 			t.Errorf("%q: %.20q, %v", accepted, text, err)
 		}
 	}
@@ -266,14 +328,17 @@ func TestAssets(t *testing.T) {
 // TestFailuresAreTold to the log, with the request's id and without the secret of the link.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
-	for err, lines := range map[error]int{errors.New("postgres is away"): 1, context.Canceled: 1, domain.ErrInvitationExpired: 0} {
+	for err, lines := range map[error]int{
+		errors.New("postgres is away"): 1, context.Canceled: 1, domain.ErrInvitationExpired: 0,
+	} {
 		var log bytes.Buffer
 		pages := handler(portal.Config{
 			Invitations: &invitations{err: err}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Now: func() time.Time { return time.Unix(0, 0) },
 		})
 		serve(pages, "GET", "/portal/invitations/"+secret, nil)
-		if got := strings.Count(log.String(), "\n"); got != lines || strings.Contains(log.String(), secret) ||
+		if got := strings.Count(log.String(), "\n"); got != lines ||
+			strings.Contains(log.String(), secret) ||
 			lines > 0 && !strings.Contains(log.String(), "01M7YFSWB1B2J5HN6GSRPC9BZB") {
 			t.Errorf("%v: %s", err, log.String())
 		}
@@ -284,11 +349,19 @@ func TestFailuresAreTold(t *testing.T) {
 func TestVisitorWhoLeft(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	pages := handler(portal.Config{Invitations: &invitations{err: context.Canceled}, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	pages := handler(
+		portal.Config{
+			Invitations: &invitations{err: context.Canceled},
+			Log:         slog.New(slog.NewTextHandler(&log, nil)),
+		},
+	)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	pages.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil))
+	pages.ServeHTTP(
+		w,
+		httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
+	)
 	if w.Body.Len() != 0 || log.Len() != 0 {
 		t.Errorf("%q, log %q", w.Body, log.String())
 	}

@@ -28,7 +28,8 @@ const (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world is what the portal is made for, in memory: people, sessions, links and mails. What else it is asked for a test lays over it.
+// world is what the portal is made for, in memory: people, sessions, links and mails. What else it
+// is asked for a test lays over it.
 type world struct {
 	portal.Directory
 	portal.ReadModels
@@ -52,11 +53,30 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		now: day, accounts: map[string]bool{}, links: map[string]domain.SignInLink{}, sent: map[string]bool{}, sessions: map[string]domain.PortalSession{},
+		now: day, accounts: map[string]bool{}, links: map[string]domain.SignInLink{},
+		sent: map[string]bool{}, sessions: map[string]domain.PortalSession{},
 		people: []domain.MemberAccess{
-			{OrgID: orgOne, OrgName: "Mill", MemberID: "olga", Email: "olga@example.org", Role: domain.RoleOwner},
-			{OrgID: orgOne, OrgName: "Mill", MemberID: "max", Email: "max@example.org", Role: domain.RoleMember},
-			{OrgID: orgTwo, OrgName: "Quay", MemberID: "olga2", Email: "olga@example.org", Role: domain.RoleMember},
+			{
+				OrgID:    orgOne,
+				OrgName:  "Mill",
+				MemberID: "olga",
+				Email:    "olga@example.org",
+				Role:     domain.RoleOwner,
+			},
+			{
+				OrgID:    orgOne,
+				OrgName:  "Mill",
+				MemberID: "max",
+				Email:    "max@example.org",
+				Role:     domain.RoleMember,
+			},
+			{
+				OrgID:    orgTwo,
+				OrgName:  "Quay",
+				MemberID: "olga2",
+				Email:    "olga@example.org",
+				Role:     domain.RoleMember,
+			},
 		},
 	}
 }
@@ -106,7 +126,11 @@ func (w *world) Link(_ context.Context, token string, now time.Time) (domain.Sig
 	return domain.SignInLink{}, domain.ErrSignInLink()
 }
 
-func (w *world) TakeLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
+func (w *world) TakeLink(
+	ctx context.Context,
+	token string,
+	now time.Time,
+) (domain.SignInLink, error) {
 	link, err := w.Link(ctx, token, now)
 	delete(w.links, token)
 	return link, err
@@ -118,7 +142,11 @@ func (w *world) Begin(_ context.Context, session domain.PortalSession) (string, 
 	return token, nil
 }
 
-func (w *world) Session(_ context.Context, token string, now time.Time) (domain.PortalSession, error) {
+func (w *world) Session(
+	_ context.Context,
+	token string,
+	now time.Time,
+) (domain.PortalSession, error) {
 	if session, ok := w.sessions[token]; ok && now.Before(session.ExpiresAt) {
 		return session, nil
 	}
@@ -141,7 +169,12 @@ func (w *world) Unsent(_ context.Context, token, mark string) error {
 	return nil
 }
 
-func (w *world) Allow(_ context.Context, name string, burst, perHour int, now time.Time) (time.Duration, error) {
+func (w *world) Allow(
+	_ context.Context,
+	name string,
+	burst, perHour int,
+	now time.Time,
+) (time.Duration, error) {
 	if w.allowed == nil {
 		w.allowed = ratelimit.New[string](float64(perHour)/3600, burst, day)
 	}
@@ -158,13 +191,21 @@ func (w *world) SendSignIn(_ context.Context, email, link string, _ time.Time) e
 func (w *world) Account(_ context.Context, email string) (domain.AccountState, error) {
 	for stored := range w.accounts {
 		if domain.NormalizeEmail(stored) == domain.NormalizeEmail(email) {
-			return domain.AccountState{ID: "account of " + stored, Email: stored, CreatedAt: w.made}, nil
+			return domain.AccountState{
+				ID:        "account of " + stored,
+				Email:     stored,
+				CreatedAt: w.made,
+			}, nil
 		}
 	}
 	return domain.AccountState{}, nil
 }
 
-func (w *world) EnsureAccount(ctx context.Context, _ domain.Origin, email string) (domain.AccountState, error) {
+func (w *world) EnsureAccount(
+	ctx context.Context,
+	_ domain.Origin,
+	email string,
+) (domain.AccountState, error) {
 	account, err := w.Account(ctx, email)
 	if err != nil || account.Exists() {
 		return account, err
@@ -178,11 +219,20 @@ func (w *world) does(o domain.Origin, what ...any) error {
 	return w.err
 }
 
-func (w *world) CreateOrg(_ context.Context, o domain.Origin, name, owner string) (string, string, error) {
+func (w *world) CreateOrg(
+	_ context.Context,
+	o domain.Origin,
+	name, owner string,
+) (string, string, error) {
 	return orgTwo, "owner", w.does(o, "create organization", name, owner)
 }
 
-func (w *world) Invite(_ context.Context, o domain.Origin, _, email string, role domain.Role) (domain.Invitation, error) {
+func (w *world) Invite(
+	_ context.Context,
+	o domain.Origin,
+	_, email string,
+	role domain.Role,
+) (domain.Invitation, error) {
 	return domain.Invitation{}, w.does(o, "invite", email, role)
 }
 
@@ -190,7 +240,12 @@ func (w *world) RevokeInvitation(_ context.Context, o domain.Origin, _, invitati
 	return w.does(o, "withdraw", invitation)
 }
 
-func (w *world) ChangeRole(_ context.Context, o domain.Origin, _, member string, role domain.Role) (domain.Member, error) {
+func (w *world) ChangeRole(
+	_ context.Context,
+	o domain.Origin,
+	_, member string,
+	role domain.Role,
+) (domain.Member, error) {
 	return domain.Member{}, w.does(o, "make", member, role)
 }
 
@@ -198,7 +253,12 @@ func (w *world) RemoveMember(_ context.Context, o domain.Origin, _, member strin
 	return w.does(o, "remove", member)
 }
 
-func (w *world) CreateKey(_ context.Context, o domain.Origin, _, label string, scopes []domain.Scope) (string, string, error) {
+func (w *world) CreateKey(
+	_ context.Context,
+	o domain.Origin,
+	_, label string,
+	scopes []domain.Scope,
+) (string, string, error) {
 	return "keyid", "hc_dev_keyid-and-secret", w.does(o, "create key", label, scopes)
 }
 
@@ -206,7 +266,11 @@ func (w *world) RevokeKey(_ context.Context, o domain.Origin, key, _ string) err
 	return w.does(o, "revoke key", key)
 }
 
-func (w *world) CreateSite(_ context.Context, o domain.Origin, _, name string) (domain.SiteState, error) {
+func (w *world) CreateSite(
+	_ context.Context,
+	o domain.Origin,
+	_, name string,
+) (domain.SiteState, error) {
 	return domain.SiteState{}, w.does(o, "create site", name)
 }
 
@@ -219,22 +283,46 @@ func some[T any](all []T, limit int, after string, id func(T) string) (domain.Pa
 	if after != "" {
 		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
 		if i < 0 {
-			return domain.Page[T]{}, domain.Errorf(domain.CodeInvalidRequest, "starting_after: there is no such one")
+			return domain.Page[T]{}, domain.Errorf(
+				domain.CodeInvalidRequest,
+				"starting_after: there is no such one",
+			)
 		}
 		all = all[i+1:]
 	}
 	return domain.Page[T]{Data: all[:min(limit, len(all))], HasMore: len(all) > limit}, nil
 }
 
-func (w *world) FindMembers(_ context.Context, _, text string, limit int, after string) (domain.Page[domain.Member], error) {
+func (w *world) FindMembers(
+	_ context.Context,
+	_, text string,
+	limit int,
+	after string,
+) (domain.Page[domain.Member], error) {
 	all := []domain.Member{
 		{ID: "olga", Email: "olga@example.org", Role: domain.RoleOwner, JoinedAt: day},
-		{ID: "max", Email: "<script>alert(1)</script>@example.org", Role: domain.RoleMember, JoinedAt: day},
+		{
+			ID:       "max",
+			Email:    "<script>alert(1)</script>@example.org",
+			Role:     domain.RoleMember,
+			JoinedAt: day,
+		},
 	}
 	for i := range w.crowd {
-		all = append(all, domain.Member{ID: fmt.Sprint("m", i), Email: fmt.Sprintf("m%d@example.org", i), Role: domain.RoleMember, JoinedAt: day})
+		all = append(
+			all,
+			domain.Member{
+				ID:       fmt.Sprint("m", i),
+				Email:    fmt.Sprintf("m%d@example.org", i),
+				Role:     domain.RoleMember,
+				JoinedAt: day,
+			},
+		)
 	}
-	all = slices.DeleteFunc(all, func(m domain.Member) bool { return !strings.Contains(m.Email, text) })
+	all = slices.DeleteFunc(
+		all,
+		func(m domain.Member) bool { return !strings.Contains(m.Email, text) },
+	)
 	return some(all, limit, after, func(m domain.Member) string { return m.ID })
 }
 
@@ -248,18 +336,52 @@ func (w *world) Member(ctx context.Context, _, id string) (domain.Member, error)
 	return domain.Member{}, domain.ErrMemberNotFound()
 }
 
-func (w *world) Invitations(_ context.Context, _ string, limit int, after string, _ time.Time) (domain.Page[domain.Invitation], error) {
+func (w *world) Invitations(
+	_ context.Context,
+	_ string,
+	limit int,
+	after string,
+	_ time.Time,
+) (domain.Page[domain.Invitation], error) {
 	var all []domain.Invitation
 	for i := range w.crowd {
-		all = append(all, domain.Invitation{ID: fmt.Sprint("i", i), Email: fmt.Sprintf("i%d@example.org", i), Role: domain.RoleAdmin, CreatedAt: day, ExpiresAt: day})
+		all = append(
+			all,
+			domain.Invitation{
+				ID:        fmt.Sprint("i", i),
+				Email:     fmt.Sprintf("i%d@example.org", i),
+				Role:      domain.RoleAdmin,
+				CreatedAt: day,
+				ExpiresAt: day,
+			},
+		)
 	}
 	return some(all, limit, after, func(i domain.Invitation) string { return i.ID })
 }
 
-func (w *world) Keys(_ context.Context, _ string, limit int, after string) (domain.Page[domain.KeyView], error) {
-	all := []domain.KeyView{{ID: "keyid", Label: "A\u202Egro", Scopes: []domain.Scope{domain.ScopeHubsRead}, CreatedAt: day}}
+func (w *world) Keys(
+	_ context.Context,
+	_ string,
+	limit int,
+	after string,
+) (domain.Page[domain.KeyView], error) {
+	all := []domain.KeyView{
+		{
+			ID:        "keyid",
+			Label:     "A\u202Egro",
+			Scopes:    []domain.Scope{domain.ScopeHubsRead},
+			CreatedAt: day,
+		},
+	}
 	for i := range w.crowd {
-		all = append(all, domain.KeyView{ID: fmt.Sprint("k", i), Label: fmt.Sprint("the key ", i), CreatedAt: day})
+		all = append(
+			all,
+			domain.KeyView{
+				ID:        fmt.Sprint("k", i),
+				Label:     fmt.Sprint("the key ", i),
+				CreatedAt: day,
+			},
+		)
 	}
 	return some(all, limit, after, func(k domain.KeyView) string { return k.ID })
 }
@@ -278,7 +400,12 @@ func (w *world) LastUsed(context.Context, []string) (map[string]time.Time, error
 	return map[string]time.Time{"keyid": day.Add(-3 * time.Hour)}, nil
 }
 
-func (w *world) Sites(_ context.Context, _ string, limit int, after string) (domain.Page[domain.Site], error) {
+func (w *world) Sites(
+	_ context.Context,
+	_ string,
+	limit int,
+	after string,
+) (domain.Page[domain.Site], error) {
 	all := []domain.Site{{ID: "site", Name: "Mill", HubCount: 1}}
 	for i := range w.crowd {
 		all = append(all, domain.Site{ID: fmt.Sprint("s", i), Name: fmt.Sprint("the site ", i)})
@@ -293,10 +420,25 @@ func (w *world) Site(_ context.Context, _, id string) (domain.Site, error) {
 	return domain.Site{}, domain.ErrSiteNotFound()
 }
 
-func (w *world) FindHubs(_ context.Context, _, site, text string, limit int, after string) (domain.Page[domain.Hub], error) {
-	all := []domain.Hub{{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day}}
+func (w *world) FindHubs(
+	_ context.Context,
+	_, site, text string,
+	limit int,
+	after string,
+) (domain.Page[domain.Hub], error) {
+	all := []domain.Hub{
+		{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day},
+	}
 	for i := range w.crowd {
-		all = append(all, domain.Hub{ID: domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i)), SiteID: "far", Status: domain.HubOffline, Since: day})
+		all = append(
+			all,
+			domain.Hub{
+				ID:     domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", i)),
+				SiteID: "far",
+				Status: domain.HubOffline,
+				Since:  day,
+			},
+		)
 	}
 	all = slices.DeleteFunc(all, func(h domain.Hub) bool {
 		return site != "" && h.SiteID != site || !strings.Contains(string(h.ID), text)
@@ -304,39 +446,137 @@ func (w *world) FindHubs(_ context.Context, _, site, text string, limit int, aft
 	return some(all, limit, after, func(h domain.Hub) string { return string(h.ID) })
 }
 
-func (w *world) Hubs(context.Context, string, *string, int, string) (domain.Page[domain.Hub], error) {
-	return domain.Page[domain.Hub]{Data: []domain.Hub{{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day}}}, nil
+func (w *world) Hubs(
+	context.Context,
+	string,
+	*string,
+	int,
+	string,
+) (domain.Page[domain.Hub], error) {
+	return domain.Page[domain.Hub]{
+		Data: []domain.Hub{
+			{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day},
+		},
+	}, nil
 }
 
-func (w *world) History(_ context.Context, hub domain.HubID, since time.Time, limit int) ([]domain.CommandDone, error) {
+func (w *world) History(
+	_ context.Context,
+	hub domain.HubID,
+	since time.Time,
+	limit int,
+) ([]domain.CommandDone, error) {
 	if !since.Equal(w.clock().Add(-24*time.Hour)) || limit < 1 {
 		return nil, fmt.Errorf("asked for %d since %v", limit, since)
 	}
 	done := domain.CommandDone{
-		ID: "1", OrgID: orgOne, HubID: hub, DeviceID: 3, Key: "mode", Value: json.RawMessage(`"<b>eco</b>"`), At: day,
+		ID: "1", OrgID: orgOne, HubID: hub, DeviceID: 3, Key: "mode",
+		Value: json.RawMessage(`"<b>eco</b>"`), At: day,
 		Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, Outcome: "accepted",
 	}
 	refused, foreign := done, done
-	refused.ID, refused.Key, refused.At, refused.Outcome, refused.Message = "2", "lock", day.Add(time.Minute), "hub_timeout", "it is silent"
+	refused.ID, refused.Key, refused.At, refused.Outcome, refused.Message = "2", "lock", day.Add(
+		time.Minute,
+	), "hub_timeout", "it is silent"
 	refused.Actor = domain.Actor{Kind: domain.ActorKey, ID: "another"}
 	foreign.ID, foreign.OrgID, foreign.Key = "3", orgTwo, "foreign"
 	return []domain.CommandDone{done, refused, foreign}, nil
 }
 
-func (w *world) Activity(context.Context, string, int, uint64) (domain.Page[domain.Activity], error) {
+func (w *world) Activity(
+	context.Context,
+	string,
+	int,
+	uint64,
+) (domain.Page[domain.Activity], error) {
 	byOlga := domain.Actor{Kind: domain.ActorMember, ID: "olga"}
 	return domain.Page[domain.Activity]{HasMore: true, Data: []domain.Activity{
-		{Sequence: 9, Type: domain.TypeMemberRoleChanged, Actor: domain.Actor{Kind: domain.ActorMember, ID: "olga"}, ActorName: "olga@example.org",
-			SubjectID: "max", SubjectName: "max@example.org", Detail: "admin", At: day},
-		{Sequence: 7, Type: domain.TypeMemberRemoved, Actor: domain.Actor{Kind: domain.ActorMember, ID: "tom"}, ActorName: "tom@example.org", SubjectID: "tom", At: day},
-		{Sequence: 6, Type: domain.TypeDeviceLabeled, Actor: byOlga, SubjectID: "2", SubjectName: "Lobby", Hub: hubHere, Detail: "Hall, Attic", At: day},
-		{Sequence: 6, Type: domain.TypeDeviceForgotten, Actor: byOlga, SubjectID: "3", Hub: hubHere, At: day},
-		{Sequence: 6, Type: domain.TypeSiteRenamed, Actor: byOlga, SubjectID: "site", SubjectName: "Mill", Detail: "Mill", At: day},
-		{Sequence: 6, Type: domain.TypeSiteRenamed, Actor: byOlga, SubjectID: "site", SubjectName: "Mill", Detail: "Mall", At: day},
-		{Sequence: 6, Type: domain.TypeHubRenamed, Actor: byOlga, SubjectID: string(hubHere), SubjectName: "Lobby", Detail: "Lobby", At: day},
-		{Sequence: 6, Type: domain.TypeHubRenamed, Actor: byOlga, SubjectID: string(hubElse), SubjectName: "Lobby", At: day},
-		{Sequence: 6, Type: domain.TypeInvitationRevoked, Actor: byOlga, SubjectID: "invitation", SubjectName: "ben@example.org", At: day},
-		{Sequence: 5, Type: "something.new", Actor: domain.Actor{Kind: domain.ActorKey, ID: "keyid"}, SubjectID: "x", At: day},
+		{
+			Sequence:    9,
+			Type:        domain.TypeMemberRoleChanged,
+			Actor:       domain.Actor{Kind: domain.ActorMember, ID: "olga"},
+			ActorName:   "olga@example.org",
+			SubjectID:   "max",
+			SubjectName: "max@example.org",
+			Detail:      "admin",
+			At:          day,
+		},
+		{
+			Sequence:  7,
+			Type:      domain.TypeMemberRemoved,
+			Actor:     domain.Actor{Kind: domain.ActorMember, ID: "tom"},
+			ActorName: "tom@example.org",
+			SubjectID: "tom",
+			At:        day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeDeviceLabeled,
+			Actor:       byOlga,
+			SubjectID:   "2",
+			SubjectName: "Lobby",
+			Hub:         hubHere,
+			Detail:      "Hall, Attic",
+			At:          day,
+		},
+		{
+			Sequence:  6,
+			Type:      domain.TypeDeviceForgotten,
+			Actor:     byOlga,
+			SubjectID: "3",
+			Hub:       hubHere,
+			At:        day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeSiteRenamed,
+			Actor:       byOlga,
+			SubjectID:   "site",
+			SubjectName: "Mill",
+			Detail:      "Mill",
+			At:          day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeSiteRenamed,
+			Actor:       byOlga,
+			SubjectID:   "site",
+			SubjectName: "Mill",
+			Detail:      "Mall",
+			At:          day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeHubRenamed,
+			Actor:       byOlga,
+			SubjectID:   string(hubHere),
+			SubjectName: "Lobby",
+			Detail:      "Lobby",
+			At:          day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeHubRenamed,
+			Actor:       byOlga,
+			SubjectID:   string(hubElse),
+			SubjectName: "Lobby",
+			At:          day,
+		},
+		{
+			Sequence:    6,
+			Type:        domain.TypeInvitationRevoked,
+			Actor:       byOlga,
+			SubjectID:   "invitation",
+			SubjectName: "ben@example.org",
+			At:          day,
+		},
+		{
+			Sequence:  5,
+			Type:      "something.new",
+			Actor:     domain.Actor{Kind: domain.ActorKey, ID: "keyid"},
+			SubjectID: "x",
+			At:        day,
+		},
 	}}, nil
 }
 
@@ -352,7 +592,8 @@ type browser struct {
 func (w *world) visit(t *testing.T, change func(*portal.Config)) *browser {
 	w.allowed = nil // a portal of its own
 	cfg := portal.Config{
-		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w, PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
+		People: w, SignIn: w, ReadModels: w, Directory: w, KeyUse: w, Mails: w, History: w,
+		PublicURL: public, Environment: domain.EnvironmentDev, Now: w.clock,
 	}
 	if change != nil {
 		change(&cfg)
@@ -365,7 +606,11 @@ func (b *browser) other() *browser {
 	return &browser{t: b.t, world: b.world, pages: b.pages, cookies: map[string]string{}}
 }
 
-func (b *browser) do(method, path string, form url.Values, header http.Header) (*http.Response, string) {
+func (b *browser) do(
+	method, path string,
+	form url.Values,
+	header http.Header,
+) (*http.Response, string) {
 	b.t.Helper()
 	r := httptest.NewRequest(method, public+path, strings.NewReader(form.Encode()))
 	if method == http.MethodPost {
@@ -407,7 +652,10 @@ func (b *browser) get(path string, status int) string {
 func (b *browser) post(path string, status int, fields ...string) (to, page string) {
 	b.t.Helper()
 	b.world.forms++
-	form := url.Values{"form_token": {b.session().FormToken}, "once": {fmt.Sprint("form ", b.world.forms)}}
+	form := url.Values{
+		"form_token": {b.session().FormToken},
+		"once":       {fmt.Sprint("form ", b.world.forms)},
+	}
 	for i := 0; i < len(fields); i += 2 {
 		form.Add(fields[i], fields[i+1])
 	}
@@ -476,11 +724,14 @@ func holdsPromises(t *testing.T, page string) {
 			ids[id] = true
 		}
 		for _, name := range []string{"src", "href", "action"} {
-			if address := attributes[name]; strings.Contains(address, "//") || strings.HasPrefix(address, "/") {
+			if address := attributes[name]; strings.Contains(address, "//") ||
+				strings.HasPrefix(address, "/") {
 				t.Errorf("<%s %s=%q>", node.Data, name, address)
 			}
 		}
-		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") && strings.Contains(page, "Sign out") && !strings.Contains(formOf(t, node), "form_token") {
+		if node.Data == "form" && strings.EqualFold(attributes["method"], "post") &&
+			strings.Contains(page, "Sign out") &&
+			!strings.Contains(formOf(t, node), "form_token") {
 			t.Error("a form without a token")
 		}
 	}
@@ -489,7 +740,8 @@ func holdsPromises(t *testing.T, page string) {
 			t.Errorf("nothing has the id %q", id)
 		}
 	}
-	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 || count["script"] != 0 {
+	if count["h1"] != 1 || count["main"] != 1 || count["title"] != 1 || count["style"] != 0 ||
+		count["script"] != 0 {
 		t.Errorf("the page has %v", count)
 	}
 }

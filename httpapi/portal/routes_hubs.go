@@ -13,17 +13,42 @@ func (p *Portal) hubPages() []Route {
 	const device = hub + "/devices/{device}"
 	return []Route{
 		{Method: "GET", Pattern: "/portal/{org}", Handle: p.member((*visit).dashboard)},
-		{Method: "POST", Pattern: "/portal/{org}/stream", Held: true, Handle: p.member((*visit).stream)},
+		{
+			Method:  "POST",
+			Pattern: "/portal/{org}/stream",
+			Held:    true,
+			Handle:  p.member((*visit).stream),
+		},
 
 		{Method: "GET", Pattern: hub, Live: true, Handle: p.hub((*visit).hubPage)},
 		{Method: "GET", Pattern: hub + "/events", Handle: p.hub((*visit).hubLog)},
 		{Method: "POST", Pattern: hub + "/place", Handle: p.hubManager((*visit).placeHub)},
 		{Method: "GET", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).confirmReset)},
 		{Method: "POST", Pattern: hub + "/reset-link", Handle: p.hubManager((*visit).resetLink)},
-		{Method: "POST", Pattern: hub + "/pairing", Live: true, Handle: p.hubManager((*visit).openPairing)},
-		{Method: "POST", Pattern: hub + "/pairing/close", Live: true, Handle: p.hubManager((*visit).closePairing)},
-		{Method: "POST", Pattern: hub + "/removal", Live: true, Handle: p.hubManager((*visit).openRemoval)},
-		{Method: "POST", Pattern: hub + "/removal/close", Live: true, Handle: p.hubManager((*visit).closeRemoval)},
+		{
+			Method:  "POST",
+			Pattern: hub + "/pairing",
+			Live:    true,
+			Handle:  p.hubManager((*visit).openPairing),
+		},
+		{
+			Method:  "POST",
+			Pattern: hub + "/pairing/close",
+			Live:    true,
+			Handle:  p.hubManager((*visit).closePairing),
+		},
+		{
+			Method:  "POST",
+			Pattern: hub + "/removal",
+			Live:    true,
+			Handle:  p.hubManager((*visit).openRemoval),
+		},
+		{
+			Method:  "POST",
+			Pattern: hub + "/removal/close",
+			Live:    true,
+			Handle:  p.hubManager((*visit).closeRemoval),
+		},
 		{Method: "GET", Pattern: hub + "/place", Handle: p.hub((*visit).toHub)},
 		{Method: "GET", Pattern: hub + "/pairing", Handle: p.hub((*visit).toHub)},
 		{Method: "GET", Pattern: hub + "/pairing/close", Handle: p.hub((*visit).toHub)},
@@ -34,9 +59,24 @@ func (p *Portal) hubPages() []Route {
 		{Method: "GET", Pattern: hub + "/devices", Live: true, Handle: p.hub((*visit).devices)},
 		{Method: "GET", Pattern: device, Live: true, Handle: p.hub((*visit).devicePage)},
 		{Method: "GET", Pattern: device + "/card", Live: true, Handle: p.hub((*visit).deviceCard)},
-		{Method: "POST", Pattern: device + "/commands", Live: true, Handle: p.hub((*visit).command)},
-		{Method: "POST", Pattern: device + "/label", Live: true, Handle: p.hubManager((*visit).labelDevice)},
-		{Method: "POST", Pattern: device + "/forget", Live: true, Handle: p.hubManager((*visit).forgetDevice)},
+		{
+			Method:  "POST",
+			Pattern: device + "/commands",
+			Live:    true,
+			Handle:  p.hub((*visit).command),
+		},
+		{
+			Method:  "POST",
+			Pattern: device + "/label",
+			Live:    true,
+			Handle:  p.hubManager((*visit).labelDevice),
+		},
+		{
+			Method:  "POST",
+			Pattern: device + "/forget",
+			Live:    true,
+			Handle:  p.hubManager((*visit).forgetDevice),
+		},
 		{Method: "GET", Pattern: device + "/commands", Handle: p.hub((*visit).toHub)},
 		{Method: "GET", Pattern: device + "/label", Handle: p.hub((*visit).toDevice)},
 		{Method: "GET", Pattern: device + "/forget", Handle: p.hub((*visit).toDevice)},
@@ -44,12 +84,16 @@ func (p *Portal) hubPages() []Route {
 }
 
 // hub is for pages of a hub of the organization. Every member may see it and command its devices.
-func (p *Portal) hub(handle func(*visit, domain.HubID) error) func(http.ResponseWriter, *http.Request, Caller) {
+func (p *Portal) hub(
+	handle func(*visit, domain.HubID) error,
+) func(http.ResponseWriter, *http.Request, Caller) {
 	return p.member(p.ownHub(handle))
 }
 
 // hubManager is for what changes a hub or what hangs on it.
-func (p *Portal) hubManager(handle func(*visit, domain.HubID) error) func(http.ResponseWriter, *http.Request, Caller) {
+func (p *Portal) hubManager(
+	handle func(*visit, domain.HubID) error,
+) func(http.ResponseWriter, *http.Request, Caller) {
 	return p.manager(p.ownHub(handle))
 }
 
@@ -70,7 +114,8 @@ func (p *Portal) ownHub(handle func(*visit, domain.HubID) error) handler {
 	}
 }
 
-// toHub and toDevice lead to the pages that forms are on, as formOf does, with the query of the links on them.
+// toHub and toDevice lead to the pages that forms are on, as formOf does, with the query of the
+// links on them.
 func (v *visit) toHub(hub domain.HubID) error { return v.toPage(hubAddress(hub)) }
 
 func (v *visit) toDevice(hub domain.HubID) error {

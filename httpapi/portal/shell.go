@@ -11,13 +11,16 @@ import (
 
 // Shell is what every page shows around its own part. Views embed it.
 type Shell struct {
-	// Heading is the page's, in its tab and on top; Section is which line of the navigation it belongs to.
+	// Heading is the page's, in its tab and on top; Section is which line of the navigation it
+	// belongs to.
 	Heading, Section string
 	// Root is the way from the page to /portal/.
 	Root string
-	// Email is who is signed in, and FormToken what each of the session's forms carries; both empty for others.
+	// Email is who is signed in, and FormToken what each of the session's forms carries; both empty
+	// for others.
 	Email, FormToken string
-	// Member is what the visitor is in the page's organization, if it is of one; Several says that there are others to go to.
+	// Member is what the visitor is in the page's organization, if it is of one; Several says that
+	// there are others to go to.
 	Member  domain.MemberAccess
 	Several bool
 	// Notice says what the last action did; empty mostly.
@@ -33,13 +36,14 @@ func (v *visit) shell(heading, section string) Shell {
 	return Shell{
 		Heading: heading, Section: section, Root: v.root(),
 		Email: v.session.Email, FormToken: v.session.FormToken,
-		Member: v.member, Several: v.session.Email != "" && len(v.p.People.Memberships(v.session.Email)) > 1,
-		Notice: v.takeNotice(), Now: v.caller.At, RequestID: v.caller.RequestID,
+		Member:  v.member,
+		Several: v.session.Email != "" && len(v.p.People.Memberships(v.session.Email)) > 1,
+		Notice:  v.takeNotice(), Now: v.caller.At, RequestID: v.caller.RequestID,
 	}
 }
 
-// notices are what pages say about the action before them, by the names that travel in a cookie: nobody can have a page of ours say
-// something else.
+// notices are what pages say about the action before them, by the names that travel in a cookie:
+// nobody can have a page of ours say something else.
 var notices = map[string]string{
 	"signed-out":           "You are signed out.",
 	"organization-created": "The organization is ready. Next, add a site, and the hubs that stand there.",
@@ -48,17 +52,19 @@ var notices = map[string]string{
 	"left":                 "You have left the organization.",
 	"invited":              "The invitation is on its way. Its link works for whoever opens it.",
 	"invitation-revoked":   "The invitation is withdrawn: its link has stopped working.",
-	"key-shown":            "That key is made already. Its secret was shown once: if nobody has copied it, revoke the key and create another.",
-	"key-revoked":          "The key is revoked. It has stopped working, and what was open with it has ended.",
-	"site-created":         "The site is there.",
-	"site-renamed":         "The site has its new name.",
-	"hub-added":            "The hub is added.",
-	"command-sent":         "The hub has the command. The channel shows what becomes of it.",
-	"device-labeled":       "The device has its name and room.",
-	"device-forgotten":     "The hub has forgotten the device.",
-	"window-closed":        "The window is closed.",
-	"hub-placed":           "The hub has its name and site.",
-	"link-reset":           "The link is reset. The hub asks for a new certificate within six hours, or at once when it is restarted.",
+	"key-shown": "That key is made already. Its secret was shown once: if nobody has " +
+		"copied it, revoke the key and create another.",
+	"key-revoked":      "The key is revoked. It has stopped working, and what was open with it has ended.",
+	"site-created":     "The site is there.",
+	"site-renamed":     "The site has its new name.",
+	"hub-added":        "The hub is added.",
+	"command-sent":     "The hub has the command. The channel shows what becomes of it.",
+	"device-labeled":   "The device has its name and room.",
+	"device-forgotten": "The hub has forgotten the device.",
+	"window-closed":    "The window is closed.",
+	"hub-placed":       "The hub has its name and site.",
+	"link-reset": "The link is reset. The hub asks for a new certificate within six " +
+		"hours, or at once when it is restarted.",
 }
 
 func (v *visit) setNotice(name string) {

@@ -21,18 +21,19 @@ const (
 	linkLife = 15 * time.Minute
 	// SessionLife is how long a person stays signed in.
 	SessionLife = 30 * 24 * time.Hour
-	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be asked for within an hour: from a network, all at once, and for one
-	// address, half of them at once.
+	// DefaultLinksPerNetwork and DefaultLinksPerAddress are how many links may be asked for within
+	// an hour: from a network, all at once, and for one address, half of them at once.
 	DefaultLinksPerNetwork, DefaultLinksPerAddress = 20, 10
 )
 
-// newNetworkLimits bounds what somebody can have mailed to others. What goes to one address is bounded over all replicas, whether or not it has an
-// account.
+// newNetworkLimits bounds what somebody can have mailed to others. What goes to one address is
+// bounded over all replicas, whether or not it has an account.
 func newNetworkLimits(perHour int, now time.Time) *ratelimit.Limiter[netip.Prefix] {
 	return ratelimit.New[netip.Prefix](float64(perHour)/3600, perHour, now)
 }
 
-// home sends to where most people go: those who are not signed in to where they can, others to their organization.
+// home sends to where most people go: those who are not signed in to where they can, others to
+// their organization.
 func (v *visit) home() error {
 	if err := v.greet(); err != nil {
 		return err
@@ -67,17 +68,26 @@ func (v *visit) signInPage() error {
 		return err
 	}
 	query := v.r.URL.Query()
-	view := signInView{Shell: v.shell("Sign in", ""), OpenSignUp: v.p.OpenSignUp, Address: query.Get("email"), Next: ownPage(query.Get("next"))}
+	view := signInView{
+		Shell:      v.shell("Sign in", ""),
+		OpenSignUp: v.p.OpenSignUp,
+		Address:    query.Get("email"),
+		Next:       ownPage(query.Get("next")),
+	}
 	view.Onward = strings.TrimPrefix(view.Next, "/portal/")
 	view.Plain = v.p.cookies.secure && strings.HasPrefix(v.p.PublicURL, "http://")
 	v.render(http.StatusOK, "sign-in.html", view)
 	return nil
 }
 
-// askForLink has a link mailed. It does the same and takes as long whether or not the address has an account: that is looked up when the mail
-// goes out.
+// askForLink has a link mailed. It does the same and takes as long whether or not the address has
+// an account: that is looked up when the mail goes out.
 func (v *visit) askForLink() error {
-	view := signInView{OpenSignUp: v.p.OpenSignUp, Address: v.field("email"), Next: ownPage(v.field("next"))}
+	view := signInView{
+		OpenSignUp: v.p.OpenSignUp,
+		Address:    v.field("email"),
+		Next:       ownPage(v.field("next")),
+	}
 	email, err := domain.CleanEmail("email", view.Address)
 	if err != nil {
 		problem, _ := refusalText(err)
@@ -85,18 +95,37 @@ func (v *visit) askForLink() error {
 		return nil
 	}
 	if allowed := v.p.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
-		v.tooMany(view, allowed.Next, "Too many links were asked for from your network. Try again in %s.")
+		v.tooMany(
+			view,
+			allowed.Next,
+			"Too many links were asked for from your network. Try again in %s.",
+		)
 		return nil
 	}
-	wait, err := v.p.SignIn.Allow(v.r.Context(), "link "+domain.MailboxOf(email), (v.p.LinksPerAddress+1)/2, v.p.LinksPerAddress, v.caller.At)
+	wait, err := v.p.SignIn.Allow(
+		v.r.Context(),
+		"link "+domain.MailboxOf(email),
+		(v.p.LinksPerAddress+1)/2,
+		v.p.LinksPerAddress,
+		v.caller.At,
+	)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
-		v.tooMany(view, wait, "Several links were asked for with this address: look for the newest mail, or try again in %s.")
+		v.tooMany(
+			view,
+			wait,
+			"Several links were asked for with this address: look for the newest mail, or try again in %s.",
+		)
 		return nil
 	}
-	link := domain.SignInLink{Email: email, Next: view.Next, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(linkLife)}
+	link := domain.SignInLink{
+		Email:     email,
+		Next:      view.Next,
+		CreatedAt: v.caller.At,
+		ExpiresAt: v.caller.At.Add(linkLife),
+	}
 	token, err := v.p.SignIn.NewLink(v.r.Context(), link)
 	if err != nil {
 		return err
@@ -121,14 +150,23 @@ func (v *visit) refuseLink(status int, view signInView, problem string) {
 func (v *visit) tooMany(view signInView, wait time.Duration, text string) {
 	v.p.metrics.limited.Inc()
 	v.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
-	v.refuseLink(http.StatusTooManyRequests, view, fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")))
+	v.refuseLink(
+		http.StatusTooManyRequests,
+		view,
+		fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")),
+	)
 }
 
 // linkAddress is where a link leads.
-func (p *Portal) linkAddress(token string) string { return p.PublicURL + "/portal/sign-in/" + token }
+func (p *Portal) linkAddress(
+	token string,
+) string {
+	return p.PublicURL + "/portal/sign-in/" + token
+}
 
-// openLink shows a button that signs in: what looks into mails on its way, and a browser that fetches ahead, uses up no link, and nobody is
-// signed in by somebody else's link without seeing whose it is. A link that says so signs in at once.
+// openLink shows a button that signs in: what looks into mails on its way, and a browser that
+// fetches ahead, uses up no link, and nobody is signed in by somebody else's link without seeing
+// whose it is. A link that says so signs in at once.
 func (v *visit) openLink() error {
 	v.w.Header().Set("Referrer-Policy", "no-referrer") // the address holds a secret
 	switch {
@@ -165,7 +203,15 @@ func (v *visit) useLink() error {
 	if err != nil {
 		return v.noLink(err)
 	}
-	account, err := v.p.accountOf(ctx, domain.Origin{At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorService}, RequestID: v.caller.RequestID}, link)
+	account, err := v.p.accountOf(
+		ctx,
+		domain.Origin{
+			At:        v.caller.At,
+			Actor:     domain.Actor{Kind: domain.ActorService},
+			RequestID: v.caller.RequestID,
+		},
+		link,
+	)
 	if err != nil {
 		return v.noLink(err)
 	}
@@ -176,7 +222,8 @@ func (v *visit) useLink() error {
 		}
 	}
 	v.session = domain.PortalSession{
-		AccountID: account.ID, Email: account.Email, CreatedAt: v.caller.At, ExpiresAt: v.caller.At.Add(SessionLife), FormToken: rand.Text(),
+		AccountID: account.ID, Email: account.Email, CreatedAt: v.caller.At,
+		ExpiresAt: v.caller.At.Add(SessionLife), FormToken: rand.Text(),
 	}
 	token, err := v.p.SignIn.Begin(ctx, v.session)
 	if err != nil {
@@ -198,13 +245,18 @@ func (v *visit) noLink(err error) error {
 		return err
 	}
 	v.p.metrics.expired.Inc()
-	v.render(http.StatusGone, "link-over.html", struct{ Shell }{v.shell("This link does not work any more", "")})
+	v.render(
+		http.StatusGone,
+		"link-over.html",
+		struct{ Shell }{v.shell("This link does not work any more", "")},
+	)
 	return nil
 }
 
-// SignInAddress returns the address that a link asked for with an address is mailed to, "" when there is none: the one stored with the account,
-// or with a membership that is older than accounts, and the address itself where anybody may sign up. A link must never go to another
-// spelling of a stored address: that can be another person's mailbox.
+// SignInAddress returns the address that a link asked for with an address is mailed to, "" when
+// there is none: the one stored with the account, or with a membership that is older than accounts,
+// and the address itself where anybody may sign up. A link must never go to another spelling of a
+// stored address: that can be another person's mailbox.
 func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error) {
 	account, err := p.Directory.Account(ctx, email)
 	if err != nil {
@@ -222,9 +274,14 @@ func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error
 	return "", nil
 }
 
-// accountOf returns the account that a link signs in to, and makes the one of somebody who has none. A link whose mail went to another address
-// than the account's, because the account was made after the link, signs in to nothing.
-func (p *Portal) accountOf(ctx context.Context, o domain.Origin, link domain.SignInLink) (domain.AccountState, error) {
+// accountOf returns the account that a link signs in to, and makes the one of somebody who has
+// none. A link whose mail went to another address than the account's, because the account was made
+// after the link, signs in to nothing.
+func (p *Portal) accountOf(
+	ctx context.Context,
+	o domain.Origin,
+	link domain.SignInLink,
+) (domain.AccountState, error) {
 	account, err := p.Directory.Account(ctx, link.Email)
 	if err != nil {
 		return domain.AccountState{}, err
@@ -268,11 +325,14 @@ func (v *visit) signOut() error {
 	return nil
 }
 
-// ownPage gives back the path of a page of the portal, and nothing for all else: nobody is sent elsewhere from here. What a browser might
-// read as another host, and what leads out of the portal again, is none.
+// ownPage gives back the path of a page of the portal, and nothing for all else: nobody is sent
+// elsewhere from here. What a browser might read as another host, and what leads out of the portal
+// again, is none.
 func ownPage(next string) string {
 	page, err := url.Parse(next)
-	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil || page.RawQuery != "" || page.Fragment != "" {
+	if err != nil || page.IsAbs() || page.Host != "" || page.Opaque != "" || page.User != nil ||
+		page.RawQuery != "" ||
+		page.Fragment != "" {
 		return ""
 	}
 	below, ok := strings.CutPrefix(page.Path, "/portal/")
@@ -280,9 +340,10 @@ func ownPage(next string) string {
 		return ""
 	}
 	for _, segment := range strings.Split(below, "/") {
-		if segment == "" || segment == "." || segment == ".." || strings.ContainsFunc(segment, func(r rune) bool {
-			return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
-		}) {
+		if segment == "" || segment == "." || segment == ".." ||
+			strings.ContainsFunc(segment, func(r rune) bool {
+				return !(r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z')
+			}) {
 			return ""
 		}
 	}

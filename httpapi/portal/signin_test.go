@@ -12,17 +12,26 @@ import (
 	"hubcloud/httpapi/portal"
 )
 
-// TestSignInByMail: a link signs in once, behind a button, and leads to the page that was asked for.
+// TestSignInByMail: a link signs in once, behind a button, and leads to the page that was asked
+// for.
 func TestSignInByMail(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil)
 	response, _ := b.do("GET", "/portal/"+orgOne+"/keys", nil, nil)
-	if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../sign-in?next="+url.QueryEscape("/portal/"+orgOne+"/keys") {
+	if to := response.Header.Get("Location"); response.StatusCode != 303 ||
+		to != "../sign-in?next="+url.QueryEscape("/portal/"+orgOne+"/keys") {
 		t.Fatalf("%d to %q", response.StatusCode, to)
 	}
 	holdsPromises(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
-	_, page := b.post("/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys")
+	_, page := b.post(
+		"/portal/sign-in",
+		200,
+		"email",
+		" Olga@Example.org ",
+		"next",
+		"/portal/"+orgOne+"/keys",
+	)
 	holdsPromises(t, page)
 	address, link, _ := strings.Cut(w.mails[0], " ")
 	path, ours := strings.CutPrefix(link, public)
@@ -33,11 +42,14 @@ func TestSignInByMail(t *testing.T) {
 		if response, _ := b.do("HEAD", path, nil, nil); response.StatusCode != 200 {
 			t.Errorf("HEAD: %d", response.StatusCode)
 		}
-		if response, _ := b.do("GET", path, nil, http.Header{"Sec-Purpose": {"prefetch"}}); response.StatusCode != 503 {
+		if response, _ := b.do("GET", path, nil, http.Header{
+			"Sec-Purpose": {"prefetch"},
+		}); response.StatusCode != 503 {
 			t.Errorf("prefetch: %d", response.StatusCode)
 		}
 		page := b.get(path, 200)
-		if holdsPromises(t, page); !strings.Contains(page, "Olga@Example.org") || len(b.cookies) != 0 {
+		if holdsPromises(t, page); !strings.Contains(page, "Olga@Example.org") ||
+			len(b.cookies) != 0 {
 			t.Errorf("cookies %v, page %s", b.cookies, page)
 		}
 	}
@@ -53,7 +65,8 @@ func TestSignInByMail(t *testing.T) {
 	}
 }
 
-// TestWhoHasAnAccountIsNotTold: the answer is the same for everybody, and whether a mail goes out is decided later.
+// TestWhoHasAnAccountIsNotTold: the answer is the same for everybody, and whether a mail goes out
+// is decided later.
 func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -67,12 +80,14 @@ func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	open := portal.New(portal.Config{People: w, Directory: w, PublicURL: public, OpenSignUp: true})
 	w.accounts["left@example.org"] = true
 	for email, stored := range map[string]string{
-		"Olga@Example.org": "olga@example.org", "LEFT@example.org": "left@example.org", "nemo@example.org": "",
+		"Olga@Example.org": "olga@example.org", "LEFT@example.org": "left@example.org",
+		"nemo@example.org": "",
 	} {
 		if got, err := p.SignInAddress(t.Context(), email); got != stored || err != nil {
 			t.Errorf("%s: %s, %v", email, got, err)
 		}
-		if got, err := open.SignInAddress(t.Context(), email); got != cmp.Or(stored, email) || err != nil {
+		if got, err := open.SignInAddress(t.Context(), email); got != cmp.Or(stored, email) ||
+			err != nil {
 			t.Errorf("%s, sign-up open: %s, %v", email, got, err)
 		}
 	}
@@ -81,8 +96,9 @@ func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	b.post(strings.TrimPrefix(link, public), 410)
 }
 
-// TestALinkGoesToTheStoredAddress: a link was mailed to the address as it was typed, and signed in to the account that
-// compared as the same. It must go to the account's own mailbox, and sign in to nothing else.
+// TestALinkGoesToTheStoredAddress: a link was mailed to the address as it was typed, and signed in
+// to the account that compared as the same. It must go to the account's own mailbox, and sign in to
+// nothing else.
 func TestALinkGoesToTheStoredAddress(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -127,7 +143,8 @@ func TestSignInIsLimited(t *testing.T) {
 	}
 	_, page := b.post("/portal/sign-in", 429, "email", "NEMO@example.org")
 	// It is told beside the field, with what was typed: a page without a form led nowhere.
-	if !strings.Contains(page, `value="NEMO@example.org"`) || !strings.Contains(page, "try again in 6 minutes") {
+	if !strings.Contains(page, `value="NEMO@example.org"`) ||
+		!strings.Contains(page, "try again in 6 minutes") {
 		t.Error(page)
 	}
 	holdsPromises(t, page)
@@ -138,18 +155,23 @@ func TestSignInIsLimited(t *testing.T) {
 	w.pass(time.Hour)
 	b.post("/portal/sign-in", 200, "email", "olga@example.org")
 	_, page = b.post("/portal/sign-in", 400, "email", "no address")
-	if holdsPromises(t, page); !strings.Contains(page, `value="no address"`) || !strings.Contains(page, "aria-invalid") {
+	if holdsPromises(t, page); !strings.Contains(page, `value="no address"`) ||
+		!strings.Contains(page, "aria-invalid") {
 		t.Error(page)
 	}
 }
 
-// TestSession: each sign-in has a token of its own and ends the one before; sign-out and time end it too.
+// TestSession: each sign-in has a token of its own and ends the one before; sign-out and time end
+// it too.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil)
 	b.cookies["hubcloud_session"] = "planted"
-	w.sessions["planted"] = domain.PortalSession{Email: "eve@example.org", ExpiresAt: day.Add(time.Hour)}
+	w.sessions["planted"] = domain.PortalSession{
+		Email:     "eve@example.org",
+		ExpiresAt: day.Add(time.Hour),
+	}
 	b.signIn("olga@example.org")
 	if _, there := w.sessions["planted"]; there || b.cookies["hubcloud_session"] == "planted" {
 		t.Error("a session that was planted lives on")
@@ -179,16 +201,20 @@ func TestForgedForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
-	path, form := "/portal/"+orgOne+"/members/max/remove", url.Values{"form_token": {b.session().FormToken}}
+	path, form := "/portal/"+orgOne+"/members/max/remove", url.Values{
+		"form_token": {b.session().FormToken},
+	}
 	for name, try := range map[string]struct {
 		form   url.Values
 		header http.Header
 	}{
-		"no token":             {url.Values{}, nil},
-		"another's token":      {url.Values{"form_token": {"x"}}, nil},
-		"from another site":    {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
-		"from a host beside":   {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
-		"from another origin":  {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}}},
+		"no token":           {url.Values{}, nil},
+		"another's token":    {url.Values{"form_token": {"x"}}, nil},
+		"from another site":  {form, http.Header{"Sec-Fetch-Site": {"cross-site"}}},
+		"from a host beside": {form, http.Header{"Sec-Fetch-Site": {"same-site"}}},
+		"from another origin": {
+			form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}},
+		},
 		"from an unknown page": {form, http.Header{"Sec-Fetch-Site": nil, "Origin": {"null"}}},
 	} {
 		response, page := b.do("POST", path, try.form, try.header)
@@ -197,18 +223,24 @@ func TestForgedForms(t *testing.T) {
 		}
 		holdsPromises(t, page)
 	}
-	if response, _ := b.do("POST", path, form, http.Header{"Sec-Fetch-Site": nil, "Origin": {public}}); response.StatusCode != 303 || len(w.did) != 1 {
+	if response, _ := b.do("POST", path, form, http.Header{
+		"Sec-Fetch-Site": nil, "Origin": {public},
+	}); response.StatusCode != 303 ||
+		len(w.did) != 1 {
 		t.Errorf("our own: %d, done %q", response.StatusCode, w.did)
 	}
 }
 
-// TestNobodyIsSentElsewhere: what a link to the sign-in names as the next page is one of ours or none.
+// TestNobodyIsSentElsewhere: what a link to the sign-in names as the next page is one of ours or
+// none.
 func TestNobodyIsSentElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	for _, next := range []string{
-		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example", `/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
-		"/portal/%2e%2e/x", "/portal/x?y=z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs", "/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
+		"https://evil.example/portal/", "//evil.example/portal/x", "/portal//evil.example",
+		`/portal/\evil.example`, "/portal/../../evil", "/portal/./x",
+		"/portal/%2e%2e/x", "/portal/x?y=z", "/portal/x#y", "javascript:alert(1)", "/v1/hubs",
+		"/portal/", "/portal", "portal/x", "/portal/x\r\nSet-Cookie: a=b",
 	} {
 		b := w.visit(t, nil)
 		w.mails = nil
@@ -224,7 +256,9 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 func TestNothingThere(t *testing.T) {
 	t.Parallel()
 	b := newWorld().visit(t, nil)
-	for _, path := range []string{"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none"} {
+	for _, path := range []string{
+		"/portal/none/of/this", "/portal/invitations/", "/portal/" + orgOne + "/none",
+	} {
 		page := b.get(path, 404)
 		if holdsPromises(t, page); !strings.Contains(page, "There is nothing here") {
 			t.Error(page)
@@ -236,30 +270,46 @@ func TestNothingThere(t *testing.T) {
 func TestCookiesTravelOverTLS(t *testing.T) {
 	t.Parallel()
 	for address, name := range map[string]string{
-		"https://hubs.example.org": "__Host-hubcloud_session", "http://hubs.example.org": "__Host-hubcloud_session", "https://localhost": "__Host-hubcloud_session",
-		"http://127.0.0.1:8080": "hubcloud_session", "http://[::1]:8080": "hubcloud_session", "http://localhost:8080": "hubcloud_session",
+		"https://hubs.example.org": "__Host-hubcloud_session",
+		"http://hubs.example.org":  "__Host-hubcloud_session",
+		"https://localhost":        "__Host-hubcloud_session",
+		"http://127.0.0.1:8080":    "hubcloud_session", "http://[::1]:8080": "hubcloud_session",
+		"http://localhost:8080": "hubcloud_session",
 	} {
 		w := newWorld()
 		b := w.visit(t, func(c *portal.Config) { c.PublicURL = address })
-		w.links["x"] = domain.SignInLink{Email: "max@example.org", AtOnce: true, ExpiresAt: day.Add(time.Hour)}
+		w.links["x"] = domain.SignInLink{
+			Email:     "max@example.org",
+			AtOnce:    true,
+			ExpiresAt: day.Add(time.Hour),
+		}
 		response, _ := b.do("GET", "/portal/sign-in/x", nil, nil)
 		if to := response.Header.Get("Location"); response.StatusCode != 303 || to != "../"+orgOne {
 			t.Errorf("%s: %d to %q", address, response.StatusCode, to)
 		}
-		if cookie := response.Cookies()[0]; cookie.Name != name || cookie.Secure != strings.HasPrefix(name, "__Host-") {
+		if cookie := response.Cookies()[0]; cookie.Name != name ||
+			cookie.Secure != strings.HasPrefix(name, "__Host-") {
 			t.Errorf("%s: %v", address, cookie)
 		}
 	}
 }
 
-// TestWhoIsSignedInIsTold on pages for everybody: a link, and an invitation, opened in the browser of somebody else did not say so, and who came back to
-// the page that signs in was not told to be signed in already.
+// TestWhoIsSignedInIsTold on pages for everybody: a link, and an invitation, opened in the browser
+// of somebody else did not say so, and who came back to the page that signs in was not told to be
+// signed in already.
 func TestWhoIsSignedInIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	var asked *invitations
 	b := w.visit(t, func(c *portal.Config) {
-		asked = &invitations{acceptance: domain.Acceptance{OrgID: orgTwo, OrgName: "Quay", Email: "Max@example.org", Role: domain.RoleMember}}
+		asked = &invitations{
+			acceptance: domain.Acceptance{
+				OrgID:   orgTwo,
+				OrgName: "Quay",
+				Email:   "Max@example.org",
+				Role:    domain.RoleMember,
+			},
+		}
 		c.Invitations = asked
 	})
 	said := func(path, text string, want bool) {

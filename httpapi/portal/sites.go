@@ -16,12 +16,14 @@ type sitesView struct {
 	MoreSites pager
 	Hubs      []hubLine
 	MoreHubs  pager
-	// Choices are the sites where a hub can be put, and Chosen the one whose hubs alone are shown: its id is empty for all.
+	// Choices are the sites where a hub can be put, and Chosen the one whose hubs alone are shown:
+	// its id is empty for all.
 	Choices []domain.Site
 	Chosen  domain.Site
 	// Find is the text that hubs must have, and Query the end of addresses that lead back here.
 	Find, Query string
-	// NewSite, NewName and NewHub are what was typed into the forms, each with what is wrong with it; NewName's is that of the site.
+	// NewSite, NewName and NewHub are what was typed into the forms, each with what is wrong with
+	// it; NewName's is that of the site.
 	NewSite struct{ Name, Problem string }
 	NewName struct{ Site, Name, Problem string }
 	NewHub  struct{ Serial, Site, Name, Problem, Field string }
@@ -43,18 +45,37 @@ func (v *visit) showSites(status int, view sitesView) error {
 	ctx := v.r.Context()
 	view.Find, view.Query = v.asked("find"), v.listQuery()
 	var err error
-	view.Sites, view.MoreSites, err = readPage(v, "sites", "sites", func(limit int, after string) (domain.Page[domain.Site], error) {
-		return v.p.ReadModels.Sites(ctx, v.member.OrgID, limit, after)
-	}, func(s domain.Site) string { return s.ID })
+	view.Sites, view.MoreSites, err = readPage(
+		v,
+		"sites",
+		"sites",
+		func(limit int, after string) (domain.Page[domain.Site], error) {
+			return v.p.ReadModels.Sites(ctx, v.member.OrgID, limit, after)
+		},
+		func(s domain.Site) string { return s.ID },
+	)
 	if err != nil {
 		return err
 	}
 	if err := v.chooseSite(&view); err != nil {
 		return err
 	}
-	hubs, ways, err := readPage(v, "sites", "hubs", func(limit int, after string) (domain.Page[domain.Hub], error) {
-		return v.p.ReadModels.FindHubs(ctx, v.member.OrgID, view.Chosen.ID, view.Find, limit, after)
-	}, func(h domain.Hub) string { return string(h.ID) })
+	hubs, ways, err := readPage(
+		v,
+		"sites",
+		"hubs",
+		func(limit int, after string) (domain.Page[domain.Hub], error) {
+			return v.p.ReadModels.FindHubs(
+				ctx,
+				v.member.OrgID,
+				view.Chosen.ID,
+				view.Find,
+				limit,
+				after,
+			)
+		},
+		func(h domain.Hub) string { return string(h.ID) },
+	)
 	if err != nil {
 		return err
 	}
@@ -71,7 +92,8 @@ func (v *visit) showSites(status int, view sitesView) error {
 	return nil
 }
 
-// chooseSite finds the sites that can be chosen. The one that was is among them, however many there are.
+// chooseSite finds the sites that can be chosen. The one that was is among them, however many there
+// are.
 func (v *visit) chooseSite(view *sitesView) error {
 	choices, err := v.p.ReadModels.Sites(v.r.Context(), v.member.OrgID, maxSites, "")
 	if err != nil {
@@ -102,7 +124,12 @@ func (v *visit) createSite() error {
 	var view sitesView
 	view.NewSite.Name = v.field("name")
 	err := v.once(func() error {
-		_, err := v.p.Directory.CreateSite(v.r.Context(), v.origin(), v.member.OrgID, view.NewSite.Name)
+		_, err := v.p.Directory.CreateSite(
+			v.r.Context(),
+			v.origin(),
+			v.member.OrgID,
+			view.NewSite.Name,
+		)
 		return err
 	})
 	if errors.Is(err, errSentBefore) {
@@ -124,7 +151,13 @@ func (v *visit) createSite() error {
 func (v *visit) renameSite() error {
 	var view sitesView
 	view.NewName.Site, view.NewName.Name = v.r.PathValue("site"), v.field("name")
-	_, err := v.p.Directory.RenameSite(v.r.Context(), v.origin(), v.member.OrgID, view.NewName.Site, view.NewName.Name)
+	_, err := v.p.Directory.RenameSite(
+		v.r.Context(),
+		v.origin(),
+		v.member.OrgID,
+		view.NewName.Site,
+		view.NewName.Name,
+	)
 	if problem, ok := refusalText(err); ok {
 		view.NewName.Problem = problem
 		return v.showSites(refusedStatus(err), view)
@@ -139,10 +172,17 @@ func (v *visit) renameSite() error {
 // addHub adds a hub by the serial on its label, or moves it to another site.
 func (v *visit) addHub() error {
 	var view sitesView
-	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = v.field("serial"), v.field("site"), v.field("name")
+	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = v.field(
+		"serial",
+	), v.field(
+		"site",
+	), v.field(
+		"name",
+	)
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
-		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like HUB-7K2M-Q4XD-93TA; dashes, spaces and capitals do not matter."
+		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like " +
+			"HUB-7K2M-Q4XD-93TA; dashes, spaces and capitals do not matter."
 		return v.showSites(http.StatusBadRequest, view)
 	}
 	add := domain.AddHub{OrgID: v.member.OrgID, HubID: hub, SiteID: view.NewHub.Site}
@@ -152,7 +192,8 @@ func (v *visit) addHub() error {
 	err := v.p.Directory.AddHub(v.r.Context(), v.origin(), add)
 	switch problem, ok := refusalText(err); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
-		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not come online yet, or another organization has it. " +
+		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not " +
+			"come online yet, or another organization has it. " +
 			"Compare the serial with the label, connect the hub to power and network, and try again a minute later."
 		return v.showSites(http.StatusUnprocessableEntity, view)
 	case ok:

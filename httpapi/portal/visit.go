@@ -10,8 +10,8 @@ import (
 	"hubcloud/domain"
 )
 
-// maxForm is the most bytes that a form may have. The longest says where a page stands in the logs of all its hubs, with 50 bytes each: enough for
-// 20,000.
+// maxForm is the most bytes that a form may have. The longest says where a page stands in the logs
+// of all its hubs, with 50 bytes each: enough for 20,000.
 const maxForm = 1 << 20
 
 // visit is one request and its answer.
@@ -32,7 +32,8 @@ type visit struct {
 // handler answers a visit. Its error is shown as a page, or told to the script that asked.
 type handler func(*visit) error
 
-// public is for pages that need no session. What changes something must come from a page of our own.
+// public is for pages that need no session. What changes something must come from a page of our
+// own.
 func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
 	return func(w http.ResponseWriter, r *http.Request, caller Caller) {
 		v := &visit{p: p, w: w, r: r, caller: caller}
@@ -46,8 +47,8 @@ func (p *Portal) public(handle handler) func(http.ResponseWriter, *http.Request,
 	}
 }
 
-// signedIn is for pages of people who are signed in. Others are sent to sign in, and come back afterwards. What changes something must also
-// carry the session's form token.
+// signedIn is for pages of people who are signed in. Others are sent to sign in, and come back
+// afterwards. What changes something must also carry the session's form token.
 func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
 	return p.public(func(v *visit) error {
 		switch err := v.recognize(); {
@@ -64,14 +65,19 @@ func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Reques
 		case err != nil:
 			return err
 		}
-		if v.r.Method == http.MethodPost && subtle.ConstantTimeCompare([]byte(v.r.PostForm.Get("form_token")), []byte(v.session.FormToken)) != 1 {
+		if v.r.Method == http.MethodPost &&
+			subtle.ConstantTimeCompare(
+				[]byte(v.r.PostForm.Get("form_token")),
+				[]byte(v.session.FormToken),
+			) != 1 {
 			return p.refuseForged()
 		}
 		return handle(v)
 	})
 }
 
-// member is for pages of the organization in the path. Who is none of its members finds what who asks for none finds.
+// member is for pages of the organization in the path. Who is none of its members finds what who
+// asks for none finds.
 func (p *Portal) member(handle handler) func(http.ResponseWriter, *http.Request, Caller) {
 	return p.signedIn(func(v *visit) error {
 		member, ok := p.People.Membership(v.r.PathValue("org"), v.session.Email)
@@ -94,20 +100,27 @@ func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request
 }
 
 // errNotManaged is the refusal of what the visitor's role does not allow.
-var errNotManaged = domain.Errorf(domain.CodeForbidden, "that is for owners and admins of the organization; ask one of them")
+var errNotManaged = domain.Errorf(
+	domain.CodeForbidden,
+	"that is for owners and admins of the organization; ask one of them",
+)
 
 // errNoPage is what stands where there is nothing.
 var errNoPage = domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
 
 // errForged says that a form did not come from a page of the session.
-var errForged = domain.Errorf(domain.CodeForbidden, "this form was not sent from a page of your session; open the page again and repeat it")
+var errForged = domain.Errorf(
+	domain.CodeForbidden,
+	"this form was not sent from a page of your session; open the page again and repeat it",
+)
 
 func (p *Portal) refuseForged() error {
 	p.metrics.forged.Inc()
 	return errForged
 }
 
-// readForm reads the form of what changes something, and refuses one that a page of somebody else's has sent.
+// readForm reads the form of what changes something, and refuses one that a page of somebody else's
+// has sent.
 func (p *Portal) readForm(v *visit) error {
 	if v.r.Method != http.MethodPost {
 		return nil
@@ -148,10 +161,12 @@ func (v *visit) recognize() (err error) {
 	return err
 }
 
-// origin is what a command of this visit brings with it: in an organization it is the member who acts.
+// origin is what a command of this visit brings with it: in an organization it is the member who
+// acts.
 func (v *visit) origin() domain.Origin {
 	return domain.Origin{
-		At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: v.member.MemberID}, RequestID: v.caller.RequestID,
+		At: v.caller.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: v.member.MemberID},
+		RequestID: v.caller.RequestID,
 	}
 }
 
@@ -161,7 +176,8 @@ func (v *visit) asked(name string) string { return strings.TrimSpace(v.r.URL.Que
 // field gives what was typed into a field of the form.
 func (v *visit) field(name string) string { return strings.TrimSpace(v.r.PostForm.Get(name)) }
 
-// root is the way from this page to /portal/: links are relative, so that the service can stand behind a path of a proxy.
+// root is the way from this page to /portal/: links are relative, so that the service can stand
+// behind a path of a proxy.
 func (v *visit) root() string {
 	below, ok := strings.CutPrefix(v.r.URL.EscapedPath(), "/portal/")
 	if !ok {
@@ -173,7 +189,8 @@ func (v *visit) root() string {
 	return "./"
 }
 
-// redirect sends the browser to a page below /portal/, which shows the notice of that name (see notices); empty for none.
+// redirect sends the browser to a page below /portal/, which shows the notice of that name (see
+// notices); empty for none.
 func (v *visit) redirect(page, notice string) {
 	if notice != "" {
 		v.setNotice(notice)

@@ -1,5 +1,6 @@
-// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the clients of a short time. Share makes the limiters of
-// several replicas count as one. Nothing here starts a goroutine; a Limiter is safe for concurrent use.
+// Package ratelimit counts requests: a token bucket for each client, in memory, bounded by the
+// clients of a short time. Share makes the limiters of several replicas count as one. Nothing here
+// starts a goroutine; a Limiter is safe for concurrent use.
 package ratelimit
 
 import (
@@ -9,10 +10,11 @@ import (
 	"time"
 )
 
-// Limiter keeps one token bucket for each K. A bucket is one number: the time at which it will be full again (the generic cell
-// rate algorithm). Full buckets need no memory: a bucket that nothing was taken from for as long as filling takes, out of the deepest
-// debt (see Share), is full, so what has not been touched over a whole period is dropped with it, and what is held is bounded by the
-// clients of two periods.
+// Limiter keeps one token bucket for each K. A bucket is one number: the time at which it will be
+// full again (the generic cell rate algorithm). Full buckets need no memory: a bucket that nothing
+// was taken from for as long as filling takes, out of the deepest debt (see Share), is full, so
+// what has not been touched over a whole period is dropped with it, and what is held is bounded by
+// the clients of two periods.
 type Limiter[K comparable] struct {
 	burst    int
 	interval time.Duration // in which one token comes back
@@ -34,15 +36,20 @@ func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
 	fill := interval * time.Duration(burst)
 	return &Limiter[K]{
 		burst: burst, interval: interval, fill: fill,
-		policy: strconv.Itoa(burst) + ";w=" + strconv.Itoa(max(1, int(math.Round(float64(burst)/rate)))),
-		epoch:  now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
+		policy: strconv.Itoa(
+			burst,
+		) + ";w=" + strconv.Itoa(
+			max(1, int(math.Round(float64(burst)/rate))),
+		),
+		epoch: now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
 	}
 }
 
 // Allowance is what Take found.
 type Allowance struct {
 	Granted bool
-	// Limit is the bucket's size, and Policy the same with the seconds in which it fills, as the header RateLimit-Policy has it.
+	// Limit is the bucket's size, and Policy the same with the seconds in which it fills, as the
+	// header RateLimit-Policy has it.
 	Limit     int
 	Policy    string
 	Remaining int
@@ -72,9 +79,9 @@ func (l *Limiter[K]) Take(id K, at time.Time) Allowance {
 	return a
 }
 
-// turn returns the time on the limiter's scale, and begins the next period when this one is over. Time does not go back: a
-// request that waited before it is counted comes with an earlier time than those before it, at which their tokens would
-// not have come back yet.
+// turn returns the time on the limiter's scale, and begins the next period when this one is over.
+// Time does not go back: a request that waited before it is counted comes with an earlier time than
+// those before it, at which their tokens would not have come back yet.
 func (l *Limiter[K]) turn(at time.Time) (now time.Duration) {
 	l.latest = max(l.latest, at.Sub(l.epoch))
 	now = l.latest

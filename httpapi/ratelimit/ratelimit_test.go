@@ -10,7 +10,8 @@ import (
 
 var day = time.Date(2026, 1, 2, 3, 4, 5, 123456000, time.UTC)
 
-// TestLimiterIsATokenBucket compares the limiter, one number a bucket, with a bucket that is written as one thinks of it.
+// TestLimiterIsATokenBucket compares the limiter, one number a bucket, with a bucket that is
+// written as one thinks of it.
 func TestLimiterIsATokenBucket(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -24,7 +25,9 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "ms")) * time.Millisecond)
 			if rapid.IntRange(0, 40).Draw(t, "pause") == 0 {
-				now = now.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "pause ms")) * time.Millisecond)
+				now = now.Add(
+					time.Duration(rapid.IntRange(0, 5000).Draw(t, "pause ms")) * time.Millisecond,
+				)
 			}
 			id := rapid.IntRange(0, 2).Draw(t, "id")
 			if _, ok := last[id]; !ok {
@@ -37,7 +40,8 @@ func TestLimiterIsATokenBucket(t *testing.T) {
 				tokens[id] -= interval
 			}
 			got := l.Take(id, now)
-			if got.Granted != granted || got.Remaining != int(tokens[id]/interval) || got.Full != time.Duration(burst)*interval-tokens[id] {
+			if got.Granted != granted || got.Remaining != int(tokens[id]/interval) ||
+				got.Full != time.Duration(burst)*interval-tokens[id] {
 				t.Fatalf("got %+v, want granted %t with %s in the bucket", got, granted, tokens[id])
 			}
 			if !granted && got.Next != interval-tokens[id] {
@@ -61,8 +65,9 @@ func TestLimiterForgets(t *testing.T) {
 	}
 }
 
-// TestARequestThatWaited: a request that had waited before it was counted was refused although its bucket had room, because
-// its time was that of its arrival, when what others had taken since had not come back yet.
+// TestARequestThatWaited: a request that had waited before it was counted was refused although its
+// bucket had room, because its time was that of its arrival, when what others had taken since had
+// not come back yet.
 func TestARequestThatWaited(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -73,6 +78,10 @@ func TestARequestThatWaited(t *testing.T) {
 	}
 	a := l.Take("key", start)
 	if !a.Granted || a.Remaining != 8 {
-		t.Errorf("a request from 2 s before: granted %t, %d remain; want it granted, and 8", a.Granted, a.Remaining)
+		t.Errorf(
+			"a request from 2 s before: granted %t, %d remain; want it granted, and 8",
+			a.Granted,
+			a.Remaining,
+		)
 	}
 }

@@ -8,24 +8,28 @@ import (
 )
 
 const (
-	// shareEvery is how often a replica tells the others what it granted: for that long, and no longer, each of them grants on its own.
+	// shareEvery is how often a replica tells the others what it granted: for that long, and no
+	// longer, each of them grants on its own.
 	shareEvery = 50 * time.Millisecond
 	// maxShared bounds the clients in one message.
 	maxShared = 1000
-	// maxDebt bounds what the others' word takes from a bucket, in full buckets: replicas that grant at once can overdraw it, and whoever asks at
-	// all of them waits for what was granted too much.
+	// maxDebt bounds what the others' word takes from a bucket, in full buckets: replicas that
+	// grant at once can overdraw it, and whoever asks at all of them waits for what was granted too
+	// much.
 	maxDebt = 2
 )
 
-// Bus carries what each replica grants to all others, at most once: what is lost is granted again, at worst.
+// Bus carries what each replica grants to all others, at most once: what is lost is granted again,
+// at worst.
 type Bus interface {
 	Publish(message []byte) error
 	// Subscribe calls fn with each message of the other replicas until stop is called.
 	Subscribe(fn func(message []byte)) (stop func(), err error)
 }
 
-// Share makes the limiters of all replicas on a bus count as one, until ctx ends: each takes from its buckets what the others grant. It returns
-// ctx's error, or the bus's when nothing can be heard from it. A bus that takes nothing for a while leaves each replica with its own count.
+// Share makes the limiters of all replicas on a bus count as one, until ctx ends: each takes from
+// its buckets what the others grant. It returns ctx's error, or the bus's when nothing can be heard
+// from it. A bus that takes nothing for a while leaves each replica with its own count.
 func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Time) error {
 	l.count()
 	stop, err := bus.Subscribe(func(message []byte) {
@@ -55,7 +59,8 @@ func Share(ctx context.Context, l *Limiter[string], bus Bus, now func() time.Tim
 	}
 }
 
-// Charge takes n tokens from id's bucket that another replica has granted. The bucket may be in debt afterwards, by one bucketful at most.
+// Charge takes n tokens from id's bucket that another replica has granted. The bucket may be in
+// debt afterwards, by one bucketful at most.
 func (l *Limiter[K]) Charge(id K, n int, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +93,8 @@ func encode(granted map[string]int) [][]byte {
 	var messages [][]byte
 	part := map[string]int{}
 	flush := func() {
-		if message, err := json.Marshal(part); err == nil { // a map of texts and numbers always can be
+		// a map of texts and numbers always can be
+		if message, err := json.Marshal(part); err == nil {
 			messages = append(messages, message)
 		}
 		clear(part)
@@ -110,7 +116,11 @@ func decode(message []byte) (map[string]int, error) {
 		return nil, err
 	}
 	if len(granted) > maxShared {
-		return nil, fmt.Errorf("%d clients in one message; %d are the most", len(granted), maxShared)
+		return nil, fmt.Errorf(
+			"%d clients in one message; %d are the most",
+			len(granted),
+			maxShared,
+		)
 	}
 	return granted, nil
 }

@@ -42,7 +42,8 @@ func (s *seat) Subscribe(fn func([]byte)) (func(), error) {
 	}, nil
 }
 
-// TestShare: what a client gets of three replicas that it asks in any order is what it would get of one, but for what they grant at once.
+// TestShare: what a client gets of three replicas that it asks in any order is what it would get of
+// one, but for what they grant at once.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	const rate, burst, replicas, seconds = 50, 100, 3, 20
@@ -55,7 +56,10 @@ func TestShare(t *testing.T) {
 			l := New[string](rate, burst, time.Now())
 			limiters = append(limiters, l)
 			sharing.Go(func() {
-				if err := Share(ctx, l, &seat{between}, time.Now); !errors.Is(err, context.Canceled) {
+				if err := Share(ctx, l, &seat{between}, time.Now); !errors.Is(
+					err,
+					context.Canceled,
+				) {
 					t.Error(err)
 				}
 			})
@@ -63,7 +67,8 @@ func TestShare(t *testing.T) {
 		synctest.Wait()
 		granted, others := 0, 0
 		for range seconds * 1000 {
-			time.Sleep(time.Millisecond) // a client that asks as fast as it can, in the bubble's time
+			// a client that asks as fast as it can, in the bubble's time
+			time.Sleep(time.Millisecond)
 			for _, l := range limiters {
 				if l.Take("busy", time.Now()).Granted {
 					granted++
@@ -77,9 +82,18 @@ func TestShare(t *testing.T) {
 		}
 		cancel()
 		sharing.Wait()
-		// At the start each replica may grant a whole burst before it hears of the others; over the time they are one.
-		if least, most := burst+rate*(seconds-8), burst*replicas+rate*seconds; granted < least || granted > most {
-			t.Errorf("%d requests were granted in %d s by %d replicas, not between %d and %d", granted, seconds, replicas, least, most)
+		// At the start each replica may grant a whole burst before it hears of the others; over the
+		// time they are one.
+		if least, most := burst+rate*(seconds-8), burst*replicas+rate*seconds; granted < least ||
+			granted > most {
+			t.Errorf(
+				"%d requests were granted in %d s by %d replicas, not between %d and %d",
+				granted,
+				seconds,
+				replicas,
+				least,
+				most,
+			)
 		}
 		if others != replicas {
 			t.Error("another client paid for the busy one")
@@ -97,7 +111,9 @@ func TestChargeIsBounded(t *testing.T) {
 		for range rapid.IntRange(1, 50).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 200).Draw(t, "ms")) * time.Millisecond)
 			l.Charge("a", rapid.Int().Draw(t, "charge"), now)
-			if a := l.Take("a", now); a.Full > maxDebt*l.fill || a.Remaining < 0 || a.Remaining > burst || a.Next > maxDebt*l.fill {
+			if a := l.Take("a", now); a.Full > maxDebt*l.fill || a.Remaining < 0 ||
+				a.Remaining > burst ||
+				a.Next > maxDebt*l.fill {
 				t.Fatalf("%+v", a)
 			}
 		}

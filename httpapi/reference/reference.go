@@ -1,6 +1,7 @@
-// Package reference is the page on which people read the API's description and try calls, with a key that they enter. It is Swagger UI
-// over /v1/openapi.yaml. Everything that it loads comes from the service itself, so it works without any other host; a content security policy
-// holds it to that. The key stays in the page: it is stored nowhere and gone when the page is.
+// Package reference is the page on which people read the API's description and try calls, with a
+// key that they enter. It is Swagger UI over /v1/openapi.yaml. Everything that it loads comes from
+// the service itself, so it works without any other host; a content security policy holds it to
+// that. The key stays in the page: it is stored nowhere and gone when the page is.
 package reference
 
 import (
@@ -23,7 +24,8 @@ const Index = "index.html"
 //go:embed files
 var own embed.FS
 
-// policy lets the page load from its own origin and nowhere else. Swagger UI's icons are data in its style sheet.
+// policy lets the page load from its own origin and nowhere else. Swagger UI's icons are data in
+// its style sheet.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -45,7 +47,10 @@ func Load() Files {
 	for _, name := range []string{"swagger-ui-bundle.js", "swagger-ui.css"} {
 		files[name] = file{contentTypeOf(name), read(static.FS.ReadFile(name + ".gz"))}
 	}
-	files["favicon-32x32.png"] = file{contentTypeOf("favicon-32x32.png"), compress(read(static.FS.ReadFile("favicon-32x32.png")))}
+	files["favicon-32x32.png"] = file{
+		contentTypeOf("favicon-32x32.png"),
+		compress(read(static.FS.ReadFile("favicon-32x32.png"))),
+	}
 	return files
 }
 
@@ -72,7 +77,8 @@ func (f Files) Serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	return true
 }
 
-// acceptsGzip says whether gzip is among the codings that a client takes (RFC 9110, section 12.5.3); one that it gives no weight is not.
+// acceptsGzip says whether gzip is among the codings that a client takes (RFC 9110, section
+// 12.5.3); one that it gives no weight is not.
 func acceptsGzip(values []string) bool {
 	for _, value := range values {
 		for coding := range strings.SplitSeq(value, ",") {
@@ -86,7 +92,8 @@ func acceptsGzip(values []string) bool {
 	return false
 }
 
-// contentTypeOf gives the media type by the extension. The machine's own table is not asked: it may have others.
+// contentTypeOf gives the media type by the extension. The machine's own table is not asked: it may
+// have others.
 func contentTypeOf(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -21,11 +21,13 @@ func get(t *testing.T, name, acceptEncoding string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestPageIsWhole: all that the page loads is there, from its own origin, and nothing stands in it that its policy forbids.
+// TestPageIsWhole: all that the page loads is there, from its own origin, and nothing stands in it
+// that its policy forbids.
 func TestPageIsWhole(t *testing.T) {
 	t.Parallel()
 	page := get(t, Index, "").Body.String()
-	loaded := regexp.MustCompile(`(?:src|<link[^>]* href)="([^"]*)"`).FindAllStringSubmatch(page, -1)
+	loaded := regexp.MustCompile(`(?:src|<link[^>]* href)="([^"]*)"`).
+		FindAllStringSubmatch(page, -1)
 	if len(loaded) != len(Load())-1 {
 		t.Errorf("the page loads %d files of %d", len(loaded), len(Load())-1)
 	}
@@ -40,12 +42,15 @@ func TestPageIsWhole(t *testing.T) {
 	}
 }
 
-// TestHeaders: every file has its type and the policy, which names no other origin and nothing unsafe.
+// TestHeaders: every file has its type and the policy, which names no other origin and nothing
+// unsafe.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	types := map[string]string{
-		Index: "text/html; charset=utf-8", "reference.js": "text/javascript; charset=utf-8", "reference.css": "text/css; charset=utf-8",
-		"swagger-ui-bundle.js": "text/javascript; charset=utf-8", "swagger-ui.css": "text/css; charset=utf-8", "favicon-32x32.png": "image/png",
+		Index: "text/html; charset=utf-8", "reference.js": "text/javascript; charset=utf-8",
+		"reference.css":        "text/css; charset=utf-8",
+		"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+		"swagger-ui.css":       "text/css; charset=utf-8", "favicon-32x32.png": "image/png",
 	}
 	for name := range Load() {
 		header := get(t, name, "").Header()
@@ -53,7 +58,9 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: Content-Type %q", name, got)
 		}
 		policy := header.Get("Content-Security-Policy")
-		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+		if !strings.HasPrefix(policy, "default-src 'none';") ||
+			strings.Contains(policy, "unsafe") ||
+			strings.Contains(policy, "http") {
 			t.Errorf("%s: policy %q", name, policy)
 		}
 	}
@@ -65,12 +72,18 @@ func TestEncodings(t *testing.T) {
 	for name := range Load() {
 		plain := get(t, name, "")
 		for accept, gzipped := range map[string]bool{
-			"gzip": true, "br, GZIP;q=0.5": true, "gzip, deflate, br": true, "gzip;q=0": false, "identity": false, "xgzip": false, "br": false,
+			"gzip": true, "br, GZIP;q=0.5": true, "gzip, deflate, br": true, "gzip;q=0": false,
+			"identity": false, "xgzip": false, "br": false,
 		} {
 			w := get(t, name, accept)
 			content := w.Body.Bytes()
 			if (w.Header().Get("Content-Encoding") == "gzip") != gzipped {
-				t.Errorf("%s with %q: Content-Encoding %q", name, accept, w.Header().Get("Content-Encoding"))
+				t.Errorf(
+					"%s with %q: Content-Encoding %q",
+					name,
+					accept,
+					w.Header().Get("Content-Encoding"),
+				)
 			} else if gzipped {
 				content = decompress(content)
 			}
@@ -84,9 +97,13 @@ func TestEncodings(t *testing.T) {
 // TestNoSuchFile: names that the page does not load are nobody's, the folder's own included.
 func TestNoSuchFile(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"", ".", "..", "files", "reference.go", "swagger-ui.js", "oauth2-redirect.html", "../openapi.yaml"} {
+	for _, name := range []string{
+		"", ".", "..", "files", "reference.go", "swagger-ui.js", "oauth2-redirect.html",
+		"../openapi.yaml",
+	} {
 		w := httptest.NewRecorder()
-		if Load().Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), name) || w.Body.Len() > 0 {
+		if Load().Serve(w, httptest.NewRequest(http.MethodGet, "/", nil), name) ||
+			w.Body.Len() > 0 {
 			t.Errorf("%q: was answered", name)
 		}
 	}

@@ -19,7 +19,8 @@ func TestBucket(t *testing.T) {
 	b := bucket.New(conns.Cloud, "ledger")
 
 	value := "untouched"
-	if revision, err := b.Get(ctx, "a", &value); err != nil || revision != 0 || value != "untouched" {
+	if revision, err := b.Get(ctx, "a", &value); err != nil || revision != 0 ||
+		value != "untouched" {
 		t.Fatalf("a key without a value: %d %q %v", revision, value, err)
 	}
 	first, err := b.Put(ctx, "a", "one", 0)
@@ -36,10 +37,12 @@ func TestBucket(t *testing.T) {
 	if _, err := b.Put(ctx, "a", "three", first); !errors.Is(err, streams.ErrConflict) {
 		t.Errorf("written over a newer value: %v", err)
 	}
-	if revision, err := b.Get(ctx, "a", &value); err != nil || revision != second || value != "two" {
+	if revision, err := b.Get(ctx, "a", &value); err != nil || revision != second ||
+		value != "two" {
 		t.Errorf("%d %q %v", revision, value, err)
 	}
-	if entry, err := buckets.Ledger.Get(ctx, "a"); err != nil || string(entry.Value()) != `"two"` || entry.Revision() != second {
+	if entry, err := buckets.Ledger.Get(ctx, "a"); err != nil || string(entry.Value()) != `"two"` ||
+		entry.Revision() != second {
 		t.Errorf("through the ordinary client: %v, %v", entry, err)
 	}
 	if _, err := buckets.Ledger.Put(ctx, "b", []byte("{")); err != nil {

@@ -20,15 +20,16 @@ type Record struct {
 	Deleted bool
 }
 
-// Read returns the record of a key as the leader of the bucket's stream has it, and whether there is one.
+// Read returns the record of a key as the leader of the bucket's stream has it, and whether there
+// is one.
 func (b Bucket) Read(ctx context.Context, key string) (Record, bool, error) {
 	return b.read(ctx, struct {
 		LastFor string `json:"last_by_subj"`
 	}{b.subject(key)})
 }
 
-// Next returns the record with the lowest revision from a given one (at least 1) on, as the leader of the bucket's stream has it, and whether
-// there is one.
+// Next returns the record with the lowest revision from a given one (at least 1) on, as the leader
+// of the bucket's stream has it, and whether there is one.
 func (b Bucket) Next(ctx context.Context, from uint64) (Record, bool, error) {
 	return b.read(ctx, struct {
 		From    uint64 `json:"seq"`
@@ -36,8 +37,9 @@ func (b Bucket) Next(ctx context.Context, from uint64) (Record, bool, error) {
 	}{from, b.subject(">")})
 }
 
-// All returns the record of every key, as the leader of the bucket's stream has them, in the order of their revisions. It asks once per record,
-// so it is for small buckets. A key that is written meanwhile is returned as before or as after the write.
+// All returns the record of every key, as the leader of the bucket's stream has them, in the order
+// of their revisions. It asks once per record, so it is for small buckets. A key that is written
+// meanwhile is returned as before or as after the write.
 func (b Bucket) All(ctx context.Context) ([]Record, error) {
 	found := map[string]int{}
 	var all []Record
@@ -92,14 +94,23 @@ func (b Bucket) read(ctx context.Context, question any) (Record, bool, error) {
 	case answer.Error != nil:
 		return Record{}, false, fmt.Errorf("bucket %s: read: %w", b.name, answer.Error)
 	case answer.Message == nil || len(answer.Message.Subject) <= len(b.subject("")):
-		return Record{}, false, fmt.Errorf("bucket %s: read: %w", b.name, errors.New("unreadable answer: no message"))
+		return Record{}, false, fmt.Errorf(
+			"bucket %s: read: %w",
+			b.name,
+			errors.New("unreadable answer: no message"),
+		)
 	}
 	m := answer.Message
 	record := Record{Key: m.Subject[len(b.subject("")):], Revision: m.Seq, Value: m.Data}
 	if len(m.Header) > 0 {
 		header, err := nats.DecodeHeadersMsg(m.Header)
 		if err != nil {
-			return Record{}, false, fmt.Errorf("bucket %s: read %s: unreadable header: %w", b.name, record.Key, err)
+			return Record{}, false, fmt.Errorf(
+				"bucket %s: read %s: unreadable header: %w",
+				b.name,
+				record.Key,
+				err,
+			)
 		}
 		record.Deleted = header.Get(headerOperation) != "" || header.Get(headerMarkerReason) != ""
 	}

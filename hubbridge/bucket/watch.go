@@ -15,7 +15,8 @@ import (
 const (
 	// watchPause is the pause before a watch that could not be begun again is tried once more.
 	watchPause = 200 * time.Millisecond
-	// lookEvery is how often a watch is compared with the bucket, and lookTimeout bounds how long that takes.
+	// lookEvery is how often a watch is compared with the bucket, and lookTimeout bounds how long
+	// that takes.
 	lookEvery   = 5 * time.Second
 	lookTimeout = 4 * time.Second
 	// troubleEvery is the time between two lines about a watch that cannot be begun.
@@ -31,7 +32,8 @@ type Update struct {
 	Entry jetstream.KeyValueEntry
 	// Loaded says that every key has been given since the watch began, or began again.
 	Loaded bool
-	// Again says that it begins again: every key that is there is given once more; what was taken away in between is not.
+	// Again says that it begins again: every key that is there is given once more; what was taken
+	// away in between is not.
 	Again bool
 }
 
@@ -43,12 +45,15 @@ type Watcher struct {
 	Log  *slog.Logger
 }
 
-// Watch calls take with every key of the bucket, and then every change, until ctx ends; it returns ctx's error then, or
-// nats.ErrConnectionClosed. A watch that cannot be begun is tried again: the broker may be about to have a leader. After the connection has lost its broker and found one again it begins again at once. (A watch by itself would notice by missing
-// heartbeats, some twenty seconds later.)
+// Watch calls take with every key of the bucket, and then every change, until ctx ends; it returns
+// ctx's error then, or nats.ErrConnectionClosed. A watch that cannot be begun is tried again: the
+// broker may be about to have a leader. After the connection has lost its broker and found one
+// again it begins again at once. (A watch by itself would notice by missing heartbeats, some twenty
+// seconds later.)
 //
-// A watch hangs on one server's copy of the bucket. Where that server is cut off, or its copy is made anew, the watch can stand still without a word,
-// and pass over marks of deletion that have gone meanwhile. So every five seconds the leader of the bucket is asked what comes after the last
+// A watch hangs on one server's copy of the bucket. Where that server is cut off, or its copy is
+// made anew, the watch can stand still without a word, and pass over marks of deletion that have
+// gone meanwhile. So every five seconds the leader of the bucket is asked what comes after the last
 // entry: a watch that has not given it within another five begins again.
 func (w Watcher) Watch(ctx context.Context, take func(Update)) error {
 	back := w.Conn.StatusChanged(nats.CONNECTED)
@@ -67,7 +72,9 @@ func (w Watcher) Watch(ctx context.Context, take func(Update)) error {
 		case err == nil:
 			continue
 		}
-		trouble.Do(func() { w.Log.Warn("bucket watch begins again", "bucket", w.KV.Bucket(), "error", err) })
+		trouble.Do(
+			func() { w.Log.Warn("bucket watch begins again", "bucket", w.KV.Bucket(), "error", err) },
+		)
 		select {
 		case <-time.After(watchPause):
 		case <-ctx.Done():
@@ -113,10 +120,12 @@ func (w Watcher) watch(ctx context.Context, back <-chan nats.Status, take func(U
 	}
 }
 
-// look compares a watch with its bucket. Questions are asked in a goroutine of their own, one at a time.
+// look compares a watch with its bucket. Questions are asked in a goroutine of their own, one at a
+// time.
 type look struct {
 	bucket Bucket
-	// asking reports that a question is under way, or that its answer waits in found: the revision that comes next, 0 when nothing is known.
+	// asking reports that a question is under way, or that its answer waits in found: the revision
+	// that comes next, 0 when nothing is known.
 	asking bool
 	found  chan uint64
 }
@@ -138,7 +147,8 @@ func (l *look) begin(ctx context.Context, given uint64) {
 	}()
 }
 
-// missed reports whether the watch has still not given what was there when the last question was asked.
+// missed reports whether the watch has still not given what was there when the last question was
+// asked.
 func (l *look) missed(given uint64) bool {
 	if !l.asking {
 		return false

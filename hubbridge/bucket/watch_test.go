@@ -15,7 +15,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A watch that ended while the broker was away waited five seconds for the broker to say so, and a service that stopped then, twice that.
+// A watch that ended while the broker was away waited five seconds for the broker to say so, and a
+// service that stopped then, twice that.
 func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -28,7 +29,9 @@ func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	defer cancel()
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- bucket.Watcher{Conn: conns.Cloud, KV: buckets.Ledger, Log: slog.New(slog.DiscardHandler)}.Watch(ctx, func(u bucket.Update) {
+		ended <- bucket.Watcher{
+			Conn: conns.Cloud, KV: buckets.Ledger, Log: slog.New(slog.DiscardHandler),
+		}.Watch(ctx, func(u bucket.Update) {
 			if u.Loaded {
 				close(loaded)
 			}
@@ -48,7 +51,8 @@ func TestWatchEndsWithoutTheBroker(t *testing.T) {
 	}
 }
 
-// deaf is a bucket whose first watch gives what is there when it begins, and nothing of what happens later.
+// deaf is a bucket whose first watch gives what is there when it begins, and nothing of what
+// happens later.
 type deaf struct {
 	jetstream.KeyValue
 	watches atomic.Int32
@@ -61,7 +65,10 @@ type deafWatcher struct {
 
 func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
 
-func (d *deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+func (d *deaf) WatchAll(
+	ctx context.Context,
+	options ...jetstream.WatchOpt,
+) (jetstream.KeyWatcher, error) {
 	watcher, err := d.KeyValue.WatchAll(ctx, options...)
 	if err != nil || d.watches.Add(1) > 1 {
 		return watcher, err
@@ -80,7 +87,8 @@ func (d *deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jet
 	return deafWatcher{watcher, heard}, nil
 }
 
-// A watch on a server that is cut off says nothing more, and neither did what followed it: hubs were offline that had come back.
+// A watch on a server that is cut off says nothing more, and neither did what followed it: hubs
+// were offline that had come back.
 func TestWatchThatStandsStill(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -93,7 +101,9 @@ func TestWatchThatStandsStill(t *testing.T) {
 	loaded, heard, ended := make(chan struct{}, 10), make(chan string, 10), make(chan error, 1)
 	kv := &deaf{KeyValue: buckets.Ledger}
 	go func() {
-		ended <- bucket.Watcher{Conn: conns.Cloud, KV: kv, Log: slog.New(slog.DiscardHandler)}.Watch(ctx, func(u bucket.Update) {
+		ended <- bucket.Watcher{
+			Conn: conns.Cloud, KV: kv, Log: slog.New(slog.DiscardHandler),
+		}.Watch(ctx, func(u bucket.Update) {
 			switch {
 			case u.Loaded:
 				loaded <- struct{}{}

@@ -27,20 +27,33 @@ func errorsOf(method string) (codes []domain.Code, ok bool) {
 	case link.MethodDevicesForget:
 		return []domain.Code{domain.CodeNotFound, domain.CodeInvalidRequest}, true
 	case link.MethodChannelsCommand:
-		return []domain.Code{domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused}, true
+		return []domain.Code{
+			domain.CodeNotFound,
+			domain.CodeInvalidRequest,
+			domain.CodeCommandRefused,
+		}, true
 	case link.MethodPairingOpen:
 		return []domain.Code{domain.CodeInvalidRequest}, true
-	case link.MethodDevicesList, link.MethodPairingClose, link.MethodRemovalOpen, link.MethodRemovalClose:
+	case link.MethodDevicesList,
+		link.MethodPairingClose,
+		link.MethodRemovalOpen,
+		link.MethodRemovalClose:
 		return nil, true
 	}
 	return nil, false
 }
 
-// decode reads a hub's answer to a request of that id: read, which may be nil, gets the result, and its error says why it is none of the method.
-// It gives the hub's refusal, or hub_error for what is no answer to the request.
+// decode reads a hub's answer to a request of that id: read, which may be nil, gets the result, and
+// its error says why it is none of the method. It gives the hub's refusal, or hub_error for what is
+// no answer to the request.
 func decode(method, id string, payload []byte, read func(result []byte) error) error {
 	if len(payload) > maxAnswerBytes {
-		return domain.Errorf(domain.CodeHubError, "the hub answered with %d bytes; at most %d are taken", len(payload), maxAnswerBytes)
+		return domain.Errorf(
+			domain.CodeHubError,
+			"the hub answered with %d bytes; at most %d are taken",
+			len(payload),
+			maxAnswerBytes,
+		)
 	}
 	answer, err := wire.ParseAnswer(payload)
 	switch {

@@ -18,32 +18,104 @@ func TestDecode(t *testing.T) {
 		want           domain.Code // "" for success
 		message        string
 	}{
-		"a result":                   {link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", ""},
-		"beside null":                {link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", ""},
-		"members of its own":         {link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "", ""},
-		"not found":                  {link.MethodDevicesGet, `{"id":"R","error":{"type":"not_found","message":"no device 3"}}`, domain.CodeNotFound, "no device 3"},
-		"unavailable, any method":    {link.MethodRemovalClose, `{"id":"R","error":{"type":"hub_unavailable","message":"radio"}}`, domain.CodeHubUnavailable, "radio"},
-		"refused":                    {link.MethodChannelsCommand, `{"id":"R","error":{"type":"command_refused","message":"m"}}`, domain.CodeCommandRefused, "m"},
-		"invalid":                    {link.MethodPairingOpen, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`, domain.CodeInvalidRequest, "m"},
-		"still on the network":       {link.MethodDevicesForget, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`, domain.CodeInvalidRequest, "m"},
-		"not of this method":         {link.MethodDevicesList, `{"id":"R","error":{"type":"not_found","message":"m"}}`, domain.CodeHubError, "m"},
-		"not of a hub at all":        {link.MethodDevicesGet, `{"id":"R","error":{"type":"unauthenticated","message":"m"}}`, domain.CodeHubError, "m"},
-		"no message":                 {link.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`, domain.CodeNotFound, "without giving a reason"},
-		"words with control codes":   {link.MethodDevicesGet, `{"id":"R","error":{"type":"not_found","message":"a\u0000\n\u001b[31mb"}}`, domain.CodeNotFound, "a[31mb"},
-		"both":                       {link.MethodDevicesGet, `{"id":"R","result":{},"error":{"type":"not_found"}}`, domain.CodeHubError, "exactly one"},
-		"neither":                    {link.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one"},
-		"a null result":              {link.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError, "exactly one"},
-		"a result that is a list":    {link.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError, "no object"},
-		"a result of another shape":  {link.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError, "shape"},
-		"an error that is a text":    {link.MethodDevicesGet, `{"id":"R","error":"not_found"}`, domain.CodeHubError, "without a type"},
-		"an error without a type":    {link.MethodDevicesGet, `{"id":"R","error":{"message":"m"}}`, domain.CodeHubError, "without a type"},
-		"names in another case":      {link.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError, "exactly one"},
-		"the id of another request":  {link.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id"},
-		"no id":                      {link.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id"},
-		"nothing":                    {link.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
-		"no JSON":                    {link.MethodDevicesGet, `hello`, domain.CodeHubError, "no object"},
-		"too long":                   {link.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError, "bytes"},
-		"something after the object": {link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON"},
+		"a result": {
+			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
+		},
+		"beside null": {
+			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", "",
+		},
+		"members of its own": {
+			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
+			"",
+		},
+		"not found": {
+			link.MethodDevicesGet,
+			`{"id":"R","error":{"type":"not_found","message":"no device 3"}}`, domain.CodeNotFound,
+			"no device 3",
+		},
+		"unavailable, any method": {
+			link.MethodRemovalClose,
+			`{"id":"R","error":{"type":"hub_unavailable","message":"radio"}}`,
+			domain.CodeHubUnavailable, "radio",
+		},
+		"refused": {
+			link.MethodChannelsCommand,
+			`{"id":"R","error":{"type":"command_refused","message":"m"}}`,
+			domain.CodeCommandRefused, "m",
+		},
+		"invalid": {
+			link.MethodPairingOpen, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
+			domain.CodeInvalidRequest, "m",
+		},
+		"still on the network": {
+			link.MethodDevicesForget,
+			`{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
+			domain.CodeInvalidRequest, "m",
+		},
+		"not of this method": {
+			link.MethodDevicesList, `{"id":"R","error":{"type":"not_found","message":"m"}}`,
+			domain.CodeHubError, "m",
+		},
+		"not of a hub at all": {
+			link.MethodDevicesGet, `{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
+			domain.CodeHubError, "m",
+		},
+		"no message": {
+			link.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`, domain.CodeNotFound,
+			"without giving a reason",
+		},
+		"words with control codes": {
+			link.MethodDevicesGet,
+			`{"id":"R","error":{"type":"not_found","message":"a\u0000\n\u001b[31mb"}}`,
+			domain.CodeNotFound, "a[31mb",
+		},
+		"both": {
+			link.MethodDevicesGet, `{"id":"R","result":{},"error":{"type":"not_found"}}`,
+			domain.CodeHubError, "exactly one",
+		},
+		"neither": {
+			link.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one",
+		},
+		"a null result": {
+			link.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError,
+			"exactly one",
+		},
+		"a result that is a list": {
+			link.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError, "no object",
+		},
+		"a result of another shape": {
+			link.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError,
+			"shape",
+		},
+		"an error that is a text": {
+			link.MethodDevicesGet, `{"id":"R","error":"not_found"}`, domain.CodeHubError,
+			"without a type",
+		},
+		"an error without a type": {
+			link.MethodDevicesGet, `{"id":"R","error":{"message":"m"}}`, domain.CodeHubError,
+			"without a type",
+		},
+		"names in another case": {
+			link.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError,
+			"exactly one",
+		},
+		"the id of another request": {
+			link.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id",
+		},
+		"no id": {
+			link.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id",
+		},
+		"nothing": {link.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
+		"no JSON": {
+			link.MethodDevicesGet, `hello`, domain.CodeHubError, "no object",
+		},
+		"too long": {
+			link.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError,
+			"bytes",
+		},
+		"something after the object": {
+			link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +133,8 @@ func TestDecode(t *testing.T) {
 				return
 			}
 			var refusal *domain.Error
-			if !errors.As(err, &refusal) || refusal.Code != tc.want || !strings.Contains(refusal.Message, tc.message) {
+			if !errors.As(err, &refusal) || refusal.Code != tc.want ||
+				!strings.Contains(refusal.Message, tc.message) {
 				t.Errorf("%v, wanted %s with %q", err, tc.want, tc.message)
 			}
 		})
@@ -71,7 +144,8 @@ func TestDecode(t *testing.T) {
 	}
 	var raw string
 	read := func(result []byte) error { raw = string(result); return nil }
-	if err := decode(link.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil || raw != `{"devices":[1.50]}` {
+	if err := decode(link.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil ||
+		raw != `{"devices":[1.50]}` {
 		t.Errorf("as it stands: %s, %v", raw, err)
 	}
 }
@@ -81,7 +155,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"id":"R","result":{"device":{}}}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var result []byte
-		err := decode(link.MethodDevicesGet, "R", answer, func(raw []byte) error { result = raw; return nil })
+		err := decode(
+			link.MethodDevicesGet,
+			"R",
+			answer,
+			func(raw []byte) error { result = raw; return nil },
+		)
 		if err == nil {
 			if !json.Valid(result) || result[0] != '{' {
 				t.Fatalf("result %q of %q", result, answer)
@@ -89,7 +168,9 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		var refusal *domain.Error
-		if !errors.As(err, &refusal) || refusal.Message == "" || len(refusal.Message) > maxMessage+100 || !utf8.ValidString(refusal.Message) {
+		if !errors.As(err, &refusal) || refusal.Message == "" ||
+			len(refusal.Message) > maxMessage+100 ||
+			!utf8.ValidString(refusal.Message) {
 			t.Fatalf("%v of %q", err, answer)
 		}
 		switch refusal.Code {

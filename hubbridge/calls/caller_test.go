@@ -61,9 +61,18 @@ type rig struct {
 func newRig(t *testing.T, timeout time.Duration) *rig {
 	t.Helper()
 	broker := streamstest.New(t)
-	r := &rig{t: t, hubs: broker.Connect(t), online: &online{view: true, bucket: true}, registry: prometheus.NewRegistry()}
+	r := &rig{
+		t:        t,
+		hubs:     broker.Connect(t),
+		online:   &online{view: true, bucket: true},
+		registry: prometheus.NewRegistry(),
+	}
 	var err error
-	r.Caller, err = calls.New(broker.Connect(t), r.online, calls.Config{Timeout: timeout, Log: slog.New(slog.DiscardHandler), Metrics: r.registry})
+	r.Caller, err = calls.New(
+		broker.Connect(t),
+		r.online,
+		calls.Config{Timeout: timeout, Log: slog.New(slog.DiscardHandler), Metrics: r.registry},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +92,10 @@ func (r *rig) answers(answer func(link.Request) string) *nats.Subscription {
 		}
 		go func() {
 			if text := answer(request); text != "" {
-				_ = nc.Publish(streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")), []byte(text))
+				_ = nc.Publish(
+					streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")),
+					[]byte(text),
+				)
 			}
 		}()
 	})
@@ -98,7 +110,12 @@ func (r *rig) answers(answer func(link.Request) string) *nats.Subscription {
 }
 
 func echo(request link.Request) string {
-	return fmt.Sprintf(`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`, request.ID, request.Params, request.TimeoutMS)
+	return fmt.Sprintf(
+		`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`,
+		request.ID,
+		request.Params,
+		request.TimeoutMS,
+	)
 }
 
 func (r *rig) call(method string, result any) error {
@@ -130,7 +147,8 @@ func TestCall(t *testing.T) {
 		}
 		TimeoutMS int `json:"timeout_ms"`
 	}
-	if err := r.call(link.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 || result.TimeoutMS != 5000 {
+	if err := r.call(link.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 ||
+		result.TimeoutMS != 5000 {
 		t.Errorf("%+v, %v", result, err)
 	}
 	if err := r.call("devices.eat", nil); err == nil {
@@ -153,7 +171,10 @@ func TestSideBySide(t *testing.T) {
 	call := func(wait *sync.WaitGroup, value string) {
 		wait.Go(func() {
 			var result map[string]string
-			if err := r.Call(t.Context(), hub, link.MethodDevicesList, map[string]string{"x": value}, into(&result)); err != nil || result["x"] != value {
+			if err := r.Call(t.Context(), hub, link.MethodDevicesList, map[string]string{
+				"x": value,
+			}, into(&result)); err != nil ||
+				result["x"] != value {
 				t.Errorf("%s: %v, %v", value, result, err)
 			}
 		})
@@ -213,7 +234,8 @@ func TestTimeout(t *testing.T) {
 func (r *rig) counted(method, outcome string) (count uint64) {
 	r.t.Helper()
 	families, err := r.registry.Gather()
-	if err != nil || len(families) != 1 || families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
+	if err != nil || len(families) != 1 ||
+		families[0].GetName() != "hubcloud_hubbridge_call_duration_seconds" {
 		r.t.Fatalf("%d families of metrics, %v", len(families), err)
 	}
 	for _, metric := range families[0].GetMetric() {
@@ -234,7 +256,8 @@ func TestForgedAnswer(t *testing.T) {
 	r := newRig(t, 300*time.Millisecond)
 	other := domain.HubID("hub-dddd-dddd-dddd")
 	r.answers(func(request link.Request) string {
-		_ = r.hubs.Shard(hub).Publish(streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", ".")), []byte(echo(request)))
+		_ = r.hubs.Shard(hub).
+			Publish(streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", ".")), []byte(echo(request)))
 		return ""
 	})
 	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubTimeout)
@@ -245,12 +268,16 @@ func TestCanceled(t *testing.T) {
 	r := newRig(t, 10*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
 	r.answers(func(link.Request) string { cancel(); return "" })
-	if err := r.Call(ctx, hub, link.MethodDevicesList, struct{}{}, nil); !errors.Is(err, context.Canceled) {
+	if err := r.Call(ctx, hub, link.MethodDevicesList, struct{}{}, nil); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Error(err)
 	}
 }
 
-// TestNotListeningYet: a hub that has connected a moment ago gets the request once it has subscribed, once.
+// TestNotListeningYet: a hub that has connected a moment ago gets the request once it has
+// subscribed, once.
 func TestNotListeningYet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 10*time.Second)
@@ -290,7 +317,10 @@ func BenchmarkCall(b *testing.B) {
 	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
 		var request link.Request
 		_ = json.Unmarshal(msg.Data, &request)
-		_ = nc.Publish(streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")), []byte(`{"id":"`+request.ID+`","result":{}}`))
+		_ = nc.Publish(
+			streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")),
+			[]byte(`{"id":"`+request.ID+`","result":{}}`),
+		)
 	})
 	if err != nil {
 		b.Fatal(err)

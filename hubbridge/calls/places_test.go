@@ -9,14 +9,16 @@ import (
 	"hubcloud/hubbridge/calls"
 )
 
-// fill takes places for an organization, each for another hub, until one is refused, and returns how many it got.
+// fill takes places for an organization, each for another hub, until one is refused, and returns
+// how many it got.
 func fill(t *testing.T, p *calls.Places, org string) (got int, releases []func()) {
 	t.Helper()
 	for {
 		release, err := p.Take(org, domain.HubID(fmt.Sprintf("hub-%s-%d", org, got)))
 		if err != nil {
 			var refused *domain.Error
-			if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter <= 0 {
+			if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited ||
+				refused.RetryAfter <= 0 {
 				t.Fatalf("place %d of %s: %v, want rate_limited with a RetryAfter", got, org, err)
 			}
 			return got, releases
@@ -28,8 +30,8 @@ func fill(t *testing.T, p *calls.Places, org string) (got int, releases []func()
 	}
 }
 
-// TestFairShare: one organization could hold all of the calls that there are, and others then waited for it. However many organizations take all
-// that they get, each leaves room for the next.
+// TestFairShare: one organization could hold all of the calls that there are, and others then
+// waited for it. However many organizations take all that they get, each leaves room for the next.
 func TestFairShare(t *testing.T) {
 	t.Parallel()
 	p := calls.NewPlaces(calls.Bounds{Total: 1000, PerOrg: 1000, PerHub: 10}, nil)
@@ -53,7 +55,8 @@ func TestFairShare(t *testing.T) {
 	}
 }
 
-// TestPlacesAreBounded: an organization has its bound whatever is free, and so has a hub; what is released can be taken again.
+// TestPlacesAreBounded: an organization has its bound whatever is free, and so has a hub; what is
+// released can be taken again.
 func TestPlacesAreBounded(t *testing.T) {
 	t.Parallel()
 	p := calls.NewPlaces(calls.Bounds{Total: 1000, PerOrg: 20, PerHub: 5}, nil)

@@ -8,7 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// answer is what settled the matter of a command, as it is kept: the channel as the hub gave it, or the hub's refusal.
+// answer is what settled the matter of a command, as it is kept: the channel as the hub gave it, or
+// the hub's refusal.
 type answer struct {
 	Channel *channel    `json:"channel,omitempty"`
 	Code    domain.Code `json:"code,omitempty"`
@@ -29,12 +30,14 @@ type channel struct {
 	Status     domain.ChannelStatus `json:"status"`
 }
 
-// settling gives the answer to remember; nil when what happened settles nothing: the same command sent again may have another outcome.
+// settling gives the answer to remember; nil when what happened settles nothing: the same command
+// sent again may have another outcome.
 func settling(c domain.Channel, err error) *answer {
 	if err == nil {
 		return &answer{Channel: &channel{
 			Key: c.Key, Endpoint: c.Endpoint, Kind: c.Kind, Unit: c.Unit, Available: c.Available,
-			Value: c.Value, ObservedAt: c.ObservedAt, Desired: c.Desired, DesiredAt: c.DesiredAt, Status: c.Status,
+			Value: c.Value, ObservedAt: c.ObservedAt, Desired: c.Desired, DesiredAt: c.DesiredAt,
+			Status: c.Status,
 		}}
 	}
 	var refusal *domain.Error
@@ -61,6 +64,7 @@ func give(remembered []byte) (domain.Channel, error) {
 	}
 	return domain.Channel{
 		Key: c.Key, Endpoint: c.Endpoint, Kind: c.Kind, Unit: c.Unit, Available: c.Available,
-		Value: c.Value, ObservedAt: c.ObservedAt, Desired: c.Desired, DesiredAt: c.DesiredAt, Status: c.Status,
+		Value: c.Value, ObservedAt: c.ObservedAt, Desired: c.Desired, DesiredAt: c.DesiredAt,
+		Status: c.Status,
 	}, nil
 }

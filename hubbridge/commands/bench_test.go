@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkSend is a command to a hub that answers at once, with a new idempotency key each time, and one that is a repeat. The broker syncs as it
-// does by default.
+// BenchmarkSend is a command to a hub that answers at once, with a new idempotency key each time,
+// and one that is a repeat. The broker syncs as it does by default.
 func BenchmarkSend(b *testing.B) {
 	r := newRig(b)
 	p := r.replica("r1")

@@ -26,14 +26,20 @@ type Hubs interface {
 
 // Logs are the hubs' logs (hublog.Logs).
 type Logs interface {
-	AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error)
+	AppendCommand(
+		ctx context.Context,
+		hub domain.HubID,
+		payload []byte,
+		header nats.Header,
+	) (uint64, error)
 	// Commands gives the newest limit of what was appended at since or later, oldest first.
 	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)
 }
 
 // Places bound what is under way (calls.Places).
 type Places interface {
-	// Take counts one more call to a hub of an organization until release is called, or refuses it at once with rate_limited.
+	// Take counts one more call to a hub of an organization until release is called, or refuses it
+	// at once with rate_limited.
 	Take(org string, hub domain.HubID) (release func(), err error)
 }
 
@@ -43,12 +49,14 @@ type Config struct {
 	Keys *idempotency.Keys
 	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
 	HubTimeout time.Duration
-	// Places bounds the commands under way, together with those who wait for the same command; nil is calls.NewPlaces with its defaults.
+	// Places bounds the commands under way, together with those who wait for the same command; nil
+	// is calls.NewPlaces with its defaults.
 	Places Places
-	// Admit is asked for room on the disk before a command is begun; its error is returned. Outcomes of commands are stored
-	// without asking. Nil admits everything.
+	// Admit is asked for room on the disk before a command is begun; its error is returned.
+	// Outcomes of commands are stored without asking. Nil admits everything.
 	Admit func(bytes int) error
-	// PerHour is how many commands an organization may send within an hour; 0 is no bound. Each leaves two records in its hub's log.
+	// PerHour is how many commands an organization may send within an hour; 0 is no bound. Each
+	// leaves two records in its hub's log.
 	PerHour int
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -62,11 +70,14 @@ type Config struct {
 
 const (
 	defaultHubTimeout = 10 * time.Second
-	// storageTime is how long storage may take for what belongs to a command, beside the hub's own time.
+	// storageTime is how long storage may take for what belongs to a command, beside the hub's own
+	// time.
 	storageTime = 5 * time.Second
-	// holdSlack is what a reservation is held for beyond the hub's time: what storage takes as a rule. Who is overtaken does no harm.
+	// holdSlack is what a reservation is held for beyond the hub's time: what storage takes as a
+	// rule. Who is overtaken does no harm.
 	holdSlack = 2 * time.Second
-	// patience bounds the wait for a leader of the hub's log, and appendTime one try to append a record.
+	// patience bounds the wait for a leader of the hub's log, and appendTime one try to append a
+	// record.
 	patience   = 15 * time.Second
 	appendTime = 3 * time.Second
 	// appendPause is the first pause between two tries; it doubles up to maxAppendPause.
@@ -97,7 +108,8 @@ type Commands struct {
 	flights map[flightKey]*flight
 }
 
-// New makes Commands that ask hubs and write to their logs. The caller ends them with Close, before it closes hubs, logs and keys.
+// New makes Commands that ask hubs and write to their logs. The caller ends them with Close, before
+// it closes hubs, logs and keys.
 func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.HubTimeout <= 0 {
 		cfg.HubTimeout = defaultHubTimeout
@@ -114,14 +126,20 @@ func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.Admit == nil {
 		cfg.Admit = func(int) error { return nil }
 	}
-	c := &Commands{cfg: cfg, hubs: hubs, logs: logs, sent: allowance.NewHourly(cfg.PerHour), flights: make(map[flightKey]*flight)}
+	c := &Commands{
+		cfg:     cfg,
+		hubs:    hubs,
+		logs:    logs,
+		sent:    allowance.NewHourly(cfg.PerHour),
+		flights: make(map[flightKey]*flight),
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.metrics = newMetrics(cfg.Metrics)
 	return c
 }
 
-// Close takes no more commands and waits for those under way until ctx ends; then it ends them, which takes a second at most. They are as after a
-// crash: sent again with their key they go on.
+// Close takes no more commands and waits for those under way until ctx ends; then it ends them,
+// which takes a second at most. They are as after a crash: sent again with their key they go on.
 func (c *Commands) Close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true

@@ -19,7 +19,9 @@ func TestAccepted(t *testing.T) {
 	for _, key := range []string{"k", ""} {
 		channel, err := p.send(r.command(key))
 		r.wantAccepted(channel, err)
-		if channel.Key != "lock" || channel.Unit != nil || string(channel.Value) != "true" || *channel.ObservedAt != "2026-01-02T03:04:05.000000Z" || !channel.Available {
+		if channel.Key != "lock" || channel.Unit != nil || string(channel.Value) != "true" ||
+			*channel.ObservedAt != "2026-01-02T03:04:05.000000Z" ||
+			!channel.Available {
 			t.Errorf("%+v", channel)
 		}
 	}
@@ -28,7 +30,9 @@ func TestAccepted(t *testing.T) {
 	records := r.records()
 	for i, one := range records {
 		if one.CommandID != r.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(r.hub.id) || one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 ||
-			string(one.Value) != "false" || one.Actor != origin().Actor || one.RequestID != "R1" || time.Since(one.Time) > time.Minute || one.Message != "" {
+			string(one.Value) != "false" || one.Actor != origin().Actor || one.RequestID != "R1" ||
+			time.Since(one.Time) > time.Minute ||
+			one.Message != "" {
 			t.Errorf("record %d: %+v", i, one)
 		}
 	}
@@ -37,7 +41,8 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// TestFirstResponse: a repeat is answered as the first time, whatever has become of the hub, at any replica and after a restart.
+// TestFirstResponse: a repeat is answered as the first time, whatever has become of the hub, at any
+// replica and after a restart.
 func TestFirstResponse(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(hubCommand) (string, bool){
@@ -75,7 +80,8 @@ func TestFirstResponse(t *testing.T) {
 
 const bare = `"result":{"channel":{"key":"lock","endpoint":0,"kind":"lock","available":false,"status":"pending"}}`
 
-// TestNotRemembered: what settles nothing is tried again under the same id, and then what the hub did is the answer.
+// TestNotRemembered: what settles nothing is tried again under the same id, and then what the hub
+// did is the answer.
 func TestNotRemembered(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -83,14 +89,22 @@ func TestNotRemembered(t *testing.T) {
 		ran    bool
 		code   domain.Code
 	}{
-		"the hub cannot act now":       {refuses("hub_unavailable"), false, domain.CodeHubUnavailable},
-		"the hub failed":               {refuses("on_fire"), false, domain.CodeHubError},
-		"a 4xx that is not of a hub":   {refuses("forbidden"), false, domain.CodeHubError},
-		"nonsense":                     {`"result":{"channel":"yes"}`, false, domain.CodeHubError},
-		"another channel":              {strings.Replace(bare, `"key":"lock"`, `"key":"switch"`, 1), false, domain.CodeHubError},
-		"another endpoint":             {strings.Replace(bare, `"endpoint":0`, `"endpoint":1`, 1), false, domain.CodeHubError},
-		"a channel that is no pending": {strings.Replace(bare, `pending`, `synchronized`, 1), false, domain.CodeHubError},
-		"no answer":                    {"", false, domain.CodeHubTimeout},
+		"the hub cannot act now": {
+			refuses("hub_unavailable"), false, domain.CodeHubUnavailable,
+		},
+		"the hub failed":             {refuses("on_fire"), false, domain.CodeHubError},
+		"a 4xx that is not of a hub": {refuses("forbidden"), false, domain.CodeHubError},
+		"nonsense":                   {`"result":{"channel":"yes"}`, false, domain.CodeHubError},
+		"another channel": {
+			strings.Replace(bare, `"key":"lock"`, `"key":"switch"`, 1), false, domain.CodeHubError,
+		},
+		"another endpoint": {
+			strings.Replace(bare, `"endpoint":0`, `"endpoint":1`, 1), false, domain.CodeHubError,
+		},
+		"a channel that is no pending": {
+			strings.Replace(bare, `pending`, `synchronized`, 1), false, domain.CodeHubError,
+		},
+		"no answer": {"", false, domain.CodeHubTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,12 +122,19 @@ func TestNotRemembered(t *testing.T) {
 			if ids := r.hub.ids(); len(ids) != 1 {
 				t.Errorf("under the ids %v", ids)
 			}
-			r.wantTold(strings.ReplaceAll("requested X requested X requested accepted", "X", string(tc.code)))
+			r.wantTold(
+				strings.ReplaceAll(
+					"requested X requested X requested accepted",
+					"X",
+					string(tc.code),
+				),
+			)
 		})
 	}
 }
 
-// TestLateAnswer: the hub acted and its answer came too late. The same key then gives what it did, and it is not asked to do it again.
+// TestLateAnswer: the hub acted and its answer came too late. The same key then gives what it did,
+// and it is not asked to do it again.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -134,7 +155,8 @@ func TestLateAnswer(t *testing.T) {
 	r.wantAccepted(again, err)
 }
 
-// TestOffline: a hub that is not connected is refused at once; nothing is kept of it, so that the key is free for any command.
+// TestOffline: a hub that is not connected is refused at once; nothing is kept of it, so that the
+// key is free for any command.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -162,7 +184,8 @@ func TestOffline(t *testing.T) {
 	r.hub.wantRan(1, 1)
 }
 
-// TestOfflineAfterATry: a try that settled nothing leaves the key to its command, and the hub's absence is told before anything else.
+// TestOfflineAfterATry: a try that settled nothing leaves the key to its command, and the hub's
+// absence is told before anything else.
 func TestOfflineAfterATry(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -240,7 +263,8 @@ func TestAnyKey(t *testing.T) {
 	r := newRig(t)
 	p := r.replica("r1")
 	keys := []string{
-		"a", "A", " a", "a.b", "a.*", ">", "$KV.idempotency.>", "é", "e\u0301", "\xff", "\xfe", strings.Repeat("ü", 255), strings.Repeat("ü", 254) + "u",
+		"a", "A", " a", "a.b", "a.*", ">", "$KV.idempotency.>", "é", "e\u0301", "\xff", "\xfe",
+		strings.Repeat("ü", 255), strings.Repeat("ü", 254) + "u",
 		strings.Repeat("🔑", 255), strings.Repeat("\n", 255),
 	}
 	for range 2 {
@@ -255,8 +279,8 @@ func TestAnyKey(t *testing.T) {
 	}
 }
 
-// TestWindow: a key stands for its command as long as the window, counted from when it was reserved, however often it is sent, and
-// then for the next one.
+// TestWindow: a key stands for its command as long as the window, counted from when it was
+// reserved, however often it is sent, and then for the next one.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -14,7 +14,9 @@ func TestHistory(t *testing.T) {
 	p := r.replica("r1")
 	begun := time.Now().Add(-time.Minute)
 	r.wantAccepted(p.send(r.command("k")))
-	r.hub.set(func(h *hub) { h.act = func(hubCommand) (string, bool) { return refuses("command_refused"), true } })
+	r.hub.set(
+		func(h *hub) { h.act = func(hubCommand) (string, bool) { return refuses("command_refused"), true } },
+	)
 	if _, err := p.send(r.command("")); domain.CodeOf(err) != domain.CodeCommandRefused {
 		t.Fatal(err)
 	}
@@ -26,14 +28,18 @@ func TestHistory(t *testing.T) {
 	for i, outcome := range []string{"accepted", "command_refused"} {
 		done := all[i]
 		if done.Outcome != outcome || (done.Message == "") != (i == 0) || done.ID != r.hub.ran[i] || done.OrgID != orgA || done.HubID != r.hub.id || done.DeviceID != 3 ||
-			done.Key != "lock" || string(done.Value) != "false" || done.Actor != origin().Actor || time.Since(done.At) > time.Minute {
+			done.Key != "lock" || string(done.Value) != "false" ||
+			done.Actor != origin().Actor ||
+			time.Since(done.At) > time.Minute {
 			t.Errorf("%+v", done)
 		}
 	}
-	if newest, err := p.History(t.Context(), r.hub.id, begun, 1); err != nil || len(newest) != 1 || newest[0].ID != all[1].ID {
+	if newest, err := p.History(t.Context(), r.hub.id, begun, 1); err != nil || len(newest) != 1 ||
+		newest[0].ID != all[1].ID {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}
-	if none, err := p.History(t.Context(), r.hub.id, time.Now().Add(time.Minute), 10); err != nil || len(none) != 0 {
+	if none, err := p.History(t.Context(), r.hub.id, time.Now().Add(time.Minute), 10); err != nil ||
+		len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}
 }

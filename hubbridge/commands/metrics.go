@@ -26,18 +26,38 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_total",
-			Help: "Commands by what their callers were answered: accepted, canceled, or the type of the error. A rise of hub_timeout or " +
+			Help: "Commands by what their callers were answered: accepted, canceled, or the type " +
+				"of the error. A rise of hub_timeout or " +
 				"hub_error is hubs that hang, of command_refused devices that do not take what is asked.",
 		}, []string{"outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_command_duration_seconds",
-			Help: "Seconds from a command to its answer: its key reserved, its record stored, its hub asked, its answer remembered.",
-			// From a hub beside the broker to one that takes its whole time after another replica has taken its own.
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
+			Help: "Seconds from a command to its answer: its key reserved, its record stored, " +
+				"its hub asked, its answer remembered.",
+			// From a hub beside the broker to one that takes its whole time after another replica
+			// has taken its own.
+			Buckets: []float64{
+				.001,
+				.0025,
+				.005,
+				.01,
+				.025,
+				.05,
+				.1,
+				.25,
+				.5,
+				1,
+				2.5,
+				5,
+				10,
+				20,
+				30,
+			},
 		}),
 		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_commands_under_way",
-			Help: "Commands that are on their way to hubs. One that grows while commands do not come faster is hubs that do not answer.",
+			Help: "Commands that are on their way to hubs. One that grows while commands do not " +
+				"come faster is hubs that do not answer.",
 		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_repeated_total",
@@ -49,9 +69,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 	for _, outcome := range []string{
-		outcomeAccepted, outcomeCanceled, string(domain.CodeIdempotencyConflict), string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
-		string(domain.CodeHubError), string(domain.CodeHubUnavailable), string(domain.CodeNotFound), string(domain.CodeInvalidRequest),
-		string(domain.CodeCommandRefused), string(domain.CodeRateLimited), string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
+		outcomeAccepted, outcomeCanceled, string(domain.CodeIdempotencyConflict),
+		string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
+		string(domain.CodeHubError), string(domain.CodeHubUnavailable),
+		string(domain.CodeNotFound), string(domain.CodeInvalidRequest),
+		string(domain.CodeCommandRefused), string(domain.CodeRateLimited),
+		string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
 	} {
 		m.commands.WithLabelValues(outcome)
 	}

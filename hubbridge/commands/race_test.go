@@ -59,7 +59,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoCommands: of two commands that come under one key at once, at two replicas, one is sent, and the other is a conflict.
+// TestOneOfTwoCommands: of two commands that come under one key at once, at two replicas, one is
+// sent, and the other is a conflict.
 func TestOneOfTwoCommands(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -92,7 +93,8 @@ func TestOneOfTwoCommands(t *testing.T) {
 	}
 }
 
-// TestKilled: 30 callers retry while the process that has their command is killed, again and again. The hub runs it once, and all hear the same.
+// TestKilled: 30 callers retry while the process that has their command is killed, again and again.
+// The hub runs it once, and all hear the same.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -133,12 +135,15 @@ func TestKilled(t *testing.T) {
 	r.wantTold("requested requested requested requested requested requested accepted")
 }
 
-// TestHolderDies: what another replica began and left when it was killed is taken over at once, under the same id.
+// TestHolderDies: what another replica began and left when it was killed is taken over at once,
+// under the same id.
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.replica("r1")
-	r.hub.set(func(h *hub) { h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true } })
+	r.hub.set(
+		func(h *hub) { h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true } },
+	)
 	p.sent(r.command("k"))
 	began := time.Now()
 	channel, err := r.replica("r2").send(r.command("k"))
@@ -149,7 +154,8 @@ func TestHolderDies(t *testing.T) {
 	r.hub.wantRan(2, 1)
 }
 
-// TestHolderStandsStill: what another replica began and does not get done with is waited for until its time is over.
+// TestHolderStandsStill: what another replica began and does not get done with is waited for until
+// its time is over.
 func TestHolderStandsStill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -163,7 +169,10 @@ func TestHolderStandsStill(t *testing.T) {
 
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := r.replica("r2").Send(impatient, origin(), r.command("k")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.replica("r2").Send(impatient, origin(), r.command("k")); !errors.Is(
+		err,
+		context.DeadlineExceeded,
+	) {
 		t.Errorf("within its time: %v", err)
 	}
 	r.hub.wantRan(0, 0)
@@ -179,7 +188,8 @@ func TestHolderStandsStill(t *testing.T) {
 	r.hub.wantRan(2, 1)
 }
 
-// TestCallerGone: a caller that does not wait loses nothing: the command goes on, and its outcome is remembered.
+// TestCallerGone: a caller that does not wait loses nothing: the command goes on, and its outcome
+// is remembered.
 func TestCallerGone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -205,7 +215,8 @@ func TestCallerGone(t *testing.T) {
 	r.hub.wantRan(1, 1)
 }
 
-// TestClose: what is under way is waited for, and what is not waited for is left so that another replica goes on at once.
+// TestClose: what is under way is waited for, and what is not waited for is left so that another
+// replica goes on at once.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	for name, patient := range map[string]bool{"patient": true, "impatient": false} {
@@ -260,15 +271,20 @@ type faultyLogs struct {
 	fail func(payload []byte) error
 }
 
-func (l faultyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error) {
+func (l faultyLogs) AppendCommand(
+	ctx context.Context,
+	hub domain.HubID,
+	payload []byte,
+	header nats.Header,
+) (uint64, error) {
 	if err := l.fail(payload); err != nil {
 		return 0, err
 	}
 	return l.Logs.AppendCommand(ctx, hub, payload, header)
 }
 
-// TestStorageFails: a command that cannot be recorded is not sent, and its key is free for it afterwards; an outcome that cannot be recorded is
-// answered all the same.
+// TestStorageFails: a command that cannot be recorded is not sent, and its key is free for it
+// afterwards; an outcome that cannot be recorded is answered all the same.
 func TestStorageFails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -310,8 +326,9 @@ func TestStorageFails(t *testing.T) {
 	}
 }
 
-// TestNoLeader: a command failed at once with internal_error while its hub's log had no leader ("no responders"). It waits for one, and is recorded
-// once although the answer to an append was lost; when there is none for 15 s it says that nothing was sent.
+// TestNoLeader: a command failed at once with internal_error while its hub's log had no leader ("no
+// responders"). It waits for one, and is recorded once although the answer to an append was lost;
+// when there is none for 15 s it says that nothing was sent.
 func TestNoLeader(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -339,7 +356,8 @@ func TestNoLeader(t *testing.T) {
 			channel, err := p.send(r.command("k"))
 			if tc.code != "" {
 				wantCode(t, err, tc.code)
-				if took := time.Since(began); took < 14*time.Second || !strings.Contains(err.Error(), "not sent to the hub") {
+				if took := time.Since(began); took < 14*time.Second ||
+					!strings.Contains(err.Error(), "not sent to the hub") {
 					t.Errorf("%v after %v", err, took)
 				}
 				r.hub.wantRan(0, 0)
@@ -357,7 +375,10 @@ func TestLostAppend(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var lost atomic.Int32
-	p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} })
+	p := r.replicaWith(
+		"r1",
+		func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
+	)
 	channel, err := p.send(r.command("k"))
 	r.wantAccepted(channel, err)
 	r.wantTold("requested accepted")
@@ -372,7 +393,12 @@ type lossyLogs struct {
 	lost *atomic.Int32
 }
 
-func (l lossyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error) {
+func (l lossyLogs) AppendCommand(
+	ctx context.Context,
+	hub domain.HubID,
+	payload []byte,
+	header nats.Header,
+) (uint64, error) {
 	if _, err := l.Logs.AppendCommand(ctx, hub, payload, header); err != nil {
 		return 0, err
 	}
@@ -380,7 +406,8 @@ func (l lossyLogs) AppendCommand(ctx context.Context, hub domain.HubID, payload 
 	return 0, fmt.Errorf("store: %w", streams.ErrUnsure)
 }
 
-// TestBrokerRestarts: the broker goes away while a command is under way, and comes back. The hub runs it once, whatever the caller heard first.
+// TestBrokerRestarts: the broker goes away while a command is under way, and comes back. The hub
+// runs it once, whatever the caller heard first.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -429,8 +456,9 @@ func TestManyAtOnce(t *testing.T) {
 	r.hub.wantRan(many, many)
 }
 
-// TestOnceWhateverHappens: over any history of commands under a few keys at two replicas, of hubs that accept, refuse, fail, act without answering
-// and go away, and of replicas that are killed: under one key the hub runs one command once, the first answer that settles it stays the answer,
+// TestOnceWhateverHappens: over any history of commands under a few keys at two replicas, of hubs
+// that accept, refuse, fail, act without answering and go away, and of replicas that are killed:
+// under one key the hub runs one command once, the first answer that settles it stays the answer,
 // and any other command is a conflict.
 func TestOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
@@ -450,10 +478,17 @@ func TestOnceWhateverHappens(t *testing.T) {
 		}
 		keys := map[string]*known{}
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
-			key := fmt.Sprintf("%d-%s", histories, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"))
+			key := fmt.Sprintf(
+				"%d-%s",
+				histories,
+				rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"),
+			)
 			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
 			name := rapid.SampledFrom(names).Draw(rt, "replica")
-			mood := rapid.SampledFrom([]string{"accepts", "refuses", "unavailable", "mute", "fails", "offline", "kills"}).Draw(rt, "mood")
+			mood := rapid.SampledFrom([]string{
+				"accepts", "refuses", "unavailable", "mute", "fails", "offline", "kills",
+			}).
+				Draw(rt, "mood")
 			p := replicas[name]
 			r.hub.set(func(h *hub) {
 				h.offline = mood == "offline"
@@ -488,19 +523,37 @@ func TestOnceWhateverHappens(t *testing.T) {
 			switch {
 			case mood == "kills" && got.err != "":
 			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one").Error()):
-				rt.Fatalf("%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k)
+				rt.Fatalf(
+					"%s %s at %s (%s): %+v; the key stands for %+v",
+					key,
+					value,
+					name,
+					mood,
+					got,
+					k,
+				)
 			}
 			if conflict || mood == "offline" && k == nil {
 				continue
 			}
 			if k == nil {
-				k = &known{value: value} // a replica that is killed when the hub is asked has reserved it before
+				// a replica that is killed when the hub is asked has reserved it before
+				k = &known{value: value}
 				keys[key] = k
 			}
 			if k.settled != (outcome{}) && mood != "kills" && got != k.settled {
-				rt.Fatalf("%s %s at %s (%s): %+v; it was %+v", key, value, name, mood, got, k.settled)
+				rt.Fatalf(
+					"%s %s at %s (%s): %+v; it was %+v",
+					key,
+					value,
+					name,
+					mood,
+					got,
+					k.settled,
+				)
 			}
-			// What a process answered that could not write any more is an answer that a killed process does not give.
+			// What a process answered that could not write any more is an answer that a killed
+			// process does not give.
 			if mood != "kills" && (got.err == "" || got.err == "command_refused: because") {
 				k.settled = got
 			}

@@ -15,8 +15,8 @@ const (
 	recordAnswered  = "command.answered"
 )
 
-// record is what a hub's log says of a command: that it is about to be sent, or what came of that. It is kept as long as the hub's events, and read by
-// other versions of the service.
+// record is what a hub's log says of a command: that it is about to be sent, or what came of that.
+// It is kept as long as the hub's events, and read by other versions of the service.
 type record struct {
 	Type      string          `json:"type"`
 	CommandID string          `json:"command_id"`
@@ -30,14 +30,16 @@ type record struct {
 	Time      string       `json:"time"`
 	Actor     domain.Actor `json:"actor"`
 	RequestID string       `json:"request_id,omitempty"`
-	// Outcome is `accepted`, or the type of the error that the caller was answered; only in command.answered, as Message.
+	// Outcome is `accepted`, or the type of the error that the caller was answered; only in
+	// command.answered, as Message.
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
 func newRecord(o domain.Origin, c domain.Command, id string) record {
 	return record{
-		CommandID: id, OrgID: c.OrgID, HubID: c.HubID, DeviceID: c.DeviceID, Key: c.Key, Endpoint: c.Endpoint, Value: c.Value,
+		CommandID: id, OrgID: c.OrgID, HubID: c.HubID, DeviceID: c.DeviceID, Key: c.Key,
+		Endpoint: c.Endpoint, Value: c.Value,
 		Actor: o.Actor, RequestID: o.RequestID,
 	}
 }

@@ -42,13 +42,16 @@ func (l *lines) commands(t *testing.T) (all []map[string]any) {
 	return all
 }
 
-// TestEachCommandHasALine: also one that is answered from memory, one that waits for its twin, and one that is refused before it has an id; and each is
-// counted by what its caller was answered.
+// TestEachCommandHasALine: also one that is answered from memory, one that waits for its twin, and
+// one that is refused before it has an id; and each is counted by what its caller was answered.
 func TestEachCommandHasALine(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	log := &lines{}
-	p := r.replica("r1", func(c *commands.Config, _ *idempotency.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) })
+	p := r.replica(
+		"r1",
+		func(c *commands.Config, _ *idempotency.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) },
+	)
 	channel, err := p.send(r.command("k"))
 	r.wantAccepted(channel, err)
 	channel, err = p.send(r.command("k"))
@@ -64,7 +67,11 @@ func TestEachCommandHasALine(t *testing.T) {
 	for range 2 {
 		both.Go(func() { p.sent(r.command("twins")) })
 	}
-	eventually(t, "the second waits for the first", func() bool { return p.count("shared_total") == 1 })
+	eventually(
+		t,
+		"the second waits for the first",
+		func() bool { return p.count("shared_total") == 1 },
+	)
 	if got := p.count("under_way"); got != 1 {
 		t.Errorf("%v are under way", got)
 	}
@@ -74,18 +81,34 @@ func TestEachCommandHasALine(t *testing.T) {
 	_, err = p.send(r.command("offline"))
 	wantCode(t, err, domain.CodeHubOffline)
 
-	want := []string{"accepted hub", "accepted remembered", "idempotency_conflict ", "accepted hub", "accepted shared", "hub_offline "}
+	want := []string{
+		"accepted hub",
+		"accepted remembered",
+		"idempotency_conflict ",
+		"accepted hub",
+		"accepted shared",
+		"hub_offline ",
+	}
 	eventually(t, "six lines", func() bool { return len(log.commands(t)) == len(want) })
 	var got []string
 	ids := map[any]bool{}
 	for _, line := range log.commands(t) {
 		got = append(got, line["outcome"].(string)+" "+line["answer"].(string))
-		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" || line["key"] != "lock" || line["duration_ms"].(float64) < 0 {
+		if (line["command_id"] == "") != (line["answer"] == "") || line["request_id"] != "R1" ||
+			line["key"] != "lock" ||
+			line["duration_ms"].(float64) < 0 {
 			t.Errorf("a line says %v", line)
 		}
 		ids[line["command_id"]] = true
 	}
-	if strings.Join(got, ",") != strings.Join(want, ",") && strings.Join(got, ",") != strings.Join([]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",") {
+	if strings.Join(got, ",") != strings.Join(want, ",") &&
+		strings.Join(
+			got,
+			",",
+		) != strings.Join(
+			[]string{want[0], want[1], want[2], want[4], want[3], want[5]},
+			",",
+		) {
 		t.Errorf("the lines say %q", got)
 	}
 	if len(ids) != 3 { // those of two commands, and none

@@ -34,8 +34,8 @@ const (
 	orgB = "01935f2e-0000-7000-8000-00000000000b"
 )
 
-// rig is an installation of replicas that send commands, over a real broker. Its hub is a NATS client of its shard's account, which is what MQTT
-// makes of one.
+// rig is an installation of replicas that send commands, over a real broker. Its hub is a NATS
+// client of its shard's account, which is what MQTT makes of one.
 type rig struct {
 	t       testing.TB
 	broker  *streamstest.Broker
@@ -81,10 +81,18 @@ func (r *rig) replica(id string, changes ...change) *replica {
 }
 
 // replicaWith puts something between a replica and the hubs' logs.
-func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, changes ...change) *replica {
+func (r *rig) replicaWith(
+	id string,
+	between func(commands.Logs) commands.Logs,
+	changes ...change,
+) *replica {
 	r.t.Helper()
 	p := &replica{t: r.t, conns: r.broker.Connect(r.t), registry: prometheus.NewRegistry()}
-	cfg := commands.Config{HubTimeout: 10 * time.Second, Log: slog.New(slog.DiscardHandler), Metrics: p.registry}
+	cfg := commands.Config{
+		HubTimeout: 10 * time.Second,
+		Log:        slog.New(slog.DiscardHandler),
+		Metrics:    p.registry,
+	}
 	keys := idempotency.Config{ReplicaID: id, Log: cfg.Log}
 	for _, c := range changes {
 		c(&cfg, &keys)
@@ -97,7 +105,8 @@ func (r *rig) replicaWith(id string, between func(commands.Logs) commands.Logs, 
 		r.t.Fatal(err)
 	}
 	p.logs, err = hublog.New(p.conns, hublog.Config{
-		Retention: time.Hour, Log: cfg.Log, Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Retention: time.Hour, Log: cfg.Log,
+		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -156,12 +165,17 @@ func (p *replica) count(name string) (sum float64) {
 // command is one for the rig's hub: unlock device 3. Key is the idempotency key.
 func (r *rig) command(key string) domain.Command {
 	return domain.Command{
-		OrgID: orgA, HubID: r.hub.id, DeviceID: 3, Key: "lock", Value: json.RawMessage(`false`), IdempotencyKey: key,
+		OrgID: orgA, HubID: r.hub.id, DeviceID: 3, Key: "lock", Value: json.RawMessage(`false`),
+		IdempotencyKey: key,
 	}
 }
 
 func origin() domain.Origin {
-	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorKey, ID: "K1"}, RequestID: "R1"}
+	return domain.Origin{
+		At:        time.Now(),
+		Actor:     domain.Actor{Kind: domain.ActorKey, ID: "K1"},
+		RequestID: "R1",
+	}
 }
 
 func (p *replica) send(c domain.Command) (domain.Channel, error) {
@@ -256,8 +270,9 @@ func (r *rig) told() string {
 	return strings.Join(words, " ")
 }
 
-// wantTold waits until the log holds that: an outcome is recorded after the caller has its answer. One that comes a moment later than another command
-// may be behind it, so the order of sorts is not looked at.
+// wantTold waits until the log holds that: an outcome is recorded after the caller has its answer.
+// One that comes a moment later than another command may be behind it, so the order of sorts is not
+// looked at.
 func (r *rig) wantTold(want string) {
 	r.t.Helper()
 	sorted := func(words string) string {
@@ -278,7 +293,8 @@ func (r *rig) reserved() int {
 	return int(status.Values())
 }
 
-// hub is a hub that keeps to the hub link, as far as a test has it: it runs a command id once and answers a repeat with its first answer.
+// hub is a hub that keeps to the hub link, as far as a test has it: it runs a command id once and
+// answers a repeat with its first answer.
 type hub struct {
 	t  testing.TB
 	id domain.HubID
@@ -286,7 +302,8 @@ type hub struct {
 
 	mu      sync.Mutex
 	offline bool
-	// act gives what becomes of a command that is run for the first time: the answer after its id, to be remembered or not. nil accepts.
+	// act gives what becomes of a command that is run for the first time: the answer after its id,
+	// to be remembered or not. nil accepts.
 	act func(command hubCommand) (answer string, remember bool)
 	// before is done before each answer; nil is nothing.
 	before  func(hubCommand)
@@ -315,7 +332,9 @@ func newHubOf(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 	sub, err := h.nc.Subscribe(streams.RequestSubject(h.id), func(msg *nats.Msg) {
 		var request link.Request
 		var command hubCommand
-		if json.Unmarshal(msg.Data, &request) != nil || json.Unmarshal(request.Params, &command) != nil || request.Method != link.MethodChannelsCommand {
+		if json.Unmarshal(msg.Data, &request) != nil ||
+			json.Unmarshal(request.Params, &command) != nil ||
+			request.Method != link.MethodChannelsCommand {
 			t.Errorf("request %q", msg.Data)
 			return
 		}
@@ -328,7 +347,10 @@ func newHubOf(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 				before(command)
 			}
 			if answer != "" {
-				_ = h.nc.Publish(streams.ResponseSubject(h.id, strings.ReplaceAll(request.Token, "/", ".")), fmt.Appendf(nil, `{"id":%q,%s}`, request.ID, answer))
+				_ = h.nc.Publish(
+					streams.ResponseSubject(h.id, strings.ReplaceAll(request.Token, "/", ".")),
+					fmt.Appendf(nil, `{"id":%q,%s}`, request.ID, answer),
+				)
 			}
 		}()
 	})
@@ -344,11 +366,22 @@ func newHubOf(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 
 // accepts is the answer of a hub that accepts a command; at tells runs apart.
 func accepts(c hubCommand, at int) string {
-	return fmt.Sprintf(`"result":{"channel":{"key":%q,"endpoint":%d,"kind":%q,"unit":null,"available":true,"value":true,"observed_at":"2026-01-02T03:04:05Z",`+
-		`"desired":%s,"desired_at":"2026-01-02T03:04:06.%06dZ","status":"pending"}}`, c.Key, c.Endpoint, c.Key, c.Value, at)
+	return fmt.Sprintf(
+		`"result":{"channel":{"key":%q,"endpoint":%d,"kind":%q,"unit":null,"available":true,"value":true,"observed_at":"2026-01-02T03:04:05Z",`+
+			`"desired":%s,"desired_at":"2026-01-02T03:04:06.%06dZ","status":"pending"}}`,
+		c.Key,
+		c.Endpoint,
+		c.Key,
+		c.Value,
+		at,
+	)
 }
 
-func refuses(kind string) string { return fmt.Sprintf(`"error":{"type":%q,"message":"because"}`, kind) }
+func refuses(
+	kind string,
+) string {
+	return fmt.Sprintf(`"error":{"type":%q,"message":"because"}`, kind)
+}
 
 func (h *hub) take(c hubCommand) string {
 	h.mu.Lock()
@@ -374,7 +407,8 @@ func (h *hub) set(change func(h *hub)) {
 	change(h)
 }
 
-// answersAll makes the hub answer everything alike; remembered answers are those of a command that it ran.
+// answersAll makes the hub answer everything alike; remembered answers are those of a command that
+// it ran.
 func (h *hub) answersAll(answer string, remember bool) {
 	h.set(func(h *hub) { h.act = func(hubCommand) (string, bool) { return answer, remember } })
 }
@@ -385,7 +419,13 @@ func (h *hub) wantRan(asked, ran int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.asked) != asked || len(h.ran) != ran {
-		h.t.Errorf("asked %d times and ran %d; wanted %d and %d", len(h.asked), len(h.ran), asked, ran)
+		h.t.Errorf(
+			"asked %d times and ran %d; wanted %d and %d",
+			len(h.asked),
+			len(h.ran),
+			asked,
+			ran,
+		)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"hubcloud/hubbridge/idempotency"
 )
 
-// TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands without end.
+// TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands
+// without end.
 func TestCommandsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -30,8 +31,9 @@ func TestCommandsAreBounded(t *testing.T) {
 	r.hub.wantRan(4, 4)
 }
 
-// TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never answers could hold every one for ten seconds each:
-// of 17,000 commands none was refused, and another organization's command waited 16 to 20 s.
+// TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never
+// answers could hold every one for ten seconds each: of 17,000 commands none was refused, and
+// another organization's command waited 16 to 20 s.
 func TestSilentHub(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -74,10 +76,23 @@ func TestSilentHub(t *testing.T) {
 	}
 	began := time.Now()
 	first := send()
-	eventually(t, "all but what the hub may have are refused", func() bool { return refused.Load() == many-calls.DefaultMaxCallsPerHub })
-	t.Logf("refused after %v; another organization's first command took %v", time.Since(began), first)
+	eventually(
+		t,
+		"all but what the hub may have are refused",
+		func() bool { return refused.Load() == many-calls.DefaultMaxCallsPerHub },
+	)
+	t.Logf(
+		"refused after %v; another organization's first command took %v",
+		time.Since(began),
+		first,
+	)
 	busy := p99()
-	t.Logf("p99 of the other organization: %v in quiet, %v beside %d commands to a silent hub", quiet, busy, many)
+	t.Logf(
+		"p99 of the other organization: %v in quiet, %v beside %d commands to a silent hub",
+		quiet,
+		busy,
+		many,
+	)
 	if busy > 10*quiet+time.Second {
 		t.Errorf("p99 of the other organization: %v, in quiet %v", busy, quiet)
 	}

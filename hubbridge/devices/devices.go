@@ -13,12 +13,19 @@ import (
 // Caller asks hubs (calls.Caller).
 type Caller interface {
 	MustBeOnline(ctx context.Context, hub domain.HubID) error
-	Call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error
+	Call(
+		ctx context.Context,
+		hub domain.HubID,
+		method string,
+		params any,
+		read func(result []byte) error,
+	) error
 }
 
 // Places bound the calls under way (calls.Places, with the hub's organization).
 type Places interface {
-	// Take counts one more call to a hub until release is called, or refuses it at once with rate_limited.
+	// Take counts one more call to a hub until release is called, or refuses it at once with
+	// rate_limited.
 	Take(hub domain.HubID) (release func(), err error)
 }
 
@@ -28,12 +35,18 @@ type Devices struct {
 	places Places
 }
 
-// New makes Devices that ask by way of caller, as many at once as places allows; nil is any number. Command takes no place: who sends a command has
-// one from before it is recorded.
+// New makes Devices that ask by way of caller, as many at once as places allows; nil is any number.
+// Command takes no place: who sends a command has one from before it is recorded.
 func New(caller Caller, places Places) *Devices { return &Devices{caller, places} }
 
 // call is caller.Call in a place of its own.
-func (d *Devices) call(ctx context.Context, hub domain.HubID, method string, params any, read func(result []byte) error) error {
+func (d *Devices) call(
+	ctx context.Context,
+	hub domain.HubID,
+	method string,
+	params any,
+	read func(result []byte) error,
+) error {
 	if d.places != nil {
 		release, err := d.places.Take(hub)
 		if err != nil {
@@ -61,7 +74,8 @@ type (
 	}
 )
 
-// MustBeOnline refuses a hub that is not connected, as all the others do, without asking it anything.
+// MustBeOnline refuses a hub that is not connected, as all the others do, without asking it
+// anything.
 func (d *Devices) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 	return d.caller.MustBeOnline(ctx, hub)
 }
@@ -76,7 +90,11 @@ func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.
 }
 
 // Get gives a device with everything. One that the hub does not have is not_found.
-func (d *Devices) Get(ctx context.Context, hub domain.HubID, id int64) (device domain.Device, err error) {
+func (d *Devices) Get(
+	ctx context.Context,
+	hub domain.HubID,
+	id int64,
+) (device domain.Device, err error) {
 	err = d.call(ctx, hub, link.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
 		if device, err = wire.ParseDevice(result); err == nil && device.ID != id {
 			err = fmt.Errorf("it is about device %d, not %d", device.ID, id)
@@ -86,26 +104,41 @@ func (d *Devices) Get(ctx context.Context, hub domain.HubID, id int64) (device d
 	return device, err
 }
 
-// Forget makes the hub forget a device that it can no longer reach. One that is still on its network is an invalid_request, one that it does not
-// have not_found.
+// Forget makes the hub forget a device that it can no longer reach. One that is still on its
+// network is an invalid_request, one that it does not have not_found.
 func (d *Devices) Forget(ctx context.Context, hub domain.HubID, id int64) error {
 	return d.call(ctx, hub, link.MethodDevicesForget, deviceOf{id}, nil)
 }
 
-// Command hands a command to the hub under an id under which the hub runs it once, and gives the channel with the command pending. A device or
-// channel that there is not is not_found, one that cannot take the value an invalid_request, and what the hub will not do command_refused.
-func (d *Devices) Command(ctx context.Context, c domain.Command, id string) (channel domain.Channel, err error) {
+// Command hands a command to the hub under an id under which the hub runs it once, and gives the
+// channel with the command pending. A device or channel that there is not is not_found, one that
+// cannot take the value an invalid_request, and what the hub will not do command_refused.
+func (d *Devices) Command(
+	ctx context.Context,
+	c domain.Command,
+	id string,
+) (channel domain.Channel, err error) {
 	params := command{id, c.DeviceID, c.Key, c.Endpoint, c.Value}
-	err = d.caller.Call(ctx, c.HubID, link.MethodChannelsCommand, params, func(result []byte) (err error) {
-		channel, err = wire.ParseChannel(result)
-		switch {
-		case err != nil:
-		case channel.Key != c.Key || channel.Endpoint != c.Endpoint:
-			err = fmt.Errorf("it is about another channel than %s at endpoint %d", c.Key, c.Endpoint)
-		case channel.Status != domain.ChannelPending:
-			err = fmt.Errorf("the channel's status is not %s", domain.ChannelPending)
-		}
-		return err
-	})
+	err = d.caller.Call(
+		ctx,
+		c.HubID,
+		link.MethodChannelsCommand,
+		params,
+		func(result []byte) (err error) {
+			channel, err = wire.ParseChannel(result)
+			switch {
+			case err != nil:
+			case channel.Key != c.Key || channel.Endpoint != c.Endpoint:
+				err = fmt.Errorf(
+					"it is about another channel than %s at endpoint %d",
+					c.Key,
+					c.Endpoint,
+				)
+			case channel.Status != domain.ChannelPending:
+				err = fmt.Errorf("the channel's status is not %s", domain.ChannelPending)
+			}
+			return err
+		},
+	)
 	return channel, err
 }

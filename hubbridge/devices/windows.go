@@ -8,9 +8,13 @@ import (
 	"hubcloud/hubbridge/wire"
 )
 
-// OpenPairing opens the hub's pairing window, or opens it anew, with the setup code of the device that is to join; nil for none. A code that the
-// hub cannot read is an invalid_request.
-func (d *Devices) OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error) {
+// OpenPairing opens the hub's pairing window, or opens it anew, with the setup code of the device
+// that is to join; nil for none. A code that the hub cannot read is an invalid_request.
+func (d *Devices) OpenPairing(
+	ctx context.Context,
+	hub domain.HubID,
+	setupCode *string,
+) (domain.Window, error) {
 	return d.open(ctx, hub, link.MethodPairingOpen, pairing{setupCode})
 }
 
@@ -29,7 +33,12 @@ func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
 	return d.call(ctx, hub, link.MethodRemovalClose, none{}, nil)
 }
 
-func (d *Devices) open(ctx context.Context, hub domain.HubID, method string, params any) (window domain.Window, err error) {
+func (d *Devices) open(
+	ctx context.Context,
+	hub domain.HubID,
+	method string,
+	params any,
+) (window domain.Window, err error) {
 	err = d.call(ctx, hub, method, params, func(result []byte) (err error) {
 		window, err = wire.ParseWindow(result)
 		return err

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// recountAfter is the part of the bound that this replica lets in between two counts at the broker.
+	// recountAfter is the part of the bound that this replica lets in between two counts at the
+	// broker.
 	recountAfter = 16
-	// recountPause is the pause between two counts of an organization that has reached its bound, and its Retry-After.
+	// recountPause is the pause between two counts of an organization that has reached its bound,
+	// and its Retry-After.
 	recountPause = 10 * time.Second
 	// maxCounted is how many organizations' counts are kept.
 	maxCounted = 10_000
@@ -25,17 +27,20 @@ const (
 
 // count is what this replica knows of an organization's keys.
 type count struct {
-	// known is what the broker had at the time `at`, and added what this replica has reserved since.
+	// known is what the broker had at the time `at`, and added what this replica has reserved
+	// since.
 	known, added int
 	at           time.Time
 }
 
-// admitted reports whether an organization may have one more key, as far as is known without asking.
+// admitted reports whether an organization may have one more key, as far as is known without
+// asking.
 func (k *Keys) admitted(org string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c := k.counts[org]
-	return c == nil || c.known+c.added < k.cfg.MaxPerOrg && c.added < max(1, k.cfg.MaxPerOrg/recountAfter)
+	return c == nil ||
+		c.known+c.added < k.cfg.MaxPerOrg && c.added < max(1, k.cfg.MaxPerOrg/recountAfter)
 }
 
 // counted notes that an organization has one more key.
@@ -57,7 +62,8 @@ func (k *Keys) countOf(org string) *count {
 	return c
 }
 
-// admit refuses an organization that has as many keys as it may have. It counts them at the broker when that is due.
+// admit refuses an organization that has as many keys as it may have. It counts them at the broker
+// when that is due.
 func (k *Keys) admit(ctx context.Context, org string) error {
 	if k.admitted(org) {
 		return nil
@@ -83,15 +89,22 @@ func (k *Keys) admit(ctx context.Context, org string) error {
 	if c.known+c.added < k.cfg.MaxPerOrg {
 		return nil
 	}
-	err := domain.Errorf(domain.CodeRateLimited,
-		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed (--idempotency-keys-per-org). Each is free again %s after its first use",
-		c.known+c.added, k.cfg.Window, k.cfg.MaxPerOrg, k.cfg.Window)
+	err := domain.Errorf(
+		domain.CodeRateLimited,
+		"Idempotency-Key: the organization has used %d keys within %s; at most %d are allowed "+
+			"(--idempotency-keys-per-org). Each is free again %s after its first use",
+		c.known+c.added,
+		k.cfg.Window,
+		k.cfg.MaxPerOrg,
+		k.cfg.Window,
+	)
 	err.RetryAfter = recountPause
 	return err
 }
 
-// ask counts the keys of an organization at the broker: a batched get says how many messages follow. Any replica of the stream may answer. A stale
-// answer lets in a few keys more, or refuses a few until the next count.
+// ask counts the keys of an organization at the broker: a batched get says how many messages
+// follow. Any replica of the stream may answer. A stale answer lets in a few keys more, or refuses
+// a few until the next count.
 func (k *Keys) ask(ctx context.Context, org string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -103,7 +116,10 @@ func (k *Keys) ask(ctx context.Context, org string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	answer, err := k.cloud.RequestMsgWithContext(ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET.KV_" + BucketName, Data: question})
+	answer, err := k.cloud.RequestMsgWithContext(
+		ctx,
+		&nats.Msg{Subject: "$JS.API.DIRECT.GET.KV_" + BucketName, Data: question},
+	)
 	if err != nil {
 		return 0, fmt.Errorf("count idempotency keys: %w", err)
 	}
@@ -112,7 +128,11 @@ func (k *Keys) ask(ctx context.Context, org string) (int, error) {
 	case "404":
 		return 0, nil
 	default:
-		return 0, fmt.Errorf("count idempotency keys: status %s: %s", status, answer.Header.Get("Description"))
+		return 0, fmt.Errorf(
+			"count idempotency keys: status %s: %s",
+			status,
+			answer.Header.Get("Description"),
+		)
 	}
 	pending, err := strconv.Atoi(answer.Header.Get("Nats-Num-Pending"))
 	if err != nil {

@@ -26,7 +26,8 @@ const BucketName = "idempotency"
 const DefaultMaxPerOrg = 500_000
 
 const (
-	// firstLook and lastLook bound how often a reservation that another replica holds is looked at; the pause doubles in between.
+	// firstLook and lastLook bound how often a reservation that another replica holds is looked at;
+	// the pause doubles in between.
 	firstLook = 10 * time.Millisecond
 	lastLook  = 250 * time.Millisecond
 	// presenceTime is how long a process may take to say that it is there.
@@ -41,9 +42,11 @@ const (
 type Config struct {
 	// ReplicaID ([A-Za-z0-9_-]+) names this replica in reservations; no other replica has it.
 	ReplicaID string
-	// Window is how long a key stands for its request. Defaults to 24 h. The bucket must keep what is written at least as long.
+	// Window is how long a key stands for its request. Defaults to 24 h. The bucket must keep what
+	// is written at least as long.
 	Window time.Duration
-	// MaxPerOrg is how many keys an organization may have within the window. Defaults to DefaultMaxPerOrg.
+	// MaxPerOrg is how many keys an organization may have within the window. Defaults to
+	// DefaultMaxPerOrg.
 	MaxPerOrg int
 	// Now is the clock. Defaults to time.Now. The clocks of replicas must agree to some seconds.
 	Now func() time.Time
@@ -65,7 +68,8 @@ type Keys struct {
 	counts  map[string]*count        // by organization
 }
 
-// New returns Keys in the bucket of the account that conns.Cloud is connected to. The caller ends them with Close before it closes the connections.
+// New returns Keys in the bucket of the account that conns.Cloud is connected to. The caller ends
+// them with Close before it closes the connections.
 func New(conns *streams.Conns, cfg Config) *Keys {
 	cfg.Window = cmp.Or(cfg.Window, streams.DefaultIdempotencyWindow)
 	cfg.MaxPerOrg = cmp.Or(cfg.MaxPerOrg, DefaultMaxPerOrg)
@@ -74,12 +78,17 @@ func New(conns *streams.Conns, cfg Config) *Keys {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	k := &Keys{
-		cfg: cfg, cloud: conns.Cloud, reserved: bucket.New(conns.Cloud, BucketName), process: cfg.ReplicaID + "." + rand.Text(),
+		cfg: cfg, cloud: conns.Cloud, reserved: bucket.New(conns.Cloud, BucketName),
+		process: cfg.ReplicaID + "." + rand.Text(),
 		running: map[string]chan struct{}{}, counts: map[string]*count{},
 	}
 	var err error
-	// Without the subscription, or without the answer, other processes take over what this one holds: that does no harm.
-	k.presence, err = k.cloud.Subscribe(streams.CommandsSubject(k.process), func(msg *nats.Msg) { _ = msg.Respond(nil) })
+	// Without the subscription, or without the answer, other processes take over what this one
+	// holds: that does no harm.
+	k.presence, err = k.cloud.Subscribe(
+		streams.CommandsSubject(k.process),
+		func(msg *nats.Msg) { _ = msg.Respond(nil) },
+	)
 	if err != nil {
 		k.cfg.Log.Warn("other processes cannot see that this one is there", "error", err)
 	}
@@ -89,12 +98,13 @@ func New(conns *streams.Conns, cfg Config) *Keys {
 // Close ends the answers to other processes.
 func (k *Keys) Close() {
 	if k.presence != nil {
-		_ = k.presence.Unsubscribe() // fails only when the connection is gone, and the subscription with it
+		// fails only when the connection is gone, and the subscription with it
+		_ = k.presence.Unsubscribe()
 	}
 }
 
-// Name returns the name of the reservation of an organization's key, and "" for the empty key. It is short, because the broker keeps all of them
-// in memory.
+// Name returns the name of the reservation of an organization's key, and "" for the empty key. It
+// is short, because the broker keeps all of them in memory.
 func Name(org, key string) string {
 	if key == "" {
 		return ""
@@ -117,19 +127,22 @@ type Request struct {
 	Name, Fingerprint string
 	// Hold is how long the request may take; then another process may take over.
 	Hold time.Duration
-	// Check, when not nil, is asked before a key is reserved that has no answer; its error is the request's.
+	// Check, when not nil, is asked before a key is reserved that has no answer; its error is the
+	// request's.
 	Check func(ctx context.Context) error
 }
 
-// Reserve reserves a key for a request, and returns the reservation, held by the caller or with the answer that there is already. Errors are
-// idempotency_conflict, rate_limited for an organization with too many keys, service_unavailable when the bucket has no leader for 15 s, those
-// of q.Check, and ctx's.
+// Reserve reserves a key for a request, and returns the reservation, held by the caller or with the
+// answer that there is already. Errors are idempotency_conflict, rate_limited for an organization
+// with too many keys, service_unavailable when the bucket has no leader for 15 s, those of q.Check,
+// and ctx's.
 func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	flight := ulid.Make().String()
 	r := &Reservation{name: q.Name}
 	unsure, pause := 0, firstLook
 	until := time.Now().Add(patience) // the bucket's leader has to answer by then
-	// Most keys are new: the first time round nothing is read, and the write shows whether there is something.
+	// Most keys are new: the first time round nothing is read, and the write shows whether there is
+	// something.
 	for first := true; ; first = false {
 		if !first {
 			*r = Reservation{name: q.Name}
@@ -157,7 +170,10 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 		case r.revision == 0 || now.Sub(r.ReservedAt) >= k.cfg.Window:
 			r.ID, r.Request, r.ReservedAt, r.Answer = ulid.Make().String(), q.Fingerprint, now, nil
 		case r.Request != q.Fingerprint:
-			return nil, domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one")
+			return nil, domain.Errorf(
+				domain.CodeIdempotencyConflict,
+				"Idempotency-Key: stands for another request; use a new key for this one",
+			)
 		case len(r.Answer) > 0:
 			return r, nil
 		case now.Before(r.Deadline) && k.others(ctx, r.Process):
@@ -207,14 +223,18 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 	}
 }
 
-// unavailable returns service_unavailable for a bucket that does not answer, and any other error as it is. Nothing was done yet: what is done
-// comes after the reservation.
+// unavailable returns service_unavailable for a bucket that does not answer, and any other error as
+// it is. Nothing was done yet: what is done comes after the reservation.
 func unavailable(err error) error {
-	return streams.Unavailable(err, "idempotency keys cannot be stored at the moment; nothing was done")
+	return streams.Unavailable(
+		err,
+		"idempotency keys cannot be stored at the moment; nothing was done",
+	)
 }
 
-// others reports whether a holder is another process that is still there. A process that is gone leaves the broker at once, unless its machine or its
-// network went first: then the deadline ends the wait. What this process itself holds and is not at any more, it could not let go of.
+// others reports whether a holder is another process that is still there. A process that is gone
+// leaves the broker at once, unless its machine or its network went first: then the deadline ends
+// the wait. What this process itself holds and is not at any more, it could not let go of.
 func (k *Keys) others(ctx context.Context, process string) bool {
 	if process == k.process {
 		return false
@@ -225,10 +245,15 @@ func (k *Keys) others(ctx context.Context, process string) bool {
 	return !errors.Is(err, nats.ErrNoResponders)
 }
 
-// Settle writes what became of a reservation that the caller holds: the answer that settled the matter, or, when that is empty, that nobody holds it
-// now. It returns the answer of another holder that has taken over and got one, otherwise nothing. The error says that the answer could not be
+// Settle writes what became of a reservation that the caller holds: the answer that settled the
+// matter, or, when that is empty, that nobody holds it now. It returns the answer of another holder
+// that has taken over and got one, otherwise nothing. The error says that the answer could not be
 // stored; ctx bounds how long that is tried.
-func (k *Keys) Settle(ctx context.Context, r *Reservation, answer []byte) (first []byte, err error) {
+func (k *Keys) Settle(
+	ctx context.Context,
+	r *Reservation,
+	answer []byte,
+) (first []byte, err error) {
 	mine := *r
 	mine.Answer, mine.Process, mine.Flight, mine.Deadline = answer, "", "", time.Time{}
 	revision, pause := r.revision, firstLook

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// onceTime is how long what Once does may take before a twin takes over, which does no harm: shorter than the twin waits.
+	// onceTime is how long what Once does may take before a twin takes over, which does no harm:
+	// shorter than the twin waits.
 	onceTime = 20 * time.Second
 	// settleTime bounds how long the answer's storage may take.
 	settleTime = 10 * time.Second
@@ -24,18 +25,28 @@ type answer struct {
 	Message string          `json:"message,omitempty"`
 }
 
-// Once does what a request asks for once under an organization's key, and returns the JSON that do returned, or its error: that of the first time,
-// when the matter was settled then. do gets the UUID of what it makes; done again after its answer was lost it must find what it made. A success,
-// and the errors not_found, invalid_request and forbidden, settle the matter. The answer is stored before it is returned; when that fails
-// it is service_unavailable, and the same request gets the answer later.
-func (k *Keys) Once(ctx context.Context, org, key string, request []byte, do func(ctx context.Context, id string) ([]byte, error)) ([]byte, error) {
+// Once does what a request asks for once under an organization's key, and returns the JSON that do
+// returned, or its error: that of the first time, when the matter was settled then. do gets the
+// UUID of what it makes; done again after its answer was lost it must find what it made. A success,
+// and the errors not_found, invalid_request and forbidden, settle the matter. The answer is stored
+// before it is returned; when that fails it is service_unavailable, and the same request gets the
+// answer later.
+func (k *Keys) Once(
+	ctx context.Context,
+	org, key string,
+	request []byte,
+	do func(ctx context.Context, id string) ([]byte, error),
+) ([]byte, error) {
 	name := Name(org, key)
 	leave, err := k.enter(ctx, name)
 	if err != nil {
 		return nil, waited(err)
 	}
 	defer leave()
-	r, err := k.Reserve(ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime})
+	r, err := k.Reserve(
+		ctx,
+		Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime},
+	)
 	if err != nil {
 		return nil, waited(err)
 	}
@@ -61,22 +72,29 @@ func (k *Keys) Once(ctx context.Context, org, key string, request []byte, do fun
 		return nil, failed
 	case err != nil:
 		return nil, errors.Join(domain.Unavailable(
-			"what was asked for was done, and the answer could not be stored under its Idempotency-Key: send the same request again for the answer"), err)
+			"what was asked for was done, and the answer could not be stored under its "+
+				"Idempotency-Key: send the same request again for the answer",
+		), err)
 	case len(first) > 0:
 		return give(first)
 	}
 	return body, failed
 }
 
-// waited returns service_unavailable for a twin that did not end in time, and any other error as it is.
+// waited returns service_unavailable for a twin that did not end in time, and any other error as it
+// is.
 func waited(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && domain.CodeOf(err) == domain.CodeInternal {
-		return errors.Join(domain.Unavailable("the same request is still under way: send it again for its answer"), err)
+		return errors.Join(
+			domain.Unavailable("the same request is still under way: send it again for its answer"),
+			err,
+		)
 	}
 	return err
 }
 
-// enter waits until this process does nothing else under a name, so that twins wait for one another without asking the broker.
+// enter waits until this process does nothing else under a name, so that twins wait for one another
+// without asking the broker.
 func (k *Keys) enter(ctx context.Context, name string) (leave func(), err error) {
 	for {
 		k.mu.Lock()

@@ -44,7 +44,10 @@ func newInstallation(t *testing.T) *installation {
 func (i *installation) replica(id string, maxPerOrg int) (*idempotency.Keys, *streams.Conns) {
 	i.t.Helper()
 	conns := i.broker.Connect(i.t)
-	keys := idempotency.New(conns, idempotency.Config{ReplicaID: id, MaxPerOrg: maxPerOrg, Log: slog.New(slog.DiscardHandler)})
+	keys := idempotency.New(
+		conns,
+		idempotency.Config{ReplicaID: id, MaxPerOrg: maxPerOrg, Log: slog.New(slog.DiscardHandler)},
+	)
 	i.t.Cleanup(keys.Close)
 	return keys, conns
 }
@@ -56,7 +59,8 @@ func wantCode(t *testing.T, err error, code domain.Code) {
 	}
 }
 
-// TestOnce: a client that repeated POST /v1/sites after a lost answer made two sites. Of twins at two replicas one is done, and all get its answer.
+// TestOnce: a client that repeated POST /v1/sites after a lost answer made two sites. Of twins at
+// two replicas one is done, and all get its answer.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -70,7 +74,8 @@ func TestOnce(t *testing.T) {
 	for n := range 40 {
 		keys := []*idempotency.Keys{one, two}[n%2]
 		twins.Go(func() {
-			if got, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil || string(got) != `{"n":1}` {
+			if got, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil ||
+				string(got) != `{"n":1}` {
 				t.Errorf("%s, %v", got, err)
 			}
 		})
@@ -78,12 +83,14 @@ func TestOnce(t *testing.T) {
 	twins.Wait()
 	_, err := two.Once(t.Context(), orgA, "k", []byte("another request"), do)
 	wantCode(t, err, domain.CodeIdempotencyConflict)
-	if got, err := one.Once(t.Context(), orgB, "k", []byte("request"), do); err != nil || string(got) != `{"n":2}` {
+	if got, err := one.Once(t.Context(), orgB, "k", []byte("request"), do); err != nil ||
+		string(got) != `{"n":2}` {
 		t.Errorf("of another organization: %s, %v", got, err)
 	}
 }
 
-// TestWhatIsRemembered: an error that settles the matter is answered again; after any other the same request is done, under the same id.
+// TestWhatIsRemembered: an error that settles the matter is answered again; after any other the
+// same request is done, under the same id.
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
@@ -101,17 +108,29 @@ func TestWhatIsRemembered(t *testing.T) {
 	} {
 		name := tc.err.Error()
 		var ids []string
-		_, err := keys.Once(t.Context(), orgA, name, nil, func(_ context.Context, id string) ([]byte, error) {
-			ids = append(ids, id)
-			return nil, tc.err
-		})
+		_, err := keys.Once(
+			t.Context(),
+			orgA,
+			name,
+			nil,
+			func(_ context.Context, id string) ([]byte, error) {
+				ids = append(ids, id)
+				return nil, tc.err
+			},
+		)
 		if !errors.Is(err, tc.err) {
 			t.Errorf("%s: first answered with %v", name, err)
 		}
-		got, err := keys.Once(t.Context(), orgA, name, nil, func(_ context.Context, id string) ([]byte, error) {
-			ids = append(ids, id)
-			return []byte(`"done"`), nil
-		})
+		got, err := keys.Once(
+			t.Context(),
+			orgA,
+			name,
+			nil,
+			func(_ context.Context, id string) ([]byte, error) {
+				ids = append(ids, id)
+				return []byte(`"done"`), nil
+			},
+		)
 		switch {
 		case tc.remembered:
 			if !errors.Is(err, tc.err) || len(ids) != 1 {
@@ -123,28 +142,41 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestKilledInBetween: what was stored before its process was killed, and whose answer was not, is found again by its id.
+// TestKilledInBetween: what was stored before its process was killed, and whose answer was not, is
+// found again by its id.
 func TestKilledInBetween(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	killed, conns := i.replica("r1", 0)
 	var made string
-	_, err := killed.Once(t.Context(), orgA, "k", nil, func(_ context.Context, id string) ([]byte, error) {
-		made = id
-		conns.Close()
-		return []byte(`"never heard"`), nil
-	})
+	_, err := killed.Once(
+		t.Context(),
+		orgA,
+		"k",
+		nil,
+		func(_ context.Context, id string) ([]byte, error) {
+			made = id
+			conns.Close()
+			return []byte(`"never heard"`), nil
+		},
+	)
 	if err == nil {
 		t.Error("an answer that is not stored was given")
 	}
 	other, _ := i.replica("r2", 0)
 	began := time.Now()
-	got, err := other.Once(t.Context(), orgA, "k", nil, func(_ context.Context, id string) ([]byte, error) {
-		if id != made {
-			t.Errorf("made as %s, then as %s", made, id)
-		}
-		return []byte(`"found"`), nil
-	})
+	got, err := other.Once(
+		t.Context(),
+		orgA,
+		"k",
+		nil,
+		func(_ context.Context, id string) ([]byte, error) {
+			if id != made {
+				t.Errorf("made as %s, then as %s", made, id)
+			}
+			return []byte(`"found"`), nil
+		},
+	)
 	if err != nil || string(got) != `"found"` || time.Since(began) > 20*time.Second {
 		t.Errorf("%s, %v, after %v", got, err, time.Since(began))
 	}
@@ -158,7 +190,13 @@ func TestKeysAreBounded(t *testing.T) {
 	one, _ := i.replica("r1", most)
 	two, _ := i.replica("r2", most)
 	once := func(keys *idempotency.Keys, org, key string) error {
-		_, err := keys.Once(t.Context(), org, key, nil, func(context.Context, string) ([]byte, error) { return []byte(`1`), nil })
+		_, err := keys.Once(
+			t.Context(),
+			org,
+			key,
+			nil,
+			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
+		)
 		return err
 	}
 	for n := range most {
@@ -183,7 +221,8 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestWaitsForALeader: a reservation failed at once while the bucket had no leader ("no responders").
+// TestWaitsForALeader: a reservation failed at once while the bucket had no leader ("no
+// responders").
 func TestWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	i := &installation{t, streamstest.New(t)}
@@ -192,7 +231,13 @@ func TestWaitsForALeader(t *testing.T) {
 	asked := make(chan struct{})
 	go func() {
 		close(asked)
-		_, err := keys.Once(t.Context(), orgA, "k", nil, func(context.Context, string) ([]byte, error) { return []byte(`1`), nil })
+		_, err := keys.Once(
+			t.Context(),
+			orgA,
+			"k",
+			nil,
+			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
+		)
 		done <- err
 	}()
 	<-asked

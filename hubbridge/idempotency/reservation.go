@@ -10,14 +10,17 @@ import (
 	"hubcloud/domain"
 )
 
-// Reservation is what the bucket holds of an idempotency key. It is read by other versions of the service, within the window.
+// Reservation is what the bucket holds of an idempotency key. It is read by other versions of the
+// service, within the window.
 type Reservation struct {
-	// ID is that of what is done under the key, for as long as the key stands for it: a ULID. Hubs know commands by it.
+	// ID is that of what is done under the key, for as long as the key stands for it: a ULID. Hubs
+	// know commands by it.
 	ID string `json:"command_id"`
 	// Request is the fingerprint of the request.
 	Request    string    `json:"request"`
 	ReservedAt time.Time `json:"reserved_at"`
-	// Process and Flight name who does what was asked, and Deadline is when that is over at the latest; empty when nobody does.
+	// Process and Flight name who does what was asked, and Deadline is when that is over at the
+	// latest; empty when nobody does.
 	Process  string    `json:"process,omitempty"`
 	Flight   string    `json:"flight,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`

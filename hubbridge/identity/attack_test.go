@@ -29,9 +29,17 @@ func TestImpostorsAreRefused(t *testing.T) {
 	user := i.broker.Credentials().Users[streams.AccountCloud]
 
 	mustBeRefused(t, "another client id", h.options().SetClientID(string(other.id)))
-	mustBeRefused(t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))))
+	mustBeRefused(
+		t,
+		"a client id in upper case",
+		h.options().SetClientID(strings.ToUpper(string(h.id))),
+	)
 	mustBeRefused(t, "an empty client id", h.options().SetClientID(""))
-	mustBeRefused(t, "the service's own user over MQTT", h.options().SetUsername(user.User).SetPassword(user.Password))
+	mustBeRefused(
+		t,
+		"the service's own user over MQTT",
+		h.options().SetUsername(user.User).SetPassword(user.Password),
+	)
 	mustBeRefused(t, "the service's own user over MQTT, as itself",
 		h.options().SetClientID("service").SetUsername(user.User).SetPassword(user.Password))
 
@@ -40,8 +48,12 @@ func TestImpostorsAreRefused(t *testing.T) {
 	mustBeRefused(t, "no certificate", h.options().SetTLSConfig(bare))
 	mustBeRefused(t, "no certificate, but the service's own user",
 		h.options().SetTLSConfig(bare).SetUsername(user.User).SetPassword(user.Password))
-	mustBeRefused(t, "no TLS", mqtt.NewClientOptions().AddBroker("tcp://"+i.broker.MQTTAddr()).SetClientID(string(h.id)).
-		SetConnectTimeout(patient).SetUsername(user.User).SetPassword(user.Password))
+	mustBeRefused(
+		t,
+		"no TLS",
+		mqtt.NewClientOptions().AddBroker("tcp://"+i.broker.MQTTAddr()).SetClientID(string(h.id)).
+			SetConnectTimeout(patient).SetUsername(user.User).SetPassword(user.Password),
+	)
 	old := h.tls()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
 	mustBeRefused(t, "TLS 1.1", h.options().SetTLSConfig(old))
@@ -50,17 +62,35 @@ func TestImpostorsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustBeRefused(t, "a certificate of another authority's", h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)))
-	mustBeRefused(t, "a certificate of the authority's that the directory does not know", h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)))
-	mustBeRefused(t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)))
+	mustBeRefused(
+		t,
+		"a certificate of another authority's",
+		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
+	)
+	mustBeRefused(
+		t,
+		"a certificate of the authority's that the directory does not know",
+		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)),
+	)
+	mustBeRefused(
+		t,
+		"a certificate that the hub signed itself",
+		h.options().SetTLSConfig(selfSigned(t, h)),
+	)
 	unknown := hubID(9)
-	mustBeRefused(t, "a hub that is not in the inventory",
-		h.options().SetClientID(string(unknown)).SetTLSConfig(certifiedBy(t, i.authority, h, unknown)))
+	mustBeRefused(
+		t,
+		"a hub that is not in the inventory",
+		h.options().
+			SetClientID(string(unknown)).
+			SetTLSConfig(certifiedBy(t, i.authority, h, unknown)),
+	)
 
 	mustConnect(t, h.options())
 }
 
-// TestPasswordsAreNoMatter: some MQTT libraries always send a user name. It says nothing about a hub.
+// TestPasswordsAreNoMatter: some MQTT libraries always send a user name. It says nothing about a
+// hub.
 func TestPasswordsAreNoMatter(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -68,7 +98,8 @@ func TestPasswordsAreNoMatter(t *testing.T) {
 	mustConnect(t, h.options().SetUsername("anything").SetPassword("anything"))
 }
 
-// TestOldCertificatesAreRefused: a hub has one certificate. A new one ends the former at its next connection, and a revoked one is refused.
+// TestOldCertificatesAreRefused: a hub has one certificate. A new one ends the former at its next
+// connection, and a revoked one is refused.
 func TestOldCertificatesAreRefused(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -89,17 +120,20 @@ func TestOldCertificatesAreRefused(t *testing.T) {
 	mustConnect(t, i.enrol(t, first.id).options())
 }
 
-// subscriptionRefused is the return code of a SUBACK for a topic that is not granted (MQTT 3.1.1, 3.9.3).
+// subscriptionRefused is the return code of a SUBACK for a topic that is not granted (MQTT 3.1.1,
+// 3.9.3).
 const subscriptionRefused = 0x80
 
-// TestHubReachesOnlyItsOwnTopics puts a listener on everything in both shards and a hub that tries to be heard and to hear.
+// TestHubReachesOnlyItsOwnTopics puts a listener on everything in both shards and a hub that tries
+// to be heard and to hear.
 func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	t.Parallel()
 	i := start(t)
 	victim := i.newHub(t, 0)
 	attacker := i.newHub(t, 1)
 	for n := 2; i.conns.Shard(attacker.id) != i.conns.Shard(victim.id); n++ {
-		attacker = i.newHub(t, n) // the walls between accounts are the broker's; those inside one are ours
+		// the walls between accounts are the broker's; those inside one are ours
+		attacker = i.newHub(t, n)
 	}
 	heard := make(chan *nats.Msg, 1000)
 	for _, nc := range append([]*nats.Conn{i.conns.Cloud}, i.conns.Shards...) {
@@ -115,12 +149,19 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	own := "hub/" + string(attacker.id)
 	foreign := "hub/" + string(victim.id)
 
-	client, _ := mustConnect(t, attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true))
+	client, _ := mustConnect(
+		t,
+		attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true),
+	)
 	for _, topic := range []string{
-		foreign + "/events", foreign + "/hello", foreign + "/response/x", foreign + "/ack", foreign + "/request",
-		own + "/ack", own + "/request", own, own + "/other", own + "/hello/more", own + "/response", "hub/*/events", "hub/>", "*/" + string(victim.id) + "/events",
-		"log/" + string(attacker.id) + "/event/device", "feed/" + string(attacker.id) + "/event/device", "directory/hub/" + string(attacker.id),
-		"$SYS/REQ/USER/AUTH", "$SYS/REQ/SERVER/PING", "$JS/API/STREAM/LIST", "$JS/API/STREAM/DELETE/HUB_" + string(victim.id), "$KV/presence/" + string(victim.id),
+		foreign + "/events", foreign + "/hello", foreign + "/response/x", foreign + "/ack",
+		foreign + "/request",
+		own + "/ack", own + "/request", own, own + "/other", own + "/hello/more",
+		own + "/response", "hub/*/events", "hub/>", "*/" + string(victim.id) + "/events",
+		"log/" + string(attacker.id) + "/event/device",
+		"feed/" + string(attacker.id) + "/event/device", "directory/hub/" + string(attacker.id),
+		"$SYS/REQ/USER/AUTH", "$SYS/REQ/SERVER/PING", "$JS/API/STREAM/LIST",
+		"$JS/API/STREAM/DELETE/HUB_" + string(victim.id), "$KV/presence/" + string(victim.id),
 		"$MQTT/msgs/x", "$MQTT/sess/x", "victim/of/nothing",
 	} {
 		for qos := range byte(2) {
@@ -130,13 +171,20 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 		}
 	}
 	for _, topic := range []string{
-		"#", "+/+/+", "hub/#", "hub/+/ack", "hub/+/request", foreign + "/ack", foreign + "/request", foreign + "/#", own + "/#", own + "/+", own + "/ack/#",
-		own + "/hello", own + "/events", own + "/response/#", "hub/*/ack", "hub/>", ">", "*", "$SYS/#", "$SYS/ACCOUNT/+/CONNECT", "$MQTT/#", "$MQTT/sub/#", "$MQTT/sub/+",
+		"#", "+/+/+", "hub/#", "hub/+/ack", "hub/+/request", foreign + "/ack",
+		foreign + "/request", foreign + "/#", own + "/#", own + "/+", own + "/ack/#",
+		own + "/hello", own + "/events", own + "/response/#", "hub/*/ack", "hub/>", ">", "*",
+		"$SYS/#", "$SYS/ACCOUNT/+/CONNECT", "$MQTT/#", "$MQTT/sub/#", "$MQTT/sub/+",
 		"+/sub/+", "$JS/#", "$JS/API/INFO", "$KV/#", "_INBOX/#", "log/#", "feed/#", "directory/#",
 	} {
 		for qos := range byte(3) {
-			token := client.Subscribe(topic, qos, func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) })
-			if err := wait(t, token); err == nil && token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRefused {
+			token := client.Subscribe(
+				topic,
+				qos,
+				func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) },
+			)
+			if err := wait(t, token); err == nil &&
+				token.(*mqtt.SubscribeToken).Result()[topic] != subscriptionRefused {
 				t.Errorf("subscribed to %s at QoS %d", topic, qos)
 			}
 		}
@@ -211,13 +259,15 @@ func mustHaveNothingRetained(t *testing.T, i *installation) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs > 0 || info.State.LastSeq > 0 {
+		if info, err := stream.Info(t.Context()); err != nil || info.State.Msgs > 0 ||
+			info.State.LastSeq > 0 {
 			t.Errorf("retained: %+v, %v", info, err)
 		}
 	}
 }
 
-// TestTooLargeAMessageCutsTheHubAlone: past the broker's limit a hub is disconnected, and another does not notice.
+// TestTooLargeAMessageCutsTheHubAlone: past the broker's limit a hub is disconnected, and another
+// does not notice.
 func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -239,7 +289,8 @@ func TestTooLargeAMessageCutsTheHubAlone(t *testing.T) {
 	mustConnect(t, large.options())
 }
 
-// TestQoS2PublishIsRefused: the server would keep each message until the client releases it, which an attacker never does.
+// TestQoS2PublishIsRefused: the server would keep each message until the client releases it, which
+// an attacker never does.
 func TestQoS2PublishIsRefused(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -249,7 +300,8 @@ func TestQoS2PublishIsRefused(t *testing.T) {
 	mustEnd(t, "a publish at QoS 2", lost)
 }
 
-// TestNATSPortIsNotForHubs: what is not the service's own user gets in there neither with a certificate nor without.
+// TestNATSPortIsNotForHubs: what is not the service's own user gets in there neither with a
+// certificate nor without.
 func TestNATSPortIsNotForHubs(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -281,7 +333,8 @@ func (brokenDirectory) Hub(context.Context, domain.HubID) (domain.HubState, uint
 	return domain.HubState{}, 0, errors.New("no answer from the directory")
 }
 
-// TestUnreadableDirectoryRefuses: what the directory does not confirm is not let in, and is again when it can be read.
+// TestUnreadableDirectoryRefuses: what the directory does not confirm is not let in, and is again
+// when it can be read.
 func TestUnreadableDirectoryRefuses(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -301,14 +354,18 @@ func certifiedBy(t *testing.T, a *identity.Authority, h *hub, id domain.HubID) *
 		t.Fatal(err)
 	}
 	config := h.tls()
-	config.Certificates = []tls.Certificate{{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: h.key}}
+	config.Certificates = []tls.Certificate{
+		{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: h.key},
+	}
 	return config
 }
 
 func selfSigned(t *testing.T, h *hub) *tls.Config {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: string(h.id)}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(
+			1,
+		), Subject: pkix.Name{CommonName: string(h.id)}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, h.key.Public(), h.key)

@@ -30,27 +30,33 @@ const (
 	authorityKeyFile         = "ca-key.pem"
 	authorityCertificateFile = "ca.pem"
 
-	// authorityLife is long because every hub holds the authority's certificate, and there is no way to tell them of another.
+	// authorityLife is long because every hub holds the authority's certificate, and there is no
+	// way to tell them of another.
 	authorityLife = 30 * 365 * 24 * time.Hour
-	// authorityWarning is how early the log says that an authority ends: hub certificates cannot outlive it.
+	// authorityWarning is how early the log says that an authority ends: hub certificates cannot
+	// outlive it.
 	authorityWarning = 2 * certificateLife
 	// certificateLife is how long certificates of hubs and of the broker last.
 	certificateLife = 365 * 24 * time.Hour
-	// clockSkew is how far a clock may be behind the service's and still take a certificate that was issued just now.
+	// clockSkew is how far a clock may be behind the service's and still take a certificate that
+	// was issued just now.
 	clockSkew = 10 * time.Minute
 )
 
 // AuthorityConfig says where the certificate authority is, and for whom it vouches.
 type AuthorityConfig struct {
-	// Dir holds the authority that the service makes for itself on first start: ca.pem and ca-key.pem. Made if absent.
+	// Dir holds the authority that the service makes for itself on first start: ca.pem and
+	// ca-key.pem. Made if absent.
 	Dir string
-	// CertificateFile and KeyFile name an authority of the operator's instead: PEM; the certificate first, any that vouch for it after it;
-	// the key without a password. Both or neither.
+	// CertificateFile and KeyFile name an authority of the operator's instead: PEM; the certificate
+	// first, any that vouch for it after it; the key without a password. Both or neither.
 	CertificateFile, KeyFile string
-	// AlsoFile names further authorities' certificates, PEM, while one authority takes the place of another: hubs are told to trust them too, and a
-	// certificate that one of them issued counts as long as it is the hub's current one. None when empty.
+	// AlsoFile names further authorities' certificates, PEM, while one authority takes the place of
+	// another: hubs are told to trust them too, and a certificate that one of them issued counts as
+	// long as it is the hub's current one. None when empty.
 	AlsoFile string
-	// Hosts are the names and addresses under which hubs reach the broker, beside localhost, 127.0.0.1 and ::1.
+	// Hosts are the names and addresses under which hubs reach the broker, beside localhost,
+	// 127.0.0.1 and ::1.
 	Hosts []string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -60,10 +66,12 @@ type AuthorityConfig struct {
 	Metrics prometheus.Registerer
 }
 
-// Authority is the installation's certificate authority: it signs the broker's certificate and the hubs'. It is safe for concurrent use.
+// Authority is the installation's certificate authority: it signs the broker's certificate and the
+// hubs'. It is safe for concurrent use.
 type Authority struct {
 	cfg AuthorityConfig
-	// chain is the authority's certificate and those that vouch for it; the last may be self-signed.
+	// chain is the authority's certificate and those that vouch for it; the last may be
+	// self-signed.
 	chain []*x509.Certificate
 	key   crypto.Signer
 	// also are the authorities that were, or will be.
@@ -74,8 +82,8 @@ type Authority struct {
 	server   serverCertificate
 }
 
-// OpenAuthority opens the authority, and makes one if there is none and none is given. An authority of which only the certificate is left is
-// an error: a new one would lock out every hub.
+// OpenAuthority opens the authority, and makes one if there is none and none is given. An authority
+// of which only the certificate is left is an error: a new one would lock out every hub.
 func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -113,10 +121,17 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 	return a, nil
 }
 
-// openOwn opens the service's own authority. The key is written before the certificate, so that a certificate without a key is no crash's
-// doing: a key without a certificate is, and the certificate is made anew before anyone has seen the first.
+// openOwn opens the service's own authority. The key is written before the certificate, so that a
+// certificate without a key is no crash's doing: a key without a certificate is, and the
+// certificate is made anew before anyone has seen the first.
 func (a *Authority) openOwn() error {
-	certificate, key := filepath.Join(a.cfg.Dir, authorityCertificateFile), filepath.Join(a.cfg.Dir, authorityKeyFile)
+	certificate, key := filepath.Join(
+		a.cfg.Dir,
+		authorityCertificateFile,
+	), filepath.Join(
+		a.cfg.Dir,
+		authorityKeyFile,
+	)
 	if _, err := os.Stat(certificate); !errors.Is(err, fs.ErrNotExist) {
 		return a.load(certificate, key)
 	}
@@ -149,8 +164,11 @@ func newAuthorityCertificate(key crypto.Signer, now time.Time) (*x509.Certificat
 	serial := newSerial()
 	template := &x509.Certificate{
 		SerialNumber: serial,
-		// Installations must not be taken for one another by clients that look authorities up by name.
-		Subject:               pkix.Name{CommonName: "hubcloud authority " + hex.EncodeToString(serial.Bytes()[:4])},
+		// Installations must not be taken for one another by clients that look authorities up by
+		// name.
+		Subject: pkix.Name{
+			CommonName: "hubcloud authority " + hex.EncodeToString(serial.Bytes()[:4]),
+		},
 		NotBefore:             now.Add(-clockSkew),
 		NotAfter:              now.Add(authorityLife),
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -197,7 +215,12 @@ func (a *Authority) loadAlso(file string) error {
 		case !isAuthority(other):
 			return fmt.Errorf("%s: %s is no certificate of an authority", file, other.Subject)
 		case a.cfg.Now().After(other.NotAfter):
-			return fmt.Errorf("%s: %s ended on %s: leave it out", file, other.Subject, other.NotAfter.Format(time.DateOnly))
+			return fmt.Errorf(
+				"%s: %s ended on %s: leave it out",
+				file,
+				other.Subject,
+				other.NotAfter.Format(time.DateOnly),
+			)
 		case !slices.ContainsFunc(a.chain, other.Equal):
 			a.also = append(a.also, other)
 		}
@@ -206,7 +229,8 @@ func (a *Authority) loadAlso(file string) error {
 }
 
 func isAuthority(c *x509.Certificate) bool {
-	return c.BasicConstraintsValid && c.IsCA && (c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
+	return c.BasicConstraintsValid && c.IsCA &&
+		(c.KeyUsage == 0 || c.KeyUsage&x509.KeyUsageCertSign != 0)
 }
 
 // check says why a pair of certificate and key is no authority, and warns when its end is near.
@@ -224,13 +248,19 @@ func (a *Authority) check() error {
 		return fmt.Errorf("the certificate ended on %s", certificate.NotAfter.Format(time.DateOnly))
 	}
 	if certificate.NotAfter.Sub(now) < authorityWarning {
-		a.cfg.Log.Warn("the certificate authority ends: hubs need another one before",
-			"subject", certificate.Subject.String(), "expires_at", domain.FormatTime(certificate.NotAfter))
+		a.cfg.Log.Warn(
+			"the certificate authority ends: hubs need another one before",
+			"subject",
+			certificate.Subject.String(),
+			"expires_at",
+			domain.FormatTime(certificate.NotAfter),
+		)
 	}
 	return nil
 }
 
-// CAPEM is the authority's certificate, with those that vouch for it, and the other authorities: what hubs check the broker's certificate against.
+// CAPEM is the authority's certificate, with those that vouch for it, and the other authorities:
+// what hubs check the broker's certificate against.
 func (a *Authority) CAPEM() []byte {
 	return encodeCertificates(append(slices.Clone(a.chain), a.also...)...)
 }
@@ -244,8 +274,9 @@ type Issued struct {
 	ExpiresAt   time.Time
 }
 
-// IssueHub issues a hub's certificate: its subject's common name is the hub id, whatever the hub asked for; it is good for connecting as
-// a client for a year, or as long as the authority itself if that is less.
+// IssueHub issues a hub's certificate: its subject's common name is the hub id, whatever the hub
+// asked for; it is good for connecting as a client for a year, or as long as the authority itself
+// if that is less.
 func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, error) {
 	certificate, err := a.sign(&x509.Certificate{
 		Subject:     pkix.Name{CommonName: string(hub)},
@@ -255,11 +286,18 @@ func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, er
 	if err != nil {
 		return Issued{}, fmt.Errorf("issue a certificate for %s: %w", hub, err)
 	}
-	return Issued{PEM: encodeCertificates(certificate), Fingerprint: fingerprint(certificate.Raw), ExpiresAt: certificate.NotAfter}, nil
+	return Issued{
+		PEM:         encodeCertificates(certificate),
+		Fingerprint: fingerprint(certificate.Raw),
+		ExpiresAt:   certificate.NotAfter,
+	}, nil
 }
 
 // sign completes a template with what every certificate has, and signs it.
-func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey) (*x509.Certificate, error) {
+func (a *Authority) sign(
+	template *x509.Certificate,
+	key crypto.PublicKey,
+) (*x509.Certificate, error) {
 	now := a.cfg.Now()
 	template.SerialNumber = newSerial()
 	template.NotBefore = now.Add(-clockSkew)
@@ -276,7 +314,8 @@ func (a *Authority) sign(template *x509.Certificate, key crypto.PublicKey) (*x50
 	return x509.ParseCertificate(der)
 }
 
-// newSerial gives 127 random bits with the highest set: never zero, never negative, always 16 bytes.
+// newSerial gives 127 random bits with the highest set: never zero, never negative, always 16
+// bytes.
 func newSerial() *big.Int {
 	var entropy [16]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead

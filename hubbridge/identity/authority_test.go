@@ -54,7 +54,8 @@ func openAuthority(t testing.TB, cfg identity.AuthorityConfig) *identity.Authori
 	return a
 }
 
-// TestAuthorityIsMadeOnce: the first start makes it, later ones find it; the key is nobody else's to read.
+// TestAuthorityIsMadeOnce: the first start makes it, later ones find it; the key is nobody else's
+// to read.
 func TestAuthorityIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "ca")
@@ -65,10 +66,14 @@ func TestAuthorityIsMadeOnce(t *testing.T) {
 	}
 	ca := parseCertificate(t, string(first.CAPEM()))
 	key, ok := ca.PublicKey.(*ecdsa.PublicKey)
-	if !ok || key.Curve != elliptic.P256() || !ca.IsCA || ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign || !ca.MaxPathLenZero {
+	if !ok || key.Curve != elliptic.P256() || !ca.IsCA ||
+		ca.KeyUsage != x509.KeyUsageCertSign|x509.KeyUsageCRLSign ||
+		!ca.MaxPathLenZero {
 		t.Errorf("the authority's certificate: %+v", ca)
 	}
-	for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, dir + "/ca-key.pem": 0o600, dir + "/ca.pem": 0o600} {
+	for path, want := range map[string]os.FileMode{
+		dir: 0o700 | os.ModeDir, dir + "/ca-key.pem": 0o600, dir + "/ca.pem": 0o600,
+	} {
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -78,8 +83,8 @@ func TestAuthorityIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestHalfAnAuthority: a crash between the two files leaves a key, which is made whole; a certificate without its key is a loss that nothing
-// may paper over.
+// TestHalfAnAuthority: a crash between the two files leaves a key, which is made whole; a
+// certificate without its key is a loss that nothing may paper over.
 func TestHalfAnAuthority(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +96,8 @@ func TestHalfAnAuthority(t *testing.T) {
 	if err := os.Remove(dir + "/ca-key.pem"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir}); err == nil || !strings.Contains(err.Error(), "ca-key.pem") {
+	if _, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "ca-key.pem") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -107,13 +113,17 @@ func TestHubCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := parseCertificate(t, string(issued.PEM))
-	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 || c.IsCA {
+	if c.Subject.String() != "CN=hub-7k2m-q4xd-93ta" || len(c.DNSNames)+len(c.IPAddresses) > 0 ||
+		c.IsCA {
 		t.Errorf("subject %s, names %v %v, CA %t", c.Subject, c.DNSNames, c.IPAddresses, c.IsCA)
 	}
-	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth || c.KeyUsage != x509.KeyUsageDigitalSignature {
+	if len(c.ExtKeyUsage) != 1 || c.ExtKeyUsage[0] != x509.ExtKeyUsageClientAuth ||
+		c.KeyUsage != x509.KeyUsageDigitalSignature {
 		t.Errorf("usage %v %v", c.KeyUsage, c.ExtKeyUsage)
 	}
-	if want := time0.Add(365 * day).Truncate(time.Second); !c.NotAfter.Equal(want) || !issued.ExpiresAt.Equal(want) || c.NotBefore.After(time0) {
+	if want := time0.Add(365 * day).Truncate(time.Second); !c.NotAfter.Equal(want) ||
+		!issued.ExpiresAt.Equal(want) ||
+		c.NotBefore.After(time0) {
 		t.Errorf("from %v to %v, said %v", c.NotBefore, c.NotAfter, issued.ExpiresAt)
 	}
 	if c.SerialNumber.Sign() <= 0 || c.SerialNumber.BitLen() < 120 {
@@ -125,12 +135,15 @@ func TestHubCertificate(t *testing.T) {
 	}
 }
 
-// TestServerCertificate has the names of this start, convinces clients, and is renewed a month before its end.
+// TestServerCertificate has the names of this start, convinces clients, and is renewed a month
+// before its end.
 func TestServerCertificate(t *testing.T) {
 	t.Parallel()
 	now := &clock{now: time.Now()}
 	a := openAuthority(t, identity.AuthorityConfig{
-		Dir: t.TempDir(), Hosts: []string{"hubs.example.org", "192.0.2.7", "localhost", "0.0.0.0", "::", ""}, Now: now.Now,
+		Dir:   t.TempDir(),
+		Hosts: []string{"hubs.example.org", "192.0.2.7", "localhost", "0.0.0.0", "::", ""},
+		Now:   now.Now,
 	})
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(a.CAPEM())
@@ -140,13 +153,20 @@ func TestServerCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, host := range []string{"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7"} {
-			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now.Now()}); err != nil {
+		for _, host := range []string{
+			"localhost", "127.0.0.1", "::1", "hubs.example.org", "192.0.2.7",
+		} {
+			if _, err := certificate.Leaf.Verify(x509.VerifyOptions{
+				Roots: roots, DNSName: host, CurrentTime: now.Now(),
+			}); err != nil {
 				t.Errorf("%s: %v", host, err)
 			}
 		}
 		if len(certificate.Certificate) != 1 {
-			t.Errorf("shows %d certificates, though hubs have the authority's", len(certificate.Certificate))
+			t.Errorf(
+				"shows %d certificates, though hubs have the authority's",
+				len(certificate.Certificate),
+			)
 		}
 		return certificate.Leaf
 	}
@@ -168,14 +188,22 @@ func TestServerCertificate(t *testing.T) {
 	}
 }
 
-// given writes an authority of an operator's: an intermediate one under a root that has its key in a safe.
-func given(t *testing.T, notAfter time.Time, edit func(*x509.Certificate)) identity.AuthorityConfig {
+// given writes an authority of an operator's: an intermediate one under a root that has its key in
+// a safe.
+func given(
+	t *testing.T,
+	notAfter time.Time,
+	edit func(*x509.Certificate),
+) identity.AuthorityConfig {
 	t.Helper()
 	rootKey, key := newKey(t), newKey(t)
 	template := func(name string) *x509.Certificate {
 		return &x509.Certificate{
-			SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
-			IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			SerialNumber: big.NewInt(
+				1,
+			), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+			NotAfter: notAfter,
+			IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		}
 	}
 	root, intermediate := template("Root"), template("Hubs")
@@ -193,8 +221,16 @@ func given(t *testing.T, notAfter time.Time, edit func(*x509.Certificate)) ident
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	cfg := identity.AuthorityConfig{CertificateFile: dir + "/given.pem", KeyFile: dir + "/given-key.pem", Log: quiet()}
-	write(t, cfg.CertificateFile, append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...))
+	cfg := identity.AuthorityConfig{
+		CertificateFile: dir + "/given.pem",
+		KeyFile:         dir + "/given-key.pem",
+		Log:             quiet(),
+	}
+	write(
+		t,
+		cfg.CertificateFile,
+		append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...),
+	)
 	write(t, cfg.KeyFile, pemBlock("EC PRIVATE KEY", keyDER))
 	return cfg
 }
@@ -210,7 +246,8 @@ func write(t *testing.T, path string, content []byte) {
 	}
 }
 
-// TestGivenAuthority: certificates of an operator's own authority work in both directions of a handshake, by the chain that hubs are given.
+// TestGivenAuthority: certificates of an operator's own authority work in both directions of a
+// handshake, by the chain that hubs are given.
 func TestGivenAuthority(t *testing.T) {
 	t.Parallel()
 	end := time.Now().Add(100 * day)
@@ -230,9 +267,12 @@ func TestGivenAuthority(t *testing.T) {
 	defer client.Close()
 	shaken := make(chan error, 1)
 	go func() { shaken <- tls.Server(server, a.ServerTLS()).Handshake() }()
-	hub := tls.Client(client, &tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{
-		{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
-	}})
+	hub := tls.Client(
+		client,
+		&tls.Config{RootCAs: roots, ServerName: "localhost", Certificates: []tls.Certificate{
+			{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
+		}},
+	)
 	if err := hub.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +280,10 @@ func TestGivenAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
-		t.Errorf("the broker shows %d certificates, not its own and the intermediate one", len(shown))
+		t.Errorf(
+			"the broker shows %d certificates, not its own and the intermediate one",
+			len(shown),
+		)
 	}
 }
 
@@ -253,18 +296,31 @@ func TestBadAuthorities(t *testing.T) {
 		cfg  identity.AuthorityConfig
 		want string
 	}{
-		"no authority's certificate": {given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not an authority's"},
-		"not for certificates":       {given(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }), "not for signing"},
-		"ended":                      {given(t, time.Now().Add(-time.Minute), nothing), "ended on"},
+		"no authority's certificate": {
+			given(t, far, func(c *x509.Certificate) { c.IsCA = false }), "not an authority's",
+		},
+		"not for certificates": {
+			given(t, far, func(c *x509.Certificate) { c.KeyUsage = x509.KeyUsageCRLSign }),
+			"not for signing",
+		},
+		"ended": {given(t, time.Now().Add(-time.Minute), nothing), "ended on"},
 		"another's key": {identity.AuthorityConfig{
-			CertificateFile: given(t, far, nothing).CertificateFile, KeyFile: given(t, far, nothing).KeyFile,
+			CertificateFile: given(t, far, nothing).CertificateFile,
+			KeyFile:         given(t, far, nothing).KeyFile,
 		}, "not that of the certificate"},
-		"half of it":        {identity.AuthorityConfig{CertificateFile: given(t, far, nothing).CertificateFile}, "or neither"},
-		"files exchanged":   {exchanged(given(t, far, nothing)), "where certificates are wanted"},
-		"a file that is no": {identity.AuthorityConfig{CertificateFile: "/dev/null", KeyFile: "/dev/null"}, "holds no PEM certificate"},
+		"half of it": {
+			identity.AuthorityConfig{CertificateFile: given(t, far, nothing).CertificateFile},
+			"or neither",
+		},
+		"files exchanged": {exchanged(given(t, far, nothing)), "where certificates are wanted"},
+		"a file that is no": {
+			identity.AuthorityConfig{CertificateFile: "/dev/null", KeyFile: "/dev/null"},
+			"holds no PEM certificate",
+		},
 	} {
 		c.cfg.Log = quiet()
-		if _, err := identity.OpenAuthority(c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := identity.OpenAuthority(c.cfg); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -21,13 +21,15 @@ import (
 )
 
 const (
-	// calloutSubject is where a broker asks about a connection, in the account CLOUD; calloutQueue lets one replica answer each question.
+	// calloutSubject is where a broker asks about a connection, in the account CLOUD; calloutQueue
+	// lets one replica answer each question.
 	calloutSubject = "$SYS.REQ.USER.AUTH"
 	calloutQueue   = "identity"
-	// calloutWaiting is how many questions may wait in a replica. All hubs of an installation may come back at once; those beyond it are
-	// refused by the broker in time, and come again.
+	// calloutWaiting is how many questions may wait in a replica. All hubs of an installation may
+	// come back at once; those beyond it are refused by the broker in time, and come again.
 	calloutWaiting = 16 << 10
-	// calloutsPerProcessor: an answer is a read of the directory, which waits for the broker, and two signatures, which do not.
+	// calloutsPerProcessor: an answer is a read of the directory, which waits for the broker, and
+	// two signatures, which do not.
 	calloutsPerProcessor = 4
 	// calloutTimeout bounds the read of the directory for one question.
 	calloutTimeout = 4 * time.Second
@@ -43,15 +45,17 @@ type CalloutConfig struct {
 	Directory   Directory
 	// Taps knows who may read hub logs from outside; nil lets in nobody but hubs.
 	Taps Taps
-	// HubConnections is how often one hub may connect to the brokers whose questions this process answers; the zero value allows everything.
-	// Each connection of a hub costs two events of its log.
+	// HubConnections is how often one hub may connect to the brokers whose questions this process
+	// answers; the zero value allows everything. Each connection of a hub costs two events of its
+	// log.
 	HubConnections domain.HubLimit
-	// Confirm returns nil once this process is known not to be cut off from the cluster: a leader that was deposed and is cut
-	// off would let in whoever has been revoked since. nil asks nobody.
+	// Confirm returns nil once this process is known not to be cut off from the cluster: a leader
+	// that was deposed and is cut off would let in whoever has been revoked since. nil asks nobody.
 	Confirm func(ctx context.Context) error
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is the default logger.
+	// Log gets a line for each refusal, at most one a minute for the same hub and reason; nil is
+	// the default logger.
 	Log *slog.Logger
 	// Metrics gets the counts; nil registers none.
 	Metrics prometheus.Registerer
@@ -62,7 +66,8 @@ type Taps interface {
 	Admit(ctx context.Context, user, password string) (streams.Account, error)
 }
 
-// Callout answers the broker's question who a client is: a hub, by MQTT, or a tap. It asks for every connection that is not the service's own.
+// Callout answers the broker's question who a client is: a hub, by MQTT, or a tap. It asks for
+// every connection that is not the service's own.
 type Callout struct {
 	cfg      CalloutConfig
 	issuer   nkeys.KeyPair
@@ -85,8 +90,9 @@ func NewCallout(cfg CalloutConfig) (*Callout, error) {
 		return nil, fmt.Errorf("auth callout: the credentials' issuer_seed: %w", err)
 	}
 	c := &Callout{
-		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now), connects: newConnectLimits(cfg.HubConnections),
-		results: newCallouts(), seconds: newCalloutDuration(),
+		cfg: cfg, issuer: issuer, refusals: newRefusalLog(cfg.Log, cfg.Now),
+		connects: newConnectLimits(cfg.HubConnections),
+		results:  newCallouts(), seconds: newCalloutDuration(),
 	}
 	if cfg.Metrics != nil {
 		if err := errors.Join(cfg.Metrics.Register(c.results), cfg.Metrics.Register(c.seconds)); err != nil {
@@ -116,13 +122,14 @@ func (c *Callout) Run(ctx context.Context) error {
 	drain(sub)
 	close(questions)
 	_ = workers.Wait() // they return no errors
-	// The answers are on their way when the caller goes on to stop the broker. Without a broker there is nobody to get them.
+	// The answers are on their way when the caller goes on to stop the broker. Without a broker
+	// there is nobody to get them.
 	_ = c.cfg.Conns.Cloud.FlushTimeout(calloutFlush)
 	return ctx.Err()
 }
 
-// drain ends a subscription. When it returns, what the broker sent before is in the subscription's channel, unless the broker is away, and
-// nothing more gets into it.
+// drain ends a subscription. When it returns, what the broker sent before is in the subscription's
+// channel, unless the broker is away, and nothing more gets into it.
 func drain(sub *nats.Subscription) {
 	drained := make(chan struct{})
 	closed := sync.OnceFunc(func() { close(drained) }) // the library can say it twice
@@ -218,7 +225,8 @@ func (c *Callout) confirm(ctx context.Context) error {
 // clientTypeMQTT is how a broker names the protocol in its questions.
 const clientTypeMQTT = "mqtt"
 
-// admitTap decides about a connection that is no hub's: it may be a tap's, which may do what streams.TapPermissions says, over plain NATS.
+// admitTap decides about a connection that is no hub's: it may be a tap's, which may do what
+// streams.TapPermissions says, over plain NATS.
 func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserClaims, error) {
 	name := request.ConnectOptions.Username
 	if c.cfg.Taps == nil || name == "" {
@@ -247,9 +255,11 @@ func (c *Callout) admitTap(request *jwt.AuthorizationRequestClaims) (*jwt.UserCl
 	return user, nil
 }
 
-// shownCertificate gives the client's certificate of a question, which the broker's TLS has verified.
+// shownCertificate gives the client's certificate of a question, which the broker's TLS has
+// verified.
 func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificate, error) {
-	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 || len(request.TLS.VerifiedChains[0]) == 0 {
+	if request.TLS == nil || len(request.TLS.VerifiedChains) == 0 ||
+		len(request.TLS.VerifiedChains[0]) == 0 {
 		return nil, errors.New("no verified certificate")
 	}
 	chain, err := parseCertificates([]byte(request.TLS.VerifiedChains[0][0]))
@@ -259,16 +269,21 @@ func shownCertificate(request *jwt.AuthorizationRequestClaims) (*x509.Certificat
 	return chain[0], nil
 }
 
-// user says what a hub may do: the topics of the hub link that are its own, in the account of its shard, over MQTT, until its certificate
-// ends. A subscription at QoS 1 is, behind the scenes, a second one to a subject below $MQTT.sub. that the broker makes up; MQTT clients
-// cannot name such subjects themselves.
+// user says what a hub may do: the topics of the hub link that are its own, in the account of its
+// shard, over MQTT, until its certificate ends. A subscription at QoS 1 is, behind the scenes, a
+// second one to a subject below $MQTT.sub. that the broker makes up; MQTT clients cannot name such
+// subjects themselves.
 func (c *Callout) user(key string, hub domain.HubID, until time.Time) *jwt.UserClaims {
 	user := jwt.NewUserClaims(key)
 	user.Name = string(hub)
 	user.Audience = string(streams.ShardAccount(streams.ShardOf(hub, c.cfg.Credentials.Shards)))
 	user.Expires = until.Unix()
 	user.AllowedConnectionTypes.Add(jwt.ConnectionTypeMqtt)
-	user.Pub.Allow.Add(streams.HelloSubject(hub), streams.EventsSubject(hub), streams.ResponseFilter(hub))
+	user.Pub.Allow.Add(
+		streams.HelloSubject(hub),
+		streams.EventsSubject(hub),
+		streams.ResponseFilter(hub),
+	)
 	user.Sub.Allow.Add(streams.AckSubject(hub), streams.RequestSubject(hub), "$MQTT.sub.*")
 	return user
 }

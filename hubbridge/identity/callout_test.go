@@ -8,8 +8,8 @@ import (
 	"hubcloud/streams"
 )
 
-// TestHubSpeaks takes a hub through everything that the hub link needs of the broker, at both qualities of service and with both kinds of
-// session.
+// TestHubSpeaks takes a hub through everything that the hub link needs of the broker, at both
+// qualities of service and with both kinds of session.
 func TestHubSpeaks(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -34,7 +34,11 @@ func TestHubSpeaks(t *testing.T) {
 			client, _ := mustConnect(t, h.options().SetCleanSession(c.clean))
 			got := make(chan string, 10)
 			for _, topic := range []string{"ack", "request"} {
-				token := client.Subscribe("hub/"+string(h.id)+"/"+topic, c.qos, func(_ mqtt.Client, m mqtt.Message) { got <- m.Topic() + " " + string(m.Payload()) })
+				token := client.Subscribe(
+					"hub/"+string(h.id)+"/"+topic,
+					c.qos,
+					func(_ mqtt.Client, m mqtt.Message) { got <- m.Topic() + " " + string(m.Payload()) },
+				)
 				if err := wait(t, token); err != nil {
 					t.Fatalf("subscribe %s: %v", topic, err)
 				}

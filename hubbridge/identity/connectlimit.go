@@ -9,7 +9,8 @@ import (
 	"hubcloud/domain"
 )
 
-// connectLimitsKept is about how many hubs are remembered between two looks for those that need not be.
+// connectLimitsKept is about how many hubs are remembered between two looks for those that need not
+// be.
 const connectLimitsKept = 4096
 
 // connectLimits bounds how often each hub connects. It is safe for concurrent use.
@@ -23,7 +24,11 @@ type connectLimits struct {
 }
 
 func newConnectLimits(limit domain.HubLimit) *connectLimits {
-	return &connectLimits{limit: limit, hubs: map[domain.HubID]*rate.Limiter{}, most: connectLimitsKept}
+	return &connectLimits{
+		limit: limit,
+		hubs:  map[domain.HubID]*rate.Limiter{},
+		most:  connectLimitsKept,
+	}
 }
 
 // allow reports whether the hub may connect now, and counts the connection if so.

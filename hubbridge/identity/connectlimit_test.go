@@ -8,7 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// A hub that connected and left without end wrote two events into its log each time. What is remembered for the limit is bounded too.
+// A hub that connected and left without end wrote two events into its log each time. What is
+// remembered for the limit is bounded too.
 func TestConnectionsOfAHubAreLimited(t *testing.T) {
 	t.Parallel()
 	l, now := newConnectLimits(domain.HubLimit{PerMinute: 60, Burst: 5}), time.Now()
@@ -24,11 +25,15 @@ func TestConnectionsOfAHubAreLimited(t *testing.T) {
 	if !l.allow("hub-bbbb-bbbb-bbbb", now) {
 		t.Error("another hub is refused")
 	}
-	if !l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) || l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) {
+	if !l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) ||
+		l.allow("hub-aaaa-aaaa-aaaa", now.Add(time.Second)) {
 		t.Error("a second later there must be one more")
 	}
 	for n := range 10 * connectLimitsKept {
-		if !l.allow(domain.HubID(fmt.Sprintf("hub-%04x-%04x-cccc", n>>16, n&0xffff)), now.Add(time.Duration(n)*10*time.Millisecond)) {
+		if !l.allow(
+			domain.HubID(fmt.Sprintf("hub-%04x-%04x-cccc", n>>16, n&0xffff)),
+			now.Add(time.Duration(n)*10*time.Millisecond),
+		) {
 			t.Fatal("a hub that never connected is refused")
 		}
 	}

@@ -14,14 +14,17 @@ import (
 )
 
 const (
-	// maxCSRBytes is generous: a request with an RSA key of 4096 bits and many names has about 3 KB.
+	// maxCSRBytes is generous: a request with an RSA key of 4096 bits and many names has about 3
+	// KB.
 	maxCSRBytes = 16 << 10
-	// RSA keys beyond the upper bound are refused by TLS implementations, Go's among them, for the time that they take.
+	// RSA keys beyond the upper bound are refused by TLS implementations, Go's among them, for the
+	// time that they take.
 	minRSABits, maxRSABits = 2048, 8192
 )
 
-// parseCSR takes a certificate request as a hub sends it (PEM of PKCS#10, exactly one block) and gives the public key that it proves to
-// have. Nothing else of it counts. Errors are invalid_request, and name the field.
+// parseCSR takes a certificate request as a hub sends it (PEM of PKCS#10, exactly one block) and
+// gives the public key that it proves to have. Nothing else of it counts. Errors are
+// invalid_request, and name the field.
 func parseCSR(text string) (crypto.PublicKey, error) {
 	invalid := func(what string) error { return domain.Errorf(domain.CodeInvalidRequest, "csr: %s", what) }
 	if len(text) > maxCSRBytes {
@@ -37,7 +40,9 @@ func parseCSR(text string) (crypto.PublicKey, error) {
 		return nil, invalid("is PEM of something else: one CERTIFICATE REQUEST block is wanted")
 	// Decode also steps over a block that it cannot read.
 	case len(rest) > 0 || strings.Count(text, "-----BEGIN ") > 1:
-		return nil, invalid("holds more than one PEM block: one CERTIFICATE REQUEST block is wanted")
+		return nil, invalid(
+			"holds more than one PEM block: one CERTIFICATE REQUEST block is wanted",
+		)
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {

@@ -21,7 +21,10 @@ import (
 
 func request(t testing.TB, key crypto.Signer) string {
 	t.Helper()
-	template := &x509.CertificateRequest{Subject: pkix.Name{CommonName: "somebody else"}, DNSNames: []string{"api.example.org"}}
+	template := &x509.CertificateRequest{
+		Subject:  pkix.Name{CommonName: "somebody else"},
+		DNSNames: []string{"api.example.org"},
+	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, template, key)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +54,8 @@ func rsaKey(t testing.TB, bits int) crypto.Signer {
 	return key
 }
 
-// testdata gives a request that cannot be made here: Go makes no weak RSA keys, and very large ones take minutes.
+// testdata gives a request that cannot be made here: Go makes no weak RSA keys, and very large ones
+// take minutes.
 func testdata(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -68,7 +72,8 @@ func TestGoodRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, key := range map[string]crypto.Signer{
-		"P-256": ecKey(t, elliptic.P256()), "P-384": ecKey(t, elliptic.P384()), "P-521": ecKey(t, elliptic.P521()),
+		"P-256": ecKey(t, elliptic.P256()), "P-384": ecKey(t, elliptic.P384()),
+		"P-521":    ecKey(t, elliptic.P521()),
 		"RSA-2048": rsaKey(t, 2048), "Ed25519": edwards,
 	} {
 		text := request(t, key)
@@ -120,7 +125,8 @@ func TestBadRequests(t *testing.T) {
 	} {
 		_, err := parseCSR(c.text)
 		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != domain.CodeInvalidRequest || !strings.HasPrefix(refused.Message, "csr: ") {
+		if !errors.As(err, &refused) || refused.Code != domain.CodeInvalidRequest ||
+			!strings.HasPrefix(refused.Message, "csr: ") {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}

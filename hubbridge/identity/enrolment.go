@@ -19,7 +19,8 @@ import (
 const (
 	// maxSecretBytes is far beyond the 43 characters of a secret.
 	maxSecretBytes = 1 << 10
-	// refusalTime is how long a refusal takes, counted from the request: longer than what is done for it, so that it tells nothing of that.
+	// refusalTime is how long a refusal takes, counted from the request: longer than what is done
+	// for it, so that it tells nothing of that.
 	refusalTime = 50 * time.Millisecond
 	// resultIssued labels a success in the metric; failures are labelled with their code.
 	resultIssued = "issued"
@@ -27,14 +28,20 @@ const (
 
 // Directory is what identity needs of the directory.
 type Directory interface {
-	// Hub gives a hub as it is now: what was acknowledged before the call is in it. An unknown hub is the zero state.
+	// Hub gives a hub as it is now: what was acknowledged before the call is in it. An unknown hub
+	// is the zero state.
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
 }
 
 // IssuingDirectory also records certificates.
 type IssuingDirectory interface {
 	Directory
-	IssueCertificate(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate) error
+	IssueCertificate(
+		ctx context.Context,
+		o domain.Origin,
+		hub domain.HubID,
+		c domain.IssueCertificate,
+	) error
 }
 
 // EnrolmentConfig is what Enrolment needs.
@@ -67,7 +74,11 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	e := &Enrolment{cfg: cfg, results: newEnrolments(), limited: rate.Sometimes{First: 1, Interval: time.Minute}}
+	e := &Enrolment{
+		cfg:     cfg,
+		results: newEnrolments(),
+		limited: rate.Sometimes{First: 1, Interval: time.Minute},
+	}
 	if cfg.Metrics != nil {
 		if err := cfg.Metrics.Register(e.results); err != nil {
 			return nil, fmt.Errorf("enrolment: %w", err)
@@ -76,13 +87,18 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 	return e, nil
 }
 
-// Issue gives a hub the certificate that it asks for and makes it the current one; the former ends at the hub's next connection.
+// Issue gives a hub the certificate that it asks for and makes it the current one; the former ends
+// at the hub's next connection.
 //
-// Errors are domain.Errors: invalid_request for a serial, secret or certificate request that is none, whatever hub it is for; then
-// unauthenticated, the same and after the same time for a serial that is not in the inventory, for a wrong secret and for a blocked hub; then
-// rate_limited for a hub that was issued too many certificates lately; service_unavailable when the directory does not answer. What else fails is no
-// domain.Error.
-func (e *Enrolment) Issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error) {
+// Errors are domain.Errors: invalid_request for a serial, secret or certificate request that is
+// none, whatever hub it is for; then unauthenticated, the same and after the same time for a serial
+// that is not in the inventory, for a wrong secret and for a blocked hub; then rate_limited for a
+// hub that was issued too many certificates lately; service_unavailable when the directory does not
+// answer. What else fails is no domain.Error.
+func (e *Enrolment) Issue(
+	ctx context.Context,
+	req link.CertificateRequest,
+) (link.Certificate, error) {
 	refusal := time.NewTimer(refusalTime)
 	defer refusal.Stop()
 	issued, err := e.issue(ctx, req)
@@ -100,14 +116,22 @@ func (e *Enrolment) Issue(ctx context.Context, req link.CertificateRequest) (lin
 	return issued, err
 }
 
-func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error) {
+func (e *Enrolment) issue(
+	ctx context.Context,
+	req link.CertificateRequest,
+) (link.Certificate, error) {
 	hub, ok := domain.ParseSerial(req.Serial)
 	if !ok {
-		return link.Certificate{}, domain.Errorf(domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA")
+		return link.Certificate{}, domain.Errorf(
+			domain.CodeInvalidRequest,
+			"serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+		)
 	}
 	if req.Secret == "" || len(req.Secret) > maxSecretBytes {
-		return link.Certificate{}, domain.Errorf(domain.CodeInvalidRequest,
-			"secret: is no enrolment secret; one is 32 random bytes, written base64url without padding")
+		return link.Certificate{}, domain.Errorf(
+			domain.CodeInvalidRequest,
+			"secret: is no enrolment secret; one is 32 random bytes, written base64url without padding",
+		)
 	}
 	key, err := parseCSR(req.CSR)
 	if err != nil {
@@ -118,14 +142,32 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
-		e.cfg.Log.InfoContext(ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "in_inventory", state.Registered, "blocked", state.Blocked)
-		return link.Certificate{}, domain.Errorf(domain.CodeUnauthenticated, "unknown serial or wrong secret")
+		e.cfg.Log.InfoContext(
+			ctx,
+			"enrolment refused",
+			"request_id",
+			telemetry.RequestID(ctx),
+			"hub_id",
+			hub,
+			"in_inventory",
+			state.Registered,
+			"blocked",
+			state.Blocked,
+		)
+		return link.Certificate{}, domain.Errorf(
+			domain.CodeUnauthenticated,
+			"unknown serial or wrong secret",
+		)
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
 	if err != nil {
 		return link.Certificate{}, err
 	}
-	origin := domain.Origin{At: e.cfg.Now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(hub)}, RequestID: telemetry.RequestID(ctx)}
+	origin := domain.Origin{
+		At:        e.cfg.Now(),
+		Actor:     domain.Actor{Kind: domain.ActorHub, ID: string(hub)},
+		RequestID: telemetry.RequestID(ctx),
+	}
 	err = e.cfg.Directory.IssueCertificate(ctx, origin, hub, domain.IssueCertificate{
 		Fingerprint: issued.Fingerprint, ExpiresAt: issued.ExpiresAt, SecretHash: state.SecretHash,
 	})
@@ -135,7 +177,18 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 		}
 		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
-	e.cfg.Log.InfoContext(ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub, "fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt))
+	e.cfg.Log.InfoContext(
+		ctx,
+		"certificate issued",
+		"request_id",
+		telemetry.RequestID(ctx),
+		"hub_id",
+		hub,
+		"fingerprint",
+		issued.Fingerprint,
+		"expires_at",
+		domain.FormatTime(issued.ExpiresAt),
+	)
 	return link.Certificate{
 		HubID:       string(hub),
 		Certificate: string(issued.PEM),
@@ -148,12 +201,19 @@ func (e *Enrolment) issue(ctx context.Context, req link.CertificateRequest) (lin
 // warnLimited logs that a hub asks for certificates too often, once a minute at most.
 func (e *Enrolment) warnLimited(ctx context.Context, hub domain.HubID) {
 	e.limited.Do(func() {
-		e.cfg.Log.WarnContext(ctx, "enrolment limited: the hub asks for certificates too often", "request_id", telemetry.RequestID(ctx), "hub_id", hub)
+		e.cfg.Log.WarnContext(
+			ctx,
+			"enrolment limited: the hub asks for certificates too often",
+			"request_id",
+			telemetry.RequestID(ctx),
+			"hub_id",
+			hub,
+		)
 	})
 }
 
-// secretMatches compares in constant time, and does the same for a hub that is not in the inventory. The secret of a blocked hub matches
-// nothing.
+// secretMatches compares in constant time, and does the same for a hub that is not in the
+// inventory. The secret of a blocked hub matches nothing.
 func secretMatches(hub domain.HubState, secret string) bool {
 	given := sha256.Sum256([]byte(secret))
 	kept := hub.SecretHash

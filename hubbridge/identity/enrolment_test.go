@@ -17,7 +17,8 @@ import (
 	"hubcloud/hubbridge/link"
 )
 
-// kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is read.
+// kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is
+// read.
 type kept struct {
 	mu    sync.Mutex
 	hubs  map[domain.HubID]domain.HubState
@@ -32,7 +33,12 @@ func (k *kept) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64
 	return k.hubs[hub], 1, k.err
 }
 
-func (k *kept) IssueCertificate(_ context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate) error {
+func (k *kept) IssueCertificate(
+	_ context.Context,
+	o domain.Origin,
+	hub domain.HubID,
+	c domain.IssueCertificate,
+) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if o.Actor != (domain.Actor{Kind: domain.ActorHub, ID: string(hub)}) || o.At.IsZero() {
@@ -55,11 +61,19 @@ const (
 func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registry) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(secret))
-	directory := &kept{hubs: map[domain.HubID]domain.HubState{known: {ID: known, Registered: true, SecretHash: hash[:]}}}
+	directory := &kept{
+		hubs: map[domain.HubID]domain.HubState{
+			known: {ID: known, Registered: true, SecretHash: hash[:]},
+		},
+	}
 	registry := prometheus.NewPedanticRegistry()
 	e, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: openAuthority(t, identity.AuthorityConfig{Dir: t.TempDir()}), Directory: directory,
-		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Log: quiet(), Metrics: registry,
+		Authority: openAuthority(
+			t,
+			identity.AuthorityConfig{Dir: t.TempDir()},
+		), Directory: directory,
+		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Log: quiet(),
+		Metrics: registry,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +87,10 @@ func TestEnrolment(t *testing.T) {
 	e, directory, registry := newEnrolment(t)
 	key := newKey(t)
 	for _, serial := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "Hub-7k2M-Q4xd93tA"} {
-		answer, err := e.Issue(t.Context(), link.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)})
+		answer, err := e.Issue(
+			t.Context(),
+			link.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)},
+		)
 		if err != nil {
 			t.Fatalf("%s: %v", serial, err)
 		}
@@ -82,13 +99,17 @@ func TestEnrolment(t *testing.T) {
 		if err := c.CheckSignatureFrom(ca); err != nil {
 			t.Error(err)
 		}
-		if answer.HubID != string(known) || c.Subject.CommonName != string(known) || answer.Broker != "mqtts://hubs.example.org:8883" {
+		if answer.HubID != string(known) || c.Subject.CommonName != string(known) ||
+			answer.Broker != "mqtts://hubs.example.org:8883" {
 			t.Errorf("answered %+v", answer)
 		}
 		if answer.ExpiresAt != domain.FormatTime(c.NotAfter) {
 			t.Errorf("expires at %s, the certificate at %v", answer.ExpiresAt, c.NotAfter)
 		}
-		if current := directory.hubs[known]; current.Certificate != (&hub{certificate: c}).fingerprint() || !current.CertificateExpires.Equal(c.NotAfter) {
+		if current := directory.hubs[known]; current.Certificate != (&hub{
+			certificate: c,
+		}).fingerprint() ||
+			!current.CertificateExpires.Equal(c.NotAfter) {
 			t.Errorf("recorded %s until %v", current.Certificate, current.CertificateExpires)
 		}
 	}
@@ -114,7 +135,8 @@ func counted(t testing.TB, registry *prometheus.Registry, name, label string) fl
 	return 0
 }
 
-// TestRefusals: what is wrong in itself is told before anything is looked up; what is wrong with a secret is not told from an unknown serial.
+// TestRefusals: what is wrong in itself is told before anything is looked up; what is wrong with a
+// secret is not told from an unknown serial.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	e, directory, _ := newEnrolment(t)
@@ -125,23 +147,54 @@ func TestRefusals(t *testing.T) {
 		names string
 		reads int
 	}{
-		"no serial":                       {link.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
-		"a serial that is no":             {link.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
-		"a subject as serial":             {link.CertificateRequest{Serial: "*", Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial", 0},
-		"no secret":                       {link.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest, "secret", 0},
-		"an endless secret":               {link.CertificateRequest{Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr}, domain.CodeInvalidRequest, "secret", 0},
-		"no request":                      {link.CertificateRequest{Serial: string(known), Secret: secret}, domain.CodeInvalidRequest, "csr", 0},
-		"no request, from an unknown hub": {link.CertificateRequest{Serial: string(unknown), Secret: secret}, domain.CodeInvalidRequest, "csr", 0},
-		"a wrong secret":                  {link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr}, domain.CodeUnauthenticated, "", 1},
-		"an unknown serial":               {link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr}, domain.CodeUnauthenticated, "", 1},
+		"no serial": {
+			link.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial",
+			0,
+		},
+		"a serial that is no": {
+			link.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr},
+			domain.CodeInvalidRequest, "serial", 0,
+		},
+		"a subject as serial": {
+			link.CertificateRequest{Serial: "*", Secret: secret, CSR: csr},
+			domain.CodeInvalidRequest, "serial", 0,
+		},
+		"no secret": {
+			link.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest,
+			"secret", 0,
+		},
+		"an endless secret": {
+			link.CertificateRequest{
+				Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr,
+			},
+			domain.CodeInvalidRequest, "secret", 0,
+		},
+		"no request": {
+			link.CertificateRequest{Serial: string(known), Secret: secret},
+			domain.CodeInvalidRequest, "csr", 0,
+		},
+		"no request, from an unknown hub": {
+			link.CertificateRequest{Serial: string(unknown), Secret: secret},
+			domain.CodeInvalidRequest, "csr", 0,
+		},
+		"a wrong secret": {
+			link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+			domain.CodeUnauthenticated, "", 1,
+		},
+		"an unknown serial": {
+			link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr},
+			domain.CodeUnauthenticated, "", 1,
+		},
 	} {
 		directory.reads = 0
 		_, err := e.Issue(t.Context(), c.req)
 		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != c.code || !strings.HasPrefix(refused.Message, c.names) {
+		if !errors.As(err, &refused) || refused.Code != c.code ||
+			!strings.HasPrefix(refused.Message, c.names) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if c.code == domain.CodeUnauthenticated && refused.Message != "unknown serial or wrong secret" {
+		if c.code == domain.CodeUnauthenticated &&
+			refused.Message != "unknown serial or wrong secret" {
 			t.Errorf("%s: %q tells which", what, refused.Message)
 		}
 		if directory.reads != c.reads {
@@ -153,13 +206,17 @@ func TestRefusals(t *testing.T) {
 	}
 
 	directory.err = errors.New("away")
-	_, err := e.Issue(t.Context(), link.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr})
+	_, err := e.Issue(
+		t.Context(),
+		link.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
+	)
 	if domain.CodeOf(err) != domain.CodeInternal {
 		t.Errorf("a directory that cannot be read: %v", err)
 	}
 }
 
-// TestRefusalsTakeTheSameTime compares a wrong secret with an unknown serial. Both take a fixed time that hides what was done meanwhile.
+// TestRefusalsTakeTheSameTime compares a wrong secret with an unknown serial. Both take a fixed
+// time that hides what was done meanwhile.
 func TestRefusalsTakeTheSameTime(t *testing.T) {
 	t.Parallel()
 	e, _, _ := newEnrolment(t)
@@ -169,7 +226,9 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 		fastest := time.Hour
 		for range 9 {
 			began := time.Now()
-			if _, err := e.Issue(t.Context(), req); domain.CodeOf(err) != domain.CodeUnauthenticated {
+			if _, err := e.Issue(t.Context(), req); domain.CodeOf(
+				err,
+			) != domain.CodeUnauthenticated {
 				t.Fatal(err)
 			}
 			fastest = min(fastest, time.Since(began))
@@ -191,7 +250,10 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	cancel()
 	began := time.Now()
 	for range 100 {
-		_, _ = e.Issue(ended, link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+		_, _ = e.Issue(
+			ended,
+			link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+		)
 	}
 	if took := time.Since(began); took >= 100*50*time.Millisecond {
 		t.Errorf("100 refusals to callers that have gone took %v", took)

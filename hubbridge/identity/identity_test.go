@@ -42,7 +42,8 @@ const (
 	patient = time.Minute
 )
 
-// installation is a broker with everything that decides about hubs, on a data directory that outlives restarts.
+// installation is a broker with everything that decides about hubs, on a data directory that
+// outlives restarts.
 type installation struct {
 	dir       string
 	authority *identity.Authority
@@ -62,7 +63,9 @@ func start(t testing.TB) *installation {
 	t.Helper()
 	i := &installation{dir: t.TempDir()}
 	var err error
-	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{Dir: i.dir + "/ca", Log: quiet()}); err != nil {
+	if i.authority, err = identity.OpenAuthority(identity.AuthorityConfig{
+		Dir: i.dir + "/ca", Log: quiet(),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	i.up(t, "127.0.0.1:0")
@@ -75,7 +78,8 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	ctx := context.Background()
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
-		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr, MQTTTLS: i.authority.ServerTLS(), Log: quiet(),
+		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr,
+		MQTTTLS: i.authority.ServerTLS(), Log: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,9 +91,13 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	i.directory = directory.NewService(
+		log,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+	)
 	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: i.authority, Directory: i.directory, Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Log: quiet(),
+		Authority: i.authority, Directory: i.directory,
+		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Log: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +125,8 @@ func (i *installation) down(t testing.TB) {
 func (i *installation) startCallout(t testing.TB, d identity.Directory) {
 	t.Helper()
 	callout, err := identity.NewCallout(identity.CalloutConfig{
-		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps, Log: quiet(),
+		Conns: i.conns, Credentials: i.broker.Credentials(), Directory: d, Taps: i.taps,
+		Log: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -155,11 +164,20 @@ func (i *installation) register(t testing.TB, id domain.HubID) {
 func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
 	t.Helper()
 	key := newKey(t)
-	answer, err := i.enrolment.Issue(t.Context(), link.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)})
+	answer, err := i.enrolment.Issue(
+		t.Context(),
+		link.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hub{id: id, key: key, certificate: parseCertificate(t, answer.Certificate), broker: answer.Broker, ca: x509.NewCertPool()}
+	h := &hub{
+		id:          id,
+		key:         key,
+		certificate: parseCertificate(t, answer.Certificate),
+		broker:      answer.Broker,
+		ca:          x509.NewCertPool(),
+	}
 	if !h.ca.AppendCertsFromPEM([]byte(answer.CA)) {
 		t.Fatal("the answer's ca is no PEM certificate")
 	}
@@ -178,7 +196,9 @@ func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-test-0000-
 func (h *hub) tls() *tls.Config {
 	return &tls.Config{
 		RootCAs: h.ca, ServerName: "localhost", MinVersion: tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{h.certificate.Raw}, PrivateKey: h.key}},
+		Certificates: []tls.Certificate{
+			{Certificate: [][]byte{h.certificate.Raw}, PrivateKey: h.key},
+		},
 	}
 }
 
@@ -188,17 +208,31 @@ func (h *hub) fingerprint() string {
 
 // options are those of a well-behaved hub that does not come back by itself.
 func (h *hub) options() *mqtt.ClientOptions {
-	return mqtt.NewClientOptions().AddBroker(strings.Replace(h.broker, "mqtts://", "ssl://", 1)).SetClientID(string(h.id)).SetCleanSession(true).
-		SetTLSConfig(h.tls()).SetAutoReconnect(false).SetConnectRetry(false).SetConnectTimeout(patient).SetProtocolVersion(4).
+	return mqtt.NewClientOptions().
+		AddBroker(strings.Replace(h.broker, "mqtts://", "ssl://", 1)).
+		SetClientID(string(h.id)).
+		SetCleanSession(true).
+		SetTLSConfig(h.tls()).
+		SetAutoReconnect(false).
+		SetConnectRetry(false).
+		SetConnectTimeout(patient).
+		SetProtocolVersion(4).
 		SetOrderMatters(false)
 }
 
 // connect connects, and hangs up when the test ends. lost is closed when the connection breaks.
-func connect(t testing.TB, options *mqtt.ClientOptions) (client mqtt.Client, lost <-chan struct{}, err error) {
+func connect(
+	t testing.TB,
+	options *mqtt.ClientOptions,
+) (client mqtt.Client, lost <-chan struct{}, err error) {
 	t.Helper()
 	ended := make(chan struct{})
 	var once sync.Once
-	client = mqtt.NewClient(options.SetConnectionLostHandler(func(mqtt.Client, error) { once.Do(func() { close(ended) }) }))
+	client = mqtt.NewClient(
+		options.SetConnectionLostHandler(
+			func(mqtt.Client, error) { once.Do(func() { close(ended) }) },
+		),
+	)
 	if err := wait(t, client.Connect()); err != nil {
 		return nil, nil, err
 	}

@@ -20,8 +20,8 @@ import (
 
 const (
 	connectionsSubject = "$SYS.REQ.SERVER.PING.CONNZ"
-	// firstAnswer is how long the first server may take to list a hub's connections, nextAnswer each one after it: how many servers there are
-	// is not known.
+	// firstAnswer is how long the first server may take to list a hub's connections, nextAnswer
+	// each one after it: how many servers there are is not known.
 	firstAnswer = 2 * time.Second
 	nextAnswer  = 250 * time.Millisecond
 	kickTimeout = 2 * time.Second
@@ -29,36 +29,49 @@ const (
 	repeatTimeout = 5 * time.Second
 )
 
-// kicksAfter are the times after a kick when it is repeated. A connection can have been let in just before a revocation and be on its way
-// into a server's list while the first kick reads it.
+// kicksAfter are the times after a kick when it is repeated. A connection can have been let in just
+// before a revocation and be on its way into a server's list while the first kick reads it.
 var kicksAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 
-// Kick cuts the connections of a hub that were made with one of the certificates, or all of them when none is named, on every server that
-// conns reaches, and says how many. A hub without a connection is no error. It looks once: a connection that is being made at the moment can
-// escape it, unless the directory refuses it already; Kicker looks again.
-func Kick(ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string) (cut int, err error) {
+// Kick cuts the connections of a hub that were made with one of the certificates, or all of them
+// when none is named, on every server that conns reaches, and says how many. A hub without a
+// connection is no error. It looks once: a connection that is being made at the moment can escape
+// it, unless the directory refuses it already; Kicker looks again.
+func Kick(
+	ctx context.Context,
+	conns *streams.Conns,
+	hub domain.HubID,
+	fingerprints ...string,
+) (cut int, err error) {
 	var failed error
 	account := streams.ShardAccount(streams.ShardOf(hub, len(conns.Shards)))
-	err = eachConnection(ctx, conns.Sys, account, map[string]any{"mqtt_client": hub}, func(c connection) {
-		if c.Client != string(hub) {
-			return // a server that does not know the filter lists everyone
-		}
-		switch err := c.kick(ctx, conns.Sys, fingerprints); {
-		case errors.Is(err, errOtherCertificate):
-		case err != nil:
-			failed = errors.Join(failed, err)
-		default:
-			cut++
-		}
-	})
+	err = eachConnection(
+		ctx,
+		conns.Sys,
+		account,
+		map[string]any{"mqtt_client": hub},
+		func(c connection) {
+			if c.Client != string(hub) {
+				return // a server that does not know the filter lists everyone
+			}
+			switch err := c.kick(ctx, conns.Sys, fingerprints); {
+			case errors.Is(err, errOtherCertificate):
+			case err != nil:
+				failed = errors.Join(failed, err)
+			default:
+				cut++
+			}
+		},
+	)
 	if err = errors.Join(err, failed); err != nil {
 		return cut, fmt.Errorf("kick %s: %w", hub, err)
 	}
 	return cut, nil
 }
 
-// CutHub cuts all connections of a hub, looking for them three times within two seconds, and returns how many it cut. The directory must keep
-// the hub from connecting before the call. A caller that was told of an error may call it again.
+// CutHub cuts all connections of a hub, looking for them three times within two seconds, and
+// returns how many it cut. The directory must keep the hub from connecting before the call. A
+// caller that was told of an error may call it again.
 func CutHub(ctx context.Context, conns *streams.Conns, hub domain.HubID) (cut int, err error) {
 	began := time.Now()
 	for _, after := range append([]time.Duration{0}, kicksAfter...) {
@@ -75,21 +88,30 @@ func CutHub(ctx context.Context, conns *streams.Conns, hub domain.HubID) (cut in
 	return cut, nil
 }
 
-// KickTap cuts the connections of a tap's user in its account on every server that conns reaches, and says how many. It looks once, as Kick does.
-// A connection from before each tap had an account of its own is in streams.AccountTap, and is cut as well.
-func KickTap(ctx context.Context, conns *streams.Conns, account streams.Account, user string) (cut int, err error) {
+// KickTap cuts the connections of a tap's user in its account on every server that conns reaches,
+// and says how many. It looks once, as Kick does. A connection from before each tap had an account
+// of its own is in streams.AccountTap, and is cut as well.
+func KickTap(
+	ctx context.Context,
+	conns *streams.Conns,
+	account streams.Account,
+	user string,
+) (cut int, err error) {
 	var failed error
 	for _, account := range []streams.Account{account, streams.AccountTap} {
-		failed = errors.Join(failed, eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
-			if c.User != user {
-				return
-			}
-			if err := c.kick(ctx, conns.Sys, nil); err != nil {
-				failed = errors.Join(failed, err)
-				return
-			}
-			cut++
-		}))
+		failed = errors.Join(
+			failed,
+			eachConnection(ctx, conns.Sys, account, nil, func(c connection) {
+				if c.User != user {
+					return
+				}
+				if err := c.kick(ctx, conns.Sys, nil); err != nil {
+					failed = errors.Join(failed, err)
+					return
+				}
+				cut++
+			}),
+		)
 	}
 	if err = failed; err != nil {
 		return cut, fmt.Errorf("kick the tap %s: %w", user, err)
@@ -111,10 +133,11 @@ type connection struct {
 // errOtherCertificate says that a connection was made with a certificate that nobody wants cut.
 var errOtherCertificate = errors.New("made with another certificate")
 
-// kick cuts the connection if it was made with one of the certificates, or in any case when none is named. One that has ended meanwhile is
-// cut as well.
+// kick cuts the connection if it was made with one of the certificates, or in any case when none is
+// named. One that has ended meanwhile is cut as well.
 func (c connection) kick(ctx context.Context, sys *nats.Conn, fingerprints []string) error {
-	if len(fingerprints) > 0 && (len(c.Certs) == 0 || !slices.Contains(fingerprints, c.Certs[0].SHA256)) {
+	if len(fingerprints) > 0 &&
+		(len(c.Certs) == 0 || !slices.Contains(fingerprints, c.Certs[0].SHA256)) {
 		return errOtherCertificate
 	}
 	question, err := json.Marshal(map[string]any{"cid": c.CID})
@@ -127,9 +150,17 @@ func (c connection) kick(ctx context.Context, sys *nats.Conn, fingerprints []str
 	return err
 }
 
-// eachConnection asks every server for connections, those that the filter says. It asks for those in one account, which excludes one that is about
-// to be let in: asked for all accounts, nats-server 2.15 reads client ids that it is just writing, and a process that reads half a string ends.
-func eachConnection(ctx context.Context, sys *nats.Conn, account streams.Account, filter map[string]any, do func(connection)) error {
+// eachConnection asks every server for connections, those that the filter says. It asks for those
+// in one account, which excludes one that is about to be let in: asked for all accounts,
+// nats-server 2.15 reads client ids that it is just writing, and a process that reads half a string
+// ends.
+func eachConnection(
+	ctx context.Context,
+	sys *nats.Conn,
+	account streams.Account,
+	filter map[string]any,
+	do func(connection),
+) error {
 	asked := map[string]any{"auth": true, "acc": account}
 	maps.Copy(asked, filter)
 	question, err := json.Marshal(asked)
@@ -173,7 +204,11 @@ type connectionList struct {
 	} `json:"data"`
 }
 
-func nextAnswerOf(ctx context.Context, sub *nats.Subscription, wait time.Duration) (connectionList, error) {
+func nextAnswerOf(
+	ctx context.Context,
+	sub *nats.Subscription,
+	wait time.Duration,
+) (connectionList, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	msg, err := sub.NextMsgWithContext(ctx)
@@ -184,8 +219,8 @@ func nextAnswerOf(ctx context.Context, sub *nats.Subscription, wait time.Duratio
 	return list, json.Unmarshal(msg.Data, &list)
 }
 
-// Kicker cuts what was connected with a hub's revoked certificates for good: it kicks, and kicks again shortly after. It is safe for
-// concurrent use.
+// Kicker cuts what was connected with a hub's revoked certificates for good: it kicks, and kicks
+// again shortly after. It is safe for concurrent use.
 type Kicker struct {
 	conns     *streams.Conns
 	directory Directory
@@ -198,14 +233,27 @@ type Kicker struct {
 	again  sync.WaitGroup
 }
 
-// NewKicker makes a Kicker, whose metrics are registered with r, unless that is nil. Close ends what it has begun.
-func NewKicker(conns *streams.Conns, directory Directory, log *slog.Logger, r prometheus.Registerer) *Kicker {
-	return &Kicker{conns: conns, directory: directory, log: log, kicks: newKicks(r), done: make(chan struct{})}
+// NewKicker makes a Kicker, whose metrics are registered with r, unless that is nil. Close ends
+// what it has begun.
+func NewKicker(
+	conns *streams.Conns,
+	directory Directory,
+	log *slog.Logger,
+	r prometheus.Registerer,
+) *Kicker {
+	return &Kicker{
+		conns:     conns,
+		directory: directory,
+		log:       log,
+		kicks:     newKicks(r),
+		done:      make(chan struct{}),
+	}
 }
 
-// Kick cuts the hub's connections that were made with certificates which the directory has as revoked, and looks for more after half a second
-// and after two, in the background. Revoke before: then new connections are refused, and after the repetitions none is left. A connection with
-// a certificate that the hub was issued since stays. It returns after the first look.
+// Kick cuts the hub's connections that were made with certificates which the directory has as
+// revoked, and looks for more after half a second and after two, in the background. Revoke before:
+// then new connections are refused, and after the repetitions none is left. A connection with a
+// certificate that the hub was issued since stays. It returns after the first look.
 func (k *Kicker) Kick(ctx context.Context, hub domain.HubID) error {
 	k.mu.Lock()
 	if !k.closed {
@@ -247,7 +295,8 @@ func (k *Kicker) kick(ctx context.Context, hub domain.HubID) error {
 	return err
 }
 
-// Finish waits for the repetitions that are under way, which take two seconds, and then closes the Kicker.
+// Finish waits for the repetitions that are under way, which take two seconds, and then closes the
+// Kicker.
 func (k *Kicker) Finish() {
 	k.again.Wait()
 	k.Close()

@@ -26,7 +26,9 @@ func (i *installation) add(t testing.TB, id domain.HubID) (org string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.directory.AddHub(t.Context(), operator(), directory.AddHub{OrgID: org, HubID: id, SiteID: site.ID, Ever: true}); err != nil {
+	if _, err := i.directory.AddHub(t.Context(), operator(), directory.AddHub{
+		OrgID: org, HubID: id, SiteID: site.ID, Ever: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return org
@@ -46,8 +48,16 @@ func (i *installation) revoke(t testing.TB, id domain.HubID) {
 // listed is how many connections the broker has with a client id.
 func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	t.Helper()
-	question := fmt.Sprintf(`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id)
-	answer, err := i.conns.Sys.Request("$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), patient)
+	question := fmt.Sprintf(
+		`{"acc": %q, "mqtt_client": %q}`,
+		streams.ShardAccount(streams.ShardOf(id, shards)),
+		id,
+	)
+	answer, err := i.conns.Sys.Request(
+		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ",
+		[]byte(question),
+		patient,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,10 +78,12 @@ func TestKick(t *testing.T) {
 	_, lost := mustConnect(t, h.options())
 	_, otherLost := mustConnect(t, other.options())
 
-	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint()); err != nil || cut != 0 {
+	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint()); err != nil ||
+		cut != 0 {
 		t.Fatalf("with another certificate: cut %d, %v", cut, err)
 	}
-	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil || cut != 1 {
+	if cut, err := identity.Kick(t.Context(), i.conns, h.id, other.fingerprint(), h.fingerprint()); err != nil ||
+		cut != 1 {
 		t.Fatalf("cut %d, %v", cut, err)
 	}
 	mustEnd(t, "kicked", lost)
@@ -84,8 +96,9 @@ func TestKick(t *testing.T) {
 	mustEnd(t, "kicked", otherLost)
 }
 
-// TestResetLink revokes and cuts. The former certificate of a hub, with which it may still be connected, goes with the current one; what it
-// is issued afterwards is left alone, also by the repetitions.
+// TestResetLink revokes and cuts. The former certificate of a hub, with which it may still be
+// connected, goes with the current one; what it is issued afterwards is left alone, also by the
+// repetitions.
 func TestResetLink(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -109,8 +122,8 @@ func TestResetLink(t *testing.T) {
 	}
 }
 
-// TestKickNotices is the race of a reset link with a hub that connects at the same moment, again and again: revoked first and kicked second,
-// nothing stays connected.
+// TestKickNotices is the race of a reset link with a hub that connects at the same moment, again
+// and again: revoked first and kicked second, nothing stays connected.
 func TestKickNotices(t *testing.T) {
 	t.Parallel()
 	i := start(t)

@@ -11,12 +11,15 @@ import (
 func newEnrolments() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_enrolments_total",
-		Help: "Requests for a hub's certificate, by result: issued, or the type of the error. A rise of unauthenticated is somebody who tries " +
-			"serials, or a batch of hubs whose secrets are not in the inventory; of rate_limited, a hub that asks for certificates without end, " +
+		Help: "Requests for a hub's certificate, by result: issued, or the type of the error. A " +
+			"rise of unauthenticated is somebody who tries " +
+			"serials, or a batch of hubs whose secrets are not in the inventory; of " +
+			"rate_limited, a hub that asks for certificates without end, " +
 			"which `hubcloud doctor` names.",
 	}, []string{"result"})
 	for _, result := range []string{
-		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest), string(domain.CodeRateLimited),
+		resultIssued, string(domain.CodeUnauthenticated), string(domain.CodeInvalidRequest),
+		string(domain.CodeRateLimited),
 		string(domain.CodeServiceUnavailable), string(domain.CodeInternal),
 	} {
 		results.WithLabelValues(result)
@@ -27,8 +30,10 @@ func newEnrolments() *prometheus.CounterVec {
 func newCallouts() *prometheus.CounterVec {
 	results := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_identity_callouts_total",
-		Help: "Connections that the broker asked about, by result: accepted, or why not. A rise of directory_unavailable or too_late is a service " +
-			"that cannot answer; of not_current_certificate, hubs that keep coming with a certificate that was replaced; of blocked, a hub that an operator " +
+		Help: "Connections that the broker asked about, by result: accepted, or why not. A rise " +
+			"of directory_unavailable or too_late is a service " +
+			"that cannot answer; of not_current_certificate, hubs that keep coming with a " +
+			"certificate that was replaced; of blocked, a hub that an operator " +
 			"has blocked; of too_often, a hub that connects without end, which the log names.",
 	}, []string{"result"})
 	results.WithLabelValues(resultAccepted)
@@ -41,15 +46,33 @@ func newCallouts() *prometheus.CounterVec {
 func newCalloutDuration() prometheus.Histogram {
 	return prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "hubcloud_identity_callout_duration_seconds",
-		Help: "Seconds from taking up a question of the broker's about a connection to its answer; the broker waits five.",
+		Help: "Seconds from taking up a question of the broker's about a connection to its " +
+			"answer; the broker waits five.",
 		// From a hub whose record is in memory to the longest that the directory is waited for.
-		Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		Buckets: []float64{
+			.0001,
+			.00025,
+			.0005,
+			.001,
+			.0025,
+			.005,
+			.01,
+			.025,
+			.05,
+			.1,
+			.25,
+			.5,
+			1,
+			2.5,
+			5,
+		},
 	})
 }
 
 func newKicks(r prometheus.Registerer) prometheus.Counter {
 	kicks := prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "hubcloud_identity_connections_cut_total", Help: "Connections of hubs that were cut because their certificate was revoked.",
+		Name: "hubcloud_identity_connections_cut_total",
+		Help: "Connections of hubs that were cut because their certificate was revoked.",
 	})
 	if r != nil {
 		r.MustRegister(kicks)
@@ -70,10 +93,18 @@ func (a *Authority) register(r prometheus.Registerer) {
 		})
 	}
 	r.MustRegister(
-		gauge("authority", "Seconds since 1970 at which the certificate authority ends. Certificates of hubs cannot outlive it: every hub needs another one before.",
-			func() time.Time { return a.chain[0].NotAfter }),
-		gauge("broker_certificate", "Seconds since 1970 at which the broker's certificate ends, which this process shows to hubs; 0 before the first hub. It renews itself 30 days before.",
-			a.brokerCertificateEnd),
+		gauge(
+			"authority",
+			"Seconds since 1970 at which the certificate authority ends. Certificates of hubs "+
+				"cannot outlive it: every hub needs another one before.",
+			func() time.Time { return a.chain[0].NotAfter },
+		),
+		gauge(
+			"broker_certificate",
+			"Seconds since 1970 at which the broker's certificate ends, which this process shows "+
+				"to hubs; 0 before the first hub. It renews itself 30 days before.",
+			a.brokerCertificateEnd,
+		),
 	)
 }
 

@@ -15,8 +15,8 @@ type NodeCertificate struct {
 	ExpiresAt        time.Time
 }
 
-// IssueNode issues the certificate of a broker of one's own: as ServerTLS shows it, for the same hosts, and good for its servers to know each
-// other by as well.
+// IssueNode issues the certificate of a broker of one's own: as ServerTLS shows it, for the same
+// hosts, and good for its servers to know each other by as well.
 func (a *Authority) IssueNode() (NodeCertificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -32,5 +32,9 @@ func (a *Authority) IssueNode() (NodeCertificate, error) {
 	if err != nil {
 		return NodeCertificate{}, fmt.Errorf("issue the broker's certificate: %w", err)
 	}
-	return NodeCertificate{Certificate: encodeCertificates(append([]*x509.Certificate{leaf}, a.intermediates()...)...), Key: text, ExpiresAt: leaf.NotAfter}, nil
+	return NodeCertificate{
+		Certificate: encodeCertificates(append([]*x509.Certificate{leaf}, a.intermediates()...)...),
+		Key:         text,
+		ExpiresAt:   leaf.NotAfter,
+	}, nil
 }

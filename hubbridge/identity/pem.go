@@ -37,7 +37,8 @@ func parseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return found, nil
 }
 
-// parsePrivateKey takes PEM text with one private key in any of the three usual forms. Its errors do not quote the text.
+// parsePrivateKey takes PEM text with one private key in any of the three usual forms. Its errors
+// do not quote the text.
 func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -53,7 +54,10 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
-		return nil, fmt.Errorf("holds a %s where a private key without a password is wanted", block.Type)
+		return nil, fmt.Errorf(
+			"holds a %s where a private key without a password is wanted",
+			block.Type,
+		)
 	}
 	if err != nil {
 		return nil, errors.New("holds a private key that cannot be read")

@@ -36,7 +36,8 @@ const (
 // reasons gives every reason.
 func reasons() []reason {
 	return []reason{
-		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonBlocked, reasonTooOften, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
+		reasonNotMQTT, reasonNoCertificate, reasonOtherName, reasonUnknownHub, reasonBlocked,
+		reasonTooOften, reasonNotCurrent, reasonNoDirectory, reasonUnknownTap, reasonNoTaps,
 		reasonTooLate,
 	}
 }
@@ -61,9 +62,11 @@ func (r *refusal) Error() string {
 func (r *refusal) Unwrap() error { return r.cause }
 
 const (
-	// refusalEvery is how often the same refusal is logged: a hub that is locked out tries for days.
+	// refusalEvery is how often the same refusal is logged: a hub that is locked out tries for
+	// days.
 	refusalEvery = time.Minute
-	// refusalsKept bounds what is remembered for that. Names are only taken from hubs with a certificate, but those may be many.
+	// refusalsKept bounds what is remembered for that. Names are only taken from hubs with a
+	// certificate, but those may be many.
 	refusalsKept = 4096
 )
 
@@ -95,7 +98,13 @@ func (l *refusalLog) add(request *jwt.AuthorizationRequestClaims, r *refusal) {
 		attrs[0], attrs[1] = "user", request.ConnectOptions.Username
 	}
 	if certificate, err := shownCertificate(request); err == nil {
-		attrs = append(attrs, "certificate_name", certificate.Subject.CommonName, "fingerprint", fingerprint(certificate.Raw))
+		attrs = append(
+			attrs,
+			"certificate_name",
+			certificate.Subject.CommonName,
+			"fingerprint",
+			fingerprint(certificate.Raw),
+		)
 	}
 	if r.cause == nil {
 		l.log.Info("connection refused", attrs...)

@@ -12,7 +12,8 @@ import (
 	"github.com/nats-io/jwt/v2"
 )
 
-// TestRefusalLog: a hub that is locked out tries for days, and must neither fill the log nor be absent from it.
+// TestRefusalLog: a hub that is locked out tries for days, and must neither fill the log nor be
+// absent from it.
 func TestRefusalLog(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer

@@ -11,7 +11,8 @@ import (
 	"hubcloud/streams"
 )
 
-// TestRestart stops everything and starts it on the same data: certificates are good as before, and sessions that hubs wanted kept are.
+// TestRestart stops everything and starts it on the same data: certificates are good as before, and
+// sessions that hubs wanted kept are.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -20,7 +21,9 @@ func TestRestart(t *testing.T) {
 	i.revoke(t, revoked.id)
 	got := make(chan string, 1000)
 	options := func() *mqtt.ClientOptions {
-		return h.options().SetCleanSession(false).SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) })
+		return h.options().
+			SetCleanSession(false).
+			SetDefaultPublishHandler(func(_ mqtt.Client, m mqtt.Message) { got <- string(m.Payload()) })
 	}
 	client, lost := mustConnect(t, options())
 	for qos, topic := range []string{"ack", "request"} {
@@ -34,12 +37,14 @@ func TestRestart(t *testing.T) {
 	i.up(t, addr)
 
 	after := i.broker.Credentials()
-	if before.IssuerSeed != after.IssuerSeed || before.Users[streams.AccountCloud] != after.Users[streams.AccountCloud] {
+	if before.IssuerSeed != after.IssuerSeed ||
+		before.Users[streams.AccountCloud] != after.Users[streams.AccountCloud] {
 		t.Error("the credentials changed")
 	}
 	mustBeRefused(t, "a certificate that was revoked before", revoked.options())
 	mustConnect(t, options())
-	// The session's subscriptions come into force shortly after the hub is told that it is connected.
+	// The session's subscriptions come into force shortly after the hub is told that it is
+	// connected.
 	for _, subject := range []string{streams.AckSubject(h.id), streams.RequestSubject(h.id)} {
 		for deadline := time.Now().Add(patient); ; {
 			if err := i.conns.Shard(h.id).Publish(subject, []byte(subject)); err != nil {
@@ -86,8 +91,8 @@ func TestHubsWaitForTheCallout(t *testing.T) {
 	client.Disconnect(0)
 }
 
-// TestStopWhileHubsConnect: a hub that was put to the callout while the broker stopped ended the whole process, by a nil pointer in the
-// server.
+// TestStopWhileHubsConnect: a hub that was put to the callout while the broker stopped ended the
+// whole process, by a nil pointer in the server.
 func TestStopWhileHubsConnect(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -129,7 +134,8 @@ func TestStopWhileHubsConnect(t *testing.T) {
 	}
 }
 
-// BenchmarkReconnect is what follows a restart: hubs that all come back at once, over TLS, each to be looked up and let in.
+// BenchmarkReconnect is what follows a restart: hubs that all come back at once, over TLS, each to
+// be looked up and let in.
 func BenchmarkReconnect(b *testing.B) {
 	const hubs = 400
 	i := start(b)

@@ -14,12 +14,20 @@ import (
 	"hubcloud/hubbridge/identity"
 )
 
-// TestOneAuthorityAfterAnother: hubs are first told of the one to come, then the broker's certificate is of that one, and hubs with a certificate of
-// the former still get in.
+// TestOneAuthorityAfterAnother: hubs are first told of the one to come, then the broker's
+// certificate is of that one, and hubs with a certificate of the former still get in.
 func TestOneAuthorityAfterAnother(t *testing.T) {
 	t.Parallel()
 	far := time.Now().Add(5000 * day)
-	former, next := given(t, far, func(*x509.Certificate) {}), given(t, far, func(*x509.Certificate) {})
+	former, next := given(
+		t,
+		far,
+		func(*x509.Certificate) {},
+	), given(
+		t,
+		far,
+		func(*x509.Certificate) {},
+	)
 	with := func(cfg identity.AuthorityConfig, also string) *identity.Authority {
 		cfg.AlsoFile = also
 		return openAuthority(t, cfg)
@@ -38,9 +46,17 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 		}
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(from.CAPEM())
-		return &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: tls.VersionTLS12, Certificates: []tls.Certificate{
-			{Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw}, PrivateKey: key},
-		}}
+		return &tls.Config{
+			RootCAs:    roots,
+			ServerName: "localhost",
+			MaxVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{
+				{
+					Certificate: [][]byte{parseCertificate(t, string(issued.PEM)).Raw},
+					PrivateKey:  key,
+				},
+			},
+		}
 	}
 	for what, c := range map[string]struct {
 		hub    *tls.Config
@@ -73,13 +89,17 @@ func TestOneAuthorityAfterAnother(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ also, want string }{
 		"a hub's certificate": {leaf, "no certificate of an authority"},
-		"one that has ended":  {given(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile, "ended on"},
-		"a key":               {former.KeyFile, "where certificates are wanted"},
-		"no file":             {"/nowhere", "no such file"},
+		"one that has ended": {
+			given(t, time.Now().Add(-time.Minute), func(*x509.Certificate) {}).CertificateFile,
+			"ended on",
+		},
+		"a key":   {former.KeyFile, "where certificates are wanted"},
+		"no file": {"/nowhere", "no such file"},
 	} {
 		bad := next
 		bad.AlsoFile = c.also
-		if _, err := identity.OpenAuthority(bad); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := identity.OpenAuthority(bad); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -16,15 +16,16 @@ import (
 // serverRenewal is how early the broker's certificate is replaced.
 const serverRenewal = 30 * 24 * time.Hour
 
-// serverCertificate is the broker's certificate. It lives in memory: hubs trust the authority and not this certificate, so every start makes
-// one that has the names of that start.
+// serverCertificate is the broker's certificate. It lives in memory: hubs trust the authority and
+// not this certificate, so every start makes one that has the names of that start.
 type serverCertificate struct {
 	tls       *tls.Certificate
 	expiresAt time.Time
 }
 
-// ServerTLS is how the broker speaks to hubs: TLS 1.2 or later, with a certificate of the authority's for localhost, 127.0.0.1, ::1 and
-// the hosts of the configuration, and only with clients that show a certificate of the authority's. It is renewed by itself.
+// ServerTLS is how the broker speaks to hubs: TLS 1.2 or later, with a certificate of the
+// authority's for localhost, 127.0.0.1, ::1 and the hosts of the configuration, and only with
+// clients that show a certificate of the authority's. It is renewed by itself.
 func (a *Authority) ServerTLS() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -37,9 +38,11 @@ func (a *Authority) ServerTLS() *tls.Config {
 func (a *Authority) serverCertificate() (*tls.Certificate, error) {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()
-	// An authority with less than that left makes certificates that are never good enough; then the end is what counts.
+	// An authority with less than that left makes certificates that are never good enough; then the
+	// end is what counts.
 	soon := a.cfg.Now().Add(serverRenewal)
-	if a.server.tls != nil && (soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
+	if a.server.tls != nil &&
+		(soon.Before(a.server.expiresAt) || !a.server.expiresAt.Before(a.chain[0].NotAfter)) {
 		return a.server.tls, nil
 	}
 	issued, err := a.issueServer()
@@ -66,7 +69,8 @@ func (a *Authority) issueServer() (serverCertificate, error) {
 	return serverCertificate{tls: shown, expiresAt: leaf.NotAfter}, nil
 }
 
-// serverTemplate is what the broker's certificate says: that it serves under the hosts of the configuration.
+// serverTemplate is what the broker's certificate says: that it serves under the hosts of the
+// configuration.
 func (a *Authority) serverTemplate() *x509.Certificate {
 	names, addresses := hostNames(a.cfg.Hosts)
 	return &x509.Certificate{
@@ -78,12 +82,17 @@ func (a *Authority) serverTemplate() *x509.Certificate {
 	}
 }
 
-// intermediates are the certificates to show after one of the authority's: what is self-signed convinces nobody who does not have it already.
+// intermediates are the certificates to show after one of the authority's: what is self-signed
+// convinces nobody who does not have it already.
 func (a *Authority) intermediates() []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(a.chain), func(c *x509.Certificate) bool { return c.CheckSignatureFrom(c) == nil })
+	return slices.DeleteFunc(
+		slices.Clone(a.chain),
+		func(c *x509.Certificate) bool { return c.CheckSignatureFrom(c) == nil },
+	)
 }
 
-// hostNames sorts hosts into names and addresses, beside those of the machine itself. Wildcard addresses are no names.
+// hostNames sorts hosts into names and addresses, beside those of the machine itself. Wildcard
+// addresses are no names.
 func hostNames(hosts []string) (names []string, addresses []net.IP) {
 	for _, host := range append([]string{"localhost", "127.0.0.1", "::1"}, hosts...) {
 		address := net.ParseIP(host)

@@ -13,8 +13,13 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// logIn logs in over the NATS listener. What the server reports about the connection comes to the channel.
-func (i *installation) logIn(t testing.TB, user streams.User, opts ...nats.Option) (*nats.Conn, <-chan error, error) {
+// logIn logs in over the NATS listener. What the server reports about the connection comes to the
+// channel.
+func (i *installation) logIn(
+	t testing.TB,
+	user streams.User,
+	opts ...nats.Option,
+) (*nats.Conn, <-chan error, error) {
 	t.Helper()
 	reports := make(chan error, 100)
 	if user.User != "" {
@@ -39,9 +44,18 @@ func (i *installation) hubLog(t testing.TB) (stream, hub string) {
 		t.Fatal(err)
 	}
 	hub = "hub-tapt-test-0001"
-	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "HUB_" + hub, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true,
-		RePublish: &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
-	})
+	_, err = js.CreateStream(
+		t.Context(),
+		jetstream.StreamConfig{
+			Name:        "HUB_" + hub,
+			Subjects:    []string{"log." + hub + ".>"},
+			AllowDirect: true,
+			RePublish: &jetstream.RePublish{
+				Source:      "log." + hub + ".>",
+				Destination: "feed." + hub + ".>",
+			},
+		},
+	)
 	if err == nil {
 		_, err = js.Publish(t.Context(), "log."+hub+".event.device", []byte("1"))
 	}
@@ -75,7 +89,8 @@ func TestTapLogsIn(t *testing.T) {
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 }
 
-// TestTapsForgeNothing: the server answers wherever it is asked to, so that one tap could put messages into the feeds and the inboxes of others.
+// TestTapsForgeNothing: the server answers wherever it is asked to, so that one tap could put
+// messages into the feeds and the inboxes of others.
 func TestTapsForgeNothing(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -99,12 +114,25 @@ func TestTapsForgeNothing(t *testing.T) {
 	attacker, reports := log(users["attacker"])
 	second, _ := log(users["attacker"])
 	victim, _ := log(users["victim"])
-	streamstest.TryReplies(t, attacker, reports, 0, stream, hub, i.conns.Shards[0],
-		streamstest.Witness{Conn: victim, Inbox: streams.TapInbox(users["victim"].User), Other: true},
-		streamstest.Witness{Conn: second, Inbox: streams.TapInbox(users["attacker"].User)})
+	streamstest.TryReplies(
+		t,
+		attacker,
+		reports,
+		0,
+		stream,
+		hub,
+		i.conns.Shards[0],
+		streamstest.Witness{
+			Conn:  victim,
+			Inbox: streams.TapInbox(users["victim"].User),
+			Other: true,
+		},
+		streamstest.Witness{Conn: second, Inbox: streams.TapInbox(users["attacker"].User)},
+	)
 }
 
-// TestTapWithTheWrongWords: another password, a name that is none, the service's own names, no name at all.
+// TestTapWithTheWrongWords: another password, a name that is none, the service's own names, no name
+// at all.
 func TestTapWithTheWrongWords(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -113,7 +141,8 @@ func TestTapWithTheWrongWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, wrong := range []streams.User{
-		{User: user.User}, {User: user.User, Password: user.Password + "x"}, {User: "tap-nobody", Password: user.Password},
+		{User: user.User}, {User: user.User, Password: user.Password + "x"},
+		{User: "tap-nobody", Password: user.Password},
 		{User: "tap", Password: user.Password}, {User: "cloud", Password: user.Password}, {},
 	} {
 		if _, _, err := i.logIn(t, wrong); !errors.Is(err, nats.ErrAuthorization) {
@@ -122,7 +151,8 @@ func TestTapWithTheWrongWords(t *testing.T) {
 	}
 }
 
-// TestTapIsRevoked: a renewed password and a revocation cut the connections that are there, and the old password opens nothing any more.
+// TestTapIsRevoked: a renewed password and a revocation cut the connections that are there, and the
+// old password opens nothing any more.
 func TestTapIsRevoked(t *testing.T) {
 	t.Parallel()
 	i := start(t)
@@ -151,7 +181,8 @@ func TestTapIsRevoked(t *testing.T) {
 		if err := change(); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := identity.KickTap(t.Context(), i.conns, account, user.User); err != nil || n != 1 {
+		if n, err := identity.KickTap(t.Context(), i.conns, account, user.User); err != nil ||
+			n != 1 {
 			t.Errorf("%d connections cut, %v", n, err)
 		}
 		select {
@@ -164,7 +195,10 @@ func TestTapIsRevoked(t *testing.T) {
 		}
 	}
 	var second streams.User
-	cut(first, func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err })
+	cut(
+		first,
+		func() error { second, err = i.taps.Renew(t.Context(), "analytics", time.Now()); return err },
+	)
 	cut(second, func() error { return i.taps.Revoke(t.Context(), "analytics") })
 	if err := kept.FlushTimeout(patient); err != nil {
 		t.Errorf("another's connection: %v", err)

@@ -19,8 +19,9 @@ const (
 	benchBatch = 50
 )
 
-// BenchmarkIngest stores events of 64 hubs in messages of 50, each hub with up to 2,000 events on the way; beside it the same events appended
-// straight into the same logs. One operation is one message.
+// BenchmarkIngest stores events of 64 hubs in messages of 50, each hub with up to 2,000 events on
+// the way; beside it the same events appended straight into the same logs. One operation is one
+// message.
 func BenchmarkIngest(b *testing.B) {
 	b.Run("bridge", func(b *testing.B) {
 		hubs := benchFleet(b)
@@ -41,7 +42,9 @@ func BenchmarkIngest(b *testing.B) {
 			}()
 			for n := range messages {
 				window <- struct{}{}
-				_ = h.nc.PublishMsg(&nats.Msg{Subject: streams.EventsSubject(h.id), Data: benchMessage(n)})
+				_ = h.nc.PublishMsg(
+					&nats.Msg{Subject: streams.EventsSubject(h.id), Data: benchMessage(n)},
+				)
 			}
 			<-done
 		})
@@ -61,7 +64,12 @@ func BenchmarkIngest(b *testing.B) {
 				}
 				records := make([]hublog.Record, benchBatch)
 				for i := range records {
-					records[i] = hublog.Record{Payload: batch.Events[i].Payload, Incarnation: access.Incarnation, Log: "a", Through: batch.First + uint64(i)}
+					records[i] = hublog.Record{
+						Payload:     batch.Events[i].Payload,
+						Incarnation: access.Incarnation,
+						Log:         "a",
+						Through:     batch.First + uint64(i),
+					}
 				}
 				if last, err = h.r.logs.Append(b.Context(), h.id, last, records); err != nil {
 					b.Error(err)

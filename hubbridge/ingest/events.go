@@ -17,7 +17,8 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// events deals with an events message, and with those that wait behind it if they go on with the same log: all as one atomic batch.
+// events deals with an events message, and with those that wait behind it if they go on with the
+// same log: all as one atomic batch.
 func (s *session) events(ctx context.Context, reader *wire.Reader, message []byte) error {
 	metrics := s.shard.cfg.Metrics
 	batch, err := reader.Events(s.hub, message)
@@ -47,9 +48,16 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 	began := time.Now()
 	ctx, span := s.shard.cfg.Tracer.Start(ctx, "process hub events", trace.SpanKindConsumer)
 	if span.On() {
-		span.Set(semconv.MessagingSystemKey.String("mqtt"), semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
-			semconv.MessagingDestinationTemplate(streams.EventsSubject(streams.AnyHub)), semconv.MessagingBatchMessageCount(count),
-			telemetry.KeyHubID.String(string(s.hub)))
+		span.Set(
+			semconv.MessagingSystemKey.String("mqtt"),
+			semconv.MessagingOperationTypeProcess,
+			semconv.MessagingOperationName("process"),
+			semconv.MessagingDestinationTemplate(
+				streams.EventsSubject(streams.AnyHub),
+			),
+			semconv.MessagingBatchMessageCount(count),
+			telemetry.KeyHubID.String(string(s.hub)),
+		)
 	}
 	err = s.settle(ctx, func() error { return s.store(ctx, run) })
 	if errors.Is(err, errTooOften) {
@@ -66,7 +74,8 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 	return nil
 }
 
-// store stores the new events of messages of one log, and acknowledges each message. More than one message is of the log that the hub has.
+// store stores the new events of messages of one log, and acknowledges each message. More than one
+// message is of the log that the hub has.
 func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	if err := s.admit(run); err != nil {
 		return err
@@ -78,14 +87,16 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	case log == s.log.name:
 	case slices.Contains(s.log.retired, log):
 		s.shard.cfg.Metrics.strays.Add(float64(len(run)))
-		return nil // from a connection of before the reset: no ack either, it would be about another log
+		// from a connection of before the reset: no ack either, it would be about another log
+		return nil
 	case !s.log.owned():
 		if err := s.turnTo(ctx, log, first-1); err != nil {
 			return err
 		}
 	case first != 1:
-		// The hub was reset and did not say hello. From the middle of a log nothing can be told; it sends again from the first number,
-		// or says hello with the oldest that it has, and then the log begins.
+		// The hub was reset and did not say hello. From the middle of a log nothing can be told; it
+		// sends again from the first number, or says hello with the oldest that it has, and then
+		// the log begins.
 		for range run {
 			s.ack(log, 0)
 		}
@@ -114,8 +125,8 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 	return nil
 }
 
-// admit asks for room for a run of messages. Also what is not kept of them takes room: a skip, or the number up to which the
-// events of a hub that nobody has added are acknowledged.
+// admit asks for room for a run of messages. Also what is not kept of them takes room: a skip, or
+// the number up to which the events of a hub that nobody has added are acknowledged.
 func (s *session) admit(run []wire.Batch) error {
 	bytes := 0
 	for i := range run {
@@ -133,11 +144,13 @@ func (s *session) admitBytes(bytes int) error {
 	return s.shard.cfg.Admit(bytes)
 }
 
-// eventOverhead is what an event takes on disk beyond its payload: subject, headers, length and checksum.
+// eventOverhead is what an event takes on disk beyond its payload: subject, headers, length and
+// checksum.
 const eventOverhead = 300
 
-// forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before their events are stored: whoever has heard of the
-// event must not see the name any more, and what happens only afterwards would not happen at all after a crash in between.
+// forgetDevices forgets the names and rooms of devices that the hub has forgotten. It comes before
+// their events are stored: whoever has heard of the event must not see the name any more, and what
+// happens only afterwards would not happen at all after a crash in between.
 func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 	if len(devices) == 0 {
 		return nil
@@ -145,7 +158,10 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 	if err := s.mustHold(); err != nil {
 		return err // names that were set since, of devices that came back, are not to be forgotten
 	}
-	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
+	origin := domain.Origin{
+		At:    s.now(),
+		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
+	}
 	return s.shard.cfg.Directory.ForgetDevices(ctx, origin, s.hub, devices)
 }
 
@@ -180,7 +196,8 @@ type plan struct {
 	flaws           map[wire.Flaw]int
 }
 
-// plan passes over what is stored already and what lies beyond the next number, and makes a record of everything else.
+// plan passes over what is stored already and what lies beyond the next number, and makes a record
+// of everything else.
 func (s *session) plan(run []wire.Batch) plan {
 	p := plan{acks: make([]uint64, 0, len(run))}
 	through := s.log.through

@@ -11,12 +11,14 @@ import (
 	"hubcloud/streams"
 )
 
-// faithful is a hub that keeps to the link, on a bad day: what it sends may get lost or be sent twice, it may run out of room, and it may be reset.
+// faithful is a hub that keeps to the link, on a bad day: what it sends may get lost or be sent
+// twice, it may run out of room, and it may be reset.
 type faithful struct {
 	*hub
 	random *rand.Rand
 	log    string
-	// first is the first number of the log that the cloud can have heard of, newest the highest given, through what is acknowledged.
+	// first is the first number of the log that the cloud can have heard of, newest the highest
+	// given, through what is acknowledged.
 	first, newest, through uint64
 	// oldest is the lowest number held: it has room for few.
 	oldest uint64
@@ -80,8 +82,9 @@ func (f *faithful) listen(d time.Duration) {
 	}
 }
 
-// TestExactlyOnce lets a hub, the network, the bridge and the broker's answers misbehave at random, and then holds that its event log has every
-// number once, in order, and gaps only where the hub has lost something.
+// TestExactlyOnce lets a hub, the network, the bridge and the broker's answers misbehave at random,
+// and then holds that its event log has every number once, in order, and gaps only where the hub
+// has lost something.
 func TestExactlyOnce(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -176,6 +179,16 @@ func (f *faithful) verify() {
 	if next != f.newest+1 {
 		t.Errorf("the log ends before %d; the hub's newest is %d", next, f.newest)
 	}
-	t.Logf("log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets", f.log, f.newest, skipped,
-		int(f.r.count("conflicts_total")), f.r.count("messages_beyond_total"), f.r.count("events_repeated_total"), f.r.count("resets_total"))
+	t.Logf(
+		"log %s: through %d, %d lost, %d conflicts, %v beyond, %v repeats, %v resets",
+		f.log,
+		f.newest,
+		skipped,
+		int(
+			f.r.count("conflicts_total"),
+		),
+		f.r.count("messages_beyond_total"),
+		f.r.count("events_repeated_total"),
+		f.r.count("resets_total"),
+	)
 }

@@ -27,7 +27,8 @@ func (nobody) Hub(domain.HubID) (domain.HubAccess, bool) { return domain.HubAcce
 type faultyLogs struct {
 	ingest.Logs
 	mu sync.Mutex
-	// before is what happens instead of an append, after what happens once it is done; nil is nothing.
+	// before is what happens instead of an append, after what happens once it is done; nil is
+	// nothing.
 	before, after func() error
 }
 
@@ -37,7 +38,12 @@ func (l *faultyLogs) set(before, after func() error) {
 	l.before, l.after = before, after
 }
 
-func (l *faultyLogs) Append(ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record) (uint64, error) {
+func (l *faultyLogs) Append(
+	ctx context.Context,
+	hub domain.HubID,
+	expected uint64,
+	records []hublog.Record,
+) (uint64, error) {
 	l.mu.Lock()
 	before, after := l.before, l.after
 	l.mu.Unlock()
@@ -66,7 +72,8 @@ func once(err error) func() error {
 	}
 }
 
-// TestNoAckWithoutStorage holds that what is not stored is not acknowledged, whatever the hub sends, and that all goes on once it can be.
+// TestNoAckWithoutStorage holds that what is not stored is not acknowledged, whatever the hub
+// sends, and that all goes on once it can be.
 func TestNoAckWithoutStorage(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -88,14 +95,19 @@ func TestNoAckWithoutStorage(t *testing.T) {
 	}
 }
 
-// A holder that stood still for longer than its lease (SIGSTOP, 40 s) went on where it was when it woke: it acknowledged what it had stored before,
-// after the next holder had acknowledged more within the same connection, and wrote presence as it had been.
+// A holder that stood still for longer than its lease (SIGSTOP, 40 s) went on where it was when it
+// woke: it acknowledged what it had stored before, after the next holder had acknowledged more
+// within the same connection, and wrote presence as it had been.
 func TestNothingWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
 	h, logs := adopted(r), &faultyLogs{}
 	var asleep atomic.Bool
-	late := r.shard(h.id, withLogs(logs), func(cfg *ingest.Config) { cfg.Held = func() bool { return !asleep.Load() } })
+	late := r.shard(
+		h.id,
+		withLogs(logs),
+		func(cfg *ingest.Config) { cfg.Held = func() bool { return !asleep.Load() } },
+	)
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 
@@ -115,7 +127,10 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	close(wake)
 	h.events("a", 4, 5) // a repeat that both hear
 	h.wantAck("a", 5)
-	late.Shard.Observe(h.id, presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}})
+	late.Shard.Observe(
+		h.id,
+		presence.Observation{Connection: domain.Connection{Server: "s", CID: 1, Start: time.Now()}},
+	)
 	if got, ok := h.ackWithin(300 * time.Millisecond); ok {
 		t.Errorf("ack %+v without the lease", got)
 	}
@@ -147,7 +162,8 @@ func TestLostAnswer(t *testing.T) {
 	h.wantTold("1 2 3 4 5")
 }
 
-// TestBrokerRestarts: the broker goes away and comes back under everything. All goes on by itself, and nothing is lost or repeated.
+// TestBrokerRestarts: the broker goes away and comes back under everything. All goes on by itself,
+// and nothing is lost or repeated.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -184,7 +200,8 @@ func TestBrokerRestarts(t *testing.T) {
 	}
 }
 
-// TestTwoWriters: two processes look after the same hub, each thinking that it is alone. Nothing is stored twice, and no event is lost.
+// TestTwoWriters: two processes look after the same hub, each thinking that it is alone. Nothing is
+// stored twice, and no event is lost.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -204,11 +221,13 @@ func TestTwoWriters(t *testing.T) {
 	h.wantTold(want[:len(want)-1])
 }
 
-// TestRetentionEmptiesTheLog holds that the number and identity of a hub's log survive its events: no false gap, no false reset, no repeat,
-// after any restart.
+// TestRetentionEmptiesTheLog holds that the number and identity of a hub's log survive its events:
+// no false gap, no false reset, no repeat, after any restart.
 func TestRetentionEmptiesTheLog(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*running){"none": func(*running) {}, "stop": (*running).stop, "kill": (*running).kill} {
+	for name, end := range map[string]func(*running){
+		"none": func(*running) {}, "stop": (*running).stop, "kill": (*running).kill,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 500*time.Millisecond)
@@ -236,8 +255,9 @@ func TestRetentionEmptiesTheLog(t *testing.T) {
 	}
 }
 
-// TestDeadLongerThanRetention: a process was killed before it had written the ledger, and stayed away until every event had expired. What the hub no
-// longer holds was acknowledged, as far as anybody can tell.
+// TestDeadLongerThanRetention: a process was killed before it had written the ledger, and stayed
+// away until every event had expired. What the hub no longer holds was acknowledged, as far as
+// anybody can tell.
 func TestDeadLongerThanRetention(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -245,14 +265,16 @@ func TestDeadLongerThanRetention(t *testing.T) {
 		want   string
 	}{
 		"everything was acknowledged": {7, "connected 7"},
-		"the last ack was lost":       {6, "connected 6 7"}, // 6 expired before anybody could have read it since
-		"some were lost in addition":  {9, "connected skip:3-8 9"},
+		// 6 expired before anybody could have read it since
+		"the last ack was lost":      {6, "connected 6 7"},
+		"some were lost in addition": {9, "connected skip:3-8 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, 1500*time.Millisecond)
 			h := adopted(r)
-			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour }) // so that the ledger comes late
+			// so that the ledger comes late
+			s := r.shard(h.id, func(cfg *ingest.Config) { cfg.Retention = time.Hour })
 			h.hello("a", 1, 2)
 			h.wantAck("a", 0)
 			h.events("a", 1, 2)
@@ -299,7 +321,9 @@ func TestResetSurvivesACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{Log: "b", Through: 4, After: last}); err != nil {
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{
+		Log: "b", Through: 4, After: last,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	r.shard(h.id)
@@ -314,7 +338,8 @@ func TestResetSurvivesACrash(t *testing.T) {
 	}
 }
 
-// TestBehindTheDirectory: this replica has not heard of a reset that another one has dealt with. It must not begin the log once more.
+// TestBehindTheDirectory: this replica has not heard of a reset that another one has dealt with. It
+// must not begin the log once more.
 func TestBehindTheDirectory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -324,7 +349,9 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	stale.freeze(h.id)
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{Log: "b", Through: 0}); err != nil {
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{
+		Log: "b", Through: 0,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	h.hello("b", 1, 1)
@@ -366,7 +393,8 @@ func (l *lagging) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	return l.rig.Hub(hub)
 }
 
-// TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what it had received, and written the ledger.
+// TestShutdownFinishes holds that a shard that is ended in order has stored and acknowledged what
+// it had received, and written the ledger.
 func TestShutdownFinishes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -405,7 +433,8 @@ func TestShutdownFinishes(t *testing.T) {
 	}
 }
 
-// TestFlood: one hub floods. Another one keeps its latency, memory stays bounded, and what is stored of the flood is right.
+// TestFlood: one hub floods. Another one keeps its latency, memory stays bounded, and what is
+// stored of the flood is right.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -444,8 +473,16 @@ func TestFlood(t *testing.T) {
 	close(stop)
 	flood.Wait()
 	slices.Sort(latencies)
-	t.Logf("the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v", latencies[50], latencies[99],
-		r.count("messages_shed_total"), r.count("messages_dropped_total"), r.count("events_stored_total"))
+	t.Logf(
+		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
+		latencies[50],
+		latencies[99],
+		r.count(
+			"messages_shed_total",
+		),
+		r.count("messages_dropped_total"),
+		r.count("events_stored_total"),
+	)
 	if latencies[50] > 2*time.Second {
 		t.Errorf("the other hub's median latency is %v", latencies[50])
 	}
@@ -464,12 +501,18 @@ func streamsShards(r *rig) int { return len(r.conns.Shards) }
 
 // began is the observation of a connection that begins.
 func began(cid uint64) presence.Observation {
-	return presence.Observation{Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()}, IP: "10.0.0.7"}
+	return presence.Observation{
+		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},
+		IP:         "10.0.0.7",
+	}
 }
 
 // ended is the observation of its end, with the broker's reason; "" for none.
 func ended(cid uint64, reason string) presence.Observation {
-	o := presence.Observation{Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()}, Ended: true}
+	o := presence.Observation{
+		Connection: domain.Connection{Server: "S", CID: cid, Start: time.Unix(int64(cid), 0).UTC()},
+		Ended:      true,
+	}
 	if reason != "" {
 		o.Reason = &reason
 	}

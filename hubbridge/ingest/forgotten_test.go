@@ -20,7 +20,12 @@ type watchedDirectory struct {
 	forgotten []int64
 }
 
-func (d *watchedDirectory) ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error {
+func (d *watchedDirectory) ForgetDevices(
+	ctx context.Context,
+	o domain.Origin,
+	hub domain.HubID,
+	devices []int64,
+) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgotten = append(d.forgotten, devices...)
@@ -44,7 +49,13 @@ func withDirectory(dir *watchedDirectory) change {
 
 func (h *hub) label(device int64, name string) {
 	h.r.t.Helper()
-	c := domain.LabelDevice{OrgID: h.r.org, HubID: h.id, DeviceID: device, SetName: true, Name: &name}
+	c := domain.LabelDevice{
+		OrgID:    h.r.org,
+		HubID:    h.id,
+		DeviceID: device,
+		SetName:  true,
+		Name:     &name,
+	}
 	if _, err := h.r.dir.LabelDevice(h.r.t.Context(), operator, c); err != nil {
 		h.r.t.Fatal(err)
 	}
@@ -60,11 +71,15 @@ func (h *hub) labeled() (devices int) {
 }
 
 func forgotten(seq uint64, device string) string {
-	return fmt.Sprintf(`{"seq":%d,"type":"device.forgotten","device_id":%s,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"name":"Lock"}}`, seq, device)
+	return fmt.Sprintf(
+		`{"seq":%d,"type":"device.forgotten","device_id":%s,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"name":"Lock"}}`,
+		seq,
+		device,
+	)
 }
 
-// TestForgottenDevices: the names of devices go with device.forgotten, once a message, and a repeat of an event that is stored leaves alone
-// what was named since.
+// TestForgottenDevices: the names of devices go with device.forgotten, once a message, and a repeat
+// of an event that is stored leaves alone what was named since.
 func TestForgottenDevices(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -75,7 +90,14 @@ func TestForgottenDevices(t *testing.T) {
 	for device := range int64(3) {
 		h.label(device, "Door")
 	}
-	message := []string{event(1), forgotten(2, "1"), forgotten(3, "1"), forgotten(4, "7"), forgotten(5, "null"), forgotten(6, `"2"`)}
+	message := []string{
+		event(1),
+		forgotten(2, "1"),
+		forgotten(3, "1"),
+		forgotten(4, "7"),
+		forgotten(5, "null"),
+		forgotten(6, `"2"`),
+	}
 	h.these("a", message...)
 	h.wantAck("a", 6)
 	h.wantTold("1 device.forgotten device.forgotten device.forgotten device.forgotten skip:6-6")
@@ -90,11 +112,16 @@ func TestForgottenDevices(t *testing.T) {
 	}
 }
 
-// TestForgottenBeforeStored: a directory that cannot forget withholds the events, and a process that ends between the two leaves nothing undone.
+// TestForgottenBeforeStored: a directory that cannot forget withholds the events, and a process
+// that ends between the two leaves nothing undone.
 func TestForgottenBeforeStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
-	h, dir, logs := adopted(r), &watchedDirectory{fails: once(errors.New("the directory is away"))}, &faultyLogs{}
+	h, dir, logs := adopted(
+		r,
+	), &watchedDirectory{
+		fails: once(errors.New("the directory is away")),
+	}, &faultyLogs{}
 	s := r.shard(h.id, withDirectory(dir), withLogs(logs))
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
@@ -117,7 +144,8 @@ func TestForgottenBeforeStored(t *testing.T) {
 	h.wantTold("device.forgotten")
 }
 
-// TestForgottenByNobodysHub: what a hub that nobody has added forgets is acknowledged, and the directory is left alone.
+// TestForgottenByNobodysHub: what a hub that nobody has added forgets is acknowledged, and the
+// directory is left alone.
 func TestForgottenByNobodysHub(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)

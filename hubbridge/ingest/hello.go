@@ -19,7 +19,9 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 	h, err := wire.ParseHello(message)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
-		s.shard.oddities.Do(func() { cfg.Log.Warn("a hello is passed over", "hub_id", s.hub, "error", err) })
+		s.shard.oddities.Do(
+			func() { cfg.Log.Warn("a hello is passed over", "hub_id", s.hub, "error", err) },
+		)
 		return nil
 	}
 	err = s.settle(ctx, func() error {
@@ -41,8 +43,9 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 		s.greet()
 		return nil
 	}
-	// The broker's word that the hub is connected is on its way. A hub that has its ack is online to everybody: it can be added, and
-	// what is told of it has its hub.connected. One that says hello again has waited long enough.
+	// The broker's word that the hub is connected is on its way. A hub that has its ack is online
+	// to everybody: it can be added, and what is told of it has its hub.connected. One that says
+	// hello again has waited long enough.
 	s.greeting = true
 	cfg.Check(s.hub, connectGrace)
 	return nil
@@ -96,7 +99,17 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 		cfg.Metrics.lost.Add(float64(before - from + 1))
 		s.tally.lost += before - from + 1
 		cfg.Metrics.gapLost.Inc()
-		cfg.Log.Warn("a hub has lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before)
+		cfg.Log.Warn(
+			"a hub has lost events",
+			"hub_id",
+			s.hub,
+			"log",
+			h.Log,
+			"from",
+			from,
+			"to",
+			before,
+		)
 	}
 	if s.log.slack > 0 {
 		s.log.slack, s.log.seq = 0, max(s.log.seq, s.log.horizon)
@@ -105,11 +118,14 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 	return nil
 }
 
-// passOver goes on behind everything that the hub holds: it is of an organization that has the hub no more. An organization that has added the
-// hub since is told of the gap, because some of that may have happened in its time.
+// passOver goes on behind everything that the hub holds: it is of an organization that has the hub
+// no more. An organization that has added the hub since is told of the gap, because some of that
+// may have happened in its time.
 func (s *session) passOver(ctx context.Context, h wire.Hello) error {
 	if s.log.owned() && s.log.name == h.Log && h.Newest > s.log.through {
-		if err := s.append(ctx, []hublog.Record{s.skipRecord(s.log.through+1, h.Newest)}); err != nil {
+		if err := s.append(ctx, []hublog.Record{
+			s.skipRecord(s.log.through+1, h.Newest),
+		}); err != nil {
 			return err
 		}
 		s.shard.cfg.Metrics.gapLost.Inc()
@@ -123,7 +139,8 @@ func (s *session) passOver(ctx context.Context, h wire.Hello) error {
 	return s.flush(ctx)
 }
 
-// introduce keeps what the hub says of itself. Without a record in the bucket it waits for the broker's word that the hub is there.
+// introduce keeps what the hub says of itself. Without a record in the bucket it waits for the
+// broker's word that the hub is there.
 func (s *session) introduce(ctx context.Context, h wire.Hello) error {
 	s.presence.HubID = s.hub
 	s.presence.Firmware, s.presence.Network = h.Firmware, wire.Network(h.Network, s.now())

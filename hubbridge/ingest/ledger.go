@@ -9,18 +9,20 @@ import (
 	"hubcloud/streams"
 )
 
-// maxRetired is how many former logs of a hub are remembered: what still comes of one, over a connection that has been taken over for instance,
-// is no reset.
+// maxRetired is how many former logs of a hub are remembered: what still comes of one, over a
+// connection that has been taken over for instance, is no reset.
 const maxRetired = 8
 
 // ledger is what is put aside about a hub's own log, in the bucket of that name.
 type ledger struct {
-	// Incarnation is the tag of the event log that it is about; empty while nobody has added the hub.
+	// Incarnation is the tag of the event log that it is about; empty while nobody has added the
+	// hub.
 	Incarnation string `json:"incarnation,omitempty"`
 	// Log is the hub's name of its log, and Through the number up to which it is settled.
 	Log     string `json:"log"`
 	Through uint64 `json:"through"`
-	// StreamSeq is the sequence in the hub's stream that this speaks of: everything up to it is taken into account.
+	// StreamSeq is the sequence in the hub's stream that this speaks of: everything up to it is
+	// taken into account.
 	StreamSeq uint64 `json:"stream_seq"`
 	// Retired are the hub's former logs, the last maxRetired, oldest first.
 	Retired []string  `json:"retired,omitempty"`
@@ -29,18 +31,21 @@ type ledger struct {
 
 // flush writes the ledger if the hub's log has moved on since.
 func (s *session) flush(ctx context.Context) error {
-	if !s.loaded || !s.dirty || s.log.foreign { // a ledger would say that all is settled with the hub's owner of now
+	// a ledger would say that all is settled with the hub's owner of now
+	if !s.loaded || !s.dirty || s.log.foreign {
 		return nil
 	}
 	if err := s.mustHold(); err != nil {
 		return err
 	}
 	if s.log.slack == 0 {
-		// Nothing is unknown: it speaks of every event that there is, also of those that say nothing of the hub's log.
+		// Nothing is unknown: it speaks of every event that there is, also of those that say
+		// nothing of the hub's log.
 		s.log.seq = max(s.log.seq, s.log.last)
 	}
 	l := ledger{
-		Incarnation: s.log.incarnation, Log: s.log.name, Through: s.log.through, StreamSeq: s.log.seq, Retired: s.log.retired,
+		Incarnation: s.log.incarnation, Log: s.log.name, Through: s.log.through,
+		StreamSeq: s.log.seq, Retired: s.log.retired,
 		SavedAt: s.now(),
 	}
 	revision, err := s.shard.cfg.Ledger.Put(ctx, string(s.hub), l, s.ledgerRevision)
@@ -52,8 +57,8 @@ func (s *session) flush(ctx context.Context) error {
 	return nil
 }
 
-// moved is err, as errMoved if it says that the state may be another than this session knows: somebody else has written, or it is not sure
-// whether this session has.
+// moved is err, as errMoved if it says that the state may be another than this session knows:
+// somebody else has written, or it is not sure whether this session has.
 func (s *session) moved(err error) error {
 	s.loaded = false
 	if errors.Is(err, streams.ErrConflict) || errors.Is(err, streams.ErrUnsure) {
@@ -67,7 +72,10 @@ var errMoved = errors.New("the hub's records have moved on")
 
 // retire adds a log to those that have ended.
 func retire(retired []string, ended, current string) []string {
-	retired = slices.DeleteFunc(slices.Clone(retired), func(log string) bool { return log == current || log == ended })
+	retired = slices.DeleteFunc(
+		slices.Clone(retired),
+		func(log string) bool { return log == current || log == ended },
+	)
 	if ended != "" && ended != current {
 		retired = append(retired, ended)
 	}

@@ -8,15 +8,16 @@ import (
 )
 
 const (
-	// helloEvery and helloBurst bound the hellos of one hub that are dealt with. Each writes the presence bucket. A hub repeats its hello every
-	// five seconds until it has an ack.
+	// helloEvery and helloBurst bound the hellos of one hub that are dealt with. Each writes the
+	// presence bucket. A hub repeats its hello every five seconds until it has an ack.
 	helloEvery = time.Second
 	helloBurst = 30
 	// limitedEvery is how often the log has a line about the same hub that is limited.
 	limitedEvery = 10 * time.Minute
 )
 
-// errTooOften says that the hub was reset more often than domain.HubLimit allows. It gets no ack, keeps its events, and says hello again.
+// errTooOften says that the hub was reset more often than domain.HubLimit allows. It gets no ack,
+// keeps its events, and says hello again.
 var errTooOften = errors.New("the hub is reset too often")
 
 // mayGreet reports whether a hello of the hub is dealt with now.

@@ -30,8 +30,8 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// Every hello with a new log became a fact that is kept for ever, 525 a second from one hub. A restart of the bridge does not begin the count
-// anew, and the hub loses nothing.
+// Every hello with a new log became a fact that is kept for ever, 525 a second from one hub. A
+// restart of the bridge does not begin the count anew, and the hub loses nothing.
 func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -41,7 +41,14 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 	}
 	now := &clock{now: time.Now()}
 	const burst = 3
-	r.dir = directory.NewService(facts, directory.ServiceConfig{Environment: "dev", Now: now.Now, HubLogs: domain.HubLimit{PerMinute: 2, Burst: burst}})
+	r.dir = directory.NewService(
+		facts,
+		directory.ServiceConfig{
+			Environment: "dev",
+			Now:         now.Now,
+			HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
+		},
+	)
 	h := adopted(r)
 	log := &lines{}
 	configure := func(cfg *ingest.Config) { cfg.Now, cfg.Log = now.Now, slog.New(slog.NewJSONHandler(log, nil)) }
@@ -68,7 +75,11 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 			before := r.count("hellos_total", "limited")
 			now.advance(time.Second)
 			h.helloOnce(fmt.Sprintf("more-%d-%d", round, n), 1, 7)
-			eventually(t, "the hello is limited", func() bool { return r.count("hellos_total", "limited") > before })
+			eventually(
+				t,
+				"the hello is limited",
+				func() bool { return r.count("hellos_total", "limited") > before },
+			)
 		}
 		if got := resets(); got != burst {
 			t.Errorf("%d resets are recorded, want %d", got, burst)
@@ -76,7 +87,8 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		s.kill()
 		s = r.shard(h.id, configure)
 	}
-	if told := log.of(t, "hub limited: it gets no ack for now"); len(told) != 2 || told[0]["hub_id"] != string(h.id) {
+	if told := log.of(t, "hub limited: it gets no ack for now"); len(told) != 2 ||
+		told[0]["hub_id"] != string(h.id) {
 		t.Errorf("the log says %v, want one line of each process", told)
 	}
 	h.wantTold("1 2")
@@ -128,12 +140,13 @@ func (h *hub) release() {
 	}
 }
 
-// Whatever a hub did for an organization that it was taken away from, the next one gets none of it: neither what is stored, nor what the hub
-// still holds, also when the bridge was killed in between.
+// Whatever a hub did for an organization that it was taken away from, the next one gets none of it:
+// neither what is stored, nor what the hub still holds, also when the bridge was killed in between.
 func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		// before is what happens after the release and before the next organization adds the hub, then what it says afterwards.
+		// before is what happens after the release and before the next organization adds the hub,
+		// then what it says afterwards.
 		before func(h *hub, s **running)
 		then   func(h *hub)
 		want   string
@@ -270,7 +283,9 @@ func TestAReleasedHubBringsNothingAlong(t *testing.T) {
 					s = r.shard(h.id)
 				}
 				h.release()
-				if _, err := r.logs.Page(t.Context(), h.id, "", 10); domain.CodeOf(err) != domain.CodeNotFound {
+				if _, err := r.logs.Page(t.Context(), h.id, "", 10); domain.CodeOf(
+					err,
+				) != domain.CodeNotFound {
 					t.Errorf("the log of a hub that nobody has: %v", err)
 				}
 				c.before(h, &s)

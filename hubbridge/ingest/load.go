@@ -13,29 +13,34 @@ import (
 
 // logState is what is known of a hub's log.
 type logState struct {
-	// incarnation is the tag of its event log; empty while nobody has added it: then no event is kept.
+	// incarnation is the tag of its event log; empty while nobody has added it: then no event is
+	// kept.
 	incarnation string
 	// org is the organization that has added it.
 	org string
-	// last is the sequence of the stream's last event, of whatever incarnation: what every append expects. 0 when there is none.
+	// last is the sequence of the stream's last event, of whatever incarnation: what every append
+	// expects. 0 when there is none.
 	last uint64
-	// name is the hub's own name of its log, empty while none was heard of; through is the number up to which it is settled.
+	// name is the hub's own name of its log, empty while none was heard of; through is the number
+	// up to which it is settled.
 	name    string
 	through uint64
 	// seq is the sequence in the stream up to which all this takes everything into account.
 	seq uint64
-	// horizon is the stream's last sequence when that is beyond seq while no event is left, and slack their distance: see resolve.
+	// horizon is the stream's last sequence when that is beyond seq while no event is left, and
+	// slack their distance: see resolve.
 	horizon uint64
 	slack   uint64
 	retired []string
-	// foreign says that the hub was taken away from an organization and has said no hello since: what it holds up to its newest event is of
-	// that organization, and nobody else's.
+	// foreign says that the hub was taken away from an organization and has said no hello since:
+	// what it holds up to its newest event is of that organization, and nobody else's.
 	foreign bool
 }
 
 func (l *logState) owned() bool { return l.incarnation != "" }
 
-// errBehind says that this replica's view of the directory is older than what the directory or the ledger says.
+// errBehind says that this replica's view of the directory is older than what the directory or the
+// ledger says.
 var errBehind = errors.New("the view of the directory is behind")
 
 // current sees to it that the session knows the hub's log as the hub's owner has it now.
@@ -47,8 +52,9 @@ func (s *session) current(ctx context.Context) error {
 	return s.load(ctx, access, released)
 }
 
-// access says who has the hub; the zero value for nobody, with the log that was taken away from whoever had it last. "Nobody" is taken from the
-// directory alone: a view that is behind would have events acknowledged and not kept that belong to somebody already.
+// access says who has the hub; the zero value for nobody, with the log that was taken away from
+// whoever had it last. "Nobody" is taken from the directory alone: a view that is behind would have
+// events acknowledged and not kept that belong to somebody already.
 func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.ReleasedLog, error) {
 	if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok {
 		return access, nil, nil
@@ -60,12 +66,21 @@ func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.Release
 	if state.OrgID == "" {
 		return domain.HubAccess{}, state.Released, nil
 	}
-	access := domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}
+	access := domain.HubAccess{
+		OrgID:       state.OrgID,
+		Incarnation: state.Incarnation,
+		LogAfter:    state.LogAfter,
+		Former:      state.Former,
+	}
 	return access, nil, nil
 }
 
 // load reads what is stored about the hub.
-func (s *session) load(ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog) (err error) {
+func (s *session) load(
+	ctx context.Context,
+	access domain.HubAccess,
+	released *domain.ReleasedLog,
+) (err error) {
 	cfg := &s.shard.cfg
 	if !s.ledgerRead {
 		s.ledger = ledger{}
@@ -83,7 +98,11 @@ func (s *session) load(ctx context.Context, access domain.HubAccess, released *d
 	}
 	if access.Incarnation == "" && released == nil {
 		if s.ledger.Incarnation != "" {
-			return fmt.Errorf("%w: the ledger of %s is of a hub that somebody has added", errBehind, s.hub)
+			return fmt.Errorf(
+				"%w: the ledger of %s is of a hub that somebody has added",
+				errBehind,
+				s.hub,
+			)
 		}
 		s.log = logState{name: s.ledger.Log, through: s.ledger.Through, retired: s.ledger.Retired}
 		s.loaded = true
@@ -119,12 +138,14 @@ func (s *session) load(ctx context.Context, access domain.HubAccess, released *d
 	return nil
 }
 
-// recall takes from the last of the cloud's own events what was told last about the hub's connection. It is at least as new as the bucket, which is
-// written after it; when it is newer, a process has stopped in between, and the bucket is put right. What was told an organization that has the hub
-// no more is older than the bucket.
+// recall takes from the last of the cloud's own events what was told last about the hub's
+// connection. It is at least as new as the bucket, which is written after it; when it is newer, a
+// process has stopped in between, and the bucket is put right. What was told an organization that
+// has the hub no more is older than the bucket.
 func (s *session) recall(marks []hublog.Mark, access domain.HubAccess) {
 	for _, m := range marks {
-		if !m.Link || m.Incarnation != access.TagAt(m.Seq) || m.Connection == "" || m.Connection == presence.Tell(s.presence) {
+		if !m.Link || m.Incarnation != access.TagAt(m.Seq) || m.Connection == "" ||
+			m.Connection == presence.Tell(s.presence) {
 			continue
 		}
 		s.presence = presence.Recall(s.presence, m.Connection)
@@ -138,10 +159,12 @@ type evidence struct {
 	access domain.HubAccess
 	marks  []hublog.Mark
 	ledger ledger
-	// begun is the log that the hub began when it was last reset, if it was, and begunThrough the number before its first.
+	// begun is the log that the hub began when it was last reset, if it was, and begunThrough the
+	// number before its first.
 	begun        string
 	begunThrough uint64
-	// released is the log that was taken away from an organization before this one had the hub, if nothing else speaks of this one's.
+	// released is the log that was taken away from an organization before this one had the hub, if
+	// nothing else speaks of this one's.
 	released *domain.ReleasedLog
 	// lastSequence is the stream's, if no record speaks of the hub's log any more.
 	lastSequence uint64
@@ -158,7 +181,8 @@ func (e *evidence) speaking() []hublog.Mark {
 	return speaking
 }
 
-// fromLedger says whether the ledger speaks of the log, and of which sequence in its stream: of a log that was restored, none that was not.
+// fromLedger says whether the ledger speaks of the log, and of which sequence in its stream: of a
+// log that was restored, none that was not.
 func (e *evidence) fromLedger() (seq uint64, ok bool) {
 	if e.ledger.Log == "" {
 		return 0, false
@@ -176,18 +200,23 @@ func (e *evidence) needsDirectory() bool {
 	return len(e.speaking()) == 0 && !told
 }
 
-// resolve decides. Of what speaks of the incarnation, the one that speaks of the highest sequence counts: the last record, the ledger, the
-// directory's word about the reset with which it began. When none does, and the hub was not reset since it was added, the ledger from before
-// it was added counts: what was acknowledged then is no gap.
+// resolve decides. Of what speaks of the incarnation, the one that speaks of the highest sequence
+// counts: the last record, the ledger, the directory's word about the reset with which it began.
+// When none does, and the hub was not reset since it was added, the ledger from before it was added
+// counts: what was acknowledged then is no gap.
 //
-// After a restore from a backup the log has another tag; records of before it speak of the log still, under its former one. What the hub sent
-// after the backup, had acknowledged and holds no more is then a gap in what its next hello offers.
+// After a restore from a backup the log has another tag; records of before it speak of the log
+// still, under its former one. What the hub sent after the backup, had acknowledged and holds no
+// more is then a gap in what its next hello offers.
 //
-// The ledger is written some time after the log. A process that is killed in between, and stays down until retention has emptied the log, leaves
-// a ledger that knows less than was stored. The stream shows that, since its last sequence is kept for ever: it is then beyond the one that the
-// ledger speaks of while no event is left, and their distance (commands count too) bounds how many numbers may have been settled that nobody
-// remembers. A hub that then holds only events from further on has lost none of them as far as anybody can tell, so a gap of at most that
-// many numbers in its next hello is none. Readers lose nothing by it: their cursors are older than the retention and answer 410.
+// The ledger is written some time after the log. A process that is killed in between, and stays
+// down until retention has emptied the log, leaves a ledger that knows less than was stored. The
+// stream shows that, since its last sequence is kept for ever: it is then beyond the one that the
+// ledger speaks of while no event is left, and their distance (commands count too) bounds how many
+// numbers may have been settled that nobody remembers. A hub that then holds only events from
+// further on has lost none of them as far as anybody can tell, so a gap of at most that many
+// numbers in its next hello is none. Readers lose nothing by it: their cursors are older than the
+// retention and answer 410.
 func (e *evidence) resolve() logState {
 	l := logState{incarnation: e.access.Incarnation, org: e.access.OrgID}
 	for _, m := range e.marks {
@@ -222,16 +251,28 @@ func (e *evidence) resolve() logState {
 	return l
 }
 
-// ofReleased returns how far the hub's own log had come when it was taken away from an organization, or later, while nobody had the hub.
-// Nothing of it up to there is anybody else's.
+// ofReleased returns how far the hub's own log had come when it was taken away from an
+// organization, or later, while nobody had the hub. Nothing of it up to there is anybody else's.
 func (e *evidence) ofReleased(r *domain.ReleasedLog) logState {
 	former := evidence{
-		access: domain.HubAccess{OrgID: r.OrgID, Incarnation: r.Incarnation, LogAfter: r.LogAfter, Former: r.Former},
-		marks:  e.marks, ledger: e.ledger, begun: r.Log, begunThrough: r.LogThrough,
+		access: domain.HubAccess{
+			OrgID:       r.OrgID,
+			Incarnation: r.Incarnation,
+			LogAfter:    r.LogAfter,
+			Former:      r.Former,
+		},
+		marks: e.marks, ledger: e.ledger, begun: r.Log, begunThrough: r.LogThrough,
 	}
 	then := former.resolve()
-	l := logState{last: then.last, name: then.name, through: then.through, retired: then.retired, foreign: true}
-	newer := e.ledger.Log == then.name && e.ledger.Through >= then.through || slices.Contains(e.ledger.Retired, then.name)
+	l := logState{
+		last:    then.last,
+		name:    then.name,
+		through: then.through,
+		retired: then.retired,
+		foreign: true,
+	}
+	newer := e.ledger.Log == then.name && e.ledger.Through >= then.through ||
+		slices.Contains(e.ledger.Retired, then.name)
 	if e.ledger.Incarnation == "" && (newer || then.name == "") {
 		l.name, l.through, l.retired, l.foreign = e.ledger.Log, e.ledger.Through, e.ledger.Retired, false
 	}

@@ -12,8 +12,8 @@ import (
 	"hubcloud/streams"
 )
 
-// LostLogs returns the hubs whose events were stored once and whose log the broker does not have any more, by their ids. A
-// hub gets a log again when it connects; the events are gone.
+// LostLogs returns the hubs whose events were stored once and whose log the broker does not have
+// any more, by their ids. A hub gets a log again when it connects; the events are gone.
 func LostLogs(ctx context.Context, conns *streams.Conns) ([]domain.HubID, error) {
 	stored, err := storedOnce(ctx, conns)
 	if err != nil {

@@ -28,14 +28,16 @@ func TestTransitionsAreTold(t *testing.T) {
 	s := r.shard(h.id)
 	s.Observe(h.id, began(1))
 	p := h.wantOnline(true)
-	if p.PublicIP != "10.0.0.7" || p.Reason != nil || p.Connection.CID != 1 || time.Since(p.Since) > time.Minute {
+	if p.PublicIP != "10.0.0.7" || p.Reason != nil || p.Connection.CID != 1 ||
+		time.Since(p.Since) > time.Minute {
 		t.Errorf("presence %+v", p)
 	}
 	h.hello("a", 1, 1)
 	h.wantAck("a", 0)
 	s.Observe(h.id, ended(1, "client closed"))
 	p = h.wantOnline(false)
-	if p.PublicIP != "10.0.0.7" || p.Reason == nil || *p.Reason != "client closed" || string(p.Firmware) != `{"version":"1.0"}` {
+	if p.PublicIP != "10.0.0.7" || p.Reason == nil || *p.Reason != "client closed" ||
+		string(p.Firmware) != `{"version":"1.0"}` {
 		t.Errorf("presence %+v", p)
 	}
 	s.Observe(h.id, began(2))
@@ -67,7 +69,8 @@ func TestTakeoverIsOneBatch(t *testing.T) {
 	h.wantTold("connected disconnected:duplicate_client_id connected")
 }
 
-// TestToldOnceOverACrash: a process was killed when the log had a transition and the bucket had not.
+// TestToldOnceOverACrash: a process was killed when the log had a transition and the bucket had
+// not.
 func TestToldOnceOverACrash(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -96,13 +99,18 @@ func TestToldOnceOverACrash(t *testing.T) {
 		// The broker's list says it again, and what ended long ago is said to end.
 		s.Observe(h.id, began(2))
 		s.Observe(h.id, ended(1, ""))
-		eventually(t, "the bucket is put right", func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 })
+		eventually(
+			t,
+			"the bucket is put right",
+			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
+		)
 		s.kill()
 	}
 	h.wantTold("connected disconnected:read_error connected")
 }
 
-// TestObservationsOutliveFailures: nobody repeats what the broker said, so it is kept until it can be stored.
+// TestObservationsOutliveFailures: nobody repeats what the broker said, so it is kept until it can
+// be stored.
 func TestObservationsOutliveFailures(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -113,12 +121,20 @@ func TestObservationsOutliveFailures(t *testing.T) {
 	s.Observe(h.id, ended(1, "kicked"))
 	s.Observe(h.id, began(2))
 	eventually(t, "it is tried", func() bool { return r.count("sessions") == 1 })
-	logs.set(once(fmt.Errorf("no answer: %w", streams.ErrUnsure)), once(fmt.Errorf("no answer: %w", streams.ErrUnsure)))
-	eventually(t, "the last connection", func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 })
+	logs.set(
+		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
+		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
+	)
+	eventually(
+		t,
+		"the last connection",
+		func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
+	)
 	h.wantTold("connected disconnected:kicked connected")
 }
 
-// TestAddedWhileConnected: nothing connected when the hub was added, so nothing is told; what happens later is.
+// TestAddedWhileConnected: nothing connected when the hub was added, so nothing is told; what
+// happens later is.
 func TestAddedWhileConnected(t *testing.T) {
 	t.Parallel()
 	for _, restart := range []bool{false, true} {
@@ -150,8 +166,9 @@ func TestAddedWhileConnected(t *testing.T) {
 	}
 }
 
-// TestHelloBeforeTheBroker: a hub was heard before the broker told of its connection. Who has an ack is online already: an organization that adds the
-// hub as soon as it has one must not hear that it has never come online.
+// TestHelloBeforeTheBroker: a hub was heard before the broker told of its connection. Who has an
+// ack is online already: an organization that adds the hub as soon as it has one must not hear that
+// it has never come online.
 func TestHelloBeforeTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -168,7 +185,8 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 	}
 	s.Observe(h.id, began(1))
 	h.wantAck("a", 0)
-	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` || p.Network == nil {
+	if p := h.presence(); !p.Online || string(p.Firmware) != `{"version":"1.0"}` ||
+		p.Network == nil {
 		t.Errorf("presence %+v", p)
 	}
 	h.events("a", 1, 1)
@@ -176,7 +194,8 @@ func TestHelloBeforeTheBroker(t *testing.T) {
 	h.wantTold("connected 1")
 }
 
-// TestHelloWithoutTheBroker: the broker's word does not come. The hub's second hello has its ack all the same.
+// TestHelloWithoutTheBroker: the broker's word does not come. The hub's second hello has its ack
+// all the same.
 func TestHelloWithoutTheBroker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -190,7 +209,8 @@ func TestHelloWithoutTheBroker(t *testing.T) {
 	}
 }
 
-// TestPresenceWriters: two processes hear of each transition, each thinking that it is alone. It is told once.
+// TestPresenceWriters: two processes hear of each transition, each thinking that it is alone. It is
+// told once.
 func TestPresenceWriters(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)

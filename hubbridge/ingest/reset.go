@@ -9,9 +9,10 @@ import (
 	"hubcloud/domain"
 )
 
-// turnTo makes log the hub's log, settled up to through, and puts that into the ledger at once: the identity of a hub's log must not be
-// forgotten. For the first log that is heard of there is no more to do. Another one means that the hub was reset: the event log of a hub that
-// somebody has begins anew.
+// turnTo makes log the hub's log, settled up to through, and puts that into the ledger at once: the
+// identity of a hub's log must not be forgotten. For the first log that is heard of there is no
+// more to do. Another one means that the hub was reset: the event log of a hub that somebody has
+// begins anew.
 func (s *session) turnTo(ctx context.Context, log string, through uint64) error {
 	if s.log.name != "" && s.log.owned() {
 		if err := s.beginLog(ctx, log, through); err != nil {
@@ -24,8 +25,8 @@ func (s *session) turnTo(ctx context.Context, log string, through uint64) error 
 	return s.flush(ctx)
 }
 
-// beginLog begins the hub's event log anew: the directory says so first, and from then on every cursor of before is expired. It returns when
-// this replica's own view has it.
+// beginLog begins the hub's event log anew: the directory says so first, and from then on every
+// cursor of before is expired. It returns when this replica's own view has it.
 func (s *session) beginLog(ctx context.Context, log string, through uint64) error {
 	cfg := &s.shard.cfg
 	if s.now().Before(s.noResetBefore) {
@@ -44,7 +45,10 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 	if err != nil {
 		return err
 	}
-	origin := domain.Origin{At: s.now(), Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)}}
+	origin := domain.Origin{
+		At:    s.now(),
+		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
+	}
 	begun := domain.HubLogBegun{Log: log, Through: through, After: max(after, state.LogAfter)}
 	if err := s.mustHold(); err != nil {
 		return err
@@ -67,13 +71,23 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 		return err
 	}
 	cfg.Metrics.resets.Inc()
-	cfg.Log.Info("hub was reset; its event log begins anew", "hub_id", s.hub, "former_log", s.log.name, "log", log, "from", through+1)
+	cfg.Log.Info(
+		"hub was reset; its event log begins anew",
+		"hub_id",
+		s.hub,
+		"former_log",
+		s.log.name,
+		"log",
+		log,
+		"from",
+		through+1,
+	)
 	s.log.incarnation, s.log.seq = state.Incarnation, state.LogAfter
 	return nil
 }
 
-// awaitView waits until this replica's view of the directory has an incarnation: its readers of the hub's log must know it before the first
-// event is stored.
+// awaitView waits until this replica's view of the directory has an incarnation: its readers of the
+// hub's log must know it before the first event is stored.
 func (s *session) awaitView(ctx context.Context, incarnation string) error {
 	ctx, cancel := context.WithTimeout(ctx, viewWait)
 	defer cancel()

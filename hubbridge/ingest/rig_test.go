@@ -29,7 +29,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// rig is an installation without a broker for MQTT: hubs are NATS clients of their shard's account, which is exactly what MQTT makes of them.
+// rig is an installation without a broker for MQTT: hubs are NATS clients of their shard's account,
+// which is exactly what MQTT makes of them.
 type rig struct {
 	t         testing.TB
 	broker    *streamstest.Broker
@@ -53,8 +54,15 @@ type rig struct {
 func newRig(t testing.TB, retention time.Duration) *rig {
 	t.Helper()
 	broker := streamstest.New(t)
-	r := &rig{t: t, broker: broker, conns: broker.Connect(t), hubs: broker.Connect(t), retention: retention, registry: prometheus.NewRegistry(),
-		connected: make(map[domain.HubID]bool)}
+	r := &rig{
+		t:         t,
+		broker:    broker,
+		conns:     broker.Connect(t),
+		hubs:      broker.Connect(t),
+		retention: retention,
+		registry:  prometheus.NewRegistry(),
+		connected: make(map[domain.HubID]bool),
+	}
 	ctx := t.Context()
 	if _, err := streams.OpenBuckets(ctx, r.conns, 1); err != nil {
 		t.Fatal(err)
@@ -68,7 +76,11 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 		Retention: retention, Log: slog.New(slog.DiscardHandler),
 		Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
 			access, ok := r.Hub(hub)
-			return hublog.Incarnation{Tag: access.Incarnation, After: access.LogAfter, Former: access.Former}, ok
+			return hublog.Incarnation{
+				Tag:    access.Incarnation,
+				After:  access.LogAfter,
+				Former: access.Former,
+			}, ok
 		},
 	})
 	if err != nil {
@@ -93,7 +105,12 @@ func (r *rig) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{OrgID: state.OrgID, Incarnation: state.Incarnation, LogAfter: state.LogAfter, Former: state.Former}, true
+	return domain.HubAccess{
+		OrgID:       state.OrgID,
+		Incarnation: state.Incarnation,
+		LogAfter:    state.LogAfter,
+		Former:      state.Former,
+	}, true
 }
 
 // change alters what a shard works with.
@@ -114,8 +131,14 @@ func (r *rig) shard(hub domain.HubID, changes ...change) *running {
 	r.t.Helper()
 	cfg := ingest.Config{
 		Logs: r.logs, Directory: r.dir, Ownership: r,
-		Presence: bucket.New(r.conns.Cloud, presence.BucketName), Ledger: bucket.New(r.conns.Cloud, ingest.LedgerName),
-		Conn: r.conns.Shard(hub), Acks: r.conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention, Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
+		Presence: bucket.New(
+			r.conns.Cloud,
+			presence.BucketName,
+		), Ledger: bucket.New(r.conns.Cloud, ingest.LedgerName),
+		Conn: r.conns.Shard(
+			hub,
+		), Acks: r.conns.Shard(hub), Held: func() bool { return true }, Retention: r.retention,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler), Metrics: r.metrics,
 		Check: func(hub domain.HubID, _ time.Duration) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -126,7 +149,13 @@ func (r *rig) shard(hub domain.HubID, changes ...change) *running {
 		c(&cfg)
 	}
 	ctx, cancel := context.WithCancelCause(r.t.Context())
-	s := &running{Shard: ingest.NewShard(cfg), r: r, t: r.t, cancel: cancel, ended: make(chan error, 1)}
+	s := &running{
+		Shard:  ingest.NewShard(cfg),
+		r:      r,
+		t:      r.t,
+		cancel: cancel,
+		ended:  make(chan error, 1),
+	}
 	ready := make(chan struct{})
 	go func() { s.ended <- s.Run(ctx, func() { close(ready) }) }()
 	select {
@@ -146,7 +175,8 @@ func (s *running) Observe(hub domain.HubID, o presence.Observation) {
 	s.Shard.Observe(hub, o)
 }
 
-// stop ends the shard in order, kill as when its lease is lost: nothing is finished, no ledger written.
+// stop ends the shard in order, kill as when its lease is lost: nothing is finished, no ledger
+// written.
 func (s *running) stop() { s.end(errors.New("stop")) }
 func (s *running) kill() { s.end(lease.ErrLost) }
 
@@ -226,7 +256,9 @@ func (r *rig) hub() *hub {
 // adopt adds the hub to the rig's organization.
 func (h *hub) adopt() {
 	h.r.t.Helper()
-	if _, err := h.r.dir.AddHub(h.r.t.Context(), operator, domain.AddHub{OrgID: h.r.org, HubID: h.id, SiteID: h.r.site, Ever: true}); err != nil {
+	if _, err := h.r.dir.AddHub(h.r.t.Context(), operator, domain.AddHub{
+		OrgID: h.r.org, HubID: h.id, SiteID: h.r.site, Ever: true,
+	}); err != nil {
 		h.r.t.Fatal(err)
 	}
 }
@@ -238,7 +270,8 @@ func (h *hub) send(topic string, payload string) {
 	}
 }
 
-// hello says hello so that there is one ack. In most tests nobody says that the hub is connected: then the ack comes for the second one.
+// hello says hello so that there is one ack. In most tests nobody says that the hub is connected:
+// then the ack comes for the second one.
 func (h *hub) hello(log string, oldest, newest uint64) {
 	h.r.t.Helper()
 	h.r.mu.Lock()
@@ -252,12 +285,23 @@ func (h *hub) hello(log string, oldest, newest uint64) {
 
 func (h *hub) helloOnce(log string, oldest, newest uint64) {
 	h.r.t.Helper()
-	h.send("hello", fmt.Sprintf(`{"protocol":1,"log":%q,"oldest":%d,"newest":%d,"clock_trusted":true,"firmware":{"version":"1.0"},"network":{"type":"wifi","interface":"w0","metered":false}}`,
-		log, oldest, newest))
+	h.send(
+		"hello",
+		fmt.Sprintf(
+			`{"protocol":1,"log":%q,"oldest":%d,"newest":%d,"clock_trusted":true,"firmware":{"version":"1.0"},"network":{"type":"wifi","interface":"w0","metered":false}}`,
+			log,
+			oldest,
+			newest,
+		),
+	)
 }
 
 func event(seq uint64) string {
-	return fmt.Sprintf(`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`, seq, seq)
+	return fmt.Sprintf(
+		`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`,
+		seq,
+		seq,
+	)
 }
 
 func (h *hub) events(log string, from, to uint64) {
@@ -303,7 +347,8 @@ func (h *hub) wantAck(log string, through uint64) {
 	}
 }
 
-// told gives what the hub's event log holds, in words: the value of an observation, from-to of a skip, otherwise the type.
+// told gives what the hub's event log holds, in words: the value of an observation, from-to of a
+// skip, otherwise the type.
 func (h *hub) told() string {
 	h.r.t.Helper()
 	page, err := h.r.logs.Page(h.r.t.Context(), h.id, "", 500)

@@ -115,7 +115,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestStraysOfAFormerLog holds that what still comes of a log that the hub has given up, over another connection, is no reset.
+// TestStraysOfAFormerLog holds that what still comes of a log that the hub has given up, over
+// another connection, is no reset.
 func TestStraysOfAFormerLog(t *testing.T) {
 	t.Parallel()
 	h, s := started(t)
@@ -139,7 +140,8 @@ func TestStraysOfAFormerLog(t *testing.T) {
 	}
 }
 
-// TestResetWithoutHello: a hub that was reset while connected sends events of a log that nobody has heard of.
+// TestResetWithoutHello: a hub that was reset while connected sends events of a log that nobody has
+// heard of.
 func TestResetWithoutHello(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
@@ -164,13 +166,36 @@ func TestMalformedEventsAreMarked(t *testing.T) {
 	t.Parallel()
 	h, _ := started(t)
 	without := func(seq uint64, what, instead string) string { return strings.Replace(event(seq), what, instead, 1) }
-	h.these("a", event(1),
-		without(2, `"type":"channel.observed",`, ``), without(3, `2026-01-02T03:04:05Z`, `yesterday`), event(4),
-		without(5, `channel.observed`, `hub.connected`), without(6, `{"value":6}`, `[]`), without(7, `"device_id":1`, `"device_id":"1"`),
-		without(8, `true`, `1`), without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", link.MaxEventBytes)+`"}`), `9`,
-		without(11, `channel.observed`, `weather.changed`))
+	h.these(
+		"a",
+		event(1),
+		without(
+			2,
+			`"type":"channel.observed",`,
+			``,
+		),
+		without(3, `2026-01-02T03:04:05Z`, `yesterday`),
+		event(4),
+		without(
+			5,
+			`channel.observed`,
+			`hub.connected`,
+		),
+		without(6, `{"value":6}`, `[]`),
+		without(7, `"device_id":1`, `"device_id":"1"`),
+		without(
+			8,
+			`true`,
+			`1`,
+		),
+		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", link.MaxEventBytes)+`"}`),
+		`9`,
+		without(11, `channel.observed`, `weather.changed`),
+	)
 	h.wantAck("a", 11)
-	h.wantTold("1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed")
+	h.wantTold(
+		"1 skip:2-2 skip:3-3 4 skip:5-5 skip:6-6 skip:7-7 skip:8-8 skip:9-9 skip:10-10 weather.changed",
+	)
 	if got := h.r.count("events_malformed_total", "time"); got != 1 {
 		t.Errorf("malformed times counted: %v", got)
 	}
@@ -186,14 +211,19 @@ func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
 		many[i] = event(uint64(i) + 2)
 	}
 	for _, payload := range []string{
-		"", "{", `{"log":"a","events":[]}`, `{"events":[` + event(2) + `]}`, `{"log":"a","events":[` + event(2) + "," + event(4) + `]}`,
-		`{"log":"a","events":[{"type":"x"}]}`, `{"log":"a","events":[` + strings.Join(many, ",") + `]}`,
+		"", "{", `{"log":"a","events":[]}`, `{"events":[` + event(2) + `]}`,
+		`{"log":"a","events":[` + event(2) + "," + event(4) + `]}`,
+		`{"log":"a","events":[{"type":"x"}]}`,
+		`{"log":"a","events":[` + strings.Join(many, ",") + `]}`,
 		`{"log":"a","events":[` + event(2) + `]}` + strings.Repeat(" ", link.MaxMessageBytes),
 	} {
 		h.send("events", payload)
 		h.wantAck("a", 1)
 	}
-	for _, payload := range []string{"", `{"protocol":2,"log":"a","oldest":1,"newest":1}`, `{"protocol":1,"log":"a","oldest":5,"newest":1}`} {
+	for _, payload := range []string{
+		"", `{"protocol":2,"log":"a","oldest":1,"newest":1}`,
+		`{"protocol":1,"log":"a","oldest":5,"newest":1}`,
+	} {
 		h.send("hello", payload) // no ack
 	}
 	h.events("a", 2, 2)
@@ -207,7 +237,8 @@ func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
 	}
 }
 
-// TestAdoption: everything of a hub that nobody has is acknowledged, nothing kept; added, it goes on where it is, with no new hello.
+// TestAdoption: everything of a hub that nobody has is acknowledged, nothing kept; added, it goes
+// on where it is, with no new hello.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	for _, restarts := range []bool{false, true} {
@@ -262,7 +293,8 @@ func TestResetBeforeAdoption(t *testing.T) {
 	h.wantTold("3 4")
 }
 
-// TestAdoptionIsNeverMissed holds that whoever looks up the owner in a view that is behind still stores what belongs to somebody.
+// TestAdoptionIsNeverMissed holds that whoever looks up the owner in a view that is behind still
+// stores what belongs to somebody.
 func TestAdoptionIsNeverMissed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)

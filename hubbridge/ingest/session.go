@@ -28,8 +28,9 @@ type session struct {
 	dirty  bool
 	log    logState
 
-	// ledger and presence are what the buckets have, as of their revisions, if they were read. presence is what was told, also when the bucket
-	// does not have it yet, which presenceDirty says.
+	// ledger and presence are what the buckets have, as of their revisions, if they were read.
+	// presence is what was told, also when the bucket does not have it yet, which presenceDirty
+	// says.
 	ledger           ledger
 	ledgerRevision   uint64
 	ledgerRead       bool
@@ -39,10 +40,11 @@ type session struct {
 	presenceDirty    bool
 	held             []presence.Held
 	tally            tally
-	// greeting says that a hello has no ack yet because the broker has not said that the hub is connected.
+	// greeting says that a hello has no ack yet because the broker has not said that the hub is
+	// connected.
 	greeting bool
-	// hellos bounds the hub's hellos; nil before the first. noResetBefore is when the hub may be reset again, and warned when the log last said
-	// that the hub is limited.
+	// hellos bounds the hub's hellos; nil before the first. noResetBefore is when the hub may be
+	// reset again, and warned when the log last said that the hub is limited.
 	hellos        *rate.Limiter
 	noResetBefore time.Time
 	warned        time.Time
@@ -50,7 +52,8 @@ type session struct {
 
 func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time.Microsecond) }
 
-// do does one thing. An error means that it was not done, or not wholly, and that it may be done again.
+// do does one thing. An error means that it was not done, or not wholly, and that it may be done
+// again.
 func (s *session) do(ctx context.Context, reader *wire.Reader, it item) error {
 	switch it.kind {
 	case kindHello:
@@ -65,8 +68,8 @@ func (s *session) do(ctx context.Context, reader *wire.Reader, it item) error {
 	return nil
 }
 
-// settle does act with what is stored about the hub now, again if that turns out to be older than thought. act must change the session only
-// after what it stores is stored.
+// settle does act with what is stored about the hub now, again if that turns out to be older than
+// thought. act must change the session only after what it stores is stored.
 func (s *session) settle(ctx context.Context, act func() error) error {
 	for try := 1; ; try++ {
 		err := s.mustHold()
@@ -85,8 +88,9 @@ func (s *session) settle(ctx context.Context, act func() error) error {
 // errNotHeld reports that the shard's lease is not held: its hubs are another replica's now.
 var errNotHeld = errors.New("the shard's lease is not held")
 
-// mustHold is called right before anything is written. Between it and the write the process may still stand still; then the write meets the
-// revision or the sequence that somebody else has written meanwhile.
+// mustHold is called right before anything is written. Between it and the write the process may
+// still stand still; then the write meets the revision or the sequence that somebody else has
+// written meanwhile.
 func (s *session) mustHold() error {
 	if !s.shard.cfg.Held() {
 		return errNotHeld
@@ -94,7 +98,8 @@ func (s *session) mustHold() error {
 	return nil
 }
 
-// append appends records to the hub's event log, wholly or not at all, if nobody else has appended since.
+// append appends records to the hub's event log, wholly or not at all, if nobody else has appended
+// since.
 func (s *session) append(ctx context.Context, records []hublog.Record) error {
 	if err := s.mustHold(); err != nil {
 		return err
@@ -113,7 +118,13 @@ func (s *session) append(ctx context.Context, records []hublog.Record) error {
 
 // deviceRecord is an event of the hub with that number.
 func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
-	return hublog.Record{Payload: payload, Incarnation: s.log.incarnation, OrgID: s.log.org, Log: s.log.name, Through: seq}
+	return hublog.Record{
+		Payload:     payload,
+		Incarnation: s.log.incarnation,
+		OrgID:       s.log.org,
+		Log:         s.log.name,
+		Through:     seq,
+	}
 }
 
 // skipRecord is hub.events_skipped for some of the hub's numbers.
@@ -125,10 +136,17 @@ func (s *session) skipRecord(from, to uint64) hublog.Record {
 	return r
 }
 
-// linkRecord is an event of the cloud: its time is the cloud's own, which the cloud trusts. told is the hub's presence as of the event.
-func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.Presence) hublog.Record {
+// linkRecord is an event of the cloud: its time is the cloud's own, which the cloud trusts. told is
+// the hub's presence as of the event.
+func (s *session) linkRecord(
+	typ string,
+	at time.Time,
+	data []byte,
+	told domain.Presence,
+) hublog.Record {
 	r := hublog.Record{
-		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data), Incarnation: s.log.incarnation, OrgID: s.log.org,
+		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data),
+		Incarnation: s.log.incarnation, OrgID: s.log.org,
 		Connection: presence.Tell(told),
 	}
 	if s.log.slack == 0 && !s.log.foreign {
@@ -137,8 +155,9 @@ func (s *session) linkRecord(typ string, at time.Time, data []byte, told domain.
 	return r
 }
 
-// ack tells the hub how far its log is stored, while the lease is held: in a process that has stood still, what was stored before is not the
-// latest that the hub was told, by the replica that has the shard now. A hub that hears nothing sends again.
+// ack tells the hub how far its log is stored, while the lease is held: in a process that has stood
+// still, what was stored before is not the latest that the hub was told, by the replica that has
+// the shard now. A hub that hears nothing sends again.
 func (s *session) ack(log string, through uint64) {
 	cfg := &s.shard.cfg
 	payload := append(append([]byte(`{"log":"`), log...), `","through":`...)

@@ -33,10 +33,12 @@ type Shard struct {
 	sessions map[domain.HubID]*session
 	// ready holds the sessions that wait for a worker, in turn.
 	ready []*session
-	// unsaved holds the sessions whose ledger is to be written at the next tick but one, due those of the next.
+	// unsaved holds the sessions whose ledger is to be written at the next tick but one, due those
+	// of the next.
 	unsaved, due []*session
 	bytes        int
-	// told is how many bytes the metric was told of; that happens with every tick, and not with every message.
+	// told is how many bytes the metric was told of; that happens with every tick, and not with
+	// every message.
 	told    int
 	workers int
 	// closed says that nothing more is taken in.
@@ -49,18 +51,21 @@ type Shard struct {
 	wait sync.WaitGroup
 }
 
-// NewShard makes a shard. It takes observations and messages from then on, and works on them in Run.
+// NewShard makes a shard. It takes observations and messages from then on, and works on them in
+// Run.
 func NewShard(cfg Config) *Shard {
 	return &Shard{
-		cfg: cfg, msgs: make(chan *nats.Msg, received), troubles: rate.Sometimes{First: 1, Interval: time.Second},
+		cfg: cfg, msgs: make(chan *nats.Msg, received),
+		troubles: rate.Sometimes{First: 1, Interval: time.Second},
 		oddities: rate.Sometimes{First: 1, Interval: time.Second},
 		sessions: make(map[domain.HubID]*session),
 	}
 }
 
-// Run serves the shard until ctx ends: it receives from then on nothing more, finishes what it has within three seconds, writes the ledgers
-// and returns nil. When ctx ends with lease.ErrLost it drops everything at once, because somebody else may have the shard. Any error means
-// that it could not subscribe. ready is called when it receives.
+// Run serves the shard until ctx ends: it receives from then on nothing more, finishes what it has
+// within three seconds, writes the ledgers and returns nil. When ctx ends with lease.ErrLost it
+// drops everything at once, because somebody else may have the shard. Any error means that it could
+// not subscribe. ready is called when it receives.
 func (sh *Shard) Run(ctx context.Context, ready func()) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer sh.wait.Wait()
@@ -73,22 +78,27 @@ func (sh *Shard) Run(ctx context.Context, ready func()) error {
 
 	// One channel for both subjects: what one connection sends stays in order.
 	var subs []*nats.Subscription
-	for _, subject := range []string{streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub)} {
+	for _, subject := range []string{
+		streams.HelloSubject(streams.AnyHub), streams.EventsSubject(streams.AnyHub),
+	} {
 		sub, err := sh.cfg.Conn.ChanSubscribe(subject, sh.msgs)
 		if err != nil {
 			return fmt.Errorf("ingest: subscribe %s: %w", subject, err)
 		}
-		defer func() { _ = sub.Unsubscribe() }() // again at the end of an error's way; otherwise done below
+		// again at the end of an error's way; otherwise done below
+		defer func() { _ = sub.Unsubscribe() }()
 		subs = append(subs, sub)
 	}
 	if err := sh.cfg.Conn.FlushTimeout(subscribeTimeout); err != nil {
-		// The connection is lost, and subscribes again when it is back. What hubs said meanwhile had no ack.
+		// The connection is lost, and subscribes again when it is back. What hubs said meanwhile
+		// had no ack.
 		sh.cfg.Log.Warn("a shard's subscriptions are not confirmed yet", "error", err)
 	}
 	ready()
 	sh.receive(ctx, subs)
 	for _, sub := range subs {
-		_ = sub.Unsubscribe() // fails only when the connection is gone, and the subscription with it
+		// fails only when the connection is gone, and the subscription with it
+		_ = sub.Unsubscribe()
 	}
 	// Without the broker there is nowhere to finish anything: the hubs send again.
 	if !errors.Is(context.Cause(ctx), lease.ErrLost) && sh.cfg.Conn.IsConnected() {
@@ -170,13 +180,16 @@ func (sh *Shard) Observe(hub domain.HubID, o presence.Observation) {
 	defer sh.mu.Unlock()
 	s := sh.session(hub)
 	if s == nil || len(s.inbox.items) >= 2*maxInbox {
-		return // far beyond what can happen within the time of one comparison with the broker's list, which repairs it
+		// far beyond what can happen within the time of one comparison with the broker's list,
+		// which repairs it
+		return
 	}
 	s.inbox.push(item{kind: kindObservation, observation: &o})
 	sh.schedule(s)
 }
 
-// session gives a hub's session; nil for what is no hub, and when the shard is closed. Needs the mutex.
+// session gives a hub's session; nil for what is no hub, and when the shard is closed. Needs the
+// mutex.
 func (sh *Shard) session(hub domain.HubID) *session {
 	if s := sh.sessions[hub]; s != nil || sh.closed {
 		return s

@@ -42,7 +42,8 @@ func (l *lines) of(t *testing.T, msg string) (all []map[string]any) {
 	return all
 }
 
-// TestSession: what happens to a hub is counted, for the metrics and for the one line at the end of its session.
+// TestSession: what happens to a hub is counted, for the metrics and for the one line at the end of
+// its session.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -71,9 +72,14 @@ func TestSession(t *testing.T) {
 	h.wantOnline(false)
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
-	eventually(t, "two sessions have a line", func() bool { return len(log.of(t, "hub session")) == 2 })
+	eventually(
+		t,
+		"two sessions have a line",
+		func() bool { return len(log.of(t, "hub session")) == 2 },
+	)
 	for name, want := range map[string]float64{
-		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2, "messages_beyond_total": 1, "messages_unreadable_total": 1,
+		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,
+		"messages_beyond_total": 1, "messages_unreadable_total": 1,
 		"acks_total": 7, "acks_withheld_total": 0, "sessions": 1, "inbox_bytes": 0,
 	} {
 		if got := r.count(name); got != want {
@@ -81,7 +87,8 @@ func TestSession(t *testing.T) {
 		}
 	}
 	for series, want := range map[[2]string]float64{
-		{"gaps_total", "lost"}: 1, {"gaps_total", "malformed"}: 1, {"events_malformed_total", "type"}: 1, {"hellos_total", "ok"}: 2,
+		{"gaps_total", "lost"}: 1, {"gaps_total", "malformed"}: 1,
+		{"events_malformed_total", "type"}: 1, {"hellos_total", "ok"}: 2,
 		{"presence_transitions_total", "online"}: 2, {"presence_transitions_total", "offline"}: 2,
 	} {
 		if got := r.count(series[0], series[1]); got != want {
@@ -91,7 +98,8 @@ func TestSession(t *testing.T) {
 	telemetrytest.Lint(t, r.registry)
 	both := log.of(t, "hub session")
 	for field, want := range map[string]any{
-		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7", "events_stored": 5.0, "events_repeated": 2.0,
+		"level": "INFO", "hub_id": string(h.id), "reason": "read error", "remote": "10.0.0.7",
+		"events_stored": 5.0, "events_repeated": 2.0,
 		"events_lost": 2.0, "events_malformed": 1.0, "events_unowned": 0.0, "requests": 2.0,
 	} {
 		if both[0][field] != want {
@@ -101,7 +109,8 @@ func TestSession(t *testing.T) {
 	if took, _ := both[0]["duration_ms"].(float64); took <= 0 || took > 60_000 {
 		t.Errorf("it took %v ms", both[0]["duration_ms"])
 	}
-	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 || both[1]["reason"] != "kicked" {
+	if both[1]["events_stored"] != 0.0 || both[1]["requests"] != 0.0 ||
+		both[1]["reason"] != "kicked" {
 		t.Errorf("the second session's line tells of the first: %v", both[1])
 	}
 }

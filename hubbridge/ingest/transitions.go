@@ -9,8 +9,9 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// observe deals with what the broker says about one of the hub's connections: it tells the transitions that follow, first in the event log of
-// a hub that somebody has, all of them as one atomic batch, then in the presence bucket.
+// observe deals with what the broker says about one of the hub's connections: it tells the
+// transitions that follow, first in the event log of a hub that somebody has, all of them as one
+// atomic batch, then in the presence bucket.
 func (s *session) observe(ctx context.Context, o presence.Observation) error {
 	cfg := &s.shard.cfg
 	err := s.settle(ctx, func() error {

@@ -54,11 +54,12 @@ func (sh *Shard) more(s *session) ([]byte, bool) {
 	return it.data, ok
 }
 
-// done puts a session back behind the others, or leaves it alone for a while after an error. A message of the hub is then gone: it was not
-// acknowledged. What the broker said about the hub is kept, because nobody says it again.
+// done puts a session back behind the others, or leaves it alone for a while after an error. A
+// message of the hub is then gone: it was not acknowledged. What the broker said about the hub is
+// kept, because nobody says it again.
 func (sh *Shard) done(s *session, it item, err error) {
-	// A disk that is low is reported once, by its guard. Nothing was tried, so there is nothing to wait for either: the
-	// hub sends again by itself.
+	// A disk that is low is reported once, by its guard. Nothing was tried, so there is nothing to
+	// wait for either: the hub sends again by itself.
 	low := errors.Is(err, diskspace.ErrLow) && it.kind != kindObservation && it.kind != kindFlush
 	if low {
 		sh.cfg.Metrics.withheld.Inc()
@@ -66,7 +67,13 @@ func (sh *Shard) done(s *session, it item, err error) {
 	}
 	if err != nil && sh.work.Err() == nil && !errors.Is(err, errNotHeld) {
 		sh.troubles.Do(func() {
-			sh.cfg.Log.Error("a hub's log or records cannot be written; trying again", "hub_id", s.hub, "error", err)
+			sh.cfg.Log.Error(
+				"a hub's log or records cannot be written; trying again",
+				"hub_id",
+				s.hub,
+				"error",
+				err,
+			)
 		})
 	}
 	sh.mu.Lock()
@@ -129,7 +136,9 @@ func (sh *Shard) drain() {
 	sh.save()
 	sh.save() // those that waited for the tick after the next as well
 	if !sh.awaitIdle(deadline) {
-		sh.cfg.Log.Warn("a shard ends with work left; its hubs send again what was not acknowledged")
+		sh.cfg.Log.Warn(
+			"a shard ends with work left; its hubs send again what was not acknowledged",
+		)
 	}
 }
 

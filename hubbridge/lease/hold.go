@@ -12,7 +12,8 @@ import (
 	"hubcloud/hubbridge/bucket"
 )
 
-// hold takes a shard, whose key has that revision (0: there is none), and serves it, in a goroutine that reports its end.
+// hold takes a shard, whose key has that revision (0: there is none), and serves it, in a goroutine
+// that reports its end.
 func (r *running) hold(ctx context.Context, shard int, revision uint64) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &holding{cancel: cancel}
@@ -32,7 +33,8 @@ func (r *running) hold(ctx context.Context, shard int, revision uint64) {
 	}()
 }
 
-// term is until when a lease is held at least, by the clock of this process, which goes on while the process stands still.
+// term is until when a lease is held at least, by the clock of this process, which goes on while
+// the process stands still.
 type term struct{ until atomic.Pointer[time.Time] }
 
 // extend sets the term's end by when the last renewal that succeeded was asked for.
@@ -47,8 +49,15 @@ func (t *term) end() { t.until.Store(&time.Time{}) }
 // held reports whether the term has not ended.
 func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
 
-// life is the life of one lease, from when it was asked for: serve while it is renewed, give it up. Its error is serve's own.
-func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64, asked time.Time) error {
+// life is the life of one lease, from when it was asked for: serve while it is renewed, give it up.
+// Its error is serve's own.
+func (r *running) life(
+	ctx context.Context,
+	cancel context.CancelCauseFunc,
+	shard int,
+	revision uint64,
+	asked time.Time,
+) error {
 	r.log.Debug("lease taken", "shard", shard)
 	r.metrics.held.Inc()
 	defer r.metrics.held.Dec()
@@ -62,7 +71,8 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 	defer ticker.Stop()
 	expiry := time.NewTimer(time.Until(asked.Add(letGo)))
 	defer expiry.Stop()
-	// The lease is renewed also while serve finishes: that may take longer than the lease would last.
+	// The lease is renewed also while serve finishes: that may take longer than the lease would
+	// last.
 	for lost := false; ; {
 		select {
 		case err := <-served:
@@ -79,7 +89,15 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 			return err
 		case <-expiry.C:
 			// Also the first thing that a process does that stood still for long.
-			r.log.Error("lease lost", "shard", shard, "reason", "not renewed in time", "after", letGo)
+			r.log.Error(
+				"lease lost",
+				"shard",
+				shard,
+				"reason",
+				"not renewed in time",
+				"after",
+				letGo,
+			)
 			lost = true
 			term.end()
 			r.metrics.lost.Inc()
@@ -96,7 +114,15 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 				term.extend(asked)
 				expiry.Reset(time.Until(asked.Add(letGo)))
 			case conflict(err):
-				r.log.Error("lease lost", "shard", shard, "reason", "somebody else has written its key", "error", err)
+				r.log.Error(
+					"lease lost",
+					"shard",
+					shard,
+					"reason",
+					"somebody else has written its key",
+					"error",
+					err,
+				)
 				lost = true
 				term.end()
 				r.metrics.lost.Inc()
@@ -111,26 +137,33 @@ func (r *running) life(ctx context.Context, cancel context.CancelCauseFunc, shar
 
 // renew writes the shard's key again.
 func (r *running) renew(ctx context.Context, shard int, revision uint64) (uint64, error) {
-	return r.write(context.WithoutCancel(ctx), func(ctx context.Context, value []byte) (uint64, error) {
-		next, err := r.bucket.Update(ctx, shardKey(shard), value, revision)
-		if !conflict(err) {
-			return next, err
-		}
-		// The writer in between may have been the last renewal, whose answer was lost. The leader is asked: another server may not have it yet.
-		current, found, readErr := bucket.New(r.cloud, r.bucket.Bucket()).Read(ctx, shardKey(shard))
-		if readErr != nil || !found || current.Deleted || !bytes.Equal(current.Value, value) {
-			return 0, err
-		}
-		return r.bucket.Update(ctx, shardKey(shard), value, current.Revision)
-	})
+	return r.write(
+		context.WithoutCancel(ctx),
+		func(ctx context.Context, value []byte) (uint64, error) {
+			next, err := r.bucket.Update(ctx, shardKey(shard), value, revision)
+			if !conflict(err) {
+				return next, err
+			}
+			// The writer in between may have been the last renewal, whose answer was lost. The
+			// leader is asked: another server may not have it yet.
+			current, found, readErr := bucket.New(r.cloud, r.bucket.Bucket()).
+				Read(ctx, shardKey(shard))
+			if readErr != nil || !found || current.Deleted || !bytes.Equal(current.Value, value) {
+				return 0, err
+			}
+			return r.bucket.Update(ctx, shardKey(shard), value, current.Revision)
+		},
+	)
 }
 
 func conflict(err error) bool {
-	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists)
+	return errors.Is(err, jetstream.ErrKeyRevisionMismatch) ||
+		errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// acquire writes the shard's key over the revision that it is known to have, 0 when there is none: over the mark of one that has gone, the replica's
-// own when it held the shard before, or one that is not renewed.
+// acquire writes the shard's key over the revision that it is known to have, 0 when there is none:
+// over the mark of one that has gone, the replica's own when it held the shard before, or one that
+// is not renewed.
 func (r *running) acquire(ctx context.Context, shard int, revision uint64) (uint64, error) {
 	return r.write(ctx, func(ctx context.Context, value []byte) (uint64, error) {
 		return r.bucket.Update(ctx, shardKey(shard), value, revision)

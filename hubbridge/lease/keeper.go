@@ -22,21 +22,26 @@ import (
 )
 
 const (
-	// renewEvery leaves two more tries before the holder lets go by itself, and letGo some seconds before the broker takes the key away.
+	// renewEvery leaves two more tries before the holder lets go by itself, and letGo some seconds
+	// before the broker takes the key away.
 	renewEvery = 3 * time.Second
 	letGo      = 7 * time.Second
-	// retryEvery is how often a shard that should be held and is not is tried for again, if nothing is heard in between.
+	// retryEvery is how often a shard that should be held and is not is tried for again, if nothing
+	// is heard in between.
 	retryEvery = time.Second
-	// readEvery is how often the bucket is read afresh, and readSoon how often while this replica lacks a shard that it should hold.
+	// readEvery is how often the bucket is read afresh, and readSoon how often while this replica
+	// lacks a shard that it should hold.
 	readEvery = 10 * time.Second
 	readSoon  = 3 * time.Second
-	// silence is how long a key must not have been renewed until its replica counts as gone, also when the broker keeps it: longer than the
-	// broker would keep it.
+	// silence is how long a key must not have been renewed until its replica counts as gone, also
+	// when the broker keeps it: longer than the broker would keep it.
 	silence = streams.LeaseTTL + time.Second
-	// tellEvery is how often it is logged what keeps this replica from a shard, once it has lacked it for tellAfter: being handed one takes less.
+	// tellEvery is how often it is logged what keeps this replica from a shard, once it has lacked
+	// it for tellAfter: being handed one takes less.
 	tellEvery = 10 * time.Second
 	tellAfter = 5 * time.Second
-	// operationTimeout bounds one operation on the bucket, and removeTimeout giving a key up, for which a process that stops may have no time.
+	// operationTimeout bounds one operation on the bucket, and removeTimeout giving a key up, for
+	// which a process that stops may have no time.
 	operationTimeout = 2 * time.Second
 	removeTimeout    = time.Second
 	// readTimeout bounds reading the bucket.
@@ -45,9 +50,11 @@ const (
 
 // Why the context of a served shard ends, beside the end of Run.
 var (
-	// ErrLost says that the lease is lost, or not known to be held any more: the shard may have another holder already, nothing may be written.
+	// ErrLost says that the lease is lost, or not known to be held any more: the shard may have
+	// another holder already, nothing may be written.
 	ErrLost = errors.New("the shard's lease is lost")
-	// ErrHandedOver says that another replica is to have the shard, and waits for this one to finish.
+	// ErrHandedOver says that another replica is to have the shard, and waits for this one to
+	// finish.
 	ErrHandedOver = errors.New("the shard goes to another replica")
 )
 
@@ -77,29 +84,50 @@ type Keeper struct {
 	share []int
 }
 
-// NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its restarts and is nobody else's, in the bucket
-// streams.Buckets.Leases; cloud is the connection to the bucket's account.
-// Its metrics are registered with r, unless that is nil.
-func NewKeeper(cloud *nats.Conn, bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger, r prometheus.Registerer) *Keeper {
-	return &Keeper{cloud: cloud, bucket: bucket, replica: replica, shards: shards, log: log, metrics: newMetrics(r)}
+// NewKeeper makes the keeper of a replica, whose id ([A-Za-z0-9_-]+) stays the same over its
+// restarts and is nobody else's, in the bucket streams.Buckets.Leases; cloud is the connection to
+// the bucket's account. Its metrics are registered with r, unless that is nil.
+func NewKeeper(
+	cloud *nats.Conn,
+	bucket jetstream.KeyValue,
+	replica string,
+	shards int,
+	log *slog.Logger,
+	r prometheus.Registerer,
+) *Keeper {
+	return &Keeper{
+		cloud:   cloud,
+		bucket:  bucket,
+		replica: replica,
+		shards:  shards,
+		log:     log,
+		metrics: newMetrics(r),
+	}
 }
 
-// Share gives the shards that this replica should hold, as far as it knows: nil before it has seen who else is there.
+// Share gives the shards that this replica should hold, as far as it knows: nil before it has seen
+// who else is there.
 func (k *Keeper) Share() []int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.share)
 }
 
-// Run takes and keeps leases until ctx ends, and calls serve for each shard it holds, each in its own goroutine. serve's context ends with ctx
-// or with the lease; its cause says why (ErrLost, ErrHandedOver). serve must then return soon, and the lease is given up when it has; a serve
-// that returns before that ends Run with its error. Run returns when every serve has returned.
+// Run takes and keeps leases until ctx ends, and calls serve for each shard it holds, each in its
+// own goroutine. serve's context ends with ctx or with the lease; its cause says why (ErrLost,
+// ErrHandedOver). serve must then return soon, and the lease is given up when it has; a serve that
+// returns before that ends Run with its error. Run returns when every serve has returned.
 //
-// held reports whether the lease is known to be held at that moment, by this process's own clock: false from when the broker may have given it
-// to somebody else, even if serve's context has not ended yet, as in a process that has stood still.
-func (k *Keeper) Run(ctx context.Context, serve func(ctx context.Context, shard int, held func() bool) error) error {
+// held reports whether the lease is known to be held at that moment, by this process's own clock:
+// false from when the broker may have given it to somebody else, even if serve's context has not
+// ended yet, as in a process that has stood still.
+func (k *Keeper) Run(
+	ctx context.Context,
+	serve func(ctx context.Context, shard int, held func() bool) error,
+) error {
 	run := &running{
-		Keeper: k, serve: serve, entries: map[string]known{}, mine: map[int]*holding{}, over: make(chan over), reads: make(chan reading),
+		Keeper: k, serve: serve, entries: map[string]known{}, mine: map[int]*holding{},
+		over: make(chan over), reads: make(chan reading),
 		missing: map[int]*missing{},
 	}
 	return run.run(ctx)
@@ -115,8 +143,9 @@ type running struct {
 	mine map[int]*holding
 	over chan over
 
-	// reads delivers what the bucket held when it was read afresh. reading reports that this is under way; readAt is when it began last, and stale
-	// that something has shown since that entries is wrong.
+	// reads delivers what the bucket held when it was read afresh. reading reports that this is
+	// under way; readAt is when it began last, and stale that something has shown since that
+	// entries is wrong.
 	reads   chan reading
 	reading bool
 	readAt  time.Time
@@ -131,7 +160,8 @@ type known struct {
 	revision uint64
 	// deleted reports that this is the mark of a key that was deleted or has expired.
 	deleted bool
-	// since is when the revision was heard of first. silent reports that the key had not been renewed for too long when it was read last.
+	// since is when the revision was heard of first. silent reports that the key had not been
+	// renewed for too long when it was read last.
 	since  time.Time
 	silent bool
 }
@@ -145,7 +175,8 @@ type holding struct {
 	taken  atomic.Bool
 }
 
-// over says that a shard's goroutine has returned: its error is serve's own, and refused is what kept it from the lease.
+// over says that a shard's goroutine has returned: its error is serve's own, and refused is what
+// kept it from the lease.
 type over struct {
 	shard        int
 	err, refused error
@@ -165,12 +196,21 @@ func (r *running) run(ctx context.Context) error {
 	aside.Go(func() { r.present(ctx) })
 	updates := make(chan bucket.Update)
 	aside.Go(func() {
-		cancel(bucket.Watcher{Conn: r.cloud, KV: r.bucket, Log: r.log}.Watch(ctx, func(u bucket.Update) {
-			select {
-			case updates <- u:
-			case <-ctx.Done():
-			}
-		}))
+		cancel(
+			bucket.Watcher{
+				Conn: r.cloud,
+				KV:   r.bucket,
+				Log:  r.log,
+			}.Watch(
+				ctx,
+				func(u bucket.Update) {
+					select {
+					case updates <- u:
+					case <-ctx.Done():
+					}
+				},
+			),
+		)
 	})
 
 	retry, tell := time.NewTicker(retryEvery), time.NewTicker(tellEvery)
@@ -220,15 +260,16 @@ func (r *running) run(ctx context.Context) error {
 
 func (r *running) take(update bucket.Update) {
 	if update.Again {
-		// What has gone meanwhile is found by reading the bucket afresh. Until then, what was known stays: forgetting who is there would have
-		// every replica reach for everything.
+		// What has gone meanwhile is found by reading the bucket afresh. Until then, what was known
+		// stays: forgetting who is there would have every replica reach for everything.
 		r.stale = true
 	}
 	if update.Entry == nil {
 		return
 	}
 	r.learn(bucket.Record{
-		Key: update.Entry.Key(), Revision: update.Entry.Revision(), Value: update.Entry.Value(), Deleted: update.Entry.Operation() != jetstream.KeyValuePut,
+		Key: update.Entry.Key(), Revision: update.Entry.Revision(), Value: update.Entry.Value(),
+		Deleted: update.Entry.Operation() != jetstream.KeyValuePut,
 	})
 }
 
@@ -252,8 +293,9 @@ type reading struct {
 	err     error
 }
 
-// readWhenDue reads the bucket afresh, aside: as soon as something has shown that what is known is wrong, soon while this replica lacks a shard, and
-// otherwise every ten seconds. A watch may miss that a key has gone, and a broker that a key's time is over.
+// readWhenDue reads the bucket afresh, aside: as soon as something has shown that what is known is
+// wrong, soon while this replica lacks a shard, and otherwise every ten seconds. A watch may miss
+// that a key has gone, and a broker that a key's time is over.
 func (r *running) readWhenDue(ctx context.Context, aside *sync.WaitGroup) {
 	due := readEvery
 	switch {
@@ -275,8 +317,9 @@ func (r *running) readWhenDue(ctx context.Context, aside *sync.WaitGroup) {
 	})
 }
 
-// merge makes entries what was read, but for what was heard of since the reading began. A key that had the same revision for long is not renewed:
-// whoever wrote it has let go of what it stands for by its own clock, whether the broker has taken the key away or not.
+// merge makes entries what was read, but for what was heard of since the reading began. A key that
+// had the same revision for long is not renewed: whoever wrote it has let go of what it stands for
+// by its own clock, whether the broker has taken the key away or not.
 func (r *running) merge(read reading) {
 	there := make(map[string]bool, len(read.records))
 	for _, record := range read.records {
@@ -355,7 +398,8 @@ func (r *running) lacks() bool {
 	return false
 }
 
-// tell logs what keeps this replica from shards that it should have had for a while, a line a reason.
+// tell logs what keeps this replica from shards that it should have had for a while, a line a
+// reason.
 func (r *running) tell() {
 	shards := map[string][]int{}
 	for shard, m := range r.missing {
@@ -382,7 +426,8 @@ func holder(shard int, replicas []string) (best string) {
 	return best
 }
 
-// mix spreads the bits of an FNV hash, whose high ones hardly depend on the last bytes hashed (the finalizer of MurmurHash3).
+// mix spreads the bits of an FNV hash, whose high ones hardly depend on the last bytes hashed (the
+// finalizer of MurmurHash3).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
@@ -410,7 +455,10 @@ func (k *Keeper) present(ctx context.Context) {
 	}
 }
 
-func (k *Keeper) write(ctx context.Context, write func(ctx context.Context, value []byte) (uint64, error)) (uint64, error) {
+func (k *Keeper) write(
+	ctx context.Context,
+	write func(ctx context.Context, value []byte) (uint64, error),
+) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	value, err := json.Marshal(entry{k.replica})
@@ -429,6 +477,14 @@ func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KV
 		err = k.bucket.Delete(ctx, key, options...)
 	}
 	if err != nil {
-		k.log.Warn("a lease cannot be given up; it runs out by itself", "key", key, "within", streams.LeaseTTL, "error", err)
+		k.log.Warn(
+			"a lease cannot be given up; it runs out by itself",
+			"key",
+			key,
+			"within",
+			streams.LeaseTTL,
+			"error",
+			err,
+		)
 	}
 }

@@ -55,11 +55,24 @@ func start(t *testing.T, bucket store, id string, all *serving) *replica {
 	return startWith(t, bucket, id, all, nil)
 }
 
-func startWith(t *testing.T, bucket store, id string, all *serving, metrics prometheus.Registerer) *replica {
+func startWith(
+	t *testing.T,
+	bucket store,
+	id string,
+	all *serving,
+	metrics prometheus.Registerer,
+) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
-		keeper: lease.NewKeeper(bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), metrics), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
+		keeper: lease.NewKeeper(
+			bucket.cloud,
+			bucket.KeyValue,
+			id,
+			shards,
+			slog.New(slog.DiscardHandler),
+			metrics,
+		), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
 		r.ended <- r.keeper.Run(ctx, func(ctx context.Context, shard int, held func() bool) error {
@@ -158,7 +171,12 @@ func TestAloneHasAll(t *testing.T) {
 	}
 	// An orderly end leaves nothing behind: whoever comes next need not wait.
 	b := start(t, bucket, "b", all)
-	eventually(t, time.Minute, "all shards for the next", func() bool { return b.count() == shards })
+	eventually(
+		t,
+		time.Minute,
+		"all shards for the next",
+		func() bool { return b.count() == shards },
+	)
 	b.end(t)
 }
 
@@ -168,7 +186,12 @@ func TestSharedAndHandedOver(t *testing.T) {
 	a := start(t, bucket, "a", all)
 	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
 	b := start(t, bucket, "b", all)
-	eventually(t, time.Minute, "a share each", func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards })
+	eventually(
+		t,
+		time.Minute,
+		"a share each",
+		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
+	)
 	for _, cause := range a.causes {
 		if !errors.Is(cause, lease.ErrHandedOver) {
 			t.Errorf("a shard ended with %v", cause)
@@ -179,7 +202,8 @@ func TestSharedAndHandedOver(t *testing.T) {
 	a.end(t)
 }
 
-// TestRestartTakesItsOwn holds that a process that was killed and starts again under its id does not wait for its own leases to run out.
+// TestRestartTakesItsOwn holds that a process that was killed and starts again under its id does
+// not wait for its own leases to run out.
 func TestRestartTakesItsOwn(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
@@ -206,7 +230,12 @@ func TestLostLease(t *testing.T) {
 	}
 	eventually(t, time.Minute, "the shard is let go", func() bool { return a.count() == shards-1 })
 	// Nobody renews it: the broker takes it away, and it is held again.
-	eventually(t, streams.LeaseTTL+time.Minute, "the shard is back", func() bool { return a.count() == shards })
+	eventually(
+		t,
+		streams.LeaseTTL+time.Minute,
+		"the shard is back",
+		func() bool { return a.count() == shards },
+	)
 	wantMetrics(t, registry, shards, 1)
 	if len(a.causes) != 1 || !errors.Is(a.causes[0], lease.ErrLost) {
 		t.Errorf("ended with %v", a.causes)
@@ -221,16 +250,25 @@ func wantMetrics(t *testing.T, registry *prometheus.Registry, held, lost float64
 	t.Helper()
 	eventually(t, time.Minute, "the metrics", func() bool {
 		value := func(name string) float64 { return telemetrytest.Value(t, registry, "hubcloud_lease_"+name) }
-		return value("shards_held") == held && value("lost_total") == lost && value("shards_wanted") == shards
+		return value("shards_held") == held && value("lost_total") == lost &&
+			value("shards_wanted") == shards
 	})
 }
 
-// TestServeEnds holds that a shard that cannot be served ends all of it: the process must not go on without one.
+// TestServeEnds holds that a shard that cannot be served ends all of it: the process must not go on
+// without one.
 func TestServeEnds(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	bucket := leases(t)
-	k := lease.NewKeeper(bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler), nil)
+	k := lease.NewKeeper(
+		bucket.cloud,
+		bucket.KeyValue,
+		"a",
+		shards,
+		slog.New(slog.DiscardHandler),
+		nil,
+	)
 	err := k.Run(t.Context(), func(ctx context.Context, shard int, _ func() bool) error {
 		if shard == 2 {
 			return broken
@@ -243,7 +281,8 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
-// TestBrokerAway: the broker is away for longer than leases last. The replica lets go of its shards by itself, and has them again soon after.
+// TestBrokerAway: the broker is away for longer than leases last. The replica lets go of its shards
+// by itself, and has them again soon after.
 func TestBrokerAway(t *testing.T) {
 	t.Parallel()
 	bucket, all := leases(t), &serving{t: t, count: map[int]int{}}
@@ -256,8 +295,8 @@ func TestBrokerAway(t *testing.T) {
 	a.end(t)
 }
 
-// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens once they are cut: as on a server that is
-// cut off.
+// deaf is a bucket whose watches give what is there when they begin, and nothing of what happens
+// once they are cut: as on a server that is cut off.
 type deaf struct {
 	jetstream.KeyValue
 	cut *atomic.Bool
@@ -270,7 +309,10 @@ type deafWatcher struct {
 
 func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
 
-func (d deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+func (d deaf) WatchAll(
+	ctx context.Context,
+	options ...jetstream.WatchOpt,
+) (jetstream.KeyWatcher, error) {
 	watcher, err := d.KeyValue.WatchAll(ctx, options...)
 	if err != nil {
 		return nil, err
@@ -289,12 +331,13 @@ func (d deaf) WatchAll(ctx context.Context, options ...jetstream.WatchOpt) (jets
 	return deafWatcher{watcher, heard}, nil
 }
 
-// recovery is how long after everything is there again a shard may be without a holder. That it is held in 15 s is promised of a machine with nothing
-// else to do.
+// recovery is how long after everything is there again a shard may be without a holder. That it is
+// held in 15 s is promised of a machine with nothing else to do.
 const recovery = time.Minute
 
-// After a broker had been cut off, no replica held any shard until they were restarted: the keys had gone, the marks of that were missed, and each
-// went on writing over revisions that were no more, once a second and without a word.
+// After a broker had been cut off, no replica held any shard until they were restarted: the keys
+// had gone, the marks of that were missed, and each went on writing over revisions that were no
+// more, once a second and without a word.
 func TestMissedByTheWatch(t *testing.T) {
 	t.Parallel()
 	t.Run("keys that have gone", func(t *testing.T) {
@@ -349,7 +392,8 @@ func TestMissedByTheWatch(t *testing.T) {
 	})
 }
 
-// A key whose time is over stays where the broker does not notice: with its replica gone nobody had the shard any more.
+// A key whose time is over stays where the broker does not notice: with its replica gone nobody had
+// the shard any more.
 func TestMissedByTheBroker(t *testing.T) {
 	t.Parallel()
 	store, all := leases(t), &serving{t: t, count: map[int]int{}}
@@ -357,7 +401,9 @@ func TestMissedByTheBroker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "timeless"}); err != nil {
+	if store.KeyValue, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{
+		Bucket: "timeless",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"replica.z", "shard.0", "shard.1", "shard.2", "shard.3"} {
@@ -373,7 +419,12 @@ func TestMissedByTheBroker(t *testing.T) {
 	}
 	// One who renews keeps its shards.
 	b := start(t, store, "b", all)
-	eventually(t, recovery, "a share each", func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards })
+	eventually(
+		t,
+		recovery,
+		"a share each",
+		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
+	)
 	if a.lost()+b.lost() > 0 {
 		t.Error("a lease was lost")
 	}

@@ -13,7 +13,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		held: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_lease_shards_held",
-			Help: "Shards that this replica has the lease of, and looks after the hubs of. Over all replicas the sum is the number of shards; less for " +
+			Help: "Shards that this replica has the lease of, and looks after the hubs of. Over " +
+				"all replicas the sum is the number of shards; less for " +
 				"long is hubs that nobody hears.",
 		}),
 		wanted: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -22,7 +23,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_lease_lost_total",
-			Help: "Leases that this replica lost because it could not renew them in time. Any rise is a broker that does not answer, or a process " +
+			Help: "Leases that this replica lost because it could not renew them in time. Any " +
+				"rise is a broker that does not answer, or a process " +
 				"that stood still.",
 		}),
 	}

@@ -18,10 +18,12 @@ const (
 	MaxNumber = 1<<53 - 1
 )
 
-// Hello is what a hub says after each connect, every 5 s until an ack arrives, and when it has dropped unacknowledged events.
+// Hello is what a hub says after each connect, every 5 s until an ack arrives, and when it has
+// dropped unacknowledged events.
 type Hello struct {
 	Protocol int `json:"protocol"`
-	// Log is the identity of the hub's log, [A-Za-z0-9_-]{1,64}; a new one means that the hub was reset.
+	// Log is the identity of the hub's log, [A-Za-z0-9_-]{1,64}; a new one means that the hub was
+	// reset.
 	Log string `json:"log"`
 	// Oldest is the lowest number that the hub still holds; Newest+1 when it holds none.
 	Oldest uint64 `json:"oldest"`
@@ -73,7 +75,8 @@ type Event struct {
 	Data         json.RawMessage `json:"data"`
 }
 
-// Request is what the cloud asks of a hub. Token is one or more topic levels that the hub copies into the response's topic.
+// Request is what the cloud asks of a hub. Token is one or more topic levels that the hub copies
+// into the response's topic.
 type Request struct {
 	ID        string          `json:"id"`
 	Token     string          `json:"token"`

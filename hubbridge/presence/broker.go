@@ -31,7 +31,10 @@ func observationOf(payload []byte, ended bool) (domain.HubID, Observation, bool)
 		return "", Observation{}, false
 	}
 	hub, ok := domain.ParseHubID(e.Client.MQTT)
-	o := Observation{Connection: domain.Connection{Server: e.Server.ID, CID: e.Client.ID, Start: e.Client.Start}, Ended: ended}
+	o := Observation{
+		Connection: domain.Connection{Server: e.Server.ID, CID: e.Client.ID, Start: e.Client.Start},
+		Ended:      ended,
+	}
 	if ended {
 		if reason := strings.ToLower(e.Reason); reason != "" {
 			o.Reason = &reason

@@ -18,7 +18,8 @@ type rounds struct {
 	// open holds the rounds under way by the token of their inbox.
 	open   map[string]*round
 	tokens uint64
-	// due holds the single hubs to compare, ending the connections that are known to be gone without the broker's word.
+	// due holds the single hubs to compare, ending the connections that are known to be gone
+	// without the broker's word.
 	due    map[domain.HubID]time.Time
 	ending map[domain.HubID]ending
 	// last is when a comparison of all hubs began.
@@ -33,11 +34,13 @@ type round struct {
 	servers map[string]bool
 	// seen holds the connections that a server listed.
 	seen map[listed]bool
-	// asked is the connection that is asked for by itself, if this is such a question rather than a list.
+	// asked is the connection that is asked for by itself, if this is such a question rather than a
+	// list.
 	asked *domain.Connection
 }
 
-// ending is a connection that is observed to have ended at a time, unless its end was heard by then.
+// ending is a connection that is observed to have ended at a time, unless its end was heard by
+// then.
 type ending struct {
 	connection domain.Connection
 	at         time.Time
@@ -66,7 +69,11 @@ func (r *rounds) look(now time.Time) {
 	if lost := r.lost(); lost || now.Sub(r.last) >= compareEvery {
 		if lost {
 			r.view.metrics.overruns.Inc()
-			r.log.Warn("the broker's events came too fast, some were dropped; comparing with its list", "account", r.account)
+			r.log.Warn(
+				"the broker's events came too fast, some were dropped; comparing with its list",
+				"account",
+				r.account,
+			)
 		}
 		r.start("", now)
 	}
@@ -114,13 +121,27 @@ func (r *rounds) start(hub domain.HubID, now time.Time) {
 		r.view.metrics.comparisons.Inc()
 		r.last = now
 	}
-	r.ask(pingList, listQuery{MQTT: string(hub)}, &round{hub: hub, began: now, heard: now, servers: map[string]bool{}, seen: map[listed]bool{}})
+	r.ask(
+		pingList,
+		listQuery{MQTT: string(hub)},
+		&round{
+			hub:     hub,
+			began:   now,
+			heard:   now,
+			servers: map[string]bool{},
+			seen:    map[listed]bool{},
+		},
+	)
 }
 
 // askFor asks one server for one connection.
 func (r *rounds) askFor(hub domain.HubID, c domain.Connection) {
 	now := time.Now()
-	r.ask(serverList(c.Server), listQuery{CID: c.CID}, &round{hub: hub, began: now, heard: now, asked: &c})
+	r.ask(
+		serverList(c.Server),
+		listQuery{CID: c.CID},
+		&round{hub: hub, began: now, heard: now, asked: &c},
+	)
 }
 
 func (r *rounds) ask(subject string, query listQuery, round *round) {
@@ -189,9 +210,10 @@ func (r *rounds) answer(token string, msg *nats.Msg, now time.Time) {
 	}
 }
 
-// finish asks for each connection that makes a hub online and was not listed. A page may miss a connection that was there all the time, when
-// others ended between two pages, so absence proves nothing by itself. Of a server that did not answer at all one connection is asked for:
-// either it still answers to that, or it is gone with all its connections.
+// finish asks for each connection that makes a hub online and was not listed. A page may miss a
+// connection that was there all the time, when others ended between two pages, so absence proves
+// nothing by itself. Of a server that did not answer at all one connection is asked for: either it
+// still answers to that, or it is gone with all its connections.
 func (r *rounds) finish(round *round) {
 	if round.asked != nil {
 		return // its server answers nothing, and may only be slow: the next comparison asks again

@@ -7,13 +7,16 @@ import (
 	"hubcloud/domain"
 )
 
-// reasonTakeover is the broker's reason for ending a connection because another one has the same client id.
+// reasonTakeover is the broker's reason for ending a connection because another one has the same
+// client id.
 const reasonTakeover = "duplicate client id"
 
 const (
-	// shortLife is how long a held connection that has ended is remembered: the end of the one that it took over is reported within moments.
+	// shortLife is how long a held connection that has ended is remembered: the end of the one that
+	// it took over is reported within moments.
 	shortLife = 2 * time.Second
-	// maxHeld bounds the held connections of a hub. The broker lets a hub take over once a second; the list of connections repairs the rest.
+	// maxHeld bounds the held connections of a hub. The broker lets a hub take over once a second;
+	// the list of connections repairs the rest.
 	maxHeld = 8
 )
 
@@ -46,10 +49,14 @@ type Transition struct {
 	Reason *string
 }
 
-// Step takes what is told of a hub and the connections that are held, and gives what an observation changes: the transitions to tell, in
-// order, and what is held from then on. It changes none of its inputs.
+// Step takes what is told of a hub and the connections that are held, and gives what an observation
+// changes: the transitions to tell, in order, and what is held from then on. It changes none of its
+// inputs.
 func Step(told domain.Presence, held []Held, o Observation, now time.Time) ([]Transition, []Held) {
-	held = slices.DeleteFunc(slices.Clone(held), func(h Held) bool { return !h.endedAt.IsZero() && now.Sub(h.endedAt) > shortLife })
+	held = slices.DeleteFunc(
+		slices.Clone(held),
+		func(h Held) bool { return !h.endedAt.IsZero() && now.Sub(h.endedAt) > shortLife },
+	)
 	is := func(h Held) bool { return Same(h.connection, o.Connection) }
 	at := slices.IndexFunc(held, is)
 	switch {
@@ -65,7 +72,8 @@ func Step(told domain.Presence, held []Held, o Observation, now time.Time) ([]Tr
 	case told.Online && Same(o.Connection, told.Connection):
 		return succession(Transition{Connection: o.Connection, Reason: o.Reason}, held)
 	case at >= 0 && o.Reason != nil && *o.Reason == reasonTakeover:
-		return nil, slices.Delete(held, at, at+1) // it never took over, or was itself taken over at once
+		// it never took over, or was itself taken over at once
+		return nil, slices.Delete(held, at, at+1)
 	case at >= 0:
 		held[at].endedAt, held[at].reason = now, o.Reason
 		return nil, held
@@ -74,12 +82,15 @@ func Step(told domain.Presence, held []Held, o Observation, now time.Time) ([]Tr
 	}
 }
 
-// succession tells the end of the connection that made the hub online, and of the held ones those that came and went since, and the first
-// that lasts.
+// succession tells the end of the connection that made the hub online, and of the held ones those
+// that came and went since, and the first that lasts.
 func succession(end Transition, held []Held) ([]Transition, []Held) {
 	transitions := []Transition{end}
 	for i, h := range held {
-		transitions = append(transitions, Transition{Online: true, Connection: h.connection, IP: h.ip})
+		transitions = append(
+			transitions,
+			Transition{Online: true, Connection: h.connection, IP: h.ip},
+		)
 		if h.endedAt.IsZero() {
 			return transitions, held[i+1:]
 		}
@@ -88,10 +99,12 @@ func succession(end Transition, held []Held) ([]Transition, []Held) {
 	return transitions, nil
 }
 
-// Same says whether a and b are one connection. A server's id is new each time it starts, and its connection ids are not used twice.
+// Same says whether a and b are one connection. A server's id is new each time it starts, and its
+// connection ids are not used twice.
 func Same(a, b domain.Connection) bool { return a.Server == b.Server && a.CID == b.CID }
 
-// After gives the presence of a hub after a transition at a time. What the hub said of itself stays.
+// After gives the presence of a hub after a transition at a time. What the hub said of itself
+// stays.
 func After(p domain.Presence, t Transition, at time.Time) domain.Presence {
 	p.Online, p.Since, p.Connection, p.Reason = t.Online, at, t.Connection, t.Reason
 	if t.Online {

@@ -11,7 +11,8 @@ import (
 
 func connection(cid uint64) domain.Connection { return domain.Connection{Server: "S", CID: cid} }
 
-// seen is one observation of a test: +1 is the beginning of connection 1, -1 its end, -1:x its end with a reason.
+// seen is one observation of a test: +1 is the beginning of connection 1, -1 its end, -1:x its end
+// with a reason.
 func seen(text string) Observation {
 	sign, rest := text[:1], text[1:]
 	number, reason, given := strings.Cut(rest, ":")
@@ -43,17 +44,36 @@ func TestStep(t *testing.T) {
 		seen []string // "wait" lets some seconds pass
 		want string
 	}{
-		"comes and goes":                  {[]string{"+1", "-1:x", "+2", "-2"}, "+1 -1:x +2 -2"},
-		"said twice":                      {[]string{"+1", "+1", "-1:x", "-1", "+1", "+2", "+2"}, "+1 -1:x +2"},
-		"an end that nobody knows of":     {[]string{"-7:x", "+1", "-7:x"}, "+1"},
-		"taken over":                      {[]string{"+1", "+2", "-1" + dup}, "+1 -1" + dup + " +2"},
-		"taken over, the old one first":   {[]string{"+1", "-1" + dup, "+2"}, "+1 -1" + dup + " +2"},
-		"taken over twice":                {[]string{"+1", "+2", "+3", "-1" + dup, "-2" + dup}, "+1 -1" + dup + " +2 -2" + dup + " +3"},
-		"the one in between never did":    {[]string{"+1", "+2", "+3", "-2" + dup, "-1" + dup}, "+1 -1" + dup + " +3"},
-		"refused for coming too often":    {[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x"},
-		"taken over and gone at once":     {[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x"},
-		"gone long before":                {[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y"},
-		"gone at once, and another":       {[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3"},
+		"comes and goes": {[]string{"+1", "-1:x", "+2", "-2"}, "+1 -1:x +2 -2"},
+		"said twice": {
+			[]string{"+1", "+1", "-1:x", "-1", "+1", "+2", "+2"}, "+1 -1:x +2",
+		},
+		"an end that nobody knows of": {[]string{"-7:x", "+1", "-7:x"}, "+1"},
+		"taken over": {
+			[]string{"+1", "+2", "-1" + dup}, "+1 -1" + dup + " +2",
+		},
+		"taken over, the old one first": {
+			[]string{"+1", "-1" + dup, "+2"}, "+1 -1" + dup + " +2",
+		},
+		"taken over twice": {
+			[]string{"+1", "+2", "+3", "-1" + dup, "-2" + dup},
+			"+1 -1" + dup + " +2 -2" + dup + " +3",
+		},
+		"the one in between never did": {
+			[]string{"+1", "+2", "+3", "-2" + dup, "-1" + dup}, "+1 -1" + dup + " +3",
+		},
+		"refused for coming too often": {
+			[]string{"+1", "+2", "-2" + dup, "wait", "-1:x"}, "+1 -1:x",
+		},
+		"taken over and gone at once": {
+			[]string{"+1", "+2", "-2:x", "-1" + dup}, "+1 -1" + dup + " +2 -2:x",
+		},
+		"gone long before": {
+			[]string{"+1", "+2", "-2:x", "wait", "-1:y"}, "+1 -1:y",
+		},
+		"gone at once, and another": {
+			[]string{"+1", "+2", "-2:x", "+3", "-1" + dup}, "+1 -1" + dup + " +2 -2:x +3",
+		},
 		"the old one's end is never told": {[]string{"+1", "+2", "wait", "-1"}, "+1 -1 +2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +132,10 @@ func TestTellAndRecall(t *testing.T) {
 		if strings.ContainsAny(text, "\r\n") {
 			t.Errorf("%q is not on one line", text)
 		}
-		got := Recall(domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)}, text)
+		got := Recall(
+			domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)},
+			text,
+		)
 		if Tell(got) != text || got.HubID != "h" || got.Firmware == nil {
 			t.Errorf("recalled %+v of %s", got, text)
 		}
@@ -125,13 +148,19 @@ func TestTellAndRecall(t *testing.T) {
 }
 
 func FuzzBrokerEvent(f *testing.F) {
-	f.Add([]byte(`{"server":{"id":"S"},"client":{"id":5,"start":"2026-01-02T03:04:05Z","host":"::1","client_id":"hub-aaaa-bbbb-cccc"},"reason":"Client Closed"}`), true)
+	f.Add(
+		[]byte(
+			`{"server":{"id":"S"},"client":{"id":5,"start":"2026-01-02T03:04:05Z","host":"::1","client_id":"hub-aaaa-bbbb-cccc"},"reason":"Client Closed"}`,
+		),
+		true,
+	)
 	f.Fuzz(func(t *testing.T, payload []byte, ended bool) {
 		hub, o, ok := observationOf(payload, ended)
 		if !ok {
 			return
 		}
-		if _, valid := domain.ParseHubID(string(hub)); !valid || o.Connection.Server == "" || o.Ended != ended {
+		if _, valid := domain.ParseHubID(string(hub)); !valid || o.Connection.Server == "" ||
+			o.Ended != ended {
 			t.Fatalf("%s %+v of %q", hub, o, payload)
 		}
 	})

@@ -18,11 +18,14 @@ type told struct {
 	Start  time.Time `json:"start"`
 }
 
-// Tell writes the connection part of a presence as one line of text, for the header of a record. A bridge that stops between the record and
-// the bucket reads there what it has told, and does not tell it again.
+// Tell writes the connection part of a presence as one line of text, for the header of a record. A
+// bridge that stops between the record and the bucket reads there what it has told, and does not
+// tell it again.
 func Tell(p domain.Presence) string {
 	c := p.Connection
-	text, err := json.Marshal(told{p.Online, p.Since, p.PublicIP, p.Reason, c.Server, c.CID, c.Start})
+	text, err := json.Marshal(
+		told{p.Online, p.Since, p.PublicIP, p.Reason, c.Server, c.CID, c.Start},
+	)
 	if err != nil {
 		return "" // times beyond the year 9999 only
 	}

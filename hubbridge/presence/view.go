@@ -17,7 +17,8 @@ import (
 // BucketName is the name of the presence bucket.
 const BucketName = "presence"
 
-// View holds the presence of every hub in memory, as the bucket has it, a moment later at most. Safe for concurrent use.
+// View holds the presence of every hub in memory, as the bucket has it, a moment later at most.
+// Safe for concurrent use.
 type View struct {
 	cloud   *nats.Conn
 	watched jetstream.KeyValue
@@ -30,26 +31,42 @@ type View struct {
 	hubs map[domain.HubID]domain.Presence
 }
 
-// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account. It is empty until Run has loaded it. Its metrics, and
-// those of the watchers that it is given to, are registered with r, unless that is nil.
-func NewView(cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer) *View {
+// NewView makes the view of the presence bucket; cloud is the connection to the bucket's account.
+// It is empty until Run has loaded it. Its metrics, and those of the watchers that it is given to,
+// are registered with r, unless that is nil.
+func NewView(
+	cloud *nats.Conn,
+	kv jetstream.KeyValue,
+	log *slog.Logger,
+	r prometheus.Registerer,
+) *View {
 	return &View{
 		cloud: cloud, watched: kv, fresh: bucket.New(cloud, BucketName), log: log,
-		loaded: make(chan struct{}), metrics: newMetrics(r), hubs: make(map[domain.HubID]domain.Presence),
+		loaded: make(
+			chan struct{},
+		), metrics: newMetrics(r), hubs: make(map[domain.HubID]domain.Presence),
 	}
 }
 
-// Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that the bucket could not be followed.
+// Run follows the bucket until ctx ends, and returns ctx's error then; any other error means that
+// the bucket could not be followed.
 func (v *View) Run(ctx context.Context) error {
 	loaded := sync.OnceFunc(func() { close(v.loaded) })
-	return bucket.Watcher{Conn: v.cloud, KV: v.watched, Log: v.log}.Watch(ctx, func(u bucket.Update) {
-		switch {
-		case u.Loaded:
-			loaded()
-		case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
-			v.take(u.Entry)
-		}
-	})
+	return bucket.Watcher{
+		Conn: v.cloud,
+		KV:   v.watched,
+		Log:  v.log,
+	}.Watch(
+		ctx,
+		func(u bucket.Update) {
+			switch {
+			case u.Loaded:
+				loaded()
+			case u.Entry != nil && u.Entry.Operation() == jetstream.KeyValuePut:
+				v.take(u.Entry)
+			}
+		},
+	)
 }
 
 func (v *View) take(entry jetstream.KeyValueEntry) {
@@ -91,8 +108,8 @@ func (v *View) Online(hub domain.HubID) bool {
 	return ok && p.Online
 }
 
-// Fetch gives a hub's presence from the bucket itself: every transition that was told before the call is in it. False when the hub has never
-// connected.
+// Fetch gives a hub's presence from the bucket itself: every transition that was told before the
+// call is in it. False when the hub has never connected.
 func (v *View) Fetch(ctx context.Context, hub domain.HubID) (domain.Presence, bool, error) {
 	var p domain.Presence
 	revision, err := v.fresh.Get(ctx, string(hub), &p)

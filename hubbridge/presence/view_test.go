@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// TestView follows the bucket: what was there, what comes, and what comes after the broker has been away.
+// TestView follows the bucket: what was there, what comes, and what comes after the broker has been
+// away.
 func TestView(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -32,7 +33,12 @@ func TestView(t *testing.T) {
 	records := bucket.New(conns.Cloud, presence.BucketName)
 	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
 		t.Helper()
-		revision, err := records.Put(t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision)
+		revision, err := records.Put(
+			t.Context(),
+			string(hub),
+			domain.Presence{HubID: hub, Online: online},
+			revision,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +49,8 @@ func TestView(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	counts := func(hubs, online float64) bool {
 		t.Helper()
-		return telemetrytest.Value(t, registry, "hubcloud_presence_hubs") == hubs && telemetrytest.Value(t, registry, "hubcloud_presence_hubs_online") == online
+		return telemetrytest.Value(t, registry, "hubcloud_presence_hubs") == hubs &&
+			telemetrytest.Value(t, registry, "hubcloud_presence_hubs_online") == online
 	}
 	view := presence.NewView(conns.Cloud, buckets.Presence, slog.New(slog.DiscardHandler), registry)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -75,14 +82,17 @@ func TestView(t *testing.T) {
 	broker.Start(t)
 	began := time.Now()
 	for {
-		if _, err := records.Put(t.Context(), string(a), domain.Presence{HubID: a, Online: true}, revision); err == nil {
+		if _, err := records.Put(t.Context(), string(a), domain.Presence{
+			HubID: a, Online: true,
+		}, revision); err == nil {
 			break
 		}
 		if time.Since(began) > time.Minute {
 			t.Fatal("the bucket does not come back")
 		}
 	}
-	wait(t, func() bool { return view.Online(a) && counts(2, 2) }) // also when it is told again what it knew
+	// also when it is told again what it knew
+	wait(t, func() bool { return view.Online(a) && counts(2, 2) })
 	t.Logf("after the broker was away it took %v", time.Since(began))
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

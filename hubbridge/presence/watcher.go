@@ -16,15 +16,17 @@ import (
 const (
 	// compareEvery is the time between comparisons with the broker's list.
 	compareEvery = 30 * time.Second
-	// queued is how many of the broker's messages may wait: some seconds of every hub of a large shard connecting at once. What is dropped
-	// beyond brings a comparison forward.
+	// queued is how many of the broker's messages may wait: some seconds of every hub of a large
+	// shard connecting at once. What is dropped beyond brings a comparison forward.
 	queued = 16 << 10
-	// busyTick is how often comparisons under way are looked after, idleTick how often it is seen whether one is due.
+	// busyTick is how often comparisons under way are looked after, idleTick how often it is seen
+	// whether one is due.
 	busyTick, idleTick = 100 * time.Millisecond, time.Second
 	// quiet ends a round: no server has answered for so long. roundLimit ends it whatever happens.
 	quiet      = 300 * time.Millisecond
 	roundLimit = 5 * time.Second
-	// grace is how long the broker's own word about an end is waited for, once the connection is known to be gone: it says why.
+	// grace is how long the broker's own word about an end is waited for, once the connection is
+	// known to be gone: it says why.
 	grace = 1500 * time.Millisecond
 	// subscribeTimeout is how long the broker may take to take a subscription in.
 	subscribeTimeout = 10 * time.Second
@@ -52,8 +54,15 @@ type check struct {
 	due time.Time
 }
 
-// NewWatcher makes the watcher of shard number shard of as many as shards. It calls observe from Run, which must not block.
-func NewWatcher(sys *nats.Conn, shard, shards int, view *View, observe func(domain.HubID, Observation), log *slog.Logger) *Watcher {
+// NewWatcher makes the watcher of shard number shard of as many as shards. It calls observe from
+// Run, which must not block.
+func NewWatcher(
+	sys *nats.Conn,
+	shard, shards int,
+	view *View,
+	observe func(domain.HubID, Observation),
+	log *slog.Logger,
+) *Watcher {
 	return &Watcher{
 		sys: sys, account: streams.ShardAccount(shard), view: view, observe: observe, log: log,
 		mine:   func(hub domain.HubID) bool { return streams.ShardOf(hub, shards) == shard },
@@ -63,8 +72,8 @@ func NewWatcher(sys *nats.Conn, shard, shards int, view *View, observe func(doma
 	}
 }
 
-// Check asks that a hub be compared with the broker's list after a while. When too many are asked for at once some are left to the next
-// comparison of all.
+// Check asks that a hub be compared with the broker's list after a while. When too many are asked
+// for at once some are left to the next comparison of all.
 func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	select {
 	case w.checks <- check{hub, time.Now().Add(after)}:
@@ -72,25 +81,38 @@ func (w *Watcher) Check(hub domain.HubID, after time.Duration) {
 	}
 }
 
-// Run hears the broker until ctx ends, and compares its list with the view at once, every 30 s, and when it has lost the broker for a while.
-// It returns ctx's error, or what kept it
-// from subscribing. ready is called when it hears the broker.
+// Run hears the broker until ctx ends, and compares its list with the view at once, every 30 s, and
+// when it has lost the broker for a while. It returns ctx's error, or what kept it from
+// subscribing. ready is called when it hears the broker.
 //
-// The broker's events and its answers come over one connection into one channel, so their order is the order in which the broker sent them: a
-// list never tells of a time before an event that was already passed on.
+// The broker's events and its answers come over one connection into one channel, so their order is
+// the order in which the broker sent them: a list never tells of a time before an event that was
+// already passed on.
 func (w *Watcher) Run(ctx context.Context, ready func()) error {
-	r := &rounds{Watcher: w, open: make(map[string]*round), due: make(map[domain.HubID]time.Time), ending: make(map[domain.HubID]ending)}
+	r := &rounds{
+		Watcher: w,
+		open:    make(map[string]*round),
+		due:     make(map[domain.HubID]time.Time),
+		ending:  make(map[domain.HubID]ending),
+	}
 	events := "$SYS.ACCOUNT." + string(w.account) + "."
 	for _, subject := range []string{events + "CONNECT", events + "DISCONNECT", w.inbox + ".*"} {
 		sub, err := w.sys.ChanSubscribe(subject, w.msgs)
 		if err != nil {
 			return fmt.Errorf("watch presence of %s: %w", w.account, err)
 		}
-		defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone, and the subscription with it
+		// fails only when the connection is gone, and the subscription with it
+		defer func() { _ = sub.Unsubscribe() }()
 		r.subs = append(r.subs, sub)
 	}
 	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
-		w.log.Warn("the subscriptions to the broker's events are not confirmed yet", "account", w.account, "error", err)
+		w.log.Warn(
+			"the subscriptions to the broker's events are not confirmed yet",
+			"account",
+			w.account,
+			"error",
+			err,
+		)
 	}
 	ready()
 	select {

@@ -36,8 +36,9 @@ const (
 	patient = time.Minute
 )
 
-// cloud is the cloud's end of the link, written from the link's description: the real broker, certificates and enrolment, and an ingest
-// that keeps what it is told in memory. It misbehaves when a test asks for it.
+// cloud is the cloud's end of the link, written from the link's description: the real broker,
+// certificates and enrolment, and an ingest that keeps what it is told in memory. It misbehaves
+// when a test asks for it.
 type cloud struct {
 	broker    *broker.Server
 	conns     *streams.Conns
@@ -82,19 +83,31 @@ func startCloud(t testing.TB) *cloud {
 	must(t, err)
 	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan link.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
-		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet,
+		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
+		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet,
 	})
 	must(t, err)
 	c.conns, err = c.broker.Connect(ctx)
 	must(t, err)
 	log, err := directory.Open(ctx, c.conns, 1)
 	must(t, err)
-	c.directory = directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
+	c.directory = directory.NewService(
+		log,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+	)
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
-		Authority: authority, Directory: c.directory, Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Log: quiet,
+		Authority: authority, Directory: c.directory,
+		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Log: quiet,
 	})
 	must(t, err)
-	callout, err := identity.NewCallout(identity.CalloutConfig{Conns: c.conns, Credentials: c.broker.Credentials(), Directory: c.directory, Log: quiet})
+	callout, err := identity.NewCallout(
+		identity.CalloutConfig{
+			Conns:       c.conns,
+			Credentials: c.broker.Credentials(),
+			Directory:   c.directory,
+			Log:         quiet,
+		},
+	)
 	must(t, err)
 	calloutCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -120,7 +133,8 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 		c.enrolments.Add(1)
 		body, _ := io.ReadAll(r.Body)
 		var req link.CertificateRequest
-		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost || r.URL.Path != "/link/v1/certificates" {
+		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost ||
+			r.URL.Path != "/link/v1/certificates" {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
@@ -165,7 +179,10 @@ func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
 }
 
 func operator() domain.Origin {
-	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator, ID: "test"}}
+	return domain.Origin{
+		At:    time.Now(),
+		Actor: domain.Actor{Kind: domain.ActorOperator, ID: "test"},
+	}
 }
 
 // hear takes what hubs publish.
@@ -186,7 +203,8 @@ func (c *cloud) hear(m *nats.Msg) {
 		r.events(m.Data)
 	case "response":
 		var response link.Response
-		if err := json.Unmarshal(m.Data, &response); err != nil || (response.Result == nil) == (response.Error == nil) {
+		if err := json.Unmarshal(m.Data, &response); err != nil ||
+			(response.Result == nil) == (response.Error == nil) {
 			r.faults = append(r.faults, fmt.Sprintf("response %s", m.Data))
 			return
 		}
@@ -214,7 +232,10 @@ func (c *cloud) remote(id domain.HubID) *remote {
 
 func (r *remote) hello(data []byte) {
 	var h link.Hello
-	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil || h.Firmware == nil || h.Network == nil || h.Oldest > h.Newest+1 {
+	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil ||
+		h.Firmware == nil ||
+		h.Network == nil ||
+		h.Oldest > h.Newest+1 {
 		r.faults = append(r.faults, fmt.Sprintf("hello %s", data))
 		return
 	}
@@ -233,8 +254,13 @@ func (r *remote) events(data []byte) {
 	r.messages++
 	r.largest = max(r.largest, len(data))
 	var m link.Events
-	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 || len(m.Events) > 500 || len(data) > 256<<10 {
-		r.faults = append(r.faults, fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err))
+	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 ||
+		len(m.Events) > 500 ||
+		len(data) > 256<<10 {
+		r.faults = append(
+			r.faults,
+			fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err),
+		)
 		return
 	}
 	for i, e := range m.Events {
@@ -291,7 +317,12 @@ func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any)
 	}
 }
 
-func (c *cloud) ask(t testing.TB, h *virtualhub.Hub, method string, params any) <-chan link.Response {
+func (c *cloud) ask(
+	t testing.TB,
+	h *virtualhub.Hub,
+	method string,
+	params any,
+) <-chan link.Response {
 	t.Helper()
 	raw, err := json.Marshal(params)
 	must(t, err)
@@ -301,7 +332,15 @@ func (c *cloud) ask(t testing.TB, h *virtualhub.Hub, method string, params any) 
 	token := fmt.Sprintf("k3/%d", c.token)
 	c.calls[strings.ReplaceAll(token, "/", ".")] = answer
 	c.mu.Unlock()
-	request, err := json.Marshal(link.Request{ID: token + "-id", Token: token, Method: method, Params: raw, TimeoutMS: 10000})
+	request, err := json.Marshal(
+		link.Request{
+			ID:        token + "-id",
+			Token:     token,
+			Method:    method,
+			Params:    raw,
+			TimeoutMS: 10000,
+		},
+	)
 	must(t, err)
 	id := domain.HubID(h.ID())
 	must(t, c.conns.Shard(id).Publish(streams.RequestSubject(id), request))

@@ -37,11 +37,16 @@ type commandResult struct {
 	Channel device.CommandedChannel `json:"channel"`
 }
 
-// command runs a command once. It is called with the lock held, so that of two with the same id one is the first.
+// command runs a command once. It is called with the lock held, so that of two with the same id one
+// is the first.
 func (c *controller) command(params commandParams, now time.Time) (any, *link.Error) {
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
-		return nil, refuse("invalid_request", "command_id must have 1 to %d characters", maxCommandID)
+		return nil, refuse(
+			"invalid_request",
+			"command_id must have 1 to %d characters",
+			maxCommandID,
+		)
 	case params.DeviceID == nil:
 		return nil, refuse("invalid_request", "device_id is missing")
 	}
@@ -76,7 +81,11 @@ func (c *controller) command(params commandParams, now time.Time) (any, *link.Er
 }
 
 // run hands a command to its device and adds what follows to change; undo takes the hand-over back.
-func (c *controller) run(params commandParams, now time.Time, change *journal.Change) (result any, refusal *link.Error, undo func()) {
+func (c *controller) run(
+	params commandParams,
+	now time.Time,
+	change *journal.Change,
+) (result any, refusal *link.Error, undo func()) {
 	undo = func() {}
 	d := c.device(*params.DeviceID)
 	if d == nil {
@@ -114,7 +123,8 @@ func (c *controller) unavailable() *link.Error {
 	return nil
 }
 
-// sweep forgets commands that are older than they are remembered, and returns their entries. Once a minute is often enough.
+// sweep forgets commands that are older than they are remembered, and returns their entries. Once a
+// minute is often enough.
 func (c *controller) sweep(now time.Time) (expired []string) {
 	if now.Before(c.nextSweep) {
 		return nil

@@ -18,7 +18,8 @@ import (
 // DeviceSpec says what a device is; see device.Spec for the fields and device.Kinds for the kinds.
 type DeviceSpec = device.Spec
 
-// Config says what hub it is. EnrollURL, Serial and Secret are needed; everything else has a default.
+// Config says what hub it is. EnrollURL, Serial and Secret are needed; everything else has a
+// default.
 type Config struct {
 	// EnrollURL is the base of the cloud's address, without /link/v1: "https://cloud.example.com".
 	EnrollURL string
@@ -26,16 +27,18 @@ type Config struct {
 	Serial string
 	// Secret is the hub's enrolment secret.
 	Secret string
-	// Dir is where the hub keeps what it has over a restart: its identity, events, devices and command ids. One hub at a time uses it.
-	// Empty: in memory, and a new log with every New.
+	// Dir is where the hub keeps what it has over a restart: its identity, events, devices and
+	// command ids. One hub at a time uses it. Empty: in memory, and a new log with every New.
 	Dir string
 
-	// Devices are what the hub has when it is new or reset; what Dir holds goes before. Nil: device.Demo().
+	// Devices are what the hub has when it is new or reset; what Dir holds goes before. Nil:
+	// device.Demo().
 	Devices []DeviceSpec
-	// Joinable are the devices that an installer has at hand, for the pairing windows. Nil: device.Joinable().
+	// Joinable are the devices that an installer has at hand, for the pairing windows. Nil:
+	// device.Joinable().
 	Joinable []DeviceSpec
-	// Installer makes somebody act that long after a window opened: the next of Joinable joins, or the button of the device that joined
-	// last is pressed. 0: nobody does; see Join and Press.
+	// Installer makes somebody act that long after a window opened: the next of Joinable joins, or
+	// the button of the device that joined last is pressed. 0: nobody does; see Join and Press.
 	Installer time.Duration
 	// Quiet stops readings that nobody asked for.
 	Quiet bool
@@ -44,7 +47,8 @@ type Config struct {
 
 	// PairingWindow is how long a pairing and a removal window are open. Default 120 s.
 	PairingWindow time.Duration
-	// GiveUp is how long the hub tries to reach a device with a command before the channel has failed. Default 10 s.
+	// GiveUp is how long the hub tries to reach a device with a command before the channel has
+	// failed. Default 10 s.
 	GiveUp time.Duration
 	// Capacity is the most events held until they are acknowledged. Default 10,000.
 	Capacity int
@@ -53,19 +57,22 @@ type Config struct {
 
 	// Firmware is the version that the hub reports. Default "2.4.1".
 	Firmware string
-	// Network is what the hub reports as its network. Default: an ethernet with an address made from the hub ID.
+	// Network is what the hub reports as its network. Default: an ethernet with an address made
+	// from the hub ID.
 	Network *link.Network
 
 	// HTTPClient is used to enrol. Default: a client with a time-out of 30 s.
 	HTTPClient *http.Client
 	// RenewBefore is how long before its certificate ends the hub enrols again. Default 30 days.
 	RenewBefore time.Duration
-	// EnrollEvery is how often a hub that the broker refuses enrols again, but for the first time after a restart. Default 6 h.
+	// EnrollEvery is how often a hub that the broker refuses enrols again, but for the first time
+	// after a restart. Default 6 h.
 	EnrollEvery time.Duration
-	// KeepAlive of the connection, in whole seconds. Default 30 s; the hub link allows 60 s at most.
+	// KeepAlive of the connection, in whole seconds. Default 30 s; the hub link allows 60 s at
+	// most.
 	KeepAlive time.Duration
-	// BackoffMin and BackoffMax bound the wait between attempts to connect and to enrol, which doubles and is spread by half.
-	// Default 1 s and 30 s.
+	// BackoffMin and BackoffMax bound the wait between attempts to connect and to enrol, which
+	// doubles and is spread by half. Default 1 s and 30 s.
 	BackoffMin, BackoffMax time.Duration
 
 	// Log gets what the hub does. Default: nothing.

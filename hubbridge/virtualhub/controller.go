@@ -25,9 +25,10 @@ const (
 	entryNextDevice = "next_device"
 )
 
-// controller is a hub's mind: devices, windows, command ids, the event log, and what to send next. It has no goroutine and no
-// connection; whoever drives it calls advance when it asks for it, outgoing when there is a connection, and is told by wake when one of
-// them has something to do earlier.
+// controller is a hub's mind: devices, windows, command ids, the event log, and what to send next.
+// It has no goroutine and no connection; whoever drives it calls advance when it asks for it,
+// outgoing when there is a connection, and is told by wake when one of them has something to do
+// earlier.
 type controller struct {
 	cfg  Config
 	id   domain.HubID
@@ -61,7 +62,8 @@ func newController(cfg Config, id domain.HubID) (*controller, error) {
 	}
 	c := &controller{
 		cfg: cfg, id: id, log: cfg.Log, wake: func() {}, journal: j,
-		faults: cfg.Faults.clone(), booted: time.Now(), window: uplink.Window{Limit: link.MaxUnacknowledged},
+		faults: cfg.Faults.clone(), booted: time.Now(),
+		window: uplink.Window{Limit: link.MaxUnacknowledged},
 	}
 	if err := c.load(time.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("hub %s: %w", id, err), j.Close())
@@ -122,7 +124,8 @@ func (c *controller) fresh(now time.Time) (map[string]json.RawMessage, error) {
 	return c.entries(c.devices...), nil
 }
 
-// entries are the journal's entries of the given devices. In memory there are none: the controller itself is what outlives a restart.
+// entries are the journal's entries of the given devices. In memory there are none: the controller
+// itself is what outlives a restart.
 func (c *controller) entries(devices ...*device.Device) map[string]json.RawMessage {
 	if c.cfg.Dir == "" {
 		return nil
@@ -149,7 +152,8 @@ func (c *controller) surroundings() device.Surroundings {
 	return device.Surroundings{Radio: !c.faults.RadioDown, Quiet: c.cfg.Quiet, GiveUp: c.cfg.GiveUp}
 }
 
-// advance carries devices and windows on to now, and says when to call it next; zero: when something happens.
+// advance carries devices and windows on to now, and says when to call it next; zero: when
+// something happens.
 func (c *controller) advance(now time.Time) (due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,7 +184,8 @@ func (c *controller) advance(now time.Time) (due time.Time) {
 	return due
 }
 
-// commit keeps a change that cannot be refused any more. Events that the disk does not take are lost, and logged.
+// commit keeps a change that cannot be refused any more. Events that the disk does not take are
+// lost, and logged.
 func (c *controller) commit(change journal.Change) {
 	if _, err := c.journal.Commit(change); err != nil {
 		c.log.Error("the hub cannot keep what happened", "error", err)

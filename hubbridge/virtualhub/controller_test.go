@@ -15,7 +15,13 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func newTestController(t testing.TB, dir string) *controller {
 	t.Helper()
-	cfg, id, err := Config{EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s", Quiet: true, Dir: dir}.withDefaults()
+	cfg, id, err := Config{
+		EnrollURL: "http://127.0.0.1:1",
+		Serial:    "HUB-7K2M-Q4XD-93TA",
+		Secret:    "s",
+		Quiet:     true,
+		Dir:       dir,
+	}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,12 +34,16 @@ func newTestController(t testing.TB, dir string) *controller {
 }
 
 func (c *controller) ask(method, params string, now time.Time) link.Response {
-	return c.answer(link.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now)
+	return c.answer(
+		link.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)},
+		now,
+	)
 }
 
 const unlock = `{"command_id":"c1","device_id":1,"key":"lock","endpoint":0,"value":false}`
 
-// TestCommandMemory holds that a command id is remembered for 24 hours, on disk too, and not for longer.
+// TestCommandMemory holds that a command id is remembered for 24 hours, on disk too, and not for
+// longer.
 func TestCommandMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -51,25 +61,35 @@ func TestCommandMemory(t *testing.T) {
 	if n := len(c.journal.Entries(entryCommand)); n != 0 || len(c.commands) != 0 {
 		t.Errorf("%d entries, %d commands after their time", n, len(c.commands))
 	}
-	if late := c.ask(link.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(late.Result) == string(first.Result) {
+	if late := c.ask(link.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
+		late.Result,
+	) == string(
+		first.Result,
+	) {
 		t.Error("remembered for too long")
 	}
 }
 
-// TestCommandMemoryOverRestart holds that what was answered is answered again by the hub that is started anew on its directory, be it a refusal, for as
-// long as before; and that hub_unavailable is not.
+// TestCommandMemoryOverRestart holds that what was answered is answered again by the hub that is
+// started anew on its directory, be it a refusal, for as long as before; and that hub_unavailable
+// is not.
 func TestCommandMemoryOverRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ask := func(c *controller, id, value string, now time.Time) string {
-		params := fmt.Sprintf(`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value)
+		params := fmt.Sprintf(
+			`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`,
+			id,
+			value,
+		)
 		return string(mustJSON(c.ask(link.MethodChannelsCommand, params, now)))
 	}
 	c := newTestController(t, dir)
 	accepted, refused := ask(c, "accepted", "false", noon), ask(c, "refused", "7", noon)
 	c.setFaults(func(f *Faults) { f.RadioDown = true })
 	unavailable := ask(c, "unavailable", "false", noon)
-	if !strings.Contains(accepted, "pending") || !strings.Contains(refused, "invalid_request") || !strings.Contains(unavailable, "hub_unavailable") {
+	if !strings.Contains(accepted, "pending") || !strings.Contains(refused, "invalid_request") ||
+		!strings.Contains(unavailable, "hub_unavailable") {
 		t.Fatalf("%s\n%s\n%s", accepted, refused, unavailable)
 	}
 	restart := func() {
@@ -91,7 +111,10 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 		t.Errorf("what was not run: %s", got)
 	}
 	restart()
-	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(got, "pending") {
+	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(
+		got,
+		"pending",
+	) {
 		t.Errorf("after its time: %s", got)
 	}
 }
@@ -119,7 +142,9 @@ func TestWindows(t *testing.T) {
 func TestFaultSettings(t *testing.T) {
 	t.Parallel()
 	var f Faults
-	for _, text := range []string{"jammed=1,2", "late_answers=3s", "radio_down", "clock_unknown=false", "cut_every=1m"} {
+	for _, text := range []string{
+		"jammed=1,2", "late_answers=3s", "radio_down", "clock_unknown=false", "cut_every=1m",
+	} {
 		if err := f.Set(text); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -130,7 +155,10 @@ func TestFaultSettings(t *testing.T) {
 	if fmt.Sprint(f) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", f, want)
 	}
-	for _, text := range []string{"", "on_fire", "jammed", "jammed=lock", "jammed=1]", "late_answers", "late_answers=-1s", "radio_down=perhaps", `late_answers=1s","heedless":true,"x":"`} {
+	for _, text := range []string{
+		"", "on_fire", "jammed", "jammed=lock", "jammed=1]", "late_answers", "late_answers=-1s",
+		"radio_down=perhaps", `late_answers=1s","heedless":true,"x":"`,
+	} {
 		before := fmt.Sprint(f)
 		if err := f.Set(text); err == nil || fmt.Sprint(f) != before {
 			t.Errorf("%q: taken, or half taken: %v", text, err)
@@ -149,7 +177,8 @@ func TestDevicesFile(t *testing.T) {
 	  "joinable": [],
 	  "faults": {"jammed": [1], "late_answers": "3s"}
 	}`))
-	if err != nil || len(f.Devices) != 3 || f.Joinable == nil || time.Duration(f.Devices[2].Latency) != 1500*time.Millisecond {
+	if err != nil || len(f.Devices) != 3 || f.Joinable == nil ||
+		time.Duration(f.Devices[2].Latency) != 1500*time.Millisecond {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for text, words := range map[string]string{
@@ -161,7 +190,8 @@ func TestDevicesFile(t *testing.T) {
 		`{"faults": {"late_answers": "soon"}}`:       `duration`,
 		`[]`:                                         `array`,
 	} {
-		if _, err := parseDevicesFile([]byte(text)); err == nil || !strings.Contains(err.Error(), words) {
+		if _, err := parseDevicesFile([]byte(text)); err == nil ||
+			!strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -174,11 +204,13 @@ func TestAdmission(t *testing.T) {
 		t.Error("not at once after a start")
 	}
 	a.enrolled(noon)
-	if a.refused(true, noon.Add(6*time.Hour-time.Second)) || !a.refused(true, noon.Add(6*time.Hour)) {
+	if a.refused(true, noon.Add(6*time.Hour-time.Second)) ||
+		!a.refused(true, noon.Add(6*time.Hour)) {
 		t.Error("not after six hours")
 	}
 	a.connected()
-	if a.refused(true, noon.Add(7*time.Hour)) || a.refused(true, noon.Add(12*time.Hour)) || !a.refused(true, noon.Add(13*time.Hour)) {
+	if a.refused(true, noon.Add(7*time.Hour)) || a.refused(true, noon.Add(12*time.Hour)) ||
+		!a.refused(true, noon.Add(13*time.Hour)) {
 		t.Error("one that was let in and is refused waits six hours")
 	}
 	a.restarted()
@@ -224,7 +256,10 @@ func TestHistogram(t *testing.T) {
 	for i := range 1000 {
 		h.add(time.Duration(i+1) * time.Millisecond)
 	}
-	for q, want := range map[float64]time.Duration{0: time.Millisecond, 0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond, 1: time.Second} {
+	for q, want := range map[float64]time.Duration{
+		0: time.Millisecond, 0.5: 500 * time.Millisecond, 0.99: 990 * time.Millisecond,
+		1: time.Second,
+	} {
 		if got := h.quantile(q); got < want || float64(got) > 1.14*float64(want) {
 			t.Errorf("quantile %v is %v", q, got)
 		}
@@ -237,8 +272,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// FuzzRequest: whatever comes as a request, it is passed over or answered with exactly one of a result and an error, on a topic that can be
-// published to.
+// FuzzRequest: whatever comes as a request, it is passed over or answered with exactly one of a
+// result and an error, on a topic that can be published to.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"1","token":"a/b","method":"devices.list","params":{},"timeout_ms":10000}`,
@@ -250,7 +285,8 @@ func FuzzRequest(f *testing.F) {
 		`{"id":"1","token":"a","method":"pairing.close"}`,
 		`{"id":"1","token":"a","method":"removal.open","params":null}`,
 		`{"id":"1","token":"a","method":"removal.close","params":[]}`,
-		`{"id":"1","token":"#","method":"devices.list"}`, `{"id":"1","token":"a//b"}`, `[]`, `null`, `{`,
+		`{"id":"1","token":"#","method":"devices.list"}`, `{"id":"1","token":"a//b"}`, `[]`,
+		`null`, `{`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -267,7 +303,8 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("token %q", req.Token)
 		}
 		r := c.answer(req, noon)
-		if r.ID != req.ID || (r.Result == nil) == (r.Error == nil) || r.Error != nil && (r.Error.Type == "" || r.Error.Message == "") {
+		if r.ID != req.ID || (r.Result == nil) == (r.Error == nil) ||
+			r.Error != nil && (r.Error.Type == "" || r.Error.Message == "") {
 			t.Fatalf("%+v", r)
 		}
 		if _, err := json.Marshal(r); err != nil {
@@ -309,10 +346,16 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon)
-	if r := c.ask(link.MethodChannelsCommand, unlock, noon); r.Error == nil || r.Error.Type != "storage" {
+	if r := c.ask(link.MethodChannelsCommand, unlock, noon); r.Error == nil ||
+		r.Error.Type != "storage" {
 		t.Errorf("%s %+v", r.Result, r.Error)
 	}
-	if after := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon); string(after.Result) != string(before.Result) || len(c.commands) != 0 {
+	if after := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon); string(
+		after.Result,
+	) != string(
+		before.Result,
+	) ||
+		len(c.commands) != 0 {
 		t.Errorf("%s\nwas %s", after.Result, before.Result)
 	}
 }

@@ -24,7 +24,8 @@ import (
 //	  "faults": {"jammed": [1], "late_answers": "3s"}
 //	}
 //
-// Devices get the ids 1, 2, … in order. The fields of a device are those of device.Spec, the faults those of Faults.
+// Devices get the ids 1, 2, … in order. The fields of a device are those of device.Spec, the faults
+// those of Faults.
 type DevicesFile struct {
 	// Devices are what the hub has when it is new. Left out: device.Demo().
 	Devices []DeviceSpec `json:"devices"`

@@ -42,7 +42,11 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}}, key)
+	csr, err := x509.CreateCertificateRequest(
+		rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}},
+		key,
+	)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
 	}
@@ -57,8 +61,9 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 		return nil, err
 	}
 	i := &identity{
-		HubID: certificate.HubID, Key: pemText("PRIVATE KEY", der), Certificate: certificate.Certificate,
-		CA: certificate.CA, Broker: certificate.Broker,
+		HubID: certificate.HubID, Key: pemText("PRIVATE KEY", der),
+		Certificate: certificate.Certificate,
+		CA:          certificate.CA, Broker: certificate.Broker,
 	}
 	if err := i.parse(id); err != nil {
 		return nil, fmt.Errorf("answer to the enrolment: %w", err)
@@ -66,10 +71,19 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 	return i, nil
 }
 
-func requestCertificate(ctx context.Context, cfg Config, body link.CertificateRequest) (link.Certificate, error) {
+func requestCertificate(
+	ctx context.Context,
+	cfg Config,
+	body link.CertificateRequest,
+) (link.Certificate, error) {
 	var certificate link.Certificate
 	url := strings.TrimRight(cfg.EnrollURL, "/") + "/link/v1/certificates"
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(mustJSON(body)))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		url,
+		bytes.NewReader(mustJSON(body)),
+	)
 	if err != nil {
 		return certificate, fmt.Errorf("enrol: %w", err)
 	}

@@ -21,8 +21,8 @@ const (
 	eventUnavailable = "device.unavailable"
 )
 
-// maxEmitted keeps an event, which Emit lets be larger than the link allows, within one message: a message over the link's limit
-// would be dropped whole and sent for ever.
+// maxEmitted keeps an event, which Emit lets be larger than the link allows, within one message: a
+// message over the link's limit would be dropped whole and sent for ever.
 const maxEmitted = 200 << 10
 
 // Event is an event for Emit.
@@ -33,8 +33,8 @@ type Event struct {
 	DeviceID int64
 	// Data is encoded as JSON. Nil: an empty object.
 	Data any
-	// Raw is used in place of all of the above: the event as it stands in its message, but without a number. It must be a JSON object;
-	// malformed events are made with it.
+	// Raw is used in place of all of the above: the event as it stands in its message, but without
+	// a number. It must be a JSON object; malformed events are made with it.
 	Raw json.RawMessage
 }
 

@@ -13,8 +13,8 @@ import (
 	"hubcloud/hubbridge/virtualhub/journal"
 )
 
-// Faults are what is wrong with a hub for as long as nobody mends it. The zero Faults are none. It is the "faults" of a devices file, and
-// can be put together from text with Set.
+// Faults are what is wrong with a hub for as long as nobody mends it. The zero Faults are none. It
+// is the "faults" of a devices file, and can be put together from text with Set.
 type Faults struct {
 	// Jammed are the devices whose commands end with the other value.
 	Jammed []int64 `json:"jammed,omitempty"`
@@ -24,10 +24,11 @@ type Faults struct {
 	LateAnswers device.Duration `json:"late_answers,omitempty"`
 	// RefuseCommands makes the hub refuse every command (command_refused).
 	RefuseCommands bool `json:"refuse_commands,omitempty"`
-	// RadioDown: nothing reaches a device, nothing comes from one; commands are answered hub_unavailable.
-	RadioDown bool `json:"radio_down,omitempty"`
-	// ClockUnknown: the hub does not know the time. Its events are stamped from 2000-01-01 on and not trusted; commands are answered
+	// RadioDown: nothing reaches a device, nothing comes from one; commands are answered
 	// hub_unavailable.
+	RadioDown bool `json:"radio_down,omitempty"`
+	// ClockUnknown: the hub does not know the time. Its events are stamped from 2000-01-01 on and
+	// not trusted; commands are answered hub_unavailable.
 	ClockUnknown bool `json:"clock_unknown,omitempty"`
 	// Heedless makes the hub send without regard to the limit of unacknowledged events.
 	Heedless bool `json:"heedless,omitempty"`
@@ -41,8 +42,8 @@ type Faults struct {
 	ResetEvery device.Duration `json:"reset_every,omitempty"`
 }
 
-// Set adds one fault written as text: the field's name in a devices file, with a value after "=" where it has one: "radio_down",
-// "late_answers=3s", "jammed=1,2".
+// Set adds one fault written as text: the field's name in a devices file, with a value after "="
+// where it has one: "radio_down", "late_answers=3s", "jammed=1,2".
 func (f *Faults) Set(text string) error {
 	name, value, given := strings.Cut(text, "=")
 	var raw string
@@ -97,22 +98,40 @@ func (c *controller) reach(d *device.Device, available bool, now time.Time) {
 	if available {
 		kind = eventAvailable
 	}
-	c.commit(journal.Change{Events: []json.RawMessage{c.event(kind, d.ID, now, nil)}, Set: c.entries(d)})
+	c.commit(
+		journal.Change{Events: []json.RawMessage{c.event(kind, d.ID, now, nil)}, Set: c.entries(d)},
+	)
 }
 
-// Malformed are events that the cloud cannot store, one of each sort that the hub link names, each for Event.Raw.
+// Malformed are events that the cloud cannot store, one of each sort that the hub link names, each
+// for Event.Raw.
 func Malformed() []json.RawMessage {
 	const at = `"time":"2026-01-02T03:04:05.123456Z"`
-	huge := `{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":{"padding":"` + strings.Repeat("x", 17<<10) + `"}}`
+	huge := `{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":{"padding":"` + strings.Repeat(
+		"x",
+		17<<10,
+	) + `"}}`
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"","device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
 		json.RawMessage(`{"type":7,"device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,"time":"yesterday","clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":"1",` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1.5,` + at + `,"clock_trusted":true,"data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":"yes","data":{}}`),
-		json.RawMessage(`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":[]}`),
-		json.RawMessage(`{"type":"hub.connected","device_id":null,` + at + `,"clock_trusted":true,"data":{}}`),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,"time":"yesterday","clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":"1",` + at + `,"clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1.5,` + at + `,"clock_trusted":true,"data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":"yes","data":{}}`,
+		),
+		json.RawMessage(
+			`{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":[]}`,
+		),
+		json.RawMessage(
+			`{"type":"hub.connected","device_id":null,` + at + `,"clock_trusted":true,"data":{}}`,
+		),
 		json.RawMessage(huge),
 		json.RawMessage(`{}`),
 	}
@@ -139,7 +158,8 @@ func (c *controller) loseEvents(n uint64) (from, to uint64, err error) {
 	return from, to, err
 }
 
-// reset makes the hub what it was when it was made: a new log, the first devices, no command ids. It keeps its certificate.
+// reset makes the hub what it was when it was made: a new log, the first devices, no command ids.
+// It keeps its certificate.
 func (c *controller) reset(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,16 +26,20 @@ type Credentials struct {
 type FleetConfig struct {
 	EnrollURL string
 	Hubs      []Credentials
-	// Devices are what each hub has; they make no readings by themselves, but answer commands. Nil: one outlet.
+	// Devices are what each hub has; they make no readings by themselves, but answer commands. Nil:
+	// one outlet.
 	Devices []DeviceSpec
 
-	// Rate is how many events a second each hub emits; 0: none. The hubs are spread over the interval.
+	// Rate is how many events a second each hub emits; 0: none. The hubs are spread over the
+	// interval.
 	Rate float64
-	// Saturate makes each hub emit as fast as the cloud acknowledges: Depth messages of Batch events are always on their way.
+	// Saturate makes each hub emit as fast as the cloud acknowledges: Depth messages of Batch
+	// events are always on their way.
 	Saturate bool
 	// Depth is for Saturate. Default 2; Depth × Batch is at most 2,000.
 	Depth int
-	// Batch is how many events are emitted together, in one message: 1 to 500, default 1. With a Rate, every Batch/Rate seconds.
+	// Batch is how many events are emitted together, in one message: 1 to 500, default 1. With a
+	// Rate, every Batch/Rate seconds.
 	Batch int
 	// Padding makes each event larger by that many bytes.
 	Padding int
@@ -54,8 +58,9 @@ type FleetConfig struct {
 	Log *slog.Logger
 }
 
-// Fleet is many hubs in one process, for load. A hub of it has one goroutine, which reads, and is otherwise driven by a few that all share;
-// it has no faults, and everything in memory. It enrols once, and again only when the broker refuses it for the first time.
+// Fleet is many hubs in one process, for load. A hub of it has one goroutine, which reads, and is
+// otherwise driven by a few that all share; it has no faults, and everything in memory. It enrols
+// once, and again only when the broker refuses it for the first time.
 type Fleet struct {
 	cfg     FleetConfig
 	members []*member
@@ -71,13 +76,16 @@ type Fleet struct {
 
 // FleetStats is what a fleet has done since it began.
 type FleetStats struct {
-	// Hubs, and how many of them have a certificate, and a connection on which the cloud has answered their hello.
+	// Hubs, and how many of them have a certificate, and a connection on which the cloud has
+	// answered their hello.
 	Hubs, Enrolled, Connected int
-	// Emitted is how many events the hubs have numbered, Acked how many of them the cloud has acknowledged, Resent how many were sent again.
+	// Emitted is how many events the hubs have numbered, Acked how many of them the cloud has
+	// acknowledged, Resent how many were sent again.
 	Emitted, Acked, Resent uint64
 	// Requests is how many requests were answered, Disconnections how many connections were lost.
 	Requests, Disconnections uint64
-	// AckP50, AckP99 and AckMax are the times from an event's number to its ack, within 9 %; 0 before the first ack.
+	// AckP50, AckP99 and AckMax are the times from an event's number to its ack, within 9 %; 0
+	// before the first ack.
 	AckP50, AckP99, AckMax time.Duration
 }
 
@@ -141,7 +149,9 @@ func (f *Fleet) Stats() FleetStats {
 		Hubs: len(f.members), Enrolled: int(f.enrolled.Load()), Connected: int(f.connected.Load()),
 		Emitted: f.emitted.Load(), Acked: f.acked.Load(), Resent: f.resent.Load(),
 		Requests: f.requests.Load(), Disconnections: f.disconnections.Load(),
-		AckP50: f.latency.quantile(0.5), AckP99: f.latency.quantile(0.99), AckMax: f.latency.quantile(1),
+		AckP50: f.latency.quantile(
+			0.5,
+		), AckP99: f.latency.quantile(0.99), AckMax: f.latency.quantile(1),
 	}
 }
 

@@ -12,9 +12,17 @@ import (
 )
 
 // startFleet runs a fleet of n hubs until the test ends.
-func (c *cloud) startFleet(t *testing.T, n int, change func(*virtualhub.FleetConfig)) *virtualhub.Fleet {
+func (c *cloud) startFleet(
+	t *testing.T,
+	n int,
+	change func(*virtualhub.FleetConfig),
+) *virtualhub.Fleet {
 	t.Helper()
-	cfg := virtualhub.FleetConfig{EnrollURL: c.http.URL, BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond}
+	cfg := virtualhub.FleetConfig{
+		EnrollURL:  c.http.URL,
+		BackoffMin: 20 * time.Millisecond,
+		BackoffMax: 500 * time.Millisecond,
+	}
 	for i := range n {
 		cfg.Hubs = append(cfg.Hubs, c.register(t, fmt.Sprintf("hub-flee-0000-%04d", i)))
 	}
@@ -49,7 +57,10 @@ func TestFleet(t *testing.T) {
 			t.Errorf("400 events a second: 800 took %v", took)
 		}
 		s := f.Stats()
-		if s.Hubs != 20 || s.Connected != 20 || s.Enrolled != 20 || s.Resent != 0 || s.Disconnections != 0 || s.AckP50 == 0 || s.AckP99 < s.AckP50 {
+		if s.Hubs != 20 || s.Connected != 20 || s.Enrolled != 20 || s.Resent != 0 ||
+			s.Disconnections != 0 ||
+			s.AckP50 == 0 ||
+			s.AckP99 < s.AckP50 {
 			t.Errorf("%+v", s)
 		}
 		f.ResetLatency()
@@ -58,7 +69,11 @@ func TestFleet(t *testing.T) {
 	t.Run("saturate", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		f := c.startFleet(t, 4, func(cfg *virtualhub.FleetConfig) { cfg.Saturate, cfg.Batch, cfg.Padding = true, 50, 100 })
+		f := c.startFleet(
+			t,
+			4,
+			func(cfg *virtualhub.FleetConfig) { cfg.Saturate, cfg.Batch, cfg.Padding = true, 50, 100 },
+		)
 		eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
 		if s := f.Stats(); s.Emitted-s.Acked > 4*2*50+4*50 || s.Resent != 0 {
 			t.Errorf("%+v", s)
@@ -77,21 +92,35 @@ func TestFleet(t *testing.T) {
 		c := startCloud(t)
 		f := c.startFleet(t, 2, func(cfg *virtualhub.FleetConfig) { cfg.KeepAlive = time.Second })
 		begun := time.Now()
-		last, err := f.Emit(1, virtualhub.Event{Type: "test.event"}, virtualhub.Event{Type: "test.event"})
+		last, err := f.Emit(
+			1,
+			virtualhub.Event{Type: "test.event"},
+			virtualhub.Event{Type: "test.event"},
+		)
 		if err != nil || last != 2 {
 			t.Fatalf("%d, %v", last, err)
 		}
 		eventually(t, "acked", func() bool { return f.Stats().Acked == 2 })
-		like, err := virtualhub.New(virtualhub.Config{EnrollURL: "-", Serial: "hub-flee-0000-0000", Secret: "-"}) // for its ID
+		// for its ID
+		like, err := virtualhub.New(
+			virtualhub.Config{EnrollURL: "-", Serial: "hub-flee-0000-0000", Secret: "-"},
+		)
 		must(t, err)
 		defer func() { must(t, like.Close()) }()
-		answer := result[channelAnswer](t, c.call(t, like, link.MethodChannelsCommand, command("c", 1, "switch", false)))
+		answer := result[channelAnswer](
+			t,
+			c.call(t, like, link.MethodChannelsCommand, command("c", 1, "switch", false)),
+		)
 		if answer.Channel.Status != "pending" {
 			t.Errorf("%+v", answer)
 		}
 		eventually(t, "told", func() bool { return len(c.of(like, "channel.observed")) >= 1 })
 		// The broker cuts a hub that has not pinged for one and a half times its keep-alive.
-		eventually(t, "two keep-alives pass", func() bool { return time.Since(begun) > 2*time.Second })
+		eventually(
+			t,
+			"two keep-alives pass",
+			func() bool { return time.Since(begun) > 2*time.Second },
+		)
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("%+v", s)
 		}
@@ -115,7 +144,10 @@ func TestFleetConfig(t *testing.T) {
 		"padding":  {Padding: 1 << 20},
 		"parallel": {Parallel: -1},
 		"hub":      {Hubs: []virtualhub.Credentials{{Serial: "x"}}},
-		"devices":  {Hubs: []virtualhub.Credentials{{Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"}}, Devices: []virtualhub.DeviceSpec{{}}, EnrollURL: "x"},
+		"devices": {
+			Hubs:    []virtualhub.Credentials{{Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"}},
+			Devices: []virtualhub.DeviceSpec{{}}, EnrollURL: "x",
+		},
 	} {
 		if _, err := virtualhub.NewFleet(cfg); err == nil {
 			t.Errorf("%s: taken", name)

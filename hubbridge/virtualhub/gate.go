@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// errCut is what a connection that was cut gives. It is not net.ErrClosed: the MQTT client takes that for its own doing, and says nothing.
+// errCut is what a connection that was cut gives. It is not net.ErrClosed: the MQTT client takes
+// that for its own doing, and says nothing.
 var errCut = errors.New("the connection was cut")
 
-// gate is a connection that can be cut or made half-open: then it takes what is written and gives nothing to read, and the peer hears
-// nothing, not even that it was closed.
+// gate is a connection that can be cut or made half-open: then it takes what is written and gives
+// nothing to read, and the peer hears nothing, not even that it was closed.
 type gate struct {
 	net.Conn          // TLS
 	raw      net.Conn // below it
@@ -27,7 +28,8 @@ func newGate(conn, raw net.Conn) *gate {
 	return &gate{Conn: conn, raw: raw, closed: make(chan struct{})}
 }
 
-// cut ends the connection as a broken cable does, seen from a peer that is told: without a word of TLS or MQTT.
+// cut ends the connection as a broken cable does, seen from a peer that is told: without a word of
+// TLS or MQTT.
 func (g *gate) cut() {
 	g.mu.Lock()
 	g.severed = true
@@ -78,7 +80,8 @@ func (g *gate) Write(p []byte) (int, error) {
 	return n, g.why(err)
 }
 
-// Close closes the connection, unless it is half-open: then only this end is done with it, and release closes the rest.
+// Close closes the connection, unless it is half-open: then only this end is done with it, and
+// release closes the rest.
 func (g *gate) Close() error {
 	g.once.Do(func() { close(g.closed) })
 	if g.frozen() {

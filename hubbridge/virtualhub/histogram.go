@@ -31,7 +31,8 @@ func upper(bucket int) time.Duration {
 	return time.Duration(uint64(perOctave+step+1)<<octave>>3) * time.Microsecond
 }
 
-// quantile is the duration that the share q of all durations is not longer than; 0 when there are none.
+// quantile is the duration that the share q of all durations is not longer than; 0 when there are
+// none.
 func (h *histogram) quantile(q float64) time.Duration {
 	var total uint64
 	for i := range h.buckets {

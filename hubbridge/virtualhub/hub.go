@@ -24,7 +24,8 @@ type Hub struct {
 	admission admission // of the goroutine in Run
 	identity  *identity // of the goroutine in Run
 
-	linkWake, deviceWake chan struct{} // one place each: something to send, something to do for devices
+	// one place each: something to send, something to do for devices
+	linkWake, deviceWake chan struct{}
 
 	workers workers // requests under way, and senders of connections that have ended
 
@@ -53,7 +54,10 @@ func New(cfg Config) (*Hub, error) {
 	}
 	h := &Hub{
 		cfg: cfg, id: id, c: c, admission: admission{every: cfg.EnrollEvery}, identity: known,
-		linkWake: make(chan struct{}, 1), deviceWake: make(chan struct{}, 1), interrupted: make(chan struct{}),
+		linkWake: make(
+			chan struct{},
+			1,
+		), deviceWake: make(chan struct{}, 1), interrupted: make(chan struct{}),
 	}
 	c.wake = func() { nudge(h.linkWake); nudge(h.deviceWake) }
 	return h, nil
@@ -66,7 +70,8 @@ func nudge(ch chan struct{}) {
 	}
 }
 
-// Run runs the hub until ctx ends, and returns nil then. It can be called once; after it the hub is closed.
+// Run runs the hub until ctx ends, and returns nil then. It can be called once; after it the hub is
+// closed.
 func (h *Hub) Run(ctx context.Context) error {
 	h.mu.Lock()
 	if h.running {
@@ -156,12 +161,14 @@ func (h *Hub) WaitConnected(ctx context.Context) error {
 	return h.c.changes.wait(ctx, h.Connected)
 }
 
-// WaitAcked waits until the cloud has acknowledged the event with the given number. Its error is the context's.
+// WaitAcked waits until the cloud has acknowledged the event with the given number. Its error is
+// the context's.
 func (h *Hub) WaitAcked(ctx context.Context, seq uint64) error {
 	return h.c.changes.wait(ctx, func() bool { return h.Acked() >= seq })
 }
 
-// Emit numbers events and keeps them until they are acknowledged: all of them, or none and an error. It returns the number of the last.
+// Emit numbers events and keeps them until they are acknowledged: all of them, or none and an
+// error. It returns the number of the last.
 func (h *Hub) Emit(events ...Event) (last uint64, err error) { return h.c.emit(time.Now(), events) }
 
 // Device is a device with everything, as the hub answers it; false when there is no such one.
@@ -195,8 +202,8 @@ func (h *Hub) CutConnection() {
 	}
 }
 
-// HalfOpen makes the connection half-open: the hub neither hears nor is heard, and nobody is told. The hub finds out by its keep-alive, and
-// connects again.
+// HalfOpen makes the connection half-open: the hub neither hears nor is heard, and nobody is told.
+// The hub finds out by its keep-alive, and connects again.
 func (h *Hub) HalfOpen() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -214,8 +221,8 @@ func (h *Hub) Offline(on bool) {
 	h.interruptLocked()
 }
 
-// Restart switches the hub off and on: the connection is cut, windows are closed, requests under way get no answer. What the hub has on
-// its disk it still has; in memory that is taken to be so.
+// Restart switches the hub off and on: the connection is cut, windows are closed, requests under
+// way get no answer. What the hub has on its disk it still has; in memory that is taken to be so.
 func (h *Hub) Restart() {
 	h.c.restart(time.Now())
 	h.mu.Lock()
@@ -232,8 +239,8 @@ func (h *Hub) interruptLocked() {
 	h.interrupted = make(chan struct{})
 }
 
-// FactoryReset makes the hub what it was when it was made, but for its certificate: a new log, the first devices, no command ids. It
-// restarts.
+// FactoryReset makes the hub what it was when it was made, but for its certificate: a new log, the
+// first devices, no command ids. It restarts.
 func (h *Hub) FactoryReset() error {
 	if err := h.c.reset(time.Now()); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"hubcloud/domain"
 )
 
-// identity is what enrolment gives a hub. It is one file, replaced as one: a key never stands beside another key's certificate.
+// identity is what enrolment gives a hub. It is one file, replaced as one: a key never stands
+// beside another key's certificate.
 type identity struct {
 	HubID       string `json:"hub_id"`
 	Key         string `json:"key"`         // PEM
@@ -43,7 +44,8 @@ func (i *identity) parse(id domain.HubID) error {
 		return fmt.Errorf("the certificate is for %q", i.leaf.Subject.CommonName)
 	}
 	i.roots = x509.NewCertPool()
-	if block, _ := pem.Decode([]byte(i.CA)); block == nil || !i.roots.AppendCertsFromPEM([]byte(i.CA)) {
+	if block, _ := pem.Decode([]byte(i.CA)); block == nil ||
+		!i.roots.AppendCertsFromPEM([]byte(i.CA)) {
 		return errors.New("ca is no certificate")
 	}
 	u, err := url.Parse(i.Broker)
@@ -61,9 +63,14 @@ func (i *identity) renewable(now time.Time, before time.Duration) bool {
 	return i.leaf.NotAfter.Sub(now) < before
 }
 
-// tlsConfig is for the connection to the broker: its certificate is verified with the CA from enrolment and nothing else.
+// tlsConfig is for the connection to the broker: its certificate is verified with the CA from
+// enrolment and nothing else.
 func (i *identity) tlsConfig() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: i.roots, Certificates: []tls.Certificate{i.pair}}
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS12,
+		RootCAs:      i.roots,
+		Certificates: []tls.Certificate{i.pair},
+	}
 }
 
 const identityFile = "identity.json"

@@ -9,7 +9,8 @@ import (
 // steady is how long a connection must have held for the next attempt to come soon again.
 const steady = 10 * time.Second
 
-// runLink keeps the hub connected: it enrols when it must, connects, and waits a while when that does not work.
+// runLink keeps the hub connected: it enrols when it must, connects, and waits a while when that
+// does not work.
 func (h *Hub) runLink(ctx context.Context) error {
 	defer h.c.disconnect()
 	wait := backoff{least: h.cfg.BackoffMin, most: h.cfg.BackoffMax}
@@ -48,7 +49,8 @@ func (h *Hub) runLink(ctx context.Context) error {
 	return nil
 }
 
-// orders is what the hub has been told to do, with a channel that is closed when that changes. An order to restart is given once.
+// orders is what the hub has been told to do, with a channel that is closed when that changes. An
+// order to restart is given once.
 func (h *Hub) orders() (interrupted <-chan struct{}, offline, restarted bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,8 +73,8 @@ func pause(ctx context.Context, interrupted <-chan struct{}, d time.Duration) {
 	}
 }
 
-// certify sees to it that there is a certificate, and a new one when it ends soon. False: there is none that is of use, and the next attempt
-// is due in retry.
+// certify sees to it that there is a certificate, and a new one when it ends soon. False: there is
+// none that is of use, and the next attempt is due in retry.
 func (h *Hub) certify(ctx context.Context, wait *backoff) (retry time.Duration, ok bool) {
 	if h.identity != nil && !h.identity.renewable(time.Now(), h.cfg.RenewBefore) {
 		return 0, true

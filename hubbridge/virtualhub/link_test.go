@@ -49,7 +49,11 @@ func TestLink(t *testing.T) {
 		c.acked(t, h, last)
 		inOrder(t, c, h, 1, last)
 		e := c.of(h)[0]
-		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil || time.Since(at) > time.Minute || e.ClockTrusted == nil || !*e.ClockTrusted || e.DeviceID != nil {
+		if at, err := time.Parse("2006-01-02T15:04:05.000000Z", e.Time); err != nil ||
+			time.Since(at) > time.Minute ||
+			e.ClockTrusted == nil ||
+			!*e.ClockTrusted ||
+			e.DeviceID != nil {
 			t.Errorf("%+v", e)
 		}
 		s := h.Status()
@@ -96,24 +100,29 @@ func TestLink(t *testing.T) {
 		inOrder(t, c, h, 1, last)
 	})
 
-	t.Run("a lost message is sent again at once when a later one shows the gap", func(t *testing.T) {
-		t.Parallel()
-		h := c.hub(t, "hub-link-0000-0003", func(cfg *virtualhub.Config) { cfg.Batch = 10 })
-		for tries := 1; ; tries++ { // that it takes less than the 5 s below is seen in one of some tries on a busy machine too
-			c.with(h, func(r *remote) { r.loseNext = 1 })
-			begun := time.Now()
-			last := emit(t, h, 100)
-			c.acked(t, h, last)
-			inOrder(t, c, h, 1, last)
-			took := time.Since(begun)
-			if took < 4*time.Second {
-				break
+	t.Run(
+		"a lost message is sent again at once when a later one shows the gap",
+		func(t *testing.T) {
+			t.Parallel()
+			h := c.hub(t, "hub-link-0000-0003", func(cfg *virtualhub.Config) { cfg.Batch = 10 })
+			// that it takes less than the 5 s below is seen in one of some tries on a busy machine
+			// too
+			for tries := 1; ; tries++ {
+				c.with(h, func(r *remote) { r.loseNext = 1 })
+				begun := time.Now()
+				last := emit(t, h, 100)
+				c.acked(t, h, last)
+				inOrder(t, c, h, 1, last)
+				took := time.Since(begun)
+				if took < 4*time.Second {
+					break
+				}
+				if tries == 4 {
+					t.Fatalf("took %v", took)
+				}
 			}
-			if tries == 4 {
-				t.Fatalf("took %v", took)
-			}
-		}
-	})
+		},
+	)
 
 	t.Run("no ack: again after 5 s", func(t *testing.T) {
 		t.Parallel()
@@ -221,7 +230,11 @@ func TestLink(t *testing.T) {
 
 	t.Run("a half-open connection is noticed by its keep-alive", func(t *testing.T) {
 		t.Parallel()
-		h := c.hub(t, "hub-link-0000-0010", func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second })
+		h := c.hub(
+			t,
+			"hub-link-0000-0010",
+			func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second },
+		)
 		h.HalfOpen()
 		last := emit(t, h, 3)
 		if h.Connected() == false {
@@ -258,24 +271,29 @@ func TestLink(t *testing.T) {
 		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`[1]`)}); err == nil {
 			t.Error("an array is taken for an event")
 		}
-		if _, err := h.Emit(virtualhub.Event{Raw: json.RawMessage(`{"a":"` + strings.Repeat("x", 300<<10) + `"}`)}); err == nil {
+		if _, err := h.Emit(virtualhub.Event{
+			Raw: json.RawMessage(`{"a":"` + strings.Repeat("x", 300<<10) + `"}`),
+		}); err == nil {
 			t.Error("an event that no message can carry is taken")
 		}
 		if last != uint64(1+len(virtualhub.Malformed())) {
 			t.Errorf("last is %d", last)
 		}
-		c.with(h, func(r *remote) { r.faults = nil }) // the strict reader of this cloud has no mind for them
+		// the strict reader of this cloud has no mind for them
+		c.with(h, func(r *remote) { r.faults = nil })
 	})
 }
 
-// TestKill holds that what a hub has on its disk is enough: at any instant, a hub that is started from a copy of the directory goes on where
-// the cloud stands, gives no number twice and loses nothing.
+// TestKill holds that what a hub has on its disk is enough: at any instant, a hub that is started
+// from a copy of the directory goes on where the cloud stands, gives no number twice and loses
+// nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 	credentials := c.register(t, "hub-kill-0000-0001")
 	cfg := virtualhub.Config{
-		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true, Dir: t.TempDir(),
+		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
+		Dir:        t.TempDir(),
 		BackoffMin: 20 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
 	}
 	var last uint64
@@ -316,7 +334,9 @@ func TestEnrolment(t *testing.T) {
 		c.refuse.Store(503)
 		credentials := c.register(t, "hub-enro-0000-0001")
 		h, _ := c.start(t, virtualhub.Config{
-			EnrollURL: c.http.URL + "/", Serial: strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")), Secret: credentials.Secret,
+			EnrollURL:  c.http.URL + "/",
+			Serial:     strings.ToLower(strings.ReplaceAll(credentials.Serial, "-", "")),
+			Secret:     credentials.Secret,
 			BackoffMin: 10 * time.Millisecond,
 		})
 		eventually(t, "asks", func() bool { return c.enrolments.Load() > 0 })
@@ -327,11 +347,20 @@ func TestEnrolment(t *testing.T) {
 	t.Run("refused by the broker: at once after a restart, otherwise later", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		h := c.hub(t, "hub-enro-0000-0002", func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second })
+		h := c.hub(
+			t,
+			"hub-enro-0000-0002",
+			func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
+		)
 		revoke := func() {
 			t.Helper()
 			c.own(t, h)
-			_, err := c.directory.RevokeCertificate(t.Context(), operator(), c.org, "hub-enro-0000-0002")
+			_, err := c.directory.RevokeCertificate(
+				t.Context(),
+				operator(),
+				c.org,
+				"hub-enro-0000-0002",
+			)
 			must(t, err)
 			must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))
 			eventually(t, "disconnected", func() bool { return !h.Connected() })
@@ -354,7 +383,8 @@ func TestEnrolment(t *testing.T) {
 	t.Run("its certificate ends soon", func(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
-		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour } // every certificate ends sooner
+		// every certificate ends sooner
+		cfg := func(cfg *virtualhub.Config) { cfg.RenewBefore = 400 * 24 * time.Hour }
 		h := c.hub(t, "hub-enro-0000-0003", cfg)
 		if n := c.enrolments.Load(); n != 1 {
 			t.Errorf("%d enrolments at first", n)
@@ -367,12 +397,22 @@ func TestEnrolment(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	good := virtualhub.Config{EnrollURL: "http://127.0.0.1:1", Serial: "HUB-7K2M-Q4XD-93TA", Secret: "s"}
+	good := virtualhub.Config{
+		EnrollURL: "http://127.0.0.1:1",
+		Serial:    "HUB-7K2M-Q4XD-93TA",
+		Secret:    "s",
+	}
 	for name, change := range map[string]func(*virtualhub.Config){
-		"serial": func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" }, "secret": func(c *virtualhub.Config) { c.Secret = "" },
-		"address": func(c *virtualhub.Config) { c.EnrollURL = "" }, "batch": func(c *virtualhub.Config) { c.Batch = 501 },
+		"serial":     func(c *virtualhub.Config) { c.Serial = "HUB-7K2M" },
+		"secret":     func(c *virtualhub.Config) { c.Secret = "" },
+		"address":    func(c *virtualhub.Config) { c.EnrollURL = "" },
+		"batch":      func(c *virtualhub.Config) { c.Batch = 501 },
 		"keep-alive": func(c *virtualhub.Config) { c.KeepAlive = 61 * time.Second },
-		"devices":    func(c *virtualhub.Config) { c.Devices = []virtualhub.DeviceSpec{{Kind: "toaster"}} },
+		"devices": func(c *virtualhub.Config) {
+			c.Devices = []virtualhub.DeviceSpec{
+				{Kind: "toaster"},
+			}
+		},
 	} {
 		cfg := good
 		change(&cfg)
@@ -383,7 +423,8 @@ func TestConfig(t *testing.T) {
 	}
 	h, err := virtualhub.New(good)
 	must(t, err)
-	if h.ID() != "hub-7k2m-q4xd-93ta" || fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
+	if h.ID() != "hub-7k2m-q4xd-93ta" ||
+		fmt.Sprint(h.DeviceIDs()) != "[1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17]" {
 		t.Errorf("%s with %v", h.ID(), h.DeviceIDs())
 	}
 	must(t, h.Close())

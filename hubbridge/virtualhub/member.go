@@ -38,14 +38,17 @@ type mark struct {
 	at   time.Time
 }
 
-// maxMarks bounds the marks of a hub whose cloud does not acknowledge: what is emitted beyond has no latency.
+// maxMarks bounds the marks of a hub whose cloud does not acknowledge: what is emitted beyond has
+// no latency.
 const maxMarks = 4096
 
 func newMember(f *Fleet, credentials Credentials, p *pacer) (*member, error) {
 	cfg, id, err := Config{
 		EnrollURL: f.cfg.EnrollURL, Serial: credentials.Serial, Secret: credentials.Secret,
-		Devices: f.cfg.Devices, Joinable: []DeviceSpec{}, Quiet: true, Capacity: f.cfg.Capacity, Batch: f.batch(),
-		HTTPClient: f.cfg.HTTPClient, KeepAlive: f.cfg.KeepAlive, BackoffMin: f.cfg.BackoffMin, BackoffMax: f.cfg.BackoffMax, Log: f.cfg.Log,
+		Devices: f.cfg.Devices, Joinable: []DeviceSpec{}, Quiet: true, Capacity: f.cfg.Capacity,
+		Batch:      f.batch(),
+		HTTPClient: f.cfg.HTTPClient, KeepAlive: f.cfg.KeepAlive, BackoffMin: f.cfg.BackoffMin,
+		BackoffMax: f.cfg.BackoffMax, Log: f.cfg.Log,
 	}.withDefaults()
 	if err != nil {
 		return nil, err
@@ -59,7 +62,8 @@ func newMember(f *Fleet, credentials Credentials, p *pacer) (*member, error) {
 	return m, nil
 }
 
-// batch is the most events in a message of the fleet: what falls behind goes out in large ones, unless the batch is what is measured.
+// batch is the most events in a message of the fleet: what falls behind goes out in large ones,
+// unless the batch is what is measured.
 func (f *Fleet) batch() int {
 	if f.cfg.Saturate {
 		return f.cfg.Batch
@@ -99,7 +103,8 @@ func (m *member) run(ctx context.Context) {
 		if refused := new(enrolError); errors.As(err, &refused) {
 			retry = max(retry, refused.RetryAfter)
 		}
-		if refused := new(connectError); errors.As(err, &refused) && refused.stage != dialing && admission.refused(refused.certain(), time.Now()) {
+		if refused := new(connectError); errors.As(err, &refused) && refused.stage != dialing &&
+			admission.refused(refused.certain(), time.Now()) {
 			i = nil
 			m.fleet.enrolled.Add(-1)
 		}
@@ -210,7 +215,8 @@ type padded struct {
 	Padding string `json:"padding"`
 }
 
-// drive does what is due at now, and returns when it wants to be driven again; zero: when it is kicked.
+// drive does what is due at now, and returns when it wants to be driven again; zero: when it is
+// kicked.
 func (m *member) drive(now time.Time) (due time.Time) {
 	earlier := func(t time.Time) {
 		if !t.IsZero() && (due.IsZero() || t.Before(due)) {
@@ -243,7 +249,8 @@ func (m *member) drive(now time.Time) (due time.Time) {
 			return due
 		}
 	}
-	// Well within the keep-alive: a broker that counts in whole seconds may wait no longer than that.
+	// Well within the keep-alive: a broker that counts in whole seconds may wait no longer than
+	// that.
 	if ping := m.c.cfg.KeepAlive * 3 / 4; m.nextPing.IsZero() {
 		m.nextPing = now.Add(ping)
 	} else if !now.Before(m.nextPing) {
@@ -275,7 +282,8 @@ func (m *member) load(now time.Time, behind int) (due time.Time) {
 	for !now.Before(m.nextEmit) {
 		m.emitBatch()
 		m.nextEmit = m.nextEmit.Add(interval)
-		if now.Sub(m.nextEmit) > time.Second { // a process that was stopped does not catch up with a flood
+		// a process that was stopped does not catch up with a flood
+		if now.Sub(m.nextEmit) > time.Second {
 			m.nextEmit = now.Add(interval)
 		}
 	}

@@ -72,7 +72,13 @@ func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string)
 }
 
 // becomes waits until a channel has a status and a value.
-func (c *cloud) becomes(t testing.TB, h *virtualhub.Hub, device int, key, status string, value any) {
+func (c *cloud) becomes(
+	t testing.TB,
+	h *virtualhub.Hub,
+	device int,
+	key, status string,
+	value any,
+) {
 	t.Helper()
 	var last channel
 	defer func() {
@@ -96,12 +102,20 @@ func TestMethods(t *testing.T) {
 
 	t.Run("devices", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0001")
-		list := result[struct{ Devices []map[string]any }](t, c.call(t, h, link.MethodDevicesList, params{}))
-		if len(list.Devices) != 17 || len(list.Devices[0]) != 5 || list.Devices[0]["name"] != "Front door" {
+		list := result[struct{ Devices []map[string]any }](
+			t,
+			c.call(t, h, link.MethodDevicesList, params{}),
+		)
+		if len(list.Devices) != 17 || len(list.Devices[0]) != 5 ||
+			list.Devices[0]["name"] != "Front door" {
 			t.Errorf("%v", list.Devices)
 		}
-		d := result[deviceAnswer](t, c.call(t, h, link.MethodDevicesGet, params{"device_id": thermostat}))
-		if d.Device.ID != thermostat || d.Device.Name != "Hall thermostat" || len(d.Device.Channels) != 9 {
+		d := result[deviceAnswer](
+			t,
+			c.call(t, h, link.MethodDevicesGet, params{"device_id": thermostat}),
+		)
+		if d.Device.ID != thermostat || d.Device.Name != "Hall thermostat" ||
+			len(d.Device.Channels) != 9 {
 			t.Errorf("%+v", d)
 		}
 		refused(t, c.call(t, h, link.MethodDevicesGet, params{"device_id": 99}), "not_found")
@@ -117,13 +131,23 @@ func TestMethods(t *testing.T) {
 	t.Run("forget", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0002")
 		refused(t, c.call(t, h, link.MethodDevicesForget, params{"device_id": 99}), "not_found")
-		refused(t, c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}), "invalid_request")
+		refused(
+			t,
+			c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}),
+			"invalid_request",
+		)
 		must(t, h.Unreachable(keypad))
-		if got := string(c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}).Result); got != "{}" {
+		if got := string(c.call(t, h, link.MethodDevicesForget, params{
+			"device_id": keypad,
+		}).Result); got != "{}" {
 			t.Errorf("answer %s", got)
 		}
 		refused(t, c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}), "not_found")
-		eventually(t, "told", func() bool { return len(c.of(h, "device.unavailable", "device.forgotten")) == 2 })
+		eventually(
+			t,
+			"told",
+			func() bool { return len(c.of(h, "device.unavailable", "device.forgotten")) == 2 },
+		)
 		e := c.of(h, "device.forgotten")[0]
 		if string(e.Data) != `{"name":"Hall keypad"}` || *e.DeviceID != keypad {
 			t.Errorf("%+v", e)
@@ -132,24 +156,54 @@ func TestMethods(t *testing.T) {
 
 	t.Run("command", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0003")
-		answer := result[channelAnswer](t, c.call(t, h, link.MethodChannelsCommand, command("c1", frontDoor, "lock", false)))
+		answer := result[channelAnswer](
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c1", frontDoor, "lock", false)),
+		)
 		if answer.Channel != (channel{"lock", "pending", true, false}) {
 			t.Errorf("answer %+v", answer)
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		eventually(t, "told", func() bool { return len(c.of(h)) == 2 })
 		for i, want := range []string{"channel.desired", "channel.observed"} {
-			if e := c.of(h)[i]; e.Type != want || string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` || *e.DeviceID != frontDoor {
+			if e := c.of(h)[i]; e.Type != want ||
+				string(e.Data) != `{"key":"lock","endpoint":0,"value":false}` ||
+				*e.DeviceID != frontDoor {
 				t.Errorf("event %d: %+v", i, e)
 			}
 		}
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("c2", frontDoor, "lock", "shut")), "invalid_request")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("c3", frontDoor, "battery", 100)), "invalid_request")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("c4", frontDoor, "switch", true)), "not_found")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("c5", 99, "lock", true)), "not_found")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("c6", shed, "lock", true)), "command_refused")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("", frontDoor, "lock", true)), "invalid_request")
-		must(t, h.Report(frontDoor, virtualhub.ChannelRef{Key: "lock"}, true)) // somebody turns the knob
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c2", frontDoor, "lock", "shut")),
+			"invalid_request",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c3", frontDoor, "battery", 100)),
+			"invalid_request",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c4", frontDoor, "switch", true)),
+			"not_found",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c5", 99, "lock", true)),
+			"not_found",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("c6", shed, "lock", true)),
+			"command_refused",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("", frontDoor, "lock", true)),
+			"invalid_request",
+		)
+		// somebody turns the knob
+		must(t, h.Report(frontDoor, virtualhub.ChannelRef{Key: "lock"}, true))
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 	})
 
@@ -157,7 +211,10 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0004")
 		var answers []<-chan link.Response
 		for range 20 {
-			answers = append(answers, c.ask(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", false)))
+			answers = append(
+				answers,
+				c.ask(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", false)),
+			)
 		}
 		first := <-answers[0]
 		for _, answer := range answers[1:] {
@@ -166,11 +223,23 @@ func TestMethods(t *testing.T) {
 			}
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		if r := c.call(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(r.Result) != string(first.Result) {
+		if r := c.call(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(
+			r.Result,
+		) != string(
+			first.Result,
+		) {
 			t.Errorf("later: %s", r.Result)
 		}
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)), "invalid_request")
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", true)), "invalid_request")
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
+			"invalid_request",
+		)
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", true)),
+			"invalid_request",
+		)
 		if n := len(c.of(h, "channel.desired")); n != 1 {
 			t.Errorf("run %d times", n)
 		}
@@ -180,12 +249,24 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0005")
 		for _, fault := range []func(bool){h.RadioDown, h.ClockUnknown} {
 			fault(true)
-			refused(t, c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)), "hub_unavailable")
+			refused(
+				t,
+				c.call(
+					t,
+					h,
+					link.MethodChannelsCommand,
+					command("again", frontDoor, "lock", false),
+				),
+				"hub_unavailable",
+			)
 			refused(t, c.call(t, h, link.MethodPairingOpen, params{}), "hub_unavailable")
 			refused(t, c.call(t, h, link.MethodRemovalOpen, params{}), "hub_unavailable")
 			fault(false)
 		}
-		result[channelAnswer](t, c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)))
+		result[channelAnswer](
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)),
+		)
 		h.RadioDown(true)
 		if r := c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
 			t.Errorf("what was run is answered again: %+v", r.Error)
@@ -196,13 +277,23 @@ func TestMethods(t *testing.T) {
 	t.Run("jammed, refused, late", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0006")
 		h.Jam(frontDoor)
-		result[channelAnswer](t, c.call(t, h, link.MethodChannelsCommand, command("j", frontDoor, "lock", false)))
+		result[channelAnswer](
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("j", frontDoor, "lock", false)),
+		)
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 		h.Unjam(frontDoor)
-		result[channelAnswer](t, c.call(t, h, link.MethodChannelsCommand, command("k", frontDoor, "lock", false)))
+		result[channelAnswer](
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
+		)
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		h.RefuseCommands(true)
-		refused(t, c.call(t, h, link.MethodChannelsCommand, command("r", frontDoor, "lock", true)), "command_refused")
+		refused(
+			t,
+			c.call(t, h, link.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
+			"command_refused",
+		)
 		h.LateAnswers(300 * time.Millisecond)
 		begun := time.Now()
 		late := c.ask(t, h, link.MethodDevicesList, params{})
@@ -216,7 +307,8 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0007")
 		h.ClockUnknown(true)
 		c.acked(t, h, emit(t, h, 1))
-		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted || !strings.HasPrefix(e.Time, "2000-01-01T") {
+		if e := c.of(h)[0]; e.ClockTrusted == nil || *e.ClockTrusted ||
+			!strings.HasPrefix(e.Time, "2000-01-01T") {
 			t.Errorf("%+v", e)
 		}
 		h.CutConnection()
@@ -233,10 +325,15 @@ func TestMethods(t *testing.T) {
 			t.Errorf("without a window: %v", err)
 		}
 		for _, code := range []any{"1234", "123456", "abcde", "", "12345-12345", "90", 12345} {
-			refused(t, c.call(t, h, link.MethodPairingOpen, params{"setup_code": code}), "invalid_request")
+			refused(
+				t,
+				c.call(t, h, link.MethodPairingOpen, params{"setup_code": code}),
+				"invalid_request",
+			)
 		}
 		for i, code := range []any{
-			nil, "12345", "11111-22222-33333-44444-55555-66666-77777-88888", "90" + strings.Repeat("1", 60), "MT:Y.K9042C00KA0648G00",
+			nil, "12345", "11111-22222-33333-44444-55555-66666-77777-88888",
+			"90" + strings.Repeat("1", 60), "MT:Y.K9042C00KA0648G00",
 		} {
 			body := params{}
 			if code != nil {
@@ -253,7 +350,12 @@ func TestMethods(t *testing.T) {
 			if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
 				t.Errorf("a second device in one window: %v", err)
 			}
-			r = c.call(t, h, link.MethodChannelsCommand, command("p"+side.Name+string(rune('a'+i)), int(id), "lock", false))
+			r = c.call(
+				t,
+				h,
+				link.MethodChannelsCommand,
+				command("p"+side.Name+string(rune('a'+i)), int(id), "lock", false),
+			)
 			if code == nil {
 				refused(t, r, "command_refused")
 			} else {
@@ -266,7 +368,8 @@ func TestMethods(t *testing.T) {
 			t.Errorf("in a closed window: %v", err)
 		}
 		eventually(t, "told", func() bool { return len(c.of(h, "device.added")) == 5 })
-		if e := c.of(h)[0]; e.Type != "device.added" || string(e.Data) != `{"name":"Side door"}` || *e.DeviceID != 18 {
+		if e := c.of(h)[0]; e.Type != "device.added" || string(e.Data) != `{"name":"Side door"}` ||
+			*e.DeviceID != 18 {
 			t.Errorf("%+v", e)
 		}
 	})
@@ -276,7 +379,9 @@ func TestMethods(t *testing.T) {
 		if err := h.Press(keypad); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("without a window: %v", err)
 		}
-		if r := c.call(t, h, link.MethodRemovalOpen, params{}); string(r.Result) != `{"status":"open","expires_in":120}` {
+		if r := c.call(t, h, link.MethodRemovalOpen, params{}); string(
+			r.Result,
+		) != `{"status":"open","expires_in":120}` {
 			t.Errorf("%s %+v", r.Result, r.Error)
 		}
 		must(t, h.Press(keypad))
@@ -300,8 +405,17 @@ func TestMethods(t *testing.T) {
 			must(t, h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true))
 		}
 		must(t, h.Reachable(keypad)) // it is already: nothing to tell
-		must(t, h.Rename(keypad, "Porch keypad", virtualhub.ChannelRef{Key: "tamper"}, virtualhub.ChannelRef{Key: "lock"}))
-		if h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true) == nil || h.Report(99, virtualhub.ChannelRef{Key: "tamper"}, true) == nil {
+		must(
+			t,
+			h.Rename(
+				keypad,
+				"Porch keypad",
+				virtualhub.ChannelRef{Key: "tamper"},
+				virtualhub.ChannelRef{Key: "lock"},
+			),
+		)
+		if h.Report(keypad, virtualhub.ChannelRef{Key: "tamper"}, true) == nil ||
+			h.Report(99, virtualhub.ChannelRef{Key: "tamper"}, true) == nil {
 			t.Error("a report of a channel that is not there")
 		}
 		eventually(t, "told", func() bool { return len(c.of(h)) == 4 })
@@ -340,7 +454,11 @@ func TestMethods(t *testing.T) {
 func TestInstaller(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
-	staffed := c.hub(t, "hub-wind-0000-0002", func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond })
+	staffed := c.hub(
+		t,
+		"hub-wind-0000-0002",
+		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
+	)
 	result[struct{}](t, c.call(t, staffed, link.MethodPairingOpen, params{"setup_code": "12345"}))
 	eventually(t, "a device joins", func() bool { return len(c.of(staffed, "device.added")) == 1 })
 	result[struct{}](t, c.call(t, staffed, link.MethodRemovalOpen, params{}))
@@ -350,8 +468,9 @@ func TestInstaller(t *testing.T) {
 	}
 }
 
-// TestRestartKeeps holds that devices and command ids survive a kill: the hub that is started from a copy of the directory answers a repeat
-// with the first answer, and the command that was under way still comes to its end.
+// TestRestartKeeps holds that devices and command ids survive a kill: the hub that is started from
+// a copy of the directory answers a repeat with the first answer, and the command that was under
+// way still comes to its end.
 func TestRestartKeeps(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
@@ -359,7 +478,8 @@ func TestRestartKeeps(t *testing.T) {
 	slow := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "switch", Gangs: 2}}
 	must(t, json.Unmarshal([]byte(`"700ms"`), &slow[0].Latency))
 	cfg := virtualhub.Config{
-		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true, Dir: t.TempDir(), Devices: slow,
+		EnrollURL: c.http.URL, Serial: credentials.Serial, Secret: credentials.Secret, Quiet: true,
+		Dir: t.TempDir(), Devices: slow,
 		BackoffMin: 20 * time.Millisecond,
 	}
 	h, stop := c.start(t, cfg)
@@ -376,7 +496,11 @@ func TestRestartKeeps(t *testing.T) {
 	cfg.Dir = copied
 	h, _ = c.start(t, cfg)
 	c.connected(t, h)
-	if again := c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", false)); string(again.Result) != string(first.Result) {
+	if again := c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", false)); string(
+		again.Result,
+	) != string(
+		first.Result,
+	) {
 		t.Errorf("%s, first %s", again.Result, first.Result)
 	}
 	c.becomes(t, h, 1, "lock", "synchronized", false)
@@ -393,7 +517,10 @@ func TestRestartKeeps(t *testing.T) {
 		t.Error("a device outlives a factory reset")
 	}
 	c.connected(t, h)
-	result[channelAnswer](t, c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", true)))
+	result[channelAnswer](
+		t,
+		c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", true)),
+	)
 	c.becomes(t, h, 1, "lock", "synchronized", true)
 }
 

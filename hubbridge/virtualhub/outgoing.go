@@ -22,8 +22,9 @@ func windowLimit(heedless bool) uint64 {
 	return link.MaxUnacknowledged
 }
 
-// connect begins a connection: hello is what goes out next. It returns the connection's number, by which one that has ended is told from
-// the present one: what still runs for it must take nothing from its successor.
+// connect begins a connection: hello is what goes out next. It returns the connection's number, by
+// which one that has ended is told from the present one: what still runs for it must take nothing
+// from its successor.
 func (c *controller) connect() (connection uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,8 +42,9 @@ func (c *controller) disconnect() {
 	c.changes.send()
 }
 
-// outgoing is what to send now; an empty message is nothing before wake (zero: before something happens). What it returns counts as
-// sent: should it get lost, no ack comes and it is sent again. An events message must not go out before the journal is synced.
+// outgoing is what to send now; an empty message is nothing before wake (zero: before something
+// happens). What it returns counts as sent: should it get lost, no ack comes and it is sent again.
+// An events message must not go out before the journal is synced.
 func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +59,11 @@ func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake
 		return message{suffix: "hello", payload: c.hello(oldest, newest)}, time.Time{}
 	case step.From != 0:
 		const frame = len(`{"log":"","events":[]}`)
-		events := c.journal.Events(step.From, int(min(step.Limit, uint64(c.cfg.Batch))), link.MaxMessageBytes-frame-len(c.journal.Log()))
+		events := c.journal.Events(
+			step.From,
+			int(min(step.Limit, uint64(c.cfg.Batch))),
+			link.MaxMessageBytes-frame-len(c.journal.Log()),
+		)
 		if len(events) == 0 {
 			return message{}, now // let go in between; what to do then is decided anew
 		}
@@ -72,8 +78,9 @@ func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake
 func (c *controller) hello(oldest, newest uint64) []byte {
 	trusted := !c.faults.ClockUnknown
 	return mustJSON(link.Hello{
-		Protocol: link.Protocol, Log: c.journal.Log(), Oldest: oldest, Newest: newest, ClockTrusted: &trusted,
-		Firmware: &link.Firmware{Version: c.cfg.Firmware}, Network: c.cfg.Network,
+		Protocol: link.Protocol, Log: c.journal.Log(), Oldest: oldest, Newest: newest,
+		ClockTrusted: &trusted,
+		Firmware:     &link.Firmware{Version: c.cfg.Firmware}, Network: c.cfg.Network,
 	})
 }
 
@@ -97,7 +104,11 @@ func eventsMessage(log string, events []json.RawMessage) []byte {
 }
 
 // ack takes an ack from the cloud. What is no ack, or of another log or connection, is passed over.
-func (c *controller) ack(connection uint64, payload []byte, now time.Time) (through uint64, ok bool) {
+func (c *controller) ack(
+	connection uint64,
+	payload []byte,
+	now time.Time,
+) (through uint64, ok bool) {
 	var a link.Ack
 	if json.Unmarshal(payload, &a) != nil || a.Through > link.MaxNumber {
 		return 0, false
@@ -116,12 +127,13 @@ func (c *controller) ack(connection uint64, payload []byte, now time.Time) (thro
 
 // Status is where a hub stands.
 type Status struct {
-	// Connected is true while there is a connection on which the cloud has answered the hub's hello.
+	// Connected is true while there is a connection on which the cloud has answered the hub's
+	// hello.
 	Connected bool
 	// Log is the identity of the hub's log.
 	Log string
-	// Oldest is the lowest number that the hub holds, Newest the highest that it ever gave, Acked the highest that the cloud has
-	// acknowledged since the hub was made or reset.
+	// Oldest is the lowest number that the hub holds, Newest the highest that it ever gave, Acked
+	// the highest that the cloud has acknowledged since the hub was made or reset.
 	Oldest, Newest, Acked uint64
 }
 

@@ -17,7 +17,11 @@ type pacer struct {
 	bell   chan struct{}
 }
 
-func newPacer() *pacer { return &pacer{kicked: map[*member]struct{}{}, bell: make(chan struct{}, 1)} }
+func newPacer() *pacer {
+	return &pacer{
+		kicked: map[*member]struct{}{}, bell: make(chan struct{}, 1),
+	}
+}
 
 // kick has a member driven soon. It does not block.
 func (p *pacer) kick(m *member) {

@@ -10,12 +10,14 @@ import (
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
-// maxToken is the longest response token that is copied, in bytes: a topic has 65,535 at most, and nobody needs nearly as many.
+// maxToken is the longest response token that is copied, in bytes: a topic has 65,535 at most, and
+// nobody needs nearly as many.
 const maxToken = 1024
 
 var errBadRequest = errors.New("not a request")
 
-// decodeRequest reads a request. One that cannot be answered, since it is not readable or its token is no topic levels, is an error.
+// decodeRequest reads a request. One that cannot be answered, since it is not readable or its token
+// is no topic levels, is an error.
 func decodeRequest(payload []byte) (link.Request, error) {
 	var req link.Request
 	if err := json.Unmarshal(payload, &req); err != nil {
@@ -30,7 +32,8 @@ func decodeRequest(payload []byte) (link.Request, error) {
 	return req, nil
 }
 
-// topicLevels says whether s can stand in a topic: levels that are not empty, without wildcards or control characters.
+// topicLevels says whether s can stand in a topic: levels that are not empty, without wildcards or
+// control characters.
 func topicLevels(s string) bool {
 	if s == "" || len(s) > maxToken || strings.ContainsAny(s, "+#") {
 		return false
@@ -54,7 +57,15 @@ func (c *controller) answer(req link.Request, now time.Time) link.Response {
 	result, refusal := c.dispatch(req, now)
 	c.mu.Unlock()
 	if refusal != nil {
-		c.log.Info("hub request", "request_id", req.ID, "method", req.Method, "refusal", refusal.Type)
+		c.log.Info(
+			"hub request",
+			"request_id",
+			req.ID,
+			"method",
+			req.Method,
+			"refusal",
+			refusal.Type,
+		)
 		return link.Response{ID: req.ID, Error: refusal}
 	}
 	c.log.Info("hub request", "request_id", req.ID, "method", req.Method)
@@ -107,8 +118,8 @@ func (c *controller) dispatch(req link.Request, now time.Time) (any, *link.Error
 	}
 }
 
-// with reads a request's params and hands them to do. Absent params are an empty object; fields that nobody knows are passed over, for a
-// cloud that is newer than its hubs.
+// with reads a request's params and hands them to do. Absent params are an empty object; fields
+// that nobody knows are passed over, for a cloud that is newer than its hubs.
 func with[P any](req link.Request, do func(P) (any, *link.Error)) (any, *link.Error) {
 	var params P
 	if len(req.Params) > 0 && string(req.Params) != "null" {
@@ -144,7 +155,11 @@ func (c *controller) forget(p deviceParams, now time.Time) (any, *link.Error) {
 		return nil, refusal
 	}
 	if d.Available {
-		return nil, refuse("invalid_request", "%s is still on the hub's network: remove it through a removal window", d.Spec.Name)
+		return nil, refuse(
+			"invalid_request",
+			"%s is still on the hub's network: remove it through a removal window",
+			d.Spec.Name,
+		)
 	}
 	c.remove(d, now)
 	return noParams{}, nil
@@ -154,8 +169,10 @@ func (c *controller) openPairing(p pairingParams, now time.Time) (any, *link.Err
 	code := ""
 	if p.SetupCode != nil {
 		if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
-			return nil, refuse("invalid_request",
-				"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code")
+			return nil, refuse(
+				"invalid_request",
+				"setup_code must be a PIN of 5 digits, a DSK of 8 groups of 5 digits, or the text of a QR code",
+			)
 		}
 	}
 	if unavailable := c.unavailable(); unavailable != nil {

@@ -11,7 +11,8 @@ import (
 	"hubcloud/hubbridge/link"
 )
 
-// maxRequests is how many requests are worked on at a time. More are answered busy, which the cloud takes for a hub_error.
+// maxRequests is how many requests are worked on at a time. More are answered busy, which the cloud
+// takes for a hub_error.
 const maxRequests = 256
 
 // sender is what a connection says and hears.
@@ -27,9 +28,17 @@ func (s *sender) topic(suffix string) string { return "hub/" + string(s.hub.id) 
 // subscribe subscribes to ack and request. Until it has returned nothing is sent.
 func (s *sender) subscribe(ctx context.Context) error {
 	s.busy = make(chan struct{}, maxRequests)
-	s.client.AddRoute(s.topic("ack"), func(_ mqtt.Client, m mqtt.Message) { s.hub.c.ack(s.connection, m.Payload(), time.Now()) })
-	s.client.AddRoute(s.topic("request"), func(_ mqtt.Client, m mqtt.Message) { s.request(ctx, m.Payload()) })
-	token, _ := s.client.SubscribeMultiple(map[string]byte{s.topic("ack"): 0, s.topic("request"): 0}, nil).(*mqtt.SubscribeToken)
+	s.client.AddRoute(
+		s.topic("ack"),
+		func(_ mqtt.Client, m mqtt.Message) { s.hub.c.ack(s.connection, m.Payload(), time.Now()) },
+	)
+	s.client.AddRoute(
+		s.topic("request"),
+		func(_ mqtt.Client, m mqtt.Message) { s.request(ctx, m.Payload()) },
+	)
+	token, _ := s.client.SubscribeMultiple(map[string]byte{
+		s.topic("ack"): 0, s.topic("request"): 0,
+	}, nil).(*mqtt.SubscribeToken)
 	timer := time.NewTimer(connectTimeout)
 	defer timer.Stop()
 	select {
@@ -57,7 +66,8 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		m, wake := s.hub.c.outgoing(s.connection, time.Now())
 		if m.suffix != "" {
-			// A number that the cloud has seen must never be given again, not even after a power cut.
+			// A number that the cloud has seen must never be given again, not even after a power
+			// cut.
 			if err := s.hub.c.journal.Sync(); err != nil {
 				end(err)
 				return
@@ -78,7 +88,8 @@ func (s *sender) run(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// request answers a request, beside others. It must not block: the client hands it messages one by one.
+// request answers a request, beside others. It must not block: the client hands it messages one by
+// one.
 func (s *sender) request(ctx context.Context, payload []byte) {
 	req, err := decodeRequest(payload)
 	if err != nil {
@@ -89,7 +100,13 @@ func (s *sender) request(ctx context.Context, payload []byte) {
 	case s.busy <- struct{}{}:
 	default:
 		s.hub.workers.run(func() {
-			s.respond(req, link.Response{ID: req.ID, Error: refuse("busy", "the hub has %d requests under way", maxRequests)})
+			s.respond(
+				req,
+				link.Response{
+					ID:    req.ID,
+					Error: refuse("busy", "the hub has %d requests under way", maxRequests),
+				},
+			)
 		})
 		return
 	}
@@ -112,7 +129,15 @@ func (s *sender) request(ctx context.Context, payload []byte) {
 func (s *sender) respond(req link.Request, response link.Response) {
 	s.client.Publish(s.topic("response/"+req.Token), 0, false, []byte(mustJSON(response)))
 	if response.Error != nil {
-		s.hub.cfg.Log.Debug("request refused", "method", req.Method, "type", response.Error.Type, "message", response.Error.Message)
+		s.hub.cfg.Log.Debug(
+			"request refused",
+			"method",
+			req.Method,
+			"type",
+			response.Error.Type,
+			"message",
+			response.Error.Message,
+		)
 		return
 	}
 	s.hub.cfg.Log.Debug("request answered", "method", req.Method)

@@ -42,17 +42,19 @@ type connectError struct {
 func (e *connectError) Error() string { return fmt.Sprintf("connect: %v", e.err) }
 func (e *connectError) Unwrap() error { return e.err }
 
-// certain says whether the broker has said that it does not want the hub, or the hub cannot trust the broker: a new certificate may help
-// with both. A connection that was only closed says neither.
+// certain says whether the broker has said that it does not want the hub, or the hub cannot trust
+// the broker: a new certificate may help with both. A connection that was only closed says neither.
 func (e *connectError) certain() bool {
 	var remote *net.OpError
 	var verification *tls.CertificateVerificationError
-	return errors.Is(e.err, packets.ErrorRefusedNotAuthorised) || errors.Is(e.err, packets.ErrorRefusedBadUsernameOrPassword) ||
+	return errors.Is(e.err, packets.ErrorRefusedNotAuthorised) ||
+		errors.Is(e.err, packets.ErrorRefusedBadUsernameOrPassword) ||
 		errors.As(e.err, &remote) && remote.Op == "remote error" || // a TLS alert
 		errors.As(e.err, &verification)
 }
 
-// session is one connection to the broker. It returns nil when it was ended in good order, otherwise why it ended.
+// session is one connection to the broker. It returns nil when it was ended in good order,
+// otherwise why it ended.
 func (h *Hub) session(ctx context.Context, interrupted <-chan struct{}) error {
 	g, err := dial(ctx, h.identity)
 	if err != nil {
@@ -86,7 +88,9 @@ func (h *Hub) session(ctx context.Context, interrupted <-chan struct{}) error {
 	}
 	h.workers.run(func() { s.run(ctx, end) })
 
-	renew := time.NewTimer(max(renewAgain, time.Until(h.identity.leaf.NotAfter.Add(-h.cfg.RenewBefore))))
+	renew := time.NewTimer(
+		max(renewAgain, time.Until(h.identity.leaf.NotAfter.Add(-h.cfg.RenewBefore))),
+	)
 	defer renew.Stop()
 	select {
 	case <-ctx.Done():
@@ -121,7 +125,11 @@ func dial(ctx context.Context, i *identity) (*gate, error) {
 }
 
 // join makes an MQTT client of a connection. lost is called when the connection is lost later.
-func (h *Hub) join(ctx context.Context, g *gate, lost context.CancelCauseFunc) (mqtt.Client, error) {
+func (h *Hub) join(
+	ctx context.Context,
+	g *gate,
+	lost context.CancelCauseFunc,
+) (mqtt.Client, error) {
 	opts := mqtt.NewClientOptions().
 		AddBroker(h.identity.Broker).
 		SetClientID(string(h.id)).

@@ -38,8 +38,11 @@ func (c *controller) begin(w *window, setupCode string, now time.Time) openWindo
 	return openWindow(w.Tell(now))
 }
 
-// setupCodes are the forms of a setup code: a PIN, a DSK (eight groups of five digits), the text of a QR code (Z-Wave's digits, or Matter's).
-var setupCodes = regexp.MustCompile(`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`)
+// setupCodes are the forms of a setup code: a PIN, a DSK (eight groups of five digits), the text of
+// a QR code (Z-Wave's digits, or Matter's).
+var setupCodes = regexp.MustCompile(
+	`^(\d{5}|\d{5}([- ]?\d{5}){7}|90\d{50,200}|MT:[0-9A-Z.-]{10,200})$`,
+)
 
 // advanceWindows lets the installer act and windows close, and says when to look again.
 func (c *controller) advanceWindows(now time.Time) (due time.Time) {
@@ -72,7 +75,8 @@ func (c *controller) advanceWindows(now time.Time) (due time.Time) {
 	return due
 }
 
-// join adds a device that somebody makes join in the pairing window, and closes the window: it is for one device.
+// join adds a device that somebody makes join in the pairing window, and closes the window: it is
+// for one device.
 func (c *controller) join(spec DeviceSpec, now time.Time) (int64, error) {
 	used, open := c.pairing.Use(now)
 	if !open {
@@ -106,7 +110,8 @@ type named struct {
 	Name string `json:"name"`
 }
 
-// press takes a device off the hub whose button somebody presses in the removal window, and closes the window. False when it is not open.
+// press takes a device off the hub whose button somebody presses in the removal window, and closes
+// the window. False when it is not open.
 func (c *controller) press(d *device.Device, now time.Time) bool {
 	used, open := c.removal.Use(now)
 	if open {

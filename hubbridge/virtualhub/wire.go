@@ -14,8 +14,9 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 )
 
-// wire is as much of MQTT 3.1.1 as a hub of a fleet needs, without a goroutine: one reads, any may write. QoS 0 only. The MQTT library's
-// client has some eight goroutines a connection, which is the better part of a fleet's memory.
+// wire is as much of MQTT 3.1.1 as a hub of a fleet needs, without a goroutine: one reads, any may
+// write. QoS 0 only. The MQTT library's client has some eight goroutines a connection, which is the
+// better part of a fleet's memory.
 type wire struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -25,7 +26,8 @@ type wire struct {
 	buffer []byte
 }
 
-// connectWire connects, subscribes to ack and request, and returns when the broker has confirmed both. Errors are *connectError.
+// connectWire connects, subscribes to ack and request, and returns when the broker has confirmed
+// both. Errors are *connectError.
 func connectWire(ctx context.Context, i *identity, keepAlive time.Duration) (*wire, error) {
 	g, err := dial(ctx, i)
 	if err != nil {
@@ -47,7 +49,9 @@ func (w *wire) greet(clientID string, keepAlive time.Duration) error {
 	}
 	connect := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
 	connect.ProtocolName, connect.ProtocolVersion = "MQTT", 4
-	connect.CleanSession, connect.ClientIdentifier, connect.Keepalive = true, clientID, uint16(keepAlive/time.Second)
+	connect.CleanSession, connect.ClientIdentifier, connect.Keepalive = true, clientID, uint16(
+		keepAlive/time.Second,
+	)
 	if err := connect.Write(w.conn); err != nil {
 		return err
 	}
@@ -63,7 +67,13 @@ func (w *wire) greet(clientID string, keepAlive time.Duration) error {
 		return packets.ConnErrors[connack.ReturnCode]
 	}
 	subscribe := packets.NewControlPacket(packets.Subscribe).(*packets.SubscribePacket)
-	subscribe.MessageID, subscribe.Topics, subscribe.Qoss = 1, []string{w.prefix + "ack", w.prefix + "request"}, []byte{0, 0}
+	subscribe.MessageID, subscribe.Topics, subscribe.Qoss = 1, []string{
+		w.prefix + "ack",
+		w.prefix + "request",
+	}, []byte{
+		0,
+		0,
+	}
 	if err := subscribe.Write(w.conn); err != nil {
 		return err
 	}
@@ -71,13 +81,15 @@ func (w *wire) greet(clientID string, keepAlive time.Duration) error {
 		return err
 	}
 	suback, ok := p.(*packets.SubackPacket)
-	if !ok || len(suback.ReturnCodes) != 2 || max(suback.ReturnCodes[0], suback.ReturnCodes[1]) > 2 {
+	if !ok || len(suback.ReturnCodes) != 2 ||
+		max(suback.ReturnCodes[0], suback.ReturnCodes[1]) > 2 {
 		return errors.New("the broker refuses the subscriptions")
 	}
 	return w.conn.SetDeadline(time.Time{})
 }
 
-// read returns the next message, by the topic's part below hub/<id>/. quiet is how long nothing at all may come.
+// read returns the next message, by the topic's part below hub/<id>/. quiet is how long nothing at
+// all may come.
 func (w *wire) read(quiet time.Duration) (suffix string, payload []byte, err error) {
 	for {
 		if err := w.conn.SetReadDeadline(time.Now().Add(quiet)); err != nil {

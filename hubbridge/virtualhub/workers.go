@@ -9,7 +9,8 @@ type workers struct {
 	group  sync.WaitGroup
 }
 
-// run runs f on a goroutine of its own, unless the end has begun: a connection that is going down may still bring a request.
+// run runs f on a goroutine of its own, unless the end has begun: a connection that is going down
+// may still bring a request.
 func (w *workers) run(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

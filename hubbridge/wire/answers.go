@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// maxValueDepth bounds how deep arrays and objects of a channel's value may stand in one another. The contract's values have a depth of one,
-	// and what is much deeper than that could not be written to everyone who asks for it.
+	// maxValueDepth bounds how deep arrays and objects of a channel's value may stand in one
+	// another. The contract's values have a depth of one, and what is much deeper than that could
+	// not be written to everyone who asks for it.
 	maxValueDepth = 64
 	// maxValueBytes bounds a channel's value: what an event could tell.
 	maxValueBytes = link.MaxEventBytes
@@ -17,8 +18,9 @@ const (
 	maxWindow = 24 * 60 * 60
 )
 
-// ParseDevices reads the result of devices.list: devices whose channels have no values and no status. The error, as that of the functions
-// below, says in words fit for an API caller why it is no such result. Nothing that is given refers to result.
+// ParseDevices reads the result of devices.list: devices whose channels have no values and no
+// status. The error, as that of the functions below, says in words fit for an API caller why it is
+// no such result. Nothing that is given refers to result.
 func ParseDevices(result []byte) ([]domain.Device, error) {
 	devices := []domain.Device{}
 	err := parseResult(result, "devices", func(r *reader) bool {
@@ -44,7 +46,8 @@ func ParseDevice(result []byte) (device domain.Device, err error) {
 	return device, err
 }
 
-// ParseChannel reads the result of channels.command: a channel with values and status, and without abilities.
+// ParseChannel reads the result of channels.command: a channel with values and status, and without
+// abilities.
 func ParseChannel(result []byte) (channel domain.Channel, err error) {
 	err = parseResult(result, "channel", func(r *reader) (ok bool) {
 		channel, ok = r.channel(commanded)

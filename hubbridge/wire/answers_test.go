@@ -13,12 +13,25 @@ import (
 
 // channelMembers are those of a channel with everything.
 var channelMembers = []string{
-	"key", `"heating_setpoint"`, "endpoint", "0", "kind", `"heating_setpoint"`, "unit", `"°C"`, "available", "true",
+	"key", `"heating_setpoint"`, "endpoint", "0", "kind", `"heating_setpoint"`, "unit", `"°C"`,
+	"available", "true",
 	"readable", "true", "writable", "true", "capabilities", `{"min":5,"max":35}`,
-	"value", "21.50", "observed_at", `"2026-01-02T04:04:05.1+01:00"`, "desired", "22", "desired_at", `"2026-01-02T03:04:06Z"`, "status", `"pending"`,
+	"value", "21.50", "observed_at", `"2026-01-02T04:04:05.1+01:00"`, "desired", "22",
+	"desired_at", `"2026-01-02T03:04:06Z"`, "status", `"pending"`,
 }
 
-var deviceMembers = []string{"id", "3", "name", `"Hall"`, "manufacturer", `"Acme"`, "model", `"T1"`, "channels", ""}
+var deviceMembers = []string{
+	"id",
+	"3",
+	"name",
+	`"Hall"`,
+	"manufacturer",
+	`"Acme"`,
+	"model",
+	`"T1"`,
+	"channels",
+	"",
+}
 
 // with writes an object with some members replaced, added, or, with "", left out.
 func with(members []string, replace ...string) string {
@@ -54,18 +67,31 @@ func ptr[T any](v T) *T { return &v }
 func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
 	t.Parallel()
 	everything := domain.Channel{
-		Key: "heating_setpoint", Kind: "heating_setpoint", Unit: ptr("°C"), Readable: true, Writable: true, Capabilities: json.RawMessage(`{"min":5,"max":35}`),
+		Key: "heating_setpoint", Kind: "heating_setpoint", Unit: ptr("°C"), Readable: true,
+		Writable: true, Capabilities: json.RawMessage(`{"min":5,"max":35}`),
 		Available: true, Value: json.RawMessage(`21.50`), Desired: json.RawMessage(`22`),
-		ObservedAt: ptr("2026-01-02T03:04:05.100000Z"), DesiredAt: ptr("2026-01-02T03:04:06.000000Z"), Status: domain.ChannelPending,
+		ObservedAt: ptr(
+			"2026-01-02T03:04:05.100000Z",
+		), DesiredAt: ptr("2026-01-02T03:04:06.000000Z"), Status: domain.ChannelPending,
 	}
-	device := domain.Device{ID: 3, Name: "Hall", Manufacturer: "Acme", Model: "T1", Channels: []domain.Channel{everything}}
+	device := domain.Device{
+		ID:           3,
+		Name:         "Hall",
+		Manufacturer: "Acme",
+		Model:        "T1",
+		Channels:     []domain.Channel{everything},
+	}
 
 	got, err := ParseDevice([]byte(` {"device":` + deviceWith(channelWith()) + `} `))
 	if err != nil || !reflect.DeepEqual(got, device) {
 		t.Errorf("%+v, %v", got, err)
 	}
 
-	list, err := ParseDevices([]byte(`{"devices":[` + deviceWith(channelWith()) + `,` + deviceWith("", "id", "-4") + `]}`))
+	list, err := ParseDevices(
+		[]byte(
+			`{"devices":[` + deviceWith(channelWith()) + `,` + deviceWith("", "id", "-4") + `]}`,
+		),
+	)
 	listed := everything
 	listed.Value, listed.Desired, listed.ObservedAt, listed.DesiredAt, listed.Status = nil, nil, nil, nil, ""
 	want := []domain.Device{device, device}
@@ -74,7 +100,8 @@ func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(list, want) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if list, err := ParseDevices([]byte(`{"devices":[]}`)); err != nil || list == nil || len(list) != 0 {
+	if list, err := ParseDevices([]byte(`{"devices":[]}`)); err != nil || list == nil ||
+		len(list) != 0 {
 		t.Errorf("no devices: %+v, %v", list, err)
 	}
 
@@ -91,15 +118,18 @@ func TestAnswersAsTheHubLinkHasThem(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeAbsent: a nullable member that is absent is null, members of the other forms are not needed, and nobody looks at them.
+// TestWhatMayBeAbsent: a nullable member that is absent is null, members of the other forms are not
+// needed, and nobody looks at them.
 func TestWhatMayBeAbsent(t *testing.T) {
 	t.Parallel()
 	bare := []string{
-		"unit", "", "value", "", "observed_at", "", "desired", "", "desired_at", "", "capabilities", "", "status", `"unknown"`, "firmware", `{"x":[1]}`,
+		"unit", "", "value", "", "observed_at", "", "desired", "", "desired_at", "",
+		"capabilities", "", "status", `"unknown"`, "firmware", `{"x":[1]}`,
 	}
 	want := domain.Channel{
-		Key: "heating_setpoint", Kind: "heating_setpoint", Readable: true, Writable: true, Capabilities: json.RawMessage(`{}`),
-		Available: true, Status: domain.ChannelUnknown,
+		Key: "heating_setpoint", Kind: "heating_setpoint", Readable: true, Writable: true,
+		Capabilities: json.RawMessage(`{}`),
+		Available:    true, Status: domain.ChannelUnknown,
 	}
 	for i, value := range []string{"", "null"} {
 		for j := 0; j < 12 && i == 1; j += 2 {
@@ -116,9 +146,20 @@ func TestWhatMayBeAbsent(t *testing.T) {
 	if _, err := ParseChannel([]byte(`{"channel":` + channelWith("readable", "", "writable", "7", "capabilities", "7") + `}`)); err != nil {
 		t.Errorf("a command's channel in which the abilities are nonsense: %v", err)
 	}
-	got, err := ParseDevice([]byte(`{"device":` + deviceWith(channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }")) + `,"device":` +
-		deviceWith(channelWith("value", "[ ]"), "name", `"Last"`) + `}`))
-	if err != nil || got.Name != "Last" || len(got.Channels) != 1 || string(got.Channels[0].Value) != "[]" {
+	got, err := ParseDevice(
+		[]byte(
+			`{"device":` + deviceWith(
+				channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }"),
+			) + `,"device":` +
+				deviceWith(
+					channelWith("value", "[ ]"),
+					"name",
+					`"Last"`,
+				) + `}`,
+		),
+	)
+	if err != nil || got.Name != "Last" || len(got.Channels) != 1 ||
+		string(got.Channels[0].Value) != "[]" {
 		t.Errorf("of the same name the last counts: %+v, %v", got, err)
 	}
 }
@@ -152,7 +193,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	refused("devices", `{"devices":[7]}`, "object")
 	refused("device", `{"device":[]}`, "object")
 	for member, values := range map[string][]string{
-		"id": {"", "null", `"3"`, "3.0", "9223372036854775808"}, "name": {"", "null", "3"}, "manufacturer": {"", "null", "{}"}, "model": {"", "null", "true"},
+		"id": {"", "null", `"3"`, "3.0", "9223372036854775808"}, "name": {"", "null", "3"},
+		"manufacturer": {"", "null", "{}"}, "model": {"", "null", "true"},
 	} {
 		for _, value := range values {
 			refused("device", `{"device":`+deviceWith(channelWith(), member, value)+`}`, member)
@@ -163,7 +205,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		refused("device", `{"device":`+deviceWith("", "channels", value)+`}`, "channels")
 	}
 	for member, values := range map[string][]string{
-		"key": {"", "null", "7", `""`}, "endpoint": {"", "null", `"0"`, "-1", "0.0", "1e2"}, "kind": {"", "null", "7"}, "unit": {"7", "{}"},
+		"key": {"", "null", "7", `""`}, "endpoint": {"", "null", `"0"`, "-1", "0.0", "1e2"},
+		"kind": {"", "null", "7"}, "unit": {"7", "{}"},
 		"available": {"", "null", `"true"`, "1"},
 	} {
 		for _, value := range values {
@@ -173,7 +216,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 		}
 	}
 	for member, values := range map[string][]string{
-		"readable": {"", "null", "1"}, "writable": {"", "null", `"yes"`}, "capabilities": {"[]", "7", `"x"`},
+		"readable": {"", "null", "1"}, "writable": {"", "null", `"yes"`},
+		"capabilities": {"[]", "7", `"x"`},
 	} {
 		for _, value := range values {
 			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
@@ -183,8 +227,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 	deep := strings.Repeat("[", maxValueDepth+1) + strings.Repeat("]", maxValueDepth+1)
 	long := `"` + strings.Repeat("x", maxValueBytes-1) + `"`
 	for member, values := range map[string][]string{
-		"value": {deep, long}, "desired": {deep, long}, "observed_at": {"7", `"yesterday"`, `""`}, "desired_at": {"true", `"2026-01-02"`},
-		"status": {"", "null", "7", `"done"`, `"Pending"`, `""`},
+		"value": {deep, long}, "desired": {deep, long}, "observed_at": {"7", `"yesterday"`, `""`},
+		"desired_at": {"true", `"2026-01-02"`},
+		"status":     {"", "null", "7", `"done"`, `"Pending"`, `""`},
 	} {
 		for _, value := range values {
 			refused("device", `{"device":`+deviceWith(channelWith(member, value))+`}`, member)
@@ -194,15 +239,21 @@ func TestAnswersThatAreNone(t *testing.T) {
 	refused("channel", `{"channel":`+channelWith("kind", "\"\xff\"")+`}`, "UTF-8")
 	refused("channel", `{"channel":`+channelWith()+`} {}`, "JSON")
 	for result, words := range map[string]string{
-		`{}`: "no status", `{"status":"open"}`: "no expires_in", `{"status":"closed","expires_in":120}`: "status", `{"status":1,"expires_in":120}`: "status",
-		`{"status":"open","expires_in":"120"}`: "expires_in", `{"status":"open","expires_in":0}`: "expires_in",
-		`{"status":"open","expires_in":86401}`: "expires_in", `{"status":"open","expires_in":120.0}`: "expires_in", `[]`: "object", `{"status":"open","expires_in":120}x`: "JSON",
+		`{}`: "no status", `{"status":"open"}`: "no expires_in",
+		`{"status":"closed","expires_in":120}`: "status",
+		`{"status":1,"expires_in":120}`:        "status",
+		`{"status":"open","expires_in":"120"}`: "expires_in",
+		`{"status":"open","expires_in":0}`:     "expires_in",
+		`{"status":"open","expires_in":86401}`: "expires_in",
+		`{"status":"open","expires_in":120.0}`: "expires_in", `[]`: "object",
+		`{"status":"open","expires_in":120}x`: "JSON",
 	} {
 		refused("window", result, words)
 	}
 }
 
-// FuzzAnswers holds the parsers against encoding/json: what they take is JSON, and what they give encodes, is bounded, and has what it must.
+// FuzzAnswers holds the parsers against encoding/json: what they take is JSON, and what they give
+// encodes, is bounded, and has what it must.
 func FuzzAnswers(f *testing.F) {
 	f.Add([]byte(`{"device":` + deviceWith(channelWith()) + `}`))
 	f.Add([]byte(`{"devices":[` + deviceWith(channelWith()) + `]}`))
@@ -238,7 +289,8 @@ func FuzzAnswers(f *testing.F) {
 		check(err, device.Channels...)
 		if err == nil {
 			for _, c := range device.Channels {
-				if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok || c.Capabilities == nil {
+				if _, ok := domain.ParseChannelStatus(string(c.Status)); !ok ||
+					c.Capabilities == nil {
 					t.Fatalf("%+v of %q", c, raw)
 				}
 			}

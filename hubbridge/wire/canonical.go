@@ -8,8 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// appendTo appends an event as it is stored, the members of domain.HubEvent in their order, and notes what else is to be known of it. On a flaw
-// what was appended means nothing.
+// appendTo appends an event as it is stored, the members of domain.HubEvent in their order, and
+// notes what else is to be known of it. On a flaw what was appended means nothing.
 func (e *Event) appendTo(out []byte, hub domain.HubID, message []byte, p *parts) []byte {
 	if e.Flaw = flawOf(message, p); e.Flaw != "" {
 		return out
@@ -93,7 +93,8 @@ func appendString(out, text []byte) []byte {
 	return append(out, '"')
 }
 
-// appendCompact appends checked JSON without the white space between its tokens; everything else stays as it is written.
+// appendCompact appends checked JSON without the white space between its tokens; everything else
+// stays as it is written.
 func appendCompact(out, text []byte) []byte {
 	inside := false // a string
 	kept := 0       // what stands before it has been dealt with
@@ -115,8 +116,8 @@ func appendCompact(out, text []byte) []byte {
 	return append(out, text[kept:]...)
 }
 
-// AppendLinkEvent appends an event of the cloud about a hub's link as it is stored: typ and data, a JSON object, are the cloud's own and need
-// no escapes.
+// AppendLinkEvent appends an event of the cloud about a hub's link as it is stored: typ and data, a
+// JSON object, are the cloud's own and need no escapes.
 func AppendLinkEvent(out []byte, typ string, hub domain.HubID, at time.Time, data []byte) []byte {
 	out = append(append(out, `{"type":"`...), typ...)
 	out = append(append(out, `","hub_id":"`...), hub...)

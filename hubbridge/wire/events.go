@@ -8,7 +8,8 @@ import (
 	"hubcloud/hubbridge/link"
 )
 
-// ErrUnreadable says that an events message is to be dropped whole: it is too big, no JSON, has no log, or no readable consecutive numbers.
+// ErrUnreadable says that an events message is to be dropped whole: it is too big, no JSON, has no
+// log, or no readable consecutive numbers.
 var ErrUnreadable = errors.New("unreadable events message")
 
 // Batch is an events message that could be read.
@@ -26,7 +27,8 @@ func (b *Batch) Last() uint64 { return b.First + uint64(len(b.Events)) - 1 }
 
 // Event is one event of a message.
 type Event struct {
-	// Payload is the event as it is stored: domain.HubEvent on one line, without the new line. Nil when the event is malformed.
+	// Payload is the event as it is stored: domain.HubEvent on one line, without the new line. Nil
+	// when the event is malformed.
 	Payload []byte
 	// Flaw says what is wrong with a malformed event; empty otherwise.
 	Flaw Flaw
@@ -52,7 +54,17 @@ const (
 
 // Flaws gives every flaw.
 func Flaws() []Flaw {
-	return []Flaw{FlawNoObject, FlawSize, FlawEncoding, FlawType, FlawReserved, FlawTime, FlawDevice, FlawClockTrusted, FlawData}
+	return []Flaw{
+		FlawNoObject,
+		FlawSize,
+		FlawEncoding,
+		FlawType,
+		FlawReserved,
+		FlawTime,
+		FlawDevice,
+		FlawClockTrusted,
+		FlawData,
+	}
 }
 
 // parts is where an event of a message stands, and where its members' values do.
@@ -61,14 +73,15 @@ type parts struct {
 	seq, typ, device, time, trusted, data span
 }
 
-// Reader reads events messages; it keeps its working memory from one to the next. Not for concurrent use. The zero value is ready.
+// Reader reads events messages; it keeps its working memory from one to the next. Not for
+// concurrent use. The zero value is ready.
 type Reader struct {
 	scan  scanner
 	parts []parts
 }
 
-// Events reads an events message of a hub. The error is ErrUnreadable; then Batch.Log is the message's log if at least that could be read.
-// The batch does not refer to message.
+// Events reads an events message of a hub. The error is ErrUnreadable; then Batch.Log is the
+// message's log if at least that could be read. The batch does not refer to message.
 func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	if len(message) > link.MaxMessageBytes {
 		return Batch{}, ErrUnreadable
@@ -87,7 +100,8 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	}
 	batch.First = first
 	batch.Events = make([]Event, len(r.parts))
-	// What is stored is about as long as what came: the number goes, the hub's id comes. One allocation holds them all.
+	// What is stored is about as long as what came: the number goes, the hub's id comes. One
+	// allocation holds them all.
 	arena := make([]byte, 0, len(message)+len(r.parts)*(len(hub)+32))
 	for i := range r.parts {
 		from, e := len(arena), &batch.Events[i]
@@ -100,7 +114,8 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 	return batch, nil
 }
 
-// locate finds the parts of the message and checks that the whole of it is JSON, with 1 to link.MaxMessageEvents events.
+// locate finds the parts of the message and checks that the whole of it is JSON, with 1 to
+// link.MaxMessageEvents events.
 func (r *Reader) locate(message []byte) (log span, ok bool) {
 	s := &r.scan
 	s.text, s.pos = message, 0
@@ -123,7 +138,8 @@ func (r *Reader) locate(message []byte) (log span, ok bool) {
 		return ok
 	})
 	s.space()
-	return log, ok && s.pos == len(message) && len(r.parts) > 0 && len(r.parts) <= link.MaxMessageEvents
+	return log, ok && s.pos == len(message) && len(r.parts) > 0 &&
+		len(r.parts) <= link.MaxMessageEvents
 }
 
 // event finds the parts of the element at which the scanner stands.

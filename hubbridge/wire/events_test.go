@@ -13,10 +13,12 @@ import (
 
 const hub domain.HubID = "hub-aaaa-bbbb-cccc"
 
-// event is a well-formed event with some members replaced; a replacement of "" takes the member away.
+// event is a well-formed event with some members replaced; a replacement of "" takes the member
+// away.
 func event(seq int, replace ...string) string {
 	members := []string{
-		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time", `"2026-01-02T03:04:05.123456Z"`,
+		"seq", fmt.Sprint(seq), "type", `"channel.observed"`, "device_id", "3", "time",
+		`"2026-01-02T03:04:05.123456Z"`,
 		"clock_trusted", "true", "data", `{"key":"lock","endpoint":0,"value":true}`,
 	}
 	for i := 0; i < len(replace); i += 2 {
@@ -68,7 +70,8 @@ func TestWhatIsStored(t *testing.T) {
 			strings.Replace(event(41, "type", `"a\"\\\u00fc\ud83d\ude00"`, "data", "{}"), `"type"`, `"\u0074ype"`, 1),
 			`{"type":"a\"\\ü😀","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
 		},
-		// A type is any text that is not empty. One with control characters was malformed here, and its event lost.
+		// A type is any text that is not empty. One with control characters was malformed here, and
+		// its event lost.
 		"a type of two lines": {
 			event(41, "type", `"a\n\u0001b"`, "data", "{}"),
 			`{"type":"a\u000a\u0001b","hub_id":"hub-aaaa-bbbb-cccc","device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":{}}`,
@@ -81,7 +84,8 @@ func TestWhatIsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			batch, err := read(t, message(tc.event))
-			if err != nil || batch.Log != "b2f0c1" || batch.First != 41 || batch.Last() != 41 || len(batch.Events) != 1 {
+			if err != nil || batch.Log != "b2f0c1" || batch.First != 41 || batch.Last() != 41 ||
+				len(batch.Events) != 1 {
 				t.Fatalf("%+v, %v", batch, err)
 			}
 			if got := batch.Events[0]; string(got.Payload) != tc.want || got.Flaw != "" {
@@ -130,7 +134,8 @@ func TestFlaws(t *testing.T) {
 			if err != nil || batch.First != 1 || len(batch.Events) != 3 {
 				t.Fatalf("%+v, %v", batch, err)
 			}
-			if got := batch.Events[1]; got.Flaw != tc.want || (got.Payload == nil) != (tc.want != "") {
+			if got := batch.Events[1]; got.Flaw != tc.want ||
+				(got.Payload == nil) != (tc.want != "") {
 				t.Errorf("flaw %q, payload %s", got.Flaw, got.Payload)
 			}
 			for _, i := range []int{0, 2} {
@@ -179,16 +184,20 @@ func TestUnreadable(t *testing.T) {
 		"falling":               {message(event(2), event(1)), "b2f0c1"},
 		"only elements without": {message("1", "2"), "b2f0c1"},
 		"no room before":        {message("null", event(1)), "b2f0c1"},
-		"too big":               {[]byte(string(message(event(1))) + strings.Repeat(" ", link.MaxMessageBytes)), ""},
+		"too big": {
+			[]byte(string(message(event(1))) + strings.Repeat(" ", link.MaxMessageBytes)), "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if batch, err := read(t, tc.message); !errors.Is(err, ErrUnreadable) || batch.Log != tc.log {
+			if batch, err := read(t, tc.message); !errors.Is(err, ErrUnreadable) ||
+				batch.Log != tc.log {
 				t.Errorf("%+v, %v", batch, err)
 			}
 		})
 	}
-	if batch, err := read(t, message(many(500)...)); err != nil || len(batch.Events) != 500 || batch.Last() != 500 {
+	if batch, err := read(t, message(many(500)...)); err != nil || len(batch.Events) != 500 ||
+		batch.Last() != 500 {
 		t.Errorf("500 events: %d, %v", len(batch.Events), err)
 	}
 	if batch, err := read(t, message("7", event(5))); err != nil || batch.First != 4 {
@@ -224,17 +233,23 @@ func TestForgotten(t *testing.T) {
 		if err != nil || batch.Events[0].Flaw != "" {
 			t.Fatalf("%s: %+v, %v", name, batch, err)
 		}
-		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) || got != nil && *got != tc.want {
+		if got := batch.Events[0].Forgotten; (got != nil) != (tc.want != 0) ||
+			got != nil && *got != tc.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// FuzzEvents holds the reader against encoding/json: what it takes is JSON, and what it stores is one line with the same data.
+// FuzzEvents holds the reader against encoding/json: what it takes is JSON, and what it stores is
+// one line with the same data.
 func FuzzEvents(f *testing.F) {
 	f.Add(message(event(1), "null", event(3)))
 	f.Add(message(event(1, "data", "{ \"a\" : [ 1.5e+3 , \"\\ud800\\u0041\" ] }")))
-	f.Add([]byte(`{"log":"a","events":[{"seq":1,"time":"2016-12-31T23:59:60.5+00:00","type":"x","data":{"":[]}}]}`))
+	f.Add(
+		[]byte(
+			`{"log":"a","events":[{"seq":1,"time":"2016-12-31T23:59:60.5+00:00","type":"x","data":{"":[]}}]}`,
+		),
+	)
 	f.Add([]byte("{\"log\":\"a\",\"events\":[{\"seq\":1,\"data\":{\"\xff\":1}},2]} "))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var r Reader
@@ -248,7 +263,8 @@ func FuzzEvents(f *testing.F) {
 			t.Fatalf("read as a message: %q", raw)
 		}
 		var elements []json.RawMessage
-		if json.Unmarshal(members["events"], &elements) != nil || len(elements) != len(batch.Events) {
+		if json.Unmarshal(members["events"], &elements) != nil ||
+			len(elements) != len(batch.Events) {
 			t.Fatalf("%d events read of %q", len(batch.Events), raw)
 		}
 		for i, e := range batch.Events {
@@ -256,14 +272,17 @@ func FuzzEvents(f *testing.F) {
 				continue
 			}
 			var got, want map[string]json.RawMessage
-			if json.Unmarshal(e.Payload, &got) != nil || json.Unmarshal(elements[i], &want) != nil || strings.ContainsAny(string(e.Payload), "\n\r") {
+			if json.Unmarshal(e.Payload, &got) != nil ||
+				json.Unmarshal(elements[i], &want) != nil ||
+				strings.ContainsAny(string(e.Payload), "\n\r") {
 				t.Fatalf("stored %q of %q", e.Payload, elements[i])
 			}
 			if compact := compacted(t, want["data"]); string(got["data"]) != compact {
 				t.Fatalf("data %q, wanted %q", got["data"], compact)
 			}
 			var stored domain.HubEvent
-			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub || stored.Type == "" {
+			if json.Unmarshal(e.Payload, &stored) != nil || stored.HubID != hub ||
+				stored.Type == "" {
 				t.Fatalf("stored %q", e.Payload)
 			}
 		}

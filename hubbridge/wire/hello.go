@@ -14,7 +14,8 @@ import (
 
 // What is wrong with a hello that is to be passed over.
 var (
-	// ErrHello says that it is no object, or log, oldest or newest cannot be read or do not fit together.
+	// ErrHello says that it is no object, or log, oldest or newest cannot be read or do not fit
+	// together.
 	ErrHello = errors.New("unreadable hello")
 	// ErrProtocol says that it is of another version of the hub link.
 	ErrProtocol = errors.New("hello of another protocol version")
@@ -33,14 +34,15 @@ type Hello struct {
 	// Oldest is at least 1, and at most Newest+1.
 	Oldest uint64
 	Newest uint64
-	// Firmware and Network are as the contract writes them, network without reported_at; nil when the hub did not say, or not in a form that
-	// can be shown.
+	// Firmware and Network are as the contract writes them, network without reported_at; nil when
+	// the hub did not say, or not in a form that can be shown.
 	Firmware json.RawMessage
 	Network  *link.Network
 }
 
-// ParseHello reads a hello. Its errors are ErrHello and ErrProtocol. What a hub says about its firmware and network never makes it fail:
-// what cannot be shown is nil. An oldest of 0, from a hub that has no event yet, is 1: there is no event 0.
+// ParseHello reads a hello. Its errors are ErrHello and ErrProtocol. What a hub says about its
+// firmware and network never makes it fail: what cannot be shown is nil. An oldest of 0, from a hub
+// that has no event yet, is 1: there is no event 0.
 func ParseHello(message []byte) (Hello, error) {
 	var members map[string]json.RawMessage
 	if len(message) > maxHelloBytes || json.Unmarshal(message, &members) != nil {
@@ -56,7 +58,8 @@ func ParseHello(message []byte) (Hello, error) {
 	var h Hello
 	oldest, ok1 := number(members["oldest"])
 	newest, ok2 := number(members["newest"])
-	if !ok1 || !ok2 || json.Unmarshal(members["log"], &h.Log) != nil || !ValidLog([]byte(h.Log)) || oldest > newest+1 {
+	if !ok1 || !ok2 || json.Unmarshal(members["log"], &h.Log) != nil || !ValidLog([]byte(h.Log)) ||
+		oldest > newest+1 {
 		return Hello{}, ErrHello
 	}
 	h.Oldest, h.Newest = max(oldest, 1), newest
@@ -79,8 +82,8 @@ func firmware(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// network reads what the hub says of its network. A member that may be null is null when it cannot be read; without a type that the
-// contract knows there is nothing to show.
+// network reads what the hub says of its network. A member that may be null is null when it cannot
+// be read; without a type that the contract knows there is nothing to show.
 func network(raw json.RawMessage) *link.Network {
 	members := object(raw)
 	kind := text(members["type"])
@@ -128,10 +131,12 @@ func object(raw json.RawMessage) (members map[string]json.RawMessage) {
 	return members
 }
 
-// text reads a string that can be shown: at most maxText characters, none of them control characters.
+// text reads a string that can be shown: at most maxText characters, none of them control
+// characters.
 func text(raw json.RawMessage) *string {
 	var s *string
-	if json.Unmarshal(raw, &s) != nil || s == nil || utf8.RuneCountInString(*s) > maxText || slices.ContainsFunc([]rune(*s), isControl) {
+	if json.Unmarshal(raw, &s) != nil || s == nil || utf8.RuneCountInString(*s) > maxText ||
+		slices.ContainsFunc([]rune(*s), isControl) {
 		return nil
 	}
 	return s

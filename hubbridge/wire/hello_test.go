@@ -10,10 +10,12 @@ import (
 
 func TestHello(t *testing.T) {
 	t.Parallel()
-	h, err := ParseHello([]byte(`{"protocol": 1, "log": "b2f0c1", "oldest": 17, "newest": 42, "clock_trusted": true,
+	h, err := ParseHello(
+		[]byte(`{"protocol": 1, "log": "b2f0c1", "oldest": 17, "newest": 42, "clock_trusted": true,
 		"firmware": {"version": "2.4.1", "build": 7},
 		"network": {"type": "ethernet", "interface": "eth0", "ip_address": "10.0.4.7", "ipv6_address": null, "mac_address": "aa:bb",
-		"ssid": null, "signal_dbm": -61, "carrier": null, "radio": null, "metered": false, "more": 1}, "more": []}`))
+		"ssid": null, "signal_dbm": -61, "carrier": null, "radio": null, "metered": false, "more": 1}, "more": []}`),
+	)
 	if err != nil || h.Log != "b2f0c1" || h.Oldest != 17 || h.Newest != 42 {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -48,8 +50,14 @@ func TestHelloTolerates(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, h, err)
 		}
 	}
-	h, err := ParseHello([]byte(`{"protocol":1,"log":"a","oldest":0,"newest":0,"network":{"type":"wifi","ssid":5,"signal_dbm":"x","metered":true}}`))
-	if err != nil || h.Oldest != 1 || h.Network == nil || h.Network.SSID != nil || h.Network.SignalDBM != nil || !h.Network.Metered {
+	h, err := ParseHello(
+		[]byte(
+			`{"protocol":1,"log":"a","oldest":0,"newest":0,"network":{"type":"wifi","ssid":5,"signal_dbm":"x","metered":true}}`,
+		),
+	)
+	if err != nil || h.Oldest != 1 || h.Network == nil || h.Network.SSID != nil ||
+		h.Network.SignalDBM != nil ||
+		!h.Network.Metered {
 		t.Errorf("%+v, %v", h, err)
 	}
 }
@@ -60,20 +68,28 @@ func TestHelloRefused(t *testing.T) {
 		message string
 		want    error
 	}{
-		"not JSON":            {`hello`, ErrHello},
-		"null":                {`null`, ErrHello},
-		"no protocol":         {`{"log":"a","oldest":1,"newest":0}`, ErrHello},
-		"protocol 2":          {`{"protocol":2,"log":"a","oldest":1,"newest":0}`, ErrProtocol},
-		"no log":              {`{"protocol":1,"oldest":1,"newest":0}`, ErrHello},
-		"an empty log":        {`{"protocol":1,"log":"","oldest":1,"newest":0}`, ErrHello},
-		"a long log":          {`{"protocol":1,"log":"` + strings.Repeat("a", 65) + `","oldest":1,"newest":0}`, ErrHello},
+		"not JSON":     {`hello`, ErrHello},
+		"null":         {`null`, ErrHello},
+		"no protocol":  {`{"log":"a","oldest":1,"newest":0}`, ErrHello},
+		"protocol 2":   {`{"protocol":2,"log":"a","oldest":1,"newest":0}`, ErrProtocol},
+		"no log":       {`{"protocol":1,"oldest":1,"newest":0}`, ErrHello},
+		"an empty log": {`{"protocol":1,"log":"","oldest":1,"newest":0}`, ErrHello},
+		"a long log": {
+			`{"protocol":1,"log":"` + strings.Repeat("a", 65) + `","oldest":1,"newest":0}`,
+			ErrHello,
+		},
 		"a log with a space":  {`{"protocol":1,"log":"a b","oldest":1,"newest":0}`, ErrHello},
 		"no oldest":           {`{"protocol":1,"log":"a","newest":0}`, ErrHello},
 		"oldest negative":     {`{"protocol":1,"log":"a","oldest":-1,"newest":0}`, ErrHello},
 		"oldest a fraction":   {`{"protocol":1,"log":"a","oldest":1.0,"newest":1}`, ErrHello},
 		"oldest after newest": {`{"protocol":1,"log":"a","oldest":7,"newest":5}`, ErrHello},
-		"newest beyond":       {`{"protocol":1,"log":"a","oldest":7,"newest":9007199254740992}`, ErrHello},
-		"too big":             {`{"protocol":1,"log":"a","oldest":1,"newest":0,"x":"` + strings.Repeat("x", maxHelloBytes) + `"}`, ErrHello},
+		"newest beyond": {
+			`{"protocol":1,"log":"a","oldest":7,"newest":9007199254740992}`, ErrHello,
+		},
+		"too big": {
+			`{"protocol":1,"log":"a","oldest":1,"newest":0,"x":"` + strings.Repeat("x", maxHelloBytes) + `"}`,
+			ErrHello,
+		},
 	} {
 		if h, err := ParseHello([]byte(tc.message)); !errors.Is(err, tc.want) {
 			t.Errorf("%s: %+v, %v", name, h, err)
@@ -82,7 +98,11 @@ func TestHelloRefused(t *testing.T) {
 }
 
 func FuzzHello(f *testing.F) {
-	f.Add([]byte(`{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi"}}`))
+	f.Add(
+		[]byte(
+			`{"protocol":1,"log":"a","oldest":1,"newest":0,"firmware":{"version":"1"},"network":{"type":"wifi"}}`,
+		),
+	)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		h, err := ParseHello(raw)
 		if err != nil {
@@ -91,7 +111,8 @@ func FuzzHello(f *testing.F) {
 		if !ValidLog([]byte(h.Log)) || h.Oldest < 1 || h.Oldest > h.Newest+1 {
 			t.Fatalf("%+v of %q", h, raw)
 		}
-		if h.Firmware != nil && !json.Valid(h.Firmware) || h.Network != nil && !json.Valid(Network(h.Network, time.Time{})) {
+		if h.Firmware != nil && !json.Valid(h.Firmware) ||
+			h.Network != nil && !json.Valid(Network(h.Network, time.Time{})) {
 			t.Fatalf("%+v of %q", h, raw)
 		}
 	})

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// reader reads a hub's answer member by member, up to the first flaw. Each of its methods that reads a value answers false when it could not, and
-// has then noted why.
+// reader reads a hub's answer member by member, up to the first flaw. Each of its methods that
+// reads a value answers false when it could not, and has then noted why.
 type reader struct {
 	scanner
 	flaw error

@@ -7,14 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep arrays and objects may stand in one another: what encoding/json takes, so that everyone can read what is stored.
+// maxDepth bounds how deep arrays and objects may stand in one another: what encoding/json takes,
+// so that everyone can read what is stored.
 const maxDepth = 10000
 
-// scanner steps over JSON text (RFC 8259) and checks it. After a method has answered false the text is no JSON and pos means nothing.
+// scanner steps over JSON text (RFC 8259) and checks it. After a method has answered false the text
+// is no JSON and pos means nothing.
 type scanner struct {
 	text []byte
 	pos  int
-	// open holds the closing byte of each array and object that value is inside of; kept to be used again.
+	// open holds the closing byte of each array and object that value is inside of; kept to be used
+	// again.
 	open []byte
 }
 
@@ -54,7 +57,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// plain tells the bytes that stand in a string for themselves: all but the quote, the backslash and control characters.
+// plain tells the bytes that stand in a string for themselves: all but the quote, the backslash and
+// control characters.
 var plain = func() (t [256]bool) {
 	for c := 0x20; c < 0x100; c++ {
 		t[c] = c != '"' && c != '\\'
@@ -159,7 +163,8 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// value steps over any value and gives its extent. It does not call itself: depth costs a byte a level, not a stack frame.
+// value steps over any value and gives its extent. It does not call itself: depth costs a byte a
+// level, not a stack frame.
 func (s *scanner) value() (span, bool) {
 	from := s.pos
 	s.open = s.open[:0]
@@ -181,7 +186,8 @@ func (s *scanner) value() (span, bool) {
 	}
 }
 
-// enter steps over a value without parts, or up to the first part of one with some: then opened says that a value comes next.
+// enter steps over a value without parts, or up to the first part of one with some: then opened
+// says that a value comes next.
 func (s *scanner) enter() (opened, ok bool) {
 	switch c := s.peek(); c {
 	case '{', '[':
@@ -210,7 +216,8 @@ func (s *scanner) enter() (opened, ok bool) {
 	}
 }
 
-// leave steps from the end of a value to the next value, out of what ends in between; more is false when the outermost value has ended.
+// leave steps from the end of a value to the next value, out of what ends in between; more is false
+// when the outermost value has ended.
 func (s *scanner) leave() (more, ok bool) {
 	for len(s.open) > 0 {
 		s.space()
@@ -244,8 +251,9 @@ func (s *scanner) colon() bool {
 	return true
 }
 
-// object steps over an object and calls member for each member with its name, unescaped, when the scanner stands at the value; member
-// must step over that value. name is valid only during the call.
+// object steps over an object and calls member for each member with its name, unescaped, when the
+// scanner stands at the value; member must step over that value. name is valid only during the
+// call.
 func (s *scanner) object(member func(name []byte) bool) bool {
 	if !s.take('{') {
 		return false
@@ -270,7 +278,8 @@ func (s *scanner) object(member func(name []byte) bool) bool {
 	}
 }
 
-// array steps over an array and calls element when the scanner stands at an element; element must step over it.
+// array steps over an array and calls element when the scanner stands at an element; element must
+// step over it.
 func (s *scanner) array(element func() bool) bool {
 	if !s.take('[') {
 		return false
@@ -294,8 +303,8 @@ func (s *scanner) array(element func() bool) bool {
 	}
 }
 
-// unquote gives what a checked string stands for. A half of a surrogate pair without the other is U+FFFD. The answer is a part of quoted
-// when there is nothing to unescape.
+// unquote gives what a checked string stands for. A half of a surrogate pair without the other is
+// U+FFFD. The answer is a part of quoted when there is nothing to unescape.
 func unquote(quoted []byte) []byte {
 	inner := quoted[1 : len(quoted)-1]
 	at := bytes.IndexByte(inner, '\\')

@@ -15,10 +15,12 @@ func compacted(t *testing.T, raw []byte) string {
 	return out.String()
 }
 
-// FuzzScanner holds the scanner against encoding/json: both take the same texts, make them compact alike and unquote strings alike.
+// FuzzScanner holds the scanner against encoding/json: both take the same texts, make them compact
+// alike and unquote strings alike.
 func FuzzScanner(f *testing.F) {
 	for _, seed := range []string{
-		`{"a":[1,-0.5e+10,true,false,null,"x\u00fc\ud83d\ude00\ud800"],"b":{}}`, `[]`, ` "a" `, `01`, `1.`, `-`, `{"a"}`, `[1,]`, `"` + "\n" + `"`, `tru`,
+		`{"a":[1,-0.5e+10,true,false,null,"x\u00fc\ud83d\ude00\ud800"],"b":{}}`, `[]`, ` "a" `,
+		`01`, `1.`, `-`, `{"a"}`, `[1,]`, `"` + "\n" + `"`, `tru`,
 		`{"a":1}}`, `1e`, `"\x"`, `"\u12"`, "\"\xff\"",
 	} {
 		f.Add([]byte(seed))
@@ -42,7 +44,8 @@ func FuzzScanner(f *testing.F) {
 		var want string
 		if text[0] == '"' && json.Unmarshal(text, &want) == nil {
 			// encoding/json also mends what is not UTF-8, which is refused elsewhere here.
-			if got := string(bytes.ToValidUTF8(unquote(text), []byte("\ufffd"))); got != want && bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
+			if got := string(bytes.ToValidUTF8(unquote(text), []byte("\ufffd"))); got != want &&
+				bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
 				t.Fatalf("unquoted %q, wanted %q", got, want)
 			}
 		}

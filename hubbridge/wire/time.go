@@ -6,8 +6,9 @@ import (
 	"hubcloud/domain"
 )
 
-// appendTime appends an RFC 3339 timestamp in domain.TimeLayout. It takes what section 5.6 of the RFC defines, `t` and `z` in either case;
-// Go's own parser is laxer about some of it and knows no leap seconds. The year must be 0 to 9999 also in UTC.
+// appendTime appends an RFC 3339 timestamp in domain.TimeLayout. It takes what section 5.6 of the
+// RFC defines, `t` and `z` in either case; Go's own parser is laxer about some of it and knows no
+// leap seconds. The year must be 0 to 9999 also in UTC.
 func appendTime(out, text []byte) ([]byte, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") ||
 		text[4] != '-' || text[7] != '-' || text[10]|0x20 != 't' || text[13] != ':' || text[16] != ':' {
@@ -20,7 +21,8 @@ func appendTime(out, text []byte) ([]byte, bool) {
 	minute, ok5 := decimal(text[14:16])
 	second, ok6 := decimal(text[17:19])
 	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || month < 1 || month > 12 || day < 1 || day > daysIn(month, year) ||
-		hour > 23 || minute > 59 || second > 60 {
+		hour > 23 || minute > 59 ||
+		second > 60 {
 		return out, false
 	}
 	micros, rest, ok := fraction(text[19:])
@@ -41,7 +43,8 @@ func appendTime(out, text []byte) ([]byte, bool) {
 	if leap {
 		second, micros = 59, 999_999
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC).Add(-time.Duration(offset) * time.Minute)
+	t := time.Date(year, time.Month(month), day, hour, minute, second, micros*1000, time.UTC).
+		Add(-time.Duration(offset) * time.Minute)
 	if t.Year() < 0 || t.Year() > 9999 || leap && (t.Hour() != 23 || t.Minute() != 59) {
 		return out, false
 	}

@@ -64,7 +64,8 @@ func FuzzTime(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q gave %q: %v", in, out, err)
 		}
-		if want, err := time.Parse(time.RFC3339Nano, in); err == nil && !got.Equal(want.Truncate(time.Microsecond)) {
+		if want, err := time.Parse(time.RFC3339Nano, in); err == nil &&
+			!got.Equal(want.Truncate(time.Microsecond)) {
 			t.Fatalf("%q gave %v, wanted %v", in, got, want)
 		}
 	})

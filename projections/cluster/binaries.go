@@ -15,8 +15,8 @@ import (
 	"strconv"
 )
 
-// ErrNoBinaries is what Start answers when PostgreSQL's server binaries are neither installed nor to be fetched. The error that
-// wraps it says what to install.
+// ErrNoBinaries is what Start answers when PostgreSQL's server binaries are neither installed nor
+// to be fetched. The error that wraps it says what to install.
 var ErrNoBinaries = errors.New("no PostgreSQL server binaries")
 
 // oldestMajor is the oldest major version that the read models are made for.
@@ -28,8 +28,8 @@ type binaries struct {
 	major int
 }
 
-// places are where packages put the binaries, beside PATH: Debian's and Ubuntu's, the PostgreSQL project's for Red Hat,
-// Homebrew's on both kinds of Mac and on Linux, Postgres.app's.
+// places are where packages put the binaries, beside PATH: Debian's and Ubuntu's, the PostgreSQL
+// project's for Red Hat, Homebrew's on both kinds of Mac and on Linux, Postgres.app's.
 var places = []string{
 	"/usr/lib/postgresql/*/bin",
 	"/usr/pgsql-*/bin",
@@ -40,9 +40,15 @@ var places = []string{
 	"/usr/libexec/postgresql*",
 }
 
-// findBinaries gives the installed binaries to use: those of a major version that has a cluster already (wanted, in order), else
-// what PATH has, else the newest that there are, else, if fetch says so, fetched ones.
-func findBinaries(ctx context.Context, wanted []int, fetch bool, logger *slog.Logger) (binaries, error) {
+// findBinaries gives the installed binaries to use: those of a major version that has a cluster
+// already (wanted, in order), else what PATH has, else the newest that there are, else, if fetch
+// says so, fetched ones.
+func findBinaries(
+	ctx context.Context,
+	wanted []int,
+	fetch bool,
+	logger *slog.Logger,
+) (binaries, error) {
 	installed := installedBinaries(ctx, searchDirs())
 	for _, major := range wanted {
 		if i := slices.IndexFunc(installed, func(b binaries) bool { return b.major == major }); i >= 0 {
@@ -53,12 +59,20 @@ func findBinaries(ctx context.Context, wanted []int, fetch bool, logger *slog.Lo
 		return installed[0], nil
 	}
 	if !fetch {
-		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them)", ErrNoBinaries, installHint())
+		return binaries{}, fmt.Errorf(
+			"%w: %s (they are not in PATH nor where packages put them)",
+			ErrNoBinaries,
+			installHint(),
+		)
 	}
 	fetched, err := fetchHere(ctx, logger)
 	if err != nil {
-		return binaries{}, fmt.Errorf("%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
-			ErrNoBinaries, installHint(), err)
+		return binaries{}, fmt.Errorf(
+			"%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
+			ErrNoBinaries,
+			installHint(),
+			err,
+		)
 	}
 	return fetched, nil
 }
@@ -80,7 +94,8 @@ func fetchHere(ctx context.Context, logger *slog.Logger) (binaries, error) {
 func searchDirs() []string {
 	var dirs []string
 	if initdb, err := exec.LookPath("initdb"); err == nil {
-		// Packages link single programs into PATH; the server's other files are found from where the program really is.
+		// Packages link single programs into PATH; the server's other files are found from where
+		// the program really is.
 		if real, err := filepath.EvalSymlinks(initdb); err == nil {
 			dirs = append(dirs, filepath.Dir(real))
 		}
@@ -95,7 +110,8 @@ func searchDirs() []string {
 	return dirs
 }
 
-// installedBinaries gives what is in dirs and can be used: the first one first, the others newest first.
+// installedBinaries gives what is in dirs and can be used: the first one first, the others newest
+// first.
 func installedBinaries(ctx context.Context, dirs []string) []binaries {
 	var found []binaries
 	for _, dir := range dirs {
@@ -121,8 +137,8 @@ var (
 	majorInOutput = regexp.MustCompile(`PostgreSQL\) ([0-9]+)`)
 )
 
-// majorOf gives the major version of the server in dir, 0 when it cannot be told. Debian's directories say it themselves, which
-// saves the start of a process at every start of ours.
+// majorOf gives the major version of the server in dir, 0 when it cannot be told. Debian's
+// directories say it themselves, which saves the start of a process at every start of ours.
 func majorOf(ctx context.Context, dir string) int {
 	found := majorInPath.FindStringSubmatch(dir)
 	server := filepath.Join(dir, "postgres")

@@ -16,10 +16,11 @@ import (
 
 // Config says where a private cluster lives.
 type Config struct {
-	// Dir is the cluster's directory. It is made when it is missing; its parent must exist. Required.
+	// Dir is the cluster's directory. It is made when it is missing; its parent must exist.
+	// Required.
 	Dir string
-	// Fetch has PostgreSQL's binaries downloaded where none are installed: one version, whose checksums are in the source.
-	// It is for demos; what runs in earnest uses what is installed.
+	// Fetch has PostgreSQL's binaries downloaded where none are installed: one version, whose
+	// checksums are in the source. It is for demos; what runs in earnest uses what is installed.
 	Fetch bool
 	// Log gets the server's warnings and errors, and what the supervisor does. Nil: slog.Default().
 	Log *slog.Logger
@@ -43,18 +44,20 @@ type Cluster struct {
 // ErrInUse is what Start answers when another process has a cluster running in the directory.
 var ErrInUse = errors.New("the directory is in use by another process")
 
-// The server's only role and database. The role is a superuser of this server, which nobody else can reach.
+// The server's only role and database. The role is a superuser of this server, which nobody else
+// can reach.
 const (
 	role     = "hubcloud"
 	database = "postgres"
 	port     = 5432
 )
 
-// Start finds the server's binaries, makes the cluster if there is none, takes over from whatever ran on it, and gives a server
-// that accepts connections. It takes as long as crash recovery takes; ctx bounds Start alone, not the server's life.
+// Start finds the server's binaries, makes the cluster if there is none, takes over from whatever
+// ran on it, and gives a server that accepts connections. It takes as long as crash recovery takes;
+// ctx bounds Start alone, not the server's life.
 //
-// It fails with ErrInUse when another process has the directory, and with ErrNoBinaries when PostgreSQL is not installed and
-// cannot be fetched; that error says what to install.
+// It fails with ErrInUse when another process has the directory, and with ErrNoBinaries when
+// PostgreSQL is not installed and cannot be fetched; that error says what to install.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	log := cfg.Log
 	if log == nil {
@@ -95,7 +98,13 @@ func prepare(ctx context.Context, dir string, fetch bool, log *slog.Logger) (*Cl
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{log: log, owner: owner, lock: lock, stop: make(chan struct{}), done: make(chan struct{})}
+	c := &Cluster{
+		log:   log,
+		owner: owner,
+		lock:  lock,
+		stop:  make(chan struct{}),
+		done:  make(chan struct{}),
+	}
 	if err := c.lay(ctx, dir, fetch); err != nil {
 		c.socket.remove()
 		return nil, errors.Join(err, lock.Close())
@@ -131,8 +140,14 @@ func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
 		return nil
 	}
 	if len(majors) > 0 {
-		c.log.Warn("the private database was made by other versions of PostgreSQL than those installed; a new one is built from the streams",
-			"installed_major", c.binary.major, "found_majors", majors)
+		c.log.Warn(
+			"the private database was made by other versions of PostgreSQL than those installed; "+
+				"a new one is built from the streams",
+			"installed_major",
+			c.binary.major,
+			"found_majors",
+			majors,
+		)
 	}
 	return c.initialize(ctx)
 }
@@ -140,14 +155,17 @@ func (c *Cluster) lay(ctx context.Context, dir string, fetch bool) error {
 // URL is the connection string of the server's database, for its only role.
 func (c *Cluster) URL() string {
 	query := url.Values{
-		"host": {c.socket.path}, "port": {strconv.Itoa(port)}, "user": {role}, "sslmode": {"disable"},
+		"host": {
+			c.socket.path,
+		}, "port": {strconv.Itoa(port)}, "user": {role}, "sslmode": {"disable"},
 	}
 	return (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: query.Encode()}).String()
 }
 
-// Stop shuts the server down: connections are ended, everything is written, no recovery is needed at the next start. A server
-// that has not ended after 5 s, or when ctx ends, is made to; then the next start recovers, and nothing is lost either. Stop waits
-// until the server is gone, and can be called more than once.
+// Stop shuts the server down: connections are ended, everything is written, no recovery is needed
+// at the next start. A server that has not ended after 5 s, or when ctx ends, is made to; then the
+// next start recovers, and nothing is lost either. Stop waits until the server is gone, and can be
+// called more than once.
 func (c *Cluster) Stop(ctx context.Context) error {
 	c.stopped.Do(func() { close(c.stop) })
 	select {

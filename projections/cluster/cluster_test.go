@@ -21,10 +21,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// holdEnv makes the test binary another process that starts a cluster in the named directory, says so, and waits to be killed.
+// holdEnv makes the test binary another process that starts a cluster in the named directory, says
+// so, and waits to be killed.
 const holdEnv = "HUBCLOUD_TEST_HOLD_CLUSTER"
 
-// containEnv makes that process the first one of a container of its own, as the named user; one that may not says notContained.
+// containEnv makes that process the first one of a container of its own, as the named user; one
+// that may not says notContained.
 const (
 	containEnv   = "HUBCLOUD_TEST_CONTAIN"
 	notContained = "no container: "
@@ -77,7 +79,10 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 
 func start(t *testing.T, dir string) *Cluster {
 	t.Helper()
-	c, err := Start(t.Context(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	c, err := Start(
+		t.Context(),
+		Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +141,13 @@ func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if encoding != "UTF8" || collation != "C" || fsync != "on" || addresses != "" {
-		t.Errorf("encoding %q, collation %q, fsync %q, addresses %q", encoding, collation, fsync, addresses)
+		t.Errorf(
+			"encoding %q, collation %q, fsync %q, addresses %q",
+			encoding,
+			collation,
+			fsync,
+			addresses,
+		)
 	}
 	run(t, c.URL(), "CREATE TABLE kept AS SELECT 1 AS n")
 	begun := time.Now()
@@ -165,7 +176,12 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "postgres")
 	_, url := holder(t, dir)
-	if _, err := Start(t.Context(), Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, ErrInUse) {
+	if _, err := Start(t.Context(), Config{
+		Dir: dir, Log: slog.New(slog.DiscardHandler),
+	}); !errors.Is(
+		err,
+		ErrInUse,
+	) {
 		t.Fatalf("a second start: %v", err)
 	}
 	run(t, url, "SELECT 1")
@@ -193,7 +209,8 @@ func TestTakesOverAfterItsProcessWasKilled(t *testing.T) {
 	}
 }
 
-// orphan starts a server on a stopped cluster as if its parent had been killed: nobody will tell it to end.
+// orphan starts a server on a stopped cluster as if its parent had been killed: nobody will tell it
+// to end.
 func orphan(t *testing.T, c *Cluster) *exec.Cmd {
 	t.Helper()
 	arguments := []string{"-D", c.data}
@@ -293,14 +310,17 @@ func TestStaleLockFiles(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = other.Process.Kill(); _ = other.Wait() })
 	for name, first := range map[string]string{
-		"of nobody": "4194303", "of another process": strconv.Itoa(other.Process.Pid), "of ours": strconv.Itoa(os.Getpid()),
+		"of nobody": "4194303", "of another process": strconv.Itoa(other.Process.Pid),
+		"of ours":      strconv.Itoa(os.Getpid()),
 		"of no number": "soon", "empty": "",
 	} {
 		content := first + "\n" + c.data + "\n1700000000\n5432\n" + c.socket.path + "\n\n  1 2\nready\n"
 		if first == "" {
 			content = ""
 		}
-		for _, path := range []string{filepath.Join(c.data, pidFile), socketFile(c.socket.path) + ".lock"} {
+		for _, path := range []string{
+			filepath.Join(c.data, pidFile), socketFile(c.socket.path) + ".lock",
+		} {
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -324,12 +344,16 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	go func() {
 		defer cancel()
 		for tick := time.NewTicker(time.Millisecond); ctx.Err() == nil; <-tick.C {
-			if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", "PG_VERSION")); err == nil && len(half) > 0 {
+			if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", "PG_VERSION")); err == nil &&
+				len(half) > 0 {
 				return
 			}
 		}
 	}()
-	if _, err := Start(ctx, Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, context.Canceled) {
+	if _, err := Start(ctx, Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
+		err,
+		context.Canceled,
+	) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, halfMade+"*")); err != nil || len(left) > 0 {
@@ -345,8 +369,8 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 	}
 }
 
-// The server that initdb runs outlives it by a moment when everything is killed, and made files in the directory that the next start was
-// removing: that start failed.
+// The server that initdb runs outlives it by a moment when everything is killed, and made files in
+// the directory that the next start was removing: that start failed.
 func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"PG_VERSION", "global/pg_control", "base/1/1259", "base/4"} {
@@ -359,7 +383,8 @@ func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
-				if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", file)); err == nil && len(half) > 0 {
+				if half, err := filepath.Glob(filepath.Join(dir, halfMade+"*", file)); err == nil &&
+					len(half) > 0 {
 					break
 				}
 				if _, err := os.Stat(filepath.Join(dir, "lock")); err == nil {
@@ -373,21 +398,27 @@ func TestStartsAtOnceAfterInitdbWasKilled(t *testing.T) {
 			}
 			_ = command.Wait() // it was killed
 			run(t, start(t, dir).URL(), "SELECT 1")
-			if left, err := filepath.Glob(filepath.Join(dir, halfMade+"*")); err != nil || len(left) > 0 {
+			if left, err := filepath.Glob(filepath.Join(dir, halfMade+"*")); err != nil ||
+				len(left) > 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
 	}
 }
 
-// A directory of root's that nobody else may enter is where tests and careful operators put their data.
+// A directory of root's that nobody else may enter is where tests and careful operators put their
+// data.
 func TestRunsBelowAClosedDirectory(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	run(t, start(t, filepath.Join(closed, "postgres")).URL(), "CREATE TABLE kept AS SELECT 1 AS n; CHECKPOINT")
+	run(
+		t,
+		start(t, filepath.Join(closed, "postgres")).URL(),
+		"CREATE TABLE kept AS SELECT 1 AS n; CHECKPOINT",
+	)
 }
 
 func TestALongPathGetsAShortSocket(t *testing.T) {
@@ -449,7 +480,8 @@ func TestTheNewestInstalledBinariesUnlessAClusterIsThere(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("found %v, want %v", got, want)
 	}
-	if got := installedBinaries(t.Context(), []string{empty, middle, newest}); len(got) != 2 || got[0].major != 17 {
+	if got := installedBinaries(t.Context(), []string{empty, middle, newest}); len(got) != 2 ||
+		got[0].major != 17 {
 		t.Errorf("without PATH: %v", got)
 	}
 }
@@ -458,12 +490,17 @@ func TestLinesOfTheServer(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
 	o := newOutput(slog.New(slog.NewTextHandler(&got, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	for _, part := range []string{"00000 LOG:  quiet\n57P03 FATAL:  starting up\n0100", "0 WARNING:  odd\n", "XX000 PANIC:  bad\n", "\n", "F0001 FATAL:  in use\n"} {
+	for _, part := range []string{
+		"00000 LOG:  quiet\n57P03 FATAL:  starting up\n0100", "0 WARNING:  odd\n",
+		"XX000 PANIC:  bad\n", "\n", "F0001 FATAL:  in use\n",
+	} {
 		if n, err := o.Write([]byte(part)); n != len(part) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	for _, want := range []string{"level=WARN msg=\"postgres: odd\"", "level=ERROR msg=\"postgres: bad\""} {
+	for _, want := range []string{
+		"level=WARN msg=\"postgres: odd\"", "level=ERROR msg=\"postgres: bad\"",
+	} {
 		if !strings.Contains(got.String(), want) {
 			t.Errorf("no %q in %s", want, got.String())
 		}
@@ -474,7 +511,8 @@ func TestLinesOfTheServer(t *testing.T) {
 	if !o.sawLock() || !strings.HasSuffix(o.last(), "in use") {
 		t.Errorf("last lines: %s", o.last())
 	}
-	if n, err := o.Write([]byte(strings.Repeat("x", 3*maxLine))); err != nil || n != 3*maxLine || len(o.rest) > maxLine {
+	if n, err := o.Write([]byte(strings.Repeat("x", 3*maxLine))); err != nil || n != 3*maxLine ||
+		len(o.rest) > maxLine {
 		t.Errorf("a line without end: %d bytes held", len(o.rest))
 	}
 }
@@ -506,7 +544,8 @@ func TestTheServerEndsWhenItsProcessIsKilled(t *testing.T) {
 	})
 }
 
-// A server that was killed left its process id in postmaster.pid, and a Stop that was cut short ended whoever had that id by then.
+// A server that was killed left its process id in postmaster.pid, and a Stop that was cut short
+// ended whoever had that id by then.
 func TestACutShortStopEndsNobodyElse(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("sleep", "60")
@@ -522,6 +561,9 @@ func TestACutShortStopEndsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.Wait(); err == nil || err.Error() != "signal: killed" {
-		t.Errorf("a process that is no server ended with %v instead of being killed by this test", err)
+		t.Errorf(
+			"a process that is no server ended with %v instead of being killed by this test",
+			err,
+		)
 	}
 }

@@ -33,7 +33,8 @@ const (
 	fetchTimeout = 10 * time.Minute
 )
 
-// A release is a package of PostgreSQL's binaries for one platform: `@embedded-postgres/<platform>` in the registry.
+// A release is a package of PostgreSQL's binaries for one platform: `@embedded-postgres/<platform>`
+// in the registry.
 type release struct {
 	platform string
 	version  string
@@ -43,8 +44,9 @@ type release struct {
 
 // releases are the packages that may be fetched, by runtime.GOOS and runtime.GOARCH.
 //
-// To change the version: download the four packages with `npm pack`, which checks them against the registry's
-// `dist.integrity`; write down what sha256sum says; and run the tests of this folder with -fetch.registry.
+// To change the version: download the four packages with `npm pack`, which checks them against the
+// registry's `dist.integrity`; write down what sha256sum says; and run the tests of this folder
+// with -fetch.registry.
 var releases = map[string]release{
 	"linux/amd64": {"linux-x64", fetchVersion, fetchMajor,
 		"6f52b7139cbbd6e5a354c4213a6993b6d400f17a90f21bc9ed4ca38b230cc182"},
@@ -72,13 +74,24 @@ func releaseHere() (release, error) {
 
 // url returns the address of the release's package in the registry.
 func (r release) url(registry string) string {
-	return fmt.Sprintf("%s/@embedded-postgres/%s/-/%s-%s.tgz", registry, r.platform, r.platform, r.version)
+	return fmt.Sprintf(
+		"%s/@embedded-postgres/%s/-/%s-%s.tgz",
+		registry,
+		r.platform,
+		r.platform,
+		r.version,
+	)
 }
 
-// fetchBinaries returns the release's binaries in the cache, which they are downloaded into first if they are not there.
-// Another process may do the same at the same time. Nothing is unpacked from a package with another SHA-256 than the
-// release's.
-func fetchBinaries(ctx context.Context, registry, cache string, wanted release, logger *slog.Logger) (binaries, error) {
+// fetchBinaries returns the release's binaries in the cache, which they are downloaded into first
+// if they are not there. Another process may do the same at the same time. Nothing is unpacked from
+// a package with another SHA-256 than the release's.
+func fetchBinaries(
+	ctx context.Context,
+	registry, cache string,
+	wanted release,
+	logger *slog.Logger,
+) (binaries, error) {
 	home := filepath.Join(cache, "postgres-"+wanted.platform+"-"+wanted.version)
 	fetched := binaries{dir: filepath.Join(home, "bin"), major: wanted.major}
 	if majorOf(ctx, fetched.dir) == wanted.major {
@@ -97,7 +110,13 @@ func fetchBinaries(ctx context.Context, registry, cache string, wanted release, 
 	defer os.RemoveAll(half)
 	archive := filepath.Join(half, "package.tgz")
 	// A demo shows warnings only, and whoever starts it should know what it waits for.
-	logger.Warn("PostgreSQL is not installed; downloading it", "url", wanted.url(registry), "dir", home)
+	logger.Warn(
+		"PostgreSQL is not installed; downloading it",
+		"url",
+		wanted.url(registry),
+		"dir",
+		home,
+	)
 	begun := time.Now()
 	if err := download(ctx, wanted.url(registry), wanted.sum, archive); err != nil {
 		return binaries{}, err
@@ -107,7 +126,10 @@ func fetchBinaries(ctx context.Context, registry, cache string, wanted release, 
 		return binaries{}, fmt.Errorf("%s: %w", wanted.url(registry), err)
 	}
 	if got := majorOf(ctx, filepath.Join(unpacked, "bin")); got != wanted.major {
-		return binaries{}, fmt.Errorf("%s: its server does not run on this machine", wanted.url(registry))
+		return binaries{}, fmt.Errorf(
+			"%s: its server does not run on this machine",
+			wanted.url(registry),
+		)
 	}
 	// Without the sync, a power cut could leave the folder with empty files in it.
 	if err := durablefile.SyncTree(unpacked, nil); err != nil {
@@ -117,12 +139,18 @@ func fetchBinaries(ctx context.Context, registry, cache string, wanted release, 
 	if err := os.Rename(unpacked, home); err != nil && majorOf(ctx, fetched.dir) != wanted.major {
 		return binaries{}, err
 	}
-	logger.Info("PostgreSQL downloaded", "version", wanted.version, "duration_ms", time.Since(begun).Milliseconds())
+	logger.Info(
+		"PostgreSQL downloaded",
+		"version",
+		wanted.version,
+		"duration_ms",
+		time.Since(begun).Milliseconds(),
+	)
 	return fetched, durablefile.Sync(cache)
 }
 
-// download writes what is at the address to a new file, and fails if it does not have the sum. It must not be used
-// then.
+// download writes what is at the address to a new file, and fails if it does not have the sum. It
+// must not be used then.
 func download(ctx context.Context, address, sum, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

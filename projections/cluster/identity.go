@@ -11,16 +11,19 @@ import (
 	"syscall"
 )
 
-// identity is the user that the server runs as. PostgreSQL refuses to run as root, so root's server runs as another user.
+// identity is the user that the server runs as. PostgreSQL refuses to run as root, so root's server
+// runs as another user.
 type identity struct {
 	uid, gid uint32
-	// assumed says that it is another user than ours: children get its credentials and files are given to it.
+	// assumed says that it is another user than ours: children get its credentials and files are
+	// given to it.
 	assumed bool
 	// mayCross lets the server pass through directories that its user may not enter.
 	mayCross bool
 }
 
-// chooseIdentity gives our own user, or, for root, the user that dir belongs to, else `postgres`, else `nobody`.
+// chooseIdentity gives our own user, or, for root, the user that dir belongs to, else `postgres`,
+// else `nobody`.
 func chooseIdentity(dir string) (identity, error) {
 	if os.Geteuid() != 0 {
 		return identity{uid: uint32(os.Geteuid()), gid: uint32(os.Getegid())}, nil
@@ -49,12 +52,13 @@ func chooseIdentity(dir string) (identity, error) {
 		}
 		return identity{uid: uint32(uid), gid: uint32(gid), assumed: true}, nil
 	}
-	const nobody = 65534 // the same number wherever there is no list of users, such as in a container made from scratch
+	// the same number wherever there is no list of users, such as in a container made from scratch
+	const nobody = 65534
 	return identity{uid: nobody, gid: nobody, assumed: true}, nil
 }
 
-// adopt gives a directory that still is root's, and everything in it, to the server's user: a new one, or one that root has
-// copied or restored.
+// adopt gives a directory that still is root's, and everything in it, to the server's user: a new
+// one, or one that root has copied or restored.
 func (id identity) adopt(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -71,8 +75,9 @@ func (id identity) adopt(dir string) error {
 	})
 }
 
-// reaching gives the identity with what it needs to get at each of the paths. A data directory under /root, or under a temporary
-// directory of root's, is out of reach for any other user's server.
+// reaching gives the identity with what it needs to get at each of the paths. A data directory
+// under /root, or under a temporary directory of root's, is out of reach for any other user's
+// server.
 func (id identity) reaching(paths ...string) (identity, error) {
 	if !id.assumed {
 		return id, nil
@@ -86,15 +91,21 @@ func (id identity) reaching(paths ...string) (identity, error) {
 			continue
 		}
 		if !canGrantCrossing() {
-			return identity{}, fmt.Errorf("the server runs as user %d, which may not enter %s on the way to %s: "+
-				"allow it (chmod o+x), or use another data directory", id.uid, closed, path)
+			return identity{}, fmt.Errorf(
+				"the server runs as user %d, which may not enter %s on the way to %s: "+
+					"allow it (chmod o+x), or use another data directory",
+				id.uid,
+				closed,
+				path,
+			)
 		}
 		id.mayCross = true
 	}
 	return id, nil
 }
 
-// closedAncestor gives the outermost directory on the way to path that the user may not enter; "" when there is none.
+// closedAncestor gives the outermost directory on the way to path that the user may not enter; ""
+// when there is none.
 func (id identity) closedAncestor(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -26,8 +26,8 @@ func makeDir(dir string, owner identity) error {
 	return owner.adopt(dir)
 }
 
-// lockDir takes the directory for this process. The kernel lets go of the lock however the process ends, and the server does not
-// inherit it.
+// lockDir takes the directory for this process. The kernel lets go of the lock however the process
+// ends, and the server does not inherit it.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -57,8 +57,8 @@ func removeHalfMade(ctx context.Context, dir string) error {
 	return nil
 }
 
-// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs in there notices that a moment later, and
-// until then it makes new files.
+// removeAbandoned removes a directory in which initdb was killed. The server that initdb runs in
+// there notices that a moment later, and until then it makes new files.
 func removeAbandoned(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, killed)
 	defer cancel()
@@ -82,8 +82,8 @@ func removeAbandoned(ctx context.Context, path string) error {
 	}
 }
 
-// initialize makes the cluster c.data. It stands there whole or not at all: initdb works beside it, and the finished directory
-// is renamed.
+// initialize makes the cluster c.data. It stands there whole or not at all: initdb works beside it,
+// and the finished directory is renamed.
 func (c *Cluster) initialize(ctx context.Context) error {
 	dir := filepath.Dir(c.data)
 	half, err := os.MkdirTemp(dir, halfMade)
@@ -95,16 +95,23 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	// Connections are trusted: the socket is in a directory that only the server's user may enter. Order of text is order of bytes.
+	// Connections are trusted: the socket is in a directory that only the server's user may enter.
+	// Order of text is order of bytes.
 	command := exec.CommandContext(ctx, filepath.Join(c.binary.dir, "initdb"),
 		"--pgdata="+half, "--username="+role, "--auth=trust", "--encoding=UTF8", "--locale=C")
-	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(syscall.SIGKILL)
+	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(
+		syscall.SIGKILL,
+	)
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = time.Second
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("initdb: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(output.String()))
+		return fmt.Errorf(
+			"initdb: %w: %s",
+			errors.Join(err, ctx.Err()),
+			strings.TrimSpace(output.String()),
+		)
 	}
 	if err := os.Rename(half, c.data); err != nil {
 		return err
@@ -112,7 +119,16 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	if err := durablefile.Sync(dir); err != nil {
 		return err
 	}
-	c.log.Info("private postgres made", "dir", c.data, "version", c.binary.major, "user_id", c.owner.uid,
-		"duration_ms", time.Since(begun).Milliseconds())
+	c.log.Info(
+		"private postgres made",
+		"dir",
+		c.data,
+		"version",
+		c.binary.major,
+		"user_id",
+		c.owner.uid,
+		"duration_ms",
+		time.Since(begun).Milliseconds(),
+	)
 	return nil
 }

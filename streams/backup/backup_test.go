@@ -14,15 +14,17 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestBackupAndRestore: streams come back message by message, with their sequences and times; buckets with their keys; and every hub's log has
-// another tag.
+// TestBackupAndRestore: streams come back message by message, with their sequences and times;
+// buckets with their keys; and every hub's log has another tag.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	for name, hubLogs := range map[string]bool{"without hub logs": false, "with hub logs": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from := newInstallation(t, 5, 30)
-			if err := from.service.BeginLog(t.Context(), origin, from.hubs[1], domain.HubLogBegun{Log: "b", Through: 4, After: 30}); err != nil {
+			if err := from.service.BeginLog(t.Context(), origin, from.hubs[1], domain.HubLogBegun{
+				Log: "b", Through: 4, After: 30,
+			}); err != nil {
 				t.Fatal(err)
 			}
 			from.put(from.Idempotency, "key", "answer")
@@ -37,15 +39,26 @@ func TestBackupAndRestore(t *testing.T) {
 			from.put(from.Presence, string(from.hubs[0]), "later")
 			from.append(from.hubs[0], 30, 5)
 
-			if m.Directory != uint64(len(before)) || m.HubLogs != hubLogs || m.Shards != 4 || m.Installation != "x" || !m.Has("ca/ca-key.pem") {
+			if m.Directory != uint64(len(before)) || m.HubLogs != hubLogs || m.Shards != 4 ||
+				m.Installation != "x" ||
+				!m.Has("ca/ca-key.pem") {
 				t.Errorf("the manifest is %+v", m)
 			}
 			to := restored(t, dir)
 			after := messages(t, to.conns.Cloud, streams.DirectoryStream)
-			if !slices.Equal(after[:len(before)], before) || len(after) != len(before)+len(from.hubs) {
-				t.Errorf("the directory had %d events and has %d now:\n%s", len(before), len(after), strings.Join(after[len(before):], "\n"))
+			if !slices.Equal(after[:len(before)], before) ||
+				len(after) != len(before)+len(from.hubs) {
+				t.Errorf(
+					"the directory had %d events and has %d now:\n%s",
+					len(before),
+					len(after),
+					strings.Join(after[len(before):], "\n"),
+				)
 			}
-			if got, want := messages(t, to.conns.Cloud, "MAIL"), messages(t, from.conns.Cloud, "MAIL"); len(want) != 1 || !slices.Equal(got, want) {
+			if got, want := messages(t, to.conns.Cloud, "MAIL"), messages(t, from.conns.Cloud, "MAIL"); len(
+				want,
+			) != 1 ||
+				!slices.Equal(got, want) {
 				t.Errorf("mails are %v, and were %v", got, want)
 			}
 			want := values(t, from.Presence)
@@ -68,7 +81,8 @@ func TestBackupAndRestore(t *testing.T) {
 					t.Fatal(err)
 				}
 				is, _, err := to.service.Hub(t.Context(), hub)
-				if err != nil || is.Incarnation == was.Incarnation || is.OrgID != was.OrgID || is.Log != was.Log {
+				if err != nil || is.Incarnation == was.Incarnation || is.OrgID != was.OrgID ||
+					is.Log != was.Log {
 					t.Errorf("hub %s is %+v, %v", hub, is, err)
 				}
 				page, err := to.logs.Page(t.Context(), hub, "", 500)
@@ -86,9 +100,18 @@ func TestBackupAndRestore(t *testing.T) {
 					continue
 				}
 				stream := streams.HubStream(hub)
-				got, want := messages(t, to.conns.Shard(hub), stream), messages(t, from.conns.Shard(hub), stream)[:30]
+				got, want := messages(
+					t,
+					to.conns.Shard(hub),
+					stream,
+				), messages(t, from.conns.Shard(hub), stream)[:30]
 				if !slices.Equal(got, want) {
-					t.Errorf("the log of hub %d has %d messages, and had %d", n, len(got), len(want))
+					t.Errorf(
+						"the log of hub %d has %d messages, and had %d",
+						n,
+						len(got),
+						len(want),
+					)
 				}
 			}
 		})
@@ -113,7 +136,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestExpired restores hub logs of which everything is older than the retention by then: they are empty, and end where they ended.
+// TestExpired restores hub logs of which everything is older than the retention by then: they are
+// empty, and end where they ended.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 1, 20)
@@ -121,12 +145,21 @@ func TestExpired(t *testing.T) {
 	hub := from.hubs[0]
 	for _, f := range m.Files {
 		if f.Stream != nil && isHubLog(f.Stream.Name) {
-			f.Stream.Config = []byte(strings.Replace(string(f.Stream.Config), `"max_age":3600000000000`, `"max_age":100000000`, 1))
+			f.Stream.Config = []byte(
+				strings.Replace(
+					string(f.Stream.Config),
+					`"max_age":3600000000000`,
+					`"max_age":100000000`,
+					1,
+				),
+			)
 		}
 	}
 	<-time.After(200 * time.Millisecond) // of which everything is older
 	to := &installation{t: t, conns: streamstest.Start(t)}
-	if err := Restore(t.Context(), to.conns, m, RestoreConfig{Dir: dir, Replicas: 1, Origin: origin}); err != nil {
+	if err := Restore(t.Context(), to.conns, m, RestoreConfig{
+		Dir: dir, Replicas: 1, Origin: origin,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	to.open()

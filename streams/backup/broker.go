@@ -17,7 +17,8 @@ import (
 const (
 	// askTimeout bounds one question to the broker.
 	askTimeout = 20 * time.Second
-	// tryTimeout is after how long it is asked again: a stream without a leader does not answer, and has forgotten the question when it has one.
+	// tryTimeout is after how long it is asked again: a stream without a leader does not answer,
+	// and has forgotten the question when it has one.
 	tryTimeout = 4 * time.Second
 
 	apiStreamNames    = "$JS.API.STREAM.NAMES"
@@ -28,7 +29,8 @@ const (
 	apiMessageGet     = "$JS.API.STREAM.MSG.GET."
 	apiDirectGet      = "$JS.API.DIRECT.GET."
 
-	// codeNoMessage is the broker's error for a stream without such a message, codeNoStream that for no such stream.
+	// codeNoMessage is the broker's error for a stream without such a message, codeNoStream that
+	// for no such stream.
 	codeNoMessage = 10037
 	codeNoStream  = 10059
 	// codeNameInUse refuses a restore of a stream that is there.
@@ -43,7 +45,8 @@ type streamState struct {
 	Last     uint64 `json:"last_seq"`
 }
 
-// ask puts a question to the broker's API, again if need be, and decodes the answer. A refusal is a *streams.BrokerError.
+// ask puts a question to the broker's API, again if need be, and decodes the answer. A refusal is a
+// *streams.BrokerError.
 func ask(ctx context.Context, nc *nats.Conn, subject string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -56,7 +59,13 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, question, answer an
 }
 
 // askOnce is ask for what must not be begun twice.
-func askOnce(ctx context.Context, nc *nats.Conn, subject string, within time.Duration, question, answer any) error {
+func askOnce(
+	ctx context.Context,
+	nc *nats.Conn,
+	subject string,
+	within time.Duration,
+	question, answer any,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var text []byte
@@ -104,21 +113,26 @@ func streamNames(ctx context.Context, nc *nats.Conn) (names []string, err error)
 			Total   int      `json:"total"`
 			Streams []string `json:"streams"`
 		}
-		if err := ask(ctx, nc, apiStreamNames, map[string]int{"offset": len(names)}, &page); err != nil {
+		if err := ask(ctx, nc, apiStreamNames, map[string]int{
+			"offset": len(names),
+		}, &page); err != nil {
 			return nil, fmt.Errorf("list the streams: %w", err)
 		}
 		names = append(names, page.Streams...)
 		if len(page.Streams) == 0 || len(names) >= page.Total {
-			// One that is made between two pages moves those behind it, and one of them comes twice.
+			// One that is made between two pages moves those behind it, and one of them comes
+			// twice.
 			slices.Sort(names)
 			return slices.Compact(names), nil
 		}
 	}
 }
 
-// stateOf says what is in a stream. A server that knows of no leader may answer, from what it has: a stale size makes the progress of a backup wrong, and
-// nothing else. Whether there is the stream is the word of the cluster's own leader. A deposed one can miss the mark of a restore that began
-// seconds ago: a service that starts at that moment finds out when it opens its streams, which are not there.
+// stateOf says what is in a stream. A server that knows of no leader may answer, from what it has:
+// a stale size makes the progress of a backup wrong, and nothing else. Whether there is the stream
+// is the word of the cluster's own leader. A deposed one can miss the mark of a restore that began
+// seconds ago: a service that starts at that moment finds out when it opens its streams, which are
+// not there.
 func stateOf(ctx context.Context, nc *nats.Conn, stream string) (streamState, error) {
 	var info struct {
 		State streamState `json:"state"`

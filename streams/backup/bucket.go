@@ -15,7 +15,8 @@ import (
 	"hubcloud/streams"
 )
 
-// buckets are those that are taken, in their order. The ledger comes before the DIRECTORY: one of a hub that nobody has added yet stops the hub.
+// buckets are those that are taken, in their order. The ledger comes before the DIRECTORY: one of a
+// hub that nobody has added yet stops the hub.
 var buckets = [...]string{"installation", "key-use", "presence", "ledger", "idempotency"}
 
 const (
@@ -39,14 +40,22 @@ type entry struct {
 	Gone bool `json:"gone,omitempty"`
 }
 
-// readBucket writes the keys of a bucket, one a line, until there are none left that it has not read.
-func readBucket(ctx context.Context, nc *nats.Conn, bucket string, w io.Writer, passed func(int64)) error {
+// readBucket writes the keys of a bucket, one a line, until there are none left that it has not
+// read.
+func readBucket(
+	ctx context.Context,
+	nc *nats.Conn,
+	bucket string,
+	w io.Writer,
+	passed func(int64),
+) error {
 	r := bucketReader{nc: nc, stream: "KV_" + bucket, prefix: "$KV." + bucket + ".", next: 1}
 	lines := json.NewEncoder(w)
 	for {
 		batch, err := r.batch(ctx)
 		if err == nil && len(batch) == 0 {
-			// Whichever replica has answered may be behind: that there is no more is the leader's to say.
+			// Whichever replica has answered may be behind: that there is no more is the leader's
+			// to say.
 			batch, err = r.leaders(ctx)
 		}
 		if err != nil {
@@ -76,7 +85,9 @@ type bucketReader struct {
 func (r *bucketReader) batch(ctx context.Context) (batch []entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	question, err := json.Marshal(map[string]uint64{"seq": r.next, "batch": getBatch, "max_bytes": getBytes})
+	question, err := json.Marshal(
+		map[string]uint64{"seq": r.next, "batch": getBatch, "max_bytes": getBytes},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +96,8 @@ func (r *bucketReader) batch(ctx context.Context) (batch []entry, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answers.Unsubscribe() }() // fails only with the connection, which ends it too
+	// fails only with the connection, which ends it too
+	defer func() { _ = answers.Unsubscribe() }()
 	if err := r.nc.PublishRequest(apiDirectGet+r.stream, inbox, question); err != nil {
 		return nil, err
 	}
@@ -103,7 +115,11 @@ func (r *bucketReader) batch(ctx context.Context) (batch []entry, err error) {
 		}
 		sequence, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
 		if err != nil || sequence < r.next {
-			return nil, fmt.Errorf("direct get: sequence %q after %d", msg.Header.Get("Nats-Sequence"), r.next)
+			return nil, fmt.Errorf(
+				"direct get: sequence %q after %d",
+				msg.Header.Get("Nats-Sequence"),
+				r.next,
+			)
 		}
 		r.next = sequence + 1
 		batch = append(batch, r.entry(msg.Header.Get("Nats-Subject"), msg.Header, msg.Data))
@@ -120,7 +136,13 @@ func (r *bucketReader) leaders(ctx context.Context) ([]entry, error) {
 			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
-	err := ask(ctx, r.nc, apiMessageGet+r.stream, map[string]any{"seq": r.next, "next_by_subj": r.prefix + ">"}, &answer)
+	err := ask(
+		ctx,
+		r.nc,
+		apiMessageGet+r.stream,
+		map[string]any{"seq": r.next, "next_by_subj": r.prefix + ">"},
+		&answer,
+	)
 	if isCode(err, codeNoMessage) {
 		return nil, nil
 	}
@@ -137,7 +159,8 @@ func (r *bucketReader) leaders(ctx context.Context) ([]entry, error) {
 	return []entry{r.entry(answer.Message.Subject, header, answer.Message.Data)}, nil
 }
 
-// entry makes a message of the bucket's stream an entry. What removes a key has an operation, or the broker's mark of one that ran out.
+// entry makes a message of the bucket's stream an entry. What removes a key has an operation, or
+// the broker's mark of one that ran out.
 func (r *bucketReader) entry(subject string, header nats.Header, value []byte) entry {
 	e := entry{Key: strings.TrimPrefix(subject, r.prefix)}
 	if header.Get(headerOperation) != "" || header.Get("Nats-Marker-Reason") != "" {
@@ -149,7 +172,13 @@ func (r *bucketReader) entry(subject string, header nats.Header, value []byte) e
 }
 
 // restoreBucket puts the keys of a file into a bucket that is empty.
-func restoreBucket(ctx context.Context, nc *nats.Conn, bucket string, r io.Reader, passed func(int64)) error {
+func restoreBucket(
+	ctx context.Context,
+	nc *nats.Conn,
+	bucket string,
+	r io.Reader,
+	passed func(int64),
+) error {
 	puts, err := newPuts(nc)
 	if err != nil {
 		return err
@@ -177,7 +206,8 @@ func restoreBucket(ctx context.Context, nc *nats.Conn, bucket string, r io.Reade
 	return nil
 }
 
-// puts sends messages to a stream without waiting for each to be stored, in their order. It belongs to one goroutine.
+// puts sends messages to a stream without waiting for each to be stored, in their order. It belongs
+// to one goroutine.
 type puts struct {
 	nc    *nats.Conn
 	inbox string
@@ -193,7 +223,8 @@ func newPuts(nc *nats.Conn) (*puts, error) {
 	return p, err
 }
 
-func (p *puts) close() { _ = p.acks.Unsubscribe() } // fails only with the connection, which ends it too
+// fails only with the connection, which ends it too
+func (p *puts) close() { _ = p.acks.Unsubscribe() }
 
 func (p *puts) put(ctx context.Context, msg *nats.Msg) error {
 	if err := p.settle(ctx, putsAtOnce-1); err != nil {
@@ -227,12 +258,15 @@ func (p *puts) settle(ctx context.Context, most int) error {
 	return nil
 }
 
-// parseEntry reads a line of a bucket's file. A key with anything that means more than itself in a subject is none of the service's.
+// parseEntry reads a line of a bucket's file. A key with anything that means more than itself in a
+// subject is none of the service's.
 func parseEntry(line []byte) (e entry, err error) {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return e, fmt.Errorf("%w: a line is no key of a bucket", ErrDamaged)
 	}
-	if e.Key == "" || strings.ContainsAny(e.Key, "*> \t\r\n") || strings.Trim(e.Key, ".") != e.Key || strings.Contains(e.Key, "..") {
+	if e.Key == "" || strings.ContainsAny(e.Key, "*> \t\r\n") ||
+		strings.Trim(e.Key, ".") != e.Key ||
+		strings.Contains(e.Key, "..") {
 		return e, fmt.Errorf("%w: %q is no key", ErrDamaged, e.Key)
 	}
 	return e, nil

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// Check reads a whole backup and compares it with its sums. It returns ErrUnfinished for a folder that holds no finished backup, and ErrDamaged,
-// with the file's name, for one that is not what was written.
+// Check reads a whole backup and compares it with its sums. It returns ErrUnfinished for a folder
+// that holds no finished backup, and ErrDamaged, with the file's name, for one that is not what was
+// written.
 func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, error) {
 	text, err := read(dir, manifestName)
 	if err != nil {
@@ -22,7 +23,12 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 		return Manifest{}, err
 	}
 	if !strings.HasSuffix(string(sums), fmt.Sprintf("%s  %s\n", sumOf(text), manifestName)) {
-		return Manifest{}, fmt.Errorf("%w: %s and %s do not fit together, one of them is not what was written", ErrDamaged, manifestName, sumsName)
+		return Manifest{}, fmt.Errorf(
+			"%w: %s and %s do not fit together, one of them is not what was written",
+			ErrDamaged,
+			manifestName,
+			sumsName,
+		)
 	}
 	m, err := parseManifest(text)
 	if err != nil {
@@ -45,9 +51,15 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 		case err != nil:
 			return m, err
 		case bytes != f.Bytes:
-			damage = append(damage, fmt.Errorf("%s has %d bytes, and was written with %d", f.Name, bytes, f.Bytes))
+			damage = append(
+				damage,
+				fmt.Errorf("%s has %d bytes, and was written with %d", f.Name, bytes, f.Bytes),
+			)
 		case sum != f.SHA256:
-			damage = append(damage, fmt.Errorf("%s is not what was written: its SHA-256 is %s", f.Name, sum))
+			damage = append(
+				damage,
+				fmt.Errorf("%s is not what was written: its SHA-256 is %s", f.Name, sum),
+			)
 		}
 	}
 	if len(damage) > 0 {

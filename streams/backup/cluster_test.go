@@ -21,23 +21,27 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestCluster restores a backup of one server into three that keep every stream on each of them, takes a backup of those while one of them is
-// gone, and restores that to one server again.
+// TestCluster restores a backup of one server into three that keep every stream on each of them,
+// takes a backup of those while one of them is gone, and restores that to one server again.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 4, 20)
 	dir, m := from.take(true)
 	cluster := startCluster(t)
-	if err := Restore(t.Context(), cluster.conns, m, RestoreConfig{Dir: dir, Replicas: 3, Origin: origin}); err != nil {
+	if err := Restore(t.Context(), cluster.conns, m, RestoreConfig{
+		Dir: dir, Replicas: 3, Origin: origin,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	want := messages(t, from.conns.Cloud, streams.DirectoryStream)
-	if got := messages(t, cluster.conns.Cloud, streams.DirectoryStream); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+	if got := messages(t, cluster.conns.Cloud, streams.DirectoryStream); len(got) < len(want) ||
+		!slices.Equal(got[:len(want)], want) {
 		t.Errorf("the directory has %d events in the cluster, and had %d", len(got), len(want))
 	}
 	hub := from.hubs[2]
 	for stream, nc := range map[string]*nats.Conn{
-		streams.DirectoryStream: cluster.conns.Cloud, "KV_presence": cluster.conns.Cloud, streams.HubStream(hub): cluster.conns.Shard(hub),
+		streams.DirectoryStream: cluster.conns.Cloud, "KV_presence": cluster.conns.Cloud,
+		streams.HubStream(hub): cluster.conns.Shard(hub),
 	} {
 		js, err := jetstream.New(nc)
 		if err != nil {
@@ -65,7 +69,8 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	to := restored(t, again)
-	if got := messages(t, to.conns.Cloud, streams.DirectoryStream); len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+	if got := messages(t, to.conns.Cloud, streams.DirectoryStream); len(got) < len(want) ||
+		!slices.Equal(got[:len(want)], want) {
 		t.Errorf("the directory has %d events at the end, and had %d", len(got), len(want))
 	}
 	page, err := to.logs.Page(t.Context(), hub, "", 100)
@@ -91,10 +96,14 @@ func startCluster(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	credentials := streams.Credentials{
-		URL: "nats://in-process", Shards: streamstest.Shards, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed),
+		URL: "nats://in-process", Shards: streamstest.Shards,
+		Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed),
 	}
 	for _, account := range append(credentials.Accounts(), streams.AccountTap) {
-		credentials.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "test"}
+		credentials.Users[account] = streams.User{
+			User:     strings.ToLower(string(account)),
+			Password: "test",
+		}
 	}
 	layout, err := broker.NewLayout(credentials)
 	if err != nil {
@@ -125,7 +134,11 @@ func startCluster(t *testing.T) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opts.Cluster, opts.Routes = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, routes
+		opts.Cluster, opts.Routes = server.ClusterOpts{
+			Name: "test",
+			Host: "127.0.0.1",
+			Port: port,
+		}, routes
 		s, err := server.NewServer(opts)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +162,12 @@ func startCluster(t *testing.T) *cluster {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
-	c.conns, err = streams.Connect(t.Context(), credentials, nats.InProcessServer(c.servers[0]), streams.WithLog(slog.New(slog.DiscardHandler)))
+	c.conns, err = streams.Connect(
+		t.Context(),
+		credentials,
+		nats.InProcessServer(c.servers[0]),
+		streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

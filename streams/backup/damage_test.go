@@ -11,8 +11,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestDamage flips one bit of each file of a backup, cuts each, and removes each: what is not what was written is refused by its name, and nothing
-// is restored.
+// TestDamage flips one bit of each file of a backup, cuts each, and removes each: what is not what
+// was written is refused by its name, and nothing is restored.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir, _ := newInstallation(t, 2, 3).take(true)
@@ -30,7 +30,8 @@ func TestDamage(t *testing.T) {
 		t.Helper()
 		name, _ := filepath.Rel(dir, path)
 		_, err := Check(t.Context(), dir, nil)
-		if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnfinished) || !strings.Contains(err.Error(), filepath.ToSlash(name)) {
+		if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnfinished) ||
+			!strings.Contains(err.Error(), filepath.ToSlash(name)) {
 			t.Errorf("%s %s: %v", name, what, err)
 		}
 	}
@@ -97,7 +98,8 @@ func TestInterruptedBackup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(t.Context(), i.conns, Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := Write(t.Context(), i.conns, Config{Dir: dir}); err == nil ||
+		!strings.Contains(err.Error(), "not empty") {
 		t.Errorf("a folder that is in use: %v", err)
 	}
 	if _, err := Check(t.Context(), dir, nil); !errors.Is(err, ErrUnfinished) {
@@ -105,7 +107,8 @@ func TestInterruptedBackup(t *testing.T) {
 	}
 }
 
-// TestInterruptedRestore: a broker with half a restore is known for it, and restoring again begins from the start.
+// TestInterruptedRestore: a broker with half a restore is known for it, and restoring again begins
+// from the start.
 func TestInterruptedRestore(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 3, 10)
@@ -114,11 +117,16 @@ func TestInterruptedRestore(t *testing.T) {
 	for stop := range 6 {
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
-		err := Restore(ctx, to.conns, m, RestoreConfig{Dir: dir, Replicas: 1, Origin: origin, Tell: func(Progress) {
-			if steps++; steps == 4*stop+1 {
-				cancel()
-			}
-		}})
+		err := Restore(
+			ctx,
+			to.conns,
+			m,
+			RestoreConfig{Dir: dir, Replicas: 1, Origin: origin, Tell: func(Progress) {
+				if steps++; steps == 4*stop+1 {
+					cancel()
+				}
+			}},
+		)
 		cancel()
 		if err == nil {
 			t.Fatalf("not interrupted after %d of %d steps", 4*stop+1, steps)
@@ -128,7 +136,12 @@ func TestInterruptedRestore(t *testing.T) {
 		}
 	}
 	failed := errors.New("the last moment")
-	again := RestoreConfig{Dir: dir, Replicas: 1, Origin: origin, Adopt: func(context.Context) error { return failed }}
+	again := RestoreConfig{
+		Dir:      dir,
+		Replicas: 1,
+		Origin:   origin,
+		Adopt:    func(context.Context) error { return failed },
+	}
 	if err := Restore(t.Context(), to.conns, m, again); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
@@ -148,11 +161,13 @@ func TestInterruptedRestore(t *testing.T) {
 	if err := Restore(t.Context(), to.conns, m, again); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("restored over an installation: %v", err)
 	}
-	if head, err := to.log.Head(t.Context(), 0); err != nil || head != m.Directory+3 || Unfinished(t.Context(), to.conns) != nil {
+	if head, err := to.log.Head(t.Context(), 0); err != nil || head != m.Directory+3 ||
+		Unfinished(t.Context(), to.conns) != nil {
 		t.Errorf("it was touched: %d, %v", head, err)
 	}
 	m.Shards = 7
-	if err := Restore(t.Context(), streamstest.Start(t), m, again); err == nil || !strings.Contains(err.Error(), "7 shards") {
+	if err := Restore(t.Context(), streamstest.Start(t), m, again); err == nil ||
+		!strings.Contains(err.Error(), "7 shards") {
 		t.Errorf("over another number of shards: %v", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // unfinishedText is for whoever finds it.
-const unfinishedText = "This backup was not finished, or is being written. It cannot be restored: remove the folder, and take another one.\n"
+const unfinishedText = "This backup was not finished, or is being written. It cannot be " +
+	"restored: remove the folder, and take another one.\n"
 
 // folder is a backup that is being written. Safe for concurrent use.
 type folder struct {
@@ -38,11 +39,20 @@ func newFolder(dir string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == unfinishedName }) {
-		return nil, fmt.Errorf("%s holds a backup that was not finished: remove the folder, or name another one", dir)
+	if slices.ContainsFunc(
+		entries,
+		func(e fs.DirEntry) bool { return e.Name() == unfinishedName },
+	) {
+		return nil, fmt.Errorf(
+			"%s holds a backup that was not finished: remove the folder, or name another one",
+			dir,
+		)
 	}
 	if len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty: a backup needs a folder of its own, new or empty", dir)
+		return nil, fmt.Errorf(
+			"%s is not empty: a backup needs a folder of its own, new or empty",
+			dir,
+		)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, err
@@ -51,7 +61,8 @@ func newFolder(dir string) (*folder, error) {
 	return f, f.put(unfinishedName, []byte(unfinishedText))
 }
 
-// create begins a file. What the caller says of it besides its name goes into the manifest once it is closed.
+// create begins a file. What the caller says of it besides its name goes into the manifest once it
+// is closed.
 func (f *folder) create(name string) (*file, error) {
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -49,7 +49,15 @@ func newInstallation(t testing.TB, hubs, events int) *installation {
 	}
 	box, err := outbox.Open(t.Context(), i.conns, outbox.Config{})
 	if err == nil {
-		err = box.Put(t.Context(), outbox.Mail{ID: "mail-1", Recipient: "ann@example.org", Expires: time.Now().Add(time.Hour), Content: []byte("to whom it may concern")})
+		err = box.Put(
+			t.Context(),
+			outbox.Mail{
+				ID:        "mail-1",
+				Recipient: "ann@example.org",
+				Expires:   time.Now().Add(time.Hour),
+				Content:   []byte("to whom it may concern"),
+			},
+		)
 	}
 	if err == nil {
 		i.org, _, err = i.service.CreateOrg(t.Context(), origin, "One", "owner@example.org")
@@ -79,11 +87,25 @@ func (i *installation) open() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.service = directory.NewService(i.log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
-	i.logs, err = hublog.New(i.conns, hublog.Config{Retention: time.Hour, Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
-		state, _, err := i.service.Hub(context.Background(), hub)
-		return hublog.Incarnation{Tag: state.Incarnation, After: state.LogAfter, Former: state.Former}, err == nil && state.OrgID != ""
-	}})
+	i.service = directory.NewService(
+		i.log,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+	)
+	i.logs, err = hublog.New(
+		i.conns,
+		hublog.Config{
+			Retention: time.Hour,
+			Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
+				state, _, err := i.service.Hub(context.Background(), hub)
+				return hublog.Incarnation{
+						Tag:    state.Incarnation,
+						After:  state.LogAfter,
+						Former: state.Former,
+					}, err == nil &&
+						state.OrgID != ""
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +118,11 @@ func (i *installation) addHub(n, events int) domain.HubID {
 	hub := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", n))
 	err := i.service.RegisterHub(ctx, origin, hub, make([]byte, 32))
 	if err == nil {
-		_, err = i.service.AddHub(ctx, origin, domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site, Ever: true})
+		_, err = i.service.AddHub(
+			ctx,
+			origin,
+			domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site, Ever: true},
+		)
 	}
 	if err != nil {
 		i.t.Fatal(err)
@@ -127,12 +153,18 @@ func (i *installation) append(hub domain.HubID, expected uint64, count int) uint
 	records := make([]hublog.Record, count)
 	for n := range records {
 		payload, err := json.Marshal(domain.HubEvent{
-			Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Now()), Data: json.RawMessage(fmt.Sprintf(`{"value":%d}`, n)),
+			Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Now()),
+			Data: json.RawMessage(fmt.Sprintf(`{"value":%d}`, n)),
 		})
 		if err != nil {
 			i.t.Fatal(err)
 		}
-		records[n] = hublog.Record{Payload: payload, Incarnation: state.Incarnation, Log: "a", Through: expected + uint64(n) + 1}
+		records[n] = hublog.Record{
+			Payload:     payload,
+			Incarnation: state.Incarnation,
+			Log:         "a",
+			Through:     expected + uint64(n) + 1,
+		}
 	}
 	last, err := i.logs.Append(i.t.Context(), hub, expected, records)
 	if err != nil {
@@ -146,7 +178,10 @@ func (i *installation) take(hubLogs bool) (string, Manifest) {
 	i.t.Helper()
 	dir := filepath.Join(i.t.TempDir(), "backup")
 	m, err := Write(i.t.Context(), i.conns, Config{
-		Dir: dir, HubLogs: hubLogs, Installation: "x", Files: map[string][]byte{"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key")},
+		Dir: dir, HubLogs: hubLogs, Installation: "x",
+		Files: map[string][]byte{
+			"ca/ca.pem": []byte("certificate"), "ca/ca-key.pem": []byte("key"),
+		},
 	})
 	if err != nil {
 		i.t.Fatal(err)
@@ -162,7 +197,9 @@ func restored(t testing.TB, dir string) *installation {
 		t.Fatal(err)
 	}
 	i := &installation{t: t, conns: streamstest.Start(t)}
-	if err := Restore(t.Context(), i.conns, m, RestoreConfig{Dir: dir, Replicas: 1, Origin: origin}); err != nil {
+	if err := Restore(t.Context(), i.conns, m, RestoreConfig{
+		Dir: dir, Replicas: 1, Origin: origin,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Unfinished(t.Context(), i.conns); err != nil {
@@ -190,7 +227,16 @@ func messages(t testing.TB, nc *nats.Conn, stream string) []string {
 		if err != nil {
 			t.Fatalf("stream %s: sequence %d: %v", stream, sequence, err)
 		}
-		all = append(all, fmt.Sprint(msg.Sequence, msg.Time.UnixNano(), msg.Subject, msg.Header, string(msg.Data)))
+		all = append(
+			all,
+			fmt.Sprint(
+				msg.Sequence,
+				msg.Time.UnixNano(),
+				msg.Subject,
+				msg.Header,
+				string(msg.Data),
+			),
+		)
 	}
 	return all
 }

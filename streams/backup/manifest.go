@@ -22,7 +22,8 @@ const (
 	unfinishedName = "UNFINISHED"
 )
 
-// ErrDamaged says that a backup is not what was written: a file is missing, cut or changed. The error names it.
+// ErrDamaged says that a backup is not what was written: a file is missing, cut or changed. The
+// error names it.
 var ErrDamaged = errors.New("the backup is damaged")
 
 // ErrUnfinished says that a folder holds no backup, or one that was not finished.
@@ -33,10 +34,12 @@ type Manifest struct {
 	Format int `json:"format"`
 	// Installation is the id of the installation that it is of.
 	Installation string `json:"installation"`
-	// BeganAt is when it was begun, and At the moment that it shows: what happened later is not in it.
+	// BeganAt is when it was begun, and At the moment that it shows: what happened later is not in
+	// it.
 	BeganAt time.Time `json:"began_at"`
 	At      time.Time `json:"at"`
-	// Shards is over how many accounts hub logs are spread, in the installation and wherever it is restored.
+	// Shards is over how many accounts hub logs are spread, in the installation and wherever it is
+	// restored.
 	Shards int `json:"shards"`
 	// Directory is the sequence of the last event of the DIRECTORY.
 	Directory uint64 `json:"directory_sequence"`
@@ -119,8 +122,12 @@ func parseManifest(text []byte) (m Manifest, err error) {
 		return m, fmt.Errorf("%w: %s is not a manifest", ErrDamaged, manifestName)
 	}
 	if head.Format != formatVersion {
-		return m, fmt.Errorf("the backup has format %d, and this program restores format %d: use the version of hubcloud that wrote it, or a newer one",
-			head.Format, formatVersion)
+		return m, fmt.Errorf(
+			"the backup has format %d, and this program restores format %d: use the version of "+
+				"hubcloud that wrote it, or a newer one",
+			head.Format,
+			formatVersion,
+		)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%w: %s is not a manifest", ErrDamaged, manifestName)
@@ -128,15 +135,23 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	directories := 0
 	for _, f := range m.Files {
 		// A name must not lead out of the folder.
-		if f.Name == "" || path.Clean("/"+f.Name) != "/"+f.Name || strings.ContainsAny(f.Name, "\\\n\x00") {
+		if f.Name == "" || path.Clean("/"+f.Name) != "/"+f.Name ||
+			strings.ContainsAny(f.Name, "\\\n\x00") {
 			return m, fmt.Errorf("%w: %s names a file %q", ErrDamaged, manifestName, f.Name)
 		}
-		if f.Stream != nil && f.Stream.Name == streams.DirectoryStream && f.Stream.Account == streams.AccountCloud {
+		if f.Stream != nil && f.Stream.Name == streams.DirectoryStream &&
+			f.Stream.Account == streams.AccountCloud {
 			directories++
 		}
 	}
 	if directories != 1 || m.Shards < 1 || m.Shards > streams.MaxShards {
-		return m, fmt.Errorf("%w: %s has %d directories and %d shards", ErrDamaged, manifestName, directories, m.Shards)
+		return m, fmt.Errorf(
+			"%w: %s has %d directories and %d shards",
+			ErrDamaged,
+			manifestName,
+			directories,
+			m.Shards,
+		)
 	}
 	return m, nil
 }

@@ -16,26 +16,32 @@ import (
 var (
 	// ErrNotEmpty says that the broker holds an installation already. Nothing was touched.
 	ErrNotEmpty = errors.New("the broker holds an installation already")
-	// ErrRestoring says that a restore into the broker was begun and not finished: what it holds is no installation yet.
+	// ErrRestoring says that a restore into the broker was begun and not finished: what it holds is
+	// no installation yet.
 	ErrRestoring = errors.New("a restore into the broker was not finished")
 	// errOvertaken says that another restore has begun since.
 	errOvertaken = errors.New("another restore into the same broker has begun in the meantime")
 )
 
-// markStream is there from the beginning of a restore to its end. Its last message names the restore.
+// markStream is there from the beginning of a restore to its end. Its last message names the
+// restore.
 const (
 	markStream  = "RESTORE"
 	markSubject = "restore.begun"
 )
 
-// Unfinished returns ErrRestoring for a broker with a restore under way, or one that was interrupted. A service must not start on it.
+// Unfinished returns ErrRestoring for a broker with a restore under way, or one that was
+// interrupted. A service must not start on it.
 func Unfinished(ctx context.Context, conns *streams.Conns) error {
 	_, err := stateOf(ctx, conns.Cloud, markStream)
 	switch {
 	case isCode(err, codeNoStream):
 		return nil
 	case err == nil:
-		return fmt.Errorf("%w: run `hubcloud restore` again, it begins from the start", ErrRestoring)
+		return fmt.Errorf(
+			"%w: run `hubcloud restore` again, it begins from the start",
+			ErrRestoring,
+		)
 	default:
 		return fmt.Errorf("look for a restore that was not finished: %w", err)
 	}
@@ -58,7 +64,11 @@ func claim(ctx context.Context, conns *streams.Conns, replicas int) (*mark, erro
 		marked = marked || s.name == markStream && s.nc == conns.Cloud
 	}
 	if len(found) > 0 && !marked {
-		return nil, fmt.Errorf("%w: it has the stream %s. Restore into an empty one", ErrNotEmpty, found[0].name)
+		return nil, fmt.Errorf(
+			"%w: it has the stream %s. Restore into an empty one",
+			ErrNotEmpty,
+			found[0].name,
+		)
 	}
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -66,7 +76,8 @@ func claim(ctx context.Context, conns *streams.Conns, replicas int) (*mark, erro
 	}
 	m := &mark{js: js, id: nuid.Next()}
 	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: markStream, Subjects: []string{markSubject}, Storage: jetstream.FileStorage, Replicas: replicas, MaxMsgs: 1,
+		Name: markStream, Subjects: []string{markSubject}, Storage: jetstream.FileStorage,
+		Replicas: replicas, MaxMsgs: 1,
 		Description: "a restore was begun and not finished",
 	})
 	if err == nil {
@@ -79,7 +90,8 @@ func claim(ctx context.Context, conns *streams.Conns, replicas int) (*mark, erro
 		if s.name == markStream {
 			continue
 		}
-		if err := ask(ctx, s.nc, apiStreamDelete+s.name, nil, nil); err != nil && !isCode(err, codeNoStream) {
+		if err := ask(ctx, s.nc, apiStreamDelete+s.name, nil, nil); err != nil &&
+			!isCode(err, codeNoStream) {
 			return nil, fmt.Errorf("remove what the last restore has left of %s: %w", s.name, err)
 		}
 	}
@@ -108,10 +120,12 @@ type place struct {
 	name string
 }
 
-// installed finds the streams of an installation: those of the directory, mails and buckets, the hub logs, and the mark. What else an operator
-// keeps on the broker is none of it.
+// installed finds the streams of an installation: those of the directory, mails and buckets, the
+// hub logs, and the mark. What else an operator keeps on the broker is none of it.
 func installed(ctx context.Context, conns *streams.Conns) (found []place, err error) {
-	own := append([]string{markStream, streams.DirectoryStream, mailStream}, streams.BucketStreams()...)
+	own := append(
+		[]string{markStream, streams.DirectoryStream, mailStream},
+		streams.BucketStreams()...)
 	names, err := streamNames(ctx, conns.Cloud)
 	if err != nil {
 		return nil, err

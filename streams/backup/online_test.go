@@ -12,8 +12,9 @@ import (
 	"hubcloud/streams"
 )
 
-// TestWhileWritten takes backups while everything is written to. A key of a bucket that is written all the time is in each of them, and nothing in
-// a backup speaks of something that is not in its directory.
+// TestWhileWritten takes backups while everything is written to. A key of a bucket that is written
+// all the time is in each of them, and nothing in a backup speaks of something that is not in its
+// directory.
 func TestWhileWritten(t *testing.T) {
 	t.Parallel()
 	const keys = 200
@@ -37,7 +38,9 @@ func TestWhileWritten(t *testing.T) {
 		})
 	}
 	for w := range 4 {
-		write(func(n int) { i.put(i.Presence, fmt.Sprintf("key-%d", (n*4+w)%keys), strconv.Itoa(n)) })
+		write(
+			func(n int) { i.put(i.Presence, fmt.Sprintf("key-%d", (n*4+w)%keys), strconv.Itoa(n)) },
+		)
 	}
 	var added atomic.Int64
 	write(func(n int) {
@@ -66,12 +69,23 @@ func TestWhileWritten(t *testing.T) {
 		for hub := range ledger {
 			state, _, err := to.service.Hub(t.Context(), domain.HubID(hub))
 			if err != nil || state.OrgID == "" {
-				t.Errorf("round %d: the ledger knows hub %s, and the directory does not: %v", round, hub, err)
+				t.Errorf(
+					"round %d: the ledger knows hub %s, and the directory does not: %v",
+					round,
+					hub,
+					err,
+				)
 			}
 		}
 		log, err := stateOf(t.Context(), to.conns.Shard(sending), streams.HubStream(sending))
 		if err != nil || log.Messages < 1 || (log.Messages-1)%5 != 0 {
-			t.Errorf("round %d: the log of a hub that sends has %d events, %v: a message of five is there wholly or not at all", round, log.Messages, err)
+			t.Errorf(
+				"round %d: the log of a hub that sends has %d events, %v: a message of five is "+
+					"there wholly or not at all",
+				round,
+				log.Messages,
+				err,
+			)
 		}
 	}
 	close(stop)

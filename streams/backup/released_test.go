@@ -6,8 +6,8 @@ import (
 	"hubcloud/streams"
 )
 
-// A restore gave every hub that was ever added another tag, and so ended with not_found at the first hub that was taken away from its
-// organization since.
+// A restore gave every hub that was ever added another tag, and so ended with not_found at the
+// first hub that was taken away from its organization since.
 func TestRestoreOfAReleasedHub(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 2, 5)
@@ -18,7 +18,11 @@ func TestRestoreOfAReleasedHub(t *testing.T) {
 	before := messages(t, from.conns.Cloud, streams.DirectoryStream)
 	to := restored(t, dir)
 	if after := messages(t, to.conns.Cloud, streams.DirectoryStream); len(after) != len(before)+1 {
-		t.Errorf("the directory had %d events and has %d now, want one more", len(before), len(after))
+		t.Errorf(
+			"the directory had %d events and has %d now, want one more",
+			len(before),
+			len(after),
+		)
 	}
 	for n, hub := range from.hubs {
 		state, _, err := to.service.Hub(t.Context(), hub)

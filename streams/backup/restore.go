@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// leftover is how long the broker may take to give up a restore whose sender is gone: after 5 s it does.
+	// leftover is how long the broker may take to give up a restore whose sender is gone: after 5 s
+	// it does.
 	leftover      = 30 * time.Second
 	leftoverPause = 250 * time.Millisecond
 )
@@ -33,18 +34,23 @@ type RestoreConfig struct {
 	Replicas int
 	// Origin says who restores.
 	Origin domain.Origin
-	// Adopt is called when everything is there, before the broker counts as restored; nil: nothing is.
+	// Adopt is called when everything is there, before the broker counts as restored; nil: nothing
+	// is.
 	Adopt func(ctx context.Context) error
 	// Tell hears how far it has come; nil: nobody does.
 	Tell func(Progress)
 }
 
-// Restore brings a backup back into the broker that conns lead to, which must be empty: ErrNotEmpty otherwise, and nothing is touched. What a restore
-// has left that was interrupted is removed first.
+// Restore brings a backup back into the broker that conns lead to, which must be empty: ErrNotEmpty
+// otherwise, and nothing is touched. What a restore has left that was interrupted is removed first.
 func Restore(ctx context.Context, conns *streams.Conns, m Manifest, cfg RestoreConfig) error {
 	if m.Shards != len(conns.Shards) {
-		return fmt.Errorf("the backup is of an installation with %d shards, and the broker has accounts for %d: "+
-			"where a hub's log is follows from their number, so it must be the same", m.Shards, len(conns.Shards))
+		return fmt.Errorf(
+			"the backup is of an installation with %d shards, and the broker has accounts for %d: "+
+				"where a hub's log is follows from their number, so it must be the same",
+			m.Shards,
+			len(conns.Shards),
+		)
 	}
 	mark, err := claim(ctx, conns, cfg.Replicas)
 	if err != nil {
@@ -77,8 +83,9 @@ type restorer struct {
 	meter *meter
 }
 
-// files brings back what the files hold, several accounts at once. In one account they come one after the other: nats-server 2.15 ends with a fatal
-// error when it restores two of its streams at the same moment (it reads the account's streams without the lock that adding one takes).
+// files brings back what the files hold, several accounts at once. In one account they come one
+// after the other: nats-server 2.15 ends with a fatal error when it restores two of its streams at
+// the same moment (it reads the account's streams without the lock that adding one takes).
 func (r *restorer) files(ctx context.Context, files []File) error {
 	accounts := map[streams.Account][]File{}
 	for _, f := range files {
@@ -126,8 +133,10 @@ func (r *restorer) file(ctx context.Context, f File) error {
 		if !isCode(err, codeNameInUse) || time.Since(began) > leftover {
 			return err
 		}
-		// The broker has not yet given up a restore of this stream that was interrupted; what is left of it then goes.
-		if err := ask(ctx, nc, apiStreamDelete+f.Stream.Name, nil, nil); err != nil && !isCode(err, codeNoStream) {
+		// The broker has not yet given up a restore of this stream that was interrupted; what is
+		// left of it then goes.
+		if err := ask(ctx, nc, apiStreamDelete+f.Stream.Name, nil, nil); err != nil &&
+			!isCode(err, codeNoStream) {
 			return err
 		}
 		if _, err := opened.Seek(0, io.SeekStart); err != nil {

@@ -27,8 +27,14 @@ func TestScale(t *testing.T) {
 		}
 	}
 	i := newInstallation(t, 3, 0)
-	event := domain.Record(domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}},
-		domain.SiteRenamed{OrgID: i.org, SiteID: i.site, Name: "A name as long as most of them are"})
+	event := domain.Record(
+		domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}},
+		domain.SiteRenamed{
+			OrgID:  i.org,
+			SiteID: i.site,
+			Name:   "A name as long as most of them are",
+		},
+	)
 	event.ID = "01JD5Q3W8ZV6K2M4N7P9R1S3T5"
 	text, err := domain.EncodeEvent(event)
 	if err != nil {
@@ -40,7 +46,9 @@ func TestScale(t *testing.T) {
 	}
 	defer sending.close()
 	for range events {
-		if err := sending.put(t.Context(), &nats.Msg{Subject: streams.SiteSubject(i.org, i.site), Data: text}); err != nil {
+		if err := sending.put(t.Context(), &nats.Msg{
+			Subject: streams.SiteSubject(i.org, i.site), Data: text,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +81,15 @@ func TestScale(t *testing.T) {
 	if got, err := to.log.Head(t.Context(), 0); err != nil || got != head+3 {
 		t.Errorf("restored up to %d of %d, %v", got, head, err)
 	}
-	t.Logf("%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); "+
-		"heap of broker and backup %d MB before, %d MB after",
-		head, m.Bytes(), took, checked, back, before.HeapInuse>>20, peak.HeapInuse>>20)
+	t.Logf(
+		"%d events, %d bytes: taken in %v, checked in %v, restored in %v (with the check, on a new broker); "+
+			"heap of broker and backup %d MB before, %d MB after",
+		head,
+		m.Bytes(),
+		took,
+		checked,
+		back,
+		before.HeapInuse>>20,
+		peak.HeapInuse>>20,
+	)
 }

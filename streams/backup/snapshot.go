@@ -17,11 +17,14 @@ import (
 )
 
 const (
-	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below every broker's limit.
+	// chunkSize is how many bytes of a snapshot one message has, in both directions: far below
+	// every broker's limit.
 	chunkSize = 128 << 10
-	// quietTimeout is how long the broker may be silent in the midst of a snapshot, or take for one part of a restore.
+	// quietTimeout is how long the broker may be silent in the midst of a snapshot, or take for one
+	// part of a restore.
 	quietTimeout = 30 * time.Second
-	// snapshotTries is how often a stream is taken that is caught in the midst of a batch, or of which something was lost on the way.
+	// snapshotTries is how often a stream is taken that is caught in the midst of a batch, or of
+	// which something was lost on the way.
 	snapshotTries = 20
 
 	headerBatchSequence = "Nats-Batch-Sequence"
@@ -34,18 +37,29 @@ var (
 	// errTornBatch says that the moment that a snapshot shows lies in the midst of an atomic batch.
 	errTornBatch = errors.New("its last messages are only a part of what was stored as one")
 	// errOldBroker says that the broker's snapshots are of another kind.
-	errOldBroker = errors.New("the broker's snapshots are not those of nats-server 2.15 or later, which show a stream at one moment while it is written to")
+	errOldBroker = errors.New(
+		"the broker's snapshots are not those of nats-server 2.15 or later, which show a stream " +
+			"at one moment while it is written to",
+	)
 )
 
-// snapshot has the broker write a stream, as it is at one moment, into w, and says what was written. passed counts the bytes of messages.
-func snapshot(ctx context.Context, nc *nats.Conn, stream string, w io.Writer, passed func(int64)) (taken Stream, err error) {
+// snapshot has the broker write a stream, as it is at one moment, into w, and says what was
+// written. passed counts the bytes of messages.
+func snapshot(
+	ctx context.Context,
+	nc *nats.Conn,
+	stream string,
+	w io.Writer,
+	passed func(int64),
+) (taken Stream, err error) {
 	inbox := nc.NewInbox()
 	parts, err := nc.SubscribeSync(inbox)
 	if err != nil {
 		return taken, err
 	}
 	defer func() { _ = parts.Unsubscribe() }() // fails only with the connection, which ends it too
-	// The broker holds no more than its window back; without a bound here nothing is dropped for being slow.
+	// The broker holds no more than its window back; without a bound here nothing is dropped for
+	// being slow.
 	if err := parts.SetPendingLimits(-1, -1); err != nil {
 		return taken, err
 	}
@@ -54,12 +68,17 @@ func snapshot(ctx context.Context, nc *nats.Conn, stream string, w io.Writer, pa
 		Config json.RawMessage `json:"config"`
 		State  streamState     `json:"state"`
 	}
-	question := map[string]any{"deliver_subject": inbox, "no_consumers": true, "chunk_size": chunkSize}
+	question := map[string]any{
+		"deliver_subject": inbox,
+		"no_consumers":    true,
+		"chunk_size":      chunkSize,
+	}
 	if err := askOnce(ctx, nc, apiStreamSnapshot+stream, askTimeout, question, &begun); err != nil {
 		return taken, fmt.Errorf("stream %s: %w", stream, err)
 	}
 
-	// What comes is looked through while it is written: a snapshot counts only with all its messages and its end.
+	// What comes is looked through while it is written: a snapshot counts only with all its
+	// messages and its end.
 	inspected, looked := io.Pipe()
 	result := make(chan error, 1)
 	var seen uint64
@@ -83,11 +102,13 @@ func snapshot(ctx context.Context, nc *nats.Conn, stream string, w io.Writer, pa
 		return taken, fmt.Errorf("snapshot of stream %s: %w", stream, err)
 	}
 	return Stream{
-		Name: stream, Messages: seen, First: begun.State.First, Last: begun.State.Last, Config: begun.Config,
+		Name: stream, Messages: seen, First: begun.State.First, Last: begun.State.Last,
+		Config: begun.Config,
 	}, nil
 }
 
-// receive writes the parts of a snapshot in their order, and acknowledges each: the broker goes on as far as that is done.
+// receive writes the parts of a snapshot in their order, and acknowledges each: the broker goes on
+// as far as that is done.
 func receive(ctx context.Context, parts *nats.Subscription, w io.Writer) error {
 	for next := 1; ; next++ {
 		waiting, cancel := context.WithTimeout(ctx, quietTimeout)
@@ -98,7 +119,11 @@ func receive(ctx context.Context, parts *nats.Subscription, w io.Writer) error {
 		}
 		if len(msg.Data) == 0 {
 			if status := msg.Header.Get("Status"); status != "" && status != "204" {
-				return fmt.Errorf("the broker gives up: %s %s", status, msg.Header.Get("Description"))
+				return fmt.Errorf(
+					"the broker gives up: %s %s",
+					status,
+					msg.Header.Get("Description"),
+				)
 			}
 			return nil
 		}
@@ -117,7 +142,8 @@ func receive(ctx context.Context, parts *nats.Subscription, w io.Writer) error {
 	}
 }
 
-// placeOf reads from where a part is to be acknowledged how many bytes it has, and which one it is, from 1: the last two words.
+// placeOf reads from where a part is to be acknowledged how many bytes it has, and which one it is,
+// from 1: the last two words.
 func placeOf(reply string) (size, index int) {
 	words := strings.Split(reply, ".")
 	if len(words) < 2 {
@@ -131,8 +157,8 @@ func placeOf(reply string) (size, index int) {
 	return size, index
 }
 
-// inspect reads a snapshot to its end and counts its messages. The error says that it is none, has no end, or ends in the midst of a batch: the
-// broker takes its moment without regard to those.
+// inspect reads a snapshot to its end and counts its messages. The error says that it is none, has
+// no end, or ends in the midst of a batch: the broker takes its moment without regard to those.
 func inspect(r io.Reader, passed func(int64)) (messages uint64, err error) {
 	entries := archive.NewReader(s2.NewReader(r))
 	ended := false
@@ -177,8 +203,16 @@ func checkBatch(header []byte) error {
 	return nil
 }
 
-// restoreStream brings a stream back from a snapshot into an account that has none of that name, with as many replicas as asked.
-func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas int, r io.Reader, passed func(int64)) error {
+// restoreStream brings a stream back from a snapshot into an account that has none of that name,
+// with as many replicas as asked.
+func restoreStream(
+	ctx context.Context,
+	nc *nats.Conn,
+	taken Stream,
+	replicas int,
+	r io.Reader,
+	passed func(int64),
+) error {
 	config, err := configFor(taken.Config, replicas)
 	if err != nil {
 		return err
@@ -186,7 +220,10 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 	var begun struct {
 		Deliver string `json:"deliver_subject"`
 	}
-	question := map[string]any{"config": config, "state": streamState{Messages: taken.Messages, First: taken.First, Last: taken.Last}}
+	question := map[string]any{
+		"config": config,
+		"state":  streamState{Messages: taken.Messages, First: taken.First, Last: taken.Last},
+	}
 	if err := askOnce(ctx, nc, apiStreamRestore+taken.Name, askTimeout, question, &begun); err != nil {
 		return err
 	}
@@ -218,7 +255,11 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 		err = decodeAnswer(answer, &made)
 	}
 	if err == nil && made.State.Last != taken.Last {
-		err = fmt.Errorf("it ends at sequence %d, and was taken up to %d", made.State.Last, taken.Last)
+		err = fmt.Errorf(
+			"it ends at sequence %d, and was taken up to %d",
+			made.State.Last,
+			taken.Last,
+		)
 	}
 	if err != nil || replicas <= 1 {
 		return err
@@ -226,8 +267,8 @@ func restoreStream(ctx context.Context, nc *nats.Conn, taken Stream, replicas in
 	return awaitCopies(ctx, nc, taken.Name)
 }
 
-// awaitCopies returns once every replica has all of a stream. One server brings it back; if that were lost before the others have it, they
-// could not agree on a leader.
+// awaitCopies returns once every replica has all of a stream. One server brings it back; if that
+// were lost before the others have it, they could not agree on a leader.
 func awaitCopies(ctx context.Context, nc *nats.Conn, stream string) error {
 	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
@@ -260,9 +301,11 @@ func awaitCopies(ctx context.Context, nc *nats.Conn, stream string) error {
 }
 
 const (
-	// restoreTimeout bounds what the broker does after the last part of a stream: it makes it ready, on every replica.
+	// restoreTimeout bounds what the broker does after the last part of a stream: it makes it
+	// ready, on every replica.
 	restoreTimeout = 10 * time.Minute
-	// interestTimeout is how long another server of a cluster may take to hear that parts are waited for.
+	// interestTimeout is how long another server of a cluster may take to hear that parts are
+	// waited for.
 	interestTimeout = 5 * time.Second
 	interestPause   = 20 * time.Millisecond
 	// copiesPause is the pause between two looks at the replicas of a restored stream.
@@ -270,7 +313,13 @@ const (
 )
 
 // hand gives the broker one part of a snapshot, and its answer once it has dealt with it.
-func hand(ctx context.Context, nc *nats.Conn, subject string, part []byte, within time.Duration) ([]byte, error) {
+func hand(
+	ctx context.Context,
+	nc *nats.Conn,
+	subject string,
+	part []byte,
+	within time.Duration,
+) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for began := time.Now(); ; {
@@ -290,7 +339,8 @@ func hand(ctx context.Context, nc *nats.Conn, subject string, part []byte, withi
 	}
 }
 
-// configFor is a stream's configuration as it was, for another broker: with another number of replicas, wherever that puts them.
+// configFor is a stream's configuration as it was, for another broker: with another number of
+// replicas, wherever that puts them.
 func configFor(taken json.RawMessage, replicas int) (map[string]any, error) {
 	decoder := json.NewDecoder(strings.NewReader(string(taken)))
 	decoder.UseNumber() // durations have more digits than a float keeps

@@ -17,7 +17,8 @@ import (
 const (
 	// mailStream holds the mails that wait for delivery.
 	mailStream = "MAIL"
-	// logsAtOnce is how many hub logs are taken side by side, and accountsAtOnce in how many accounts streams are brought back.
+	// logsAtOnce is how many hub logs are taken side by side, and accountsAtOnce in how many
+	// accounts streams are brought back.
 	logsAtOnce     = 8
 	accountsAtOnce = 8
 )
@@ -36,10 +37,12 @@ type Config struct {
 	Tell func(Progress)
 }
 
-// Write takes a backup of the installation that conns lead to. A folder that is left without one holds a file named UNFINISHED.
+// Write takes a backup of the installation that conns lead to. A folder that is left without one
+// holds a file named UNFINISHED.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, error) {
 	m := Manifest{
-		Format: formatVersion, Installation: cfg.Installation, BeganAt: time.Now().UTC(), Shards: len(conns.Shards), HubLogs: cfg.HubLogs,
+		Format: formatVersion, Installation: cfg.Installation, BeganAt: time.Now().UTC(),
+		Shards: len(conns.Shards), HubLogs: cfg.HubLogs,
 		Broker: conns.Cloud.ConnectedServerVersion(),
 	}
 	into, err := newFolder(cfg.Dir)
@@ -74,7 +77,11 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 		return m, err
 	}
 	if taken.Messages != taken.Last {
-		return m, fmt.Errorf("the directory has %d events up to sequence %d: some are missing, and a backup would not bring them back", taken.Messages, taken.Last)
+		return m, fmt.Errorf(
+			"the directory has %d events up to sequence %d: some are missing, and a backup would not bring them back",
+			taken.Messages,
+			taken.Last,
+		)
 	}
 	m.Directory = taken.Last
 	w.meter.end()
@@ -126,7 +133,10 @@ func (w *writer) survey(ctx context.Context, cfg Config) error {
 			if err != nil {
 				return err
 			}
-			w.logs[shard] = slices.DeleteFunc(names, func(name string) bool { return !isHubLog(name) })
+			w.logs[shard] = slices.DeleteFunc(
+				names,
+				func(name string) bool { return !isHubLog(name) },
+			)
 			for _, stream := range w.logs[shard] {
 				if err := size(nc, stream); err != nil {
 					return err
@@ -148,7 +158,12 @@ func (w *writer) bucket(ctx context.Context, bucket string) error {
 	return f.close(readBucket(ctx, w.conns.Cloud, bucket, f, w.meter.add))
 }
 
-func (w *writer) stream(ctx context.Context, nc *nats.Conn, account streams.Account, stream string) (taken Stream, err error) {
+func (w *writer) stream(
+	ctx context.Context,
+	nc *nats.Conn,
+	account streams.Account,
+	stream string,
+) (taken Stream, err error) {
 	w.meter.step(stream)
 	f, err := w.into.create(streamFile(account, stream))
 	if err != nil {

@@ -30,16 +30,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, append(streamstest.Leaks(),
-		// Nats-server 2.15 leaves one behind for each atomic batch that it cannot write to a full disk.
-		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*msgBlock).flushLoop"))...)
+	goleak.VerifyTestMain(m, append(
+		streamstest.Leaks(),
+		// Nats-server 2.15 leaves one behind for each atomic batch that it cannot write to a full
+		// disk.
+		goleak.IgnoreTopFunction(
+			"github.com/nats-io/nats-server/v2/server.(*msgBlock).flushLoop",
+		),
+	)...)
 }
 
 const patient = time.Minute
 
 func config(t testing.TB, dir string) broker.Config {
 	return broker.Config{
-		DataDir: dir, Shards: 3, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: mutualTLS(t), Log: slog.New(slog.DiscardHandler),
+		DataDir: dir, Shards: 3, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
+		MQTTTLS: mutualTLS(t), Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -78,9 +84,12 @@ func mutualTLS(t testing.TB) *tls.Config {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(
+			1,
+		), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, DNSNames: []string{"localhost"},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -93,13 +102,15 @@ func mutualTLS(t testing.TB) *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(certificate)
 	return &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, ClientCAs: pool, RootCAs: pool, ServerName: "localhost",
+		Certificates: []tls.Certificate{
+			{Certificate: [][]byte{der}, PrivateKey: key},
+		}, ClientCAs: pool, RootCAs: pool, ServerName: "localhost",
 		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 	}
 }
 
-// TestStreamsInEveryAccount: CLOUD and each shard keep streams of their own, in process and over the listener, and they are there after a
-// restart under the same credentials.
+// TestStreamsInEveryAccount: CLOUD and each shard keep streams of their own, in process and over
+// the listener, and they are there after a restart under the same credentials.
 func TestStreamsInEveryAccount(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -110,7 +121,9 @@ func TestStreamsInEveryAccount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEEP", Subjects: []string{"keep"}}); err != nil {
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: "KEEP", Subjects: []string{"keep"},
+		}); err != nil {
 			t.Fatalf("account %d: %v", n, err)
 		}
 		if _, err := js.Publish(t.Context(), "keep", []byte{byte(n)}); err != nil {
@@ -164,12 +177,14 @@ func TestSecretsOnDisk(t *testing.T) {
 		t.Errorf("streams: %v, %v", info.Mode(), err)
 	}
 	kept, err := streams.ReadCredentials(path)
-	if err != nil || kept.URL != "nats://"+s.NATSAddr() || kept.Shards != 3 || kept.IssuerSeed != s.Credentials().IssuerSeed {
+	if err != nil || kept.URL != "nats://"+s.NATSAddr() || kept.Shards != 3 ||
+		kept.IssuerSeed != s.Credentials().IssuerSeed {
 		t.Errorf("%s, %d shards, %v", kept.URL, kept.Shards, err)
 	}
 }
 
-// TestShardsAreFixed: with another number of shards every hub's log would be looked for in the wrong place.
+// TestShardsAreFixed: with another number of shards every hub's log would be looked for in the
+// wrong place.
 func TestShardsAreFixed(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -183,7 +198,8 @@ func TestShardsAreFixed(t *testing.T) {
 	start(t, c)
 }
 
-// TestLostFiles: what is lost beside the streams is made anew where that is safe, and missed where it is not.
+// TestLostFiles: what is lost beside the streams is made anew where that is safe, and missed where
+// it is not.
 func TestLostFiles(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -192,7 +208,9 @@ func TestLostFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KEEP", Subjects: []string{"keep"}}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "KEEP", Subjects: []string{"keep"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	stop(t, s)
@@ -207,13 +225,15 @@ func TestLostFiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.DataDir, "nats-credentials.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broker.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "remove the file") {
+	if _, err := broker.Start(t.Context(), c); err == nil ||
+		!strings.Contains(err.Error(), "remove the file") {
 		t.Errorf("broken credentials: %v", err)
 	}
 	if err := os.Remove(filepath.Join(c.DataDir, "nats", "installation.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broker.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "installation.json is missing") {
+	if _, err := broker.Start(t.Context(), c); err == nil ||
+		!strings.Contains(err.Error(), "installation.json is missing") {
 		t.Errorf("streams without an installation: %v", err)
 	}
 }
@@ -230,16 +250,35 @@ func TestBadConfigurations(t *testing.T) {
 		edit func(*broker.Config)
 		want string
 	}{
-		"no data directory":       {func(c *broker.Config) { c.DataDir = "" }, "data directory"},
-		"too many shards":         {func(c *broker.Config) { c.Shards = streams.MaxShards + 1 }, "1 to 256"},
-		"fewer than none":         {func(c *broker.Config) { c.Shards = -1 }, "1 to 256"},
-		"no TLS":                  {func(c *broker.Config) { c.MQTTTLS = nil }, "client certificates"},
-		"TLS for everybody":       {func(c *broker.Config) { c.MQTTTLS.ClientAuth = tls.VerifyClientCertIfGiven }, "client certificates"},
-		"an address without port": {func(c *broker.Config) { c.MQTTAddr = "localhost" }, "MQTT listener's address"},
-		"a port that is none":     {func(c *broker.Config) { c.NATSAddr = "localhost:70000" }, "NATS listener's address"},
-		"MQTT port taken":         {func(c *broker.Config) { c.MQTTAddr = taken.Addr().String() }, "address already in use"},
-		"NATS port taken":         {func(c *broker.Config) { c.NATSAddr = taken.Addr().String() }, "address already in use"},
-		"no time in the past":     {func(c *broker.Config) { c.SyncInterval = -time.Second }, "sync interval"},
+		"no data directory": {func(c *broker.Config) { c.DataDir = "" }, "data directory"},
+		"too many shards": {
+			func(c *broker.Config) { c.Shards = streams.MaxShards + 1 }, "1 to 256",
+		},
+		"fewer than none": {func(c *broker.Config) { c.Shards = -1 }, "1 to 256"},
+		"no TLS": {
+			func(c *broker.Config) { c.MQTTTLS = nil }, "client certificates",
+		},
+		"TLS for everybody": {
+			func(c *broker.Config) { c.MQTTTLS.ClientAuth = tls.VerifyClientCertIfGiven },
+			"client certificates",
+		},
+		"an address without port": {
+			func(c *broker.Config) { c.MQTTAddr = "localhost" }, "MQTT listener's address",
+		},
+		"a port that is none": {
+			func(c *broker.Config) { c.NATSAddr = "localhost:70000" }, "NATS listener's address",
+		},
+		"MQTT port taken": {
+			func(c *broker.Config) { c.MQTTAddr = taken.Addr().String() },
+			"address already in use",
+		},
+		"NATS port taken": {
+			func(c *broker.Config) { c.NATSAddr = taken.Addr().String() },
+			"address already in use",
+		},
+		"no time in the past": {
+			func(c *broker.Config) { c.SyncInterval = -time.Second }, "sync interval",
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -260,7 +299,8 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-// TestEveryAddress: without a host hubs are heard on all of the machine's addresses, of both families.
+// TestEveryAddress: without a host hubs are heard on all of the machine's addresses, of both
+// families.
 func TestEveryAddress(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -290,7 +330,8 @@ func haveIPv6() bool {
 	return probe.Close() == nil
 }
 
-// TestGate: hubs' handshakes wait until somebody answers the auth callout, and end when the broker does.
+// TestGate: hubs' handshakes wait until somebody answers the auth callout, and end when the broker
+// does.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -363,7 +404,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestWarnings: what an operator must know is said once, at the start, and the server's own chatter is not.
+// TestWarnings: what an operator must know is said once, at the start, and the server's own chatter
+// is not.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder
@@ -377,7 +419,10 @@ func TestWarnings(t *testing.T) {
 	c.ExpectedHubs = 1 << 40
 	c.NATSAddr = ":0"
 	stop(t, start(t, c))
-	for _, want := range []string{"limit of open files is too low", "power cut", "sync_interval=2m0s", "open to other machines"} {
+	for _, want := range []string{
+		"limit of open files is too low", "power cut", "sync_interval=2m0s",
+		"open to other machines",
+	} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("nothing about %q in:\n%s", want, lines.String())
 		}
@@ -400,7 +445,10 @@ func TestStartAndStop(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if _, err := os.Stat(filepath.Join(c.DataDir, "nats", "installation.json")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(c.DataDir, "nats", "installation.json")); errors.Is(
+		err,
+		fs.ErrNotExist,
+	) {
 		t.Error("the installation is gone")
 	}
 }

@@ -14,11 +14,14 @@ import (
 )
 
 const (
-	// filesPerHub is one for the hub's log while it is written to, one for its connection, and one for the clients of the API, who have a quarter of all.
+	// filesPerHub is one for the hub's log while it is written to, one for its connection, and one
+	// for the clients of the API, who have a quarter of all.
 	filesPerHub = 3
-	// otherFiles is what everything else may need: API requests and streams, the database, the broker's own streams.
+	// otherFiles is what everything else may need: API requests and streams, the database, the
+	// broker's own streams.
 	otherFiles = 2_000
-	// OwnFiles is about how many files the process has open without any client, hub or log that is written to.
+	// OwnFiles is about how many files the process has open without any client, hub or log that is
+	// written to.
 	OwnFiles = 200
 )
 
@@ -28,7 +31,8 @@ type usage struct {
 	bytes   int64
 }
 
-// measure looks through the store, two levels of folders and their message blocks. A store that is not there yet is empty.
+// measure looks through the store, two levels of folders and their message blocks. A store that is
+// not there yet is empty.
 func measure(store string) (usage, error) {
 	var found usage
 	dirs, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams"))
@@ -68,7 +72,8 @@ func blocks(dir string) (size int64, err error) {
 	return size, nil
 }
 
-// HubLogs counts the hub logs that a broker which does not run has on disk in its data directory; none when it was never started.
+// HubLogs counts the hub logs that a broker which does not run has on disk in its data directory;
+// none when it was never started.
 func HubLogs(dataDir string) (int, error) {
 	found, err := measure(filepath.Join(dataDir, storeFolder))
 	return found.hubLogs, err
@@ -77,19 +82,24 @@ func HubLogs(dataDir string) (int, error) {
 // OpenFilesNeeded is how many files a service with so many hubs must be allowed to have open.
 func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
 
-// storageLimit is how much the streams may take: the size of the file system. What keeps the disk from filling up is the
-// reserve (package diskspace), which follows what is free now. A limit made of what is free at the start would stay low after
-// a start on a full disk, although there is room by now.
+// storageLimit is how much the streams may take: the size of the file system. What keeps the disk
+// from filling up is the reserve (package diskspace), which follows what is free now. A limit made
+// of what is free at the start would stay low after a start on a full disk, although there is room
+// by now.
 func storageLimit(store string) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(store, &disk); err != nil {
 		return 0, fmt.Errorf("size of the file system of %s: %w", store, err)
 	}
-	return int64(disk.Blocks) * int64(disk.Bsize), nil //nolint:unconvert // the types differ between systems
+	return int64(
+		disk.Blocks,
+	) * int64(
+		disk.Bsize,
+	), nil //nolint:unconvert // the types differ between systems
 }
 
-// warnOfOpenFiles says when the hubs that are known need more open files than the process may have. The limit is the hard one: Go's runtime
-// has raised the soft limit to it before main began.
+// warnOfOpenFiles says when the hubs that are known need more open files than the process may have.
+// The limit is the hard one: Go's runtime has raised the soft limit to it before main began.
 func warnOfOpenFiles(log *slog.Logger, hubs int) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -97,7 +107,15 @@ func warnOfOpenFiles(log *slog.Logger, hubs int) {
 		return
 	}
 	if need := OpenFilesNeeded(hubs); limit.Cur < need {
-		log.Warn("the limit of open files is too low for the hubs: connections and event logs will fail; raise it (ulimit -n, LimitNOFILE)",
-			"open_files", limit.Cur, "open_files_needed", need, "hubs", hubs)
+		log.Warn(
+			"the limit of open files is too low for the hubs: connections and event logs will "+
+				"fail; raise it (ulimit -n, LimitNOFILE)",
+			"open_files",
+			limit.Cur,
+			"open_files_needed",
+			need,
+			"hubs",
+			hubs,
+		)
 	}
 }

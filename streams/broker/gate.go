@@ -9,17 +9,20 @@ import (
 )
 
 const (
-	// gatePatience is how long a hub's handshake waits for the service to be ready. It stays below what hubs wait for a connection.
+	// gatePatience is how long a hub's handshake waits for the service to be ready. It stays below
+	// what hubs wait for a connection.
 	gatePatience = 5 * time.Second
 	gatePoll     = 20 * time.Millisecond
 )
 
-// errNotReady ends a handshake that has waited long enough. The hub sees a TLS alert and tries again.
+// errNotReady ends a handshake that has waited long enough. The hub sees a TLS alert and tries
+// again.
 var errNotReady = errors.New("the service is not ready for hubs")
 
-// gate holds back hubs' handshakes until the auth callout is answered. The server opens its MQTT listener by itself when it starts; without
-// the gate every hub that comes in the first moments of a service would be refused, and some would take that for the end of their
-// certificate and ask for a new one.
+// gate holds back hubs' handshakes until the auth callout is answered. The server opens its MQTT
+// listener by itself when it starts; without the gate every hub that comes in the first moments of
+// a service would be refused, and some would take that for the end of their certificate and ask for
+// a new one.
 type gate struct {
 	// ready says whether somebody answers the auth callout.
 	ready func() bool
@@ -49,8 +52,9 @@ func (g *gate) guard(base *tls.Config) *tls.Config {
 	return guarded
 }
 
-// keepAlive lets the system end a connection whose other side is gone. The server leaves that to the keep-alive of MQTT, and so keeps a
-// hub that asks for none connected for ever. Here it takes a minute and a half, as with the longest keep-alive that the hub link allows.
+// keepAlive lets the system end a connection whose other side is gone. The server leaves that to
+// the keep-alive of MQTT, and so keeps a hub that asks for none connected for ever. Here it takes a
+// minute and a half, as with the longest keep-alive that the hub link allows.
 func keepAlive(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{ // fails only on a connection that has ended
@@ -79,7 +83,8 @@ func (g *gate) wait() error {
 	return errNotReady
 }
 
-// poll gives a channel that is closed once the service is ready. However many hubs wait, one goroutine looks.
+// poll gives a channel that is closed once the service is ready. However many hubs wait, one
+// goroutine looks.
 func (g *gate) poll() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -24,10 +24,12 @@ const (
 	installationFile = "installation.json"
 )
 
-// ErrShards says that an installation was asked to run with another number of shards than it was made with.
+// ErrShards says that an installation was asked to run with another number of shards than it was
+// made with.
 var ErrShards = errors.New("the number of shards of an installation cannot change")
 
-// installation is what was settled when the installation was made. It is kept beside the streams, which are worth nothing without it.
+// installation is what was settled when the installation was made. It is kept beside the streams,
+// which are worth nothing without it.
 type installation struct {
 	// ServerName is the broker's name. JetStream and MQTT sessions are bound to it.
 	ServerName string `json:"server_name"`
@@ -45,8 +47,13 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return installation{}, err
 	}
-	if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil && len(entries) > 0 {
-		return installation{}, fmt.Errorf("%s holds streams, but %s is missing, which says over how many shards: put it back from a backup", store, path)
+	if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil &&
+		len(entries) > 0 {
+		return installation{}, fmt.Errorf(
+			"%s holds streams, but %s is missing, which says over how many shards: put it back from a backup",
+			store,
+			path,
+		)
 	}
 	if shards == 0 {
 		shards = DefaultShards
@@ -62,11 +69,21 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 
 func readInstallation(path string, raw []byte, shards int) (installation, error) {
 	var found installation
-	if err := json.Unmarshal(raw, &found); err != nil || found.ServerName == "" || found.Shards < 1 || found.Shards > streams.MaxShards {
-		return installation{}, fmt.Errorf("%s does not say how the installation was made: put it back from a backup", path)
+	if err := json.Unmarshal(raw, &found); err != nil || found.ServerName == "" ||
+		found.Shards < 1 ||
+		found.Shards > streams.MaxShards {
+		return installation{}, fmt.Errorf(
+			"%s does not say how the installation was made: put it back from a backup",
+			path,
+		)
 	}
 	if shards != 0 && shards != found.Shards {
-		return installation{}, fmt.Errorf("%w: this one was made with %d, and %d are asked for", ErrShards, found.Shards, shards)
+		return installation{}, fmt.Errorf(
+			"%w: this one was made with %d, and %d are asked for",
+			ErrShards,
+			found.Shards,
+			shards,
+		)
 	}
 	return found, nil
 }
@@ -90,8 +107,12 @@ func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 	case err != nil:
 		return streams.Credentials{}, fmt.Errorf("%w; remove the file to have new ones made", err)
 	case c.Shards != shards:
-		return streams.Credentials{}, fmt.Errorf("%s is of an installation with %d shards, this one has %d; remove the file to have new ones made",
-			path, c.Shards, shards)
+		return streams.Credentials{}, fmt.Errorf(
+			"%s is of an installation with %d shards, this one has %d; remove the file to have new ones made",
+			path,
+			c.Shards,
+			shards,
+		)
 	}
 	if _, ok := c.Users[streams.AccountTap]; !ok {
 		// Made before there were taps. The server writes the file once it listens.
@@ -109,7 +130,11 @@ func newCredentials(shards int) (streams.Credentials, error) {
 	if err != nil {
 		return streams.Credentials{}, err
 	}
-	c := streams.Credentials{Shards: shards, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed)}
+	c := streams.Credentials{
+		Shards:     shards,
+		Users:      map[streams.Account]streams.User{},
+		IssuerSeed: string(seed),
+	}
 	for _, account := range append(c.Accounts(), streams.AccountTap) {
 		c.Users[account] = newUser(account)
 	}
@@ -120,5 +145,8 @@ func newCredentials(shards int) (streams.Credentials, error) {
 func newUser(account streams.Account) streams.User {
 	var entropy [32]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
-	return streams.User{User: strings.ToLower(string(account)), Password: base64.RawURLEncoding.EncodeToString(entropy[:])}
+	return streams.User{
+		User:     strings.ToLower(string(account)),
+		Password: base64.RawURLEncoding.EncodeToString(entropy[:]),
+	}
 }

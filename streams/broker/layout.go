@@ -14,20 +14,23 @@ import (
 )
 
 const (
-	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching would only slow the service's own connections.
+	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching
+	// would only slow the service's own connections.
 	passwordCost = bcrypt.MinCost
-	// tapAnswer is how long a shard's answer to a tap may be on its way between two messages of it. The server remembers that long where an
-	// answer goes, also after its end.
+	// tapAnswer is how long a shard's answer to a tap may be on its way between two messages of it.
+	// The server remembers that long where an answer goes, also after its end.
 	tapAnswer = 5 * time.Second
 )
 
-// Layout is how the broker's accounts hang together: who may log in to which, what goes from one to the other, and who is asked about
-// everybody else. It is the same for the embedded server and for servers of one's own; Text writes it as they read it.
+// Layout is how the broker's accounts hang together: who may log in to which, what goes from one to
+// the other, and who is asked about everybody else. It is the same for the embedded server and for
+// servers of one's own; Text writes it as they read it.
 type Layout struct {
 	Accounts []Account
 	// System is the account of the server's own events and requests.
 	System streams.Account
-	// Issuer is the public key that signs answers of the auth callout, which is asked in the account Callout. CalloutUsers need no asking.
+	// Issuer is the public key that signs answers of the auth callout, which is asked in the
+	// account Callout. CalloutUsers need no asking.
 	Issuer       string
 	Callout      streams.Account
 	CalloutUsers []string
@@ -41,11 +44,13 @@ type Account struct {
 	Users     []AccountUser
 	Exports   []Export
 	Imports   []Import
-	// Mappings has what is published in the account, or answered into it, go to another subject. What the account imports is not published in it.
+	// Mappings has what is published in the account, or answered into it, go to another subject.
+	// What the account imports is not published in it.
 	Mappings map[string]string
 }
 
-// AccountUser is one who logs in with a password, over NATS or in process: no password opens the MQTT listener.
+// AccountUser is one who logs in with a password, over NATS or in process: no password opens the
+// MQTT listener.
 type AccountUser struct {
 	Name string
 	// PasswordHash is bcrypt's.
@@ -54,17 +59,20 @@ type AccountUser struct {
 	Permissions *streams.Permissions
 }
 
-// Export gives a subject to other accounts: messages to hear or, for a Service, to send and have answered.
+// Export gives a subject to other accounts: messages to hear or, for a Service, to send and have
+// answered.
 type Export struct {
 	Service bool
 	Subject string
 	To      []streams.Account
-	// Streamed says that a request has many messages for an answer, of which none comes later than Threshold after the one before.
+	// Streamed says that a request has many messages for an answer, of which none comes later than
+	// Threshold after the one before.
 	Streamed  bool
 	Threshold time.Duration
 }
 
-// Import takes what another account exports, under the name As or, when that is empty, under its own.
+// Import takes what another account exports, under the name As or, when that is empty, under its
+// own.
 type Import struct {
 	Service bool
 	From    streams.Account
@@ -72,14 +80,18 @@ type Import struct {
 	As      string
 }
 
-// NewLayout makes the layout of an installation. Credentials without a user for the account TAP give one that only the auth callout lets in to.
+// NewLayout makes the layout of an installation. Credentials without a user for the account TAP
+// give one that only the auth callout lets in to.
 func NewLayout(c streams.Credentials) (Layout, error) {
 	issuer, err := issuerKey(c)
 	if err != nil {
 		return Layout{}, err
 	}
 	l := Layout{System: streams.AccountSys, Issuer: issuer, Callout: streams.AccountCloud}
-	l.Accounts = []Account{{Name: streams.AccountSys}, {Name: streams.AccountCloud, JetStream: true}}
+	l.Accounts = []Account{
+		{Name: streams.AccountSys},
+		{Name: streams.AccountCloud, JetStream: true},
+	}
 	for _, name := range streams.TapAccounts() {
 		account := Account{Name: name, Mappings: map[string]string{streams.AnyFeed: streams.NoFeed}}
 		for i := range c.Shards {
@@ -88,7 +100,10 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 		l.Accounts = append(l.Accounts, account)
 	}
 	for i := range c.Shards {
-		l.Accounts = append(l.Accounts, Account{Name: streams.ShardAccount(i), JetStream: true, Exports: tapExports()})
+		l.Accounts = append(
+			l.Accounts,
+			Account{Name: streams.ShardAccount(i), JetStream: true, Exports: tapExports()},
+		)
 	}
 	for i := range l.Accounts {
 		if err := l.addUser(&l.Accounts[i], c.Users); err != nil {
@@ -102,7 +117,11 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 func tapExports() []Export {
 	exports := []Export{{Subject: streams.AnyFeed, To: streams.TapAccounts()}}
 	for _, request := range streams.ReadOnly() {
-		export := Export{Service: true, Subject: streams.JetStreamAPI + "." + request.Subject, To: streams.TapAccounts()}
+		export := Export{
+			Service: true,
+			Subject: streams.JetStreamAPI + "." + request.Subject,
+			To:      streams.TapAccounts(),
+		}
 		if request.Streamed {
 			export.Streamed, export.Threshold = true, tapAnswer
 		}
@@ -117,7 +136,8 @@ func tapImports(shard int) []Import {
 	imports := []Import{{From: account, Subject: streams.AnyFeed}}
 	for _, request := range streams.ReadOnly() {
 		imports = append(imports, Import{
-			Service: true, From: account, Subject: streams.JetStreamAPI + "." + request.Subject, As: streams.ShardAPI(shard) + "." + request.Subject,
+			Service: true, From: account, Subject: streams.JetStreamAPI + "." + request.Subject,
+			As: streams.ShardAPI(shard) + "." + request.Subject,
 		})
 	}
 	return imports
@@ -142,7 +162,8 @@ func (l *Layout) addUser(account *Account, users map[streams.Account]streams.Use
 	return nil
 }
 
-// Text is the layout as a NATS server's configuration has it: the blocks accounts and authorization, and the setting system_account.
+// Text is the layout as a NATS server's configuration has it: the blocks accounts and
+// authorization, and the setting system_account.
 func (l Layout) Text() string {
 	var text strings.Builder
 	text.WriteString("accounts {\n")
@@ -150,8 +171,14 @@ func (l Layout) Text() string {
 		account.write(&text)
 	}
 	fmt.Fprintf(&text, "}\nsystem_account: %s\n", l.System)
-	fmt.Fprintf(&text, "authorization {\n  timeout: %d\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n",
-		calloutTimeoutSeconds, l.Issuer, l.Callout, quoted(l.CalloutUsers))
+	fmt.Fprintf(
+		&text,
+		"authorization {\n  timeout: %d\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n",
+		calloutTimeoutSeconds,
+		l.Issuer,
+		l.Callout,
+		quoted(l.CalloutUsers),
+	)
 	return text.String()
 }
 
@@ -188,10 +215,21 @@ func (a Account) write(text *strings.Builder) {
 }
 
 func (u AccountUser) write(text *strings.Builder) {
-	fmt.Fprintf(text, "      { user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS]", u.Name, u.PasswordHash)
+	fmt.Fprintf(
+		text,
+		"      { user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS]",
+		u.Name,
+		u.PasswordHash,
+	)
 	if p := u.Permissions; p != nil {
-		fmt.Fprintf(text, ",\n        permissions: {\n          publish: { allow: %s,\n            deny: %s }\n          subscribe: { allow: %s }\n        }",
-			quoted(p.Publish), quoted(p.Deny), quoted(p.Subscribe))
+		fmt.Fprintf(
+			text,
+			",\n        permissions: {\n          publish: { allow: %s,\n            deny: %s "+
+				"}\n          subscribe: { allow: %s }\n        }",
+			quoted(p.Publish),
+			quoted(p.Deny),
+			quoted(p.Subscribe),
+		)
 	}
 	text.WriteString(" }\n")
 }
@@ -201,7 +239,13 @@ func (e Export) write(text *strings.Builder) {
 	for i, account := range e.To {
 		to[i] = string(account)
 	}
-	fmt.Fprintf(text, "      { %s: %q, accounts: [%s]", kind(e.Service), e.Subject, strings.Join(to, ", "))
+	fmt.Fprintf(
+		text,
+		"      { %s: %q, accounts: [%s]",
+		kind(e.Service),
+		e.Subject,
+		strings.Join(to, ", "),
+	)
 	if e.Streamed {
 		fmt.Fprintf(text, ", response: stream, threshold: %q", e.Threshold)
 	}
@@ -209,7 +253,13 @@ func (e Export) write(text *strings.Builder) {
 }
 
 func (i Import) write(text *strings.Builder) {
-	fmt.Fprintf(text, "      { %s: { account: %s, subject: %q }", kind(i.Service), i.From, i.Subject)
+	fmt.Fprintf(
+		text,
+		"      { %s: { account: %s, subject: %q }",
+		kind(i.Service),
+		i.From,
+		i.Subject,
+	)
 	if i.As != "" {
 		fmt.Fprintf(text, ", to: %q", i.As)
 	}

@@ -12,16 +12,19 @@ import (
 )
 
 const (
-	// logEvery and logBurst bound the lines of the NATS server's: some of them follow from what strangers do.
+	// logEvery and logBurst bound the lines of the NATS server's: some of them follow from what
+	// strangers do.
 	logEvery = time.Second
 	logBurst = 50
 )
 
-// logger brings the NATS server's lines into the service's log. Its notices are details here, and so is what it says of a single hub's
-// connection: that is somebody else's doing, and the service's own parts tell what matters of it.
+// logger brings the NATS server's lines into the service's log. Its notices are details here, and
+// so is what it says of a single hub's connection: that is somebody else's doing, and the service's
+// own parts tell what matters of it.
 type logger struct {
 	log *slog.Logger
-	// fatal gets the first line with which the server gives up. It does not end the process: Start does it in its own way.
+	// fatal gets the first line with which the server gives up. It does not end the process: Start
+	// does it in its own way.
 	fatal chan string
 	// faults gets what the server says of its store.
 	faults *faults
@@ -32,7 +35,12 @@ type logger struct {
 }
 
 func newLogger(log *slog.Logger, faults *faults) *logger {
-	return &logger{log: log.With("component", "nats-server"), faults: faults, fatal: make(chan string, 1), limit: rate.NewLimiter(rate.Every(logEvery), logBurst)}
+	return &logger{
+		log:    log.With("component", "nats-server"),
+		faults: faults,
+		fatal:  make(chan string, 1),
+		limit:  rate.NewLimiter(rate.Every(logEvery), logBurst),
+	}
 }
 
 // Noticef logs a notice as a detail.
@@ -86,17 +94,19 @@ func (l *logger) line(level slog.Level, format string, v []any) {
 func detail(text string) bool {
 	switch {
 	case strings.Contains(text, " - mid:"):
-		// About one MQTT connection: the server begins those with address and number, such as `[::1]:4711 - mid:12`.
+		// About one MQTT connection: the server begins those with address and number, such as
+		// `[::1]:4711 - mid:12`.
 		return true
 	case strings.HasPrefix(text, "Auth callout service returned an error"):
 		// Every refusal is logged and counted by whoever answers the callout.
 		return true
 	case strings.HasPrefix(text, "Filestore [") && strings.Contains(text, " outdated"):
-		// After a crash a stream's index is behind its messages, and is made from them again: for every stream a line.
+		// After a crash a stream's index is behind its messages, and is made from them again: for
+		// every stream a line.
 		return true
 	case strings.Contains(text, "Missing consumer metafile"):
-		// A crash in the midst of making one. Consumers are what watches or reads for a moment and is made anew; the folder stays, and is
-		// told of at every start.
+		// A crash in the midst of making one. Consumers are what watches or reads for a moment and
+		// is made anew; the folder stays, and is told of at every start.
 		return true
 	}
 	return false

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// TestLogger: what strangers do at the listeners, and what follows a crash, is a detail; the rest is told, and never without bound.
+// TestLogger: what strangers do at the listeners, and what follows a crash, is a detail; the rest
+// is told, and never without bound.
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -17,15 +18,27 @@ func TestLogger(t *testing.T) {
 	l.Noticef("Server is ready")
 	l.Errorf("%s - %s", "[::1]:4711 - mid:12", "TLS handshake error: EOF")
 	l.Warnf("Auth callout service returned an error: refused")
-	l.Warnf("Filestore [%s] TTL state is outdated; attempting to recover using linear scan (seq 1 to 187)", "KV_leases")
-	l.Warnf("Filestore [%s] Stream state outdated, last block has additional entries, will rebuild", "HUB_x")
-	l.Warnf("    Missing consumer metafile %q", "/data/nats/jetstream/SHARD09/streams/$MQTT_rmsgs/obs/x/meta.inf")
+	l.Warnf(
+		"Filestore [%s] TTL state is outdated; attempting to recover using linear scan (seq 1 to 187)",
+		"KV_leases",
+	)
+	l.Warnf(
+		"Filestore [%s] Stream state outdated, last block has additional entries, will rebuild",
+		"HUB_x",
+	)
+	l.Warnf(
+		"    Missing consumer metafile %q",
+		"/data/nats/jetstream/SHARD09/streams/$MQTT_rmsgs/obs/x/meta.inf",
+	)
 	if lines.Len() > 0 {
 		t.Fatalf("said:\n%s", lines.String())
 	}
 	l.Warnf("Filestore [%s] Stream state checksum did not match", "HUB_x")
 	l.Errorf("JetStream out of %s", "resources")
-	for _, want := range []string{"level=WARN msg=\"Filestore [HUB_x]", "level=ERROR msg=\"JetStream out of resources\" component=nats-server"} {
+	for _, want := range []string{
+		"level=WARN msg=\"Filestore [HUB_x]",
+		"level=ERROR msg=\"JetStream out of resources\" component=nats-server",
+	} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("no %s in:\n%s", want, lines.String())
 		}

@@ -15,8 +15,8 @@ import (
 const (
 	// recoverPoll is how often a server whose store has failed looks for room.
 	recoverPoll = 200 * time.Millisecond
-	// recoverPause is the pause after a restart that failed, or that was followed by another fault at once; it doubles up to
-	// recoverMaxPause.
+	// recoverPause is the pause after a restart that failed, or that was followed by another fault
+	// at once; it doubles up to recoverMaxPause.
 	recoverPause    = time.Second
 	recoverMaxPause = 10 * time.Second
 	// recoverSettled is how long after a restart a fault counts as a new one.
@@ -30,8 +30,8 @@ const (
 	probeName = ".hubcloud-probe-*.tmp"
 )
 
-// faults is what is known of failed writes of the server. A stream that failed to write once rejects everything until the
-// server has recovered it from disk, although there is room again.
+// faults is what is known of failed writes of the server. A stream that failed to write once
+// rejects everything until the server has recovered it from disk, although there is room again.
 type faults struct {
 	happened chan struct{} // has room for one
 	restarts atomic.Int64
@@ -71,13 +71,16 @@ func (f *faults) line(format string, v []any) {
 	}
 }
 
-// writeErrorFormat is in the format of the lines with which nats-server 2.15 says that a stream stores nothing any more.
-// Some of the errors in these lines have lost their type. A test with a full disk holds this to the server.
+// writeErrorFormat is in the format of the lines with which nats-server 2.15 says that a stream
+// stores nothing any more. Some of the errors in these lines have lost their type. A test with a
+// full disk holds this to the server.
 const writeErrorFormat = "ritical write error"
 
 // diskError reports whether an error is a disk's: full, over its quota, read-only, or broken.
 func diskError(err error) bool {
-	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO} {
+	for _, number := range []syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO,
+	} {
 		if errors.Is(err, number) {
 			return true
 		}
@@ -97,7 +100,8 @@ func (f *faults) state() (cause string, since time.Time) {
 	return f.first, f.since
 }
 
-// forget is called between two runs of the server: what failed in the former one says nothing of the next.
+// forget is called between two runs of the server: what failed in the former one says nothing of
+// the next.
 func (f *faults) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,11 +112,12 @@ func (f *faults) forget() {
 	}
 }
 
-// StoreFailed returns why the server's store cannot be written to and since when, or a zero time when it can. The server is
-// restarted by itself once there is room on the disk.
+// StoreFailed returns why the server's store cannot be written to and since when, or a zero time
+// when it can. The server is restarted by itself once there is room on the disk.
 func (s *Server) StoreFailed() (cause string, since time.Time) { return s.faults.state() }
 
-// recover restarts the server after its store has failed, each time once there is room. It returns when ctx ends.
+// recover restarts the server after its store has failed, each time once there is room. It returns
+// when ctx ends.
 func (s *Server) recover(ctx context.Context) {
 	pause, restarted := time.Duration(0), time.Time{}
 	for {
@@ -123,7 +128,11 @@ func (s *Server) recover(ctx context.Context) {
 		}
 		s.cfg.Space.SetFailed(true)
 		cause, _ := s.faults.state()
-		s.log.Error("broker cannot write to its disk; it is restarted once there is room", "error", cause)
+		s.log.Error(
+			"broker cannot write to its disk; it is restarted once there is room",
+			"error",
+			cause,
+		)
 		if time.Since(restarted) > recoverSettled {
 			pause = 0
 		}
@@ -134,7 +143,13 @@ func (s *Server) recover(ctx context.Context) {
 			pause = min(max(2*pause, recoverPause), recoverMaxPause)
 			began := time.Now()
 			if err := s.restart(ctx); err != nil {
-				s.log.Error("broker not restarted; trying again", "error", err, "wait_ms", pause.Milliseconds())
+				s.log.Error(
+					"broker not restarted; trying again",
+					"error",
+					err,
+					"wait_ms",
+					pause.Milliseconds(),
+				)
 				continue
 			}
 			done, restarted = true, time.Now()
@@ -145,7 +160,8 @@ func (s *Server) recover(ctx context.Context) {
 	}
 }
 
-// awaitRoom returns true when there is room on the disk and it takes writes, and false when ctx ends before.
+// awaitRoom returns true when there is room on the disk and it takes writes, and false when ctx
+// ends before.
 func (s *Server) awaitRoom(ctx context.Context) bool {
 	for {
 		if s.hasRoom() && probe(s.store) == nil {
@@ -157,7 +173,8 @@ func (s *Server) awaitRoom(ctx context.Context) bool {
 	}
 }
 
-// hasRoom reports whether a restart is worth while. The reserve need not be free: leases and presence write below it, too.
+// hasRoom reports whether a restart is worth while. The reserve need not be free: leases and
+// presence write below it, too.
 func (s *Server) hasRoom() bool {
 	space := s.cfg.Space.State()
 	if space.Files > 0 && space.FreeFiles < min(recoverFiles, max(space.FilesReserve/2, 1)) {
@@ -188,7 +205,8 @@ func removeProbes(dir string) error {
 	return err
 }
 
-// restart ends the run and begins another one, on the same addresses. Connections find it by themselves.
+// restart ends the run and begins another one, on the same addresses. Connections find it by
+// themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.current.Store(nil)
 	s.mu.Lock()

@@ -17,8 +17,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// After a full disk nothing was stored any more until the process was restarted: nats-server keeps a stream's write error.
-// The broker comes back by itself once there is room, on the same addresses, with everything that it had acknowledged.
+// After a full disk nothing was stored any more until the process was restarted: nats-server keeps
+// a stream's write error. The broker comes back by itself once there is room, on the same
+// addresses, with everything that it had acknowledged.
 func TestAFullDiskIsSurvived(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, 48<<20)
@@ -44,7 +45,9 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true, AllowDirect: true}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true, AllowDirect: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	// One writer of single messages, and one of batches, without a pause.
@@ -57,7 +60,13 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 			for n := 0; writing.Err() == nil; n++ {
 				var msgs []*nats.Msg
 				for i := range batch {
-					msgs = append(msgs, &nats.Msg{Subject: fmt.Sprintf("log.%d", writer), Data: fmt.Appendf(nil, "%d %d %d %0400d", writer, n, i, n)})
+					msgs = append(
+						msgs,
+						&nats.Msg{
+							Subject: fmt.Sprintf("log.%d", writer),
+							Data:    fmt.Appendf(nil, "%d %d %d %0400d", writer, n, i, n),
+						},
+					)
 				}
 				ctx, cancel := context.WithTimeout(writing, time.Second)
 				if _, err := streams.Store(ctx, conns.Shards[1], msgs...); err == nil {
@@ -82,7 +91,11 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 		empty()
 		began := time.Now()
 		eventually(t, "something is stored again", func() bool { return stored(t, conns) })
-		t.Logf("round %d: storing again %v after there was room", round, time.Since(began).Round(time.Millisecond))
+		t.Logf(
+			"round %d: storing again %v after there was room",
+			round,
+			time.Since(began).Round(time.Millisecond),
+		)
 		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("storing again took %v", took)
 		}
@@ -90,7 +103,13 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	stopWriting()
 	writers.Wait()
 	if s.NATSAddr() != natsAddr || s.MQTTAddr() != mqttAddr {
-		t.Errorf("other addresses than before: %s, %s; want %s, %s", s.NATSAddr(), s.MQTTAddr(), natsAddr, mqttAddr)
+		t.Errorf(
+			"other addresses than before: %s, %s; want %s, %s",
+			s.NATSAddr(),
+			s.MQTTAddr(),
+			natsAddr,
+			mqttAddr,
+		)
 	}
 	// Everything acknowledged is there once, and in order.
 	stream, err := js.Stream(t.Context(), "LOG")
@@ -119,14 +138,23 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d and %d messages acknowledged, %d there", len(acknowledged[0]), len(acknowledged[1]), len(seen))
+	t.Logf(
+		"%d and %d messages acknowledged, %d there",
+		len(acknowledged[0]),
+		len(acknowledged[1]),
+		len(seen),
+	)
 }
 
 // stored reports whether the stream LOG takes a message now.
 func stored(t *testing.T, conns *streams.Conns) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := streams.Store(ctx, conns.Shards[1], &nats.Msg{Subject: "log.probe", Data: fmt.Append(nil, time.Now().UnixNano())})
+	_, err := streams.Store(
+		ctx,
+		conns.Shards[1],
+		&nats.Msg{Subject: "log.probe", Data: fmt.Append(nil, time.Now().UnixNano())},
+	)
 	return err == nil
 }
 

@@ -21,15 +21,16 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// The files in which nats-server 2.15 keeps the configuration of a stream (streams/<stream>/) and of a consumer
-// (streams/<stream>/obs/<consumer>/).
+// The files in which nats-server 2.15 keeps the configuration of a stream (streams/<stream>/) and
+// of a consumer (streams/<stream>/obs/<consumer>/).
 const (
 	metaFile       = "meta.inf"
 	metaSumFile    = "meta.sum"
 	metaKeyFile    = "meta.key"
 	consumerFolder = "obs"
 	messageFolder  = "msgs"
-	// unreadableSuffix is appended to the name of a metaFile that cannot be read, so that the server writes a new one.
+	// unreadableSuffix is appended to the name of a metaFile that cannot be read, so that the
+	// server writes a new one.
 	unreadableSuffix = ".unreadable"
 )
 
@@ -60,7 +61,11 @@ func streamFolders(store string) ([]StreamFolder, error) {
 	}
 	folders := make([]StreamFolder, 0, len(dirs))
 	for _, dir := range dirs {
-		f := StreamFolder{Account: filepath.Base(filepath.Dir(filepath.Dir(dir))), Stream: filepath.Base(dir), path: dir}
+		f := StreamFolder{
+			Account: filepath.Base(filepath.Dir(filepath.Dir(dir))),
+			Stream:  filepath.Base(dir),
+			path:    dir,
+		}
 		if !strings.HasPrefix(f.Stream, ".") { // being deleted: the server removes the rest of it
 			folders = append(folders, f)
 		}
@@ -68,16 +73,19 @@ func streamFolders(store string) ([]StreamFolder, error) {
 	return folders, nil
 }
 
-// Repair mends, in the store of a server that does not run, what a crash leaves between two writes of nats-server. The
-// server writes meta.inf and meta.sum one after the other; each is replaced atomically. A stream or consumer whose sum is
-// missing or belongs to a former meta.inf is skipped when the server starts, with its messages, and stays skipped:
-// meta.inf is not written again when the stream is made again. So Repair writes the sum that belongs to meta.inf.
+// Repair mends, in the store of a server that does not run, what a crash leaves between two writes
+// of nats-server. The server writes meta.inf and meta.sum one after the other; each is replaced
+// atomically. A stream or consumer whose sum is missing or belongs to a former meta.inf is skipped
+// when the server starts, with its messages, and stays skipped: meta.inf is not written again when
+// the stream is made again. So Repair writes the sum that belongs to meta.inf.
 //
-// A meta.inf that is not the configuration of its stream, such as an empty one after a power cut with a SyncInterval, is
-// renamed. The stream's messages are there again once the stream is declared again.
+// A meta.inf that is not the configuration of its stream, such as an empty one after a power cut
+// with a SyncInterval, is renamed. The stream's messages are there again once the stream is
+// declared again.
 //
-// What one stream's files cannot be read or mended for is logged, and the others go on: the server, too, skips that stream
-// only. A full disk is an error: there may be room later, and then the streams can be mended.
+// What one stream's files cannot be read or mended for is logged, and the others go on: the server,
+// too, skips that stream only. A full disk is an error: there may be room later, and then the
+// streams can be mended.
 func Repair(store string, logger *slog.Logger) error {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -92,13 +100,28 @@ func Repair(store string, logger *slog.Logger) error {
 		}
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			logger.Error("consumers of a stream not looked at; the server may skip them", "error", err)
+			logger.Error(
+				"consumers of a stream not looked at; the server may skip them",
+				"error",
+				err,
+			)
 		}
 		for _, consumer := range consumers {
 			name := consumer.Name()
-			err := repairMeta(filepath.Join(f.path, consumerFolder, name), name, f.Stream+"/"+name, logger.With("consumer", name))
+			err := repairMeta(
+				filepath.Join(f.path, consumerFolder, name),
+				name,
+				f.Stream+"/"+name,
+				logger.With("consumer", name),
+			)
 			if noRoom(err) {
-				return fmt.Errorf("repair consumer %s of stream %s of account %s: %w", name, f.Stream, f.Account, err)
+				return fmt.Errorf(
+					"repair consumer %s of stream %s of account %s: %w",
+					name,
+					f.Stream,
+					f.Account,
+					err,
+				)
 			} else if err != nil {
 				logger.Error("consumer not looked at or not repaired; the server may skip it", "consumer", name, "error", err)
 			}
@@ -108,9 +131,14 @@ func Repair(store string, logger *slog.Logger) error {
 }
 
 // noRoom reports whether a write has failed on a full disk, or on a quota.
-func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+func noRoom(
+	err error,
+) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
-// repairMeta makes meta.inf and meta.sum in dir agree. name is what meta.inf configures, sumKey what its sum is keyed with.
+// repairMeta makes meta.inf and meta.sum in dir agree. name is what meta.inf configures, sumKey
+// what its sum is keyed with.
 func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 	state, want, err := readMeta(dir, name, sumKey)
 	if err != nil {
@@ -192,7 +220,8 @@ func metaSum(meta []byte, sumKey string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// notRecovered returns the folders that hold messages of a stream that the running server does not have.
+// notRecovered returns the folders that hold messages of a stream that the running server does not
+// have.
 func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -206,7 +235,9 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 		return nil, nil
 	}
 	// Without a limit the server returns only some accounts.
-	if info, err = s.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Limit: streams.MaxShards + 3}); err != nil {
+	if info, err = s.Jsz(&server.JSzOptions{
+		Accounts: true, Streams: true, Limit: streams.MaxShards + 3,
+	}); err != nil {
 		return nil, fmt.Errorf("list the streams: %w", err)
 	}
 	there := map[StreamFolder]bool{}
@@ -220,7 +251,8 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	})
 }
 
-// Folders returns the folders that hold messages in a data directory, whether or not the broker runs.
+// Folders returns the folders that hold messages in a data directory, whether or not the broker
+// runs.
 func Folders(dataDir string) ([]StreamFolder, error) {
 	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
 	if err != nil {
@@ -229,9 +261,10 @@ func Folders(dataDir string) ([]StreamFolder, error) {
 	return withMessages(folders, func(StreamFolder) (bool, error) { return true, nil })
 }
 
-// Damaged looks through the data directory of a broker that does not run. It returns the folders that hold messages of
-// streams whose configuration cannot be read: they are there again only when their stream is declared again. A wrong or
-// missing checksum is no damage; Start repairs it. Damaged changes nothing.
+// Damaged looks through the data directory of a broker that does not run. It returns the folders
+// that hold messages of streams whose configuration cannot be read: they are there again only when
+// their stream is declared again. A wrong or missing checksum is no damage; Start repairs it.
+// Damaged changes nothing.
 func Damaged(dataDir string) ([]StreamFolder, error) {
 	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
 	if err != nil {
@@ -244,7 +277,10 @@ func Damaged(dataDir string) ([]StreamFolder, error) {
 }
 
 // withMessages returns the folders that are lost and hold messages, or may hold them.
-func withMessages(folders []StreamFolder, lost func(StreamFolder) (bool, error)) (found []StreamFolder, err error) {
+func withMessages(
+	folders []StreamFolder,
+	lost func(StreamFolder) (bool, error),
+) (found []StreamFolder, err error) {
 	for _, f := range folders {
 		is, err := lost(f)
 		if err != nil {

@@ -18,8 +18,9 @@ import (
 	"hubcloud/streams/broker"
 )
 
-// A power cut or a kill between nats-server's writes of meta.inf and meta.sum left a stream without a sum, or with that of
-// a former configuration. The server skipped such a stream at every start, with its messages.
+// A power cut or a kill between nats-server's writes of meta.inf and meta.sum left a stream without
+// a sum, or with that of a former configuration. The server skipped such a stream at every start,
+// with its messages.
 func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -28,7 +29,10 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 	}{
 		{"missing", os.Remove},
 		{"empty", func(path string) error { return os.WriteFile(path, nil, 0o600) }},
-		{"of another configuration", func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) }},
+		{
+			"of another configuration",
+			func(path string) error { return os.WriteFile(path, []byte("0123456789abcdef"), 0o600) },
+		},
 		{"half", func(path string) error { return os.Truncate(path, 7) }},
 		{"a folder", func(path string) error {
 			return errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "x"), 0o700))
@@ -55,12 +59,18 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 			}
 			second := start(t, cfg)
 			if got := contents(t, connect(t, second)); !slices.Equal(got, want) {
-				t.Errorf("after a start with damaged sums:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf(
+					"after a start with damaged sums:\n%s\nwant\n%s",
+					strings.Join(got, "\n"),
+					strings.Join(want, "\n"),
+				)
 			}
 			if missing, err := second.NotRecovered(); err != nil || len(missing) > 0 {
 				t.Errorf("not recovered: %v, %v", missing, err)
 			}
-			if n := strings.Count(lines.String(), "checksum was missing or wrong, repaired"); n != len(sums) {
+			if n := strings.Count(lines.String(), "checksum was missing or wrong, repaired"); n != len(
+				sums,
+			) {
 				t.Errorf("%d lines tell of repairs, want %d", n, len(sums))
 			}
 			stop(t, second)
@@ -68,8 +78,9 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 	}
 }
 
-// A meta.inf that is no configuration, such as an empty file after a power cut with a sync interval, kept its stream away
-// for ever: making the stream again did not write it again. Its messages are back once the stream is declared again.
+// A meta.inf that is no configuration, such as an empty file after a power cut with a sync
+// interval, kept its stream away for ever: making the stream again did not write it again. Its
+// messages are back once the stream is declared again.
 func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -100,7 +111,8 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 			if err != nil || len(damaged) != 1 {
 				t.Fatalf("damaged: %v, %v; want one folder", damaged, err)
 			}
-			if hub, ok := damaged[0].Hub(); !ok || hub != "hub1" || damaged[0].Account != "SHARD00" {
+			if hub, ok := damaged[0].Hub(); !ok || hub != "hub1" ||
+				damaged[0].Account != "SHARD00" {
 				t.Errorf("damaged: %+v, want the log of hub1 in SHARD00", damaged[0])
 			}
 			for range 2 { // also a second start must tell of it
@@ -114,7 +126,11 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 			third := start(t, cfg)
 			declare(t, connect(t, third))
 			if got := contents(t, connect(t, third)); !slices.Equal(got, want) {
-				t.Errorf("after the stream was declared again:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf(
+					"after the stream was declared again:\n%s\nwant\n%s",
+					strings.Join(got, "\n"),
+					strings.Join(want, "\n"),
+				)
 			}
 			stop(t, third)
 			fourth := start(t, cfg)
@@ -126,8 +142,8 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 	}
 }
 
-// One file of one hub's log that cannot be read ended the start of the whole service. The others must be there, and the log and
-// what the doctor asks must name that one.
+// One file of one hub's log that cannot be read ended the start of the whole service. The others
+// must be there, and the log and what the doctor asks must name that one.
 func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -145,7 +161,9 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 			first := start(t, cfg)
 			fill(t, connect(t, first))
 			stop(t, first)
-			found, err := filepath.Glob(filepath.Join(cfg.DataDir, "nats", "jetstream", "*", "streams", "HUB_hub1", c.file))
+			found, err := filepath.Glob(
+				filepath.Join(cfg.DataDir, "nats", "jetstream", "*", "streams", "HUB_hub1", c.file),
+			)
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%v, %v", found, err)
 			}
@@ -164,14 +182,17 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			damaged, err := broker.Damaged(cfg.DataDir)
-			if err != nil || c.file == "meta.inf" && (len(damaged) != 1 || damaged[0].Stream != "HUB_hub1") {
+			if err != nil ||
+				c.file == "meta.inf" && (len(damaged) != 1 || damaged[0].Stream != "HUB_hub1") {
 				t.Errorf("damaged: %v, %v; want HUB_hub1", damaged, err)
 			}
 			cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
 			second := start(t, cfg)
 			defer stop(t, second)
 			conns := connect(t, second)
-			for account, name := range map[*nats.Conn]string{conns.Cloud: "DIRECTORY", conns.Shards[0]: "HUB_hub2", conns.Shards[2]: "HUB_hub3"} {
+			for account, name := range map[*nats.Conn]string{
+				conns.Cloud: "DIRECTORY", conns.Shards[0]: "HUB_hub2", conns.Shards[2]: "HUB_hub3",
+			} {
 				js, err := jetstream.New(account)
 				if err != nil {
 					t.Fatal(err)
@@ -181,7 +202,8 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 				}
 			}
 			missing, err := second.NotRecovered()
-			if err != nil || c.file == "meta.inf" && (len(missing) != 1 || missing[0].Stream != "HUB_hub1") {
+			if err != nil ||
+				c.file == "meta.inf" && (len(missing) != 1 || missing[0].Stream != "HUB_hub1") {
 				t.Errorf("not recovered: %v, %v; want HUB_hub1", missing, err)
 			}
 			if !strings.Contains(lines.String(), "HUB_hub1") {
@@ -194,23 +216,31 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 // declare makes streams in several accounts.
 func declare(t *testing.T, conns *streams.Conns) {
 	t.Helper()
-	for account, names := range map[*nats.Conn][]string{conns.Cloud: {"DIRECTORY", "KV_presence"}, conns.Shards[0]: {"HUB_hub1", "HUB_hub2"}, conns.Shards[2]: {"HUB_hub3"}} {
+	for account, names := range map[*nats.Conn][]string{
+		conns.Cloud: {"DIRECTORY", "KV_presence"}, conns.Shards[0]: {"HUB_hub1", "HUB_hub2"},
+		conns.Shards[2]: {"HUB_hub3"},
+	} {
 		js, err := jetstream.New(account)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowDirect: true}); err != nil {
+			if _, err := js.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{
+				Name: name, Subjects: []string{name + ".>"}, AllowDirect: true,
+			}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := js.CreateOrUpdateConsumer(t.Context(), name, jetstream.ConsumerConfig{Durable: "reader", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+			if _, err := js.CreateOrUpdateConsumer(t.Context(), name, jetstream.ConsumerConfig{
+				Durable: "reader", AckPolicy: jetstream.AckExplicitPolicy,
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 }
 
-// fill makes streams in several accounts, puts messages into them, and has consumers acknowledge some.
+// fill makes streams in several accounts, puts messages into them, and has consumers acknowledge
+// some.
 func fill(t *testing.T, conns *streams.Conns) {
 	t.Helper()
 	declare(t, conns)
@@ -255,7 +285,14 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 			t.Fatal(err)
 		}
 		for info := range js.ListStreams(t.Context()).Info() {
-			line := fmt.Sprintf("account %d stream %s of %v: %d to %d", account, info.Config.Name, info.Config.Subjects, info.State.FirstSeq, info.State.LastSeq)
+			line := fmt.Sprintf(
+				"account %d stream %s of %v: %d to %d",
+				account,
+				info.Config.Name,
+				info.Config.Subjects,
+				info.State.FirstSeq,
+				info.State.LastSeq,
+			)
 			stream, err := js.Stream(t.Context(), info.Config.Name)
 			if err != nil {
 				t.Fatal(err)
@@ -268,7 +305,11 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 				line += fmt.Sprintf(" %s=%s", msg.Subject, msg.Data)
 			}
 			for consumer := range stream.ListConsumers(t.Context()).Info() {
-				line += fmt.Sprintf(" consumer %s acknowledged %d", consumer.Name, consumer.AckFloor.Stream)
+				line += fmt.Sprintf(
+					" consumer %s acknowledged %d",
+					consumer.Name,
+					consumer.AckFloor.Stream,
+				)
 			}
 			all = append(all, line)
 		}
@@ -282,7 +323,17 @@ func metaFiles(t *testing.T, dataDir, name string) []string {
 	t.Helper()
 	var found []string
 	for _, pattern := range []string{"*", "*/obs/*"} {
-		some, err := filepath.Glob(filepath.Join(dataDir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), name))
+		some, err := filepath.Glob(
+			filepath.Join(
+				dataDir,
+				"nats",
+				"jetstream",
+				"*",
+				"streams",
+				filepath.FromSlash(pattern),
+				name,
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,13 +22,14 @@ import (
 const (
 	// calloutSubject is where the server asks, in the account CLOUD, who an MQTT client is.
 	calloutSubject = server.AuthCalloutSubject
-	// readyPoll is how often Start looks whether the listeners are there; they are when the server's own start returns, or never.
+	// readyPoll is how often Start looks whether the listeners are there; they are when the
+	// server's own start returns, or never.
 	readyPoll    = 50 * time.Millisecond
 	readyTimeout = 5 * time.Second
 	// closeWait bounds how long a restart waits for the end of the server before it.
 	closeWait = time.Minute
-	// undecidedTimeout bounds how long RefuseHubs waits for connections that are neither let in nor refused; whoever connects to the port and says
-	// nothing is one of them.
+	// undecidedTimeout bounds how long RefuseHubs waits for connections that are neither let in nor
+	// refused; whoever connects to the port and says nothing is one of them.
 	undecidedTimeout = time.Second
 	undecidedPoll    = 5 * time.Millisecond
 	// undecidedAccount is where the server has connections before it knows whose they are.
@@ -43,7 +44,8 @@ type Server struct {
 	credentials streams.Credentials
 	log         *slog.Logger
 	faults      *faults
-	// maxConnections is the bound on connections, and undecidedClosed how many were closed to make room below it.
+	// maxConnections is the bound on connections, and undecidedClosed how many were closed to make
+	// room below it.
 	maxConnections  int
 	undecidedClosed atomic.Int64
 
@@ -67,10 +69,12 @@ type run struct {
 	gate   *gate
 }
 
-// Start starts the broker and returns when it takes connections: streams of former runs are there. It does not open the gate to hubs:
-// that opens by itself when the auth callout is answered. ErrShards is returned for another number of shards than the installation's.
+// Start starts the broker and returns when it takes connections: streams of former runs are there.
+// It does not open the gate to hubs: that opens by itself when the auth callout is answered.
+// ErrShards is returned for another number of shards than the installation's.
 //
-// ctx bounds the start only. The server's recovery of its streams cannot be broken off; a ctx that ends meanwhile is seen after it.
+// ctx bounds the start only. The server's recovery of its streams cannot be broken off; a ctx that
+// ends meanwhile is seen after it.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -99,15 +103,25 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	warnOfOpenFiles(cfg.Log, max(used.hubLogs, cfg.ExpectedHubs))
-	s := &Server{cfg: cfg, store: store, credentials: credentials, log: cfg.Log, faults: newFaults(),
-		maxConnections: cfg.maxConnections(settled.Shards)}
+	s := &Server{
+		cfg:            cfg,
+		store:          store,
+		credentials:    credentials,
+		log:            cfg.Log,
+		faults:         newFaults(),
+		maxConnections: cfg.maxConnections(settled.Shards),
+	}
 	s.options = func() (*server.Options, error) { return serverOptions(s.cfg, settled, credentials, maxStore) }
 	opts, err := s.options()
 	if err != nil {
 		return nil, err
 	}
 	if !loopback(opts.Host) {
-		cfg.Log.Warn("the NATS listener is open to other machines and has no TLS: passwords and data pass in the clear", "nats", cfg.NATSAddr)
+		cfg.Log.Warn(
+			"the NATS listener is open to other machines and has no TLS: passwords and data pass in the clear",
+			"nats",
+			cfg.NATSAddr,
+		)
 	}
 	if err := s.begin(ctx, opts); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
@@ -119,12 +133,26 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
 	s.sayDurability(cfg.SyncInterval)
-	cfg.Log.Info("broker started", "mqtt", s.mqttAddr, "nats", s.natsAddr, "shards", settled.Shards, "hub_logs", used.hubLogs,
-		"storage_bytes", used.bytes, "storage_limit_bytes", maxStore)
+	cfg.Log.Info(
+		"broker started",
+		"mqtt",
+		s.mqttAddr,
+		"nats",
+		s.natsAddr,
+		"shards",
+		settled.Shards,
+		"hub_logs",
+		used.hubLogs,
+		"storage_bytes",
+		used.bytes,
+		"storage_limit_bytes",
+		maxStore,
+	)
 	return s, nil
 }
 
-// finishStart writes the credentials with the address that was bound, and begins to watch for faults of the store.
+// finishStart writes the credentials with the address that was bound, and begins to watch for
+// faults of the store.
 func (s *Server) finishStart() error {
 	if err := s.credentials.Write(filepath.Join(s.cfg.DataDir, credentialsFile)); err != nil {
 		return err
@@ -141,7 +169,8 @@ func (s *Server) finishStart() error {
 	return nil
 }
 
-// begin repairs the store, runs a server on it, and lets connections in once it is ready. After an error Close is due.
+// begin repairs the store, runs a server on it, and lets connections in once it is ready. After an
+// error Close is due.
 func (s *Server) begin(ctx context.Context, opts *server.Options) error {
 	if err := errors.Join(removeProbes(s.store), Repair(s.store, s.log)); err != nil {
 		return err
@@ -173,7 +202,12 @@ func (s *Server) begin(ctx context.Context, opts *server.Options) error {
 		s.credentials.URL = url
 	}
 	s.mu.Unlock()
-	conns, err := streams.Connect(ctx, s.credentials, nats.InProcessServer(next.server), streams.WithLog(s.log))
+	conns, err := streams.Connect(
+		ctx,
+		s.credentials,
+		nats.InProcessServer(next.server),
+		streams.WithLog(s.log),
+	)
 	if err != nil {
 		return err
 	}
@@ -209,8 +243,12 @@ func (s *Server) sayDurability(interval time.Duration) {
 		s.log.Debug("what is acknowledged is synced to disk before")
 		return
 	}
-	s.log.Warn("what is acknowledged is synced to disk only now and then: a power cut can lose the last of it, a crash of the service cannot",
-		"sync_interval", interval.String())
+	s.log.Warn(
+		"what is acknowledged is synced to disk only now and then: a power cut can lose the last "+
+			"of it, a crash of the service cannot",
+		"sync_interval",
+		interval.String(),
+	)
 }
 
 // calloutAnswered says whether somebody has subscribed to the callout's requests.
@@ -222,10 +260,12 @@ func (r *run) calloutAnswered() bool {
 	return err == nil && account.SubscriptionInterest(calloutSubject)
 }
 
-// Credentials says how to reach the broker's accounts. They are the same over restarts, but for the address.
+// Credentials says how to reach the broker's accounts. They are the same over restarts, but for the
+// address.
 func (s *Server) Credentials() streams.Credentials { return s.credentials }
 
-// Connect connects to every account within the process, without a socket. The connections outlive a restart of the server.
+// Connect connects to every account within the process, without a socket. The connections outlive a
+// restart of the server.
 func (s *Server) Connect(ctx context.Context) (*streams.Conns, error) {
 	return streams.Connect(ctx, s.credentials, nats.InProcessServer(s), streams.WithLog(s.log))
 }
@@ -249,14 +289,16 @@ func (s *Server) NATSAddr() string {
 	return s.natsAddr
 }
 
-// MQTTAddr is the address that the MQTT listener bound, host:port. The host is a wildcard address when it listens on all.
+// MQTTAddr is the address that the MQTT listener bound, host:port. The host is a wildcard address
+// when it listens on all.
 func (s *Server) MQTTAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mqttAddr
 }
 
-// ServerID is the server's id of this run, empty between two: events and requests of the account SYS carry it.
+// ServerID is the server's id of this run, empty between two: events and requests of the account
+// SYS carry it.
 func (s *Server) ServerID() string {
 	if now := s.current.Load(); now != nil {
 		return now.server.ID()
@@ -264,7 +306,8 @@ func (s *Server) ServerID() string {
 	return ""
 }
 
-// NotRecovered returns the folders on disk that hold messages of a stream that the server does not have.
+// NotRecovered returns the folders on disk that hold messages of a stream that the server does not
+// have.
 func (s *Server) NotRecovered() ([]StreamFolder, error) {
 	now := s.current.Load()
 	if now == nil {
@@ -273,8 +316,9 @@ func (s *Server) NotRecovered() ([]StreamFolder, error) {
 	return notRecovered(s.store, now.server)
 }
 
-// RefuseHubs lets no more hubs in and returns when those that were coming in are in or refused, ctx ends, or a second is over. It is due before
-// whoever answers the auth callout stops: a hub whose question nobody answers holds up Close for as long as the server waits for the answer.
+// RefuseHubs lets no more hubs in and returns when those that were coming in are in or refused, ctx
+// ends, or a second is over. It is due before whoever answers the auth callout stops: a hub whose
+// question nobody answers holds up Close for as long as the server waits for the answer.
 func (s *Server) RefuseHubs(ctx context.Context) {
 	s.endRecovery()
 	if now := s.current.Load(); now != nil {
@@ -284,8 +328,8 @@ func (s *Server) RefuseHubs(ctx context.Context) {
 
 func (r *run) refuseHubs(ctx context.Context) {
 	r.gate.close()
-	// Nats-server 2.15 takes its system account away at the beginning of a shutdown, and a callout that begins after that ends the process:
-	// this waits for connections that may be about to.
+	// Nats-server 2.15 takes its system account away at the beginning of a shutdown, and a callout
+	// that begins after that ends the process: this waits for connections that may be about to.
 	account, err := r.server.LookupAccount(undecidedAccount)
 	if err != nil {
 		return // the server did not get that far
@@ -306,7 +350,9 @@ func (r *run) refuseHubs(ctx context.Context) {
 
 // cutUndecided closes the connections about which the callout has not been asked yet.
 func (r *run) cutUndecided() {
-	undecided, err := r.server.Connz(&server.ConnzOptions{Account: undecidedAccount, Limit: maxConnections})
+	undecided, err := r.server.Connz(
+		&server.ConnzOptions{Account: undecidedAccount, Limit: maxConnections},
+	)
 	if err != nil {
 		return // the server is on its way out already
 	}
@@ -315,7 +361,8 @@ func (r *run) cutUndecided() {
 	}
 }
 
-// end refuses hubs, ends every connection, writes what is to be written, and returns when the server has stopped.
+// end refuses hubs, ends every connection, writes what is to be written, and returns when the
+// server has stopped.
 func (r *run) end(ctx context.Context) {
 	if r.server == nil {
 		return
@@ -333,8 +380,9 @@ func (s *Server) endRecovery() {
 	s.recovering.Wait()
 }
 
-// Close refuses hubs as RefuseHubs does, ends every connection, writes what is to be written, and stops the server. It returns ctx's error
-// when ctx ends before that; the server then goes on stopping. It may be called more than once.
+// Close refuses hubs as RefuseHubs does, ends every connection, writes what is to be written, and
+// stops the server. It returns ctx's error when ctx ends before that; the server then goes on
+// stopping. It may be called more than once.
 func (s *Server) Close(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {

@@ -21,7 +21,8 @@ const (
 	ServerFileName = "nats.conf"
 	// RouteSecretName holds the password under which the servers of a cluster know each other.
 	RouteSecretName = "routes.conf"
-	// AuthorityName, CertificateName and KeyName are the authority that signs hubs' certificates, and the servers' own certificate.
+	// AuthorityName, CertificateName and KeyName are the authority that signs hubs' certificates,
+	// and the servers' own certificate.
 	AuthorityName   = "ca.pem"
 	CertificateName = "broker.pem"
 	KeyName         = "broker-key.pem"
@@ -43,14 +44,16 @@ var routePasswordPattern = regexp.MustCompile(`(?m)^` + routePassword + `: "([A-
 // maxReplicas is the most copies that the server keeps of the sessions of MQTT clients by itself.
 const maxReplicas = 3
 
-// ServerFile is the configuration of nats-servers of one's own. All servers of a cluster read the same one, and read from their environment
-// which of them they are.
+// ServerFile is the configuration of nats-servers of one's own. All servers of a cluster read the
+// same one, and read from their environment which of them they are.
 type ServerFile struct {
-	// Nodes are the host names or addresses under which the servers reach each other and the service reaches them: one, or a cluster of 3 or 5.
+	// Nodes are the host names or addresses under which the servers reach each other and the
+	// service reaches them: one, or a cluster of 3 or 5.
 	Nodes []string
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Listen is the address that they listen on, without a port: an interface's, or one that stands for all.
+	// Listen is the address that they listen on, without a port: an interface's, or one that stands
+	// for all.
 	Listen string
 	// ClientPort is the service's, RoutePort the cluster's, MQTTPort the hubs'.
 	ClientPort, RoutePort, MQTTPort int
@@ -58,7 +61,8 @@ type ServerFile struct {
 	Monitor string
 	// Folder is where the files lie on the servers, Store where they keep streams.
 	Folder, Store string
-	// MaxStore bounds what a server's streams may hold, such as 100GB; empty is three quarters of the disk that is free when it starts.
+	// MaxStore bounds what a server's streams may hold, such as 100GB; empty is three quarters of
+	// the disk that is free when it starts.
 	MaxStore string
 	// SyncInterval is as in Config.
 	SyncInterval time.Duration
@@ -68,12 +72,18 @@ type ServerFile struct {
 func (f ServerFile) Check() error {
 	switch n := len(f.Nodes); {
 	case n != 1 && n != 3 && n != 5:
-		return fmt.Errorf("%d nodes: one server, or a cluster of 3 or 5, of which more than half must be there for anything to be stored", n)
+		return fmt.Errorf(
+			"%d nodes: one server, or a cluster of 3 or 5, of which more than half must be there "+
+				"for anything to be stored",
+			n,
+		)
 	case len(slices.Compact(slices.Sorted(slices.Values(f.Nodes)))) != n:
 		return errors.New("a node is named twice")
 	}
 	for _, node := range f.Nodes {
-		if u, err := url.Parse("nats://" + bracketed(node)); err != nil || u.Hostname() != node || node == "" || strings.ContainsAny(node, " \"'") {
+		if u, err := url.Parse("nats://" + bracketed(node)); err != nil || u.Hostname() != node ||
+			node == "" ||
+			strings.ContainsAny(node, " \"'") {
 			return fmt.Errorf("node %q: a host name or an address, without a port", node)
 		}
 	}
@@ -89,15 +99,26 @@ func (f ServerFile) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Credentials gives those kept in dir, or new ones for as many shards (0: as many as there are, DefaultShards in new ones); with the address of the
-// servers and the authority that vouches for them. The caller writes them.
-func (f ServerFile) Credentials(dir string, shards int, authority []byte) (streams.Credentials, error) {
+// Credentials gives those kept in dir, or new ones for as many shards (0: as many as there are,
+// DefaultShards in new ones); with the address of the servers and the authority that vouches for
+// them. The caller writes them.
+func (f ServerFile) Credentials(
+	dir string,
+	shards int,
+	authority []byte,
+) (streams.Credentials, error) {
 	known, err := streams.ReadCredentials(path.Join(dir, credentialsFile))
 	switch {
 	case err == nil && shards == 0:
 		shards = known.Shards
 	case err == nil && shards != known.Shards:
-		return streams.Credentials{}, fmt.Errorf("%w: %s is of one with %d, and %d are asked for", ErrShards, path.Join(dir, credentialsFile), known.Shards, shards)
+		return streams.Credentials{}, fmt.Errorf(
+			"%w: %s is of one with %d, and %d are asked for",
+			ErrShards,
+			path.Join(dir, credentialsFile),
+			known.Shards,
+			shards,
+		)
 	case shards == 0:
 		shards = DefaultShards
 	}
@@ -106,7 +127,8 @@ func (f ServerFile) Credentials(dir string, shards int, authority []byte) (strea
 	return c, err
 }
 
-// Text is the configuration file. It holds no secret: of passwords only hashes, and the routes' is in a file of its own.
+// Text is the configuration file. It holds no secret: of passwords only hashes, and the routes' is
+// in a file of its own.
 func (f ServerFile) Text(c streams.Credentials) (string, error) {
 	if err := f.Check(); err != nil {
 		return "", err
@@ -138,7 +160,9 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 }
 
 func (f ServerFile) writeHead(text *strings.Builder) {
-	fmt.Fprintf(text, `# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". Every server reads this same file, and its own name from its environment:
+	fmt.Fprintf(
+		text,
+		`# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". Every server reads this same file, and its own name from its environment:
 #   %s=NAME nats-server --config %s
 # A name stays the same for ever: the others know a server by it, and what it stores. (Given as --name, the server could not reload this file.)
 server_name: $%s
@@ -151,7 +175,16 @@ tls {
   # Hundreds of connections that come back at once wait for their turn; one that is cut off comes again and makes the queue longer.
   timeout: %d
 }
-`, ServerNameVariable, f.file(ServerFileName), ServerNameVariable, credentialsFile, net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)), f.file(CertificateName), f.file(KeyName), tlsTimeoutSeconds)
+`,
+		ServerNameVariable,
+		f.file(ServerFileName),
+		ServerNameVariable,
+		credentialsFile,
+		net.JoinHostPort(f.Listen, strconv.Itoa(f.ClientPort)),
+		f.file(CertificateName),
+		f.file(KeyName),
+		tlsTimeoutSeconds,
+	)
 	if f.Monitor != "" {
 		fmt.Fprintf(text, `
 # Health (/healthz) and figures (/varz, /jsz, /connz) of this server, without a password: keep it where only operators are.
@@ -174,9 +207,11 @@ lame_duck_grace_period: "2s"
 }
 
 func (f ServerFile) writeStore(text *strings.Builder) {
-	sync, why := "always", "Every write is on disk before it is acknowledged: what hubs and callers were told is stored outlives a power cut."
+	sync, why := "always", "Every write is on disk before it is acknowledged: what hubs and "+
+		"callers were told is stored outlives a power cut."
 	if f.SyncInterval > 0 {
-		sync, why = f.SyncInterval.String(), "Writes reach the disk this often: what was acknowledged outlives a crash of the server, and not a power cut of all of them."
+		sync, why = f.SyncInterval.String(), "Writes reach the disk this often: what was "+
+			"acknowledged outlives a crash of the server, and not a power cut of all of them."
 	}
 	fmt.Fprintf(text, `
 # Streams: hub logs, the directory, the buckets.
@@ -188,7 +223,12 @@ jetstream {
   max_memory_store: %d
 `, f.Store, why, sync, memoryStorage)
 	if f.MaxStore != "" {
-		fmt.Fprintf(text, "  # Past this the server refuses to store, which the service can tell its callers; a full disk would end everything.\n  max_file_store: %s\n", f.MaxStore)
+		fmt.Fprintf(
+			text,
+			"  # Past this the server refuses to store, which the service can tell its callers; "+
+				"a full disk would end everything.\n  max_file_store: %s\n",
+			f.MaxStore,
+		)
 	}
 	text.WriteString("}\n")
 }
@@ -214,12 +254,15 @@ mqtt {
   # QoS 2 would let a client fill the disk: a publish is refused, a subscription gets QoS 1. The hub link uses neither.
   %s
 }
-`, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName), f.file(AuthorityName), tlsTimeoutSeconds,
+`, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName),
+		f.file(AuthorityName), tlsTimeoutSeconds,
 		connectTimeoutSeconds, sessionTimeout, min(len(f.Nodes), maxReplicas), mqttRules)
 }
 
 func (f ServerFile) writeCluster(text *strings.Builder) {
-	fmt.Fprintf(text, `
+	fmt.Fprintf(
+		text,
+		`
 # The routes between the servers. They carry every account's data, so they have TLS in both directions and a password as well: hubs hold
 # certificates of the same authority. The password, and the routes that have it in them, are in the file beside this one.
 include %q
@@ -238,22 +281,48 @@ cluster {
   no_advertise: true
   routes: $%s
 }
-`, RouteSecretName, f.Cluster, net.JoinHostPort(f.Listen, strconv.Itoa(f.RoutePort)), routeUser, routePassword, connectTimeoutSeconds,
-		f.file(CertificateName), f.file(KeyName), f.file(AuthorityName), tlsTimeoutSeconds, routeURLs)
+`,
+		RouteSecretName,
+		f.Cluster,
+		net.JoinHostPort(f.Listen, strconv.Itoa(f.RoutePort)),
+		routeUser,
+		routePassword,
+		connectTimeoutSeconds,
+		f.file(
+			CertificateName,
+		),
+		f.file(KeyName),
+		f.file(AuthorityName),
+		tlsTimeoutSeconds,
+		routeURLs,
+	)
 }
 
-// RouteSecret is the content of RouteSecretName. It keeps the password of a former content, and makes one when there is none.
+// RouteSecret is the content of RouteSecretName. It keeps the password of a former content, and
+// makes one when there is none.
 func (f ServerFile) RouteSecret(former []byte) string {
 	password := newUser(routeUser).Password
 	if kept := routePasswordPattern.FindSubmatch(former); kept != nil {
 		password = string(kept[1])
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "# Under this password the servers of the cluster know each other. Included by %s.\n%s: %q\n%s: [\n",
-		ServerFileName, routePassword, password, routeURLs)
+	fmt.Fprintf(
+		&text,
+		"# Under this password the servers of the cluster know each other. Included by %s.\n%s: %q\n%s: [\n",
+		ServerFileName,
+		routePassword,
+		password,
+		routeURLs,
+	)
 	for _, node := range f.Nodes {
 		address := net.JoinHostPort(node, strconv.Itoa(f.RoutePort))
-		fmt.Fprintf(&text, "  %q\n", (&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, password), Host: address}).String())
+		fmt.Fprintf(
+			&text,
+			"  %q\n",
+			(&url.URL{
+				Scheme: "nats-route", User: url.UserPassword(routeUser, password), Host: address,
+			}).String(),
+		)
 	}
 	text.WriteString("]\n")
 	return text.String()

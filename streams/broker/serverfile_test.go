@@ -17,12 +17,18 @@ import (
 
 func serverFile(dir string) ServerFile {
 	return ServerFile{
-		Nodes: []string{"nats-1", "nats-2", "nats-3"}, Cluster: "hubcloud", Listen: "127.0.0.1", ClientPort: 4222, RoutePort: 6222, MQTTPort: 8883,
-		Monitor: "127.0.0.1:8222", Folder: dir, Store: "/var/lib/nats", MaxStore: "100GB",
+		Nodes: []string{
+			"nats-1",
+			"nats-2",
+			"nats-3",
+		}, Cluster: "hubcloud", Listen: "127.0.0.1", ClientPort: 4222, RoutePort: 6222,
+		MQTTPort: 8883,
+		Monitor:  "127.0.0.1:8222", Folder: dir, Store: "/var/lib/nats", MaxStore: "100GB",
 	}
 }
 
-// parsed gives the options that a nats-server takes from the file; its TLS blocks are left out, since they name files that are not here.
+// parsed gives the options that a nats-server takes from the file; its TLS blocks are left out,
+// since they name files that are not here.
 func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	t.Helper()
 	text, err := f.Text(c)
@@ -35,7 +41,9 @@ func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	}
 	text = strings.ReplaceAll(text, "$"+ServerNameVariable, "nats-1")
 	path := filepath.Join(f.Folder, ServerFileName)
-	for name, content := range map[string]string{path: text, filepath.Join(f.Folder, RouteSecretName): f.RouteSecret(nil)} {
+	for name, content := range map[string]string{
+		path: text, filepath.Join(f.Folder, RouteSecretName): f.RouteSecret(nil),
+	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +55,8 @@ func parsed(t *testing.T, f ServerFile, c streams.Credentials) *server.Options {
 	return opts
 }
 
-// TestServerFileIsTheEmbeddedBroker: servers of one's own get the limits and the accounts of the embedded one.
+// TestServerFileIsTheEmbeddedBroker: servers of one's own get the limits and the accounts of the
+// embedded one.
 func TestServerFileIsTheEmbeddedBroker(t *testing.T) {
 	t.Parallel()
 	c, err := newCredentials(3)
@@ -58,8 +67,18 @@ func TestServerFileIsTheEmbeddedBroker(t *testing.T) {
 		f := serverFile(t.TempDir())
 		f.SyncInterval = interval
 		own := parsed(t, f, c)
-		embedded, err := serverOptions(Config{DataDir: t.TempDir(), NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0", MQTTTLS: &tls.Config{}, SyncInterval: interval},
-			installation{ServerName: "embedded", Shards: 3}, c, 100<<30)
+		embedded, err := serverOptions(
+			Config{
+				DataDir:      t.TempDir(),
+				NATSAddr:     "127.0.0.1:0",
+				MQTTAddr:     "127.0.0.1:0",
+				MQTTTLS:      &tls.Config{},
+				SyncInterval: interval,
+			},
+			installation{ServerName: "embedded", Shards: 3},
+			c,
+			100<<30,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +89,21 @@ func TestServerFileIsTheEmbeddedBroker(t *testing.T) {
 			t.Errorf("MQTT: %+v, embedded %+v", own.MQTT, embedded.MQTT)
 		}
 		figures := func(o *server.Options) []any {
-			return []any{o.MaxPayload, o.MaxPending, o.MaxConn, o.MaxClosedClients, o.AuthTimeout, o.SyncAlways, o.JetStreamMaxMemory, o.JetStreamMaxStore,
-				o.SystemAccount, o.AuthCallout.Issuer, o.AuthCallout.Account, o.AuthCallout.AuthUsers, len(o.Users)}
+			return []any{
+				o.MaxPayload,
+				o.MaxPending,
+				o.MaxConn,
+				o.MaxClosedClients,
+				o.AuthTimeout,
+				o.SyncAlways,
+				o.JetStreamMaxMemory,
+				o.JetStreamMaxStore,
+				o.SystemAccount,
+				o.AuthCallout.Issuer,
+				o.AuthCallout.Account,
+				o.AuthCallout.AuthUsers,
+				len(o.Users),
+			}
 		}
 		if got, want := figures(own), figures(embedded); !reflect.DeepEqual(got, want) {
 			t.Errorf("%v, embedded %v", got, want)
@@ -128,7 +160,9 @@ func TestServerFileKeepsSecretsOut(t *testing.T) {
 
 func TestServerFileRefusesNodes(t *testing.T) {
 	t.Parallel()
-	for _, nodes := range [][]string{nil, {"a", "b"}, {"a", "b", "a"}, {"a:4222"}, {""}, {"a b"}, {"nats://a"}, {`a"`}} {
+	for _, nodes := range [][]string{
+		nil, {"a", "b"}, {"a", "b", "a"}, {"a:4222"}, {""}, {"a b"}, {"nats://a"}, {`a"`},
+	} {
 		if err := (ServerFile{Nodes: nodes}).Check(); err == nil {
 			t.Errorf("%q is taken", nodes)
 		}

@@ -16,13 +16,18 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// tapConn logs in to the account TAP over the listener. What the server reports about it comes to the channel.
+// tapConn logs in to the account TAP over the listener. What the server reports about it comes to
+// the channel.
 func tapConn(t testing.TB, s *broker.Server) (*nats.Conn, <-chan error) {
 	t.Helper()
 	reports := make(chan error, 100)
 	user := s.Credentials().Users[streams.AccountTap]
-	nc, err := nats.Connect(s.Credentials().URL, nats.UserInfo(user.User, user.Password), nats.CustomInboxPrefix(streams.TapInbox(user.User)),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }))
+	nc, err := nats.Connect(
+		s.Credentials().URL,
+		nats.UserInfo(user.User, user.Password),
+		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +46,10 @@ func makeLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub stri
 	stream = "HUB_" + hub
 	_, err = js.CreateStream(t.Context(), jetstream.StreamConfig{
 		Name: stream, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true,
-		RePublish: &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
+		RePublish: &jetstream.RePublish{
+			Source:      "log." + hub + ".>",
+			Destination: "feed." + hub + ".>",
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +62,8 @@ func makeLog(t testing.TB, conns *streams.Conns, shard, n int) (stream, hub stri
 	return stream, hub
 }
 
-// TestTapReads: with one connection, a user of the account TAP hears every shard's feed and reads every shard's logs.
+// TestTapReads: with one connection, a user of the account TAP hears every shard's feed and reads
+// every shard's logs.
 func TestTapReads(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -71,7 +80,8 @@ func TestTapReads(t *testing.T) {
 		stream, hub := makeLog(t, conns, shard, 3)
 		for n := range 3 {
 			msg, err := feed.NextMsg(patient)
-			if err != nil || msg.Subject != "feed."+hub+".event.device" || msg.Header.Get("Nats-Sequence") != fmt.Sprint(n+1) {
+			if err != nil || msg.Subject != "feed."+hub+".event.device" ||
+				msg.Header.Get("Nats-Sequence") != fmt.Sprint(n+1) {
 				t.Fatalf("feed of shard %d: %v, %v", shard, msg, err)
 			}
 		}
@@ -87,7 +97,8 @@ func TestTapReads(t *testing.T) {
 		if err != nil || string(msg.Data) != "1" {
 			t.Fatalf("get in shard %d: %v, %v", shard, msg, err)
 		}
-		if last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device"); err != nil || string(last.Data) != "2" {
+		if last, err := found.GetLastMsgForSubject(t.Context(), "log."+hub+".event.device"); err != nil ||
+			string(last.Data) != "2" {
 			t.Fatalf("last in shard %d: %v, %v", shard, last, err)
 		}
 		// A batch is many answers to one request.
@@ -101,7 +112,8 @@ func TestTapReads(t *testing.T) {
 		}
 		for n := range 4 {
 			msg, err := answers.NextMsg(patient)
-			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) || (n == 3 && msg.Header.Get("Status") != "204") {
+			if err != nil || (n < 3 && string(msg.Data) != fmt.Sprint(n)) ||
+				(n == 3 && msg.Header.Get("Status") != "204") {
 				t.Fatalf("batch in shard %d, answer %d: %v, %v", shard, n, msg, err)
 			}
 		}
@@ -121,7 +133,8 @@ func TestTapReads(t *testing.T) {
 	}
 }
 
-// TestTapCanDoNothingElse tries what a tap must not be able to do; each time the server itself must say that it refuses.
+// TestTapCanDoNothingElse tries what a tap must not be able to do; each time the server itself must
+// say that it refuses.
 func TestTapCanDoNothingElse(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -130,7 +143,16 @@ func TestTapCanDoNothingElse(t *testing.T) {
 	nc, reports := tapConn(t, s)
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 	second, _ := tapConn(t, s)
-	streamstest.TryReplies(t, nc, reports, 0, stream, hub, conns.Shards[0], streamstest.Witness{Conn: second})
+	streamstest.TryReplies(
+		t,
+		nc,
+		reports,
+		0,
+		stream,
+		hub,
+		conns.Shards[0],
+		streamstest.Witness{Conn: second},
+	)
 
 	js, err := jetstream.New(conns.Shards[0])
 	if err != nil {
@@ -149,7 +171,8 @@ func TestTapCanDoNothingElse(t *testing.T) {
 	}
 }
 
-// TestTapUserIsMadeLater: an installation from before there were taps gets a user for them, and keeps the others.
+// TestTapUserIsMadeLater: an installation from before there were taps gets a user for them, and
+// keeps the others.
 func TestTapUserIsMadeLater(t *testing.T) {
 	t.Parallel()
 	c := config(t, t.TempDir())
@@ -163,13 +186,15 @@ func TestTapUserIsMadeLater(t *testing.T) {
 	}
 	second := start(t, c)
 	kept, err := streams.ReadCredentials(path)
-	if err != nil || kept.Users[streams.AccountCloud] != before.Users[streams.AccountCloud] || kept.Users[streams.AccountTap].Password == "" {
+	if err != nil || kept.Users[streams.AccountCloud] != before.Users[streams.AccountCloud] ||
+		kept.Users[streams.AccountTap].Password == "" {
 		t.Fatalf("%v; users %d", err, len(kept.Users))
 	}
 	tapConn(t, second)
 }
 
-// TestLayoutOfAnInstallation: the accounts are told apart, and only the shards give something away, to those of taps alone.
+// TestLayoutOfAnInstallation: the accounts are told apart, and only the shards give something away,
+// to those of taps alone.
 func TestLayoutOfAnInstallation(t *testing.T) {
 	t.Parallel()
 	s := start(t, config(t, t.TempDir()))
@@ -178,15 +203,28 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, account := range layout.Accounts {
-		shard, tap := strings.HasPrefix(string(account.Name), "SHARD"), slices.Contains(streams.TapAccounts(), account.Name)
+		shard, tap := strings.HasPrefix(
+			string(account.Name),
+			"SHARD",
+		), slices.Contains(
+			streams.TapAccounts(),
+			account.Name,
+		)
 		if users := len(account.Users); tap && account.Name != streams.AccountTap {
 			if users != 0 {
 				t.Errorf("account %s has %d users beside its tap", account.Name, users)
 			}
 			continue
 		}
-		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap || len(account.Users) != 1 {
-			t.Errorf("account %s: %d exports, %d imports, %d users", account.Name, len(account.Exports), len(account.Imports), len(account.Users))
+		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap ||
+			len(account.Users) != 1 {
+			t.Errorf(
+				"account %s: %d exports, %d imports, %d users",
+				account.Name,
+				len(account.Exports),
+				len(account.Imports),
+				len(account.Users),
+			)
 		}
 		if (account.Users[0].Permissions != nil) != (account.Name == streams.AccountTap) {
 			t.Errorf("account %s: permissions %v", account.Name, account.Users[0].Permissions)
@@ -200,11 +238,13 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 			t.Errorf("the configuration shows the password of %s", account.Name)
 		}
 	}
-	// Credentials from before there were taps have an account TAP, and nobody in it that the server knows by itself.
+	// Credentials from before there were taps have an account TAP, and nobody in it that the server
+	// knows by itself.
 	old := s.Credentials()
 	delete(old.Users, streams.AccountTap)
 	layout, err = broker.NewLayout(old)
-	if err != nil || len(layout.Accounts[2].Users) != 0 || slices.Contains(layout.CalloutUsers, "tap") {
+	if err != nil || len(layout.Accounts[2].Users) != 0 ||
+		slices.Contains(layout.CalloutUsers, "tap") {
 		t.Errorf("%+v, %v", layout.Accounts[2].Users, err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestTapsForgeNothingInACluster: answers come over routes there, and are put into accounts by another server than the one
-// that was asked.
+// TestTapsForgeNothingInACluster: answers come over routes there, and are put into accounts by
+// another server than the one that was asked.
 func TestTapsForgeNothingInACluster(t *testing.T) {
 	t.Parallel()
 	single := start(t, config(t, t.TempDir()))
@@ -36,7 +36,9 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 		for n, name := range []string{"tap-attacker", "tap-victim"} {
 			if account.Name == streams.TapAccount(n) {
 				permissions := streams.TapPermissions(name)
-				layout.Accounts[i].Users = []broker.AccountUser{{Name: name, PasswordHash: string(hash), Permissions: &permissions}}
+				layout.Accounts[i].Users = []broker.AccountUser{
+					{Name: name, PasswordHash: string(hash), Permissions: &permissions},
+				}
 				layout.CalloutUsers = append(layout.CalloutUsers, name)
 			}
 		}
@@ -45,8 +47,14 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 	login := func(n int, user streams.User) (*nats.Conn, <-chan error) {
 		t.Helper()
 		reports := make(chan error, 1000)
-		nc, err := nats.Connect(servers[n].ClientURL(), nats.UserInfo(user.User, user.Password), nats.CustomInboxPrefix(streams.TapInbox(user.User)),
-			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }))
+		nc, err := nats.Connect(
+			servers[n].ClientURL(),
+			nats.UserInfo(user.User, user.Password),
+			nats.CustomInboxPrefix(streams.TapInbox(user.User)),
+			nats.ErrorHandler(
+				func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err },
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +70,10 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 	for deadline := time.Now().Add(time.Minute); ; {
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
 			Name: stream, Subjects: []string{"log." + hub + ".>"}, AllowDirect: true, Replicas: 3,
-			RePublish: &jetstream.RePublish{Source: "log." + hub + ".>", Destination: "feed." + hub + ".>"},
+			RePublish: &jetstream.RePublish{
+				Source:      "log." + hub + ".>",
+				Destination: "feed." + hub + ".>",
+			},
 		})
 		if err == nil {
 			break
@@ -79,8 +90,15 @@ func TestTapsForgeNothingInACluster(t *testing.T) {
 	for n := range servers {
 		victim, _ := login(n, streams.User{User: "tap-victim", Password: "test"})
 		second, _ := login(n, streams.User{User: "tap-attacker", Password: "test"})
-		witnesses = append(witnesses,
-			streamstest.Witness{Conn: victim, Inbox: streams.TapInbox("tap-victim"), Other: true}, streamstest.Witness{Conn: second})
+		witnesses = append(
+			witnesses,
+			streamstest.Witness{
+				Conn:  victim,
+				Inbox: streams.TapInbox("tap-victim"),
+				Other: true,
+			},
+			streamstest.Witness{Conn: second},
+		)
 	}
 	// A direct get is answered by whichever server has a copy: each round may take other ways.
 	for range 3 {
@@ -116,7 +134,11 @@ func startServers(t *testing.T, layout broker.Layout) []*server.Server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opts.Cluster, opts.Routes = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}, routes
+		opts.Cluster, opts.Routes = server.ClusterOpts{
+			Name: "test",
+			Host: "127.0.0.1",
+			Port: port,
+		}, routes
 		s, err := server.NewServer(opts)
 		if err != nil {
 			t.Fatal(err)

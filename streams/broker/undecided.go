@@ -13,12 +13,15 @@ import (
 )
 
 const (
-	// roomPoll is the pause between two looks at whether connections that have not logged in are too many, and roomPollTight the pause after some were.
+	// roomPoll is the pause between two looks at whether connections that have not logged in are
+	// too many, and roomPollTight the pause after some were.
 	roomPoll      = 10 * time.Millisecond
 	roomPollTight = 2 * time.Millisecond
-	// roomLogInterval is the shortest pause between two log lines about connections closed to make room.
+	// roomLogInterval is the shortest pause between two log lines about connections closed to make
+	// room.
 	roomLogInterval = time.Minute
-	// helloAge is how long a ClientHello is remembered at least: as long as a connection can take to log in. It is less when more than maxHellos come.
+	// helloAge is how long a ClientHello is remembered at least: as long as a connection can take
+	// to log in. It is less when more than maxHellos come.
 	helloAge  = (tlsTimeoutSeconds + connectTimeoutSeconds) * time.Second
 	maxHellos = 1 << 16
 )
@@ -30,7 +33,8 @@ type undecided struct {
 	since   time.Time
 	greeted bool // its ClientHello has come
 	proven  bool // its TLS handshake is over: its certificate is good
-	// newer is how many of the connections that it is compared with are newer and have the same source.
+	// newer is how many of the connections that it is compared with are newer and have the same
+	// source.
 	newer int
 }
 
@@ -40,7 +44,8 @@ type source struct {
 	mqtt  bool
 }
 
-// makeRoom closes connections that have not logged in while they leave too little of the bound on connections to newcomers. It returns when ctx ends.
+// makeRoom closes connections that have not logged in while they leave too little of the bound on
+// connections to newcomers. It returns when ctx ends.
 func (s *Server) makeRoom(ctx context.Context, bound int) {
 	timer := time.NewTimer(roomPoll)
 	defer timer.Stop()
@@ -62,13 +67,20 @@ func (s *Server) makeRoom(ctx context.Context, bound int) {
 		}
 		timer.Reset(pause)
 		if closed > 0 && time.Since(logged) >= roomLogInterval {
-			s.log.Warn("connections closed to make room: they had not logged in", "closed", closed, "max_connections", bound)
+			s.log.Warn(
+				"connections closed to make room: they had not logged in",
+				"closed",
+				closed,
+				"max_connections",
+				bound,
+			)
 			closed, logged = 0, time.Now()
 		}
 	}
 }
 
-// makeRoom returns how many connections it closed. Below half of the bound there is room, and it looks no further.
+// makeRoom returns how many connections it closed. Below half of the bound there is room, and it
+// looks no further.
 func (r *run) makeRoom(bound int) int {
 	open := r.server.NumClients()
 	if open <= bound/2 {
@@ -78,7 +90,9 @@ func (r *run) makeRoom(bound int) int {
 	if err != nil || account.NumLocalConnections() == 0 {
 		return 0
 	}
-	list, err := r.server.Connz(&server.ConnzOptions{Account: undecidedAccount, Limit: maxConnections})
+	list, err := r.server.Connz(
+		&server.ConnzOptions{Account: undecidedAccount, Limit: maxConnections},
+	)
 	if err != nil {
 		return 0 // the server is on its way out
 	}
@@ -90,7 +104,8 @@ func (r *run) makeRoom(bound int) int {
 		}
 		proven := conn.TLSVersion != ""
 		conns = append(conns, undecided{
-			id: conn.Cid, from: source{addressBlock(addr), conn.Type == "mqtt"}, since: conn.Start, proven: proven,
+			id: conn.Cid, from: source{addressBlock(addr), conn.Type == "mqtt"}, since: conn.Start,
+			proven:  proven,
 			greeted: proven || r.gate.hellos.has(addr, conn.Port),
 		})
 	}
@@ -103,9 +118,11 @@ func (r *run) makeRoom(bound int) int {
 	return closed
 }
 
-// superfluous returns the connections to close so that newcomers find a place among the slots, the connections that can be open beside those that have
-// logged in. Silent connections may take half of the slots, less what others take, but always an eighth; those whose ClientHello has come may take three
-// quarters: hubs that come back all at once wait for their turn. Connections of the source with the most go first, and of one source the oldest.
+// superfluous returns the connections to close so that newcomers find a place among the slots, the
+// connections that can be open beside those that have logged in. Silent connections may take half
+// of the slots, less what others take, but always an eighth; those whose ClientHello has come may
+// take three quarters: hubs that come back all at once wait for their turn. Connections of the
+// source with the most go first, and of one source the oldest.
 func superfluous(conns []undecided, slots int) []undecided {
 	var silent, greeted []undecided
 	for _, c := range conns {
@@ -120,7 +137,9 @@ func superfluous(conns []undecided, slots int) []undecided {
 	slots = max(slots, 0)
 	keepSilent := max(slots/2-len(greeted), slots/8)
 	keepGreeted := slots * 3 / 4
-	return append(silent[:max(0, len(silent)-keepSilent)], greeted[:max(0, len(greeted)-keepGreeted)]...)
+	return append(
+		silent[:max(0, len(silent)-keepSilent)],
+		greeted[:max(0, len(greeted)-keepGreeted)]...)
 }
 
 // order puts first what is to be closed first.

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestSuperfluous: connections that have not logged in leave room for newcomers: which of them are closed when they are too many.
+// TestSuperfluous: connections that have not logged in leave room for newcomers: which of them are
+// closed when they are too many.
 func TestSuperfluous(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
@@ -16,14 +17,19 @@ func TestSuperfluous(t *testing.T) {
 		for range n {
 			id++
 			conns = append(conns, undecided{
-				id: id, from: source{addressBlock(netip.MustParseAddr(address)), true}, since: begun.Add(time.Duration(id) * time.Millisecond), greeted: greeted, proven: proven,
+				id: id, from: source{addressBlock(netip.MustParseAddr(address)), true},
+				since: begun.Add(time.Duration(id) * time.Millisecond), greeted: greeted,
+				proven: proven,
 			})
 		}
 		return conns
 	}
 	attack := from("192.0.2.1", 90, false, false)
 	other := from("192.0.2.2", 5, false, false)
-	network := slices.Concat(from("2001:db8::1", 30, false, false), from("2001:db8::2", 30, false, false))
+	network := slices.Concat(
+		from("2001:db8::1", 30, false, false),
+		from("2001:db8::2", 30, false, false),
+	)
 	hubs := from("192.0.2.3", 70, true, false)
 	proven := from("192.0.2.1", 5, true, true)
 	late := from("192.0.2.1", 20, true, false)
@@ -32,14 +38,18 @@ func TestSuperfluous(t *testing.T) {
 		slots int
 		want  []undecided
 	}{
-		"few":                                    {attack[:50], 100, nil},
-		"the oldest of one address":              {attack, 100, attack[:40]},
-		"the address with the most":              {slices.Concat(other, attack), 100, attack[:45]},
-		"an IPv6 /64 is one address":             {slices.Concat(other, network), 100, network[:15]},
-		"hubs that come back wait":               {hubs, 100, nil},
-		"silent ones before those that greeted":  {slices.Concat(hubs, attack), 100, attack[:78]},
-		"a ClientHello is not enough":            {slices.Concat(hubs, late), 100, hubs[:15]},
-		"good certificates last":                 {slices.Concat(proven, hubs, late), 100, hubs[:20]},
+		"few":                       {attack[:50], 100, nil},
+		"the oldest of one address": {attack, 100, attack[:40]},
+		"the address with the most": {slices.Concat(other, attack), 100, attack[:45]},
+		"an IPv6 /64 is one address": {
+			slices.Concat(other, network), 100, network[:15],
+		},
+		"hubs that come back wait":              {hubs, 100, nil},
+		"silent ones before those that greeted": {slices.Concat(hubs, attack), 100, attack[:78]},
+		"a ClientHello is not enough":           {slices.Concat(hubs, late), 100, hubs[:15]},
+		"good certificates last": {
+			slices.Concat(proven, hubs, late), 100, hubs[:20],
+		},
 		"others have logged in and left nothing": {attack[:3], 0, attack[:3]},
 		"more have logged in than there is room": {attack[:3], -1, attack[:3]},
 	} {

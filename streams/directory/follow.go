@@ -15,17 +15,19 @@ import (
 var (
 	// ErrMissing says that events are not in the log where they should be: it was damaged.
 	ErrMissing = errors.New("events are missing from the directory")
-	// ErrBeyondEnd says that somebody wants to go on after an event that the log does not have: it is another log, or was restored from an
-	// older copy.
+	// ErrBeyondEnd says that somebody wants to go on after an event that the log does not have: it
+	// is another log, or was restored from an older copy.
 	ErrBeyondEnd = errors.New("the directory ends before that event")
 )
 
 const (
 	// followBatch is the most events that Follow gives at once.
 	followBatch = 1000
-	// followFeed is how many events may wait that were published again; further ones are read from the log.
+	// followFeed is how many events may wait that were published again; further ones are read from
+	// the log.
 	followFeed = 2 * followBatch
-	// followLook is how often Follow looks whether an event was not published again: that happens at most once, and not across reconnects.
+	// followLook is how often Follow looks whether an event was not published again: that happens
+	// at most once, and not across reconnects.
 	followLook = time.Second
 )
 
@@ -35,23 +37,32 @@ type Recorded struct {
 	Event domain.Event
 	// Fact is the event's data, nil when Err is set.
 	Fact domain.Fact
-	// Err says that there is an event, and that it cannot be read: domain.ErrUnknownEvent when a newer program wrote it, ErrMissing when it is
-	// gone, something else when it is no event at all.
+	// Err says that there is an event, and that it cannot be read: domain.ErrUnknownEvent when a
+	// newer program wrote it, ErrMissing when it is gone, something else when it is no event at
+	// all.
 	Err error
 }
 
-// Follow gives every event after a sequence, in the order of the log and without a gap, first those that are there, then new ones as they are
-// stored, in batches of 1 to 1,000. It holds out while the broker is away, and ends with fn's error, with ctx's, with ErrBeyondEnd
-// when the log ends before `after`, or with nats.ErrConnectionClosed. fn is called by one goroutine, Follow's own; it may keep the batch.
+// Follow gives every event after a sequence, in the order of the log and without a gap, first those
+// that are there, then new ones as they are stored, in batches of 1 to 1,000. It holds out while
+// the broker is away, and ends with fn's error, with ctx's, with ErrBeyondEnd when the log ends
+// before `after`, or with nats.ErrConnectionClosed. fn is called by one goroutine, Follow's own; it
+// may keep the batch.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded) error) error {
 	head, err := l.awaitHead(ctx, after)
 	if err != nil {
 		return fmt.Errorf("directory: follow: %w", err)
 	}
 	if head < after {
-		return fmt.Errorf("directory: follow after sequence %d of %d: %w", after, head, ErrBeyondEnd)
+		return fmt.Errorf(
+			"directory: follow after sequence %d of %d: %w",
+			after,
+			head,
+			ErrBeyondEnd,
+		)
 	}
-	// What is published again goes into a channel; what finds no room there is read from the log, so nothing is lost if fn is slow.
+	// What is published again goes into a channel; what finds no room there is read from the log,
+	// so nothing is lost if fn is slow.
 	feed := make(chan stored, followFeed)
 	sub, err := l.nc.Subscribe(streams.DirectoryFeed, func(msg *nats.Msg) {
 		if m, err := storedOf(msg); err == nil {
@@ -64,7 +75,8 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	if err != nil {
 		return fmt.Errorf("directory: follow: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only when the connection is gone, and the subscription with it
+	// fails only when the connection is gone, and the subscription with it
+	defer func() { _ = sub.Unsubscribe() }()
 
 	f := &follower{log: l, position: after}
 	f.fn = func(msgs []stored) error { return fn(decode(f.position, msgs)) }
@@ -95,11 +107,13 @@ type follower struct {
 	log *Log
 	// fn takes messages, while position is still the sequence before them.
 	fn func([]stored) error
-	// position is the sequence of the last event given, announced the highest that is known to be stored.
+	// position is the sequence of the last event given, announced the highest that is known to be
+	// stored.
 	position, announced uint64
 }
 
-// readLog gives what the log holds after the position, until there is no more and what was announced has been given.
+// readLog gives what the log holds after the position, until there is no more and what was
+// announced has been given.
 func (f *follower) readLog(ctx context.Context) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		before := f.position
@@ -167,8 +181,8 @@ func (f *follower) collect(ctx context.Context, s *scan) ([]stored, error) {
 	return s.collect(ctx)
 }
 
-// takeFeed gives what is published again for as long as it continues the log. It returns nil when the log is to be read: there is a gap, or it is
-// time to look.
+// takeFeed gives what is published again for as long as it continues the log. It returns nil when
+// the log is to be read: there is a gap, or it is time to look.
 func (f *follower) takeFeed(ctx context.Context, feed <-chan stored, look <-chan time.Time) error {
 	for {
 		select {
@@ -190,7 +204,8 @@ func (f *follower) takeFeed(ctx context.Context, feed <-chan stored, look <-chan
 	}
 }
 
-// gather takes from the feed what is there and continues the log. gap says that something was announced that is further on.
+// gather takes from the feed what is there and continues the log. gap says that something was
+// announced that is further on.
 func (f *follower) gather(m stored, feed <-chan stored) (msgs []stored, gap bool) {
 	next := f.position + 1
 	for {
@@ -225,7 +240,13 @@ func decode(after uint64, msgs []stored) []Recorded {
 	batch := make([]Recorded, 0, len(msgs))
 	for _, m := range msgs {
 		if next := after + 1; m.seq > next {
-			batch = append(batch, Recorded{Seq: next, Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.seq-1)})
+			batch = append(
+				batch,
+				Recorded{
+					Seq: next,
+					Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, next, m.seq-1),
+				},
+			)
 		}
 		r := Recorded{Seq: m.seq}
 		r.Event, r.Fact, r.Err = domain.DecodeEvent(m.data)

@@ -29,7 +29,10 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 				return fmt.Errorf("a batch of %d", len(batch))
 			}
 			for _, r := range batch {
-				if r.Seq != next || r.Err != nil || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: fmt.Sprint(next)}) {
+				if r.Seq != next || r.Err != nil ||
+					r.Fact != (domain.SiteRenamed{
+						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
+					}) {
 					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
 				}
 				next++
@@ -47,7 +50,8 @@ func following(t *testing.T, log *directory.Log, after, until uint64) <-chan err
 	return done
 }
 
-// fill stores events up to a sequence; each is named after its sequence, and they spread over a thousand subjects.
+// fill stores events up to a sequence; each is named after its sequence, and they spread over a
+// thousand subjects.
 func fill(t testing.TB, conns *streams.Conns, from, to uint64) {
 	t.Helper()
 	// A busy disk may take longer than Store's own patience.
@@ -124,7 +128,8 @@ func TestFollowHearsOfNewEventsAtOnce(t *testing.T) {
 	}
 }
 
-// A reader that is slow while thousands of events are published again misses none: what does not fit is read from the log.
+// A reader that is slow while thousands of events are published again misses none: what does not
+// fit is read from the log.
 func TestFollowSlowly(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -197,20 +202,25 @@ func awaitConnected(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// What cannot be read is given in its place: a projector must stop there, and not build on what it left out.
+// What cannot be read is given in its place: a projector must stop there, and not build on what it
+// left out.
 func TestFollowLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	store := func(data string) {
 		t.Helper()
-		if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: subject, Data: []byte(data)}); err != nil {
+		if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+			Subject: subject, Data: []byte(data),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fill(t, conns, 1, 1)
 	store("garbage")
-	store(`{"id":"01JD5Q3W8ZV6K2M4N7P9R1S3T5","type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key"},"data":{}}`)
+	store(
+		`{"id":"01JD5Q3W8ZV6K2M4N7P9R1S3T5","type":"site.painted","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"key"},"data":{}}`,
+	)
 	fill(t, conns, 4, 4)
 	var got []directory.Recorded
 	err := log.Follow(t.Context(), 0, func(batch []directory.Recorded) error {
@@ -223,7 +233,8 @@ func TestFollowLeavesNothingOut(t *testing.T) {
 		t.Fatalf("%d, %v", len(got), err)
 	}
 	for i, wrong := range []bool{false, true, true, false} {
-		if (got[i].Err != nil) != wrong || (got[i].Fact == nil) != wrong || got[i].Seq != uint64(i+1) {
+		if (got[i].Err != nil) != wrong || (got[i].Fact == nil) != wrong ||
+			got[i].Seq != uint64(i+1) {
 			t.Errorf("the event at %d: %+v", i+1, got[i])
 		}
 	}

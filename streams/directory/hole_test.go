@@ -14,7 +14,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A log that was damaged has gaps. The broker steps over them without a word; Follow and Replay must not, wherever in a batch they are.
+// A log that was damaged has gaps. The broker steps over them without a word; Follow and Replay
+// must not, wherever in a batch they are.
 func TestReadersTellOfGaps(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -64,7 +65,8 @@ func TestReadersTellOfGaps(t *testing.T) {
 			next, told := after+1, []uint64(nil)
 			err := read(func(batch []Recorded) error {
 				for _, r := range batch {
-					if skipped := r.Seq - next; r.Seq < next || skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
+					if skipped := r.Seq - next; r.Seq < next ||
+						skipped > 0 && (len(told) == 0 || next != told[len(told)-1]+1) {
 						t.Errorf("%s: %d came instead of %d", name, r.Seq, next)
 					}
 					if errors.Is(r.Err, ErrMissing) {

@@ -24,18 +24,19 @@ import (
 var ErrConflict = streams.ErrConflict
 
 const (
-	// patience bounds how long an operation tries when the broker does not answer (a leader is being elected, a connection comes back) and
-	// the context has no earlier deadline.
+	// patience bounds how long an operation tries when the broker does not answer (a leader is
+	// being elected, a connection comes back) and the context has no earlier deadline.
 	patience = 15 * time.Second
 	// askTimeout bounds one question to the broker.
 	askTimeout = 2 * time.Second
-	// firstPause and maxPause bound the pauses between tries; they double, and are cut by a random part so that replicas do not march in step.
+	// firstPause and maxPause bound the pauses between tries; they double, and are cut by a random
+	// part so that replicas do not march in step.
 	firstPause = 5 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 )
 
-// declaration declares the stream. It is the one record of who owns what, so it has no limit of size, count or age, nothing can be removed
-// from it by way of the broker, and it is kept in files.
+// declaration declares the stream. It is the one record of who owns what, so it has no limit of
+// size, count or age, nothing can be removed from it by way of the broker, and it is kept in files.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        streams.DirectoryStream,
@@ -47,11 +48,15 @@ func declaration(replicas int) jetstream.StreamConfig {
 		Discard:     jetstream.DiscardNew,
 		DenyDelete:  true,
 		DenyPurge:   true,
-		// Batches of events are read without a consumer, and several events of a decision are stored as one.
+		// Batches of events are read without a consumer, and several events of a decision are
+		// stored as one.
 		AllowDirect:        true,
 		AllowAtomicPublish: true,
 		// Followers hear of new events at once.
-		RePublish: &jetstream.RePublish{Source: streams.DirectoryFilter, Destination: streams.DirectoryFeed},
+		RePublish: &jetstream.RePublish{
+			Source:      streams.DirectoryFilter,
+			Destination: streams.DirectoryFeed,
+		},
 	}
 }
 
@@ -65,8 +70,9 @@ type Log struct {
 	admit func(bytes int) error
 }
 
-// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or 5; 0 leaves them as they are, and
-// makes one). One that is there with other properties is streams.ErrIncompatible.
+// Open opens the stream, and makes it if it is absent, with as many replicas on the broker (1, 3 or
+// 5; 0 leaves them as they are, and makes one). One that is there with other properties is
+// streams.ErrIncompatible.
 func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error) {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -78,9 +84,9 @@ func Open(ctx context.Context, conns *streams.Conns, replicas int) (*Log, error)
 	return &Log{nc: conns.Cloud, js: js, metrics: newMetrics()}, nil
 }
 
-// Head returns the sequence of the log's last event, 0 when it is empty. A log that ends before the sequence seen, of which
-// the caller knows, is believed only once the leader has confirmed it: a stale answer would have the log taken for another
-// one, and every key and read model forgotten.
+// Head returns the sequence of the log's last event, 0 when it is empty. A log that ends before the
+// sequence seen, of which the caller knows, is believed only once the leader has confirmed it: a
+// stale answer would have the log taken for another one, and every key and read model forgotten.
 func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
 	state, err := streams.AskLast(ctx, l.nc, streams.JetStreamPrefix, streams.DirectoryStream, seen)
 	if err != nil {
@@ -89,16 +95,33 @@ func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
 	return state.State.Last, nil
 }
 
-// Append stores the events of one decision, all or none, on condition that expected is the sequence of the subject's last event (0: it has
-// none), and gives the sequence of the last one stored. An event without an ID gets one. It fails with ErrConflict when the condition does not
-// hold, and with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
-func (l *Log) Append(ctx context.Context, subject string, expected uint64, events ...domain.Event) (seq uint64, err error) {
+// Append stores the events of one decision, all or none, on condition that expected is the sequence
+// of the subject's last event (0: it has none), and gives the sequence of the last one stored. An
+// event without an ID gets one. It fails with ErrConflict when the condition does not hold, and
+// with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
+func (l *Log) Append(
+	ctx context.Context,
+	subject string,
+	expected uint64,
+	events ...domain.Event,
+) (seq uint64, err error) {
 	began := time.Now()
 	ctx, span := l.tracer.Start(ctx, "send "+streams.DirectoryStream, trace.SpanKindProducer)
 	if span.On() && len(events) > 0 {
-		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(streams.DirectoryStream), semconv.MessagingBatchMessageCount(len(events)),
-			attribute.String("hubcloud.event_type", events[0].Type), telemetry.KeyRequestID.String(events[0].RequestID))
+		span.Set(
+			semconv.MessagingSystemKey.String("nats"),
+			semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(
+				streams.DirectoryStream,
+			),
+			semconv.MessagingBatchMessageCount(len(events)),
+			attribute.String(
+				"hubcloud.event_type",
+				events[0].Type,
+			),
+			telemetry.KeyRequestID.String(events[0].RequestID),
+		)
 	}
 	seq, err = l.append(ctx, subject, expected, events)
 	span.End(err)
@@ -114,7 +137,12 @@ func (l *Log) Append(ctx context.Context, subject string, expected uint64, event
 	return seq, err
 }
 
-func (l *Log) append(ctx context.Context, subject string, expected uint64, events []domain.Event) (seq uint64, err error) {
+func (l *Log) append(
+	ctx context.Context,
+	subject string,
+	expected uint64,
+	events []domain.Event,
+) (seq uint64, err error) {
 	encoded := make([][]byte, len(events))
 	ids := make(map[string]bool, len(events))
 	for i, e := range events {
@@ -146,7 +174,8 @@ func (l *Log) append(ctx context.Context, subject string, expected uint64, event
 		}
 		switch {
 		case errors.Is(err, streams.ErrUnsure):
-			// Sent again on the same condition: if the first is stored, or is stored yet, the second meets a conflict, and the other way round.
+			// Sent again on the same condition: if the first is stored, or is stored yet, the
+			// second meets a conflict, and the other way round.
 			unsure = true
 			return true, err
 		case errors.Is(err, ErrConflict) && unsure:
@@ -188,9 +217,14 @@ func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
 	return msgs
 }
 
-// find looks for events after a sequence of a subject by their ids. It gives the sequence of the last of them, 0 when there is none, and that of
-// the subject's last event.
-func (l *Log) find(ctx context.Context, subject string, after uint64, ids map[string]bool) (found, last uint64, err error) {
+// find looks for events after a sequence of a subject by their ids. It gives the sequence of the
+// last of them, 0 when there is none, and that of the subject's last event.
+func (l *Log) find(
+	ctx context.Context,
+	subject string,
+	after uint64,
+	ids map[string]bool,
+) (found, last uint64, err error) {
 	last, err = l.Load(ctx, subject, after, func(seq uint64, e domain.Event) error {
 		if ids[e.ID] {
 			found = seq
@@ -200,8 +234,9 @@ func (l *Log) find(ctx context.Context, subject string, after uint64, ids map[st
 	return found, last, err
 }
 
-// persist tries until something works, cannot work (again is false) or takes too long: the context's end, or patience when that is earlier.
-// The error is the last try's. Each try has askTimeout.
+// persist tries until something works, cannot work (again is false) or takes too long: the
+// context's end, or patience when that is earlier. The error is the last try's. Each try has
+// askTimeout.
 func persist(ctx context.Context, try func(ctx context.Context) (again bool, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -41,7 +41,13 @@ func open(t testing.TB, conns *streams.Conns) *directory.Log {
 	return log
 }
 
-func appendTo(t testing.TB, log *directory.Log, subject string, expected uint64, events ...domain.Event) uint64 {
+func appendTo(
+	t testing.TB,
+	log *directory.Log,
+	subject string,
+	expected uint64,
+	events ...domain.Event,
+) uint64 {
 	t.Helper()
 	seq, err := log.Append(t.Context(), subject, expected, events...)
 	if err != nil {
@@ -51,7 +57,12 @@ func appendTo(t testing.TB, log *directory.Log, subject string, expected uint64,
 }
 
 // names loads the names that a site was given after a sequence.
-func names(t testing.TB, log *directory.Log, subject string, after uint64) (names []string, last uint64) {
+func names(
+	t testing.TB,
+	log *directory.Log,
+	subject string,
+	after uint64,
+) (names []string, last uint64) {
 	t.Helper()
 	last, err := log.Load(t.Context(), subject, after, func(_ uint64, e domain.Event) error {
 		fact, err := e.Fact()
@@ -84,7 +95,8 @@ func TestAppendAndLoad(t *testing.T) {
 	for after, want := range map[uint64][]string{
 		0: {"1", "2", "3", "4"}, 1: {"2", "3", "4"}, 3: {"3", "4"}, 4: {"4"}, 6: nil, 99: nil,
 	} {
-		if got, last := names(t, log, subject, after); !reflect.DeepEqual(got, want) || last != max(6, after) {
+		if got, last := names(t, log, subject, after); !reflect.DeepEqual(got, want) ||
+			last != max(6, after) {
 			t.Errorf("after %d: %v up to %d", after, got, last)
 		}
 	}
@@ -98,10 +110,16 @@ func TestAppendOnlyToWhatWasSeen(t *testing.T) {
 	log := open(t, streamstest.Start(t))
 	appendTo(t, log, subject, 0, renamed("1"))
 	for _, expected := range []uint64{0, 2, 99} {
-		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(err, directory.ErrConflict) {
+		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(
+			err,
+			directory.ErrConflict,
+		) {
 			t.Errorf("after %d: %v", expected, err)
 		}
-		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(err, directory.ErrConflict) {
+		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(
+			err,
+			directory.ErrConflict,
+		) {
 			t.Errorf("two after %d: %v", expected, err)
 		}
 	}
@@ -138,19 +156,29 @@ func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	appendTo(t, log, subject, 0, renamed("1"))
-	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: subject, Data: []byte("garbage")}); err != nil {
+	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+		Subject: subject, Data: []byte("garbage"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	appendTo(t, log, subject, 2, renamed("3"))
 	for after := range uint64(2) {
 		seen := 0
-		_, err := log.Load(t.Context(), subject, after, func(uint64, domain.Event) error { seen++; return nil })
+		_, err := log.Load(
+			t.Context(),
+			subject,
+			after,
+			func(uint64, domain.Event) error { seen++; return nil },
+		)
 		if err == nil || !strings.Contains(err.Error(), "sequence 2") || seen != int(1-after) {
 			t.Errorf("after %d: %v, having seen %d", after, err, seen)
 		}
 	}
 	mine := errors.New("mine")
-	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(err, mine) {
+	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(
+		err,
+		mine,
+	) {
 		t.Errorf("the caller's error became %v", err)
 	}
 }
@@ -162,11 +190,16 @@ func TestOpenRefusesAnotherKindOfStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := jetstream.StreamConfig{Name: streams.DirectoryStream, Subjects: []string{streams.DirectoryFilter}, MaxAge: time.Hour}
+	config := jetstream.StreamConfig{
+		Name:     streams.DirectoryStream,
+		Subjects: []string{streams.DirectoryFilter},
+		MaxAge:   time.Hour,
+	}
 	if _, err := js.CreateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) || !strings.Contains(err.Error(), "max_age") {
+	if _, err := directory.Open(t.Context(), conns, 1); !errors.Is(err, streams.ErrIncompatible) ||
+		!strings.Contains(err.Error(), "max_age") {
 		t.Errorf("opened with %v", err)
 	}
 }
@@ -192,7 +225,8 @@ func TestNothingCanBeRemoved(t *testing.T) {
 	}
 }
 
-// cutter is a broker whose connections break right after a message has reached it, so that its answer is lost.
+// cutter is a broker whose connections break right after a message has reached it, so that its
+// answer is lost.
 type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
@@ -210,7 +244,8 @@ type cutConn struct {
 	deaf   atomic.Bool
 }
 
-// Write passes on what is written. From a message for the directory on, nothing is heard of the broker any more.
+// Write passes on what is written. From a message for the directory on, nothing is heard of the
+// broker any more.
 func (c *cutConn) Write(p []byte) (int, error) {
 	if strings.Contains(string(p), "PUB "+subject) && c.cutter.armed.CompareAndSwap(true, false) {
 		c.cutter.cuts.Add(1)
@@ -259,7 +294,8 @@ func TestAppendThatIsGivenUp(t *testing.T) {
 	broker.armed.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, streams.ErrUnsure) || errors.Is(err, directory.ErrConflict) {
+	if _, err := log.Append(ctx, subject, 0, renamed("1")); !errors.Is(err, streams.ErrUnsure) ||
+		errors.Is(err, directory.ErrConflict) {
 		t.Errorf("given up with %v", err)
 	}
 }

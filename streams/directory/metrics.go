@@ -15,32 +15,56 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	// From a write beside the broker to one that waits for a leader, in seconds.
-	buckets := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15}
+	buckets := []float64{
+		.0001,
+		.00025,
+		.0005,
+		.001,
+		.0025,
+		.005,
+		.01,
+		.025,
+		.05,
+		.1,
+		.25,
+		.5,
+		1,
+		2.5,
+		5,
+		10,
+		15,
+	}
 	failed := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_directory_append_failures_total",
-		Help: "Decisions that were not stored: `conflict`, another one about the same thing came first, after which it is decided again; or " +
+		Help: "Decisions that were not stored: `conflict`, another one about the same thing came " +
+			"first, after which it is decided again; or " +
 			"`error`, the broker refused or did not answer, and a management call failed.",
 	}, []string{"cause"})
 	return &metrics{
 		failed: failed,
 		appended: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "hubcloud_directory_events_appended_total", Help: "Events that were stored in the directory.",
+			Name: "hubcloud_directory_events_appended_total",
+			Help: "Events that were stored in the directory.",
 		}),
 		appendTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_directory_append_duration_seconds",
-			Help: "Seconds that the broker took to store the events of one decision in the directory, with repeats. A rise is a slow disk, or " +
+			Help: "Seconds that the broker took to store the events of one decision in the " +
+				"directory, with repeats. A rise is a slow disk, or " +
 				"a cluster that has lost a leader.",
 			Buckets: buckets,
 		}),
 		settleTime: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_directory_settle_duration_seconds",
-			Help: "Seconds that a management call waited, once its events were stored, until read models and every replica had them. A rise is " +
+			Help: "Seconds that a management call waited, once its events were stored, until " +
+				"read models and every replica had them. A rise is " +
 				"a projector that lags, or a replica that does not answer.",
 			Buckets: buckets,
 		}),
 		unsettled: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_directory_unsettled_total",
-			Help: "Management calls that were stored and whose effect was not seen in time; they are answered all the same, but for those that take access away. Any rise is a projector that stands, or a replica that hangs.",
+			Help: "Management calls that were stored and whose effect was not seen in time; they " +
+				"are answered all the same, but for those that take access away. Any rise is a " +
+				"projector that stands, or a replica that hangs.",
 		}),
 		conflicts: failed.WithLabelValues("conflict"),
 		failures:  failed.WithLabelValues("error"),

@@ -13,8 +13,9 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: what is appended, what meets a conflict, and what is not seen in force in time is counted. What stands still is waited for no longer, and
-// what comes after it is waited for all the same: a merge once lost that.
+// TestMetrics: what is appended, what meets a conflict, and what is not seen in force in time is
+// counted. What stands still is waited for no longer, and what comes after it is waited for all the
+// same: a merge once lost that.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -31,21 +32,44 @@ func TestMetrics(t *testing.T) {
 		Settled:           func(context.Context, uint64) error { return settled },
 		EverywhereApplied: func(context.Context, uint64) error { applied++; return everywhere },
 	})
-	org, _, err := s.CreateOrg(t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, "Org", "a@example.com")
+	org, _, err := s.CreateOrg(
+		t.Context(),
+		domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}},
+		"Org",
+		"a@example.com",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	settled = directory.ErrStandingStill
 	before := applied
-	if _, _, err := s.CreateKey(t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "", domain.AllScopes()); err != nil || applied != before+1 {
-		t.Errorf("with read models that stand still: %v, %d waits for other replicas", err, applied-before)
+	if _, _, err := s.CreateKey(t.Context(), domain.Origin{
+		Actor: domain.Actor{Kind: domain.ActorOperator},
+	}, org, "", domain.AllScopes()); err != nil ||
+		applied != before+1 {
+		t.Errorf(
+			"with read models that stand still: %v, %d waits for other replicas",
+			err,
+			applied-before,
+		)
 	}
 	settled, everywhere = nil, errors.New("a replica hangs")
-	id, key, err := s.CreateKey(t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "", domain.AllScopes())
+	id, key, err := s.CreateKey(
+		t.Context(),
+		domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}},
+		org,
+		"",
+		domain.AllScopes(),
+	)
 	if err != nil || key == "" {
 		t.Errorf("with a replica that hangs, a key that is stored and shown once: %v", err)
 	}
-	if err := s.RevokeKey(t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, id, org); !errors.Is(err, directory.ErrNotSettled) {
+	if err := s.RevokeKey(t.Context(), domain.Origin{
+		Actor: domain.Actor{Kind: domain.ActorOperator},
+	}, id, org); !errors.Is(
+		err,
+		directory.ErrNotSettled,
+	) {
 		t.Errorf("with a replica that hangs, a key that may still be let in there: %v", err)
 	}
 	events := value("events_appended_total")
@@ -55,7 +79,9 @@ func TestMetrics(t *testing.T) {
 	if got := value("unsettled_total"); got != 2 {
 		t.Errorf("%v were not seen in force", got)
 	}
-	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{Type: "nonsense"}); err == nil {
+	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{
+		Type: "nonsense",
+	}); err == nil {
 		t.Error("nonsense is appended")
 	}
 	if got := value("append_failures_total", "cause", "error"); got != 1 {

@@ -11,32 +11,38 @@ import (
 	"hubcloud/streams/allowance"
 )
 
-// Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no bound. Operators are not bound.
+// Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no
+// bound. Operators are not bound.
 //
-// Sites are counted at the broker, keys and organizations in memory, and one process creates one after the other for an organization: replicas that
-// create at the same moment can exceed a bound by one each. Changes are counted by each replica for itself.
+// Sites are counted at the broker, keys and organizations in memory, and one process creates one
+// after the other for an organization: replicas that create at the same moment can exceed a bound
+// by one each. Changes are counted by each replica for itself.
 type Quotas struct {
 	// SitesPerOrg is how many sites an organization may have.
 	SitesPerOrg int
 	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
 	KeysPerOrg int
 	KeysOf     func(orgID string) int
-	// MembersPerOrg is how many members an organization may have. It is decided with the organization, and exact.
+	// MembersPerOrg is how many members an organization may have. It is decided with the
+	// organization, and exact.
 	MembersPerOrg int
 	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
 	OrgsPerAccount int
 	OwnedBy        func(email string) int
-	// ChangesPerHour is how many changes an organization may make within an hour, all of which may come at once. What takes something away (a key, a
-	// member, an invitation) is always possible.
+	// ChangesPerHour is how many changes an organization may make within an hour, all of which may
+	// come at once. What takes something away (a key, a member, an invitation) is always possible.
 	ChangesPerHour int
-	// PendingInvitations is how many invitations of an organization may be pending, and InvitationsPerHour how many it may make within an hour;
-	// 0 is the domain's default. Both hold exactly, over all replicas.
+	// PendingInvitations is how many invitations of an organization may be pending, and
+	// InvitationsPerHour how many it may make within an hour; 0 is the domain's default. Both hold
+	// exactly, over all replicas.
 	PendingInvitations, InvitationsPerHour int
-	// MayInvite returns an error when an address may get no more invitations, of the organization or of all; nil: nobody is asked.
+	// MayInvite returns an error when an address may get no more invitations, of the organization
+	// or of all; nil: nobody is asked.
 	MayInvite func(ctx context.Context, orgID, email string, now time.Time) error
 }
 
-// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something or an operator raises it.
+// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something
+// or an operator raises it.
 const standingRetryAfter = time.Minute
 
 // quotaState is what a Service remembers of its Quotas.
@@ -52,7 +58,8 @@ func overQuota(retryAfter time.Duration, format string, args ...any) error {
 	return err
 }
 
-// admitSite refuses a site more than an organization may have. The caller has the organization's turn until the site is stored.
+// admitSite refuses a site more than an organization may have. The caller has the organization's
+// turn until the site is stored.
 func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) error {
 	most := s.cfg.Quotas.SitesPerOrg
 	if most == 0 || o.Actor.Kind == domain.ActorOperator {
@@ -63,21 +70,32 @@ func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) 
 		return err
 	}
 	if n >= most {
-		return overQuota(standingRetryAfter,
-			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a site that is no longer used, or ask the operator for more", n, most)
+		return overQuota(
+			standingRetryAfter,
+			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a "+
+				"site that is no longer used, or ask the operator for more",
+			n,
+			most,
+		)
 	}
 	return nil
 }
 
-// admitKey refuses an API key more than an organization may have. The caller has the organization's turn until the key is in force.
+// admitKey refuses an API key more than an organization may have. The caller has the organization's
+// turn until the key is in force.
 func (s *Service) admitKey(o domain.Origin, orgID string) error {
 	q := s.cfg.Quotas
 	if q.KeysPerOrg == 0 || q.KeysOf == nil || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
 	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
-		return overQuota(standingRetryAfter,
-			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke one that is no longer used", n, q.KeysPerOrg)
+		return overQuota(
+			standingRetryAfter,
+			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke "+
+				"one that is no longer used",
+			n,
+			q.KeysPerOrg,
+		)
 	}
 	return nil
 }
@@ -85,26 +103,42 @@ func (s *Service) admitKey(o domain.Origin, orgID string) error {
 // admitMember refuses a member more than an organization may have.
 func (s *Service) admitMember(org domain.OrgState) error {
 	if most := s.cfg.Quotas.MembersPerOrg; most > 0 && len(org.Members) >= most {
-		return overQuota(standingRetryAfter, "the organization has %d members; at most %d are allowed (--members-per-org)", len(org.Members), most)
+		return overQuota(
+			standingRetryAfter,
+			"the organization has %d members; at most %d are allowed (--members-per-org)",
+			len(org.Members),
+			most,
+		)
 	}
 	return nil
 }
 
-// admitOrg refuses an organization more than a person may own. The caller has the person's turn until the organization is in force.
+// admitOrg refuses an organization more than a person may own. The caller has the person's turn
+// until the organization is in force.
 func (s *Service) admitOrg(o domain.Origin, email string) error {
 	q := s.cfg.Quotas
 	if q.OrgsPerAccount == 0 || q.OwnedBy == nil || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
 	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
-		return overQuota(standingRetryAfter,
-			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more", n, q.OrgsPerAccount)
+		return overQuota(
+			standingRetryAfter,
+			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more",
+			n,
+			q.OrgsPerAccount,
+		)
 	}
 	return nil
 }
 
-// counted is decide, but refuses what it decides when the organization has made as many changes as it may. What changes nothing is not counted.
-func counted[S any](s *Service, o domain.Origin, orgID string, decide func(S) ([]domain.Event, error)) func(S) ([]domain.Event, error) {
+// counted is decide, but refuses what it decides when the organization has made as many changes as
+// it may. What changes nothing is not counted.
+func counted[S any](
+	s *Service,
+	o domain.Origin,
+	orgID string,
+	decide func(S) ([]domain.Event, error),
+) func(S) ([]domain.Event, error) {
 	return func(state S) ([]domain.Event, error) {
 		events, err := decide(state)
 		if err != nil || len(events) == 0 {
@@ -119,13 +153,17 @@ func (s *Service) admitChange(o domain.Origin, orgID string) error {
 		return nil
 	}
 	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
-		return overQuota(wait, "the organization has made %d changes within an hour; no more are allowed (--changes-per-org)", s.quotas.changes.Most())
+		return overQuota(
+			wait,
+			"the organization has made %d changes within an hour; no more are allowed (--changes-per-org)",
+			s.quotas.changes.Most(),
+		)
 	}
 	return nil
 }
 
-// subjects counts the subjects that match a filter and have an event. In a cluster a server that knows of no leader may answer, and know less: then
-// an organization gets a few sites more.
+// subjects counts the subjects that match a filter and have an event. In a cluster a server that
+// knows of no leader may answer, and know less: then an organization gets a few sites more.
 func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
 	question, err := json.Marshal(struct {
 		Filter string `json:"subjects_filter"`

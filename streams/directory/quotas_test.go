@@ -13,10 +13,14 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// bounded is a directory whose organizations have quotas. Keys and owners are counted as they are created.
+// bounded is a directory whose organizations have quotas. Keys and owners are counted as they are
+// created.
 func bounded(t *testing.T, q directory.Quotas) (s *directory.Service, org string) {
 	t.Helper()
-	s = directory.NewService(open(t, streamstest.Start(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: q})
+	s = directory.NewService(
+		open(t, streamstest.Start(t)),
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: q},
+	)
 	org, _, err := s.CreateOrg(t.Context(), anOperator, "A", "owner@example.org")
 	if err != nil {
 		t.Fatal(err)
@@ -27,10 +31,13 @@ func bounded(t *testing.T, q directory.Quotas) (s *directory.Service, org string
 var (
 	anOperator = domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}
 	aKey       = domain.Origin{Actor: domain.Actor{Kind: domain.ActorKey, ID: "K1"}}
-	aMember    = domain.Origin{Actor: domain.Actor{Kind: domain.ActorMember, ID: "01935f2e-0000-7000-8000-000000000001"}}
+	aMember    = domain.Origin{
+		Actor: domain.Actor{Kind: domain.ActorMember, ID: "01935f2e-0000-7000-8000-000000000001"},
+	}
 )
 
-// atOnce does something n times at once, and counts the successes. Any other outcome must be rate_limited with a RetryAfter.
+// atOnce does something n times at once, and counts the successes. Any other outcome must be
+// rate_limited with a RetryAfter.
 func atOnce(t *testing.T, n int, do func(i int) error) int {
 	t.Helper()
 	var succeeded atomic.Int32
@@ -51,12 +58,16 @@ func atOnce(t *testing.T, n int, do func(i int) error) int {
 	return int(succeeded.Load())
 }
 
-// TestSitesAreBounded: an organization could create sites without end. Two replicas count the same ones.
+// TestSitesAreBounded: an organization could create sites without end. Two replicas count the same
+// ones.
 func TestSitesAreBounded(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	l := open(t, conns)
-	cfg := directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: directory.Quotas{SitesPerOrg: 20}}
+	cfg := directory.ServiceConfig{
+		Environment: domain.EnvironmentDev,
+		Quotas:      directory.Quotas{SitesPerOrg: 20},
+	}
 	one, two := directory.NewService(l, cfg), directory.NewService(l, cfg)
 	var orgs [2]string
 	for i := range orgs {
@@ -86,7 +97,8 @@ func TestSitesAreBounded(t *testing.T) {
 	}
 }
 
-// TestCreatedAgain: a site that was created, and whose creator did not hear of it, is found under its id; the bound does not refuse it.
+// TestCreatedAgain: a site that was created, and whose creator did not hear of it, is found under
+// its id; the bound does not refuse it.
 func TestCreatedAgain(t *testing.T) {
 	t.Parallel()
 	s, org := bounded(t, directory.Quotas{SitesPerOrg: 1})
@@ -95,12 +107,14 @@ func TestCreatedAgain(t *testing.T) {
 	if err != nil || first.ID != id {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	if again, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site"); err != nil || again != first {
+	if again, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site"); err != nil ||
+		again != first {
 		t.Errorf("%+v, %v, want %+v", again, err, first)
 	}
 }
 
-// TestKeysAndOrganizationsAreBounded: an organization could create API keys without end, each with a rate of its own, and a person organizations.
+// TestKeysAndOrganizationsAreBounded: an organization could create API keys without end, each with
+// a rate of its own, and a person organizations.
 func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	t.Parallel()
 	var keys, orgs atomic.Int32
@@ -117,7 +131,8 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	}
 	// In turn: what counts is told only once a key is in force.
 	for i := range 12 {
-		if err := createKey(aMember); (err == nil) != (i < 10) || err != nil && domain.CodeOf(err) != domain.CodeRateLimited {
+		if err := createKey(aMember); (err == nil) != (i < 10) ||
+			err != nil && domain.CodeOf(err) != domain.CodeRateLimited {
 			t.Errorf("key %d: %v", i, err)
 		}
 	}
@@ -141,7 +156,13 @@ func TestMembersAreBounded(t *testing.T) {
 	s, org := bounded(t, directory.Quotas{MembersPerOrg: 4})
 	var tokens []string
 	for i := range 6 {
-		_, _, token, err := s.Invite(t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.RoleMember)
+		_, _, token, err := s.Invite(
+			t.Context(),
+			aKey,
+			org,
+			fmt.Sprintf("p%d@example.org", i),
+			domain.RoleMember,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,8 +176,8 @@ func TestMembersAreBounded(t *testing.T) {
 	}
 }
 
-// TestChangesAreBounded: an organization could rename a site again and again, each time a fact that is kept for ever. What changes nothing, and what
-// takes something away, is not refused.
+// TestChangesAreBounded: an organization could rename a site again and again, each time a fact that
+// is kept for ever. What changes nothing, and what takes something away, is not refused.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
 	s, org := bounded(t, directory.Quotas{ChangesPerHour: 10})

@@ -27,7 +27,8 @@ const (
 type stored struct {
 	seq  uint64
 	data []byte
-	// follows is the last sequence of the subject before this message, if known: the condition on which it was appended.
+	// follows is the last sequence of the subject before this message, if known: the condition on
+	// which it was appended.
 	follows   uint64
 	followsOK bool
 	// at is when it was stored, and subject what it was stored under, if the leader was asked.
@@ -35,10 +36,16 @@ type stored struct {
 	subject string
 }
 
-// Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the last one (after itself when there is none). It
-// is fresh: everything that was acknowledged before the call is there. It ends with fn's error, and with an error at an event that cannot
-// be read: an aggregate with a hole in it must not be decided upon.
-func (l *Log) Load(ctx context.Context, subject string, after uint64, fn func(seq uint64, e domain.Event) error) (last uint64, err error) {
+// Load gives the events of one aggregate after a sequence, oldest first, and the sequence of the
+// last one (after itself when there is none). It is fresh: everything that was acknowledged before
+// the call is there. It ends with fn's error, and with an error at an event that cannot be read: an
+// aggregate with a hole in it must not be decided upon.
+func (l *Log) Load(
+	ctx context.Context,
+	subject string,
+	after uint64,
+	fn func(seq uint64, e domain.Event) error,
+) (last uint64, err error) {
 	last = after
 	give := func(m stored) error {
 		e, _, err := domain.DecodeEvent(m.data)
@@ -58,7 +65,8 @@ func (l *Log) Load(ctx context.Context, subject string, after uint64, fn func(se
 		// Most loads: a new aggregate of one event, or a known one with one event more.
 		err = give(newest)
 	default:
-		// Any replica may answer these, also one that is behind: it is asked until it has come as far as the leader was.
+		// Any replica may answer these, also one that is behind: it is asked until it has come as
+		// far as the leader was.
 		err = persist(ctx, func(ctx context.Context) (again bool, err error) {
 			for last < newest.seq {
 				msgs, err := l.read(ctx, subject, last+1)
@@ -132,9 +140,19 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	case answer.Message == nil:
 		return stored{}, false, errors.New("unreadable answer of the broker: no message")
 	}
-	m = stored{seq: answer.Message.Seq, data: answer.Message.Data, at: answer.Message.At, subject: answer.Message.Subject}
-	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil && headers.Get("Nats-Batch-Id") == "" {
-		follows, err := strconv.ParseUint(headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64)
+	m = stored{
+		seq:     answer.Message.Seq,
+		data:    answer.Message.Data,
+		at:      answer.Message.At,
+		subject: answer.Message.Subject,
+	}
+	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil &&
+		headers.Get("Nats-Batch-Id") == "" {
+		follows, err := strconv.ParseUint(
+			headers.Get("Nats-Expected-Last-Subject-Sequence"),
+			10,
+			64,
+		)
 		m.follows, m.followsOK = follows, err == nil
 	}
 	return m, true, nil

@@ -9,23 +9,35 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Replay gives every event after a sequence up to another one, and that one too, in the order of the log and without a gap, in batches of 1 to
-// 1,000. Several goroutines decode ahead of fn, some thousands of events at most, so it is faster than Follow on a long log. It holds out while
-// the broker is away, and ends with nil when it has given `until`, with fn's error, with ctx's, with ErrBeyondEnd when the log ends before
-// `until`, or with nats.ErrConnectionClosed. fn is called by one goroutine at a time; it may keep the batch.
-func (l *Log) Replay(ctx context.Context, after, until uint64, fn func(batch []Recorded) error) error {
+// Replay gives every event after a sequence up to another one, and that one too, in the order of
+// the log and without a gap, in batches of 1 to 1,000. Several goroutines decode ahead of fn, some
+// thousands of events at most, so it is faster than Follow on a long log. It holds out while the
+// broker is away, and ends with nil when it has given `until`, with fn's error, with ctx's, with
+// ErrBeyondEnd when the log ends before `until`, or with nats.ErrConnectionClosed. fn is called by
+// one goroutine at a time; it may keep the batch.
+func (l *Log) Replay(
+	ctx context.Context,
+	after, until uint64,
+	fn func(batch []Recorded) error,
+) error {
 	head, err := l.awaitHead(ctx, until)
 	if err != nil {
 		return fmt.Errorf("directory: replay: %w", err)
 	}
 	if head < until {
-		return fmt.Errorf("directory: replay up to sequence %d of %d: %w", until, head, ErrBeyondEnd)
+		return fmt.Errorf(
+			"directory: replay up to sequence %d of %d: %w",
+			until,
+			head,
+			ErrBeyondEnd,
+		)
 	}
 	if after >= until {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	// What is read waits to be decoded, and what is decoded waits for its turn: each batch has a channel of its own in the queue.
+	// What is read waits to be decoded, and what is decoded waits for its turn: each batch has a
+	// channel of its own in the queue.
 	workers := runtime.GOMAXPROCS(0)
 	type slot struct {
 		after   uint64
@@ -85,7 +97,14 @@ func (l *Log) Replay(ctx context.Context, after, until uint64, fn func(batch []R
 			}
 		}
 		if ctx.Err() == nil && last < until { // the end of the log was damaged
-			return fn([]Recorded{{Seq: until, Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, last+1, until)}})
+			return fn(
+				[]Recorded{
+					{
+						Seq: until,
+						Err: fmt.Errorf("%w: sequences %d to %d", ErrMissing, last+1, until),
+					},
+				},
+			)
 		}
 		return ctx.Err()
 	})

@@ -15,18 +15,24 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// Every event from one place to another comes once and in order, wherever in a batch the places are; nothing behind comes.
+// Every event from one place to another comes once and in order, wherever in a batch the places
+// are; nothing behind comes.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	log := open(t, conns)
 	const head = 4321
 	fill(t, conns, 1, head)
-	for _, span := range [][2]uint64{{0, head}, {0, 1}, {999, 1000}, {1000, 2001}, {17, 3500}, {head - 1, head}, {7, 7}, {9, 3}} {
+	for _, span := range [][2]uint64{
+		{0, head}, {0, 1}, {999, 1000}, {1000, 2001}, {17, 3500}, {head - 1, head}, {7, 7}, {9, 3},
+	} {
 		next := span[0] + 1
 		err := log.Replay(t.Context(), span[0], span[1], func(batch []directory.Recorded) error {
 			for _, r := range batch {
-				if r.Seq != next || r.Err != nil || r.Fact != (domain.SiteRenamed{OrgID: "o", SiteID: "s", Name: fmt.Sprint(next)}) {
+				if r.Seq != next || r.Err != nil ||
+					r.Fact != (domain.SiteRenamed{
+						OrgID: "o", SiteID: "s", Name: fmt.Sprint(next),
+					}) {
 					return fmt.Errorf("%d came as %d: %v, %v", next, r.Seq, r.Fact, r.Err)
 				}
 				next++
@@ -66,7 +72,9 @@ func TestSkip(t *testing.T) {
 	if head, err := log.Head(t.Context(), 0); err != nil || head != 1 {
 		t.Errorf("recorded %d times, %v", head, err)
 	}
-	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish")}); err != nil {
+	if _, err := streams.Store(t.Context(), conns.Cloud, &nats.Msg{
+		Subject: streams.ProjectionSubject("directory"), Data: []byte("rubbish"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	other := skip
@@ -82,7 +90,9 @@ func TestSkip(t *testing.T) {
 		t.Errorf("%v, %v", skips, err)
 	}
 	event, ok, err := log.At(t.Context(), 2)
-	if err != nil || !ok || event.Seq != 2 || event.Err == nil || event.Subject != streams.ProjectionSubject("directory") || time.Since(event.StoredAt) > time.Minute {
+	if err != nil || !ok || event.Seq != 2 || event.Err == nil ||
+		event.Subject != streams.ProjectionSubject("directory") ||
+		time.Since(event.StoredAt) > time.Minute {
 		t.Errorf("%+v, %v, %v", event, ok, err)
 	}
 	if _, ok, err := log.At(t.Context(), 4); ok || err != nil {

@@ -27,7 +27,12 @@ func evolveHistory(h history, e domain.Event) (history, error) {
 }
 
 func histories(log *directory.Log, size int) *directory.Repository[history] {
-	return directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) }, evolveHistory, size)
+	return directory.NewRepository(
+		log,
+		func(id string) string { return streams.SiteSubject("o", id) },
+		evolveHistory,
+		size,
+	)
 }
 
 func addName(name string) func(history) ([]domain.Event, error) {
@@ -47,11 +52,14 @@ func TestRepositorySeesWhatOthersWrote(t *testing.T) {
 		if i%3 == 0 {
 			writer = there
 		}
-		if _, seq, err := writer.Update(t.Context(), "s", addName(fmt.Sprint(i))); err != nil || seq != uint64(i+1) {
+		if _, seq, err := writer.Update(t.Context(), "s", addName(fmt.Sprint(i))); err != nil ||
+			seq != uint64(i+1) {
 			t.Fatalf("%d: %d, %v", i, seq, err)
 		}
 		for _, r := range []*directory.Repository[history]{here, there, histories(log, 1)} {
-			if h, seq, err := r.Get(t.Context(), "s"); len(h) != i+1 || h[i] != fmt.Sprint(i) || seq != uint64(i+1) || err != nil {
+			if h, seq, err := r.Get(t.Context(), "s"); len(h) != i+1 || h[i] != fmt.Sprint(i) ||
+				seq != uint64(i+1) ||
+				err != nil {
 				t.Fatalf("%d: %v, %d, %v", i, h, seq, err)
 			}
 		}
@@ -64,12 +72,18 @@ func TestUpdateWithoutEventsAndWithARefusal(t *testing.T) {
 	if _, _, err := r.Update(t.Context(), "s", addName("1")); err != nil {
 		t.Fatal(err)
 	}
-	h, seq, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, nil })
+	h, seq, err := r.Update(
+		t.Context(),
+		"s",
+		func(history) ([]domain.Event, error) { return nil, nil },
+	)
 	if len(h) != 1 || seq != 1 || err != nil {
 		t.Errorf("without events: %v, %d, %v", h, seq, err)
 	}
 	refusal := domain.ErrSiteNotFound()
-	if _, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, refusal }); err != error(refusal) {
+	if _, _, err := r.Update(t.Context(), "s", func(history) ([]domain.Event, error) { return nil, refusal }); err != error(
+		refusal,
+	) {
 		t.Errorf("refused with %v", err)
 	}
 }
@@ -105,7 +119,8 @@ func TestConcurrentUpdatesLoseNothing(t *testing.T) {
 	}
 }
 
-// The updates of one process used to conflict with each other: a hundred at once, each deciding some ten times, took more than a second.
+// The updates of one process used to conflict with each other: a hundred at once, each deciding
+// some ten times, took more than a second.
 func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)
@@ -129,7 +144,8 @@ func TestUpdatesOfOneProcessDoNotConflict(t *testing.T) {
 	}
 }
 
-// One update that does not get on keeps others waiting for a while, and not for ever; and who does not want to wait any more need not.
+// One update that does not get on keeps others waiting for a while, and not for ever; and who does
+// not want to wait any more need not.
 func TestATurnIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	r := histories(open(t, streamstest.Start(t)), 10)
@@ -190,7 +206,9 @@ func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	folded := map[string]int{}
-	r := directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) },
+	r := directory.NewRepository(
+		log,
+		func(id string) string { return streams.SiteSubject("o", id) },
 		func(_ string, e domain.Event) (string, error) {
 			fact, err := e.Fact()
 			if err != nil {
@@ -199,7 +217,9 @@ func TestRepositoryForgetsThoseUsedLongestAgo(t *testing.T) {
 			name := fact.(domain.SiteRenamed).Name
 			folded[name]++
 			return name, nil
-		}, 2)
+		},
+		2,
+	)
 	for _, id := range []string{"a", "b", "c"} {
 		appendTo(t, log, streams.SiteSubject("o", id), 0, renamed(id))
 	}
@@ -217,8 +237,14 @@ func TestRepositorySpeaksOfWhatItCannotFold(t *testing.T) {
 	t.Parallel()
 	log := open(t, streamstest.Start(t))
 	appendTo(t, log, streams.SiteSubject("o", "s"), 0, renamed("1"))
-	r := directory.NewRepository(log, func(id string) string { return streams.SiteSubject("o", id) }, domain.EvolveKey, 2)
-	if _, _, err := r.Get(t.Context(), "s"); err == nil || !strings.Contains(err.Error(), "site.renamed") {
+	r := directory.NewRepository(
+		log,
+		func(id string) string { return streams.SiteSubject("o", id) },
+		domain.EvolveKey,
+		2,
+	)
+	if _, _, err := r.Get(t.Context(), "s"); err == nil ||
+		!strings.Contains(err.Error(), "site.renamed") {
 		t.Errorf("got with %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

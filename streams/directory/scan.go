@@ -18,12 +18,13 @@ const directGet = "$JS.API.DIRECT.GET." + streams.DirectoryStream
 var (
 	// errTorn says that messages of a batch did not arrive. They are asked for again.
 	errTorn = errors.New("messages of a batch were lost on the way")
-	// errGap says that a batch has fewer messages than its place in the stream has sequences. Asked for with headers it shows where.
+	// errGap says that a batch has fewer messages than its place in the stream has sequences. Asked
+	// for with headers it shows where.
 	errGap = errors.New("a batch has a gap")
 )
 
-// scan reads the stream forward in batches. One question may be under way while the answer to the one before is dealt with. It belongs to
-// one goroutine.
+// scan reads the stream forward in batches. One question may be under way while the answer to the
+// one before is dealt with. It belongs to one goroutine.
 type scan struct {
 	nc      *nats.Conn
 	sub     *nats.Subscription
@@ -35,15 +36,23 @@ type scan struct {
 	// asked counts the questions: answers to an earlier one are passed over.
 	asked int
 	reply string
-	// from is where the answer begins, and bare that its messages come without headers: the broker is three times as fast with them, and
-	// they say nothing of their place. It follows from the place of the last one, as long as there is no gap.
+	// from is where the answer begins, and bare that its messages come without headers: the broker
+	// is three times as fast with them, and they say nothing of their place. It follows from the
+	// place of the last one, as long as there is no gap.
 	from uint64
 	bare bool
 }
 
 func newScan(nc *nats.Conn, subject string, batch int) (*scan, error) {
-	// Room for a whole batch and its end, and for the rest of one that was given up: nothing is dropped here.
-	s := &scan{nc: nc, inbox: nc.NewInbox(), subject: subject, batch: batch, answers: make(chan *nats.Msg, 2*(batch+1))}
+	// Room for a whole batch and its end, and for the rest of one that was given up: nothing is
+	// dropped here.
+	s := &scan{
+		nc:      nc,
+		inbox:   nc.NewInbox(),
+		subject: subject,
+		batch:   batch,
+		answers: make(chan *nats.Msg, 2*(batch+1)),
+	}
 	sub, err := nc.ChanSubscribe(s.inbox+".*", s.answers)
 	if err != nil {
 		return nil, err
@@ -52,9 +61,11 @@ func newScan(nc *nats.Conn, subject string, batch int) (*scan, error) {
 	return s, nil
 }
 
-func (s *scan) close() { _ = s.sub.Unsubscribe() } // fails only when the connection is gone, and the subscription with it
+// fails only when the connection is gone, and the subscription with it
+func (s *scan) close() { _ = s.sub.Unsubscribe() }
 
-// ask asks for the messages from a sequence on. bare is for a scan of the whole stream. What an earlier question still brings is passed over.
+// ask asks for the messages from a sequence on. bare is for a scan of the whole stream. What an
+// earlier question still brings is passed over.
 func (s *scan) ask(from uint64, bare bool) error {
 	question, err := json.Marshal(struct {
 		Seq       uint64 `json:"seq"`
@@ -71,7 +82,8 @@ func (s *scan) ask(from uint64, bare bool) error {
 	return s.nc.PublishRequest(directGet, s.reply, question)
 }
 
-// collect waits for all of the answer. No messages at all: the stream, or the replica that answered, had no more.
+// collect waits for all of the answer. No messages at all: the stream, or the replica that
+// answered, had no more.
 func (s *scan) collect(ctx context.Context) ([]stored, error) {
 	var msgs []stored
 	var last uint64
@@ -92,7 +104,11 @@ func (s *scan) collect(ctx context.Context) ([]stored, error) {
 			case "503":
 				return nil, nats.ErrNoResponders
 			default:
-				return nil, fmt.Errorf("the broker refuses to read: %s %s", status, msg.Header.Get("Description"))
+				return nil, fmt.Errorf(
+					"the broker refuses to read: %s %s",
+					status,
+					msg.Header.Get("Description"),
+				)
 			}
 			m := stored{seq: s.from + uint64(len(msgs)), data: msg.Data}
 			if !s.bare {

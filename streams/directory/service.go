@@ -20,16 +20,18 @@ import (
 const (
 	// settleTimeout bounds how long a command waits for its effect after it is stored.
 	settleTimeout = 10 * time.Second
-	// How many aggregates stay warm. Hubs are looked up at every connection, the others by management calls alone.
+	// How many aggregates stay warm. Hubs are looked up at every connection, the others by
+	// management calls alone.
 	warmOrgs, warmAccounts, warmSites, warmHubs, warmKeys = 1_000, 1_000, 4_000, 20_000, 1_000
 )
 
-// ErrNotSettled says that a command that takes access away is stored, and that it was not seen in time that it is in force everywhere. It will be; the command may
-// be given again. Callers see service_unavailable.
+// ErrNotSettled says that a command that takes access away is stored, and that it was not seen in
+// time that it is in force everywhere. It will be; the command may be given again. Callers see
+// service_unavailable.
 var ErrNotSettled = errors.New("stored, but not known to be in force yet")
 
-// ErrStandingStill says that the read models do not follow the directory until somebody does something about it: an event stops them, or an
-// operator has stopped them.
+// ErrStandingStill says that the read models do not follow the directory until somebody does
+// something about it: an event stops them, or an operator has stopped them.
 var ErrStandingStill = errors.New("the read models stand still")
 
 // ServiceConfig is what a Service needs beside the log.
@@ -38,28 +40,33 @@ type ServiceConfig struct {
 	Environment string
 	// InvitationTTL is how long the link of an invitation works; 0 is domain.DefaultInvitationTTL.
 	InvitationTTL time.Duration
-	// HubCertificates and HubLogs are how often one hub may be issued a certificate, and begin its event log anew. The zero value allows
-	// everything.
+	// HubCertificates and HubLogs are how often one hub may be issued a certificate, and begin its
+	// event log anew. The zero value allows everything.
 	HubCertificates, HubLogs domain.HubLimit
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-	// Settled waits until the read models have everything up to a sequence; nil does not wait. Whatever its error, a command waits no longer and
-	// succeeds: it is stored, and read as soon as they go on.
+	// Settled waits until the read models have everything up to a sequence; nil does not wait.
+	// Whatever its error, a command waits no longer and succeeds: it is stored, and read as soon as
+	// they go on.
 	Settled func(ctx context.Context, seq uint64) error
-	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not wait.
+	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not
+	// wait.
 	EverywhereApplied func(ctx context.Context, seq uint64) error
 	// Quotas bound what organizations can create.
 	Quotas Quotas
-	// Admit is asked for room on the disk before events are appended; its error is returned. Nil admits everything.
+	// Admit is asked for room on the disk before events are appended; its error is returned. Nil
+	// admits everything.
 	Admit func(bytes int) error
 	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
 	Metrics prometheus.Registerer
-	// Tracer begins a span for each append, and for each wait until a command is in force; the zero value none.
+	// Tracer begins a span for each append, and for each wait until a command is in force; the zero
+	// value none.
 	Tracer telemetry.Tracer
 }
 
-// Service is the directory's write side: every management command there is. What a command did can be read when it returns, and a command that
-// changes nothing is stored as nothing and succeeds. Refusals are *domain.Error.
+// Service is the directory's write side: every management command there is. What a command did can
+// be read when it returns, and a command that changes nothing is stored as nothing and succeeds.
+// Refusals are *domain.Error.
 type Service struct {
 	cfg      ServiceConfig
 	metrics  *metrics
@@ -107,9 +114,14 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 	}
 }
 
-// CreateOrg begins an organization with its first owner, who gets an account if there is none, and gives both ids. Every replica lets the owner
-// in when it returns. An origin of a member without an id is the owner's, whose id is made only now.
-func (s *Service) CreateOrg(ctx context.Context, o domain.Origin, name, ownerEmail string) (orgID, ownerID string, err error) {
+// CreateOrg begins an organization with its first owner, who gets an account if there is none, and
+// gives both ids. Every replica lets the owner in when it returns. An origin of a member without an
+// id is the owner's, whose id is made only now.
+func (s *Service) CreateOrg(
+	ctx context.Context,
+	o domain.Origin,
+	name, ownerEmail string,
+) (orgID, ownerID string, err error) {
 	if name, err = domain.CleanName("name", name); err != nil {
 		return "", "", err
 	}
@@ -164,36 +176,46 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// settled waits until the read models have a command, so that whoever gave it finds what it did. A command that they do not have in time has succeeded
-// all the same: it is stored, and they will have it. To call it failed would have it done again, and a second site made.
+// settled waits until the read models have a command, so that whoever gave it finds what it did. A
+// command that they do not have in time has succeeded all the same: it is stored, and they will
+// have it. To call it failed would have it done again, and a second site made.
 func (s *Service) settled(ctx context.Context, seq uint64) {
 	s.await(ctx, seq, s.cfg.Settled)
 }
 
-// granted waits until the read models have a command that lets somebody in, and every replica acts by it. It has succeeded without that too: a replica that
-// does not know of it yet will, and what the command made cannot be made again, such as a key that is shown once.
+// granted waits until the read models have a command that lets somebody in, and every replica acts
+// by it. It has succeeded without that too: a replica that does not know of it yet will, and what
+// the command made cannot be made again, such as a key that is shown once.
 func (s *Service) granted(ctx context.Context, seq uint64) {
 	s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
 }
 
-// inForce waits until the read models have a command that takes access away, and every replica acts by it. While it is not certain that every replica does,
-// the command has not succeeded.
+// inForce waits until the read models have a command that takes access away, and every replica acts
+// by it. While it is not certain that every replica does, the command has not succeeded.
 func (s *Service) inForce(ctx context.Context, seq uint64) error {
 	s.await(ctx, seq, s.cfg.Settled)
 	if err := s.await(ctx, seq, s.cfg.EverywhereApplied); err != nil {
 		return fmt.Errorf("directory: sequence %d: %w: %w: %w", seq, domain.Unavailable(
-			"the change is stored, but a replica of the service has not confirmed that it acts by it; it will, and the request can be repeated"), ErrNotSettled, err)
+			"the change is stored, but a replica of the service has not confirmed that it acts "+
+				"by it; it will, and the request can be repeated",
+		), ErrNotSettled, err)
 	}
 	return nil
 }
 
-// await waits for one after the other, for each as long as settleTimeout, and returns the first error. Read models that stand still are none.
-func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error) (err error) {
+// await waits for one after the other, for each as long as settleTimeout, and returns the first
+// error. Read models that stand still are none.
+func (s *Service) await(
+	ctx context.Context,
+	seq uint64,
+	waits ...func(context.Context, uint64) error,
+) (err error) {
 	began := time.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
 	defer func() { span.End(err) }()
 	for _, wait := range waits {
-		if failed := within(ctx, settleTimeout, seq, wait); failed != nil && !errors.Is(failed, ErrStandingStill) {
+		if failed := within(ctx, settleTimeout, seq, wait); failed != nil &&
+			!errors.Is(failed, ErrStandingStill) {
 			s.metrics.unsettled.Inc()
 			err = cmp.Or(err, failed)
 		}
@@ -204,7 +226,12 @@ func (s *Service) await(ctx context.Context, seq uint64, waits ...func(context.C
 	return err
 }
 
-func within(ctx context.Context, limit time.Duration, seq uint64, wait func(context.Context, uint64) error) error {
+func within(
+	ctx context.Context,
+	limit time.Duration,
+	seq uint64,
+	wait func(context.Context, uint64) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return wait(ctx, seq)

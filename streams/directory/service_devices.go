@@ -10,15 +10,20 @@ import (
 )
 
 const (
-	// forgetWait bounds how long ForgetDevices waits for the read models: a hub's events wait behind it.
+	// forgetWait bounds how long ForgetDevices waits for the read models: a hub's events wait
+	// behind it.
 	forgetWait = 2 * time.Second
 	// forgetBatch is how many devices one decision forgets; their events are stored as one batch.
 	forgetBatch = streams.MaxBatch / 2
 )
 
-// LabelDevice names and places a device, and gives what is then set for it. That the hub has the device is for the caller to know. A hub
-// that the organization does not have is not_found.
-func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.LabelDevice) (domain.DeviceLabel, error) {
+// LabelDevice names and places a device, and gives what is then set for it. That the hub has the
+// device is for the caller to know. A hub that the organization does not have is not_found.
+func (s *Service) LabelDevice(
+	ctx context.Context,
+	o domain.Origin,
+	c domain.LabelDevice,
+) (domain.DeviceLabel, error) {
 	var err error
 	if c.Name, err = cleanOptional("name", c.Name); err != nil {
 		return domain.DeviceLabel{}, err
@@ -27,9 +32,13 @@ func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.Lab
 		return domain.DeviceLabel{}, err
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideLabelDevice(h, o, c)
-	}))
+	hub, seq, err := s.updateHub(
+		ctx,
+		c.HubID,
+		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
+			return domain.DecideLabelDevice(h, o, c)
+		}),
+	)
 	if err != nil {
 		return domain.DeviceLabel{}, err
 	}
@@ -37,9 +46,15 @@ func (s *Service) LabelDevice(ctx context.Context, o domain.Origin, c domain.Lab
 	return hub.Labels[c.DeviceID], nil
 }
 
-// ForgetDevices forgets the names and rooms of devices, since their hub has forgotten them; without any it does nothing. It waits for the read
-// models for two seconds at most and is content without them: what is stored comes into force by itself.
-func (s *Service) ForgetDevices(ctx context.Context, o domain.Origin, hubID domain.HubID, deviceIDs []int64) error {
+// ForgetDevices forgets the names and rooms of devices, since their hub has forgotten them; without
+// any it does nothing. It waits for the read models for two seconds at most and is content without
+// them: what is stored comes into force by itself.
+func (s *Service) ForgetDevices(
+	ctx context.Context,
+	o domain.Origin,
+	hubID domain.HubID,
+	deviceIDs []int64,
+) error {
 	o = s.stamp(o)
 	var last uint64
 	for some := range slices.Chunk(deviceIDs, forgetBatch) {

@@ -16,7 +16,11 @@ import (
 func withHub(t *testing.T, w *world) *world {
 	t.Helper()
 	w.register(t, hub)
-	_, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true})
+	_, err := w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +54,8 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}, "Front door in Hall")
 	set(domain.LabelDevice{SetName: true}, "- in Hall")
 	set(domain.LabelDevice{SetName: true}, "- in Hall")
-	if settled, applied := w.waited(); len(settled) != 4 || settled[2] != settled[3] || len(applied) != 0 {
+	if settled, applied := w.waited(); len(settled) != 4 || settled[2] != settled[3] ||
+		len(applied) != 0 {
 		t.Errorf("waited for %v and %v", settled, applied)
 	}
 	for name, c := range map[string]domain.LabelDevice{
@@ -58,15 +63,21 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		"no hub":         {OrgID: w.orgA, HubID: "hub-0000-0000-0000", SetName: true},
 		"what is no hub": {OrgID: w.orgA, HubID: "hub.>", SetName: true},
 	} {
-		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(err) != domain.CodeNotFound {
+		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(
+			err,
+		) != domain.CodeNotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for field, c := range map[string]domain.LabelDevice{
-		"name": {SetName: true, Name: ptr(" ")}, "room": {SetRoom: true, Room: ptr(strings.Repeat("x", 201))},
+		"name": {SetName: true, Name: ptr(" ")},
+		"room": {SetRoom: true, Room: ptr(strings.Repeat("x", 201))},
 	} {
 		c.OrgID, c.HubID = w.orgA, hub
-		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(err) != domain.CodeInvalidRequest || !strings.Contains(err.Error(), field+": ") {
+		if _, err := w.LabelDevice(t.Context(), origin, c); domain.CodeOf(
+			err,
+		) != domain.CodeInvalidRequest ||
+			!strings.Contains(err.Error(), field+": ") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -92,13 +103,20 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")
 }
 
-// A hub's events wait behind ForgetDevices, so it does not wait for read models that do not come, nor for each device anew.
+// A hub's events wait behind ForgetDevices, so it does not wait for read models that do not come,
+// nor for each device anew.
 func TestForgettingDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	w := withHub(t, newWorld(t, streamstest.Start(t)))
 	var devices []int64
 	for device := range int64(5) {
-		c := domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: device, SetName: true, Name: ptr("Door")}
+		c := domain.LabelDevice{
+			OrgID:    w.orgA,
+			HubID:    hub,
+			DeviceID: device,
+			SetName:  true,
+			Name:     ptr("Door"),
+		}
 		if _, err := w.LabelDevice(t.Context(), origin, c); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +142,17 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 	// A command of a person waits too, and succeeds.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	label, err := standing.LabelDevice(ctx, origin, domain.LabelDevice{OrgID: w.orgA, HubID: hub, DeviceID: 3, SetName: true, Name: ptr("Door")})
+	label, err := standing.LabelDevice(
+		ctx,
+		origin,
+		domain.LabelDevice{
+			OrgID:    w.orgA,
+			HubID:    hub,
+			DeviceID: 3,
+			SetName:  true,
+			Name:     ptr("Door"),
+		},
+	)
 	if err != nil || label.Name == nil || *label.Name != "Door" {
 		t.Errorf("%+v, %v", label, err)
 	}
@@ -145,7 +173,10 @@ func TestNameAndRoomAreSetAtOnce(t *testing.T) {
 			}
 		}
 		name := fmt.Sprint("Device ", device)
-		errs := race(set(0, domain.LabelDevice{SetName: true, Name: &name}), set(1, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}))
+		errs := race(
+			set(0, domain.LabelDevice{SetName: true, Name: &name}),
+			set(1, domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}),
+		)
 		if errs[0] != nil || errs[1] != nil {
 			t.Fatal(errs)
 		}

@@ -14,8 +14,8 @@ type AddHub = domain.AddHub
 // UpdateHub asks for another name or site of a hub.
 type UpdateHub = domain.UpdateHub
 
-// Hub gives a hub as it is now, and the sequence of its last event: what was acknowledged before the call is in it. A hub that the cloud does not
-// know is the zero state and 0.
+// Hub gives a hub as it is now, and the sequence of its last event: what was acknowledged before
+// the call is in it. A hub that the cloud does not know is the zero state and 0.
 func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState, uint64, error) {
 	if _, ok := domain.ParseHubID(string(hubID)); !ok {
 		return domain.HubState{}, 0, nil
@@ -23,10 +23,19 @@ func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState,
 	return s.hubs.Get(ctx, string(hubID))
 }
 
-// RegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is there already is an invalid_request.
-func (s *Service) RegisterHub(ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte) error {
+// RegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is
+// there already is an invalid_request.
+func (s *Service) RegisterHub(
+	ctx context.Context,
+	o domain.Origin,
+	hubID domain.HubID,
+	secretHash []byte,
+) error {
 	if _, ok := domain.ParseHubID(string(hubID)); !ok {
-		return domain.Errorf(domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA")
+		return domain.Errorf(
+			domain.CodeInvalidRequest,
+			"serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+		)
 	}
 	o = s.stamp(o)
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
@@ -35,9 +44,10 @@ func (s *Service) RegisterHub(ctx context.Context, o domain.Origin, hubID domain
 	return err
 }
 
-// AddHub adds a hub to an organization at one of its sites, or moves it there, and renames it if a name is given, when the organization has it
-// already. A site that the organization does not have is not_found; a hub that cannot be added is hub_not_addable, for whatever reason.
-// Of several organizations that race for a hub exactly one gets it. On return every replica knows the owner.
+// AddHub adds a hub to an organization at one of its sites, or moves it there, and renames it if a
+// name is given, when the organization has it already. A site that the organization does not have
+// is not_found; a hub that cannot be added is hub_not_addable, for whatever reason. Of several
+// organizations that race for a hub exactly one gets it. On return every replica knows the owner.
 func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain.HubState, error) {
 	var err error
 	if c.Name, err = cleanOptional("name", c.Name); err != nil {
@@ -48,9 +58,13 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 	}
 	o = s.stamp(o)
 	incarnation := newIncarnation()
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideAddHub(h, o, c, incarnation)
-	}))
+	hub, seq, err := s.updateHub(
+		ctx,
+		c.HubID,
+		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
+			return domain.DecideAddHub(h, o, c, incarnation)
+		}),
+	)
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -58,8 +72,13 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 	return hub, nil
 }
 
-// UpdateHub moves and renames a hub. A hub or a site that the organization does not have is not_found.
-func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (domain.HubState, error) {
+// UpdateHub moves and renames a hub. A hub or a site that the organization does not have is
+// not_found.
+func (s *Service) UpdateHub(
+	ctx context.Context,
+	o domain.Origin,
+	c UpdateHub,
+) (domain.HubState, error) {
 	var err error
 	if c.SetName {
 		if c.Name, err = cleanOptional("name", c.Name); err != nil {
@@ -78,9 +97,13 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 		}
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideUpdateHub(h, o, c)
-	}))
+	hub, seq, err := s.updateHub(
+		ctx,
+		c.HubID,
+		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
+			return domain.DecideUpdateHub(h, o, c)
+		}),
+	)
 	if err != nil {
 		return domain.HubState{}, err
 	}
@@ -88,9 +111,15 @@ func (s *Service) UpdateHub(ctx context.Context, o domain.Origin, c UpdateHub) (
 	return hub, nil
 }
 
-// IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower case) the hub's current one. A hub that is
-// not in the inventory, is blocked, or has another secret by now is unauthenticated. A hub over its limit is rate_limited.
-func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.IssueCertificate) error {
+// IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower
+// case) the hub's current one. A hub that is not in the inventory, is blocked, or has another
+// secret by now is unauthenticated. A hub over its limit is rate_limited.
+func (s *Service) IssueCertificate(
+	ctx context.Context,
+	o domain.Origin,
+	hubID domain.HubID,
+	c domain.IssueCertificate,
+) error {
 	o = s.stamp(o)
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
 		return domain.DecideIssueCertificate(h, o, c, s.cfg.HubCertificates)
@@ -98,24 +127,39 @@ func (s *Service) IssueCertificate(ctx context.Context, o domain.Origin, hubID d
 	return err
 }
 
-// RevokeCertificate leaves a hub without a current certificate and gives the fingerprint of the one that was; empty when there was none. It does
-// not cut the hub's connection. A hub that the organization does not have is not_found.
-func (s *Service) RevokeCertificate(ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID) (revoked string, err error) {
+// RevokeCertificate leaves a hub without a current certificate and gives the fingerprint of the one
+// that was; empty when there was none. It does not cut the hub's connection. A hub that the
+// organization does not have is not_found.
+func (s *Service) RevokeCertificate(
+	ctx context.Context,
+	o domain.Origin,
+	orgID string,
+	hubID domain.HubID,
+) (revoked string, err error) {
 	o = s.stamp(o)
-	_, _, err = s.updateHub(ctx, hubID, counted(s, o, orgID, func(h domain.HubState) ([]domain.Event, error) {
-		revoked = h.Certificate
-		return domain.DecideRevokeCertificate(h, o, orgID)
-	}))
+	_, _, err = s.updateHub(
+		ctx,
+		hubID,
+		counted(s, o, orgID, func(h domain.HubState) ([]domain.Event, error) {
+			revoked = h.Certificate
+			return domain.DecideRevokeCertificate(h, o, orgID)
+		}),
+	)
 	if err != nil {
 		return "", err
 	}
 	return revoked, nil
 }
 
-// BeginLog begins a hub's event log anew after the hub was reset: begun's Log, Through and After count, and its Incarnation, which is made here
-// when it is empty. Given again for the same log it does nothing. A hub that nobody has added is not_found. A hub over its limit is
-// rate_limited.
-func (s *Service) BeginLog(ctx context.Context, o domain.Origin, hubID domain.HubID, begun domain.HubLogBegun) error {
+// BeginLog begins a hub's event log anew after the hub was reset: begun's Log, Through and After
+// count, and its Incarnation, which is made here when it is empty. Given again for the same log it
+// does nothing. A hub that nobody has added is not_found. A hub over its limit is rate_limited.
+func (s *Service) BeginLog(
+	ctx context.Context,
+	o domain.Origin,
+	hubID domain.HubID,
+	begun domain.HubLogBegun,
+) error {
 	o = s.stamp(o)
 	if begun.Incarnation == "" {
 		begun.Incarnation = newIncarnation()
@@ -126,9 +170,14 @@ func (s *Service) BeginLog(ctx context.Context, o domain.Origin, hubID domain.Hu
 	return err
 }
 
-// RestoreLog gives a hub's event log another tag after a restore that brought its stream back up to the sequence kept; 0 when there is none of it.
-// A hub that nobody has added is not_found.
-func (s *Service) RestoreLog(ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64) error {
+// RestoreLog gives a hub's event log another tag after a restore that brought its stream back up to
+// the sequence kept; 0 when there is none of it. A hub that nobody has added is not_found.
+func (s *Service) RestoreLog(
+	ctx context.Context,
+	o domain.Origin,
+	hubID domain.HubID,
+	kept uint64,
+) error {
 	o = s.stamp(o)
 	incarnation := newIncarnation()
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
@@ -137,7 +186,8 @@ func (s *Service) RestoreLog(ctx context.Context, o domain.Origin, hubID domain.
 	return err
 }
 
-// updateHub is hubs.Update for an id that may be none: the domain then decides about a hub that nobody knows, and nothing is asked of the broker.
+// updateHub is hubs.Update for an id that may be none: the domain then decides about a hub that
+// nobody knows, and nothing is asked of the broker.
 func (s *Service) updateHub(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, uint64, error) {

@@ -12,7 +12,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A stolen enrolment secret could not be ended, and a hub that somebody had claimed wrongly stayed with them for good.
+// A stolen enrolment secret could not be ended, and a hub that somebody had claimed wrongly stayed
+// with them for good.
 func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
@@ -32,7 +33,16 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	}
 
 	w.register(t, hub)
-	first, second, third := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
+	first, second, third := strings.Repeat(
+		"a",
+		64,
+	), strings.Repeat(
+		"b",
+		64,
+	), strings.Repeat(
+		"c",
+		64,
+	)
 	issue := func(fingerprint string, secret []byte) error {
 		return w.IssueCertificate(t.Context(), origin, hub, domain.IssueCertificate{
 			Fingerprint: fingerprint, ExpiresAt: time.Now().Add(time.Hour), SecretHash: secret,
@@ -41,18 +51,27 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	if err := issue(first, secretHash()); err != nil {
 		t.Fatal(err)
 	}
-	added, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true})
+	added, err := w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "second", Through: 3, After: 40}); err != nil {
+	if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{
+		Log: "second", Through: 3, After: 40,
+	}); err != nil {
 		t.Fatal(err)
 	}
 
-	// Rotated: the former secret is none, also for an enrolment that compared it a moment ago, and its certificate has ended.
+	// Rotated: the former secret is none, also for an enrolment that compared it a moment ago, and
+	// its certificate has ended.
 	fresh := bytes.Repeat([]byte{7}, 32)
 	state, err := w.RotateSecret(t.Context(), origin, hub, fresh, false)
-	if err != nil || state.Certificate != "" || !slices.Equal(state.RevokedCertificates, []string{first}) || state.OrgID != w.orgA {
+	if err != nil || state.Certificate != "" ||
+		!slices.Equal(state.RevokedCertificates, []string{first}) ||
+		state.OrgID != w.orgA {
 		t.Errorf("%+v, %v", state, err)
 	}
 	refused(t, issue(second, secretHash()), domain.CodeUnauthenticated)
@@ -60,12 +79,14 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Errorf("the new secret: %v", err)
 	}
 	// Rotated with its certificate kept.
-	if state, err = w.RotateSecret(t.Context(), origin, hub, secretHash(), true); err != nil || state.Certificate != second {
+	if state, err = w.RotateSecret(t.Context(), origin, hub, secretHash(), true); err != nil ||
+		state.Certificate != second {
 		t.Errorf("%+v, %v", state, err)
 	}
 
 	for range 2 { // the second time nothing happens
-		if state, err = w.BlockHub(t.Context(), origin, hub); err != nil || !state.Blocked || state.Certificate != second {
+		if state, err = w.BlockHub(t.Context(), origin, hub); err != nil || !state.Blocked ||
+			state.Certificate != second {
 			t.Errorf("%+v, %v", state, err)
 		}
 	}
@@ -79,22 +100,39 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	_, applied := w.waited()
 	for range 2 {
 		state, err = w.ReleaseHub(t.Context(), origin, hub, 77)
-		if err != nil || state.OrgID != "" || state.SiteID != "" || state.Labels != nil || state.LogAfter != 77 || state.Log != "" {
+		if err != nil || state.OrgID != "" || state.SiteID != "" || state.Labels != nil ||
+			state.LogAfter != 77 ||
+			state.Log != "" {
 			t.Errorf("%+v, %v", state, err)
 		}
 	}
 	if _, after := w.waited(); len(after) == 0 {
 		t.Errorf("the release returned before it was in force everywhere: %v", applied)
 	}
-	if state.Released == nil || state.Released.OrgID != w.orgA || state.Released.Log != "second" || state.Released.LogAfter != 40 {
+	if state.Released == nil || state.Released.OrgID != w.orgA || state.Released.Log != "second" ||
+		state.Released.LogAfter != 40 {
 		t.Errorf("released %+v", state.Released)
 	}
-	_, err = w.UpdateHub(t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true})
+	_, err = w.UpdateHub(
+		t.Context(),
+		origin,
+		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true},
+	)
 	refused(t, err, domain.CodeNotFound)
-	refused(t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "third", After: 80}), domain.CodeNotFound)
+	refused(
+		t,
+		w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "third", After: 80}),
+		domain.CodeNotFound,
+	)
 
-	again, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true})
-	if err != nil || again.OrgID != w.orgB || again.LogAfter != 77 || again.Incarnation == added.Incarnation || again.Log != "" {
+	again, err := w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
+	)
+	if err != nil || again.OrgID != w.orgB || again.LogAfter != 77 ||
+		again.Incarnation == added.Incarnation ||
+		again.Log != "" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	// A blocked hub cannot be added.
@@ -103,7 +141,11 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	if _, err := w.BlockHub(t.Context(), origin, other); err != nil {
 		t.Fatal(err)
 	}
-	_, err = w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgB, HubID: other, SiteID: w.sitesB[0], Ever: true})
+	_, err = w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgB, HubID: other, SiteID: w.sitesB[0], Ever: true},
+	)
 	refused(t, err, domain.CodeHubNotAddable)
 
 	var listed []domain.HubState
@@ -113,7 +155,10 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(listed) != 2 || listed[0].ID != hub || listed[0].OrgID != w.orgB || listed[0].EnrolledAt.IsZero() || listed[1].ID != other || !listed[1].Blocked {
+	if len(listed) != 2 || listed[0].ID != hub || listed[0].OrgID != w.orgB ||
+		listed[0].EnrolledAt.IsZero() ||
+		listed[1].ID != other ||
+		!listed[1].Blocked {
 		t.Errorf("the inventory is %+v", listed)
 	}
 }

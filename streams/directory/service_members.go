@@ -8,10 +8,11 @@ import (
 	"hubcloud/domain"
 )
 
-// Invite invites a person into an organization, and gives the invitation, the organization's name and the token that the link in the mail
-// carries, which is kept nowhere. A pending invitation of the same address is replaced: its link stops working. The role owner is forbidden, and
-// so is whoever may not invite; a member's address is an invalid_request; one invitation too many (Quotas) is rate_limited; an organization that
-// there is not is not_found.
+// Invite invites a person into an organization, and gives the invitation, the organization's name
+// and the token that the link in the mail carries, which is kept nowhere. A pending invitation of
+// the same address is replaced: its link stops working. The role owner is forbidden, and so is
+// whoever may not invite; a member's address is an invalid_request; one invitation too many
+// (Quotas) is rate_limited; an organization that there is not is not_found.
 func (s *Service) Invite(
 	ctx context.Context, o domain.Origin, orgID, email string, role domain.Role,
 ) (inv domain.Invitation, orgName, token string, err error) {
@@ -28,7 +29,8 @@ func (s *Service) Invite(
 	made := domain.InvitationToken{OrgID: orgID, InvitationID: s.newID(o)}
 	rand.Read(made.Secret[:]) // never fails: it ends the program instead
 	invite := domain.Invite{
-		InvitationID: made.InvitationID, Email: email, Role: role, TokenHash: made.SecretHash(), TTL: s.cfg.InvitationTTL,
+		InvitationID: made.InvitationID, Email: email, Role: role, TokenHash: made.SecretHash(),
+		TTL:        s.cfg.InvitationTTL,
 		MaxPending: s.cfg.Quotas.PendingInvitations, MaxPerHour: s.cfg.Quotas.InvitationsPerHour,
 	}
 	if s.cfg.Quotas.MayInvite != nil {
@@ -55,8 +57,13 @@ func (s *Service) Invite(
 	return kept.View(o.At), org.Name, made.Reveal(), nil
 }
 
-// RevokeInvitation takes a pending invitation back: its link stops working. One that is not pending (any more) is not_found.
-func (s *Service) RevokeInvitation(ctx context.Context, o domain.Origin, orgID, invitationID string) error {
+// RevokeInvitation takes a pending invitation back: its link stops working. One that is not pending
+// (any more) is not_found.
+func (s *Service) RevokeInvitation(
+	ctx context.Context,
+	o domain.Origin,
+	orgID, invitationID string,
+) error {
 	if !domain.IsUUID(orgID) {
 		return domain.ErrInvitationNotFound()
 	}
@@ -71,10 +78,16 @@ func (s *Service) RevokeInvitation(ctx context.Context, o domain.Origin, orgID, 
 	return nil
 }
 
-// AcceptInvitation makes whoever has an invitation's token a member of its organization, and makes the person's account if there is none. It is
-// the person who does it, so the origin's actor does not count. Accepted again it does nothing, and says so. A token that is none, or whose
-// invitation was revoked or replaced, or whose member was removed, is not_found; one that comes too late is domain.ErrInvitationExpired.
-func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token string) (domain.Acceptance, error) {
+// AcceptInvitation makes whoever has an invitation's token a member of its organization, and makes
+// the person's account if there is none. It is the person who does it, so the origin's actor does
+// not count. Accepted again it does nothing, and says so. A token that is none, or whose invitation
+// was revoked or replaced, or whose member was removed, is not_found; one that comes too late is
+// domain.ErrInvitationExpired.
+func (s *Service) AcceptInvitation(
+	ctx context.Context,
+	o domain.Origin,
+	token string,
+) (domain.Acceptance, error) {
 	parsed, err := domain.ParseInvitationToken(token)
 	if err != nil {
 		return domain.Acceptance{}, err
@@ -83,13 +96,17 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	memberID := s.newID(o)
 	o.Actor = domain.Actor{Kind: domain.ActorMember, ID: memberID}
 	var accepted domain.Acceptance
-	_, seq, err := s.orgs.Update(ctx, parsed.OrgID, func(org domain.OrgState) (events []domain.Event, err error) {
-		events, accepted, err = domain.DecideAcceptInvitation(org, o, parsed, memberID)
-		if err == nil && len(events) > 0 {
-			err = s.admitMember(org)
-		}
-		return events, err
-	})
+	_, seq, err := s.orgs.Update(
+		ctx,
+		parsed.OrgID,
+		func(org domain.OrgState) (events []domain.Event, err error) {
+			events, accepted, err = domain.DecideAcceptInvitation(org, o, parsed, memberID)
+			if err == nil && len(events) > 0 {
+				err = s.admitMember(org)
+			}
+			return events, err
+		},
+	)
 	if err != nil {
 		return domain.Acceptance{}, err
 	}
@@ -97,7 +114,13 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	o.Actor.ID = accepted.MemberID
 	if _, err := s.EnsureAccount(ctx, o, accepted.Email); err != nil {
 		if domain.CodeOf(err) == domain.CodeServiceUnavailable {
-			err = fmt.Errorf("%w: %w", domain.Unavailable("the invitation is accepted, and the account could not be made; open the link again"), err)
+			err = fmt.Errorf(
+				"%w: %w",
+				domain.Unavailable(
+					"the invitation is accepted, and the account could not be made; open the link again",
+				),
+				err,
+			)
 		}
 		return domain.Acceptance{}, err
 	}
@@ -105,16 +128,26 @@ func (s *Service) AcceptInvitation(ctx context.Context, o domain.Origin, token s
 	return accepted, nil
 }
 
-// ChangeRole gives a member another role. A member that the organization does not have is not_found; what the actor may not do, and what would
-// leave the organization without an owner, is forbidden.
-func (s *Service) ChangeRole(ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role) (domain.Member, error) {
+// ChangeRole gives a member another role. A member that the organization does not have is
+// not_found; what the actor may not do, and what would leave the organization without an owner, is
+// forbidden.
+func (s *Service) ChangeRole(
+	ctx context.Context,
+	o domain.Origin,
+	orgID, memberID string,
+	role domain.Role,
+) (domain.Member, error) {
 	if !domain.IsUUID(orgID) {
 		return domain.Member{}, domain.ErrMemberNotFound()
 	}
 	o = s.stamp(o)
-	org, seq, err := s.orgs.Update(ctx, orgID, counted(s, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
-		return domain.DecideChangeRole(org, o, memberID, role)
-	}))
+	org, seq, err := s.orgs.Update(
+		ctx,
+		orgID,
+		counted(s, o, orgID, func(org domain.OrgState) ([]domain.Event, error) {
+			return domain.DecideChangeRole(org, o, memberID, role)
+		}),
+	)
 	if err != nil {
 		return domain.Member{}, err
 	}
@@ -122,8 +155,9 @@ func (s *Service) ChangeRole(ctx context.Context, o domain.Origin, orgID, member
 	return member.View(), s.inForce(ctx, seq)
 }
 
-// RemoveMember ends a membership. A member that the organization does not have (any more) is not_found; what the actor may not do, and what
-// would leave the organization without an owner, is forbidden. When it returns nil, no replica lets the person into the organization any more.
+// RemoveMember ends a membership. A member that the organization does not have (any more) is
+// not_found; what the actor may not do, and what would leave the organization without an owner, is
+// forbidden. When it returns nil, no replica lets the person into the organization any more.
 func (s *Service) RemoveMember(ctx context.Context, o domain.Origin, orgID, memberID string) error {
 	if !domain.IsUUID(orgID) {
 		return domain.ErrMemberNotFound()
@@ -153,8 +187,13 @@ func (s *Service) Account(ctx context.Context, email string) (domain.AccountStat
 	return domain.AccountState{}, nil
 }
 
-// EnsureAccount returns the account of an address, and makes it if there is none. The address is given clean.
-func (s *Service) EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error) {
+// EnsureAccount returns the account of an address, and makes it if there is none. The address is
+// given clean.
+func (s *Service) EnsureAccount(
+	ctx context.Context,
+	o domain.Origin,
+	email string,
+) (domain.AccountState, error) {
 	account, err := s.Account(ctx, email)
 	if err != nil || account.Exists() {
 		return account, err
@@ -163,13 +202,19 @@ func (s *Service) EnsureAccount(ctx context.Context, o domain.Origin, email stri
 	id := s.newID(o)
 	others := domain.OtherAccountKeys(email)
 	for _, key := range []string{domain.AccountKey(email), others[len(others)-1]} {
-		account, _, err := s.accounts.Update(ctx, key, func(account domain.AccountState) ([]domain.Event, error) {
-			return domain.DecideCreateAccount(account, o, id, email), nil
-		})
+		account, _, err := s.accounts.Update(
+			ctx,
+			key,
+			func(account domain.AccountState) ([]domain.Event, error) {
+				return domain.DecideCreateAccount(account, o, id, email), nil
+			},
+		)
 		if err != nil || account.IsOf(email) {
 			return account, err
 		}
 		// The name is taken by an account that an earlier version took for the same address.
 	}
-	return domain.AccountState{}, fmt.Errorf("directory: the names of an address's account are taken by other addresses")
+	return domain.AccountState{}, fmt.Errorf(
+		"directory: the names of an address's account are taken by other addresses",
+	)
 }

@@ -18,16 +18,24 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-var byKey = domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorKey, ID: "0123456789AB"}}
+var byKey = domain.Origin{
+	At:    origin.At,
+	Actor: domain.Actor{Kind: domain.ActorKey, ID: "0123456789AB"},
+}
 
 // org folds an organization from the log.
 func (w *world) org(t *testing.T, id string) domain.OrgState {
 	t.Helper()
 	var state domain.OrgState
-	_, err := w.log.Load(t.Context(), streams.OrgSubject(id), 0, func(_ uint64, e domain.Event) (err error) {
-		state, err = domain.EvolveOrg(state, e)
-		return err
-	})
+	_, err := w.log.Load(
+		t.Context(),
+		streams.OrgSubject(id),
+		0,
+		func(_ uint64, e domain.Event) (err error) {
+			state, err = domain.EvolveOrg(state, e)
+			return err
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +45,15 @@ func (w *world) org(t *testing.T, id string) domain.OrgState {
 // accounts counts the times that an address got an account, and gives who it got it by.
 func (w *world) accounts(t *testing.T, email string) (count int, by domain.Actor) {
 	t.Helper()
-	_, err := w.log.Load(t.Context(), streams.AccountSubject(domain.AccountKey(email)), 0, func(_ uint64, e domain.Event) error {
-		count, by = count+1, e.Actor
-		return nil
-	})
+	_, err := w.log.Load(
+		t.Context(),
+		streams.AccountSubject(domain.AccountKey(email)),
+		0,
+		func(_ uint64, e domain.Event) error {
+			count, by = count+1, e.Actor
+			return nil
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,29 +90,39 @@ func TestTheFirstOwnerHasAnAccount(t *testing.T) {
 	}
 }
 
-// TestAccountsOfFormerVersionsAreFound: accounts were named after the whole address in lower case, and domains compared
-// by that. An account from then must be its person's still, however the domain is written now, and never another's whom
-// the former form took for the same.
+// TestAccountsOfFormerVersionsAreFound: accounts were named after the whole address in lower case,
+// and domains compared by that. An account from then must be its person's still, however the domain
+// is written now, and never another's whom the former form took for the same.
 func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	const annID, bobID, sharpID = "01940000-0000-7000-8000-000000000001", "01940000-0000-7000-8000-000000000002", "01940000-0000-7000-8000-000000000003"
-	// The names that the former version gave: the second and the fourth are those of other addresses.
+	// The names that the former version gave: the second and the fourth are those of other
+	// addresses.
 	for _, former := range []struct{ id, stored, form string }{
 		{annID, "ann@Stra\u00dfe.example", "ann@stra\u00dfe.example"},
 		{bobID, "bob@stra\u1e9ee.example", "bob@stra\u00dfe.example"},
 		{sharpID, "\u1e9e@example.org", "\u00df@example.org"},
 	} {
 		name := sha256.Sum256([]byte(former.form))
-		made := domain.Record(origin, domain.AccountCreated{AccountID: former.id, Email: former.stored})
+		made := domain.Record(
+			origin,
+			domain.AccountCreated{AccountID: former.id, Email: former.stored},
+		)
 		if _, err := w.log.Append(t.Context(), streams.AccountSubject(hex.EncodeToString(name[:])), 0, made); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cases := []struct{ typed, id string }{
-		{"ann@stra\u00dfe.example", annID}, {"Ann@xn--strae-oqa.example", annID}, {"ann@STRA\u00dfE.example", annID},
+		{
+			"ann@stra\u00dfe.example",
+			annID,
+		}, {"Ann@xn--strae-oqa.example", annID}, {"ann@STRA\u00dfE.example", annID},
 		{"ann@strasse.example", ""}, {"ann@stra\u1e9ee.example", ""},
-		{"bob@stra\u1e9ee.example", bobID}, {"bob@stra\u00dfe.example", ""}, {"bob@xn--strae-oqa.example", ""},
+		{
+			"bob@stra\u1e9ee.example",
+			bobID,
+		}, {"bob@stra\u00dfe.example", ""}, {"bob@xn--strae-oqa.example", ""},
 		{"\u1e9e@example.org", sharpID}, {"\u00df@example.org", ""},
 	}
 	for _, c := range cases {
@@ -110,10 +133,12 @@ func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	}
 	for _, c := range cases {
 		made, err := w.EnsureAccount(t.Context(), origin, c.typed)
-		if err != nil || !made.IsOf(c.typed) || c.id != "" && made.ID != c.id || c.id == "" && (made.ID == annID || made.ID == bobID || made.ID == sharpID) {
+		if err != nil || !made.IsOf(c.typed) || c.id != "" && made.ID != c.id ||
+			c.id == "" && (made.ID == annID || made.ID == bobID || made.ID == sharpID) {
 			t.Errorf("%+q gets account %+v, %v; want %q", c.typed, made, err, c.id)
 		}
-		if again, err := w.EnsureAccount(t.Context(), origin, c.typed); err != nil || again.ID != made.ID {
+		if again, err := w.EnsureAccount(t.Context(), origin, c.typed); err != nil ||
+			again.ID != made.ID {
 			t.Errorf("%+q gets account %+v, then %+v, %v", c.typed, made, again, err)
 		}
 	}
@@ -123,9 +148,16 @@ func TestInviteAndAccept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
-	inv, orgName, token, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin)
+	inv, orgName, token, err := w.Invite(
+		t.Context(),
+		origin,
+		w.orgA,
+		"  Ann@Example.org ",
+		domain.RoleAdmin,
+	)
 	want := domain.Invitation{
-		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin, Status: domain.InvitationPending,
+		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
+		Status:    domain.InvitationPending,
 		CreatedAt: origin.At, ExpiresAt: origin.At.Add(domain.DefaultInvitationTTL),
 	}
 	if err != nil || inv != want || !domain.IsUUID(inv.ID) || orgName != "A" {
@@ -138,16 +170,22 @@ func TestInviteAndAccept(t *testing.T) {
 		t.Error("whoever is only invited has an account")
 	}
 
-	accepted, err := w.AcceptInvitation(t.Context(), domain.Origin{At: origin.At, RequestID: origin.RequestID}, token)
+	accepted, err := w.AcceptInvitation(
+		t.Context(),
+		domain.Origin{At: origin.At, RequestID: origin.RequestID},
+		token,
+	)
 	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
-		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
+		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
+		Role: domain.RoleAdmin,
 	}) {
 		t.Fatalf("%+v, %v", accepted, err)
 	}
 	if settled, _ := w.waited(); len(settled) != 1 {
 		t.Errorf("waited for %v", settled)
 	}
-	if n, by := w.accounts(t, "ann@example.org"); n != 1 || by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
+	if n, by := w.accounts(t, "ann@example.org"); n != 1 ||
+		by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
 		t.Errorf("%d accounts, made by %+v", n, by)
 	}
 	again, err := w.AcceptInvitation(t.Context(), origin, token)
@@ -162,7 +200,8 @@ func TestInviteAndAccept(t *testing.T) {
 	_, _, _, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
 	refused(t, err, domain.CodeInvalidRequest)
 
-	// Removed, the old link does not let in again; invited again, it is another member with the same account.
+	// Removed, the old link does not let in again; invited again, it is another member with the
+	// same account.
 	if err := w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID); err != nil {
 		t.Fatal(err)
 	}
@@ -191,11 +230,13 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 	forged := domain.InvitationToken{OrgID: w.orgA, InvitationID: second.ID}
 	nowhere := domain.InvitationToken{OrgID: w.sitesA[0], InvitationID: second.ID}
 	for name, token := range map[string]string{
-		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(), "of no organization": nowhere.Reveal(),
-		"nothing": "", "garbage": "x/../*.>", "too long": secondToken + "A",
+		"replaced": firstToken, "revoked": secondToken, "forged": forged.Reveal(),
+		"of no organization": nowhere.Reveal(),
+		"nothing":            "", "garbage": "x/../*.>", "too long": secondToken + "A",
 	} {
 		_, err := w.AcceptInvitation(t.Context(), origin, token)
-		if domain.CodeOf(err) != domain.CodeNotFound || errors.Is(err, domain.ErrInvitationExpired) {
+		if domain.CodeOf(err) != domain.CodeNotFound ||
+			errors.Is(err, domain.ErrInvitationExpired) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +248,10 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 	refused(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
 	late := origin
 	late.At = third.ExpiresAt
-	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(err, domain.ErrInvitationExpired) {
+	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
+		err,
+		domain.ErrInvitationExpired,
+	) {
 		t.Errorf("too late: %v", err)
 	}
 	refused(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
@@ -231,17 +275,38 @@ func TestInviteRefuses(t *testing.T) {
 		role       domain.Role
 		code       domain.Code
 	}{
-		"an owner":                  {w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden},
-		"a boss":                    {w.orgA, "ann@example.org", "boss", domain.CodeInvalidRequest},
-		"no address":                {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
-		"two addresses":             {w.orgA, "ann@example.org, bob@example.org", domain.RoleMember, domain.CodeInvalidRequest},
-		"a mail of one's own":       {w.orgA, "ann@example.org\r\nBcc: x@example.org", domain.RoleMember, domain.CodeInvalidRequest},
-		"the owner":                 {w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest},
-		"into nothing":              {"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember, domain.CodeNotFound},
-		"into what is no id":        {"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound},
-		"an address of 255 letters": {w.orgA, strings.Repeat("a", 243) + "@example.org", domain.RoleMember, domain.CodeInvalidRequest},
+		"an owner": {
+			w.orgA, "ann@example.org", domain.RoleOwner, domain.CodeForbidden,
+		},
+		"a boss":     {w.orgA, "ann@example.org", "boss", domain.CodeInvalidRequest},
+		"no address": {w.orgA, "ann", domain.RoleMember, domain.CodeInvalidRequest},
+		"two addresses": {
+			w.orgA, "ann@example.org, bob@example.org", domain.RoleMember,
+			domain.CodeInvalidRequest,
+		},
+		"a mail of one's own": {
+			w.orgA, "ann@example.org\r\nBcc: x@example.org", domain.RoleMember,
+			domain.CodeInvalidRequest,
+		},
+		"the owner": {
+			w.orgA, "OWNER@example.org", domain.RoleMember, domain.CodeInvalidRequest,
+		},
+		"into nothing": {
+			"01935f2e-0000-7000-8000-00000000000a", "ann@example.org", domain.RoleMember,
+			domain.CodeNotFound,
+		},
+		"into what is no id": {
+			"*", "ann@example.org", domain.RoleMember, domain.CodeNotFound,
+		},
+		"an address of 255 letters": {
+			w.orgA, strings.Repeat("a", 243) + "@example.org", domain.RoleMember,
+			domain.CodeInvalidRequest,
+		},
 	} {
-		if _, _, token, err := w.Invite(t.Context(), origin, c.org, c.email, c.role); domain.CodeOf(err) != c.code || token != "" {
+		if _, _, token, err := w.Invite(t.Context(), origin, c.org, c.email, c.role); domain.CodeOf(
+			err,
+		) != c.code ||
+			token != "" {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 	}
@@ -253,15 +318,27 @@ func TestInviteRefuses(t *testing.T) {
 func TestHowLongAnInvitationLasts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	short := directory.NewService(w.log, directory.ServiceConfig{Environment: domain.EnvironmentDev, InvitationTTL: time.Minute})
-	inv, _, token, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	short := directory.NewService(
+		w.log,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, InvitationTTL: time.Minute},
+	)
+	inv, _, token, err := short.Invite(
+		t.Context(),
+		origin,
+		w.orgA,
+		"ann@example.org",
+		domain.RoleMember,
+	)
 	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
 		t.Fatalf("%+v, %v", inv, err)
 	}
 	// Whoever accepts it, however long others last there: the invitation says so itself.
 	late := origin
 	late.At = origin.At.Add(time.Minute)
-	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(err, domain.ErrInvitationExpired) {
+	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(
+		err,
+		domain.ErrInvitationExpired,
+	) {
 		t.Error(err)
 	}
 	late.At = late.At.Add(-time.Microsecond)
@@ -282,7 +359,10 @@ func TestRolesAndRemoval(t *testing.T) {
 	}
 	for range 2 { // the second time nothing happens, and is waited for all the same
 		member, err := w.ChangeRole(t.Context(), byKey, w.orgA, ann, domain.RoleAdmin)
-		if err != nil || member != (domain.Member{ID: ann, Email: "ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At}) {
+		if err != nil ||
+			member != (domain.Member{
+				ID: ann, Email: "ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At,
+			}) {
 			t.Errorf("%+v, %v", member, err)
 		}
 	}
@@ -334,16 +414,25 @@ func replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
 	t.Helper()
 	var both [2]*directory.Service
 	for i := range both {
-		both[i] = directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev})
+		both[i] = directory.NewService(
+			open(t, broker.Connect(t)),
+			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		)
 	}
 	return both
 }
 
-// TestOwnerBeginsAnOrganization: one that a person began was told to be the service's doing, in the list of who did what.
+// TestOwnerBeginsAnOrganization: one that a person began was told to be the service's doing, in the
+// list of who did what.
 func TestOwnerBeginsAnOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	org, owner, err := w.CreateOrg(t.Context(), domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember}}, "Mill", "ann@example.org")
+	org, owner, err := w.CreateOrg(
+		t.Context(),
+		domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember}},
+		"Mill",
+		"ann@example.org",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,8 +449,9 @@ func TestOwnerBeginsAnOrganization(t *testing.T) {
 	}
 }
 
-// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. An organization may make so many within an hour, as its
-// facts say, on whatever replica; an address that may get no more is refused before anything is stored.
+// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. An
+// organization may make so many within an hour, as its facts say, on whatever replica; an address
+// that may get no more is refused before anything is stored.
 func TestInvitationsAreBounded(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -371,13 +461,17 @@ func TestInvitationsAreBounded(t *testing.T) {
 	replica := func() *directory.Service {
 		return directory.NewService(w.log, directory.ServiceConfig{
 			Environment: domain.EnvironmentDev, Now: func() time.Time { return now },
-			Quotas: directory.Quotas{InvitationsPerHour: 6, PendingInvitations: 9, MayInvite: func(_ context.Context, _, email string, _ time.Time) error {
-				asked++
-				if email == "tired@example.org" {
-					return domain.Errorf(domain.CodeRateLimited, "email: enough")
-				}
-				return nil
-			}},
+			Quotas: directory.Quotas{
+				InvitationsPerHour: 6,
+				PendingInvitations: 9,
+				MayInvite: func(_ context.Context, _, email string, _ time.Time) error {
+					asked++
+					if email == "tired@example.org" {
+						return domain.Errorf(domain.CodeRateLimited, "email: enough")
+					}
+					return nil
+				},
+			},
 		})
 	}
 	replicas := []*directory.Service{replica(), replica()}
@@ -389,11 +483,13 @@ func TestInvitationsAreBounded(t *testing.T) {
 	limited := func(err error, after time.Duration) {
 		t.Helper()
 		var refused *domain.Error
-		if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited || refused.RetryAfter != after {
+		if !errors.As(err, &refused) || refused.Code != domain.CodeRateLimited ||
+			refused.RetryAfter != after {
 			t.Errorf("%v after %v, want rate_limited after %v", err, refused, after)
 		}
 	}
-	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest || asked != 0 {
+	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest ||
+		asked != 0 {
 		t.Errorf("a member: %v; %d were counted for the address", err, asked)
 	}
 	limited(invite(0, "tired@example.org"), 0)

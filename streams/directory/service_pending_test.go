@@ -34,7 +34,9 @@ func TestInvitationPending(t *testing.T) {
 	if _, err := w.AcceptInvitation(t.Context(), origin, accepted); err != nil {
 		t.Fatal(err)
 	}
-	for name, token := range map[string]string{"revoked": revoked, "accepted": accepted, "garbage": "x", "none": ""} {
+	for name, token := range map[string]string{
+		"revoked": revoked, "accepted": accepted, "garbage": "x", "none": "",
+	} {
 		if pending(token) {
 			t.Errorf("an invitation that is %s is pending", name)
 		}

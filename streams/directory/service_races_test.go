@@ -14,7 +14,8 @@ import (
 
 const rounds = 50
 
-// A person opens the link twice at once, in front of two replicas: one membership, one account, and both are told so.
+// A person opens the link twice at once, in front of two replicas: one membership, one account, and
+// both are told so.
 func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -33,7 +34,8 @@ func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
 		if errs := race(accept(0), accept(1)); errs[0] != nil || errs[1] != nil {
 			t.Fatalf("round %d: %v", round, errs)
 		}
-		if accepted[0].MemberID != accepted[1].MemberID || accepted[0].Already == accepted[1].Already {
+		if accepted[0].MemberID != accepted[1].MemberID ||
+			accepted[0].Already == accepted[1].Already {
 			t.Fatalf("round %d: %+v", round, accepted)
 		}
 		if n, _ := w.accounts(t, email); n != 1 {
@@ -45,7 +47,8 @@ func TestAnInvitationIsAcceptedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The process ends after somebody has become a member and before the account is made: opening the link again makes it.
+// The process ends after somebody has become a member and before the account is made: opening the
+// link again makes it.
 func TestAnAccountThatIsMissingIsMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
@@ -54,12 +57,22 @@ func TestAnAccountThatIsMissingIsMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, accepted, err := domain.DecideAcceptInvitation(w.org(t, w.orgA), origin, parsed, "01935f2e-0000-7000-8000-0000000000ab")
+	events, accepted, err := domain.DecideAcceptInvitation(
+		w.org(t, w.orgA),
+		origin,
+		parsed,
+		"01935f2e-0000-7000-8000-0000000000ab",
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	subject := streams.OrgSubject(w.orgA)
-	last, err := w.log.Load(t.Context(), subject, 0, func(uint64, domain.Event) error { return nil })
+	last, err := w.log.Load(
+		t.Context(),
+		subject,
+		0,
+		func(uint64, domain.Event) error { return nil },
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +88,8 @@ func TestAnAccountThatIsMissingIsMade(t *testing.T) {
 	}
 }
 
-// An invitation is taken back, or another takes its place, at the moment when it is accepted: one of the two, and never both.
+// An invitation is taken back, or another takes its place, at the moment when it is accepted: one
+// of the two, and never both.
 func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -90,12 +104,19 @@ func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
 			_, err := both[0].AcceptInvitation(t.Context(), origin, token)
 			return err
 		}, func() error {
-			// What ends it is stored faster than what accepts it: later and later, so that both win at times.
+			// What ends it is stored faster than what accepts it: later and later, so that both win
+			// at times.
 			<-time.After(time.Duration(round) * 40 * time.Microsecond)
 			if !replace {
 				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
 			}
-			_, _, _, err := both[1].Invite(t.Context(), origin, w.orgA, strings.ToUpper(email), domain.RoleAdmin)
+			_, _, _, err := both[1].Invite(
+				t.Context(),
+				origin,
+				w.orgA,
+				strings.ToUpper(email),
+				domain.RoleAdmin,
+			)
 			return err
 		})
 		_, isMember := memberOf(w.org(t, w.orgA), email)
@@ -120,7 +141,10 @@ func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
 }
 
 func memberOf(org domain.OrgState, email string) (domain.OrgMember, bool) {
-	i := slices.IndexFunc(org.Members, func(m domain.OrgMember) bool { return m.Address == domain.NormalizeEmail(email) })
+	i := slices.IndexFunc(
+		org.Members,
+		func(m domain.OrgMember) bool { return m.Address == domain.NormalizeEmail(email) },
+	)
 	if i < 0 {
 		return domain.OrgMember{}, false
 	}
@@ -138,11 +162,18 @@ func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
 		var tokens [2]string
 		invite := func(i int, email string) func() error {
 			return func() (err error) {
-				_, _, tokens[i], err = both[i].Invite(t.Context(), origin, w.orgA, email, domain.RoleMember)
+				_, _, tokens[i], err = both[i].Invite(
+					t.Context(),
+					origin,
+					w.orgA,
+					email,
+					domain.RoleMember,
+				)
 				return err
 			}
 		}
-		if errs := race(invite(0, email), invite(1, strings.ToUpper(email))); errs[0] != nil || errs[1] != nil {
+		if errs := race(invite(0, email), invite(1, strings.ToUpper(email))); errs[0] != nil ||
+			errs[1] != nil {
 			t.Fatalf("round %d: %v", round, errs)
 		}
 		works := 0
@@ -172,7 +203,10 @@ func TestOwnersRaceEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 		against := func(replica int, actor, other string, remove bool) func() error {
-			o := domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember, ID: actor}}
+			o := domain.Origin{
+				At:    origin.At,
+				Actor: domain.Actor{Kind: domain.ActorMember, ID: actor},
+			}
 			return func() error {
 				if remove {
 					return both[replica].RemoveMember(t.Context(), o, w.orgA, other)
@@ -181,7 +215,10 @@ func TestOwnersRaceEachOther(t *testing.T) {
 				return err
 			}
 		}
-		errs := race(against(0, first, second, round%2 == 0), against(1, second, first, round%4 < 2))
+		errs := race(
+			against(0, first, second, round%2 == 0),
+			against(1, second, first, round%4 < 2),
+		)
 		org := w.org(t, w.orgA)
 		if (errs[0] == nil) == (errs[1] == nil) {
 			t.Fatalf("round %d: %v", round, errs)
@@ -191,7 +228,10 @@ func TestOwnersRaceEachOther(t *testing.T) {
 				refused(t, err, domain.CodeForbidden)
 			}
 		}
-		owners := slices.DeleteFunc(org.Members, func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner })
+		owners := slices.DeleteFunc(
+			org.Members,
+			func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner },
+		)
 		if len(owners) != 1 {
 			t.Fatalf("round %d: owners are %+v", round, owners)
 		}
@@ -199,7 +239,8 @@ func TestOwnersRaceEachOther(t *testing.T) {
 	}
 }
 
-// A member is made an admin and removed at once: whoever comes second finds what the first has left.
+// A member is made an admin and removed at once: whoever comes second finds what the first has
+// left.
 func TestAMemberIsChangedAndRemovedAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)

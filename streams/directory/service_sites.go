@@ -8,7 +8,8 @@ import (
 	"hubcloud/streams"
 )
 
-// A site's id in its repository is that of its organization and its own, which its subject consists of.
+// A site's id in its repository is that of its organization and its own, which its subject consists
+// of.
 
 func siteKey(orgID, siteID string) string { return orgID + "." + siteID }
 
@@ -18,13 +19,22 @@ func siteSubject(key string) string {
 }
 
 // CreateSite begins a site of an organization.
-func (s *Service) CreateSite(ctx context.Context, o domain.Origin, orgID, name string) (domain.SiteState, error) {
+func (s *Service) CreateSite(
+	ctx context.Context,
+	o domain.Origin,
+	orgID, name string,
+) (domain.SiteState, error) {
 	return s.CreateSiteAs(ctx, o, orgID, "", name)
 }
 
-// CreateSiteAs begins a site of an organization under an id that the caller has made for it, a UUIDv7; an empty id makes one. A site of the
-// organization that has the id already is returned as it is: the caller has created it before, and did not hear of it.
-func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, siteID, name string) (domain.SiteState, error) {
+// CreateSiteAs begins a site of an organization under an id that the caller has made for it, a
+// UUIDv7; an empty id makes one. A site of the organization that has the id already is returned as
+// it is: the caller has created it before, and did not hear of it.
+func (s *Service) CreateSiteAs(
+	ctx context.Context,
+	o domain.Origin,
+	orgID, siteID, name string,
+) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)
 	if err != nil {
 		return domain.SiteState{}, err
@@ -38,15 +48,19 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 		siteID = s.newID(o)
 	}
 	leave := s.quotas.turns.take(ctx, "sites "+orgID)
-	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
-		if again && site.Exists() {
-			return nil, nil
-		}
-		if err := s.admitSite(ctx, o, orgID); err != nil {
-			return nil, err
-		}
-		return domain.DecideCreateSite(site, o, orgID, siteID, name)
-	}))
+	site, seq, err := s.sites.Update(
+		ctx,
+		siteKey(orgID, siteID),
+		counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
+			if again && site.Exists() {
+				return nil, nil
+			}
+			if err := s.admitSite(ctx, o, orgID); err != nil {
+				return nil, err
+			}
+			return domain.DecideCreateSite(site, o, orgID, siteID, name)
+		}),
+	)
 	leave()
 	if err != nil {
 		return domain.SiteState{}, err
@@ -56,7 +70,11 @@ func (s *Service) CreateSiteAs(ctx context.Context, o domain.Origin, orgID, site
 }
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
-func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID, name string) (domain.SiteState, error) {
+func (s *Service) RenameSite(
+	ctx context.Context,
+	o domain.Origin,
+	orgID, siteID, name string,
+) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)
 	if err != nil {
 		return domain.SiteState{}, err
@@ -65,9 +83,13 @@ func (s *Service) RenameSite(ctx context.Context, o domain.Origin, orgID, siteID
 		return domain.SiteState{}, domain.ErrSiteNotFound()
 	}
 	o = s.stamp(o)
-	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
-		return domain.DecideRenameSite(site, o, name)
-	}))
+	site, seq, err := s.sites.Update(
+		ctx,
+		siteKey(orgID, siteID),
+		counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
+			return domain.DecideRenameSite(site, o, name)
+		}),
+	)
 	if err != nil {
 		return domain.SiteState{}, err
 	}

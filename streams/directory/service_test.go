@@ -103,7 +103,9 @@ func TestSites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	site, err := w.CreateSite(t.Context(), origin, w.orgA, "  Harbour ")
-	if err != nil || site.Name != "Harbour" || site.OrgID != w.orgA || !site.CreatedAt.Equal(origin.At) || !domain.IsUUID(site.ID) {
+	if err != nil || site.Name != "Harbour" || site.OrgID != w.orgA ||
+		!site.CreatedAt.Equal(origin.At) ||
+		!domain.IsUUID(site.ID) {
 		t.Fatalf("%+v, %v", site, err)
 	}
 	head, err := w.log.Head(t.Context(), 0)
@@ -131,7 +133,9 @@ func TestSites(t *testing.T) {
 	_, err = w.CreateSite(t.Context(), origin, w.orgA, "\t")
 	refused(t, err, domain.CodeInvalidRequest)
 	// Ids that would reach another aggregate, or all of them.
-	for _, id := range []string{"", "*", ">", w.orgA + ".", w.orgA + "." + site.ID, strings.ToUpper(site.ID)} {
+	for _, id := range []string{
+		"", "*", ">", w.orgA + ".", w.orgA + "." + site.ID, strings.ToUpper(site.ID),
+	} {
 		_, err = w.RenameSite(t.Context(), origin, w.orgA, id, "X")
 		refused(t, err, domain.CodeNotFound)
 		_, err = w.CreateSite(t.Context(), origin, id, "X")
@@ -159,7 +163,13 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
-	id, text, err := w.CreateKey(t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead})
+	id, text, err := w.CreateKey(
+		t.Context(),
+		origin,
+		w.orgA,
+		"",
+		[]domain.Scope{domain.ScopeSitesRead},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +193,8 @@ func TestKeys(t *testing.T) {
 	}
 	// A revocation that could not be seen everywhere is told as such, and can be given again.
 	w.errEverywhere = context.DeadlineExceeded
-	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) || domain.CodeOf(err) != domain.CodeServiceUnavailable {
+	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) ||
+		domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("not in force everywhere: %v", err)
 	}
 	w.errEverywhere = nil
@@ -198,7 +209,13 @@ func TestKeys(t *testing.T) {
 func TestAddMoveAndRenameAHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	add := directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true, Connected: true}
+	add := directory.AddHub{
+		OrgID:     w.orgA,
+		HubID:     hub,
+		SiteID:    w.sitesA[0],
+		Ever:      true,
+		Connected: true,
+	}
 	_, err := w.AddHub(t.Context(), origin, add)
 	refused(t, err, domain.CodeHubNotAddable)
 	w.register(t, hub)
@@ -212,21 +229,36 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	refused(t, err, domain.CodeNotFound)
 	w.waited()
 	added, err := w.AddHub(t.Context(), origin, add)
-	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil || len(added.Incarnation) != 8 || !added.ConnectedAtAdd {
+	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
+		len(added.Incarnation) != 8 ||
+		!added.ConnectedAtAdd {
 		t.Fatalf("%+v, %v", added, err)
 	}
 	if settled, applied := w.waited(); len(settled) != 1 || !slices.Equal(settled, applied) {
 		t.Errorf("waited for %v and %v", settled, applied)
 	}
-	_, err = w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true})
+	_, err = w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
+	)
 	refused(t, err, domain.CodeHubNotAddable)
 
 	name := " Hall "
-	moved, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name})
-	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" || moved.Incarnation != added.Incarnation {
+	moved, err := w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
+	)
+	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
+		moved.Incarnation != added.Incarnation {
 		t.Errorf("%+v, %v", moved, err)
 	}
-	cleared, err := w.UpdateHub(t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]})
+	cleared, err := w.UpdateHub(
+		t.Context(),
+		origin,
+		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
+	)
 	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
 		t.Errorf("%+v, %v", cleared, err)
 	}
@@ -241,7 +273,11 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		refused(t, err, domain.CodeNotFound)
 	}
 	empty := "  "
-	_, err = w.UpdateHub(t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty})
+	_, err = w.UpdateHub(
+		t.Context(),
+		origin,
+		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty},
+	)
 	refused(t, err, domain.CodeInvalidRequest)
 
 	state, seq, err := w.Hub(t.Context(), hub)
@@ -253,17 +289,28 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	}
 }
 
-// Two organizations add the same hub at once, on two replicas: one gets it, the other is refused, fifty times.
+// Two organizations add the same hub at once, on two replicas: one gets it, the other is refused,
+// fifty times.
 func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := newWorld(t, broker.Connect(t))
 	replicas := []*directory.Service{
-		directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev}),
-		directory.NewService(open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev}),
+		directory.NewService(
+			open(t, broker.Connect(t)),
+			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		),
+		directory.NewService(
+			open(t, broker.Connect(t)),
+			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		),
 	}
 	adds := []directory.AddHub{
-		{OrgID: w.orgA, SiteID: w.sitesA[0], Ever: true}, {OrgID: w.orgB, SiteID: w.sitesB[0], Ever: true},
+		{
+			OrgID:  w.orgA,
+			SiteID: w.sitesA[0],
+			Ever:   true,
+		}, {OrgID: w.orgB, SiteID: w.sitesB[0], Ever: true},
 	}
 	for round := range 50 {
 		id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", round))
@@ -302,35 +349,55 @@ func TestCertificatesAndLogs(t *testing.T) {
 	first, second := strings.Repeat("a", 64), strings.Repeat("b", 64)
 	certificate := func(fingerprint string) domain.IssueCertificate {
 		return domain.IssueCertificate{
-			Fingerprint: fingerprint, ExpiresAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), SecretHash: secretHash(),
+			Fingerprint: fingerprint, ExpiresAt: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC),
+			SecretHash: secretHash(),
 		}
 	}
-	refused(t, w.IssueCertificate(t.Context(), origin, hub, certificate(first)), domain.CodeUnauthenticated)
-	refused(t, w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)), domain.CodeUnauthenticated)
+	refused(
+		t,
+		w.IssueCertificate(t.Context(), origin, hub, certificate(first)),
+		domain.CodeUnauthenticated,
+	)
+	refused(
+		t,
+		w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)),
+		domain.CodeUnauthenticated,
+	)
 	w.register(t, hub)
 	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
 	refused(t, err, domain.CodeNotFound)
-	refused(t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}), domain.CodeNotFound)
+	refused(
+		t,
+		w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}),
+		domain.CodeNotFound,
+	)
 
 	for _, fingerprint := range []string{first, first, second} {
 		if err := w.IssueCertificate(t.Context(), origin, hub, certificate(fingerprint)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	added, err := w.AddHub(t.Context(), origin, directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true})
+	added, err := w.AddHub(
+		t.Context(),
+		origin,
+		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+	)
 	if err != nil || added.Certificate != second {
 		t.Fatalf("%+v, %v", added, err)
 	}
 	_, err = w.RevokeCertificate(t.Context(), origin, w.orgB, hub)
 	refused(t, err, domain.CodeNotFound)
 	for _, want := range []string{second, ""} {
-		if revoked, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub); revoked != want || err != nil {
+		if revoked, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub); revoked != want ||
+			err != nil {
 			t.Errorf("revoked %q, %v", revoked, err)
 		}
 	}
 
 	for range 2 { // the second time nothing happens
-		if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "second", Through: 3, After: 40}); err != nil {
+		if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{
+			Log: "second", Through: 3, After: 40,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -338,10 +405,13 @@ func TestCertificatesAndLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state.Certificate != "" || !slices.Equal(state.RevokedCertificates, []string{first, second}) {
+	if state.Certificate != "" ||
+		!slices.Equal(state.RevokedCertificates, []string{first, second}) {
 		t.Errorf("current %q, revoked %q", state.Certificate, state.RevokedCertificates)
 	}
-	if state.Log != "second" || state.LogAfter != 40 || state.LogThrough != 3 || state.Incarnation == added.Incarnation || len(state.Incarnation) != 8 {
+	if state.Log != "second" || state.LogAfter != 40 || state.LogThrough != 3 ||
+		state.Incarnation == added.Incarnation ||
+		len(state.Incarnation) != 8 {
 		t.Errorf("the log is %+v", state)
 	}
 }

@@ -10,15 +10,22 @@ import (
 	"hubcloud/streams"
 )
 
-// Skips gives the events that operators have a projection step over, by their sequence in its stream. It is fresh. What cannot be read under
-// the projection's subject is passed over: it may be the very event that is in the way.
-func (l *Log) Skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error) {
+// Skips gives the events that operators have a projection step over, by their sequence in its
+// stream. It is fresh. What cannot be read under the projection's subject is passed over: it may be
+// the very event that is in the way.
+func (l *Log) Skips(
+	ctx context.Context,
+	projection string,
+) (map[uint64]domain.ProjectionSkipped, error) {
 	skips, _, err := l.skips(ctx, projection)
 	return skips, err
 }
 
 // skips also gives the sequence of the subject's last event.
-func (l *Log) skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, uint64, error) {
+func (l *Log) skips(
+	ctx context.Context,
+	projection string,
+) (map[uint64]domain.ProjectionSkipped, uint64, error) {
 	subject := streams.ProjectionSubject(projection)
 	newest, _, err := l.newest(ctx, subject)
 	if err != nil {
@@ -38,7 +45,8 @@ func (l *Log) skips(ctx context.Context, projection string) (map[uint64]domain.P
 			for _, m := range msgs {
 				last = m.seq
 				_, fact, err := domain.DecodeEvent(m.data)
-				if skip, ok := fact.(domain.ProjectionSkipped); ok && err == nil && skip.Projection == projection {
+				if skip, ok := fact.(domain.ProjectionSkipped); ok && err == nil &&
+					skip.Projection == projection {
 					skips[skip.Sequence] = skip
 				}
 			}
@@ -51,7 +59,8 @@ func (l *Log) skips(ctx context.Context, projection string) (map[uint64]domain.P
 	return skips, newest.seq, nil
 }
 
-// Skip records that a projection is to step over an event, once: an event that was skipped before is no event more.
+// Skip records that a projection is to step over an event, once: an event that was skipped before
+// is no event more.
 func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionSkipped) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		skips, last, err := l.skips(ctx, skip.Projection)
@@ -61,7 +70,12 @@ func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionS
 		if _, known := skips[skip.Sequence]; known {
 			return nil
 		}
-		_, err = l.Append(ctx, streams.ProjectionSubject(skip.Projection), last, domain.Record(o, skip))
+		_, err = l.Append(
+			ctx,
+			streams.ProjectionSubject(skip.Projection),
+			last,
+			domain.Record(o, skip),
+		)
 		if !errors.Is(err, ErrConflict) || !sleep(ctx, pause) {
 			return err
 		}
@@ -87,5 +101,9 @@ func (l *Log) At(ctx context.Context, seq uint64) (event Stored, ok bool, err er
 	if !ok {
 		return Stored{}, false, nil
 	}
-	return Stored{Recorded: decode(m.seq-1, []stored{m})[0], Subject: m.subject, StoredAt: m.at}, true, nil
+	return Stored{
+		Recorded: decode(m.seq-1, []stored{m})[0],
+		Subject:  m.subject,
+		StoredAt: m.at,
+	}, true, nil
 }

@@ -9,8 +9,9 @@ import (
 // turnWait bounds how long an update waits for its turn.
 const turnWait = 2 * time.Second
 
-// turns lets the updates that one process makes of one aggregate come one after the other, so that they do not conflict with each other again
-// and again. It is a courtesy that no rule rests on: who has waited for turnWait goes ahead. The zero value is ready.
+// turns lets the updates that one process makes of one aggregate come one after the other, so that
+// they do not conflict with each other again and again. It is a courtesy that no rule rests on: who
+// has waited for turnWait goes ahead. The zero value is ready.
 type turns struct {
 	mu sync.Mutex
 	of map[string]*turn

@@ -19,7 +19,9 @@ import (
 func unavailable(t *testing.T, what string, err error, says string, was error) {
 	t.Helper()
 	var told *domain.Error
-	if !errors.As(err, &told) || told.Code != domain.CodeServiceUnavailable || told.RetryAfter == 0 || !strings.Contains(told.Message, says) {
+	if !errors.As(err, &told) || told.Code != domain.CodeServiceUnavailable ||
+		told.RetryAfter == 0 ||
+		!strings.Contains(told.Message, says) {
 		t.Errorf("%s: %v, wanted service_unavailable with %q", what, err, says)
 	}
 	if was != nil && !errors.Is(err, was) {
@@ -27,15 +29,27 @@ func unavailable(t *testing.T, what string, err error, says string, was error) {
 	}
 }
 
-// Management calls were answered 500 when an election lasted longer than they waited, and when an answer of the broker was lost: neither is a
-// fault of the service that stays, and the message said nothing of what was known.
+// Management calls were answered 500 when an election lasted longer than they waited, and when an
+// answer of the broker was lost: neither is a fault of the service that stays, and the message said
+// nothing of what was known.
 func TestFaultsThatPassAreUnavailable(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
 	conns := broker.Connect(t, nats.InProcessServer(broker))
 	log := open(t, conns)
-	service := directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: directory.Quotas{SitesPerOrg: 10}})
-	histories := directory.NewRepository(log, func(string) string { return subject }, evolveHistory, 10)
+	service := directory.NewService(
+		log,
+		directory.ServiceConfig{
+			Environment: domain.EnvironmentDev,
+			Quotas:      directory.Quotas{SitesPerOrg: 10},
+		},
+	)
+	histories := directory.NewRepository(
+		log,
+		func(string) string { return subject },
+		evolveHistory,
+		10,
+	)
 	org, _, err := service.CreateOrg(t.Context(), origin, "Acme", "ann@example.org")
 	if err != nil {
 		t.Fatal(err)
@@ -47,17 +61,29 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 	cancel()
 	unavailable(t, "an answer that was lost", err, "may be stored", streams.ErrUnsure)
 
-	if _, _, err = histories.Update(t.Context(), "s", addName("2")); err != nil { // it is connected again
+	// it is connected again
+	if _, _, err = histories.Update(t.Context(), "s", addName("2")); err != nil {
 		t.Fatal(err)
 	}
-	others := directory.NewRepository(log, func(string) string { return subject }, evolveHistory, 10)
+	others := directory.NewRepository(
+		log,
+		func(string) string { return subject },
+		evolveHistory,
+		10,
+	)
 	_, _, err = histories.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
 		if _, _, err := others.Update(t.Context(), "other turns", addName("faster")); err != nil {
 			t.Error(err)
 		}
 		return []domain.Event{renamed("slower")}, nil
 	})
-	unavailable(t, "others who are always faster", err, "nothing was changed", directory.ErrConflict)
+	unavailable(
+		t,
+		"others who are always faster",
+		err,
+		"nothing was changed",
+		directory.ErrConflict,
+	)
 
 	broker.Stop()
 	within := func(do func(ctx context.Context) error) error {

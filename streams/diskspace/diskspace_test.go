@@ -14,14 +14,19 @@ import (
 func TestParseReserve(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Reserve{
-		"": Default, " ": Default, "0": {}, "5%": {Percent: 5}, "0.5 %": {Percent: 0.5}, "1GiB": {Bytes: 1 << 30}, "500MB": {Bytes: 500e6},
-		"1048576": {Bytes: 1 << 20}, "64M": {Bytes: 64 << 20}, "1.5 GiB": {Bytes: 3 << 29}, "5%,1GiB": Default, "1GiB, 5%": Default, "12B": {Bytes: 12},
+		"": Default, " ": Default, "0": {}, "5%": {Percent: 5}, "0.5 %": {Percent: 0.5},
+		"1GiB": {Bytes: 1 << 30}, "500MB": {Bytes: 500e6},
+		"1048576": {Bytes: 1 << 20}, "64M": {Bytes: 64 << 20}, "1.5 GiB": {Bytes: 3 << 29},
+		"5%,1GiB": Default, "1GiB, 5%": Default, "12B": {Bytes: 12},
 	} {
 		if got, err := ParseReserve(text); err != nil || got != want {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"x", "-1", "51%", "-5%", "NaN%", "NaN", "Inf", "5%,6%", "1GiB,2GiB", "1XB", "1e30GiB", ",", "%", "5%%"} {
+	for _, text := range []string{
+		"x", "-1", "51%", "-5%", "NaN%", "NaN", "Inf", "5%,6%", "1GiB,2GiB", "1XB", "1e30GiB", ",",
+		"%", "5%%",
+	} {
 		if got, err := ParseReserve(text); err == nil {
 			t.Errorf("%q: %+v; want an error", text, got)
 		}
@@ -57,16 +62,21 @@ func TestAdmit(t *testing.T) {
 		free int64
 		low  bool
 	}{
-		{"room", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true}, {"at the reserve again", 100_000, true},
-		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true}, {"much", 900_000, false},
+		{"room", 1_000_000, false}, {"at the reserve", 100_000, false}, {"below", 99_999, true},
+		{"at the reserve again", 100_000, true},
+		{"within the margin", 104_999, true}, {"beyond it", 105_000, false}, {"none", 0, true},
+		{"much", 900_000, false},
 	} {
 		g.take(State{Free: c.free, Size: 1_000_000}, began)
-		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 || got.Since.IsZero() == c.low {
+		if got := g.State(); got.Low != c.low || got.Free != c.free || got.Reserve != 100_000 ||
+			got.Since.IsZero() == c.low {
 			t.Errorf("%s: %+v, want low %v", c.name, got, c.low)
 		}
 		err := g.Admit(100)
 		var told *domain.Error
-		refused := errors.Is(err, ErrLow) && errors.As(err, &told) && told.Code == domain.CodeServiceUnavailable && told.RetryAfter > 0
+		refused := errors.Is(err, ErrLow) && errors.As(err, &told) &&
+			told.Code == domain.CodeServiceUnavailable &&
+			told.RetryAfter > 0
 		if want := c.low || c.free == 100_000; want != refused || want != (err != nil) {
 			t.Errorf("%s: admit returned %v", c.name, err)
 		}
@@ -86,7 +96,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// A fast writer used up the reserve between two measurements: what is admitted counts as written until the next one.
+// A fast writer used up the reserve between two measurements: what is admitted counts as written
+// until the next one.
 func TestAdmittedBytesCount(t *testing.T) {
 	t.Parallel()
 	g := &Guard{reserve: Reserve{Bytes: 100_000}, logger: slog.New(slog.DiscardHandler)}
@@ -120,7 +131,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A disk without free files was not seen: the reserve counted bytes only, and every new file failed.
+// A disk without free files was not seen: the reserve counted bytes only, and every new file
+// failed.
 func TestFilesAreKeptFree(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -143,13 +155,16 @@ func TestFilesAreKeptFree(t *testing.T) {
 	} {
 		lines.Reset()
 		g.take(State{Free: 1 << 40, Size: 1 << 40, FreeFiles: c.free, Files: c.files}, time.Now())
-		if got := g.State(); got.Low != c.low || got.NoFiles != c.low || got.Since.IsZero() == c.low {
+		if got := g.State(); got.Low != c.low || got.NoFiles != c.low ||
+			got.Since.IsZero() == c.low {
 			t.Errorf("%s: %+v", c.name, got)
 		}
-		if err := g.Admit(1); c.low != errors.Is(err, ErrLow) || c.low && !strings.Contains(err.Error(), "files") {
+		if err := g.Admit(1); c.low != errors.Is(err, ErrLow) ||
+			c.low && !strings.Contains(err.Error(), "files") {
 			t.Errorf("%s: admit returned %v", c.name, err)
 		}
-		if told := lines.Len() > 0; told != c.told || c.low && told && !strings.Contains(lines.String(), "files") {
+		if told := lines.Len() > 0; told != c.told ||
+			c.low && told && !strings.Contains(lines.String(), "files") {
 			t.Errorf("%s: logged %q", c.name, lines.String())
 		}
 	}

@@ -1,9 +1,10 @@
-// Package diskspace keeps a reserve of a file system free. Whoever is about to store something that can wait asks Admit
-// first; below the reserve the answer is an error. There is a reserve of bytes and one of files (inodes). The reserve is for what must go on: leases, presence, the database's
+// Package diskspace keeps a reserve of a file system free. Whoever is about to store something that
+// can wait asks Admit first; below the reserve the answer is an error. There is a reserve of bytes
+// and one of files (inodes). The reserve is for what must go on: leases, presence, the database's
 // log and checkpoints, sign-in, outcomes of commands, and expiry, which writes before it frees.
 //
-// A Guard measures the file system ten times a second. In between it counts what it admitted as written, so that a fast
-// writer cannot use up the reserve between two measurements.
+// A Guard measures the file system ten times a second. In between it counts what it admitted as
+// written, so that a fast writer cannot use up the reserve between two measurements.
 package diskspace
 
 import (
@@ -24,21 +25,26 @@ const (
 	measureEvery = 100 * time.Millisecond
 	// retryAfter is how long clients wait that were told that the disk is almost full.
 	retryAfter = 10 * time.Second
-	// overhead is what each admitted thing takes on disk beyond its own size: subjects, headers, and the copy in an index.
+	// overhead is what each admitted thing takes on disk beyond its own size: subjects, headers,
+	// and the copy in an index.
 	overhead = 512
-	// marginPart is the part of the reserve that must be free beyond it before things are admitted again, so that a disk
-	// right at its reserve does not change its state ten times a second.
+	// marginPart is the part of the reserve that must be free beyond it before things are admitted
+	// again, so that a disk right at its reserve does not change its state ten times a second.
 	marginPart = 20
 )
 
-// ErrLow is returned by Admit while less than the reserve is free. The error is also a domain.Error, service_unavailable.
-var ErrLow = errors.New("the disk has less free space, or fewer free files, than the reserve, or cannot be written to")
+// ErrLow is returned by Admit while less than the reserve is free. The error is also a
+// domain.Error, service_unavailable.
+var ErrLow = errors.New(
+	"the disk has less free space, or fewer free files, than the reserve, or cannot be written to",
+)
 
 // State is what is known of the file system.
 type State struct {
 	// Free, Size and Reserve are in bytes. Free is what this process may use.
 	Free, Size, Reserve int64
-	// FreeFiles, Files and FilesReserve are numbers of files (inodes). Files is 0 for a file system without such a limit.
+	// FreeFiles, Files and FilesReserve are numbers of files (inodes). Files is 0 for a file system
+	// without such a limit.
 	FreeFiles, Files, FilesReserve int64
 	// Low is whether Admit returns errors, and Since when that began.
 	Low   bool
@@ -49,7 +55,8 @@ type State struct {
 	Failed bool
 }
 
-// Guard watches one file system. Its methods may be called by several goroutines at once. A nil Guard admits everything.
+// Guard watches one file system. Its methods may be called by several goroutines at once. A nil
+// Guard admits everything.
 type Guard struct {
 	dir     string
 	reserve Reserve
@@ -98,7 +105,9 @@ func (g *Guard) Measure() error {
 	}
 	block := int64(disk.Bsize) //nolint:unconvert // the types differ between systems
 	g.take(State{
-		Free: int64(disk.Bavail) * block, Size: int64(disk.Blocks) * block, FreeFiles: int64(disk.Ffree), Files: int64(disk.Files),
+		Free: int64(
+			disk.Bavail,
+		) * block, Size: int64(disk.Blocks) * block, FreeFiles: int64(disk.Ffree), Files: int64(disk.Files),
 	}, time.Now())
 	return nil
 }
@@ -127,18 +136,25 @@ func (g *Guard) take(found State, now time.Time) {
 	}
 	switch {
 	case found.Low && found.NoFiles && (!was.Low || !was.NoFiles):
-		g.logger.Error("disk almost out of files (inodes): hub events, changes and commands rejected until some are removed", about...)
+		g.logger.Error(
+			"disk almost out of files (inodes): hub events, changes and commands rejected until some are removed",
+			about...)
 	case found.Low && !found.NoFiles && (!was.Low || was.NoFiles):
-		g.logger.Error("disk almost full: hub events, changes and commands rejected until there is room", about...)
+		g.logger.Error(
+			"disk almost full: hub events, changes and commands rejected until there is room",
+			about...)
 	case was.Low && !found.Low:
-		g.logger.Info("disk has room again", append(about, "low_ms", now.Sub(was.Since).Milliseconds())...)
+		g.logger.Info(
+			"disk has room again",
+			append(about, "low_ms", now.Sub(was.Since).Milliseconds())...)
 	}
 	g.files.Store(found.NoFiles)
 	g.low.Store(found.Low)
 	g.room.Store(found.Free - found.Reserve)
 }
 
-// SetFailed says that writing to the disk has failed, or that it works again. Admit returns errors in between.
+// SetFailed says that writing to the disk has failed, or that it works again. Admit returns errors
+// in between.
 func (g *Guard) SetFailed(failed bool) {
 	if g != nil {
 		g.failed.Store(failed)
@@ -151,17 +167,25 @@ func (g *Guard) Admit(bytes int) error {
 	case g == nil:
 		return nil
 	case g.failed.Load():
-		err := domain.Unavailable("the service cannot write to its disk at the moment: nothing was stored, and reading goes on; it recovers by itself once the disk takes writes")
+		err := domain.Unavailable(
+			"the service cannot write to its disk at the moment: nothing was stored, and reading " +
+				"goes on; it recovers by itself once the disk takes writes",
+		)
 		err.RetryAfter = retryAfter
 		return fmt.Errorf("%w: %w", ErrLow, err)
 	}
 	if g.low.Load() && g.files.Load() {
-		err := domain.Unavailable("the service's disk has almost no files (inodes) left: nothing was stored, and reading goes on; the operator has to remove files")
+		err := domain.Unavailable(
+			"the service's disk has almost no files (inodes) left: nothing was stored, and " +
+				"reading goes on; the operator has to remove files",
+		)
 		err.RetryAfter = retryAfter
 		return fmt.Errorf("%w: %w", ErrLow, err)
 	}
 	if g.low.Load() || g.room.Add(-int64(bytes)-overhead) < 0 {
-		err := domain.Unavailable("the service's disk is almost full: nothing was stored, and reading goes on; the operator has to make room")
+		err := domain.Unavailable(
+			"the service's disk is almost full: nothing was stored, and reading goes on; the operator has to make room",
+		)
 		err.RetryAfter = retryAfter
 		return fmt.Errorf("%w: %w", ErrLow, err)
 	}

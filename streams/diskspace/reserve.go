@@ -8,15 +8,18 @@ import (
 
 // Reserve is how much of a file system stays free. The zero value keeps nothing free.
 type Reserve struct {
-	// Percent is a part of the file system's size, Bytes a number of bytes. When both are set, the smaller one counts.
+	// Percent is a part of the file system's size, Bytes a number of bytes. When both are set, the
+	// smaller one counts.
 	Percent float64
 	Bytes   int64
 }
 
-// Default is what is kept free when nothing else is configured: 5 % of the file system, and no more than 1 GiB.
+// Default is what is kept free when nothing else is configured: 5 % of the file system, and no more
+// than 1 GiB.
 var Default = Reserve{Percent: 5, Bytes: 1 << 30}
 
-// units are the suffixes of a size. The longer ones come first, so that each is found before its own ending.
+// units are the suffixes of a size. The longer ones come first, so that each is found before its
+// own ending.
 var units = []struct {
 	suffix string
 	bytes  int64
@@ -26,8 +29,8 @@ var units = []struct {
 	{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"T", 1 << 40}, {"B", 1},
 }
 
-// ParseReserve reads "5%", a size such as "1GiB", "500MB" or a number of bytes, or both joined by a comma, of which the
-// smaller counts. "0" keeps nothing free; an empty text is Default.
+// ParseReserve reads "5%", a size such as "1GiB", "500MB" or a number of bytes, or both joined by a
+// comma, of which the smaller counts. "0" keeps nothing free; an empty text is Default.
 func ParseReserve(text string) (Reserve, error) {
 	if strings.TrimSpace(text) == "" {
 		return Default, nil
@@ -45,7 +48,10 @@ func ParseReserve(text string) (Reserve, error) {
 		}
 		bytes, err := parseSize(part)
 		if err != nil || r.Bytes > 0 {
-			return Reserve{}, fmt.Errorf("%q: a percentage such as 5%%, a size such as 1GiB, or both joined by a comma", text)
+			return Reserve{}, fmt.Errorf(
+				"%q: a percentage such as 5%%, a size such as 1GiB, or both joined by a comma",
+				text,
+			)
 		}
 		r.Bytes = bytes
 	}
@@ -74,19 +80,21 @@ func (r Reserve) of(size int64) int64 {
 	case r.Bytes == 0:
 		return part
 	case r.Percent == 0:
-		return min(r.Bytes, size/2) // a reserve larger than the disk would never let anything be stored
+		// a reserve larger than the disk would never let anything be stored
+		return min(r.Bytes, size/2)
 	}
 	return min(r.Bytes, part)
 }
 
 const (
-	// filesPart is the part of all files that stays free, in percent, and mostFiles how many that are at most. A hub's log takes about
-	// ten.
+	// filesPart is the part of all files that stays free, in percent, and mostFiles how many that
+	// are at most. A hub's log takes about ten.
 	filesPart = 5
 	mostFiles = 4096
 )
 
-// files returns how many files to keep free on a file system that can have so many; 0 is one without such a limit.
+// files returns how many files to keep free on a file system that can have so many; 0 is one
+// without such a limit.
 func (r Reserve) files(all int64) int64 {
 	if r == (Reserve{}) {
 		return 0

@@ -1,8 +1,9 @@
-// Package durablefile writes files that must survive a crash and a power cut. Every file that a program reads back after a
-// crash is written by Write; nothing else in this module renames files into place.
+// Package durablefile writes files that must survive a crash and a power cut. Every file that a
+// program reads back after a crash is written by Write; nothing else in this module renames files
+// into place.
 //
-// Write is atomic: a reader sees the former content or the new one, wholly. When Write has returned, the new content
-// survives a power cut. An error leaves the former content.
+// Write is atomic: a reader sees the former content or the new one, wholly. When Write has
+// returned, the new content survives a power cut. An error leaves the former content.
 package durablefile
 
 import (
@@ -12,9 +13,11 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the content of the file at path, or makes it, with the permissions mode. The folder must exist.
+// Write replaces the content of the file at path, or makes it, with the permissions mode. The
+// folder must exist.
 func Write(path string, content []byte, mode fs.FileMode) (err error) {
-	// The temporary file is 0600. Its name has no known ending, so nobody takes half a file for a whole one.
+	// The temporary file is 0600. Its name has no known ending, so nobody takes half a file for a
+	// whole one.
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
@@ -44,8 +47,9 @@ func Sync(path string) error {
 	return errors.Join(opened.Sync(), opened.Close())
 }
 
-// SyncTree syncs dir, its parent, and every file and folder below dir but those for which skip returns true; a skipped
-// folder is skipped with its content. A nil skip skips nothing. Files that disappear meanwhile are no error.
+// SyncTree syncs dir, its parent, and every file and folder below dir but those for which skip
+// returns true; a skipped folder is skipped with its content. A nil skip skips nothing. Files that
+// disappear meanwhile are no error.
 func SyncTree(dir string, skip func(path string) bool) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {

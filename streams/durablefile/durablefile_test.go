@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Write makes and replaces a file, with the permissions asked for, and leaves nothing else in the folder.
+// Write makes and replaces a file, with the permissions asked for, and leaves nothing else in the
+// folder.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,19 +26,21 @@ const (
 )
 
 const (
-	// maxAppends is how many batches are under way at once; the broker takes 1,000 at a time over all. Single messages take no place: a hub's
-	// commands whose log stands still must not hold up what other hubs send.
+	// maxAppends is how many batches are under way at once; the broker takes 1,000 at a time over
+	// all. Single messages take no place: a hub's commands whose log stands still must not hold up
+	// what other hubs send.
 	maxAppends = 256
 	// appendTries is how often a batch is sent that the broker has no room for.
 	appendTries = 5
 	// appendPause is the pause before the second of them; it doubles.
 	appendPause = 5 * time.Millisecond
-	// maxPayload is the most bytes of one record: a hub's largest event with room for its envelope, far below the broker's limit.
+	// maxPayload is the most bytes of one record: a hub's largest event with room for its envelope,
+	// far below the broker's limit.
 	maxPayload = 64 << 10
 )
 
-// The broker's codes for a batch that it did not take and of which nothing is stored. The first message of a batch is not answered, so a
-// broker with too many batches shows as an incomplete one.
+// The broker's codes for a batch that it did not take and of which nothing is stored. The first
+// message of a batch is not answered, so a broker with too many batches shows as an incomplete one.
 const (
 	codeBatchIncomplete      = 10176
 	codeBatchTooManyInflight = 10210
@@ -52,30 +54,51 @@ type Record struct {
 	Payload []byte
 	// Incarnation is the tag of the log that it belongs to.
 	Incarnation string
-	// OrgID is the organization that has the hub, for those who read the log without the directory; may be empty.
+	// OrgID is the organization that has the hub, for those who read the log without the directory;
+	// may be empty.
 	OrgID string
-	// Log and Through say that with this record the hub's own log of that name is settled up to the number Through. An empty Log says nothing.
+	// Log and Through say that with this record the hub's own log of that name is settled up to the
+	// number Through. An empty Log says nothing.
 	Log     string
 	Through uint64
 	// Connection is an opaque text, kept with hub.connected and hub.disconnected; a single line.
 	Connection string
 }
 
-// Append stores 1 to streams.MaxBatch events, in order and wholly or not at all, if the log's last event has the sequence expected; 0 means
-// that there is none, for instance because all have expired. It answers the sequence of the last one: the others come before it without a gap.
-// The stream is made when it is absent. Errors: ErrConflict, ErrUnsure, and those of a record that cannot be stored.
-func (l *Logs) Append(ctx context.Context, hub domain.HubID, expected uint64, records []Record) (last uint64, err error) {
+// Append stores 1 to streams.MaxBatch events, in order and wholly or not at all, if the log's last
+// event has the sequence expected; 0 means that there is none, for instance because all have
+// expired. It answers the sequence of the last one: the others come before it without a gap. The
+// stream is made when it is absent. Errors: ErrConflict, ErrUnsure, and those of a record that
+// cannot be stored.
+func (l *Logs) Append(
+	ctx context.Context,
+	hub domain.HubID,
+	expected uint64,
+	records []Record,
+) (last uint64, err error) {
 	if len(records) == 0 || len(records) > streams.MaxBatch {
-		return 0, fmt.Errorf("hub log of %s: append %d events: 1 to %d are allowed", hub, len(records), streams.MaxBatch)
+		return 0, fmt.Errorf(
+			"hub log of %s: append %d events: 1 to %d are allowed",
+			hub,
+			len(records),
+			streams.MaxBatch,
+		)
 	}
 	msgs := make([]*nats.Msg, len(records))
 	device, link := streams.DeviceSubject(hub), streams.LinkSubject(hub)
-	// Headers are slices of texts; those that all records of an append have in common are made once.
+	// Headers are slices of texts; those that all records of an append have in common are made
+	// once.
 	shared := sharedValues{}
 	for i := range records {
 		r := &records[i]
 		if err := r.check(); err != nil {
-			return 0, fmt.Errorf("hub log of %s: append event %d of %d: %w", hub, i+1, len(records), err)
+			return 0, fmt.Errorf(
+				"hub log of %s: append event %d of %d: %w",
+				hub,
+				i+1,
+				len(records),
+				err,
+			)
 		}
 		msg := &nats.Msg{Subject: device, Data: r.Payload, Header: make(nats.Header, 8)}
 		if r.Link {
@@ -98,15 +121,29 @@ func (l *Logs) Append(ctx context.Context, hub domain.HubID, expected uint64, re
 	return l.store(ctx, hub, msgs)
 }
 
-// AppendCommand stores what became of a command: its request or its outcome. Readers of events do not see it. It may be told from others only by
-// its headers, so an ErrUnsure may be tried again at the price of a second record.
-func (l *Logs) AppendCommand(ctx context.Context, hub domain.HubID, payload []byte, header nats.Header) (uint64, error) {
-	return l.store(ctx, hub, []*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}})
+// AppendCommand stores what became of a command: its request or its outcome. Readers of events do
+// not see it. It may be told from others only by its headers, so an ErrUnsure may be tried again at
+// the price of a second record.
+func (l *Logs) AppendCommand(
+	ctx context.Context,
+	hub domain.HubID,
+	payload []byte,
+	header nats.Header,
+) (uint64, error) {
+	return l.store(
+		ctx,
+		hub,
+		[]*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}},
+	)
 }
 
 func (r *Record) check() error {
 	if len(r.Payload) > maxPayload {
-		return fmt.Errorf("payload has %d bytes: at most %d are allowed", len(r.Payload), maxPayload)
+		return fmt.Errorf(
+			"payload has %d bytes: at most %d are allowed",
+			len(r.Payload),
+			maxPayload,
+		)
 	}
 	if _, err := parseTag(r.Incarnation); err != nil {
 		return err
@@ -114,12 +151,24 @@ func (r *Record) check() error {
 	return checkPayload(r.Payload)
 }
 
-func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
+func (l *Logs) store(
+	ctx context.Context,
+	hub domain.HubID,
+	msgs []*nats.Msg,
+) (last uint64, err error) {
 	began := time.Now()
 	ctx, span := l.cfg.Tracer.Start(ctx, "send hub log", trace.SpanKindProducer)
 	if span.On() {
-		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(streams.HubStream(hub)), semconv.MessagingBatchMessageCount(len(msgs)), telemetry.KeyHubID.String(string(hub)))
+		span.Set(
+			semconv.MessagingSystemKey.String("nats"),
+			semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(
+				streams.HubStream(hub),
+			),
+			semconv.MessagingBatchMessageCount(len(msgs)),
+			telemetry.KeyHubID.String(string(hub)),
+		)
 	}
 	last, err = l.storeInTurn(ctx, hub, msgs)
 	span.End(err)
@@ -135,7 +184,11 @@ func (l *Logs) store(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (l
 	return last, err
 }
 
-func (l *Logs) storeInTurn(ctx context.Context, hub domain.HubID, msgs []*nats.Msg) (last uint64, err error) {
+func (l *Logs) storeInTurn(
+	ctx context.Context,
+	hub domain.HubID,
+	msgs []*nats.Msg,
+) (last uint64, err error) {
 	if len(msgs) > 1 {
 		select {
 		case l.appends <- struct{}{}:
@@ -173,10 +226,12 @@ func (l *Logs) storeInTurn(ctx context.Context, hub domain.HubID, msgs []*nats.M
 	}
 }
 
-// notTaken reports whether the broker had no room for a batch, or lost a part of it before anything was stored.
+// notTaken reports whether the broker had no room for a batch, or lost a part of it before anything
+// was stored.
 func notTaken(err error) bool {
 	var refusal *streams.BrokerError
-	return errors.As(err, &refusal) && (refusal.Code == codeBatchIncomplete || refusal.Code == codeBatchTooManyInflight)
+	return errors.As(err, &refusal) &&
+		(refusal.Code == codeBatchIncomplete || refusal.Code == codeBatchTooManyInflight)
 }
 
 // sharedValues makes header values that repeat once.

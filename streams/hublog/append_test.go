@@ -30,10 +30,16 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 	if last, err := f.Append(t.Context(), hubA, last, []Record{link}); err != nil || last != 6 {
 		t.Fatalf("an event of the cloud: %d, %v", last, err)
 	}
-	// Plain and in a batch; with an expectation that is too old, of the other subject, too new, of a command, and none.
+	// Plain and in a batch; with an expectation that is too old, of the other subject, too new, of
+	// a command, and none.
 	for _, expected := range []uint64{0, 1, 2, 5, 7} {
 		for _, count := range []int{1, 2, 50} {
-			_, err := f.Append(t.Context(), hubA, expected, slices.Repeat([]Record{record(hubA, "0000000a", 9)}, count))
+			_, err := f.Append(
+				t.Context(),
+				hubA,
+				expected,
+				slices.Repeat([]Record{record(hubA, "0000000a", 9)}, count),
+			)
 			if !errors.Is(err, ErrConflict) {
 				t.Errorf("%d events behind %d: %v", count, expected, err)
 			}
@@ -49,15 +55,24 @@ func TestAppendRefusals(t *testing.T) {
 	f := start(t, Config{})
 	good := record(hubA, "0000000a", 1)
 	bad := map[string][]Record{
-		"none":        {},
-		"too many":    slices.Repeat([]Record{good}, 1001),
-		"tag":         {good, {Payload: good.Payload, Incarnation: "x"}},
-		"payload":     {{Payload: []byte(`{}`), Incarnation: "0000000a"}},
-		"too big":     {{Payload: []byte(`{"type":"` + strings.Repeat("x", maxPayload) + `"}`), Incarnation: "0000000a"}},
-		"second line": {{Payload: []byte("{\"type\":\"x\",\"data\":\n{}}"), Incarnation: "0000000a"}},
+		"none":     {},
+		"too many": slices.Repeat([]Record{good}, 1001),
+		"tag":      {good, {Payload: good.Payload, Incarnation: "x"}},
+		"payload":  {{Payload: []byte(`{}`), Incarnation: "0000000a"}},
+		"too big": {
+			{
+				Payload:     []byte(`{"type":"` + strings.Repeat("x", maxPayload) + `"}`),
+				Incarnation: "0000000a",
+			},
+		},
+		"second line": {
+			{Payload: []byte("{\"type\":\"x\",\"data\":\n{}}"), Incarnation: "0000000a"},
+		},
 	}
 	for name, records := range bad {
-		if _, err := f.Append(t.Context(), hubA, 0, records); err == nil || errors.Is(err, ErrConflict) || errors.Is(err, ErrUnsure) {
+		if _, err := f.Append(t.Context(), hubA, 0, records); err == nil ||
+			errors.Is(err, ErrConflict) ||
+			errors.Is(err, ErrUnsure) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -66,8 +81,8 @@ func TestAppendRefusals(t *testing.T) {
 	}
 }
 
-// Writers race for one hub with plain messages, batches and commands: each append succeeds once or not at all, lies in one piece, and what it was
-// told of its last sequence is true.
+// Writers race for one hub with plain messages, batches and commands: each append succeeds once or
+// not at all, lies in one piece, and what it was told of its last sequence is true.
 func TestAppendsRace(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -132,7 +147,12 @@ func TestAppendsRace(t *testing.T) {
 	for last, count := range ends {
 		for k := range count {
 			if seqs[last-uint64(k)] != seqs[last]-k {
-				t.Fatalf("the append of %d events that ends at %d is torn at %d", count, last, last-uint64(k))
+				t.Fatalf(
+					"the append of %d events that ends at %d is torn at %d",
+					count,
+					last,
+					last-uint64(k),
+				)
 			}
 		}
 	}
@@ -150,7 +170,12 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 		}
 		return len(marks) == 0
 	})
-	if _, err := f.Append(t.Context(), hubA, last, []Record{record(hubA, "0000000a", 11)}); !errors.Is(err, ErrConflict) {
+	if _, err := f.Append(t.Context(), hubA, last, []Record{
+		record(hubA, "0000000a", 11),
+	}); !errors.Is(
+		err,
+		ErrConflict,
+	) {
 		t.Errorf("behind an event that has expired: %v", err)
 	}
 	if got := f.append(hubA, 0, 11, 2); got != 12 {
@@ -183,7 +208,15 @@ func TestLastEvents(t *testing.T) {
 	}
 	want := []Mark{
 		{Seq: 1, Incarnation: "0000000a", Log: "log-1", Through: 41, Type: "channel.observed"},
-		{Seq: 2, Link: true, Incarnation: "0000000a", Log: "log-2", Through: 7, Connection: link.Connection, Type: "channel.observed"},
+		{
+			Seq:         2,
+			Link:        true,
+			Incarnation: "0000000a",
+			Log:         "log-2",
+			Through:     7,
+			Connection:  link.Connection,
+			Type:        "channel.observed",
+		},
 	}
 	if !slices.Equal(marks, want) {
 		t.Errorf("%+v, want %+v", marks, want)
@@ -261,7 +294,12 @@ func TestAppendUnsure(t *testing.T) {
 	broker.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := f.Append(ctx, hubA, last, []Record{record(hubA, "0000000a", 2), record(hubA, "0000000a", 3)})
+	_, err := f.Append(
+		ctx,
+		hubA,
+		last,
+		[]Record{record(hubA, "0000000a", 2), record(hubA, "0000000a", 3)},
+	)
 	if !errors.Is(err, ErrUnsure) {
 		t.Fatalf("without a broker: %v", err)
 	}
@@ -272,7 +310,12 @@ func TestAppendUnsure(t *testing.T) {
 		if err != nil || len(marks) == 0 {
 			return false
 		}
-		_, err = f.Append(t.Context(), hubA, marks[0].Seq, []Record{record(hubA, "0000000a", int(marks[0].Through)+1)})
+		_, err = f.Append(
+			t.Context(),
+			hubA,
+			marks[0].Seq,
+			[]Record{record(hubA, "0000000a", int(marks[0].Through)+1)},
+		)
 		return err == nil
 	})
 	got := numbers(t, f.page(hubA, "", 100).Events)

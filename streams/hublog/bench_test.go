@@ -20,14 +20,22 @@ import (
 // benchLog makes a log of n events of about 300 bytes, and answers the cursors of all.
 func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 	b.Helper()
-	data := fmt.Sprintf(`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`, strings.Repeat("x", 120))
+	data := fmt.Sprintf(
+		`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`,
+		strings.Repeat("x", 120),
+	)
 	var last uint64
 	inc, _ := f.incarnationOf(hub)
 	for at := 0; at < n; at += 500 {
 		records := make([]Record, min(500, n-at))
 		for i := range records {
 			records[i] = record(hub, inc.Tag, at+i)
-			records[i].Payload = fmt.Appendf(nil, `{"type":"channel.observed","hub_id":%q,"device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":%s}`, hub, data)
+			records[i].Payload = fmt.Appendf(
+				nil,
+				`{"type":"channel.observed","hub_id":%q,"device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":%s}`,
+				hub,
+				data,
+			)
 		}
 		var err error
 		if last, err = f.Append(b.Context(), hub, last, records); err != nil {
@@ -68,7 +76,8 @@ func side(b *testing.B, f func(*rand.Rand) error) {
 
 const benchEvents = 50_000
 
-// BenchmarkPage reads pages of 100: straight by direct get, through Page with a cache that is too small to matter, and the newest 2,000 events.
+// BenchmarkPage reads pages of 100: straight by direct get, through Page with a cache that is too
+// small to matter, and the newest 2,000 events.
 func BenchmarkPage(b *testing.B) {
 	broker := streamstest.New(b)
 	f := startOn(b, broker.Connect(b), Config{})
@@ -77,7 +86,10 @@ func BenchmarkPage(b *testing.B) {
 	warm := startOn(b, broker.Connect(b), Config{})
 	bare := broker.Connect(b).Shard(hubA)
 	b.Run("bare", func(b *testing.B) {
-		side(b, func(r *rand.Rand) error { return bareGet(bare, 1+uint64(r.IntN(benchEvents-100)), 100) })
+		side(
+			b,
+			func(r *rand.Rand) error { return bareGet(bare, 1+uint64(r.IntN(benchEvents-100)), 100) },
+		)
 	})
 	b.Run("cold", func(b *testing.B) {
 		side(b, func(r *rand.Rand) error {
@@ -130,11 +142,15 @@ func bareGet(nc *nats.Conn, from uint64, n int) error {
 	}
 }
 
-// BenchmarkAppend stores batches over 64 hubs, 8 at a time: straight, and through Append. One operation is one event.
+// BenchmarkAppend stores batches over 64 hubs, 8 at a time: straight, and through Append. One
+// operation is one event.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{1, 50, 100, 500} {
 		for _, way := range []string{"bare", "append"} {
-			b.Run(fmt.Sprintf("%d/%s", size, way), func(b *testing.B) { benchAppend(b, size, way == "bare") })
+			b.Run(
+				fmt.Sprintf("%d/%s", size, way),
+				func(b *testing.B) { benchAppend(b, size, way == "bare") },
+			)
 		}
 	}
 }
@@ -149,7 +165,11 @@ func benchAppend(b *testing.B, size int, bare bool) {
 		f.append(hub, 0, 1, 1)
 		todo[i%workers] = append(todo[i%workers], hub)
 	}
-	payload := fmt.Appendf(nil, `{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-0000","data":{"pad":%q}}`, strings.Repeat("x", 200))
+	payload := fmt.Appendf(
+		nil,
+		`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-0000","data":{"pad":%q}}`,
+		strings.Repeat("x", 200),
+	)
 	var stored atomic.Int64
 	var wg sync.WaitGroup
 	b.ResetTimer()
@@ -169,7 +189,9 @@ func benchAppend(b *testing.B, size int, bare bool) {
 					}
 					_, err = streams.Store(b.Context(), f.conns.Shard(hub), msgs...)
 				} else {
-					records := slices.Repeat([]Record{{Payload: payload, Incarnation: "0000000a", Log: "l", Through: 9}}, size)
+					records := slices.Repeat([]Record{
+						{Payload: payload, Incarnation: "0000000a", Log: "l", Through: 9},
+					}, size)
 					last[i], err = f.Append(b.Context(), hub, last[i], records)
 				}
 				if err != nil {
@@ -213,7 +235,8 @@ func BenchmarkResume(b *testing.B) {
 	b.ReportMetric(float64(b.N*readers)/b.Elapsed().Seconds(), "resumes/s")
 }
 
-// BenchmarkFanOut brings single events to a thousand readers. One operation is one event to all of them.
+// BenchmarkFanOut brings single events to a thousand readers. One operation is one event to all of
+// them.
 func BenchmarkFanOut(b *testing.B) {
 	const readers = 1000
 	f := start(b, Config{})

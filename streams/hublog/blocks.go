@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// blockSize is how many sequences a block has. Blocks are what the cache finds, shares and gives up; what is read from the log follows what is
-	// asked for.
+	// blockSize is how many sequences a block has. Blocks are what the cache finds, shares and
+	// gives up; what is read from the log follows what is asked for.
 	blockSize = 64
 	// cacheShards keeps readers of different blocks from waiting for each other.
 	cacheShards = 16
@@ -19,8 +19,9 @@ const (
 	blockOverhead = 300
 )
 
-// blockCache holds encoded history, bounded in bytes, and gives up what was not used for longest. The events between two sequences of a log
-// never change, so nothing in it is ever wrong; what has expired is no more asked for.
+// blockCache holds encoded history, bounded in bytes, and gives up what was not used for longest.
+// The events between two sequences of a log never change, so nothing in it is ever wrong; what has
+// expired is no more asked for.
 type blockCache struct {
 	seed    maphash.Seed
 	metrics *metrics
@@ -44,7 +45,8 @@ type blockKey struct {
 	number uint64
 }
 
-// block holds the events of the sequences from from to to, both included, which are all or some of a block's.
+// block holds the events of the sequences from from to to, both included, which are all or some of
+// a block's.
 type block struct {
 	key      blockKey
 	from, to uint64
@@ -52,7 +54,8 @@ type block struct {
 	bytes    int64
 }
 
-// load is a run of sequences on its way into the cache. done is closed when it is there, or has failed.
+// load is a run of sequences on its way into the cache. done is closed when it is there, or has
+// failed.
 type load struct {
 	hub      domain.HubID
 	tag      tag
@@ -78,9 +81,13 @@ func (c *blockCache) shard(key blockKey) *cacheShard {
 	return &c.shards[maphash.Comparable(c.seed, key)%cacheShards]
 }
 
-// find gives the events from seq to the end of what its block holds, and the sequence up to which that is; or, when that is 0, what to wait for if
-// somebody is loading them.
-func (c *blockCache) find(hub domain.HubID, tag tag, seq uint64) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {
+// find gives the events from seq to the end of what its block holds, and the sequence up to which
+// that is; or, when that is 0, what to wait for if somebody is loading them.
+func (c *blockCache) find(
+	hub domain.HubID,
+	tag tag,
+	seq uint64,
+) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {
 	key := blockKey{hub, tag, seq / blockSize}
 	s := c.shard(key)
 	s.mu.Lock()
@@ -99,8 +106,9 @@ func (c *blockCache) find(hub domain.HubID, tag tag, seq uint64) (events []domai
 	return nil, 0, nil
 }
 
-// begin announces a load of the sequences from from on, up to to or what the cache has or somebody else is loading. It begins earlier where what is
-// in a block would otherwise not join, and is nil when another load has come before it.
+// begin announces a load of the sequences from from on, up to to or what the cache has or somebody
+// else is loading. It begins earlier where what is in a block would otherwise not join, and is nil
+// when another load has come before it.
 func (c *blockCache) begin(hub domain.HubID, tag tag, from, to uint64) *load {
 	l := &load{hub: hub, tag: tag, from: from, to: from - 1, done: make(chan struct{})}
 	for seq := from; seq <= to; seq = blockEnd(seq) + 1 {
@@ -120,7 +128,8 @@ func (c *blockCache) begin(hub domain.HubID, tag tag, from, to uint64) *load {
 	return l
 }
 
-// claim announces l for one block, in which the sequences from seq to end are wanted, and says up to which they should be loaded.
+// claim announces l for one block, in which the sequences from seq to end are wanted, and says up
+// to which they should be loaded.
 func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (uint64, bool) {
 	s := c.shard(key)
 	s.mu.Lock()
@@ -133,7 +142,8 @@ func (c *blockCache) claim(l *load, key blockKey, seq, end uint64) (uint64, bool
 		case b.from <= seq && seq <= b.to:
 			return 0, false
 		case b.to < seq:
-			// Only the first block of a run can have something before what is wanted: the others are wanted from their beginning.
+			// Only the first block of a run can have something before what is wanted: the others
+			// are wanted from their beginning.
 			l.from = b.to + 1
 		default:
 			end = b.from - 1

@@ -7,9 +7,11 @@ import (
 )
 
 const (
-	// feedPatience is how long a check waits for what the stream has and the feed has not brought yet, before it takes it for lost.
+	// feedPatience is how long a check waits for what the stream has and the feed has not brought
+	// yet, before it takes it for lost.
 	feedPatience = 150 * time.Millisecond
-	// checkTimeout bounds one check. In a cluster that lost a server it takes some seconds until a stream has a leader to ask.
+	// checkTimeout bounds one check. In a cluster that lost a server it takes some seconds until a
+	// stream has a leader to ask.
 	checkTimeout = readPatience
 )
 
@@ -17,22 +19,24 @@ const (
 type check struct {
 	// done is closed when the rest is set.
 	done chan struct{}
-	// first and last are the stream's bounds, with the tail's end at last or beyond. at is from before the stream was asked: every message
-	// behind last was stored later.
+	// first and last are the stream's bounds, with the tail's end at last or beyond. at is from
+	// before the stream was asked: every message behind last was stored later.
 	bounds
 	at  time.Time
 	err error
 }
 
-// checks has at most one check of a tail under way and one waiting, which all share who asked since the former began.
+// checks has at most one check of a tail under way and one waiting, which all share who asked since
+// the former began.
 type checks struct {
 	running, next *check
 	// began is when the last one began, for the sweep.
 	began time.Time
 }
 
-// check compares the tail with its stream, in a check that begins after the call. Afterwards readers see everything that was stored before
-// it. The errors are those of the broker, of the tail, and of ctx.
+// check compares the tail with its stream, in a check that begins after the call. Afterwards
+// readers see everything that was stored before it. The errors are those of the broker, of the
+// tail, and of ctx.
 func (t *tail) check(ctx context.Context) (*check, error) {
 	c := t.checkSoon(true)
 	select {
@@ -48,7 +52,8 @@ func (t *tail) check(ctx context.Context) (*check, error) {
 	return c, nil
 }
 
-// checkSoon has a check begin. With another under way, that one is enough unless a later one is asked for.
+// checkSoon has a check begin. With another under way, that one is enough unless a later one is
+// asked for.
 func (t *tail) checkSoon(later bool) *check {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +72,8 @@ func (t *tail) checkSoon(later bool) *check {
 	return c.next
 }
 
-// due reports whether the tail has readers, the last check began before then, and none is under way.
+// due reports whether the tail has readers, the last check began before then, and none is under
+// way.
 func (t *tail) due(then time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -106,15 +112,24 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	c.first, c.last = max(c.first, t.after+1), max(c.last, t.after)
 	switch {
 	case c.last < end:
-		// The stream has lost what readers have seen, such as by a power cut without syncing. Nobody can go on from there. In a
-		// cluster, the leader has confirmed it: a stale answer would end every reader of a log that is whole.
-		logs.cfg.Log.Error("hub log is shorter than it was", "hub_id", t.hub, "was", end, "is", c.last)
+		// The stream has lost what readers have seen, such as by a power cut without syncing.
+		// Nobody can go on from there. In a cluster, the leader has confirmed it: a stale answer
+		// would end every reader of a log that is whole.
+		logs.cfg.Log.Error(
+			"hub log is shorter than it was",
+			"hub_id",
+			t.hub,
+			"was",
+			end,
+			"is",
+			c.last,
+		)
 		t.shard.end(t, ErrLogEnded)
 		c.err = ErrLogEnded
 		return
 	case c.last < fed:
-		// Announced and never stored: the broker ended in the midst of a batch. From a stale answer this would only have the
-		// events read from the log once the next check finds them there.
+		// Announced and never stored: the broker ended in the midst of a batch. From a stale answer
+		// this would only have the events read from the log once the next check finds them there.
 		t.retract(c.last)
 	}
 	if !t.caughtUp(ctx, c.last) {
@@ -130,7 +145,8 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	}
 }
 
-// known returns the sequence that the stream is known to have had, 0 for none: what lies before the log is not known from it.
+// known returns the sequence that the stream is known to have had, 0 for none: what lies before the
+// log is not known from it.
 func (t *tail) known(end uint64) uint64 {
 	if end <= t.after {
 		return 0
@@ -157,7 +173,8 @@ func (t *tail) caughtUp(ctx context.Context, last uint64) bool {
 	}
 }
 
-// reached reports whether readers see everything up to last, or nothing any more; otherwise there is a channel to wait on.
+// reached reports whether readers see everything up to last, or nothing any more; otherwise there
+// is a channel to wait on.
 func (t *tail) reached(last uint64) (<-chan struct{}, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +185,8 @@ func (t *tail) reached(last uint64) (<-chan struct{}, bool) {
 	return t.changed, false
 }
 
-// skipTo takes everything up to last, which is on disk, as seen. What the feed has not brought of it is read from the log.
+// skipTo takes everything up to last, which is on disk, as seen. What the feed has not brought of
+// it is read from the log.
 func (t *tail) skipTo(last uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

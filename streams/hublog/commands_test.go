@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Commands stand among a hub's events, more than one answer of the broker has; the newest of them are found, and a hub without a log has none.
+// Commands stand among a hub's events, more than one answer of the broker has; the newest of them
+// are found, and a hub without a log has none.
 func TestCommandsAreFoundAmongEvents(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -33,10 +34,12 @@ func TestCommandsAreFoundAmongEvents(t *testing.T) {
 			}
 		}
 	}
-	if records, err := f.Commands(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil || len(records) != 0 {
+	if records, err := f.Commands(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
+		len(records) != 0 {
 		t.Errorf("of the future: %q, %v", records, err)
 	}
-	if records, err := f.Commands(t.Context(), "hub-none-none-none", begun, 10); err != nil || len(records) != 0 {
+	if records, err := f.Commands(t.Context(), "hub-none-none-none", begun, 10); err != nil ||
+		len(records) != 0 {
 		t.Errorf("of no hub: %q, %v", records, err)
 	}
 }

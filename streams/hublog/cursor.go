@@ -24,10 +24,12 @@ func parseTag(s string) (t tag, err error) {
 	return t, nil
 }
 
-// cursor is a place in a hub's log: every message with a greater sequence was stored at or after ms.
+// cursor is a place in a hub's log: every message with a greater sequence was stored at or after
+// ms.
 //
-// As text it is 28 characters of base64url: version (1 byte), tag (4), sequence (6), milliseconds since 1970 (6), and the CRC-32C of all that
-// (4). 21 bytes fill their characters to the last bit, so one cursor has one text.
+// As text it is 28 characters of base64url: version (1 byte), tag (4), sequence (6), milliseconds
+// since 1970 (6), and the CRC-32C of all that (4). 21 bytes fill their characters to the last bit,
+// so one cursor has one text.
 type cursor struct {
 	tag tag
 	seq uint64 // below 2^48
@@ -64,10 +66,12 @@ func parseCursor(s string) (c cursor, err error) {
 	if len(s) != cursorText {
 		return c, errBadCursor()
 	}
-	if n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(s)); err != nil || n != cursorBytes {
+	if n, err := base64.RawURLEncoding.Strict().Decode(raw[:], []byte(s)); err != nil ||
+		n != cursorBytes {
 		return c, errBadCursor()
 	}
-	if raw[0] != cursorVersion || binary.BigEndian.Uint32(raw[17:]) != crc32.Checksum(raw[:17], castagnoli) {
+	if raw[0] != cursorVersion ||
+		binary.BigEndian.Uint32(raw[17:]) != crc32.Checksum(raw[:17], castagnoli) {
 		return c, errBadCursor()
 	}
 	copy(c.tag[:], raw[1:5])
@@ -86,11 +90,17 @@ func uint48(b []byte) uint64 {
 }
 
 func errBadCursor() error {
-	return domain.Errorf(domain.CodeInvalidRequest,
-		"after, or Last-Event-ID: is no cursor of this service; give the cursor of an event or a next_cursor, unchanged")
+	return domain.Errorf(
+		domain.CodeInvalidRequest,
+		"after, or Last-Event-ID: is no cursor of this service; give the cursor of an event or a "+
+			"next_cursor, unchanged",
+	)
 }
 
 func errExpired() error {
-	return domain.Errorf(domain.CodeCursorExpired,
-		"after, or Last-Event-ID: events after this cursor may be gone, or the hub was reset: read the hub's devices, then its events without a cursor")
+	return domain.Errorf(
+		domain.CodeCursorExpired,
+		"after, or Last-Event-ID: events after this cursor may be gone, or the hub was reset: "+
+			"read the hub's devices, then its events without a cursor",
+	)
 }

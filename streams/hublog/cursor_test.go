@@ -12,13 +12,17 @@ import (
 func TestCursorText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := cursor{seq: rapid.Uint64Range(0, 1<<48-1).Draw(t, "seq"), ms: rapid.Int64Range(0, 1<<48-1).Draw(t, "ms")}
+		c := cursor{
+			seq: rapid.Uint64Range(0, 1<<48-1).Draw(t, "seq"),
+			ms:  rapid.Int64Range(0, 1<<48-1).Draw(t, "ms"),
+		}
 		copy(c.tag[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "tag"))
 		got, err := parseCursor(c.String())
 		if err != nil || got != c {
 			t.Fatalf("%+v reads back as %+v, %v", c, got, err)
 		}
-		// No other text is as good: not one with a character changed, not a longer or a shorter one.
+		// No other text is as good: not one with a character changed, not a longer or a shorter
+		// one.
 		i := rapid.IntRange(0, cursorText-1).Draw(t, "place")
 		other := []byte(c.String())
 		other[i] = rapid.SampledFrom([]byte("ABCabc019-_=+/. \n")).Draw(t, "character")
@@ -33,7 +37,9 @@ func TestCursorText(t *testing.T) {
 func TestCursorRefusals(t *testing.T) {
 	t.Parallel()
 	good := cursor{seq: 7, ms: 1}.String()
-	for _, text := range []string{"", " ", good + "=", good + "A", good[1:], " " + good, good + "\n", strings.Repeat("A", cursorText),
+	for _, text := range []string{
+		"", " ", good + "=", good + "A", good[1:], " " + good, good + "\n",
+		strings.Repeat("A", cursorText),
 		strings.Repeat(good, 1000), strings.Repeat("\x00", cursorText), strings.ToUpper(good)} {
 		if _, err := parseCursor(text); codeOf(err) != domain.CodeInvalidRequest {
 			t.Errorf("%.40q: %v", text, err)

@@ -17,9 +17,15 @@ type Disconnection struct {
 	Reason string
 }
 
-// Disconnections gives the ends of the hub's connections since t, oldest first. It looks at the first `most` events of the cloud after t, 1 to
-// 512, whatever incarnation of the log they are of; a hub without a log has none.
-func (l *Logs) Disconnections(ctx context.Context, hub domain.HubID, t time.Time, most int) ([]Disconnection, error) {
+// Disconnections gives the ends of the hub's connections since t, oldest first. It looks at the
+// first `most` events of the cloud after t, 1 to 512, whatever incarnation of the log they are of;
+// a hub without a log has none.
+func (l *Logs) Disconnections(
+	ctx context.Context,
+	hub domain.HubID,
+	t time.Time,
+	most int,
+) ([]Disconnection, error) {
 	most = min(max(most, 1), maxGet)
 	request, err := json.Marshal(struct {
 		From    time.Time `json:"start_time"`

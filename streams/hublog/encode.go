@@ -53,12 +53,27 @@ func payloadType(payload []byte) (string, error) {
 	return "", errors.New("stored event has no end to its type")
 }
 
-// fieldText makes an event type fit for a line of an event stream: what would end the line, or is ignored in it, becomes a space. The
-// envelope keeps the type as it is.
+// fieldText makes an event type fit for a line of an event stream: what would end the line, or is
+// ignored in it, becomes a space. The envelope keeps the type as it is.
 var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
 
-// frameOverhead is what a frame has beside type and payload. The payload leaves its first brace to the envelope.
-const frameOverhead = len("id: ") + cursorText + len("\nevent: ") + len("\ndata: ") + len(`{"cursor":"`) + cursorText + len(`",`) - len(`{`) + len("\n\n")
+// frameOverhead is what a frame has beside type and payload. The payload leaves its first brace to
+// the envelope.
+const frameOverhead = len(
+	"id: ",
+) + cursorText + len(
+	"\nevent: ",
+) + len(
+	"\ndata: ",
+) + len(
+	`{"cursor":"`,
+) + cursorText + len(
+	`",`,
+) - len(
+	`{`,
+) + len(
+	"\n\n",
+)
 
 // encode makes the event that readers get of a stored one. The payload is copied.
 func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.EncodedEvent, error) {
@@ -89,8 +104,8 @@ func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.Encoded
 	}, nil
 }
 
-// eventOverhead is about what an encoded event takes in memory beside its frame: the structure, the cursor's text, and what the runtime
-// rounds up.
+// eventOverhead is about what an encoded event takes in memory beside its frame: the structure, the
+// cursor's text, and what the runtime rounds up.
 const eventOverhead = 160
 
 func eventBytes(e domain.EncodedEvent) int64 { return int64(cap(e.Frame)) + eventOverhead }

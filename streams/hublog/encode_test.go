@@ -9,11 +9,17 @@ import (
 	"hubcloud/domain"
 )
 
-// Event types come from hubs: one with line ends in it must not end the frame's line, or begin another field.
+// Event types come from hubs: one with line ends in it must not end the frame's line, or begin
+// another field.
 func TestFrameOfAnyType(t *testing.T) {
 	t.Parallel()
-	for _, typ := range []string{"channel.observed", "a\nid: x", "a\r\n\r\ndata: {}", "nul\x00", `quote"back\slash`, "ü", " ", "\u2028"} {
-		payload, err := json.Marshal(domain.HubEvent{Type: typ, HubID: hubA, Data: json.RawMessage(`{"a":"b"}`)})
+	for _, typ := range []string{
+		"channel.observed", "a\nid: x", "a\r\n\r\ndata: {}", "nul\x00", `quote"back\slash`, "ü",
+		" ", "\u2028",
+	} {
+		payload, err := json.Marshal(
+			domain.HubEvent{Type: typ, HubID: hubA, Data: json.RawMessage(`{"a":"b"}`)},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,11 +32,13 @@ func TestFrameOfAnyType(t *testing.T) {
 		}
 		lines := strings.Split(string(e.Frame), "\n")
 		if len(lines) != 5 || lines[0] != "id: "+e.Cursor || !strings.HasPrefix(lines[1], "event: ") || lines[2] != "data: "+string(e.Envelope) ||
-			lines[3] != "" || lines[4] != "" || strings.ContainsAny(string(e.Frame), "\r\x00") {
+			lines[3] != "" || lines[4] != "" ||
+			strings.ContainsAny(string(e.Frame), "\r\x00") {
 			t.Errorf("%q gives the frame %q", typ, e.Frame)
 		}
 		var envelope struct{ Cursor, Type string }
-		if err := json.Unmarshal(e.Envelope, &envelope); err != nil || envelope.Type != typ || envelope.Cursor != e.Cursor {
+		if err := json.Unmarshal(e.Envelope, &envelope); err != nil || envelope.Type != typ ||
+			envelope.Cursor != e.Cursor {
 			t.Errorf("%q gives the envelope %q: %v", typ, e.Envelope, err)
 		}
 		if cap(e.Frame) != len(e.Frame) {
@@ -41,7 +49,10 @@ func TestFrameOfAnyType(t *testing.T) {
 
 func TestPayloadRefusals(t *testing.T) {
 	t.Parallel()
-	for _, payload := range []string{"", "{}", `{"data":{},"type":"x"}`, "{\"type\":\"x\",\n\"data\":{}}", `{"type":"x"`, `null`, "{\"type\":\"\xff\"}"} {
+	for _, payload := range []string{
+		"", "{}", `{"data":{},"type":"x"}`, "{\"type\":\"x\",\n\"data\":{}}", `{"type":"x"`,
+		`null`, "{\"type\":\"\xff\"}",
+	} {
 		if err := checkPayload([]byte(payload)); err == nil {
 			t.Errorf("%q is taken", payload)
 		}
@@ -57,7 +68,8 @@ func FuzzPayloadType(f *testing.F) {
 			Type string `json:"type"`
 		}
 		// Where the payload is what Append takes, this is its type.
-		if checkPayload(payload) != nil || json.Unmarshal(payload, &want) != nil || strings.Count(string(payload), `"type"`) > 1 ||
+		if checkPayload(payload) != nil || json.Unmarshal(payload, &want) != nil ||
+			strings.Count(string(payload), `"type"`) > 1 ||
 			strings.Count(strings.ToLower(string(payload)), "type") > 1 {
 			return
 		}

@@ -12,11 +12,12 @@ import (
 	"hubcloud/streams"
 )
 
-// maxKnown bounds the hubs that are remembered to have their stream; beyond it they are all asked about again.
+// maxKnown bounds the hubs that are remembered to have their stream; beyond it they are all asked
+// about again.
 const maxKnown = 1 << 17
 
-// streamConfig declares a hub's stream. It has one subject, since the broker compares the subjects of a new stream with all others of the
-// account.
+// streamConfig declares a hub's stream. It has one subject, since the broker compares the subjects
+// of a new stream with all others of the account.
 func (l *Logs) streamConfig(hub domain.HubID) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:      streams.HubStream(hub),
@@ -30,16 +31,21 @@ func (l *Logs) streamConfig(hub domain.HubID) jetstream.StreamConfig {
 		Duplicates: MinRetention,
 		// History is read by direct gets, in a cluster from any replica.
 		AllowDirect: true,
-		// Sequences have no holes: what is missing at the front has expired, and nothing else is ever missing.
+		// Sequences have no holes: what is missing at the front has expired, and nothing else is
+		// ever missing.
 		DenyDelete: true,
 		// A hub's message is stored wholly or not at all.
 		AllowAtomicPublish: true,
-		RePublish:          &jetstream.RePublish{Source: streams.LogFilter(hub), Destination: streams.FeedDestination(hub)},
+		RePublish: &jetstream.RePublish{
+			Source:      streams.LogFilter(hub),
+			Destination: streams.FeedDestination(hub),
+		},
 	}
 }
 
-// Ensure sees to it that the hub's stream is there: it makes one that is absent, and gives one of another retention the present one. Anything
-// else that differs is streams.ErrIncompatible. It asks the broker once a hub; then it knows.
+// Ensure sees to it that the hub's stream is there: it makes one that is absent, and gives one of
+// another retention the present one. Anything else that differs is streams.ErrIncompatible. It asks
+// the broker once a hub; then it knows.
 func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	if l.isKnown(hub) {
 		return nil
@@ -60,13 +66,22 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 		return fmt.Errorf("hub log of %s: %w", hub, err)
 	}
 	// Another goroutine may have made it a moment ago, and be about to sync its folder.
-	if fresh := absent || stream.CachedInfo().Created.After(l.opened); fresh && l.cfg.SyncFolders != nil {
+	if fresh := absent || stream.CachedInfo().Created.After(l.opened); fresh &&
+		l.cfg.SyncFolders != nil {
 		if err := l.cfg.SyncFolders(streams.ShardAccount(streams.ShardOf(hub, len(l.shards)))); err != nil {
 			return fmt.Errorf("hub log of %s: %w", hub, err)
 		}
 	}
 	if got := stream.CachedInfo().Config; got.MaxAge != want.MaxAge {
-		l.cfg.Log.Info("hub log gets another retention", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge)
+		l.cfg.Log.Info(
+			"hub log gets another retention",
+			"hub_id",
+			hub,
+			"from",
+			got.MaxAge,
+			"to",
+			want.MaxAge,
+		)
 		got.MaxAge = want.MaxAge
 		got.Duplicates = want.Duplicates
 		if _, err := js.UpdateStream(ctx, got); err != nil {
@@ -102,7 +117,15 @@ func (l *Logs) otherRetention(hub domain.HubID, found time.Duration) {
 	}
 	l.work(func(ctx context.Context) {
 		if err := l.Ensure(ctx, hub); err != nil {
-			l.cfg.Log.Warn("hub log keeps another retention than it should have", "hub_id", hub, "retention", found, "error", err)
+			l.cfg.Log.Warn(
+				"hub log keeps another retention than it should have",
+				"hub_id",
+				hub,
+				"retention",
+				found,
+				"error",
+				err,
+			)
 		}
 	})
 }

@@ -16,8 +16,9 @@ import (
 const (
 	// maxLanes is how many reads of history a shard's connection does at once.
 	maxLanes = 16
-	// maxGet is the most messages of one direct get, maxGetBytes about the most bytes, loadBytes of one that is for readers: what is on its way to
-	// them is bounded by that and by how many loads there are at once.
+	// maxGet is the most messages of one direct get, maxGetBytes about the most bytes, loadBytes of
+	// one that is for readers: what is on its way to them is bounded by that and by how many loads
+	// there are at once.
 	maxGet      = 512
 	maxGetBytes = 1 << 20
 	loadBytes   = 256 << 10
@@ -25,8 +26,9 @@ const (
 	getTimeout = 3 * time.Second
 )
 
-// lane is a subscription that the answers of one direct get after the other come to: a subscription for each would cost as much as a dozen
-// messages. Its channel has room for a whole answer, so that none is lost.
+// lane is a subscription that the answers of one direct get after the other come to: a subscription
+// for each would cost as much as a dozen messages. Its channel has room for a whole answer, so that
+// none is lost.
 type lane struct {
 	inbox   string
 	answers chan *nats.Msg
@@ -71,7 +73,8 @@ func (l *lanes) take(ctx context.Context) (*lane, error) {
 	return made, nil
 }
 
-// give takes a lane back. One whose answer did not come to its end might still get the rest of it: it is not used again.
+// give takes a lane back. One whose answer did not come to its end might still get the rest of it:
+// it is not used again.
 func (l *lanes) give(used *lane, ended bool) {
 	if ended {
 		l.mu.Lock()
@@ -93,7 +96,8 @@ func (l *lanes) close() {
 	l.free = nil
 }
 
-// rangeRequest asks for up to n messages, at most maxGet, and about so many bytes, from the sequence from on.
+// rangeRequest asks for up to n messages, at most maxGet, and about so many bytes, from the
+// sequence from on.
 func rangeRequest(from uint64, n, bytes int) []byte {
 	request := make([]byte, 0, 80)
 	request = append(request, `{"seq":`...)
@@ -105,21 +109,39 @@ func rangeRequest(from uint64, n, bytes int) []byte {
 	return append(request, '}')
 }
 
-// getRange reads up to n messages from the sequence from on, as one direct get answers them: fewer when it stops for their size, or when the
-// stream has no more. What has expired is left out without a word; what is read is in order.
-func (s *shard) getRange(ctx context.Context, hub domain.HubID, from uint64, n int) (messages []stored, err error) {
+// getRange reads up to n messages from the sequence from on, as one direct get answers them: fewer
+// when it stops for their size, or when the stream has no more. What has expired is left out
+// without a word; what is read is in order.
+func (s *shard) getRange(
+	ctx context.Context,
+	hub domain.HubID,
+	from uint64,
+	n int,
+) (messages []stored, err error) {
 	n = min(n, maxGet)
 	return s.get(ctx, hub, rangeRequest(from, n, loadBytes), n)
 }
 
-// get sends one direct get to the hub's stream and collects its answer, of which n messages are expected at most.
-func (s *shard) get(ctx context.Context, hub domain.HubID, request []byte, n int) (messages []stored, err error) {
+// get sends one direct get to the hub's stream and collects its answer, of which n messages are
+// expected at most.
+func (s *shard) get(
+	ctx context.Context,
+	hub domain.HubID,
+	request []byte,
+	n int,
+) (messages []stored, err error) {
 	s.logs.metrics.directGets.Inc()
 	return s.lanes.get(ctx, directGet(hub), request, n)
 }
 
-// get sends one direct get to a subject and collects its answer, of which n messages are expected at most.
-func (l *lanes) get(ctx context.Context, subject string, request []byte, n int) (messages []stored, err error) {
+// get sends one direct get to a subject and collects its answer, of which n messages are expected
+// at most.
+func (l *lanes) get(
+	ctx context.Context,
+	subject string,
+	request []byte,
+	n int,
+) (messages []stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	used, err := l.take(ctx)

@@ -43,8 +43,8 @@ func follow(t *testing.T, g *Group, limit int, last map[domain.HubID]int) map[do
 	return got
 }
 
-// One goroutine reads a hundred hubs that send at once: each log in its order, with nothing left out or repeated, also where a ring is too short
-// to hold what a slow reader is yet to get.
+// One goroutine reads a hundred hubs that send at once: each log in its order, with nothing left
+// out or repeated, also where a ring is too short to hold what a slow reader is yet to get.
 func TestGroupFollowsManyLogs(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{RingEvents: 20})
@@ -61,7 +61,11 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "no goroutine a hub is left", func() bool { return runtime.NumGoroutine() < goroutines+hubs/2 })
+	eventually(
+		t,
+		"no goroutine a hub is left",
+		func() bool { return runtime.NumGoroutine() < goroutines+hubs/2 },
+	)
 	var wg sync.WaitGroup
 	for hub := range last {
 		wg.Go(func() {
@@ -106,7 +110,8 @@ func TestGroupTakesTurns(t *testing.T) {
 	}
 }
 
-// A reader that comes back names where it was in each log; a log that was begun anew ends alone, and can be followed again.
+// A reader that comes back names where it was in each log; a log that was begun anew ends alone,
+// and can be followed again.
 func TestGroupGoesOn(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -116,7 +121,10 @@ func TestGroupGoesOn(t *testing.T) {
 	if err := g.Follow(t.Context(), hubA, f.page(hubA, "", 1).Next); err != nil {
 		t.Fatal(err)
 	}
-	if got := follow(t, g, 10, map[domain.HubID]int{hubA: 3}); !slices.Equal(got[hubA], upTo(2, 3)) {
+	if got := follow(t, g, 10, map[domain.HubID]int{hubA: 3}); !slices.Equal(
+		got[hubA],
+		upTo(2, 3),
+	) {
 		t.Errorf("got %v", got)
 	}
 	if position := g.Position(hubA); position != f.page(hubA, "", 10).Next {
@@ -157,7 +165,11 @@ func TestAt(t *testing.T) {
 	begun := time.Now()
 	last := f.append(hubA, 0, 1, 3)
 	between := time.Now().Add(2 * time.Millisecond)
-	eventually(t, "the clock moves on", func() bool { return time.Now().After(between.Add(2 * time.Millisecond)) })
+	eventually(
+		t,
+		"the clock moves on",
+		func() bool { return time.Now().After(between.Add(2 * time.Millisecond)) },
+	)
 	f.append(hubA, last, 4, 3)
 	for at, want := range map[time.Time][]int{
 		begun.Add(-2 * time.Hour):                         upTo(1, 6),
@@ -173,7 +185,9 @@ func TestAt(t *testing.T) {
 			t.Errorf("from %v: %v, want %v", at, got, want)
 		}
 	}
-	if _, err := f.At(t.Context(), "hub-none-none-none", begun); codeOf(err) != domain.CodeNotFound {
+	if _, err := f.At(t.Context(), "hub-none-none-none", begun); codeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("a hub that nobody has: %v", err)
 	}
 }

@@ -11,13 +11,14 @@ import (
 )
 
 const (
-	// loadPause is the pause before a run is asked for again that a broker, or a copy of the log that lags behind, does not
-	// give; it doubles up to maxLoadPause, for readPatience in all.
+	// loadPause is the pause before a run is asked for again that a broker, or a copy of the log
+	// that lags behind, does not give; it doubles up to maxLoadPause, for readPatience in all.
 	loadPause    = 20 * time.Millisecond
 	maxLoadPause = 500 * time.Millisecond
 	// loadTries is how often a run is asked for when the answers make no sense.
 	loadTries = 4
-	// maxShardLoads is how many loads of one shard there are at once. What is on its way to readers is bounded by that.
+	// maxShardLoads is how many loads of one shard there are at once. What is on its way to readers
+	// is bounded by that.
 	maxShardLoads = 4
 )
 
@@ -52,7 +53,8 @@ const unbounded = math.MaxInt
 // full reports whether nothing more may be read.
 func (r room) full() bool { return r.events <= 0 || r.over }
 
-// take returns as many of events as there is room for, and the room that is left. The first event of all is given whatever its size.
+// take returns as many of events as there is room for, and the room that is left. The first event
+// of all is given whatever its size.
 func (r room) take(events []domain.EncodedEvent, first bool) ([]domain.EncodedEvent, room) {
 	for i := range events {
 		size := len(events[i].Envelope)
@@ -68,9 +70,11 @@ func (r room) take(events []domain.EncodedEvent, first bool) ([]domain.EncodedEv
 	return events, r
 }
 
-// read gives events with sequences from from to to, both included, as many as there is room for, and the sequence up to which it has looked: there is no
-// other event between from and that. The sequences up to to must have been stored. The slice is shared: it may be appended to, but not changed. The error is a
-// *dropped when something of what it would have given is gone. The room is what is left of it; first says that one event is given whatever its size.
+// read gives events with sequences from from to to, both included, as many as there is room for,
+// and the sequence up to which it has looked: there is no other event between from and that. The
+// sequences up to to must have been stored. The slice is shared: it may be appended to, but not
+// changed. The error is a *dropped when something of what it would have given is gone. The room is
+// what is left of it; first says that one event is given whatever its size.
 func (h *history) read(ctx context.Context, t *tail, from, to uint64, wanted room, first bool) (
 	events []domain.EncodedEvent, through uint64, left room, err error,
 ) {
@@ -108,8 +112,14 @@ func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 	return append(events, more...)
 }
 
-// clip cuts events down to those up to the sequence to and to those there is room for, and says how far they reach.
-func clip(events []domain.EncodedEvent, covered, to uint64, left room, first bool) ([]domain.EncodedEvent, uint64, room) {
+// clip cuts events down to those up to the sequence to and to those there is room for, and says how
+// far they reach.
+func clip(
+	events []domain.EncodedEvent,
+	covered, to uint64,
+	left room,
+	first bool,
+) ([]domain.EncodedEvent, uint64, room) {
 	for len(events) > 0 && events[len(events)-1].Seq > to {
 		events = events[:len(events)-1]
 	}
@@ -124,9 +134,15 @@ func clip(events []domain.EncodedEvent, covered, to uint64, left room, first boo
 	}
 }
 
-// load brings a run of messages into the cache, from from on: as many as limit asks for, but not beyond to, nor into what the cache has or somebody
-// else is loading. It gives the events from from on, and the sequence up to which that is; 0 says that another load has come before it.
-func (h *history) load(ctx context.Context, t *tail, from, to uint64, limit int) (events []domain.EncodedEvent, through uint64, err error) {
+// load brings a run of messages into the cache, from from on: as many as limit asks for, but not
+// beyond to, nor into what the cache has or somebody else is loading. It gives the events from from
+// on, and the sequence up to which that is; 0 says that another load has come before it.
+func (h *history) load(
+	ctx context.Context,
+	t *tail,
+	from, to uint64,
+	limit int,
+) (events []domain.EncodedEvent, through uint64, err error) {
 	// A little more than is asked for: a message costs less than the next request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
 	release, err := h.place(ctx, t.shard)
@@ -178,11 +194,12 @@ func (h *history) place(ctx context.Context, s *shard) (release func(), err erro
 	}
 }
 
-// fetch reads messages from from on, up to to or as far as one answer of the broker goes. The first may have expired; there is at least one.
+// fetch reads messages from from on, up to to or as far as one answer of the broker goes. The first
+// may have expired; there is at least one.
 //
-// Any copy of the log may answer a direct get, also one that is behind. It cannot answer with other messages than the leader
-// has. What is missing at its end is asked for again by whoever needs it; what is missing at its beginning has expired only if
-// the leader says so.
+// Any copy of the log may answer a direct get, also one that is behind. It cannot answer with other
+// messages than the leader has. What is missing at its end is asked for again by whoever needs it;
+// what is missing at its beginning has expired only if the leader says so.
 func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -207,7 +224,8 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 		case some && messages[0].seq == from:
 			return messages, nil
 		case err == nil:
-			// Nothing at all is no proof of anything: a copy may lag behind, the broker may be away, everything may have expired.
+			// Nothing at all is no proof of anything: a copy may lag behind, the broker may be
+			// away, everything may have expired.
 			var b bounds
 			b, err = h.logs.bounds(ctx, t.hub, to)
 			switch {
@@ -224,12 +242,24 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 			failures++
 		}
 		if ctx.Err() != nil || failures == loadTries {
-			return nil, fmt.Errorf("read the log of %s from sequence %d to %d: %w", t.hub, from, to, err)
+			return nil, fmt.Errorf(
+				"read the log of %s from sequence %d to %d: %w",
+				t.hub,
+				from,
+				to,
+				err,
+			)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("read the log of %s from sequence %d to %d: %w", t.hub, from, to, err)
+			return nil, fmt.Errorf(
+				"read the log of %s from sequence %d to %d: %w",
+				t.hub,
+				from,
+				to,
+				err,
+			)
 		}
 	}
 }

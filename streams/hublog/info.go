@@ -14,7 +14,8 @@ import (
 
 // State is what the stream of a hub's log holds.
 type State struct {
-	// First and Last are its first and last sequence; First is Last+1 when it holds nothing. They are 1 and 0 without a stream.
+	// First and Last are its first and last sequence; First is Last+1 when it holds nothing. They
+	// are 1 and 0 without a stream.
 	First, Last uint64
 	// LastStored is when the last message was stored.
 	LastStored time.Time
@@ -24,11 +25,17 @@ type State struct {
 
 func stateOf(s *streams.StreamState) State {
 	b := boundsOf(s)
-	return State{First: b.first, Last: b.last, LastStored: s.State.LastStored, Retention: s.Config.MaxAge}
+	return State{
+		First:      b.first,
+		Last:       b.last,
+		LastStored: s.State.LastStored,
+		Retention:  s.Config.MaxAge,
+	}
 }
 
-// State asks the leader of a log's stream what it holds. The leader must confirm an end before the sequence seen, which the
-// caller knows that the log had: a stale answer would have the caller take the log for another one.
+// State asks the leader of a log's stream what it holds. The leader must confirm an end before the
+// sequence seen, which the caller knows that the log had: a stale answer would have the caller take
+// the log for another one.
 func (s *Source) State(ctx context.Context, hub domain.HubID, seen uint64) (State, error) {
 	state, err := streams.AskLast(ctx, s.lanes.nc, s.api(hub), streams.HubStream(hub), seen)
 	if errors.Is(err, streams.ErrNoStream) {
@@ -40,11 +47,12 @@ func (s *Source) State(ctx context.Context, hub domain.HubID, seen uint64) (Stat
 	return stateOf(state), nil
 }
 
-// ErrIncomplete says that some of the logs have no leader at the moment that could say what they hold.
+// ErrIncomplete says that some of the logs have no leader at the moment that could say what they
+// hold.
 var ErrIncomplete = errors.New("some hub logs have no leader at the moment")
 
-// List gives the hub logs of a shard and what each holds, calling found for each. One that is made meanwhile may be missing. ErrIncomplete comes
-// after all those that could be had.
+// List gives the hub logs of a shard and what each holds, calling found for each. One that is made
+// meanwhile may be missing. ErrIncomplete comes after all those that could be had.
 func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, State)) error {
 	missing := map[string]bool{}
 	prefix := streams.HubStream("")
@@ -65,7 +73,8 @@ func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, S
 		}
 		for i := range answer.Streams {
 			if answer.Streams[i].CheckLeader() != nil {
-				// A follower answered for want of a leader, or nobody did: what stands there may be old or empty.
+				// A follower answered for want of a leader, or nobody did: what stands there may be
+				// old or empty.
 				missing[answer.Streams[i].Config.Name] = true
 				continue
 			}
@@ -82,7 +91,12 @@ func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, S
 			continue
 		}
 		if len(missing) > 0 {
-			return fmt.Errorf("list the hub logs of shard %d: %w (%d)", shard, ErrIncomplete, len(missing))
+			return fmt.Errorf(
+				"list the hub logs of shard %d: %w (%d)",
+				shard,
+				ErrIncomplete,
+				len(missing),
+			)
 		}
 		return nil
 	}

@@ -35,11 +35,13 @@ type Mark struct {
 	Type string
 }
 
-// LastEvents gives the last event of the hub and the last of the cloud, those that there are, as the stream's leader has them: it shows
-// everything that was stored before the call. A log without events, or without a stream, has none.
+// LastEvents gives the last event of the hub and the last of the cloud, those that there are, as
+// the stream's leader has them: it shows everything that was stored before the call. A log without
+// events, or without a stream, has none.
 //
-// A leader that is deposed and cut off may answer from an old state for some seconds. That is harmless here: whoever appends
-// does it on condition that the log still ends so, and only the true leader stores anything.
+// A leader that is deposed and cut off may answer from an old state for some seconds. That is
+// harmless here: whoever appends does it on condition that the log still ends so, and only the true
+// leader stores anything.
 func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error) {
 	var marks []Mark
 	for _, subject := range []string{streams.DeviceSubject(hub), streams.LinkSubject(hub)} {
@@ -55,7 +57,11 @@ func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error)
 	return marks, nil
 }
 
-func (l *Logs) lastOf(ctx context.Context, hub domain.HubID, subject string) (mark Mark, ok bool, err error) {
+func (l *Logs) lastOf(
+	ctx context.Context,
+	hub domain.HubID,
+	subject string,
+) (mark Mark, ok bool, err error) {
 	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
 		return mark, false, err
@@ -100,10 +106,12 @@ func (l *Logs) lastOf(ctx context.Context, hub domain.HubID, subject string) (ma
 	return mark, true, nil
 }
 
-// LastSequence gives the stream's last sequence, of events and commands alike, as its leader has it; 0 when there is no stream.
+// LastSequence gives the stream's last sequence, of events and commands alike, as its leader has
+// it; 0 when there is no stream.
 func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
-	// A stale answer would begin a hub's log anew before events that belong to the former one: readers would see them
-	// again. Only a leader that hears a majority is believed, and ingest writes on condition of what it has read.
+	// A stale answer would begin a hub's log anew before events that belong to the former one:
+	// readers would see them again. Only a leader that hears a majority is believed, and ingest
+	// writes on condition of what it has read.
 	b, err := l.bounds(ctx, hub, 0)
 	return b.last, err
 }
@@ -111,9 +119,16 @@ func (l *Logs) LastSequence(ctx context.Context, hub domain.HubID) (uint64, erro
 // bounds are the first and the last sequence of a stream; first is last+1 when it holds nothing.
 type bounds struct{ first, last uint64 }
 
-// bounds asks the stream's leader, which must confirm an end before the sequence seen. Without a stream they are 1 and 0.
+// bounds asks the stream's leader, which must confirm an end before the sequence seen. Without a
+// stream they are 1 and 0.
 func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bounds, error) {
-	state, err := streams.AskLast(ctx, l.shard(hub).nc, streams.JetStreamPrefix, streams.HubStream(hub), seen)
+	state, err := streams.AskLast(
+		ctx,
+		l.shard(hub).nc,
+		streams.JetStreamPrefix,
+		streams.HubStream(hub),
+		seen,
+	)
 	if errors.Is(err, streams.ErrNoStream) {
 		return bounds{first: 1}, nil
 	}
@@ -132,12 +147,14 @@ func boundsOf(s *streams.StreamState) bounds {
 	return b
 }
 
-// settle waits until everything that the stream has announced is on disk. A direct get comes after the batch that is being stored; this one
-// asks for a message that will never be. It goes over the connection of the feed, so that a broker that was started anew in between shows as
-// a reconnection.
+// settle waits until everything that the stream has announced is on disk. A direct get comes after
+// the batch that is being stored; this one asks for a message that will never be. It goes over the
+// connection of the feed, so that a broker that was started anew in between shows as a
+// reconnection.
 //
-// Any copy of the stream may answer, also one that is behind, and that is enough: a stream with several copies announces only
-// what a majority has stored already, and one with a single copy has a single server to answer.
+// Any copy of the stream may answer, also one that is behind, and that is enough: a stream with
+// several copies announces only what a majority has stored already, and one with a single copy has
+// a single server to answer.
 func (l *Logs) settle(ctx context.Context, hub domain.HubID) error {
 	if _, err := streams.Ask(ctx, l.shard(hub).nc, directGet(hub), settleRequest); err != nil {
 		return fmt.Errorf("hub log of %s: wait for the last batch: %w", hub, err)
@@ -152,7 +169,13 @@ var settleRequest = []byte(`{"seq":18446744073709551615}`)
 func directGet(hub domain.HubID) string { return "$JS.API.DIRECT.GET." + streams.HubStream(hub) }
 
 // ask puts a question to the broker's API about the hub's stream and decodes the answer.
-func (l *Logs) ask(ctx context.Context, hub domain.HubID, api string, request []byte, answer any) error {
+func (l *Logs) ask(
+	ctx context.Context,
+	hub domain.HubID,
+	api string,
+	request []byte,
+	answer any,
+) error {
 	return ask(ctx, l.shard(hub).nc, api+streams.HubStream(hub), request, answer)
 }
 

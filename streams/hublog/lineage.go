@@ -2,9 +2,11 @@ package hublog
 
 import "hubcloud/domain"
 
-// lineage says which of a stream's messages are a hub's log, and under which tags: what was restored from a backup keeps its own.
+// lineage says which of a stream's messages are a hub's log, and under which tags: what was
+// restored from a backup keeps its own.
 type lineage struct {
-	// tag is that of what is stored now, and the name of the log as a whole: it changes whenever the log begins anew or is restored.
+	// tag is that of what is stored now, and the name of the log as a whole: it changes whenever
+	// the log begins anew or is restored.
 	tag tag
 	// after is a sequence of the stream: what is stored up to it is not of the log.
 	after uint64

@@ -8,8 +8,9 @@ import (
 	"hubcloud/domain"
 )
 
-// TestRestored reads a log that was restored from a backup: what was in the backup is there under its own cursors, and a cursor of what was lost
-// is refused, also once another event has its sequence.
+// TestRestored reads a log that was restored from a backup: what was in the backup is there under
+// its own cursors, and a cursor of what was lost is refused, also once another event has its
+// sequence.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -70,7 +71,8 @@ func TestRestored(t *testing.T) {
 		}
 	}
 
-	// Nothing of the log is in the backup: its sequences begin again, and no cursor of before means anything.
+	// Nothing of the log is in the backup: its sequences begin again, and no cursor of before means
+	// anything.
 	g := start(t, Config{})
 	empty, err := g.Position(t.Context(), hubA)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Incarnation says which of a stream's messages are the hub's log: the events with Seq > After and that tag.
+// Incarnation says which of a stream's messages are the hub's log: the events with Seq > After and
+// that tag.
 type Incarnation struct {
 	// Tag is 8 hexadecimal digits. It changes whenever the log begins anew.
 	Tag string
@@ -26,7 +27,8 @@ type Incarnation struct {
 	Former domain.FormerLogs
 }
 
-// Config says how logs are kept and read. Retention and Incarnation are required, the rest has defaults.
+// Config says how logs are kept and read. Retention and Incarnation are required, the rest has
+// defaults.
 type Config struct {
 	// Retention is how long messages are kept, and how old a cursor may be; at least MinRetention.
 	Retention time.Duration
@@ -40,19 +42,22 @@ type Config struct {
 	RingEvents int
 	// TailIdle is how long a tail outlives its last reader; 0 means 30 s.
 	TailIdle time.Duration
-	// Reads are connections for reads of history, so that a read that waits for a batch to reach the disk holds up no append; nil means
-	// the connections that New is given.
+	// Reads are connections for reads of history, so that a read that waits for a batch to reach
+	// the disk holds up no append; nil means the connections that New is given.
 	Reads *streams.Conns
-	// SyncFolders is called with the account in which a stream was made, before Ensure returns. It syncs the names of the
-	// folders that hold the stream, so that a power cut does not take it; nil where the broker is another process.
+	// SyncFolders is called with the account in which a stream was made, before Ensure returns. It
+	// syncs the names of the folders that hold the stream, so that a power cut does not take it;
+	// nil where the broker is another process.
 	SyncFolders func(streams.Account) error
-	// Incarnation gives a hub's log as the directory has it, from memory; false means that no organization has the hub.
+	// Incarnation gives a hub's log as the directory has it, from memory; false means that no
+	// organization has the hub.
 	Incarnation func(domain.HubID) (Incarnation, bool)
-	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is asked before a cursor is
-	// rejected for its incarnation; nil means that Incarnation is always up to date.
+	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is
+	// asked before a cursor is rejected for its incarnation; nil means that Incarnation is always
+	// up to date.
 	Refresh func(ctx context.Context) error
-	// Lost reports whether a connection leads nowhere any more: its readers end then, so that clients go elsewhere. nil means
-	// that none ever does.
+	// Lost reports whether a connection leads nowhere any more: its readers end then, so that
+	// clients go elsewhere. nil means that none ever does.
 	Lost func(*nats.Conn) bool
 	// Now is the clock; nil means time.Now. It must agree with the broker's.
 	Now func() time.Time
@@ -78,13 +83,19 @@ const (
 var (
 	// ErrConflict says that nothing was appended: the log's last event is another than expected.
 	ErrConflict = streams.ErrConflict
-	// ErrUnsure says that the broker's answer was lost: the records may be stored, or be stored yet, wholly, or not at all. LastEvents tells.
+	// ErrUnsure says that the broker's answer was lost: the records may be stored, or be stored
+	// yet, wholly, or not at all. LastEvents tells.
 	ErrUnsure = streams.ErrUnsure
-	// ErrLogEnded ends readers of a log that was begun anew. It is a domain.Error with the code cursor_expired.
+	// ErrLogEnded ends readers of a log that was begun anew. It is a domain.Error with the code
+	// cursor_expired.
 	ErrLogEnded error = domain.Errorf(domain.CodeCursorExpired,
 		"the hub's event log was begun anew: read its devices, then its events without a cursor")
-	// ErrLost ends readers whose connection to the broker is lost. It is a domain.Error with the code service_unavailable.
-	ErrLost error = domain.Unavailable("this server has lost the broker of the hub's event log: go on from the last cursor, which leads to another server")
+	// ErrLost ends readers whose connection to the broker is lost. It is a domain.Error with the
+	// code service_unavailable.
+	ErrLost error = domain.Unavailable(
+		"this server has lost the broker of the hub's event log: go on from the last cursor, " +
+			"which leads to another server",
+	)
 	// ErrClosed says that the Logs are closed.
 	ErrClosed = errors.New("hub logs are closed")
 )
@@ -134,15 +145,21 @@ type Logs struct {
 	// ctx ends what the tails do in the background.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// background counts the goroutines that work for tails; workMu keeps new ones from coming once Close waits for them.
+	// background counts the goroutines that work for tails; workMu keeps new ones from coming once
+	// Close waits for them.
 	background sync.WaitGroup
 	workMu     sync.Mutex
 }
 
-// New makes Logs over connections to the broker's shards. The caller closes them with Close, before it closes the connections.
+// New makes Logs over connections to the broker's shards. The caller closes them with Close, before
+// it closes the connections.
 func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	if cfg.Retention < MinRetention {
-		return nil, fmt.Errorf("hub logs: retention is %v; at least %v is needed", cfg.Retention, MinRetention)
+		return nil, fmt.Errorf(
+			"hub logs: retention is %v; at least %v is needed",
+			cfg.Retention,
+			MinRetention,
+		)
 	}
 	if cfg.Incarnation == nil {
 		return nil, errors.New("hub logs: Incarnation is required")
@@ -153,7 +170,11 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 		reads = conns
 	}
 	if len(reads.Shards) != len(conns.Shards) {
-		return nil, fmt.Errorf("hub logs: connections for reads of %d shards, for the rest of %d", len(reads.Shards), len(conns.Shards))
+		return nil, fmt.Errorf(
+			"hub logs: connections for reads of %d shards, for the rest of %d",
+			len(reads.Shards),
+			len(conns.Shards),
+		)
 	}
 	l := &Logs{
 		cfg:     cfg,
@@ -176,9 +197,14 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	return l, nil
 }
 
-func (l *Logs) shard(hub domain.HubID) *shard { return l.shards[streams.ShardOf(hub, len(l.shards))] }
+func (l *Logs) shard(
+	hub domain.HubID,
+) *shard {
+	return l.shards[streams.ShardOf(hub, len(l.shards))]
+}
 
-// Close ends every reader with ErrClosed and waits until nothing works in the background any more. It must not be called twice at once.
+// Close ends every reader with ErrClosed and waits until nothing works in the background any more.
+// It must not be called twice at once.
 func (l *Logs) Close() {
 	l.workMu.Lock()
 	l.cancel()

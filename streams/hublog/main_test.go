@@ -80,8 +80,12 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 
 // record makes an event that carries a number.
 func record(hub domain.HubID, inc string, n int) Record {
-	e := domain.HubEvent{Type: "channel.observed", HubID: hub, Time: domain.FormatTime(time.Unix(int64(n), 0)),
-		Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+	e := domain.HubEvent{
+		Type:  "channel.observed",
+		HubID: hub,
+		Time:  domain.FormatTime(time.Unix(int64(n), 0)),
+		Data:  json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+	}
 	payload, err := json.Marshal(e)
 	if err != nil {
 		panic(err)
@@ -136,7 +140,9 @@ func number(tb testing.TB, e domain.EncodedEvent) int {
 	if envelope.Cursor != e.Cursor {
 		tb.Fatalf("envelope has cursor %q, the event %q", envelope.Cursor, e.Cursor)
 	}
-	if want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(e.Envelope) + "\n\n"; string(e.Frame) != want {
+	if want := "id: " + e.Cursor + "\nevent: " + envelope.Type + "\ndata: " + string(e.Envelope) + "\n\n"; string(
+		e.Frame,
+	) != want {
 		tb.Fatalf("frame is %q, want %q", e.Frame, want)
 	}
 	return envelope.Data.N

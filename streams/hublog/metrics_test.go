@@ -18,12 +18,18 @@ func TestMetrics(t *testing.T) {
 	f := start(t, Config{Metrics: registry})
 	m := f.metrics
 	value := func(c prometheus.Metric) float64 { return valueOf(t, c) }
-	if series, err := testutil.GatherAndCount(registry, "hubcloud_hublog_append_failures_total"); err != nil || series != 2 {
+	if series, err := testutil.GatherAndCount(registry, "hubcloud_hublog_append_failures_total"); err != nil ||
+		series != 2 {
 		t.Errorf("%d series of failures at the beginning, %v", series, err)
 	}
 	last := f.append(hubA, 0, 1, 3)
 	f.command(hubA)
-	if _, err := f.Append(t.Context(), hubA, last-1, []Record{record(hubA, "0000000a", 9)}); !errors.Is(err, ErrConflict) {
+	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
+		record(hubA, "0000000a", 9),
+	}); !errors.Is(
+		err,
+		ErrConflict,
+	) {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -34,8 +40,10 @@ func TestMetrics(t *testing.T) {
 	f.page(hubA, "", 2)
 	f.page(hubA, "", 2)
 	for what, pair := range map[string][2]float64{
-		"messages appended": {value(m.appended), 4}, "conflicts": {value(m.conflicts), 1}, "failures": {value(m.failures), 1},
-		"pages": {value(m.pages), 2}, "tails": {value(m.tails), 1}, "readers": {value(m.readers), 0}, "overruns": {value(m.overruns), 0},
+		"messages appended": {value(m.appended), 4}, "conflicts": {value(m.conflicts), 1},
+		"failures": {value(m.failures), 1},
+		"pages":    {value(m.pages), 2}, "tails": {value(m.tails), 1},
+		"readers": {value(m.readers), 0}, "overruns": {value(m.overruns), 0},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%v %s, want %v", pair[0], what, pair[1])
@@ -44,8 +52,17 @@ func TestMetrics(t *testing.T) {
 	if appends := testutil.CollectAndCount(m.appendTime); appends != 1 {
 		t.Errorf("%d histograms of appends", appends)
 	}
-	if value(m.directGets) == 0 || value(m.read) == 0 || value(m.cacheMisses) == 0 || value(m.cacheBytes) == 0 || value(m.cacheHits) == 0 {
-		t.Errorf("gets %v, read %v, misses %v, hits %v, bytes %v", value(m.directGets), value(m.read), value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes))
+	if value(m.directGets) == 0 || value(m.read) == 0 || value(m.cacheMisses) == 0 ||
+		value(m.cacheBytes) == 0 ||
+		value(m.cacheHits) == 0 {
+		t.Errorf(
+			"gets %v, read %v, misses %v, hits %v, bytes %v",
+			value(m.directGets),
+			value(m.read),
+			value(m.cacheMisses),
+			value(m.cacheHits),
+			value(m.cacheBytes),
+		)
 	}
 	telemetrytest.Lint(t, registry)
 }

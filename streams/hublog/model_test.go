@@ -14,7 +14,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// model is what a log should have: its messages in order, each with when it was stored at the earliest.
+// model is what a log should have: its messages in order, each with when it was stored at the
+// earliest.
 type model struct {
 	t     *rapid.T
 	hub   domain.HubID
@@ -93,7 +94,8 @@ func (m *model) read(wait time.Duration) {
 	ended := time.Now()
 	if err != nil {
 		c, _ := parseCursor(from.text)
-		if domain.CodeOf(err) == domain.CodeCursorExpired && from.text != "" && ended.Sub(c.stored()) > modelRetention {
+		if domain.CodeOf(err) == domain.CodeCursorExpired && from.text != "" &&
+			ended.Sub(c.stored()) > modelRetention {
 			return
 		}
 		m.t.Fatalf("page behind event %d, %v old: %v", from.n, ended.Sub(c.stored()), err)
@@ -116,8 +118,15 @@ func (m *model) read(wait time.Duration) {
 		}
 		last = m.count
 	}
-	if page.HasMore != (last < m.count) || page.HasMore && (len(got) == 0 || len(got) < limit && bytes == unbounded) {
-		m.t.Fatalf("page of %d up to event %d of %d says has_more %v", len(got), last, m.count, page.HasMore)
+	if page.HasMore != (last < m.count) ||
+		page.HasMore && (len(got) == 0 || len(got) < limit && bytes == unbounded) {
+		m.t.Fatalf(
+			"page of %d up to event %d of %d says has_more %v",
+			len(got),
+			last,
+			m.count,
+			page.HasMore,
+		)
 	}
 	size := 0
 	for _, e := range page.Events {
@@ -130,13 +139,14 @@ func (m *model) read(wait time.Duration) {
 		m.known = append(m.known, place{e.Cursor, numbersOf(m.t, []domain.EncodedEvent{e})[0]})
 	}
 	m.known = append(m.known, place{page.Next, last})
-	if c, err := parseCursor(page.Next); err != nil || !page.HasMore && begun.Sub(c.stored()) > modelRetention*3/4 {
+	if c, err := parseCursor(page.Next); err != nil ||
+		!page.HasMore && begun.Sub(c.stored()) > modelRetention*3/4 {
 		m.t.Fatalf("at the log's end next_cursor is %v old", begun.Sub(c.stored()))
 	}
 }
 
-// keptUntil reports whether the event numbered n cannot have expired before then. A cursor tells its event's time to the millisecond below, so
-// an event can count as expired that much early.
+// keptUntil reports whether the event numbered n cannot have expired before then. A cursor tells
+// its event's time to the millisecond below, so an event can count as expired that much early.
 func (m *model) keptUntil(n int, then time.Time) bool {
 	for _, s := range m.seqs {
 		if s.n == n && n > 0 {
@@ -158,8 +168,8 @@ func numbersOf(t *rapid.T, events []domain.EncodedEvent) []int {
 	return all
 }
 
-// Random appends, commands, reads and passing time, over two processes: nothing is missed, nothing is repeated, has_more is exact, and a 410 is only
-// for what is too old.
+// Random appends, commands, reads and passing time, over two processes: nothing is missed, nothing
+// is repeated, has_more is exact, and a 410 is only for what is too old.
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)

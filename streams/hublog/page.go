@@ -10,30 +10,51 @@ import (
 	"hubcloud/streams"
 )
 
-// freshTries is how often a read from the oldest event begins again because that has expired in the meantime, or the log was begun anew.
+// freshTries is how often a read from the oldest event begins again because that has expired in the
+// meantime, or the log was begun anew.
 const freshTries = 5
 
-// Page gives up to limit events behind the cursor after, oldest first; an empty one stands for the oldest that is kept. Everything is there that was
-// stored before the call, and HasMore is exact.
+// Page gives up to limit events behind the cursor after, oldest first; an empty one stands for the
+// oldest that is kept. Everything is there that was stored before the call, and HasMore is exact.
 //
-// Next is the last event's cursor. When no event follows, and after or the last event is older than half the retention, it is a position instead that
-// was made now: whoever keeps reading never finds it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a
-// hub that nobody has, and those of the broker.
-func (l *Logs) Page(ctx context.Context, hub domain.HubID, after string, limit int) (domain.EventPage, error) {
+// Next is the last event's cursor. When no event follows, and after or the last event is older than
+// half the retention, it is a position instead that was made now: whoever keeps reading never finds
+// it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a hub
+// that nobody has, and those of the broker.
+func (l *Logs) Page(
+	ctx context.Context,
+	hub domain.HubID,
+	after string,
+	limit int,
+) (domain.EventPage, error) {
 	return l.Part(ctx, hub, after, limit, unbounded, 0)
 }
 
-// Part is Page, but gives about so many bytes of envelopes at most, and one event at least: what is put together of parts, each from the Next of the former
-// on for as long as there is more, is a page. When there is no event it waits for one, for that long; then, and when ctx ends meanwhile, it
-// answers an empty page. The events are shared with the cache, of which the slice holds more than it shows: it must not be kept.
-func (l *Logs) Part(ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration) (domain.EventPage, error) {
+// Part is Page, but gives about so many bytes of envelopes at most, and one event at least: what is
+// put together of parts, each from the Next of the former on for as long as there is more, is a
+// page. When there is no event it waits for one, for that long; then, and when ctx ends meanwhile,
+// it answers an empty page. The events are shared with the cache, of which the slice holds more
+// than it shows: it must not be kept.
+func (l *Logs) Part(
+	ctx context.Context,
+	hub domain.HubID,
+	after string,
+	limit, bytes int,
+	wait time.Duration,
+) (domain.EventPage, error) {
 	l.metrics.pages.Inc()
 	begun := time.Now()
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return domain.EventPage{}, unavailable(err)
 	}
 	for try := 1; ; try++ {
-		page, err := l.wait(ctx, hub, after, room{events: max(limit, 1), bytes: max(bytes, 1)}, wait-time.Since(begun))
+		page, err := l.wait(
+			ctx,
+			hub,
+			after,
+			room{events: max(limit, 1), bytes: max(bytes, 1)},
+			wait-time.Since(begun),
+		)
 		err = unavailable(err)
 		var gone *dropped
 		switch {
@@ -48,7 +69,13 @@ func (l *Logs) Part(ctx context.Context, hub domain.HubID, after string, limit, 
 	}
 }
 
-func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, wanted room, wait time.Duration) (domain.EventPage, error) {
+func (l *Logs) wait(
+	ctx context.Context,
+	hub domain.HubID,
+	after string,
+	wanted room,
+	wait time.Duration,
+) (domain.EventPage, error) {
 	s := l.shard(hub)
 	now, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -80,7 +107,8 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, wanted 
 			waiting = false
 		}
 		if ctx.Err() != nil {
-			// Whether more follows what may have come at the last moment can be told no more: it is left for the next page.
+			// Whether more follows what may have come at the last moment can be told no more: it is
+			// left for the next page.
 			r.events, r.pos, r.more = nil, quiet, false
 			break
 		}
@@ -91,18 +119,20 @@ func (l *Logs) wait(ctx context.Context, hub domain.HubID, after string, wanted 
 	return r.page(), nil
 }
 
-// readPatience bounds how long a page or the beginning of a stream waits for the broker: a cluster that lost a server has
-// new leaders within ten seconds.
+// readPatience bounds how long a page or the beginning of a stream waits for the broker: a cluster
+// that lost a server has new leaders within ten seconds.
 const readPatience = 15 * time.Second
 
 // unavailable returns an error of the broker that passes as a domain.Unavailable.
 func unavailable(err error) error {
-	return streams.Unavailable(err,
-		"the hub's event log cannot be read at the moment: no server leads it; go on from the same cursor later")
+	return streams.Unavailable(
+		err,
+		"the hub's event log cannot be read at the moment: no server leads it; go on from the same cursor later",
+	)
 }
 
-// refresh brings the directory's view up to date when the cursor is not of the hub's log as this process knows it: another
-// process, which is ahead, may have handed it out.
+// refresh brings the directory's view up to date when the cursor is not of the hub's log as this
+// process knows it: another process, which is ahead, may have handed it out.
 func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) error {
 	if after == "" || l.cfg.Refresh == nil {
 		return nil
@@ -136,7 +166,8 @@ type pageRead struct {
 	bytes int
 	// more says that an event follows for which there is no room.
 	more bool
-	// end is the last check. When there are no more events than asked for, pos is at its end or beyond.
+	// end is the last check. When there are no more events than asked for, pos is at its end or
+	// beyond.
 	end *check
 	// checked says that end is as good as one made now.
 	checked bool
@@ -156,7 +187,8 @@ func (r *pageRead) start(ctx context.Context) (err error) {
 	return err
 }
 
-// resume decodes a cursor from which reading is to go on, and refuses it when it has expired as far as that can be told without reading.
+// resume decodes a cursor from which reading is to go on, and refuses it when it has expired as far
+// as that can be told without reading.
 func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error) {
 	c, err := parseCursor(after)
 	if err != nil {
@@ -175,8 +207,8 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if t.sees(c.seq) {
 		return c, nil
 	}
-	// Somebody has seen the log reach further. A stale answer would have the client resync for nothing, so the leader must
-	// confirm that the log ends before.
+	// Somebody has seen the log reach further. A stale answer would have the client resync for
+	// nothing, so the leader must confirm that the log ends before.
 	b, err := l.bounds(ctx, t.hub, c.seq)
 	if err != nil {
 		return c, err
@@ -188,15 +220,21 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 		return c, err
 	}
 	if !t.sees(c.seq) {
-		return c, fmt.Errorf("hub log of %s: %w: it reached up to sequence %d a moment ago", t.hub, streams.ErrDoubtful, c.seq)
+		return c, fmt.Errorf(
+			"hub log of %s: %w: it reached up to sequence %d a moment ago",
+			t.hub,
+			streams.ErrDoubtful,
+			c.seq,
+		)
 	}
 	return c, nil
 }
 
 func (l *Logs) age(c cursor) time.Duration { return l.cfg.Now().Sub(c.stored()) }
 
-// fill reads on, up to one event more than asked for, which is not for the page. When that one does not come, the tail is checked and what there is
-// then is read too; but not if there is no event at all, unless sure says so.
+// fill reads on, up to one event more than asked for, which is not for the page. When that one does
+// not come, the tail is checked and what there is then is read too; but not if there is no event at
+// all, unless sure says so.
 func (r *pageRead) fill(ctx context.Context, sure bool) error {
 	if err := r.gather(ctx); err != nil {
 		return err
@@ -233,7 +271,14 @@ func (r *pageRead) gather(ctx context.Context) error {
 			return err
 		}
 		if v.logTo > 0 {
-			v.events, v.next, v.left, err = r.logs.history.read(ctx, r.tail, r.pos+1, v.logTo, left, first)
+			v.events, v.next, v.left, err = r.logs.history.read(
+				ctx,
+				r.tail,
+				r.pos+1,
+				v.logTo,
+				left,
+				first,
+			)
 			if err != nil {
 				return err
 			}
@@ -257,8 +302,9 @@ func (r *pageRead) gather(ctx context.Context) error {
 	return nil
 }
 
-// retained leaves out the events at the beginning that are older than the retention. The broker removes them a little later than that, and
-// until then a page from the oldest event would show events whose cursors have expired.
+// retained leaves out the events at the beginning that are older than the retention. The broker
+// removes them a little later than that, and until then a page from the oldest event would show
+// events whose cursors have expired.
 func (l *Logs) retained(events []domain.EncodedEvent) []domain.EncodedEvent {
 	for i, event := range events {
 		if c, err := parseCursor(event.Cursor); err != nil || l.age(c) <= l.cfg.Retention {
@@ -278,10 +324,14 @@ func (r *pageRead) page() domain.EventPage {
 	if n := len(r.events); n > 0 {
 		next = r.events[n-1].Cursor
 	}
-	return domain.EventPage{Events: r.events, Next: r.logs.renew(next, r.tail.cursor(r.pos, r.end.at.UnixMilli()))}
+	return domain.EventPage{
+		Events: r.events,
+		Next:   r.logs.renew(next, r.tail.cursor(r.pos, r.end.at.UnixMilli())),
+	}
 }
 
-// renew gives the cursor text, or position, which is as good, when text is empty or older than half the retention.
+// renew gives the cursor text, or position, which is as good, when text is empty or older than half
+// the retention.
 func (l *Logs) renew(text string, position cursor) string {
 	if text != "" {
 		c, err := parseCursor(text)
@@ -292,7 +342,8 @@ func (l *Logs) renew(text string, position cursor) string {
 	return position.String()
 }
 
-// Position gives a cursor of the log's end as it is now: what is stored before the call lies before it, what is stored afterwards behind it.
+// Position gives a cursor of the log's end as it is now: what is stored before the call lies before
+// it, what is stored afterwards behind it.
 func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 	log, err := l.incarnation(hub)
 	if err != nil {
@@ -301,7 +352,8 @@ func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 	now := l.cfg.Now()
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
-	// A stale answer gives an older position, behind which some events come again: that is at least once.
+	// A stale answer gives an older position, behind which some events come again: that is at least
+	// once.
 	b, err := l.bounds(ctx, hub, 0)
 	if err != nil {
 		return "", unavailable(err)

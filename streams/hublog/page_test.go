@@ -27,7 +27,8 @@ func TestPages(t *testing.T) {
 	f.append(hubA, last, 501, 200)
 	f.command(hubA)
 	f.command(hubA)
-	// A second process has its own ring, which knows nothing of what came before it: it reads the log.
+	// A second process has its own ring, which knows nothing of what came before it: it reads the
+	// log.
 	cold := startOn(t, f.conns, Config{})
 	for _, reader := range []*fixture{f, cold} {
 		for _, limit := range []int{1, 7, 64, 100, 500} {
@@ -37,8 +38,15 @@ func TestPages(t *testing.T) {
 					page := reader.page(hubA, after, limit)
 					got = append(got, numbers(t, page.Events)...)
 					pages++
-					if page.HasMore != (len(got) < 700) || page.HasMore && len(page.Events) != limit {
-						t.Fatalf("limit %d: %d events, has_more %v behind %d", limit, len(page.Events), page.HasMore, len(got))
+					if page.HasMore != (len(got) < 700) ||
+						page.HasMore && len(page.Events) != limit {
+						t.Fatalf(
+							"limit %d: %d events, has_more %v behind %d",
+							limit,
+							len(page.Events),
+							page.HasMore,
+							len(got),
+						)
 					}
 					if n := len(page.Events); page.Next != page.Events[n-1].Cursor {
 						t.Fatalf("next_cursor is not the last event's")
@@ -50,7 +58,8 @@ func TestPages(t *testing.T) {
 				if !slices.Equal(got, upTo(1, 700)) {
 					t.Fatalf("limit %d: got %d events in %d pages", limit, len(got), pages)
 				}
-				if page := reader.page(hubA, after, limit); len(page.Events) != 0 || page.HasMore || page.Next != after {
+				if page := reader.page(hubA, after, limit); len(page.Events) != 0 || page.HasMore ||
+					page.Next != after {
 					t.Fatalf("behind the end: %+v", page)
 				}
 			}
@@ -60,7 +69,12 @@ func TestPages(t *testing.T) {
 	warm, fromLog := f.page(hubA, "", 500), cold.page(hubA, "", 500)
 	for i := range warm.Events {
 		if string(warm.Events[i].Frame) != string(fromLog.Events[i].Frame) {
-			t.Fatalf("event %d is %q from the ring, %q from the log", i, warm.Events[i].Frame, fromLog.Events[i].Frame)
+			t.Fatalf(
+				"event %d is %q from the ring, %q from the log",
+				i,
+				warm.Events[i].Frame,
+				fromLog.Events[i].Frame,
+			)
 		}
 	}
 }
@@ -69,7 +83,15 @@ func TestPages(t *testing.T) {
 func TestPageIsFresh(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	writer, reader := startOn(t, broker.Connect(t), Config{}), startOn(t, broker.Connect(t), Config{})
+	writer, reader := startOn(
+		t,
+		broker.Connect(t),
+		Config{},
+	), startOn(
+		t,
+		broker.Connect(t),
+		Config{},
+	)
 	var last uint64
 	after := ""
 	for n := 1; n < 300; {
@@ -100,15 +122,19 @@ func TestCursorsOfElsewhere(t *testing.T) {
 		"of another log":     {cursor{tag{9}, 2, now}.String(), domain.CodeCursorExpired},
 		"beyond the end":     {cursor{own, 6, now}.String(), domain.CodeCursorExpired},
 		"far beyond the end": {cursor{own, 1 << 47, now}.String(), domain.CodeCursorExpired},
-		"too old":            {cursor{own, 2, now - time.Hour.Milliseconds() - 1}.String(), domain.CodeCursorExpired},
-		"garbage":            {"garbage", domain.CodeInvalidRequest},
-		"the end":            {cursor{own, 5, now}.String(), ""},
-		"the beginning":      {cursor{own, 0, now}.String(), ""},
+		"too old": {
+			cursor{own, 2, now - time.Hour.Milliseconds() - 1}.String(), domain.CodeCursorExpired,
+		},
+		"garbage":       {"garbage", domain.CodeInvalidRequest},
+		"the end":       {cursor{own, 5, now}.String(), ""},
+		"the beginning": {cursor{own, 0, now}.String(), ""},
 	} {
 		if _, err := f.Page(t.Context(), hubA, c.text, 10); codeOf(err) != c.code {
 			t.Errorf("page behind a cursor %s: %v", name, err)
 		}
-		if _, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond); codeOf(err) != c.code {
+		if _, err := f.Part(t.Context(), hubA, c.text, 10, unbounded, time.Millisecond); codeOf(
+			err,
+		) != c.code {
 			t.Errorf("wait behind a cursor %s: %v", name, err)
 		}
 		r, err := f.Follow(t.Context(), hubA, c.text)
@@ -119,7 +145,9 @@ func TestCursorsOfElsewhere(t *testing.T) {
 			r.Close()
 		}
 	}
-	if _, err := f.Page(t.Context(), "hub-none-none-none", "", 10); codeOf(err) != domain.CodeNotFound {
+	if _, err := f.Page(t.Context(), "hub-none-none-none", "", 10); codeOf(
+		err,
+	) != domain.CodeNotFound {
 		t.Errorf("a hub that nobody has: %v", err)
 	}
 }
@@ -130,12 +158,15 @@ func TestWait(t *testing.T) {
 	base := f.page(hubA, "", 10).Next
 	begun := time.Now()
 	page, err := f.Part(t.Context(), hubA, base, 10, unbounded, 100*time.Millisecond)
-	if err != nil || len(page.Events) != 0 || page.Next != base || time.Since(begun) < 100*time.Millisecond {
+	if err != nil || len(page.Events) != 0 || page.Next != base ||
+		time.Since(begun) < 100*time.Millisecond {
 		t.Fatalf("a wait for nothing: %+v, %v, after %v", page, err, time.Since(begun))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if page, err := f.Part(ctx, hubA, base, 10, unbounded, time.Minute); err != nil || len(page.Events) != 0 || page.Next != base {
+	if page, err := f.Part(ctx, hubA, base, 10, unbounded, time.Minute); err != nil ||
+		len(page.Events) != 0 ||
+		page.Next != base {
 		t.Fatalf("a wait that is given up: %+v, %v", page, err)
 	}
 	var wg sync.WaitGroup
@@ -143,7 +174,8 @@ func TestWait(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				page, err := f.Part(t.Context(), hubA, after, 10, unbounded, time.Minute)
-				if err != nil || !slices.Equal(numbers(t, page.Events), upTo(1, 3)) || page.HasMore {
+				if err != nil || !slices.Equal(numbers(t, page.Events), upTo(1, 3)) ||
+					page.HasMore {
 					t.Errorf("a wait after %q: %+v, %v", after, page, err)
 				}
 			})
@@ -166,7 +198,8 @@ func waiting(f *fixture, hub domain.HubID) int {
 	return t.readers
 }
 
-// A consumer that keeps reading a quiet hub, by any of the ways to read, never gets a needless 410 and misses nothing; one that stays away does.
+// A consumer that keeps reading a quiet hub, by any of the ways to read, never gets a needless 410
+// and misses nothing; one that stays away does.
 func TestQuietHubOverRetentions(t *testing.T) {
 	t.Parallel()
 	const retention = 1200 * time.Millisecond
@@ -208,7 +241,9 @@ func TestQuietHubOverRetentions(t *testing.T) {
 	if got := f.append(hubA, 0, 4, 2); got != last+2 {
 		t.Fatalf("the log goes on with %d", got)
 	}
-	for name, after := range map[string]string{"polled": polled, "waited": waited, "streamed": reader.Position()} {
+	for name, after := range map[string]string{
+		"polled": polled, "waited": waited, "streamed": reader.Position(),
+	} {
 		if got := numbers(t, f.page(hubA, after, 10).Events); !slices.Equal(got, upTo(4, 5)) {
 			t.Errorf("%s: got %v", name, got)
 		}
@@ -218,7 +253,8 @@ func TestQuietHubOverRetentions(t *testing.T) {
 	}
 }
 
-// A position of an emptied log is good across a restart of the broker, and commands that expire behind an event's cursor are no loss.
+// A position of an emptied log is good across a restart of the broker, and commands that expire
+// behind an event's cursor are no loss.
 func TestEmptiedLogAcrossRestart(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -254,14 +290,18 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	}
 	for _, reader := range []*fixture{f, fresh} {
 		for _, after := range []string{after, ""} {
-			if got := numbers(t, reader.page(hubA, after, 10).Events); !slices.Equal(got, upTo(21, 23)) {
+			if got := numbers(t, reader.page(hubA, after, 10).Events); !slices.Equal(
+				got,
+				upTo(21, 23),
+			) {
 				t.Errorf("after %q: %v", after, got)
 			}
 		}
 	}
 }
 
-// A log that is begun anew: its first reader sees nothing of the one before, cursors from before are refused, and readers are ended.
+// A log that is begun anew: its first reader sees nothing of the one before, cursors from before
+// are refused, and readers are ended.
 func TestLogBegunAnew(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -301,7 +341,8 @@ func TestLogBegunAnew(t *testing.T) {
 	f.append(hubA, last, 201, 5)
 	<-readers[1].Ready()
 	for _, r := range readers {
-		if _, err := r.Next(10); !errors.Is(err, ErrLogEnded) || codeOf(err) != domain.CodeCursorExpired {
+		if _, err := r.Next(10); !errors.Is(err, ErrLogEnded) ||
+			codeOf(err) != domain.CodeCursorExpired {
 			t.Errorf("a stream ends with %v", err)
 		}
 		if o := <-outcomes; codeOf(o.err) != domain.CodeCursorExpired {
@@ -314,7 +355,8 @@ func TestLogBegunAnew(t *testing.T) {
 	if got := numbers(t, f.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
 		t.Errorf("the new log has %v", got)
 	}
-	// The replica that is behind never shows events of the new log under the old one; it may have learned from the feed that the old one ended.
+	// The replica that is behind never shows events of the new log under the old one; it may have
+	// learned from the feed that the old one ended.
 	page, err := late.Page(t.Context(), hubA, former, 500)
 	if err != nil && !errors.Is(err, ErrLogEnded) {
 		t.Errorf("a page of the log before: %v", err)
@@ -353,7 +395,8 @@ func TestPosition(t *testing.T) {
 	}
 }
 
-// A stream that is gone and made again is shorter than what readers have seen: they end, and their cursors are refused.
+// A stream that is gone and made again is shorter than what readers have seen: they end, and their
+// cursors are refused.
 func TestLogLost(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: time.Hour})
@@ -383,7 +426,8 @@ func TestLogLost(t *testing.T) {
 	}
 }
 
-// The retention was made longer: a cursor of the time before is young enough now, yet events behind it are gone.
+// The retention was made longer: a cursor of the time before is young enough now, yet events behind
+// it are gone.
 func TestRetentionMadeLonger(t *testing.T) {
 	t.Parallel()
 	short := start(t, Config{Retention: 300 * time.Millisecond})
@@ -400,14 +444,21 @@ func TestRetentionMadeLonger(t *testing.T) {
 	}
 	long.append(hubA, 0, 11, 2)
 	for range 2 {
-		if page, err := long.Page(t.Context(), hubA, page.Next, 10); codeOf(err) != domain.CodeCursorExpired {
+		if page, err := long.Page(t.Context(), hubA, page.Next, 10); codeOf(
+			err,
+		) != domain.CodeCursorExpired {
 			t.Errorf("page behind event 5: %v, %v", numbers(t, page.Events), err)
 		}
-		if _, err := long.Follow(t.Context(), hubA, page.Next); codeOf(err) != domain.CodeCursorExpired {
+		if _, err := long.Follow(t.Context(), hubA, page.Next); codeOf(
+			err,
+		) != domain.CodeCursorExpired {
 			t.Errorf("stream behind event 5: %v", err)
 		}
 		for _, after := range []string{end, ""} {
-			if got := numbers(t, long.page(hubA, after, 10).Events); !slices.Equal(got, upTo(11, 12)) {
+			if got := numbers(t, long.page(hubA, after, 10).Events); !slices.Equal(
+				got,
+				upTo(11, 12),
+			) {
 				t.Errorf("page behind %q: %v", after, got)
 			}
 		}

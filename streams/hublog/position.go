@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Position is a place in a hub's log, as a cursor has it: behind the message with the sequence Seq, which was stored at Stored.
+// Position is a place in a hub's log, as a cursor has it: behind the message with the sequence Seq,
+// which was stored at Stored.
 type Position struct {
 	// Incarnation is the tag of the log; NoIncarnation when it is not known.
 	Incarnation string
@@ -23,7 +24,11 @@ func ParsePosition(text string) (Position, error) {
 	if err != nil {
 		return Position{}, err
 	}
-	return Position{Incarnation: hex.EncodeToString(c.tag[:]), Seq: c.seq, Stored: c.stored().UTC()}, nil
+	return Position{
+		Incarnation: hex.EncodeToString(c.tag[:]),
+		Seq:         c.seq,
+		Stored:      c.stored().UTC(),
+	}, nil
 }
 
 // Cursor gives the position as a cursor: that of the event at Seq, if it is an event's.

@@ -7,8 +7,9 @@ import (
 	"hubcloud/domain"
 )
 
-// Reader reads a hub's log on and on, from where Follow began. It belongs to one goroutine, which also closes it; it has no goroutine of its own and
-// no queue, so it may be left alone for as long as one likes: what is expired by then ends it.
+// Reader reads a hub's log on and on, from where Follow began. It belongs to one goroutine, which
+// also closes it; it has no goroutine of its own and no queue, so it may be left alone for as long
+// as one likes: what is expired by then ends it.
 type Reader struct {
 	logs *Logs
 	tail *tail
@@ -20,13 +21,15 @@ type Reader struct {
 	// inRing says that the ring had what was read last.
 	inRing bool
 	closed bool
-	// group, if any, is woken by the tail for this reader; due, which is the group's, says that it has a turn there.
+	// group, if any, is woken by the tail for this reader; due, which is the group's, says that it
+	// has a turn there.
 	group *Group
 	due   bool
 }
 
-// Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that the first event is the next one to be stored.
-// ctx bounds all that the reader reads. Errors are those of Page.
+// Follow begins to read behind the cursor after; an empty one stands for the log's end now, so that
+// the first event is the next one to be stored. ctx bounds all that the reader reads. Errors are
+// those of Page.
 func (l *Logs) Follow(ctx context.Context, hub domain.HubID, after string) (*Reader, error) {
 	if err := l.refresh(ctx, hub, after); err != nil {
 		return nil, unavailable(err)
@@ -91,12 +94,15 @@ func (r *Reader) startBehind(ctx context.Context, after string) error {
 	return nil
 }
 
-// nextBytes is about how much one Next gives at most: what a reader can hold back that is not read from.
+// nextBytes is about how much one Next gives at most: what a reader can hold back that is not read
+// from.
 const nextBytes = 32 << 10
 
-// Next gives up to limit events that follow, and about nextBytes, in order; none says that none is there yet. It may give fewer than there are: Ready tells. The events
-// and the slice are shared with other readers and must not be changed. Errors: ErrLogEnded when the log was begun anew; cursor_expired when events
-// that the reader was yet to get have expired; ErrClosed; and those of the broker, after which Next may be called again.
+// Next gives up to limit events that follow, and about nextBytes, in order; none says that none is
+// there yet. It may give fewer than there are: Ready tells. The events and the slice are shared
+// with other readers and must not be changed. Errors: ErrLogEnded when the log was begun anew;
+// cursor_expired when events that the reader was yet to get have expired; ErrClosed; and those of
+// the broker, after which Next may be called again.
 func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 	wanted := room{events: limit, bytes: nextBytes}
 	for {
@@ -108,7 +114,14 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 			if r.inRing {
 				r.logs.metrics.overruns.Inc()
 			}
-			v.events, v.next, _, err = r.logs.history.read(r.ctx, r.tail, r.pos+1, v.logTo, wanted, true)
+			v.events, v.next, _, err = r.logs.history.read(
+				r.ctx,
+				r.tail,
+				r.pos+1,
+				v.logTo,
+				wanted,
+				true,
+			)
 			var gone *dropped
 			if errors.As(err, &gone) {
 				return nil, errExpired()
@@ -129,11 +142,13 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 	}
 }
 
-// Ready gives a channel that is closed once Next has something to say: events, or that the log has ended. It is good for one wait.
+// Ready gives a channel that is closed once Next has something to say: events, or that the log has
+// ended. It is good for one wait.
 func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 
-// Position gives the cursor to go on from: that of the last event that Next has given, or of where the reader began. Once that is older than half the
-// retention and the log has been quiet since, it is a position that was made anew.
+// Position gives the cursor to go on from: that of the last event that Next has given, or of where
+// the reader began. Once that is older than half the retention and the log has been quiet since, it
+// is a position that was made anew.
 func (r *Reader) Position() string {
 	seen, at := r.tail.position()
 	if r.pos >= seen {

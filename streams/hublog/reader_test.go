@@ -94,7 +94,8 @@ func TestFollowFromTheNextEvent(t *testing.T) {
 	}
 }
 
-// A reader that stops for a while holds up nobody, and goes on where it was: from the log, since the ring has gone on.
+// A reader that stops for a while holds up nobody, and goes on where it was: from the log, since
+// the ring has gone on.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -179,7 +180,8 @@ func TestThousandReadersResume(t *testing.T) {
 	}
 }
 
-// The feed loses messages: in between, which the next one shows, and the last ones, which only the sweep finds.
+// The feed loses messages: in between, which the next one shows, and the last ones, which only the
+// sweep finds.
 func TestFeedLoss(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{Retention: 4 * time.Second})
@@ -231,7 +233,12 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	broker.Stop()
 	broker.Start(t)
 	eventually(t, "the log takes events", func() bool {
-		seq, err := f.Append(t.Context(), hubA, last, []Record{record(hubA, "0000000a", 11), record(hubA, "0000000a", 12)})
+		seq, err := f.Append(
+			t.Context(),
+			hubA,
+			last,
+			[]Record{record(hubA, "0000000a", 11), record(hubA, "0000000a", 12)},
+		)
 		last = max(last, seq)
 		return err == nil
 	})
@@ -243,8 +250,8 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	}
 }
 
-// The broker publishes a batch before it is on disk. A broker that ends in that moment gives the same sequences to other messages later: readers
-// must have seen nothing of the first ones.
+// The broker publishes a batch before it is on disk. A broker that ends in that moment gives the
+// same sequences to other messages later: readers must have seen nothing of the first ones.
 func TestAnnouncedIsNotYetStored(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
@@ -257,7 +264,15 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 	tail := f.shard(hubA).tail(hubA)
 	feed := func(seq, batchSeq uint64, commit bool, n int) {
 		t.Helper()
-		m := stored{seq: seq, data: record(hubA, "0000000a", n).Payload, event: true, tag: tail.tag, at: time.Now(), batchSeq: batchSeq, batchCommit: commit}
+		m := stored{
+			seq:         seq,
+			data:        record(hubA, "0000000a", n).Payload,
+			event:       true,
+			tag:         tail.tag,
+			at:          time.Now(),
+			batchSeq:    batchSeq,
+			batchCommit: commit,
+		}
 		if _, err := tail.feed(m); err != nil {
 			t.Fatal(err)
 		}
@@ -292,7 +307,8 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 	expect(6, 7)
 }
 
-// All rings together keep to their bytes, also when some have grown before others come; readers get everything all the same.
+// All rings together keep to their bytes, also when some have grown before others come; readers get
+// everything all the same.
 func TestRingsShareTheirBytes(t *testing.T) {
 	t.Parallel()
 	const hubs, events, limit = 20, 200, 100_000
@@ -317,7 +333,11 @@ func TestRingsShareTheirBytes(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "the rings keep to their bytes", func() bool { return f.rings.used.Load() <= limit })
+	eventually(
+		t,
+		"the rings keep to their bytes",
+		func() bool { return f.rings.used.Load() <= limit },
+	)
 }
 
 // A tail goes some time after its last reader, and its events are no more counted.
@@ -333,7 +353,8 @@ func TestIdleTailsGo(t *testing.T) {
 	r.Close()
 	r.Close()
 	eventually(t, "the tail goes", func() bool {
-		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 && f.rings.tails.Load() == 0
+		return f.shard(hubA).tail(hubA) == nil && f.rings.used.Load() == 0 &&
+			f.rings.tails.Load() == 0
 	})
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
 		t.Errorf("got %v", got)
@@ -435,7 +456,17 @@ func TestIdleReadersAreSmall(t *testing.T) {
 func TestCloseEndsReaders(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
-	logs, err := New(conns, Config{Retention: time.Hour, Incarnation: func(domain.HubID) (Incarnation, bool) { return Incarnation{Tag: "0000000a"}, true }})
+	logs, err := New(
+		conns,
+		Config{
+			Retention: time.Hour,
+			Incarnation: func(domain.HubID) (Incarnation, bool) {
+				return Incarnation{
+					Tag: "0000000a",
+				}, true
+			},
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

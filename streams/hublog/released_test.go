@@ -7,7 +7,8 @@ import (
 	"hubcloud/domain"
 )
 
-// A hub that was taken away from its organization ended its readers as one that was reset, with cursor_expired, and only after a while.
+// A hub that was taken away from its organization ended its readers as one that was reset, with
+// cursor_expired, and only after a while.
 func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})

@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// feedRoom is how many messages of a shard's feed may wait. What comes when it is full is lost and read from the log.
+	// feedRoom is how many messages of a shard's feed may wait. What comes when it is full is lost
+	// and read from the log.
 	feedRoom = 4096
 	// feedDrain is the most messages that are dealt with before their readers are woken.
 	feedDrain = 256
 )
 
-// shard is what the logs of one account of the broker share: its connections, the feed of its tails, and who reads history.
+// shard is what the logs of one account of the broker share: its connections, the feed of its
+// tails, and who reads history.
 type shard struct {
 	logs *Logs
 	nc   *nats.Conn
@@ -101,7 +103,8 @@ func (s *shard) dispatch(ctx context.Context) {
 	}
 }
 
-// deliver gives a message of the feed to its tail, and adds that to touched if its readers have something new.
+// deliver gives a message of the feed to its tail, and adds that to touched if its readers have
+// something new.
 func (s *shard) deliver(touched []*tail, msg *nats.Msg) []*tail {
 	t := s.tail(hubOfFeed(msg.Subject))
 	if t == nil {
@@ -109,7 +112,13 @@ func (s *shard) deliver(touched []*tail, msg *nats.Msg) []*tail {
 	}
 	stored, err := parseStored(msg)
 	if err != nil {
-		s.logs.cfg.Log.Error("unreadable message in the feed of a hub log", "hub_id", t.hub, "error", err)
+		s.logs.cfg.Log.Error(
+			"unreadable message in the feed of a hub log",
+			"hub_id",
+			t.hub,
+			"error",
+			err,
+		)
 		return touched
 	}
 	changed, err := t.feed(stored)
@@ -221,7 +230,8 @@ func (s *shard) end(t *tail, err error) {
 	}
 }
 
-// Released ends the readers of a hub that no organization has any more, with not_found. Config.Incarnation must know that already.
+// Released ends the readers of a hub that no organization has any more, with not_found.
+// Config.Incarnation must know that already.
 func (l *Logs) Released(hub domain.HubID) {
 	s := l.shard(hub)
 	if t := s.tail(hub); t != nil {
@@ -249,8 +259,8 @@ func (s *shard) drop(t *tail, err error) {
 	s.logs.metrics.tails.Dec()
 }
 
-// writing says that an append to the hub's log is under way. The function that it answers says how it ended: with the last sequence that is
-// stored for certain, or 0.
+// writing says that an append to the hub's log is under way. The function that it answers says how
+// it ended: with the last sequence that is stored for certain, or 0.
 func (s *shard) writing(hub domain.HubID) func(last uint64) {
 	before := s.tail(hub)
 	if before != nil {

@@ -13,8 +13,9 @@ import (
 	"hubcloud/streams"
 )
 
-// Source reads hub logs through the broker's account of a tap, each message once: there is no tail, no ring and no cache. It is for those who
-// read all logs from outside the service. A read waits for a batch that is being stored, so nothing is read that a crash could take back.
+// Source reads hub logs through the broker's account of a tap, each message once: there is no tail,
+// no ring and no cache. It is for those who read all logs from outside the service. A read waits
+// for a batch that is being stored, so nothing is read that a crash could take back.
 //
 // It is safe for concurrent use; up to 16 reads are under way at once.
 type Source struct {
@@ -46,9 +47,11 @@ type Message struct {
 type Event struct {
 	// Incarnation is the tag of the log that it belongs to.
 	Incarnation string
-	// OrgID is the organization that has the hub; empty for events that were stored before that was kept with them.
+	// OrgID is the organization that has the hub; empty for events that were stored before that was
+	// kept with them.
 	OrgID string
-	// Type is the event's type, Cursor its cursor, Envelope the contract's envelope as one JSON line.
+	// Type is the event's type, Cursor its cursor, Envelope the contract's envelope as one JSON
+	// line.
 	Type, Cursor string
 	Envelope     []byte
 }
@@ -56,15 +59,26 @@ type Event struct {
 // MaxRead is the most messages that one read gives.
 const MaxRead = maxGet
 
-// Read gives up to n messages, at most MaxRead and about a megabyte, from the sequence from on. What has expired is left out without a word,
-// and no message is no proof that there is none: Bounds tells.
-func (s *Source) Read(ctx context.Context, hub domain.HubID, from uint64, n int) ([]Message, error) {
+// Read gives up to n messages, at most MaxRead and about a megabyte, from the sequence from on.
+// What has expired is left out without a word, and no message is no proof that there is none:
+// Bounds tells.
+func (s *Source) Read(
+	ctx context.Context,
+	hub domain.HubID,
+	from uint64,
+	n int,
+) ([]Message, error) {
 	n = min(n, MaxRead)
 	return s.get(ctx, hub, rangeRequest(from, n, maxGetBytes), n)
 }
 
 // ReadSince is Read from the first message on that was stored at since or later.
-func (s *Source) ReadSince(ctx context.Context, hub domain.HubID, since time.Time, n int) ([]Message, error) {
+func (s *Source) ReadSince(
+	ctx context.Context,
+	hub domain.HubID,
+	since time.Time,
+	n int,
+) ([]Message, error) {
 	n = min(n, MaxRead)
 	request, err := json.Marshal(struct {
 		From  time.Time `json:"start_time"`
@@ -77,7 +91,12 @@ func (s *Source) ReadSince(ctx context.Context, hub domain.HubID, since time.Tim
 	return s.get(ctx, hub, request, n)
 }
 
-func (s *Source) get(ctx context.Context, hub domain.HubID, request []byte, n int) ([]Message, error) {
+func (s *Source) get(
+	ctx context.Context,
+	hub domain.HubID,
+	request []byte,
+	n int,
+) ([]Message, error) {
 	found, err := s.lanes.get(ctx, s.api(hub)+".DIRECT.GET."+streams.HubStream(hub), request, n)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of %s: %w", hub, err)
@@ -109,13 +128,15 @@ func (m stored) whole() (Message, error) {
 		return message, err
 	}
 	message.Event = &Event{
-		Incarnation: hex.EncodeToString(m.tag[:]), OrgID: m.org, Type: typ, Cursor: encoded.Cursor, Envelope: encoded.Envelope,
+		Incarnation: hex.EncodeToString(
+			m.tag[:],
+		), OrgID: m.org, Type: typ, Cursor: encoded.Cursor, Envelope: encoded.Envelope,
 	}
 	return message, nil
 }
 
-// Fed reads a message of the feed. It is certain when it cannot be taken back any more: the broker announces what came in a batch before the
-// batch is on disk, and everything else after it is.
+// Fed reads a message of the feed. It is certain when it cannot be taken back any more: the broker
+// announces what came in a batch before the batch is on disk, and everything else after it is.
 func Fed(msg *nats.Msg) (hub domain.HubID, m Message, certain bool, err error) {
 	hub = hubOfFeed(msg.Subject)
 	stored, err := parseStored(msg)

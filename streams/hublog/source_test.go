@@ -17,8 +17,12 @@ import (
 func source(t *testing.T, broker *streamstest.Broker) *Source {
 	t.Helper()
 	user := broker.Credentials().Users[streams.AccountTap]
-	nc, err := nats.Connect("nats://in-process", nats.InProcessServer(broker), nats.UserInfo(user.User, user.Password),
-		nats.CustomInboxPrefix(streams.TapInbox(user.User)))
+	nc, err := nats.Connect(
+		"nats://in-process",
+		nats.InProcessServer(broker),
+		nats.UserInfo(user.User, user.Password),
+		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +32,8 @@ func source(t *testing.T, broker *streamstest.Broker) *Source {
 	return s
 }
 
-// TestSourceReads: what comes from outside has the cursors and envelopes that pages have, events and commands each as they are.
+// TestSourceReads: what comes from outside has the cursors and envelopes that pages have, events
+// and commands each as they are.
 func TestSourceReads(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -60,7 +65,8 @@ func TestSourceReads(t *testing.T) {
 		from = messages[len(messages)-1].Seq + 1
 	}
 	state, err := s.State(t.Context(), hubA, 0)
-	if err != nil || state.First != 1 || state.Last != 702 || state.Retention != time.Hour || !state.LastStored.Equal(all[701].Stored) {
+	if err != nil || state.First != 1 || state.Last != 702 || state.Retention != time.Hour ||
+		!state.LastStored.Equal(all[701].Stored) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	var events []domain.EncodedEvent
@@ -77,12 +83,16 @@ func TestSourceReads(t *testing.T) {
 		}
 		e := events[0]
 		events = events[1:]
-		if m.Seq != e.Seq || m.Event.Cursor != e.Cursor || string(m.Event.Envelope) != string(e.Envelope) || m.Event.Type != "channel.observed" ||
-			m.Event.Incarnation != "0000000a" || (m.Event.OrgID == "org") != (m.Seq == 702) {
+		if m.Seq != e.Seq || m.Event.Cursor != e.Cursor ||
+			string(m.Event.Envelope) != string(e.Envelope) ||
+			m.Event.Type != "channel.observed" ||
+			m.Event.Incarnation != "0000000a" ||
+			(m.Event.OrgID == "org") != (m.Seq == 702) {
 			t.Fatalf("%+v, and a page has %+v", m, e)
 		}
 		position, err := ParsePosition(m.Event.Cursor)
-		if err != nil || position.Seq != m.Seq || position.Incarnation != "0000000a" || position.Stored.UnixMilli() != m.Stored.UnixMilli() {
+		if err != nil || position.Seq != m.Seq || position.Incarnation != "0000000a" ||
+			position.Stored.UnixMilli() != m.Stored.UnixMilli() {
 			t.Fatalf("%+v, %v", position, err)
 		}
 		if back, err := position.Cursor(); err != nil || back != e.Cursor {
@@ -93,7 +103,8 @@ func TestSourceReads(t *testing.T) {
 	if err != nil || len(since) != 1 || since[0].Seq != 702 {
 		t.Errorf("since the last: %v, %v", since, err)
 	}
-	if none, err := s.ReadSince(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil || len(none) > 0 {
+	if none, err := s.ReadSince(t.Context(), hubA, time.Now().Add(time.Minute), 10); err != nil ||
+		len(none) > 0 {
 		t.Errorf("since later: %v, %v", none, err)
 	}
 }
@@ -112,14 +123,17 @@ func TestSourceLists(t *testing.T) {
 	for n := range many {
 		name := fmt.Sprintf("hub-list-test-%04d", n)
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-			Name: "HUB_" + name, Subjects: []string{"log." + name + ".>"}, Storage: jetstream.MemoryStorage, MaxAge: time.Hour,
+			Name: "HUB_" + name, Subjects: []string{"log." + name + ".>"},
+			Storage: jetstream.MemoryStorage, MaxAge: time.Hour,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, other := range []string{"HUB_no-hub", "ELSE"} {
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: other, Storage: jetstream.MemoryStorage}); err != nil {
+		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+			Name: other, Storage: jetstream.MemoryStorage,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +146,15 @@ func TestSourceLists(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(found) != many || found["hub-list-test-0300"].Last != 1 || found["hub-list-test-0699"] != (State{First: 1, Retention: time.Hour, LastStored: found["hub-list-test-0699"].LastStored}) {
-		t.Errorf("%d logs; %+v, %+v", len(found), found["hub-list-test-0300"], found["hub-list-test-0699"])
+	if len(found) != many || found["hub-list-test-0300"].Last != 1 ||
+		found["hub-list-test-0699"] != (State{
+			First: 1, Retention: time.Hour, LastStored: found["hub-list-test-0699"].LastStored,
+		}) {
+		t.Errorf(
+			"%d logs; %+v, %+v",
+			len(found),
+			found["hub-list-test-0300"],
+			found["hub-list-test-0699"],
+		)
 	}
 }

@@ -17,11 +17,12 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// liar makes a single broker answer STREAM.INFO as servers of a cluster do that know of no leader, or were deposed.
+// liar makes a single broker answer STREAM.INFO as servers of a cluster do that know of no leader,
+// or were deposed.
 type liar struct {
 	*streamstest.Rewriter
-	// group is the cluster block of answers, and last the stream's end in them; 0 is the true one. gone says that there is no
-	// such stream.
+	// group is the cluster block of answers, and last the stream's end in them; 0 is the true one.
+	// gone says that there is no such stream.
 	group atomic.Pointer[streams.StreamGroup]
 	last  atomic.Uint64
 	gone  atomic.Bool
@@ -45,7 +46,9 @@ func (l *liar) lie(payload []byte) []byte {
 	}
 	l.asked.Add(1)
 	if l.gone.Load() {
-		return []byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404,"err_code":10059,"description":"stream not found"}}`)
+		return []byte(
+			`{"type":"io.nats.jetstream.api.v1.stream_info_response","error":{"code":404,"err_code":10059,"description":"stream not found"}}`,
+		)
 	}
 	var answer map[string]any
 	if err := json.Unmarshal(payload, &answer); err != nil {
@@ -64,18 +67,40 @@ func (l *liar) lie(payload []byte) []byte {
 
 // Leaders as they are seen by those who ask.
 var (
-	follower  = &streams.StreamGroup{Peers: []streams.StreamPeer{{Name: "a", Active: time.Second}, {Name: "b", Active: time.Second}}}
-	follower2 = &streams.StreamGroup{Leader: "a", Peers: []streams.StreamPeer{{Name: "a", Active: time.Second}, {Name: "b", Active: time.Second}}}
-	deposed   = &streams.StreamGroup{Leader: "c", Peers: []streams.StreamPeer{{Name: "a", Active: 4 * time.Second}, {Name: "b"}}}
-	leader    = &streams.StreamGroup{Leader: "a", Peers: []streams.StreamPeer{{Name: "c", Active: 2 * time.Minute}, {Name: "b", Active: time.Second}}}
+	follower = &streams.StreamGroup{
+		Peers: []streams.StreamPeer{
+			{Name: "a", Active: time.Second},
+			{Name: "b", Active: time.Second},
+		},
+	}
+	follower2 = &streams.StreamGroup{
+		Leader: "a",
+		Peers: []streams.StreamPeer{
+			{Name: "a", Active: time.Second},
+			{Name: "b", Active: time.Second},
+		},
+	}
+	deposed = &streams.StreamGroup{
+		Leader: "c",
+		Peers:  []streams.StreamPeer{{Name: "a", Active: 4 * time.Second}, {Name: "b"}},
+	}
+	leader = &streams.StreamGroup{
+		Leader: "a",
+		Peers: []streams.StreamPeer{
+			{Name: "c", Active: 2 * time.Minute},
+			{Name: "b", Active: time.Second},
+		},
+	}
 )
 
-// In a cluster without a leader, a follower answers for a stream from what it has. It was believed: readers of a log that was
-// whole were ended, and cursors that were good answered 410, some 650 of them in two runs with partitions.
+// In a cluster without a leader, a follower answers for a stream from what it has. It was believed:
+// readers of a log that was whole were ended, and cursors that were good answered 410, some 650 of
+// them in two runs with partitions.
 func TestStaleAnswersExpireNoCursor(t *testing.T) {
 	t.Parallel()
 	for name, group := range map[string]*streams.StreamGroup{
-		"a follower without a leader": follower, "a follower that has just found one": follower2, "a deposed leader": deposed,
+		"a follower without a leader": follower, "a follower that has just found one": follower2,
+		"a deposed leader": deposed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,8 +140,9 @@ func TestStaleAnswersExpireNoCursor(t *testing.T) {
 	}
 }
 
-// A cursor that another replica had handed out a moment before answered 410 where the broker's answer was older: also the
-// word of a leader, if it is deposed without knowing. It must repeat it for longer than that can last.
+// A cursor that another replica had handed out a moment before answered 410 where the broker's
+// answer was older: also the word of a leader, if it is deposed without knowing. It must repeat it
+// for longer than that can last.
 func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -148,13 +174,15 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := late.Page(t.Context(), hubA, beyond, 5); domain.CodeOf(err) != domain.CodeCursorExpired {
+	if _, err := late.Page(t.Context(), hubA, beyond, 5); domain.CodeOf(
+		err,
+	) != domain.CodeCursorExpired {
 		t.Errorf("a cursor that nobody can have got: %v, want cursor_expired", err)
 	}
 }
 
-// A cluster's leader that is deposed and cut off does not know of streams that were made since: its word that there is none
-// answered 410 for the events that readers had seen in it.
+// A cluster's leader that is deposed and cut off does not know of streams that were made since: its
+// word that there is none answered 410 for the events that readers had seen in it.
 func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -183,7 +211,8 @@ func TestAMissingStreamExpiresNoCursor(t *testing.T) {
 	}
 }
 
-// Without a leader for longer than somebody can wait, reading answers service_unavailable rather than a fault.
+// Without a leader for longer than somebody can wait, reading answers service_unavailable rather
+// than a fault.
 func TestNoLeaderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -195,13 +224,14 @@ func TestNoLeaderIsUnavailable(t *testing.T) {
 	defer cancel()
 	_, err := f.Page(ctx, hubA, "", 5)
 	var known *domain.Error
-	if !errors.As(err, &known) || known.Code != domain.CodeServiceUnavailable || known.RetryAfter <= 0 {
+	if !errors.As(err, &known) || known.Code != domain.CodeServiceUnavailable ||
+		known.RetryAfter <= 0 {
 		t.Errorf("a page without a leader: %v, want service_unavailable", err)
 	}
 }
 
-// What was read of a log by a replica that is ahead in the directory answered 410 at one that was behind: the cursor's
-// incarnation was unknown there.
+// What was read of a log by a replica that is ahead in the directory answered 410 at one that was
+// behind: the cursor's incarnation was unknown there.
 func TestAnUnknownIncarnationIsLookedUpAfresh(t *testing.T) {
 	t.Parallel()
 	var f *fixture
@@ -213,7 +243,9 @@ func TestAnUnknownIncarnationIsLookedUpAfresh(t *testing.T) {
 	}})
 	last := f.append(hubA, 0, 1, 3)
 	f.page(hubA, "", 5)
-	if _, err := f.Append(t.Context(), hubA, last, []Record{record(hubA, "0000000b", 4)}); err != nil {
+	if _, err := f.Append(t.Context(), hubA, last, []Record{
+		record(hubA, "0000000b", 4),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := Position{Incarnation: "0000000b", Seq: 3, Stored: time.Now()}.Cursor()
@@ -222,6 +254,11 @@ func TestAnUnknownIncarnationIsLookedUpAfresh(t *testing.T) {
 	}
 	page, err := f.Page(t.Context(), hubA, after, 5)
 	if err != nil || refreshed != nil || fmt.Sprint(numbers(t, page.Events)) != "[4]" {
-		t.Errorf("behind a cursor of the new log: %v and %v; refreshed: %v", numbers(t, page.Events), err, refreshed)
+		t.Errorf(
+			"behind a cursor of the new log: %v and %v; refreshed: %v",
+			numbers(t, page.Events),
+			err,
+			refreshed,
+		)
 	}
 }

@@ -31,7 +31,8 @@ type stored struct {
 	// tag and org are those of an event; org may be empty.
 	tag tag
 	org string
-	// batchSeq is its place in the atomic batch that it came with, from 1, and 0 when it came alone; batchCommit marks the last of a batch.
+	// batchSeq is its place in the atomic batch that it came with, from 1, and 0 when it came
+	// alone; batchCommit marks the last of a batch.
 	batchSeq    uint64
 	batchCommit bool
 }

@@ -7,11 +7,13 @@ import (
 )
 
 const (
-	// maxSweep is the longest pause between two sweeps, and about how soon the readers of a log that is begun anew are ended.
+	// maxSweep is the longest pause between two sweeps, and about how soon the readers of a log
+	// that is begun anew are ended.
 	maxSweep = 250 * time.Millisecond
 	// maxUnchecked is how long a log with readers goes without being compared with its stream.
 	maxUnchecked = 4 * time.Second
-	// keptTails is how many tails a shard keeps for readers that may come back; with more, those without readers go at once.
+	// keptTails is how many tails a shard keeps for readers that may come back; with more, those
+	// without readers go at once.
 	keptTails = 2048
 	// sweepChecks is the most checks that one sweep begins in a shard.
 	sweepChecks = 64
@@ -24,14 +26,16 @@ type ringBudget struct {
 	tails atomic.Int64
 }
 
-// tooMuch reports whether a ring of that many bytes has to give some up: together they have too many, and it has more than its part.
+// tooMuch reports whether a ring of that many bytes has to give some up: together they have too
+// many, and it has more than its part.
 func (b *ringBudget) tooMuch(bytes int64) bool {
 	return b.used.Load() > b.limit && bytes > b.limit/max(b.tails.Load(), 1)
 }
 
-// Run keeps the tails in order until ctx ends, and returns nil then: it ends those of logs that were begun anew, closes those without readers,
-// and finds out what the feed may have lost. Reading works without it, but a message that the feed loses while no other follows it is only found
-// by the next page.
+// Run keeps the tails in order until ctx ends, and returns nil then: it ends those of logs that
+// were begun anew, closes those without readers, and finds out what the feed may have lost. Reading
+// works without it, but a message that the feed loses while no other follows it is only found by
+// the next page.
 func (l *Logs) Run(ctx context.Context) error {
 	// Short retentions, as tests have them, need positions that are renewed as often.
 	unchecked := min(maxUnchecked, max(l.cfg.Retention/8, 20*time.Millisecond))

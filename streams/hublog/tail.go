@@ -30,8 +30,9 @@ type tail struct {
 	// err ends the readers.
 	err error
 	sub *nats.Subscription
-	// ring holds every event with a sequence from ringFrom to fed, the first shown of them for readers to see. Readers keep slices of it, so
-	// what stands in it never changes: it grows at one end and is cut at the other, and is copied when too much of it has been cut.
+	// ring holds every event with a sequence from ringFrom to fed, the first shown of them for
+	// readers to see. Readers keep slices of it, so what stands in it never changes: it grows at
+	// one end and is cut at the other, and is copied when too much of it has been cut.
 	ring     []domain.EncodedEvent
 	ringFrom uint64
 	shown    int
@@ -67,11 +68,17 @@ type tail struct {
 }
 
 func newTail(s *shard, hub domain.HubID, log lineage) *tail {
-	return &tail{shard: s, hub: hub, lineage: log, opened: make(chan struct{}), changed: make(chan struct{})}
+	return &tail{
+		shard:   s,
+		hub:     hub,
+		lineage: log,
+		opened:  make(chan struct{}),
+		changed: make(chan struct{}),
+	}
 }
 
-// open subscribes to the feed and finds the log's end. Everything behind that comes through the feed: the broker deals with the subscription
-// before it deals with the question.
+// open subscribes to the feed and finds the log's end. Everything behind that comes through the
+// feed: the broker deals with the subscription before it deals with the question.
 func (t *tail) open(ctx context.Context) {
 	err := t.subscribe()
 	var b bounds
@@ -119,7 +126,8 @@ func (t *tail) begin(last uint64, now time.Time) {
 	t.wakeLocked()
 }
 
-// feed takes the next message of the feed and says whether readers see more now. ErrLogEnded says that the log was begun anew.
+// feed takes the next message of the feed and says whether readers see more now. ErrLogEnded says
+// that the log was begun anew.
 func (t *tail) feed(m stored) (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +163,9 @@ func (t *tail) feed(m stored) (changed bool, err error) {
 	return t.advance(), nil
 }
 
-// forsake forgets what was announced before the broker was lost and found again, and was not certain by then: a broker that ended in the midst
-// of a batch may since have given the same sequences to other messages.
+// forsake forgets what was announced before the broker was lost and found again, and was not
+// certain by then: a broker that ended in the midst of a batch may since have given the same
+// sequences to other messages.
 func (t *tail) forsake() {
 	if t.fed > t.end && t.connected != t.shard.reconnections() {
 		t.cutBehindEnd(t.end + 1)
@@ -368,7 +377,8 @@ type view struct {
 	logTo uint64
 }
 
-// view gives events behind pos, as many as there is room for; first says that one is given whatever its size.
+// view gives events behind pos, as many as there is room for; first says that one is given whatever
+// its size.
 func (t *tail) view(pos uint64, left room, first bool) (view, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -411,7 +421,8 @@ var closed = func() <-chan struct{} {
 	return c
 }()
 
-// position gives the latest instant at which the stream was seen to end at a sequence, and that sequence.
+// position gives the latest instant at which the stream was seen to end at a sequence, and that
+// sequence.
 func (t *tail) position() (seen uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

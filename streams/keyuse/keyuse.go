@@ -1,8 +1,10 @@
-// Package keyuse keeps when API keys were used last, in the bucket `key-use`: to a minute, so that a key in steady use costs one small write
-// every few minutes, and a request nothing but a look into a map.
+// Package keyuse keeps when API keys were used last, in the bucket `key-use`: to a minute, so that
+// a key in steady use costs one small write every few minutes, and a request nothing but a look
+// into a map.
 //
-// What was used is kept in memory and written by Run: every Pause, and at the end. A process that is killed forgets what it had not written, a
-// few minutes' worth at most; nobody decides anything by it. With several replicas the last to write wins: they are minutes apart.
+// What was used is kept in memory and written by Run: every Pause, and at the end. A process that
+// is killed forgets what it had not written, a few minutes' worth at most; nobody decides anything
+// by it. With several replicas the last to write wins: they are minutes apart.
 package keyuse
 
 import (
@@ -40,14 +42,16 @@ type Tracker struct {
 // use is when one key was used last, and what of it is written: minutes since 1970.
 type use struct{ last, written atomic.Int64 }
 
-// New makes a Tracker over the bucket. log gets what cannot be written; nil discards it. Its metrics are registered with r, unless that is nil.
+// New makes a Tracker over the bucket. log gets what cannot be written; nil discards it. Its
+// metrics are registered with r, unless that is nil.
 func New(kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer) *Tracker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	t := &Tracker{kv: kv, log: log, failures: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "hubcloud_keyuse_write_failures_total",
-		Help: "Times that it could not be written when API keys were used. It is tried again; what people see of keys is older meanwhile.",
+		Help: "Times that it could not be written when API keys were used. It is tried again; " +
+			"what people see of keys is older meanwhile.",
 	})}
 	if r != nil {
 		r.MustRegister(t.failures)
@@ -103,10 +107,11 @@ func (t *Tracker) write(ctx context.Context) {
 	})
 }
 
-// LastUsed gives when each of the keys was used last, to a minute; those that never were are absent. A fault that passes is a domain.Unavailable.
+// LastUsed gives when each of the keys was used last, to a minute; those that never were are
+// absent. A fault that passes is a domain.Unavailable.
 //
-// Any replica of the bucket answers, also one that is behind or cut off. A stale answer shows an earlier use than the last: people see it, and
-// nothing is decided by it.
+// Any replica of the bucket answers, also one that is behind or cut off. A stale answer shows an
+// earlier use than the last: people see it, and nothing is decided by it.
 func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.Time, error) {
 	all := make(map[string]time.Time, len(keys))
 	for _, key := range keys {
@@ -119,7 +124,10 @@ func (t *Tracker) LastUsed(ctx context.Context, keys []string) (map[string]time.
 		switch {
 		case errors.Is(err, jetstream.ErrKeyNotFound):
 		case err != nil:
-			return nil, streams.Unavailable(fmt.Errorf("when API keys were used: %w", err), "it cannot be looked up at the moment when API keys were used")
+			return nil, streams.Unavailable(
+				fmt.Errorf("when API keys were used: %w", err),
+				"it cannot be looked up at the moment when API keys were used",
+			)
 		case len(entry.Value()) == 8:
 			minute = int64(binary.BigEndian.Uint64(entry.Value()))
 		}

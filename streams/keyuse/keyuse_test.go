@@ -48,7 +48,8 @@ func TestLastUse(t *testing.T) {
 	if err := here.Run(ended); err != nil { // it writes at its end
 		t.Error(err)
 	}
-	if got := look(there); len(got) != 2 || !got["one"].Equal(want) || !got["two"].Equal(want.Add(time.Hour)) {
+	if got := look(there); len(got) != 2 || !got["one"].Equal(want) ||
+		!got["two"].Equal(want.Add(time.Hour)) {
 		t.Errorf("there %v", got)
 	}
 }

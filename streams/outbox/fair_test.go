@@ -17,8 +17,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestANewerMailTakesThePlaceOfOneThatWaits: 353 invitations to one address were 353 mails. Of those to one recipient the last one goes out, and
-// what it replaced is in no file.
+// TestANewerMailTakesThePlaceOfOneThatWaits: 353 invitations to one address were 353 mails. Of
+// those to one recipient the last one goes out, and what it replaced is in no file.
 func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -32,7 +32,8 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 		{ID: "4", Sender: "quay", Recipient: "ann", Content: []byte("quay's")},
 		{ID: "5", Recipient: "ann", Urgent: true, Content: []byte(former + "-to-sign-in")},
 		{ID: "6", Recipient: "ann", Urgent: true, Content: []byte("newest link")},
-		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")}, // given again, since its answer was lost
+		// given again, since its answer was lost
+		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")},
 	} {
 		m.Expires = time.Now().Add(time.Hour)
 		if err := o.Put(t.Context(), m); err != nil {
@@ -43,7 +44,13 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
-			m := outbox.Mail{ID: fmt.Sprint("race", n), Sender: "mill", Recipient: "cid", Expires: time.Now().Add(time.Hour), Content: []byte("race")}
+			m := outbox.Mail{
+				ID:        fmt.Sprint("race", n),
+				Sender:    "mill",
+				Recipient: "cid",
+				Expires:   time.Now().Add(time.Hour),
+				Content:   []byte("race"),
+			}
 			if err := o.Put(t.Context(), m); err != nil {
 				t.Error(err)
 			}
@@ -53,16 +60,25 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	if n := waiting(t, conns); n != 5 {
 		t.Errorf("%d mails wait", n)
 	}
-	eventually(t, "what was replaced is in no file", func() bool { return !inFiles(t, broker.Dir(), former) })
+	eventually(
+		t,
+		"what was replaced is in no file",
+		func() bool { return !inFiles(t, broker.Dir(), former) },
+	)
 	run(t, o, man.deliver)
 	empty(t, conns)
-	if got, want := man.delivered(), []string{"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1"}; !slices.Equal(got, want) {
+	if got, want := man.delivered(), []string{
+		"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1",
+	}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("delivered %q, want %q", got, want)
 	}
 }
 
-// TestASenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they came, so that one organization's thousands came before
-// everybody's sign-in.
+// TestASenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they came,
+// so that one organization's thousands came before everybody's sign-in.
 func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -71,7 +87,8 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	o := open(t, conns, cfg)
 	putAs := func(sender, recipient string, urgent bool) error {
 		return o.Put(t.Context(), outbox.Mail{
-			ID: sender + "-" + recipient, Sender: sender, Recipient: recipient, Urgent: urgent, Expires: time.Now().Add(time.Hour), Content: []byte(sender),
+			ID: sender + "-" + recipient, Sender: sender, Recipient: recipient, Urgent: urgent,
+			Expires: time.Now().Add(time.Hour), Content: []byte(sender),
 		})
 	}
 	for n := range cfg.PerSender {
@@ -120,7 +137,11 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 		defer mu.Unlock()
 		return slices.Contains(order, what)
 	}
-	eventually(t, "the urgent mail is delivered while nothing else is", func() bool { return delivered("sign-in") })
+	eventually(
+		t,
+		"the urgent mail is delivered while nothing else is",
+		func() bool { return delivered("sign-in") },
+	)
 	if delivered("quiet") {
 		t.Fatal("there are more deliverers than this test knows of")
 	}
@@ -151,7 +172,8 @@ func pending(t *testing.T, nc *nats.Conn) uint64 {
 	return consumer.CachedInfo().NumPending
 }
 
-// TestMailsOfAFormerVersionAreDelivered: an installation from before mails had senders keeps its stream and what waits in it.
+// TestMailsOfAFormerVersionAreDelivered: an installation from before mails had senders keeps its
+// stream and what waits in it.
 func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -160,25 +182,33 @@ func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "MAIL", Description: "mails that wait for delivery", Subjects: []string{"mail.waiting"}, Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew,
+		Name: "MAIL", Description: "mails that wait for delivery",
+		Subjects: []string{"mail.waiting"}, Retention: jetstream.WorkQueuePolicy,
+		Discard: jetstream.DiscardNew,
 		MaxMsgs: 10_000, MaxMsgSize: 68 << 10, Duplicates: 2 * time.Minute, AllowDirect: true,
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.CreateConsumer(t.Context(), "MAIL", jetstream.ConsumerConfig{
-		Durable: "delivery", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second, MaxDeliver: -1, MaxAckPending: -1,
+		Durable: "delivery", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 10 * time.Second,
+		MaxDeliver: -1, MaxAckPending: -1,
 	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := js.PublishMsg(t.Context(), &nats.Msg{
 		Subject: "mail.waiting", Data: []byte("former"),
-		Header: nats.Header{"Nats-Msg-Id": {"former"}, "Hubcloud-Expires": {time.Now().Add(time.Hour).Format(time.RFC3339Nano)}},
+		Header: nats.Header{
+			"Nats-Msg-Id":      {"former"},
+			"Hubcloud-Expires": {time.Now().Add(time.Hour).Format(time.RFC3339Nano)},
+		},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	o, man := open(t, conns, quick()), newPostman(nil)
 	put(t, o, "new")
-	if err := o.Put(t.Context(), outbox.Mail{ID: "u", Urgent: true, Expires: time.Now().Add(time.Hour), Content: []byte("urgent")}); err != nil {
+	if err := o.Put(t.Context(), outbox.Mail{
+		ID: "u", Urgent: true, Expires: time.Now().Add(time.Hour), Content: []byte("urgent"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	run(t, o, man.deliver)

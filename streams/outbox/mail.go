@@ -43,8 +43,8 @@ const (
 	done
 )
 
-// hands knows which mails this process has in hand, by sequence, so that one which the broker hands out again meanwhile (it heard nothing for
-// too long) is not delivered a second time.
+// hands knows which mails this process has in hand, by sequence, so that one which the broker hands
+// out again meanwhile (it heard nothing for too long) is not delivered a second time.
 type hands struct {
 	mu    sync.Mutex
 	mails map[uint64]state

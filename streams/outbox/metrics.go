@@ -17,25 +17,30 @@ type mailCounters struct{ queued, delivered, refused, expired, obsolete, replace
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	mails := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_mails_total",
-		Help: "Mails by what became of them: queued, and then delivered, refused for good, expired undelivered, obsolete before they went out, " +
+		Help: "Mails by what became of them: queued, and then delivered, refused for good, " +
+			"expired undelivered, obsolete before they went out, " +
 			"or replaced by a newer one to the same recipient. " +
 			"Any rise of refused or expired is somebody who waits for a link that does not come.",
 	}, []string{"outcome"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_outbox_failures_total",
-		Help: "Deliveries that failed and are repeated: `mail`, this one was not taken yet, or `server`, none can be delivered. " +
+		Help: "Deliveries that failed and are repeated: `mail`, this one was not taken yet, or " +
+			"`server`, none can be delivered. " +
 			"A rise of server is a mail server that is away, or does not let the service in.",
 	}, []string{"cause"})
 	m := &metrics{
 		mails: mailCounters{
 			queued: mails.WithLabelValues("queued"), delivered: mails.WithLabelValues("delivered"),
 			refused: mails.WithLabelValues("refused"), expired: mails.WithLabelValues("expired"),
-			obsolete: mails.WithLabelValues("obsolete"), replaced: mails.WithLabelValues("replaced"),
+			obsolete: mails.WithLabelValues(
+				"obsolete",
+			), replaced: mails.WithLabelValues("replaced"),
 		},
 		later: failures.WithLabelValues("mail"), closed: failures.WithLabelValues("server"),
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_outbox_waiting",
-			Help: "Mails that wait for delivery, in all the installation, as of at most 15 s ago. More than 0 for minutes is a mail server that does not take them.",
+			Help: "Mails that wait for delivery, in all the installation, as of at most 15 s " +
+				"ago. More than 0 for minutes is a mail server that does not take them.",
 		}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "hubcloud_outbox_delivery_duration_seconds",

@@ -23,7 +23,9 @@ func TestMetrics(t *testing.T) {
 		t.Helper()
 		return telemetrytest.Value(t, registry, "hubcloud_outbox_"+name, labels...)
 	}
-	for _, label := range []string{"queued", "delivered", "refused", "expired", "obsolete", "replaced"} {
+	for _, label := range []string{
+		"queued", "delivered", "refused", "expired", "obsolete", "replaced",
+	} {
 		if got := value("mails_total", "outcome", label); got != 0 {
 			t.Errorf("%s begins at %v", label, got)
 		}
@@ -47,12 +49,16 @@ func TestMetrics(t *testing.T) {
 	}
 	run(t, o, man.deliver)
 	empty(t, conns)
-	for label, want := range map[string]float64{"queued": 5, "delivered": 2, "refused": 1, "expired": 1, "obsolete": 1} {
+	for label, want := range map[string]float64{
+		"queued": 5, "delivered": 2, "refused": 1, "expired": 1, "obsolete": 1,
+	} {
 		if got := value("mails_total", "outcome", label); got != want {
 			t.Errorf("%v %s, want %v", got, label, want)
 		}
 	}
-	if mail, server, tries := value("failures_total", "cause", "mail"), value("failures_total", "cause", "server"), value("delivery_duration_seconds"); mail != 1 || server != 1 || tries != 6 {
+	if mail, server, tries := value("failures_total", "cause", "mail"), value("failures_total", "cause", "server"), value("delivery_duration_seconds"); mail != 1 ||
+		server != 1 ||
+		tries != 6 {
 		t.Errorf("%v and %v failures in %v tries", mail, server, tries)
 	}
 	telemetrytest.Lint(t, registry)

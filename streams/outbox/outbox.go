@@ -31,8 +31,8 @@ var (
 
 // Limits of the queue.
 const (
-	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones beside them. What a service writes in a week while
-	// its mail server is away is far below.
+	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones beside
+	// them. What a service writes in a week while its mail server is away is far below.
 	Capacity       = 10_000
 	UrgentCapacity = 10_000
 	// DefaultPerSender is how many mails of one sender may wait.
@@ -43,18 +43,21 @@ const (
 	Grace = 2 * time.Second
 )
 
-// Stream is the stream that the queue is kept in, in the account CLOUD: operators look at how long it is.
+// Stream is the stream that the queue is kept in, in the account CLOUD: operators look at how long
+// it is.
 const Stream = "MAIL"
 
 const (
 	// formerSubject is the subject of all mails from before mails had senders and recipients.
 	formerSubject = "mail.waiting"
-	// Mails wait under <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>, the latter as hashes.
+	// Mails wait under <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>, the
+	// latter as hashes.
 	urgentPrefix   = "mail.urgent."
 	ordinaryPrefix = "mail.ordinary."
 	ordinaryName   = "delivery"
 	urgentName     = "urgent"
-	// duplicateWindow is how long the broker knows an id again. putPatience, in which Put tries, is well below.
+	// duplicateWindow is how long the broker knows an id again. putPatience, in which Put tries, is
+	// well below.
 	duplicateWindow = 2 * time.Minute
 	putPatience     = 10 * time.Second
 	putPause        = 50 * time.Millisecond
@@ -64,14 +67,15 @@ const (
 	headerID       = "Nats-Msg-Id" // the broker's own name: it finds duplicates by it
 	headerExpected = "Nats-Expected-Last-Subject-Sequence"
 	headerExpires  = "Hubcloud-Expires"
-	// codeStoreFailed is the broker's error for a stream that has reached a limit and keeps what it has.
+	// codeStoreFailed is the broker's error for a stream that has reached a limit and keeps what it
+	// has.
 	codeStoreFailed = 10077
 	// codeNoMessage is the broker's error for a subject or a sequence without a message.
 	codeNoMessage = 10037
 )
 
-// declaration declares the stream. A mail is removed once it is done; a full queue refuses what is new; no age is set, since each
-// mail has its own, and what ends one is to be told.
+// declaration declares the stream. A mail is removed once it is done; a full queue refuses what is
+// new; no age is set, since each mail has its own, and what ends one is to be told.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        Stream,
@@ -94,9 +98,11 @@ type Config struct {
 	Replicas int
 	// PerSender is how many mails of one sender may wait; 0 stands for DefaultPerSender.
 	PerSender int
-	// FirstPause is how long a mail waits after its first failure; each further one doubles it, up to MaxPause. 0 stands for 5 s and 15 min.
+	// FirstPause is how long a mail waits after its first failure; each further one doubles it, up
+	// to MaxPause. 0 stands for 5 s and 15 min.
 	FirstPause, MaxPause time.Duration
-	// FirstClosed and MaxClosed are the same for all mails together, after ErrUnreachable. 0 stands for 1 s and 1 min.
+	// FirstClosed and MaxClosed are the same for all mails together, after ErrUnreachable. 0 stands
+	// for 1 s and 1 min.
 	FirstClosed, MaxClosed time.Duration
 	// Now is the clock by which mails expire; nil stands for time.Now.
 	Now func() time.Time
@@ -104,7 +110,8 @@ type Config struct {
 	Log *slog.Logger
 	// Metrics is where the package's metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
-	// Tracer begins a span for each mail that is put into the queue, and for each try to deliver one, which goes on with the trace of the former; the zero value none.
+	// Tracer begins a span for each mail that is put into the queue, and for each try to deliver
+	// one, which goes on with the trace of the former; the zero value none.
 	Tracer telemetry.Tracer
 }
 
@@ -116,12 +123,16 @@ type Outbox struct {
 	metrics *metrics
 }
 
-// Open opens the queue, and makes it if it is absent. One that is there with other properties is streams.ErrIncompatible.
+// Open opens the queue, and makes it if it is absent. One that is there with other properties is
+// streams.ErrIncompatible.
 func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error) {
 	for _, d := range []struct {
 		set *time.Duration
 		to  time.Duration
-	}{{&cfg.FirstPause, 5 * time.Second}, {&cfg.MaxPause, 15 * time.Minute}, {&cfg.FirstClosed, time.Second}, {&cfg.MaxClosed, time.Minute}} {
+	}{
+		{&cfg.FirstPause, 5 * time.Second}, {&cfg.MaxPause, 15 * time.Minute},
+		{&cfg.FirstClosed, time.Second}, {&cfg.MaxClosed, time.Minute},
+	} {
 		if *d.set <= 0 {
 			*d.set = d.to
 		}
@@ -148,7 +159,8 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	return &Outbox{cfg: cfg, nc: conns.Cloud, js: js, metrics: newMetrics(cfg.Metrics)}, nil
 }
 
-// upgrade gives a stream from before mails had senders and recipients the subjects and the capacity of now.
+// upgrade gives a stream from before mails had senders and recipients the subjects and the capacity
+// of now.
 func upgrade(ctx context.Context, js jetstream.JetStream) error {
 	stream, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

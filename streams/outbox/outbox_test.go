@@ -87,7 +87,10 @@ func (l *lines) having(words ...string) []string {
 	defer l.mu.Unlock()
 	var found []string
 	for line := range strings.Lines(l.text.String()) {
-		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+		if !slices.ContainsFunc(
+			words,
+			func(word string) bool { return !strings.Contains(line, word) },
+		) {
 			found = append(found, line)
 		}
 	}
@@ -96,7 +99,12 @@ func (l *lines) having(words ...string) []string {
 
 // quick is a configuration whose pauses fit into a test.
 func quick() outbox.Config {
-	return outbox.Config{FirstPause: 20 * time.Millisecond, MaxPause: 100 * time.Millisecond, FirstClosed: 20 * time.Millisecond, MaxClosed: 50 * time.Millisecond}
+	return outbox.Config{
+		FirstPause:  20 * time.Millisecond,
+		MaxPause:    100 * time.Millisecond,
+		FirstClosed: 20 * time.Millisecond,
+		MaxClosed:   50 * time.Millisecond,
+	}
 }
 
 func open(t *testing.T, conns *streams.Conns, cfg outbox.Config) *outbox.Outbox {
@@ -110,7 +118,13 @@ func open(t *testing.T, conns *streams.Conns, cfg outbox.Config) *outbox.Outbox 
 
 // mail is one that is alone to its recipient and of its sender.
 func mail(id string, life time.Duration, content []byte) outbox.Mail {
-	return outbox.Mail{ID: id, Sender: "sender of " + id, Recipient: "recipient of " + id, Expires: time.Now().Add(life), Content: content}
+	return outbox.Mail{
+		ID:        id,
+		Sender:    "sender of " + id,
+		Recipient: "recipient of " + id,
+		Expires:   time.Now().Add(life),
+		Content:   content,
+	}
 }
 
 func put(t *testing.T, o *outbox.Outbox, ids ...string) {
@@ -123,7 +137,11 @@ func put(t *testing.T, o *outbox.Outbox, ids ...string) {
 }
 
 // run runs the queue until stop is called, or the test ends.
-func run(t *testing.T, o *outbox.Outbox, deliver func(context.Context, []byte) error) (stop func()) {
+func run(
+	t *testing.T,
+	o *outbox.Outbox,
+	deliver func(context.Context, []byte) error,
+) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -208,10 +226,15 @@ func TestMailThatIsNotTakenYetIsTriedAgain(t *testing.T) {
 	put(t, o, "slow-1", "slow-2", "slow-3", "slow-4", "slow-5", "slow-6", "fast")
 	run(t, o, man.deliver)
 	eventually(t, "the other mail is delivered", func() bool { return man.tried("fast") == 1 })
-	eventually(t, "the mail is tried again and again", func() bool { return man.tried("slow-1") >= 4 })
+	eventually(
+		t,
+		"the mail is tried again and again",
+		func() bool { return man.tried("slow-1") >= 4 },
+	)
 	close(free)
 	empty(t, conns)
-	if got := man.delivered(); len(got) != 7 || slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "×1") }) {
+	if got := man.delivered(); len(got) != 7 ||
+		slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "×1") }) {
 		t.Errorf("delivered %v", got)
 	}
 }
@@ -245,16 +268,21 @@ func TestObsoleteMailIsDropped(t *testing.T) {
 	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
 	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
 	o := open(t, conns, cfg)
-	man := newPostman(func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) })
+	man := newPostman(
+		func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) },
+	)
 	put(t, o, "one")
 	run(t, o, man.deliver)
 	empty(t, conns)
-	if told := log.having("level=INFO", "mail_id=one", "revoked"); len(told) != 1 || man.tried("one") != 1 || len(log.having("level=ERROR")) != 0 {
+	if told := log.having("level=INFO", "mail_id=one", "revoked"); len(told) != 1 ||
+		man.tried("one") != 1 ||
+		len(log.having("level=ERROR")) != 0 {
 		t.Errorf("tried %d times: %s", man.tried("one"), log.text.String())
 	}
 }
 
-// TestWayThatIsClosedHoldsAllBack: while nothing can be delivered, few tries are made, however many mails wait, and none is lost.
+// TestWayThatIsClosedHoldsAllBack: while nothing can be delivered, few tries are made, however many
+// mails wait, and none is lost.
 func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	t.Parallel()
 	conns, cfg := streamstest.Start(t), quick()
@@ -276,9 +304,14 @@ func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	}
 	began := time.Now()
 	run(t, o, man.deliver)
-	eventually(t, "it was tried a few times", func() bool { mu.Lock(); defer mu.Unlock(); return tries >= 8 })
+	eventually(
+		t,
+		"it was tried a few times",
+		func() bool { mu.Lock(); defer mu.Unlock(); return tries >= 8 },
+	)
 	mu.Lock()
-	// At least 100 ms between two openings, at each of which four may try, and four that are on their way.
+	// At least 100 ms between two openings, at each of which four may try, and four that are on
+	// their way.
 	if most := 4 * (int(time.Since(began)/(100*time.Millisecond)) + 2); tries > most {
 		t.Errorf("%d tries in %s", tries, time.Since(began))
 	}
@@ -290,11 +323,20 @@ func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	}
 }
 
-// TestMailWhoseTimeIsOverIsDroppedAndTold soon after that time, even when the next try would have been much later.
+// TestMailWhoseTimeIsOverIsDroppedAndTold soon after that time, even when the next try would have
+// been much later.
 func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
 	t.Parallel()
 	conns, log := streamstest.Start(t), &lines{}
-	o := open(t, conns, outbox.Config{FirstPause: time.Hour, MaxPause: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil))})
+	o := open(
+		t,
+		conns,
+		outbox.Config{
+			FirstPause: time.Hour,
+			MaxPause:   time.Hour,
+			Log:        slog.New(slog.NewTextHandler(log, nil)),
+		},
+	)
 	if err := o.Put(t.Context(), mail("late", 500*time.Millisecond, []byte("late"))); err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +351,8 @@ func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
 	}
 }
 
-// TestMailsOutliveTheBroker: what was put before it ended is delivered after its return, also by a Run that waited all the time, and
-// what was done stays done.
+// TestMailsOutliveTheBroker: what was put before it ended is delivered after its return, also by a
+// Run that waited all the time, and what was done stays done.
 func TestMailsOutliveTheBroker(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -329,7 +371,11 @@ func TestMailsOutliveTheBroker(t *testing.T) {
 	})
 	run(t, o, man.deliver)
 	put(t, o, "first", "held")
-	eventually(t, "the first mail is gone", func() bool { return waiting(t, conns) == 1 && man.tried("held") > 0 })
+	eventually(
+		t,
+		"the first mail is gone",
+		func() bool { return waiting(t, conns) == 1 && man.tried("held") > 0 },
+	)
 	broker.Stop()
 	close(held)
 	broker.Start(t)
@@ -441,7 +487,10 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 		puts.Go(func() {
 			for i := range outbox.Capacity / 20 {
 				id := fmt.Sprint(worker, "-", i)
-				stored := &nats.Msg{Subject: "mail.ordinary.x." + id, Header: nats.Header{"Nats-Msg-Id": {id}}}
+				stored := &nats.Msg{
+					Subject: "mail.ordinary.x." + id,
+					Header:  nats.Header{"Nats-Msg-Id": {id}},
+				}
 				if _, err := streams.Store(t.Context(), conns.Cloud, stored); err != nil {
 					t.Error(err)
 					return
@@ -453,7 +502,10 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 	if err := o.Put(t.Context(), mail("one more", time.Hour, nil)); err == nil {
 		t.Error("an id with a space is taken")
 	}
-	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(err, outbox.ErrFull) {
+	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(
+		err,
+		outbox.ErrFull,
+	) {
 		t.Errorf("a full queue answers %v", err)
 	}
 	if err := o.Put(t.Context(), mail("big", time.Hour, make([]byte, outbox.MaxContent+1))); err == nil {
@@ -482,7 +534,8 @@ func TestMailThatCannotBeReadIsDropped(t *testing.T) {
 	put(t, o, "one")
 	run(t, o, man.deliver)
 	empty(t, conns)
-	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) || len(log.having("level=ERROR", "cannot be read")) != 1 {
+	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) ||
+		len(log.having("level=ERROR", "cannot be read")) != 1 {
 		t.Errorf("delivered %v; log: %s", got, log.text.String())
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// pause gives how long to wait after so many failures in a row, from 1: first, doubled each time, at most longest, and a random half of it,
-// so that what failed together does not come back together.
+// pause gives how long to wait after so many failures in a row, from 1: first, doubled each time,
+// at most longest, and a random half of it, so that what failed together does not come back
+// together.
 func pause(failures uint64, first, longest time.Duration) time.Duration {
 	d := first
 	for range min(failures, 64) - 1 {
@@ -52,8 +53,8 @@ func (g *gate) free() {
 	g.failures, g.opens = 0, time.Time{}
 }
 
-// close says that the way is closed, and gives for how long it is not tried. first is true for the first who finds it so; what others find at the
-// same time counts as one failure with it.
+// close says that the way is closed, and gives for how long it is not tried. first is true for the
+// first who finds it so; what others find at the same time counts as one failure with it.
 func (g *gate) close() (wait time.Duration, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

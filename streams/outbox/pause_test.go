@@ -13,7 +13,9 @@ func TestPauses(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		first := time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "first"))
-		longest := time.Duration(rapid.Int64Range(int64(first), int64(24*time.Hour)).Draw(t, "longest"))
+		longest := time.Duration(
+			rapid.Int64Range(int64(first), int64(24*time.Hour)).Draw(t, "longest"),
+		)
 		failures := rapid.Uint64Min(1).Draw(t, "failures")
 		full := longest
 		if failures < 40 && first < longest>>(failures-1) {

@@ -23,10 +23,12 @@ import (
 type Mail struct {
 	// ID names the mail: printable ASCII, 1 to 128 characters. Two with one ID are one.
 	ID string
-	// Sender is whose mail it is: of each only Config.PerSender mails wait, and each has its turn in delivery. Urgent mails have none.
+	// Sender is whose mail it is: of each only Config.PerSender mails wait, and each has its turn
+	// in delivery. Urgent mails have none.
 	Sender string
-	// Recipient is whom the mail goes to, in the form by which addresses are compared. A mail takes the place of one of the same sender and
-	// recipient that still waits, and an urgent one of an urgent one to the recipient.
+	// Recipient is whom the mail goes to, in the form by which addresses are compared. A mail takes
+	// the place of one of the same sender and recipient that still waits, and an urgent one of an
+	// urgent one to the recipient.
 	Recipient string
 	// Urgent mails have a capacity and deliverers of their own.
 	Urgent bool
@@ -48,27 +50,40 @@ func token(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Put stores a mail. It is tried until it expires, and then dropped. Put returns nil once the mail is stored; the errors are ErrFull,
-// ErrSenderFull, streams.ErrUnsure, when the broker did not answer for so long that it is not known whether the mail is stored, or another one,
-// when it is not. A mail that this one replaces may be gone then: what it was about is settled by the caller before.
+// Put stores a mail. It is tried until it expires, and then dropped. Put returns nil once the mail
+// is stored; the errors are ErrFull, ErrSenderFull, streams.ErrUnsure, when the broker did not
+// answer for so long that it is not known whether the mail is stored, or another one, when it is
+// not. A mail that this one replaces may be gone then: what it was about is settled by the caller
+// before.
 func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	if !isID(m.ID) {
 		return fmt.Errorf("outbox: %q is no id", m.ID)
 	}
 	if len(m.Content) > MaxContent {
-		return fmt.Errorf("outbox: mail %s has %d bytes; %d are allowed", m.ID, len(m.Content), MaxContent)
+		return fmt.Errorf(
+			"outbox: mail %s has %d bytes; %d are allowed",
+			m.ID,
+			len(m.Content),
+			MaxContent,
+		)
 	}
 	ctx, span := o.cfg.Tracer.Start(ctx, "send mails", trace.SpanKindProducer)
 	if span.On() {
-		span.Set(semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(Stream), semconv.MessagingMessageID(m.ID))
+		span.Set(
+			semconv.MessagingSystemKey.String("nats"),
+			semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("publish"),
+			semconv.MessagingDestinationName(Stream),
+			semconv.MessagingMessageID(m.ID),
+		)
 	}
 	err := o.put(ctx, m)
 	span.End(err)
 	return err
 }
 
-// Room returns nil if Put would take a mail of the sender to the recipient now, and ErrFull or ErrSenderFull if not.
+// Room returns nil if Put would take a mail of the sender to the recipient now, and ErrFull or
+// ErrSenderFull if not.
 func (o *Outbox) Room(ctx context.Context, sender, recipient string) error {
 	ctx, cancel := context.WithTimeout(ctx, putPatience/4)
 	defer cancel()
@@ -128,13 +143,18 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 	}
 	msg := &nats.Msg{
 		Subject: m.subject(), Data: m.Content,
-		Header: nats.Header{headerID: {m.ID}, headerExpires: {m.Expires.UTC().Format(time.RFC3339Nano)}, headerExpected: {"0"}},
+		Header: nats.Header{
+			headerID:       {m.ID},
+			headerExpires:  {m.Expires.UTC().Format(time.RFC3339Nano)},
+			headerExpected: {"0"},
+		},
 	}
 	telemetry.Inject(ctx, propagation.HeaderCarrier(msg.Header))
 	for {
-		// The broker knows a repeat by its id, also when another mail to the recipient has taken its place meanwhile: erasing that one for a mail
-		// that was stored would lose both.
-		if _, err = streams.Store(ctx, o.nc, msg); !errors.Is(err, streams.ErrUnsure) || ctx.Err() != nil {
+		// The broker knows a repeat by its id, also when another mail to the recipient has taken
+		// its place meanwhile: erasing that one for a mail that was stored would lose both.
+		if _, err = streams.Store(ctx, o.nc, msg); !errors.Is(err, streams.ErrUnsure) ||
+			ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -177,8 +197,9 @@ func (o *Outbox) waiting(ctx context.Context, subject string) (waits, error) {
 	return waits{sequence: answer.Message.Sequence, id: headers.Get(headerID)}, err
 }
 
-// room returns an error if the mail is one too many. A mail that it replaces does not count. Mails that are stored at the same moment may
-// exceed the bounds by their number: the urgent ones' capacity is for that too.
+// room returns an error if the mail is one too many. A mail that it replaces does not count. Mails
+// that are stored at the same moment may exceed the bounds by their number: the urgent ones'
+// capacity is for that too.
 func (o *Outbox) room(ctx context.Context, m Mail, replaces bool) error {
 	if m.Urgent {
 		return o.roomFor(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
@@ -189,9 +210,15 @@ func (o *Outbox) room(ctx context.Context, m Mail, replaces bool) error {
 	return o.roomFor(ctx, ordinaryPrefix+"*.*", Capacity, replaces, ErrFull)
 }
 
-// roomFor returns full if as many mails wait under a filter as may. In a cluster a server that knows of no leader may answer, and know of fewer:
-// then some more wait.
-func (o *Outbox) roomFor(ctx context.Context, filter string, most int, replaces bool, full error) error {
+// roomFor returns full if as many mails wait under a filter as may. In a cluster a server that
+// knows of no leader may answer, and know of fewer: then some more wait.
+func (o *Outbox) roomFor(
+	ctx context.Context,
+	filter string,
+	most int,
+	replaces bool,
+	full error,
+) error {
 	if replaces {
 		most++
 	}
@@ -219,9 +246,11 @@ func (o *Outbox) roomFor(ctx context.Context, filter string, most int, replaces 
 	return nil
 }
 
-// erase removes a mail from the stream, and overwrites its bytes. One that is not there any more is removed. That it is not there is the word of the
-// stream's leader alone. A leader that is deposed and cut off removes nothing, since its followers must agree; what it says of a mail that was
-// removed before is stale by that: the mail counts as waiting, and is erased or delivered again later.
+// erase removes a mail from the stream, and overwrites its bytes. One that is not there any more is
+// removed. That it is not there is the word of the stream's leader alone. A leader that is deposed
+// and cut off removes nothing, since its followers must agree; what it says of a mail that was
+// removed before is stale by that: the mail counts as waiting, and is erased or delivered again
+// later.
 func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
 	question, err := json.Marshal(map[string]uint64{"seq": sequence})
 	if err != nil {

@@ -11,21 +11,24 @@ import (
 )
 
 const (
-	// maxHeld is how many ordinary mails a process takes from the broker before they have their turn, and maxHeldOfSender how many of one
-	// sender. What is beyond that goes back, so that the mails of others behind it are seen.
+	// maxHeld is how many ordinary mails a process takes from the broker before they have their
+	// turn, and maxHeldOfSender how many of one sender. What is beyond that goes back, so that the
+	// mails of others behind it are seen.
 	maxHeld         = 512
 	maxHeldOfSender = 64
-	// holdBack is how long a mail goes back the first time. Each further time doubles it, up to maxHoldBack: mails that go back are handed
-	// out before those behind them, and must not be all that is.
+	// holdBack is how long a mail goes back the first time. Each further time doubles it, up to
+	// maxHoldBack: mails that go back are handed out before those behind them, and must not be all
+	// that is.
 	holdBack    = 5 * time.Second
 	maxHoldBack = 2 * time.Minute
 )
 
-// queue holds ordinary mails until it is their turn: one mail of each sender after the other, so that a sender with many delays the others by
-// one at a time.
+// queue holds ordinary mails until it is their turn: one mail of each sender after the other, so
+// that a sender with many delays the others by one at a time.
 type queue struct {
 	mu sync.Mutex
-	// bySender has the mails of each sender, oldest first; turns the senders that have any, whose turn is next first.
+	// bySender has the mails of each sender, oldest first; turns the senders that have any, whose
+	// turn is next first.
 	bySender map[string][]jetstream.Msg
 	turns    []string
 	size     int
@@ -37,17 +40,20 @@ type queue struct {
 
 func newQueue() *queue {
 	return &queue{
-		bySender: map[string][]jetstream.Msg{}, wentBack: map[uint64]uint64{}, more: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		bySender: map[string][]jetstream.Msg{}, wentBack: map[uint64]uint64{},
+		more: make(chan struct{}, 1), room: make(chan struct{}, 1),
 	}
 }
 
-// senderOf returns the sender's token of a mail's subject. Mails from before there were senders have one together.
+// senderOf returns the sender's token of a mail's subject. Mails from before there were senders
+// have one together.
 func senderOf(subject string) string {
 	sender, _, _ := strings.Cut(strings.TrimPrefix(subject, ordinaryPrefix), ".")
 	return sender
 }
 
-// offer takes a mail, unless as many are held as may be: of all, when full is true, or of the sender.
+// offer takes a mail, unless as many are held as may be: of all, when full is true, or of the
+// sender.
 func (q *queue) offer(msg jetstream.Msg) (taken, full bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +135,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hold puts a mail into the queue, or back to the broker when its sender has as many there as may be. It waits for room when there is none.
+// hold puts a mail into the queue, or back to the broker when its sender has as many there as may
+// be. It waits for room when there is none.
 func (r *running) hold(ctx context.Context, msg jetstream.Msg) error {
 	for {
 		taken, full := false, false

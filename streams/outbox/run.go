@@ -19,21 +19,25 @@ import (
 )
 
 const (
-	// deliverers is how many mails of a lane are delivered side by side: one server that answers slowly holds up few others.
+	// deliverers is how many mails of a lane are delivered side by side: one server that answers
+	// slowly holds up few others.
 	deliverers = 4
 	// deliveryTimeout bounds one try.
 	deliveryTimeout = 90 * time.Second
-	// ackWait is how long the broker hears nothing of a mail before it hands it out again; progressEvery is how often it hears that a delivery
-	// is under way. So a mail that a killed process had in hand waits for no longer than ackWait. It is also how long a broker that was
+	// ackWait is how long the broker hears nothing of a mail before it hands it out again;
+	// progressEvery is how often it hears that a delivery is under way. So a mail that a killed
+	// process had in hand waits for no longer than ackWait. It is also how long a broker that was
 	// restarted leaves all mails that wait for their next try alone.
 	ackWait       = 10 * time.Second
 	progressEvery = 3 * time.Second
-	// nextWait is how long one question for the next mail waits. nextPause is the pause after one that failed.
+	// nextWait is how long one question for the next mail waits. nextPause is the pause after one
+	// that failed.
 	nextWait  = 30 * time.Second
 	nextPause = time.Second
 	// beginPause is the pause before the queue is opened once more that could not be.
 	beginPause = 5 * time.Second
-	// nextHeartbeat is how often the broker says that it still has the question. A broker that is back after it was away has not.
+	// nextHeartbeat is how often the broker says that it still has the question. A broker that is
+	// back after it was away has not.
 	nextHeartbeat = 2 * time.Second
 	// eraseTimeout bounds the wait for the broker's word that a mail is gone.
 	eraseTimeout = 5 * time.Second
@@ -44,7 +48,8 @@ const (
 // errExpired says that a mail's time was over before it could be delivered.
 var errExpired = errors.New("the mail could not be delivered in time")
 
-// lane is one of the two ways out: ordinary mails, and urgent ones, which never wait behind the ordinary.
+// lane is one of the two ways out: ordinary mails, and urgent ones, which never wait behind the
+// ordinary.
 type lane struct {
 	consumer string
 	filters  []string
@@ -55,8 +60,9 @@ var (
 	urgentLane   = lane{urgentName, []string{urgentPrefix + "*"}}
 )
 
-// config declares a lane's consumer, which all replicas share. What a failed mail waits for counts as handed out, so that number is not
-// bounded: mails that wait must not keep others from their turn.
+// config declares a lane's consumer, which all replicas share. What a failed mail waits for counts
+// as handed out, so that number is not bounded: mails that wait must not keep others from their
+// turn.
 func (l lane) config() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:        l.consumer,
@@ -68,11 +74,15 @@ func (l lane) config() jetstream.ConsumerConfig {
 	}
 }
 
-// Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it could not begin. deliver gets the content that
-// Put was given. It returns nil once the mail is delivered; an error that is ErrRefused or ErrObsolete ends the mail, one that is ErrUnreachable holds
-// all of them back for a while, and after any other the mail is tried again. It is called by several goroutines at once, and its context ends after 90 s, or
-// Grace after ctx.
-func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, content []byte) error) error {
+// Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it
+// could not begin. deliver gets the content that Put was given. It returns nil once the mail is
+// delivered; an error that is ErrRefused or ErrObsolete ends the mail, one that is ErrUnreachable
+// holds all of them back for a while, and after any other the mail is tried again. It is called by
+// several goroutines at once, and its context ends after 90 s, or Grace after ctx.
+func (o *Outbox) Run(
+	ctx context.Context,
+	deliver func(ctx context.Context, content []byte) error,
+) error {
 	consumers, err := o.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
@@ -84,12 +94,19 @@ func (o *Outbox) Run(ctx context.Context, deliver func(ctx context.Context, cont
 
 	r := &running{
 		Outbox: o, consumers: consumers, deliver: deliver, patient: patient,
-		gate: gate{first: o.cfg.FirstClosed, longest: o.cfg.MaxClosed}, hands: hands{mails: map[uint64]state{}}, queue: newQueue(),
+		gate: gate{
+			first:   o.cfg.FirstClosed,
+			longest: o.cfg.MaxClosed,
+		}, hands: hands{mails: map[uint64]state{}}, queue: newQueue(),
 	}
 	var group errgroup.Group
 	for range deliverers {
 		group.Go(func() error {
-			return r.pull(ctx, urgentLane, func(msg jetstream.Msg) error { r.handle(msg); return nil })
+			return r.pull(
+				ctx,
+				urgentLane,
+				func(msg jetstream.Msg) error { r.handle(msg); return nil },
+			)
 		})
 		group.Go(func() error { return r.work(ctx) })
 	}
@@ -106,7 +123,8 @@ func (o *Outbox) begin(ctx context.Context) (map[string]jetstream.Consumer, erro
 	consumers := map[string]jetstream.Consumer{}
 	for {
 		err := streams.SetUp(ctx, func(ctx context.Context) (err error) {
-			// The consumer of a former version took all mails, and gives the urgent ones away first.
+			// The consumer of a former version took all mails, and gives the urgent ones away
+			// first.
 			for _, lane := range []lane{ordinaryLane, urgentLane} {
 				if consumers[lane.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil {
 					return err
@@ -168,21 +186,26 @@ func (r *running) pull(ctx context.Context, lane lane, to func(jetstream.Msg) er
 func (r *running) next(ctx context.Context, lane lane) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, nextWait)
 	defer cancel()
-	msg, err := r.consumers[lane.consumer].Next(jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat))
+	msg, err := r.consumers[lane.consumer].Next(
+		jetstream.FetchContext(ctx),
+		jetstream.FetchHeartbeat(nextHeartbeat),
+	)
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil
 	}
 	return msg, err
 }
 
-// regain waits a moment, and sees to it that the consumer is there. A broker that is away is waited for.
+// regain waits a moment, and sees to it that the consumer is there. A broker that is away is waited
+// for.
 func (r *running) regain(ctx context.Context, lane lane) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(nextPause):
 	}
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil && ctx.Err() == nil {
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil &&
+		ctx.Err() == nil {
 		r.cfg.Log.Warn("the outbox's consumer cannot be made", "error", err)
 	}
 	return ctx.Err()
@@ -209,13 +232,25 @@ func (r *running) handle(msg jetstream.Msg) {
 
 // deliverOnce makes one try, and does with the mail what follows from it.
 func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
-	ctx, span := r.cfg.Tracer.Start(telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())), "deliver mail", trace.SpanKindClient)
+	ctx, span := r.cfg.Tracer.Start(
+		telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())),
+		"deliver mail",
+		trace.SpanKindClient,
+	)
 	if span.On() {
-		span.Set(semconv.MessagingMessageID(mail.id), attribute.Int64("hubcloud.mail_tries", int64(mail.tries)))
+		span.Set(
+			semconv.MessagingMessageID(mail.id),
+			attribute.Int64("hubcloud.mail_tries", int64(mail.tries)),
+		)
 	}
 	log := r.cfg.Log.With("mail_id", mail.id, "tries", mail.tries)
 	if !r.cfg.Now().Before(mail.expires) {
-		log.ErrorContext(ctx, "a mail is dropped: it could not be delivered in time", "expires_at", mail.expires)
+		log.ErrorContext(
+			ctx,
+			"a mail is dropped: it could not be delivered in time",
+			"expires_at",
+			mail.expires,
+		)
 		r.metrics.mails.expired.Inc()
 		span.End(errExpired)
 		r.finish(msg, mail.sequence)
@@ -247,14 +282,28 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 	case errors.Is(err, ErrUnreachable):
 		wait, first := r.gate.close()
 		if first {
-			log.WarnContext(ctx, "no mail can be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+			log.WarnContext(
+				ctx,
+				"no mail can be delivered",
+				"next_try_in",
+				wait.Round(time.Millisecond),
+				"error",
+				err,
+			)
 		}
 		r.metrics.closed.Inc()
 		r.putBack(msg, mail, wait)
 	default:
 		r.gate.free()
 		wait := pause(mail.tries-r.queue.heldBack(mail.sequence), r.cfg.FirstPause, r.cfg.MaxPause)
-		log.WarnContext(ctx, "a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond), "error", err)
+		log.WarnContext(
+			ctx,
+			"a mail could not be delivered",
+			"next_try_in",
+			wait.Round(time.Millisecond),
+			"error",
+			err,
+		)
 		r.metrics.later.Inc()
 		r.putBack(msg, mail, wait)
 	}
@@ -278,38 +327,58 @@ func (r *running) try(ctx context.Context, msg jetstream.Msg) error {
 	}
 }
 
-// finish takes a mail out of the queue: its bytes are overwritten where they lie, since they may be a secret. Without the broker's word for it
-// the mail may be handed out again, and is remembered.
+// finish takes a mail out of the queue: its bytes are overwritten where they lie, since they may be
+// a secret. Without the broker's word for it the mail may be handed out again, and is remembered.
 func (r *running) finish(msg jetstream.Msg, sequence uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), eraseTimeout)
 	defer cancel()
 	r.hands.set(sequence, done)
 	if err := r.erase(ctx, sequence); err != nil {
-		r.cfg.Log.Warn("the broker has not confirmed that a mail is done", "sequence", sequence, "error", err)
+		r.cfg.Log.Warn(
+			"the broker has not confirmed that a mail is done",
+			"sequence",
+			sequence,
+			"error",
+			err,
+		)
 		return
 	}
 	r.hands.set(sequence, untouched)
 	r.queue.forget(sequence)
 	if err := msg.Ack(); err != nil { // the consumer finds out by itself, a little later
-		r.cfg.Log.Warn("the broker cannot be told that a mail is done", "sequence", sequence, "error", err)
+		r.cfg.Log.Warn(
+			"the broker cannot be told that a mail is done",
+			"sequence",
+			sequence,
+			"error",
+			err,
+		)
 	}
 }
 
-// putBack leaves a mail for a later try, at the latest when its time is over, so that its end is told.
+// putBack leaves a mail for a later try, at the latest when its time is over, so that its end is
+// told.
 func (r *running) putBack(msg jetstream.Msg, mail mail, wait time.Duration) {
 	r.hands.set(mail.sequence, untouched)
 	r.release(msg, max(min(wait, mail.expires.Sub(r.cfg.Now())), 0))
 }
 
-// release gives a mail back to the broker. One that does not hear of it hands the mail out again by itself.
+// release gives a mail back to the broker. One that does not hear of it hands the mail out again by
+// itself.
 func (r *running) release(msg jetstream.Msg, wait time.Duration) {
 	if err := msg.NakWithDelay(wait); err != nil {
-		r.cfg.Log.Warn("a mail could not be put back; it comes back by itself", "within", ackWait, "error", err)
+		r.cfg.Log.Warn(
+			"a mail could not be put back; it comes back by itself",
+			"within",
+			ackWait,
+			"error",
+			err,
+		)
 	}
 }
 
-// count keeps the gauge of waiting mails. A server that knows of no leader may answer, from what it has: the gauge then shows an earlier number until
-// the next count, and nothing is decided by it.
+// count keeps the gauge of waiting mails. A server that knows of no leader may answer, from what it
+// has: the gauge then shows an earlier number until the next count, and nothing is decided by it.
 func (r *running) count(ctx context.Context) error {
 	ticker := time.NewTicker(countEvery)
 	defer ticker.Stop()

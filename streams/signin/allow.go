@@ -16,13 +16,20 @@ import (
 const (
 	// kindAllowance begins the keys of what Allow counts.
 	kindAllowance = "allowance."
-	// maxConflicts bounds how often Allow counts anew because another was faster. Who is that often too late has many at the same moment.
+	// maxConflicts bounds how often Allow counts anew because another was faster. Who is that often
+	// too late has many at the same moment.
 	maxConflicts = 8
 )
 
-// Allow counts one more of something that may be done so many times within an hour, up to burst of them at once, on all replicas together. It
-// returns 0 if it may be done now, and otherwise for how long not. name says what it is; it is kept as a hash, and for as long as it counts.
-func (s *Store) Allow(ctx context.Context, name string, burst, perHour int, now time.Time) (wait time.Duration, err error) {
+// Allow counts one more of something that may be done so many times within an hour, up to burst of
+// them at once, on all replicas together. It returns 0 if it may be done now, and otherwise for how
+// long not. name says what it is; it is kept as a hash, and for as long as it counts.
+func (s *Store) Allow(
+	ctx context.Context,
+	name string,
+	burst, perHour int,
+	now time.Time,
+) (wait time.Duration, err error) {
 	interval := time.Hour / time.Duration(perHour)
 	for range maxConflicts {
 		// One number is kept: when all of it may be done at once again.
@@ -49,11 +56,14 @@ func (s *Store) Allow(ctx context.Context, name string, burst, perHour int, now 
 		_, err = streams.Store(ctx, s.nc, &nats.Msg{
 			Subject: "$KV." + s.kv.Bucket() + "." + key(kindAllowance, name), Data: content,
 			Header: nats.Header{
-				"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(revision, 10)}, "Nats-TTL": {life.String()},
+				"Nats-Expected-Last-Subject-Sequence": {
+					strconv.FormatUint(revision, 10),
+				}, "Nats-TTL": {life.String()},
 			},
 		})
 		if !errors.Is(err, streams.ErrConflict) {
-			return 0, unavailable(err) // it may be counted, and is counted once more when it is asked again
+			// it may be counted, and is counted once more when it is asked again
+			return 0, unavailable(err)
 		}
 	}
 	return interval, nil

@@ -11,7 +11,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestAllowHoldsOverReplicas: mails to an address were counted by each replica for itself, or not at all.
+// TestAllowHoldsOverReplicas: mails to an address were counted by each replica for itself, or not
+// at all.
 func TestAllowHoldsOverReplicas(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -39,7 +40,8 @@ func TestAllowHoldsOverReplicas(t *testing.T) {
 			}
 		})
 	}
-	// Of many at the same moment some are told to wait although there would be room, and never one too many is let through.
+	// Of many at the same moment some are told to wait although there would be room, and never one
+	// too many is let through.
 	if all.Wait(); granted.Load() < 1 || granted.Load() > 5 {
 		t.Errorf("%d of 20 are granted at once", granted.Load())
 	}

@@ -14,21 +14,33 @@ import (
 const (
 	// headerClaim holds a random text that says whose write it is.
 	headerClaim = "Hubcloud-Claim"
-	// claimPatience bounds how long a claim is tried, claimTry one try, and claimPause the time between two.
+	// claimPatience bounds how long a claim is tried, claimTry one try, and claimPause the time
+	// between two.
 	claimPatience = 15 * time.Second
 	claimTry      = 2 * time.Second
 	claimPause    = 100 * time.Millisecond
 )
 
-// claim writes something under a key on condition that the last there is of that revision, and reports whether it was this call that did so. An
-// answer of the broker that is lost leaves open whether the write was stored. It is then repeated on the same condition, and after a conflict
-// the text in the header tells whose write came first.
-func (s *Store) claim(ctx context.Context, key string, revision uint64, content []byte, header nats.Header) (mine bool, err error) {
+// claim writes something under a key on condition that the last there is of that revision, and
+// reports whether it was this call that did so. An answer of the broker that is lost leaves open
+// whether the write was stored. It is then repeated on the same condition, and after a conflict the
+// text in the header tells whose write came first.
+func (s *Store) claim(
+	ctx context.Context,
+	key string,
+	revision uint64,
+	content []byte,
+	header nats.Header,
+) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()
 	claimant := rand.Text()
 	for unsure := false; ; {
-		msg := &nats.Msg{Subject: "$KV." + s.kv.Bucket() + "." + key, Data: content, Header: nats.Header{headerClaim: {claimant}}}
+		msg := &nats.Msg{
+			Subject: "$KV." + s.kv.Bucket() + "." + key,
+			Data:    content,
+			Header:  nats.Header{headerClaim: {claimant}},
+		}
 		for name, values := range header {
 			msg.Header[name] = values
 		}

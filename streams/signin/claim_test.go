@@ -16,7 +16,8 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// cutter is a broker whose connections break once a write to a bucket has reached it, so that its answer is lost.
+// cutter is a broker whose connections break once a write to a bucket has reached it, so that its
+// answer is lost.
 type cutter struct {
 	*streamstest.Broker
 	armed atomic.Bool
@@ -50,8 +51,8 @@ func (c *cutConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A link that was used up while the broker's answer was lost signed nobody in, and neither did the second try; a form was taken for one that was
-// sent before, though nothing of it was done.
+// A link that was used up while the broker's answer was lost signed nobody in, and neither did the
+// second try; a form was taken for one that was sent before, though nothing of it was done.
 func TestAnAnswerThatIsLostUsesUpNothing(t *testing.T) {
 	t.Parallel()
 	broker := &cutter{Broker: streamstest.New(t)}
@@ -61,12 +62,16 @@ func TestAnAnswerThatIsLostUsesUpNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, now := signin.New(conns.Cloud, buckets.SignIn, nil), time.Now()
-	link, err := s.NewLink(t.Context(), domain.SignInLink{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+	link, err := s.NewLink(
+		t.Context(),
+		domain.SignInLink{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(time.Hour)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	broker.armed.Store(true)
-	if got, err := s.TakeLink(t.Context(), link, now); err != nil || got.Email != "ann@example.org" {
+	if got, err := s.TakeLink(t.Context(), link, now); err != nil ||
+		got.Email != "ann@example.org" {
 		t.Errorf("the link: %+v, %v", got, err)
 	}
 	if _, err := s.TakeLink(t.Context(), link, now); !errors.Is(err, noLink) {

@@ -15,7 +15,8 @@ import (
 const (
 	// watchPause is the pause before a watch that could not be begun is tried again.
 	watchPause = 200 * time.Millisecond
-	// lookEvery is how often the sessions that something hangs on are looked up, whatever the watch has told.
+	// lookEvery is how often the sessions that something hangs on are looked up, whatever the watch
+	// has told.
 	lookEvery = 5 * time.Second
 	// lookLimit bounds how long it takes to look whether one session still stands.
 	lookLimit = 5 * time.Second
@@ -34,8 +35,9 @@ type end struct {
 	users int
 }
 
-// Ended gives what is closed when the session ends: by End, on whatever replica, when it expires, or when it is taken out of the bucket. forget
-// must be called once nobody waits any more. A session that has ended before is found out only by Session, which is to be asked afterwards.
+// Ended gives what is closed when the session ends: by End, on whatever replica, when it expires,
+// or when it is taken out of the bucket. forget must be called once nobody waits any more. A
+// session that has ended before is found out only by Session, which is to be asked afterwards.
 func (s *Store) Ended(token string) (ended <-chan struct{}, forget func()) {
 	name := key(kindSession, token)
 	s.ends.mu.Lock()
@@ -76,12 +78,14 @@ func (e *ends) waitedFor() []string {
 	return all
 }
 
-// Run hears of sessions that end until ctx does, and returns nil then. After the broker was away it looks after every session that something hangs
-// on: nobody tells what ended meanwhile.
+// Run hears of sessions that end until ctx does, and returns nil then. After the broker was away it
+// looks after every session that something hangs on: nobody tells what ended meanwhile.
 //
-// A watch hangs on one server's copy of the bucket, which can be behind or cut off and stand still without a word: a page of somebody who has signed
-// out would go on. So every five seconds the bucket's leader is asked for each of those sessions. What a deposed leader says of them is stale for as
-// long as the portal's own check is (streams.Freshness), which ends what is open on a replica that is cut off.
+// A watch hangs on one server's copy of the bucket, which can be behind or cut off and stand still
+// without a word: a page of somebody who has signed out would go on. So every five seconds the
+// bucket's leader is asked for each of those sessions. What a deposed leader says of them is stale
+// for as long as the portal's own check is (streams.Freshness), which ends what is open on a
+// replica that is cut off.
 func (s *Store) Run(ctx context.Context) error {
 	back := s.nc.StatusChanged(nats.CONNECTED)
 	defer s.nc.RemoveStatusListener(back)

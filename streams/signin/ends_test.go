@@ -26,7 +26,8 @@ type deafWatcher struct{ jetstream.KeyWatcher }
 
 func (deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return nil }
 
-// TestEndThatTheWatchMisses: a watch that stood still told nothing of sessions that ended, for as long as its connection lasted.
+// TestEndThatTheWatchMisses: a watch that stood still told nothing of sessions that ended, for as
+// long as its connection lasted.
 func TestEndThatTheWatchMisses(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -55,7 +56,8 @@ func TestEndThatTheWatchMisses(t *testing.T) {
 	ends(t, "the end of a session whose watch stands still", ended)
 }
 
-// replica is a store on a connection of its own that hears of sessions that end, until the test does.
+// replica is a store on a connection of its own that hears of sessions that end, until the test
+// does.
 func replica(t *testing.T, broker *streamstest.Broker) *signin.Store {
 	t.Helper()
 	conns := broker.Connect(t)
@@ -81,7 +83,10 @@ func replica(t *testing.T, broker *streamstest.Broker) *signin.Store {
 func begin(t *testing.T, s *signin.Store, life time.Duration) (token string) {
 	t.Helper()
 	now := time.Now()
-	token, err := s.Begin(t.Context(), domain.PortalSession{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(life)})
+	token, err := s.Begin(
+		t.Context(),
+		domain.PortalSession{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(life)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,19 +102,47 @@ func ends(t *testing.T, what string, ended <-chan struct{}) {
 	}
 }
 
-// TestEndIsTold: a stream that was open when its visitor signed out went on until its next keepalive. Now everybody who waits for the end of a
-// session hears of it at once, on every replica, and of no other's.
+// TestEndIsTold: a stream that was open when its visitor signed out went on until its next
+// keepalive. Now everybody who waits for the end of a session hears of it at once, on every
+// replica, and of no other's.
 func TestEndIsTold(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	here, there := replica(t, broker), replica(t, broker)
-	token, expiring, other := begin(t, here, time.Hour), begin(t, here, 2*time.Second), begin(t, here, time.Hour)
+	token, expiring, other := begin(
+		t,
+		here,
+		time.Hour,
+	), begin(
+		t,
+		here,
+		2*time.Second,
+	), begin(
+		t,
+		here,
+		time.Hour,
+	)
 	on := func(s *signin.Store, token string) <-chan struct{} {
 		ended, forget := s.Ended(token)
 		t.Cleanup(forget)
 		return ended
 	}
-	first, second, far, last, others := on(here, token), on(here, token), on(there, token), on(there, expiring), on(there, other)
+	first, second, far, last, others := on(
+		here,
+		token,
+	), on(
+		here,
+		token,
+	), on(
+		there,
+		token,
+	), on(
+		there,
+		expiring,
+	), on(
+		there,
+		other,
+	)
 	_, forget := there.Ended(token)
 	forget()
 	forget() // once is enough, and more do no harm
@@ -140,8 +173,9 @@ func TestEndWhileTheBrokerIsAway(t *testing.T) {
 	ends(t, "the end of a session that expired while the broker was away", ended)
 }
 
-// TestLeaderIsAsked: with several replicas of the bucket a session that was begun a moment ago was unknown for some milliseconds, and one that had
-// ended was still known: a direct get is answered by any replica, also by one that is behind.
+// TestLeaderIsAsked: with several replicas of the bucket a session that was begun a moment ago was
+// unknown for some milliseconds, and one that had ended was still known: a direct get is answered
+// by any replica, also by one that is behind.
 func TestLeaderIsAsked(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)

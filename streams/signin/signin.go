@@ -1,14 +1,17 @@
-// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, the links that begin them,
-// and which forms of a session were sent.
+// Package signin keeps who is signed in to the portal, in the bucket `sign-in`: sessions, the links
+// that begin them, and which forms of a session were sent.
 //
 // # Promises
 //
-//   - A token has 256 random bits and is kept nowhere: only its SHA-256 is, so what is read out of the bucket signs nobody in.
-//   - A link is used once, also when several try at the same moment on several replicas: it is removed on the condition that nobody has.
+//   - A token has 256 random bits and is kept nowhere: only its SHA-256 is, so what is read out of
+//     the bucket signs nobody in.
+//   - A link is used once, also when several try at the same moment on several replicas: it is
+//     removed on the condition that nobody has.
 //   - What has expired is refused from that moment, and leaves the bucket by itself.
-//   - What was acknowledged is seen by whoever asks next, on every replica: the leader of the bucket's stream is asked, never a copy that may be behind.
-//   - A session that ends is told at once to those who wait for it (Ended) on every replica, as long as Run runs there: one watch a process, however
-//     many wait.
+//   - What was acknowledged is seen by whoever asks next, on every replica: the leader of the
+//     bucket's stream is asked, never a copy that may be behind.
+//   - A session that ends is told at once to those who wait for it (Ended) on every replica, as
+//     long as Run runs there: one watch a process, however many wait.
 //
 // A Store is safe for concurrent use. It starts no goroutine of its own.
 package signin
@@ -51,7 +54,8 @@ type Store struct {
 	ends ends
 }
 
-// New makes a Store over the bucket, which is in the account that nc is connected to. log gets what keeps Run from hearing; nil discards it.
+// New makes a Store over the bucket, which is in the account that nc is connected to. log gets what
+// keeps Run from hearing; nil discards it.
 func New(nc *nats.Conn, kv jetstream.KeyValue, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -70,8 +74,13 @@ func (s *Store) Link(ctx context.Context, token string, now time.Time) (domain.S
 	return link, err
 }
 
-// TakeLink uses a link. Of several who do, one gets it; the others get domain.ErrSignInLink, as for one that has expired or is none.
-func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (domain.SignInLink, error) {
+// TakeLink uses a link. Of several who do, one gets it; the others get domain.ErrSignInLink, as for
+// one that has expired or is none.
+func (s *Store) TakeLink(
+	ctx context.Context,
+	token string,
+	now time.Time,
+) (domain.SignInLink, error) {
 	link, revision, err := s.link(ctx, token, now)
 	if err != nil {
 		return domain.SignInLink{}, err
@@ -88,7 +97,11 @@ func (s *Store) TakeLink(ctx context.Context, token string, now time.Time) (doma
 	return link, nil
 }
 
-func (s *Store) link(ctx context.Context, token string, now time.Time) (link domain.SignInLink, revision uint64, err error) {
+func (s *Store) link(
+	ctx context.Context,
+	token string,
+	now time.Time,
+) (link domain.SignInLink, revision uint64, err error) {
 	revision, err = s.get(ctx, kindLink, token, &link)
 	if err != nil {
 		return link, 0, err
@@ -105,7 +118,11 @@ func (s *Store) Begin(ctx context.Context, session domain.PortalSession) (token 
 }
 
 // Session gives a session that has neither ended nor expired: domain.ErrNotSignedIn for any other.
-func (s *Store) Session(ctx context.Context, token string, now time.Time) (domain.PortalSession, error) {
+func (s *Store) Session(
+	ctx context.Context,
+	token string,
+	now time.Time,
+) (domain.PortalSession, error) {
 	var session domain.PortalSession
 	revision, err := s.get(ctx, kindSession, token, &session)
 	if err != nil {
@@ -131,8 +148,9 @@ func (s *Store) End(ctx context.Context, token string) error {
 	return nil
 }
 
-// Once says whether a session's form is sent for the first time, by the mark that it has. Of several that send it at the same moment, on whatever
-// replicas, one is the first. It is remembered for a day.
+// Once says whether a session's form is sent for the first time, by the mark that it has. Of
+// several that send it at the same moment, on whatever replicas, one is the first. It is remembered
+// for a day.
 func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err error) {
 	name := key(kindForm, token+" "+mark)
 	for range maxConflicts {
@@ -143,7 +161,13 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 		if kept.Live() {
 			return false, nil
 		}
-		first, err := s.claim(ctx, name, kept.Revision, nil, nats.Header{"Nats-TTL": {formLife.String()}})
+		first, err := s.claim(
+			ctx,
+			name,
+			kept.Revision,
+			nil,
+			nats.Header{"Nats-TTL": {formLife.String()}},
+		)
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
 		}
@@ -166,7 +190,12 @@ func (s *Store) Unsent(ctx context.Context, token, mark string) error {
 	return nil
 }
 
-func (s *Store) create(ctx context.Context, kind string, value any, life time.Duration) (token string, err error) {
+func (s *Store) create(
+	ctx context.Context,
+	kind string,
+	value any,
+	life time.Duration,
+) (token string, err error) {
 	content, err := json.Marshal(value)
 	if err != nil {
 		return "", fmt.Errorf("sign-in: %w", err)
@@ -177,7 +206,12 @@ func (s *Store) create(ctx context.Context, kind string, value any, life time.Du
 		// A try whose answer was lost leaves a token that nobody knows.
 		token = base64.RawURLEncoding.EncodeToString(secret[:])
 		// The broker counts whole seconds.
-		_, err := s.kv.Create(ctx, key(kind, token), content, jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second)))
+		_, err := s.kv.Create(
+			ctx,
+			key(kind, token),
+			content,
+			jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second)),
+		)
 		return err
 	})
 	if err != nil {
@@ -187,7 +221,11 @@ func (s *Store) create(ctx context.Context, kind string, value any, life time.Du
 }
 
 // get reads what is kept under a token, and gives its revision: 0 when there is nothing.
-func (s *Store) get(ctx context.Context, kind, token string, into any) (revision uint64, err error) {
+func (s *Store) get(
+	ctx context.Context,
+	kind, token string,
+	into any,
+) (revision uint64, err error) {
 	if !isToken(token) {
 		return 0, nil
 	}
@@ -206,7 +244,10 @@ func (s *Store) get(ctx context.Context, kind, token string, into any) (revision
 
 // unavailable returns an error of the broker that passes as a domain.Unavailable.
 func unavailable(err error) error {
-	return streams.Unavailable(err, "sessions cannot be looked up or kept at the moment: try again in a few seconds")
+	return streams.Unavailable(
+		err,
+		"sessions cannot be looked up or kept at the moment: try again in a few seconds",
+	)
 }
 
 // key names what is kept under a token: by its hash.
@@ -218,5 +259,6 @@ func key(kind, token string) string {
 // isToken says whether a text has a token's form: for all else nobody is asked.
 func isToken(token string) bool {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(token)
-	return err == nil && len(raw) == tokenBytes && len(token) == base64.RawURLEncoding.EncodedLen(tokenBytes)
+	return err == nil && len(raw) == tokenBytes &&
+		len(token) == base64.RawURLEncoding.EncodedLen(tokenBytes)
 }

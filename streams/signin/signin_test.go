@@ -39,13 +39,19 @@ func TestLinkIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t)
 	now := time.Now()
-	made := domain.SignInLink{Email: "ann@example.org", Next: "/portal/x", CreatedAt: now, ExpiresAt: now.Add(15 * time.Minute)}
+	made := domain.SignInLink{
+		Email:     "ann@example.org",
+		Next:      "/portal/x",
+		CreatedAt: now,
+		ExpiresAt: now.Add(15 * time.Minute),
+	}
 	token, err := s.NewLink(t.Context(), made)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got, err := s.Link(t.Context(), token, now); err != nil || got.Email != made.Email || got.Next != made.Next {
+		if got, err := s.Link(t.Context(), token, now); err != nil || got.Email != made.Email ||
+			got.Next != made.Next {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -74,11 +80,25 @@ func TestWhatExpires(t *testing.T) {
 	t.Parallel()
 	s, kv := open(t)
 	now := time.Now()
-	link, err := s.NewLink(t.Context(), domain.SignInLink{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(time.Second)})
+	link, err := s.NewLink(
+		t.Context(),
+		domain.SignInLink{
+			Email:     "ann@example.org",
+			CreatedAt: now,
+			ExpiresAt: now.Add(time.Second),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Begin(t.Context(), domain.PortalSession{Email: "ann@example.org", CreatedAt: now, ExpiresAt: now.Add(time.Hour)})
+	session, err := s.Begin(
+		t.Context(),
+		domain.PortalSession{
+			Email:     "ann@example.org",
+			CreatedAt: now,
+			ExpiresAt: now.Add(time.Hour),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,19 +127,30 @@ func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	s, kv := open(t)
 	now := time.Now()
-	made := domain.PortalSession{AccountID: "a", Email: "ann@example.org", FormToken: "f", CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	made := domain.PortalSession{
+		AccountID: "a",
+		Email:     "ann@example.org",
+		FormToken: "f",
+		CreatedAt: now,
+		ExpiresAt: now.Add(time.Hour),
+	}
 	token, err := s.Begin(t.Context(), made)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Session(t.Context(), token, now); err != nil || got.Email != made.Email || got.FormToken != made.FormToken || got.AccountID != made.AccountID {
+	if got, err := s.Session(t.Context(), token, now); err != nil || got.Email != made.Email ||
+		got.FormToken != made.FormToken ||
+		got.AccountID != made.AccountID {
 		t.Errorf("%+v, %v", got, err)
 	}
 	keys, err := kv.Keys(t.Context())
 	if err != nil || len(keys) != 1 || strings.Contains(keys[0], token) {
 		t.Fatalf("%q, %v", keys, err)
 	}
-	for _, wrong := range []string{"", "x", strings.TrimPrefix(keys[0], "session."), token + "A", token[1:], token + "\n", strings.ToUpper(token), "a.b", "*"} {
+	for _, wrong := range []string{
+		"", "x", strings.TrimPrefix(keys[0], "session."), token + "A", token[1:], token + "\n",
+		strings.ToUpper(token), "a.b", "*",
+	} {
 		if _, err := s.Session(t.Context(), wrong, now); !errors.Is(err, noSession) {
 			t.Errorf("%q: %v", wrong, err)
 		}

@@ -10,25 +10,39 @@ import (
 	"hubcloud/streams"
 )
 
-// forbidden is something that a tap must not do: a request that changes or reveals what is no feed and no hub's log.
+// forbidden is something that a tap must not do: a request that changes or reveals what is no feed
+// and no hub's log.
 type forbidden struct{ subject, body string }
 
-// forbiddenRequests are hostile requests, each as a tap would reach it and as the shard's own account has it.
+// forbiddenRequests are hostile requests, each as a tap would reach it and as the shard's own
+// account has it.
 func forbiddenRequests(shard int, stream, hub string) []forbidden {
 	var all []forbidden
 	for _, api := range []string{streams.JetStreamAPI, streams.ShardAPI(shard)} {
 		for _, request := range []forbidden{
 			{"STREAM.CREATE.MINE", `{"name":"MINE","subjects":["mine"]}`},
-			{"STREAM.UPDATE." + stream, `{"name":"` + stream + `","subjects":["log.` + hub + `.>"],"max_msgs":1}`},
+			{
+				"STREAM.UPDATE." + stream,
+				`{"name":"` + stream + `","subjects":["log.` + hub + `.>"],"max_msgs":1}`,
+			},
 			{"STREAM.PURGE." + stream, ``},
 			{"STREAM.DELETE." + stream, ``},
 			{"STREAM.MSG.DELETE." + stream, `{"seq":1}`},
 			{"STREAM.SNAPSHOT." + stream, `{"deliver_subject":"_INBOX.x"}`},
 			{"STREAM.RESTORE.MINE", `{}`},
 			{"STREAM.LEADER.STEPDOWN." + stream, ``},
-			{"CONSUMER.CREATE." + stream, `{"stream_name":"` + stream + `","config":{"deliver_subject":"feed.x","ack_policy":"none"}}`},
-			{"CONSUMER.CREATE." + stream + ".mine", `{"stream_name":"` + stream + `","config":{"name":"mine","ack_policy":"explicit"}}`},
-			{"CONSUMER.DURABLE.CREATE." + stream + ".mine", `{"stream_name":"` + stream + `","config":{"durable_name":"mine","ack_policy":"explicit"}}`},
+			{
+				"CONSUMER.CREATE." + stream,
+				`{"stream_name":"` + stream + `","config":{"deliver_subject":"feed.x","ack_policy":"none"}}`,
+			},
+			{
+				"CONSUMER.CREATE." + stream + ".mine",
+				`{"stream_name":"` + stream + `","config":{"name":"mine","ack_policy":"explicit"}}`,
+			},
+			{
+				"CONSUMER.DURABLE.CREATE." + stream + ".mine",
+				`{"stream_name":"` + stream + `","config":{"durable_name":"mine","ack_policy":"explicit"}}`,
+			},
 			{"CONSUMER.MSG.NEXT." + stream + ".mine", ``},
 			{"CONSUMER.NAMES." + stream, ``},
 			{"ACCOUNT.PURGE.SHARD00", ``},
@@ -65,15 +79,22 @@ func forbiddenRequests(shard int, stream, hub string) []forbidden {
 // unheard are subjects that a tap must not hear.
 func unheard() []string {
 	return []string{
-		">", "*", "_INBOX.>", "_INBOX.other.>", "hub.>", "log.>", "directory.>", "$KV.>", "$SYS.>", "$JS.>", "$MQTT.>", "_R_.>", "shard.>",
+		">", "*", "_INBOX.>", "_INBOX.other.>", "hub.>", "log.>", "directory.>", "$KV.>", "$SYS.>",
+		"$JS.>", "$MQTT.>", "_R_.>", "shard.>",
 	}
 }
 
 const refusedTimeout = time.Minute
 
-// TryForbidden tries everything that a tap must not be able to do; the server itself must say each time that it refuses, which
-// comes to reports. The stream is the log of a hub in that shard.
-func TryForbidden(t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string) {
+// TryForbidden tries everything that a tap must not be able to do; the server itself must say each
+// time that it refuses, which comes to reports. The stream is the log of a hub in that shard.
+func TryForbidden(
+	t testing.TB,
+	nc *nats.Conn,
+	reports <-chan error,
+	shard int,
+	stream, hub string,
+) {
 	t.Helper()
 	refused := func(what string) {
 		t.Helper()

@@ -17,11 +17,13 @@ type Witness struct {
 	*nats.Conn
 	// Inbox is its inbox prefix.
 	Inbox string
-	// Other says that the witness has other credentials than the attacker: then nothing may come to its inbox.
+	// Other says that the witness has other credentials than the attacker: then nothing may come to
+	// its inbox.
 	Other bool
 }
 
-// readRequests are requests that a tap may make, with bodies that are answered, by one message or by many.
+// readRequests are requests that a tap may make, with bodies that are answered, by one message or
+// by many.
 func readRequests(shard int, stream, hub string) []forbidden {
 	api, subject := streams.ShardAPI(shard)+".", "log."+hub+".event.device"
 	return []forbidden{
@@ -40,13 +42,27 @@ func readRequests(shard int, stream, hub string) []forbidden {
 	}
 }
 
-// TryReplies has an attacker ask for answers, by every request that it may make, where they would be taken for somebody else's messages: on
-// the feeds, in the inboxes of the witnesses, as requests, as the server's own messages. Then an event is stored, and the witnesses must hear it
+// TryReplies has an attacker ask for answers, by every request that it may make, where they would
+// be taken for somebody else's messages: on the feeds, in the inboxes of the witnesses, as
+// requests, as the server's own messages. Then an event is stored, and the witnesses must hear it
 // and nothing else. The server may refuse the reply, which comes to reports.
-func TryReplies(t testing.TB, attacker *nats.Conn, reports <-chan error, shard int, stream, hub string, owner *nats.Conn, witnesses ...Witness) {
+func TryReplies(
+	t testing.TB,
+	attacker *nats.Conn,
+	reports <-chan error,
+	shard int,
+	stream, hub string,
+	owner *nats.Conn,
+	witnesses ...Witness,
+) {
 	t.Helper()
 	subject := "log." + hub + ".event.device"
-	replies := []string{"feed.x", "feed." + hub + ".event.device", "feed." + hub + ".event.link", streams.ShardAPI(shard) + ".DIRECT.GET." + stream}
+	replies := []string{
+		"feed.x",
+		"feed." + hub + ".event.device",
+		"feed." + hub + ".event.link",
+		streams.ShardAPI(shard) + ".DIRECT.GET." + stream,
+	}
 	type ear struct {
 		what  string
 		sub   *nats.Subscription
@@ -64,7 +80,10 @@ func TryReplies(t testing.TB, attacker *nats.Conn, reports <-chan error, shard i
 			if err != nil {
 				t.Fatal(err)
 			}
-			ears = append(ears, ear{fmt.Sprintf("witness %d on %s", n, subject), sub, subject == streams.AnyFeed})
+			ears = append(
+				ears,
+				ear{fmt.Sprintf("witness %d on %s", n, subject), sub, subject == streams.AnyFeed},
+			)
 		}
 		if err := w.FlushTimeout(refusedTimeout); err != nil {
 			t.Fatal(err)
@@ -82,7 +101,12 @@ func TryReplies(t testing.TB, attacker *nats.Conn, reports <-chan error, shard i
 				t.Fatal(err)
 			}
 			// Where the broker would report on the way of a message, if it took the header.
-			traced := &nats.Msg{Subject: request.subject, Reply: reply, Data: []byte(request.body), Header: nats.Header{"Nats-Trace-Dest": {reply}}}
+			traced := &nats.Msg{
+				Subject: request.subject,
+				Reply:   reply,
+				Data:    []byte(request.body),
+				Header:  nats.Header{"Nats-Trace-Dest": {reply}},
+			}
 			if err := attacker.PublishMsg(traced); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +125,8 @@ func TryReplies(t testing.TB, attacker *nats.Conn, reports <-chan error, shard i
 		t.Fatal(err)
 	}
 	for len(reports) > 0 {
-		if err := <-reports; !errors.Is(err, nats.ErrPermissionViolation) && !strings.Contains(err.Error(), "Permissions Violation") {
+		if err := <-reports; !errors.Is(err, nats.ErrPermissionViolation) &&
+			!strings.Contains(err.Error(), "Permissions Violation") {
 			t.Errorf("the server reports %v", err)
 		}
 	}

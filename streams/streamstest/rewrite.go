@@ -12,18 +12,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Rewriter stands between clients and a Broker and may change what the broker says to them: for answers that only a cluster
-// gives, at a moment that a test chooses.
+// Rewriter stands between clients and a Broker and may change what the broker says to them: for
+// answers that only a cluster gives, at a moment that a test chooses.
 type Rewriter struct {
 	broker *Broker
 	change atomic.Pointer[func(payload []byte) []byte]
 }
 
-// NewRewriter makes a Rewriter that changes nothing yet. Connect to it with Connect(t, nats.InProcessServer(rewriter)).
+// NewRewriter makes a Rewriter that changes nothing yet. Connect to it with Connect(t,
+// nats.InProcessServer(rewriter)).
 func NewRewriter(b *Broker) *Rewriter { return &Rewriter{broker: b} }
 
-// Change has every payload from now on replaced by what change returns; a message whose payload becomes nil is lost. The
-// broker's own INFO is a payload too. nil changes nothing any more. change may run for several connections at once.
+// Change has every payload from now on replaced by what change returns; a message whose payload
+// becomes nil is lost. The broker's own INFO is a payload too. nil changes nothing any more. change
+// may run for several connections at once.
 func (r *Rewriter) Change(change func(payload []byte) []byte) {
 	if change == nil {
 		r.change.Store(nil)

@@ -11,13 +11,16 @@ import (
 	"time"
 )
 
-// SmallDisk mounts an empty file system of that many bytes in memory and returns its folder. It ends with the test. Where
-// mounting is not allowed the test is skipped.
+// SmallDisk mounts an empty file system of that many bytes in memory and returns its folder. It
+// ends with the test. Where mounting is not allowed the test is skipped.
 func SmallDisk(t testing.TB, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0755", size)); err != nil {
-		t.Skipf("SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot mount one: %v", err)
+		t.Skipf(
+			"SKIPPED, NOT TRIED: a full disk needs a small file system, and this user cannot mount one: %v",
+			err,
+		)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
@@ -27,8 +30,8 @@ func SmallDisk(t testing.TB, size int64) string {
 	return dir
 }
 
-// FillDisk fills the file system of dir up to its last block, as another program would, and keeps it full: what becomes
-// free is taken too. The function that it returns makes room again.
+// FillDisk fills the file system of dir up to its last block, as another program would, and keeps
+// it full: what becomes free is taken too. The function that it returns makes room again.
 func FillDisk(t testing.TB, dir string) (empty func()) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(dir, "of-another-program"))

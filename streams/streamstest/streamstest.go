@@ -1,5 +1,6 @@
-// Package streamstest gives tests a real broker: an embedded server with the accounts that the package broker lays out, JetStream on a
-// temporary directory, reached in process. It has no MQTT listener, and nobody answers its auth callout; the package broker is the real thing.
+// Package streamstest gives tests a real broker: an embedded server with the accounts that the
+// package broker lays out, JetStream on a temporary directory, reached in process. It has no MQTT
+// listener, and nobody answers its auth callout; the package broker is the real thing.
 package streamstest
 
 import (
@@ -94,9 +95,13 @@ func (b *Broker) Stop() {
 // Connect connects to every account; the connections end with the test.
 func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	t.Helper()
-	// What connections report when the broker is stopped on purpose would drown the test's own words.
+	// What connections report when the broker is stopped on purpose would drown the test's own
+	// words.
 	quiet := streams.WithLog(slog.New(slog.DiscardHandler))
-	conns, err := streams.Connect(t.Context(), b.Credentials(), append([]nats.Option{nats.InProcessServer(b), quiet}, opts...)...)
+	conns, err := streams.Connect(
+		t.Context(),
+		b.Credentials(),
+		append([]nats.Option{nats.InProcessServer(b), quiet}, opts...)...)
 	if err != nil {
 		t.Fatalf("connect to the broker: %v", err)
 	}
@@ -104,7 +109,8 @@ func (b *Broker) Connect(t testing.TB, opts ...nats.Option) *streams.Conns {
 	return conns
 }
 
-// InProcessConn makes Broker a nats.InProcessConnProvider: a connection to the server that runs now.
+// InProcessConn makes Broker a nats.InProcessConnProvider: a connection to the server that runs
+// now.
 func (b *Broker) InProcessConn() (net.Conn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,7 +122,12 @@ func (b *Broker) Dir() string { return b.dir }
 
 // Credentials says how to reach the broker's accounts, by way of InProcessConn alone.
 func (b *Broker) Credentials() streams.Credentials {
-	c := streams.Credentials{URL: "nats://in-process", Shards: Shards, Users: map[streams.Account]streams.User{}, IssuerSeed: b.issuer}
+	c := streams.Credentials{
+		URL:        "nats://in-process",
+		Shards:     Shards,
+		Users:      map[streams.Account]streams.User{},
+		IssuerSeed: b.issuer,
+	}
 	for _, account := range append(c.Accounts(), streams.AccountTap) {
 		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "test"}
 	}

@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	// pingServers asks every server for its figures, pingHealth whether all that it should hold is there and current.
+	// pingServers asks every server for its figures, pingHealth whether all that it should hold is
+	// there and current.
 	pingServers = "$SYS.REQ.SERVER.PING.STATSZ"
 	pingHealth  = "$SYS.REQ.SERVER.PING.HEALTHZ"
-	// quiet is how long the next server may take to answer after the last: servers answer side by side, in milliseconds.
+	// quiet is how long the next server may take to answer after the last: servers answer side by
+	// side, in milliseconds.
 	quiet = 400 * time.Millisecond
 )
 
@@ -25,10 +27,12 @@ type Server struct {
 	ID, Name, Version string
 	// Cluster names the cluster that it is in, "" for a server by itself.
 	Cluster string
-	// Time is what its clock said when it answered; Asked and Heard are what the clock here said before and after.
+	// Time is what its clock said when it answered; Asked and Heard are what the clock here said
+	// before and after.
 	Time, Asked, Heard time.Time
 	Started            time.Time
-	// Connections are those open now, SlowConsumers those cut off since it started because they did not read.
+	// Connections are those open now, SlowConsumers those cut off since it started because they did
+	// not read.
 	Connections, SlowConsumers int64
 	MemoryBytes                int64
 	// JetStream is nil on a server that keeps no streams.
@@ -38,7 +42,8 @@ type Server struct {
 // JetStream is what a server keeps, and may keep.
 type JetStream struct {
 	StorageBytes, StorageLimit int64
-	// SyncAlways says that it syncs before it acknowledges, SyncInterval how often it does otherwise.
+	// SyncAlways says that it syncs before it acknowledges, SyncInterval how often it does
+	// otherwise.
 	SyncAlways   bool
 	SyncInterval time.Duration
 	// Meta is how it sees its cluster, nil for a server by itself.
@@ -62,7 +67,8 @@ type Peer struct {
 	Lag     uint64        `json:"lag"`
 }
 
-// Servers gives every server that answers, by name. Without any the error is nats.ErrTimeout, or ctx's.
+// Servers gives every server that answers, by name. Without any the error is nats.ErrTimeout, or
+// ctx's.
 func Servers(ctx context.Context, sys *nats.Conn) ([]Server, error) {
 	var all []Server
 	asked := time.Now()
@@ -127,8 +133,10 @@ type statistics struct {
 
 func (s statistics) server() Server {
 	server := Server{
-		ID: s.Server.ID, Name: s.Server.Name, Version: s.Server.Version, Cluster: s.Server.Cluster, Time: s.Server.Time,
-		Started: s.Stats.Start, Connections: s.Stats.Connections, SlowConsumers: s.Stats.SlowConsumers, MemoryBytes: s.Stats.Memory,
+		ID: s.Server.ID, Name: s.Server.Name, Version: s.Server.Version, Cluster: s.Server.Cluster,
+		Time:    s.Server.Time,
+		Started: s.Stats.Start, Connections: s.Stats.Connections,
+		SlowConsumers: s.Stats.SlowConsumers, MemoryBytes: s.Stats.Memory,
 	}
 	if js := s.Stats.JetStream; js != nil {
 		server.JetStream = &JetStream{
@@ -136,50 +144,67 @@ func (s statistics) server() Server {
 			SyncAlways: js.Config.SyncAlways, SyncInterval: js.Config.SyncInterval,
 		}
 		if js.Meta != nil {
-			server.JetStream.Meta = &Meta{Leader: js.Meta.Leader, Size: js.Meta.Size, Peers: js.Meta.Replicas}
+			server.JetStream.Meta = &Meta{
+				Leader: js.Meta.Leader,
+				Size:   js.Meta.Size,
+				Peers:  js.Meta.Replicas,
+			}
 		}
 	}
 	return server
 }
 
-// Ailments gives what servers say is not well with them or with their copies of streams, a line each, by the server's name; those that are
-// well say nothing. count is how many servers were to answer.
+// Ailments gives what servers say is not well with them or with their copies of streams, a line
+// each, by the server's name; those that are well say nothing. count is how many servers were to
+// answer.
 func Ailments(ctx context.Context, sys *nats.Conn, count int) (map[string][]string, error) {
 	ailments := map[string][]string{}
 	heard := 0
-	err := scatter(ctx, sys, pingHealth, []byte(`{"details":true}`), func(data []byte) (enough bool, err error) {
-		var said struct {
-			Server struct {
-				Name string `json:"name"`
-			} `json:"server"`
-			Data struct {
-				Error  string `json:"error"`
-				Errors []struct {
-					Error string `json:"error"`
-				} `json:"errors"`
-			} `json:"data"`
-		}
-		if err := json.Unmarshal(data, &said); err != nil {
-			return false, fmt.Errorf("unreadable health of a server: %w", err)
-		}
-		for _, e := range said.Data.Errors {
-			ailments[said.Server.Name] = append(ailments[said.Server.Name], e.Error)
-		}
-		if said.Data.Error != "" {
-			ailments[said.Server.Name] = append(ailments[said.Server.Name], said.Data.Error)
-		}
-		heard++
-		return heard == count, nil
-	})
+	err := scatter(
+		ctx,
+		sys,
+		pingHealth,
+		[]byte(`{"details":true}`),
+		func(data []byte) (enough bool, err error) {
+			var said struct {
+				Server struct {
+					Name string `json:"name"`
+				} `json:"server"`
+				Data struct {
+					Error  string `json:"error"`
+					Errors []struct {
+						Error string `json:"error"`
+					} `json:"errors"`
+				} `json:"data"`
+			}
+			if err := json.Unmarshal(data, &said); err != nil {
+				return false, fmt.Errorf("unreadable health of a server: %w", err)
+			}
+			for _, e := range said.Data.Errors {
+				ailments[said.Server.Name] = append(ailments[said.Server.Name], e.Error)
+			}
+			if said.Data.Error != "" {
+				ailments[said.Server.Name] = append(ailments[said.Server.Name], said.Data.Error)
+			}
+			heard++
+			return heard == count, nil
+		},
+	)
 	if err != nil {
 		return nil, fmt.Errorf("survey: ask the broker's servers whether they are well: %w", err)
 	}
 	return ailments, nil
 }
 
-// scatter puts a question to all servers and hands over their answers until one is enough, none has come for a while, or ctx ends. It
-// fails when there is no answer at all.
-func scatter(ctx context.Context, nc *nats.Conn, subject string, question []byte, take func(data []byte) (enough bool, err error)) error {
+// scatter puts a question to all servers and hands over their answers until one is enough, none has
+// come for a while, or ctx ends. It fails when there is no answer at all.
+func scatter(
+	ctx context.Context,
+	nc *nats.Conn,
+	subject string,
+	question []byte,
+	take func(data []byte) (enough bool, err error),
+) error {
 	inbox := nc.NewInbox()
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {

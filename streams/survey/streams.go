@@ -47,7 +47,8 @@ func Accounts(ctx context.Context, conns *streams.Conns) ([]Account, error) {
 			return nil, fmt.Errorf("survey: ask for the account %s: %w", name, said.Error)
 		}
 		all = append(all, Account{
-			Name: name, Streams: said.Streams, StreamLimit: said.Limits.Streams, StorageBytes: said.Storage, StorageLimit: said.Limits.Storage,
+			Name: name, Streams: said.Streams, StreamLimit: said.Limits.Streams,
+			StorageBytes: said.Storage, StorageLimit: said.Limits.Storage,
 		})
 	}
 	return all, nil
@@ -62,13 +63,15 @@ type Stream struct {
 	Oldest, Newest time.Time
 	// Lost is how many messages were found to be unreadable on the disk.
 	Lost int
-	// Replicas is how many copies it should have. Leader and Peers are empty for one that has a single copy on a server by itself.
+	// Replicas is how many copies it should have. Leader and Peers are empty for one that has a
+	// single copy on a server by itself.
 	Replicas int
 	Leader   string
 	Peers    []Peer
 }
 
-// Streams hands over an account's streams, page by page, until there are no more, or each says that it has enough.
+// Streams hands over an account's streams, page by page, until there are no more, or each says that
+// it has enough.
 func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enough bool)) error {
 	for offset := 0; ; {
 		page, total, err := streamPage(ctx, nc, offset)
@@ -82,7 +85,11 @@ func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enoug
 	}
 }
 
-func streamPage(ctx context.Context, nc *nats.Conn, offset int) (page []Stream, total int, err error) {
+func streamPage(
+	ctx context.Context,
+	nc *nats.Conn,
+	offset int,
+) (page []Stream, total int, err error) {
 	question, err := json.Marshal(struct {
 		Offset int `json:"offset"`
 	}{offset})
@@ -122,7 +129,8 @@ func streamPage(ctx context.Context, nc *nats.Conn, offset int) (page []Stream, 
 	}
 	for _, s := range said.Streams {
 		stream := Stream{
-			Name: s.Config.Name, Messages: s.State.Messages, MessageLimit: s.Config.MaxMsgs, Bytes: s.State.Bytes, ByteLimit: s.Config.MaxBytes,
+			Name: s.Config.Name, Messages: s.State.Messages, MessageLimit: s.Config.MaxMsgs,
+			Bytes: s.State.Bytes, ByteLimit: s.Config.MaxBytes,
 			Oldest: s.State.FirstTime, Newest: s.State.LastTime, Replicas: s.Config.Replicas,
 		}
 		if s.State.Lost != nil {

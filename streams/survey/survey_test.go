@@ -26,8 +26,11 @@ func TestAServerByItself(t *testing.T) {
 		t.Fatalf("%v, %v", servers, err)
 	}
 	s := servers[0]
-	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil || s.JetStream.Meta != nil || s.Started.IsZero() ||
-		s.Time.Before(s.Asked.Add(-time.Minute)) || s.Heard.Before(s.Asked) {
+	if s.Name != "streamstest" || s.Version == "" || s.Cluster != "" || s.JetStream == nil ||
+		s.JetStream.Meta != nil ||
+		s.Started.IsZero() ||
+		s.Time.Before(s.Asked.Add(-time.Minute)) ||
+		s.Heard.Before(s.Asked) {
 		t.Errorf("%+v", s)
 	}
 	ailments, err := survey.Ailments(t.Context(), conns.Sys, 1)
@@ -42,7 +45,8 @@ func TestAServerByItself(t *testing.T) {
 	}
 }
 
-// Streams are listed to the last one, also when they are more than one answer of the broker holds, with their own limits.
+// Streams are listed to the last one, also when they are more than one answer of the broker holds,
+// with their own limits.
 func TestStreamsAreListedToTheLast(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -53,7 +57,8 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	const count = 300 // the broker answers 256 at a time
 	for i := range count {
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-			Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s.%d", i)}, MaxMsgs: 10, Storage: jetstream.MemoryStorage,
+			Name: fmt.Sprintf("S%03d", i), Subjects: []string{fmt.Sprintf("s.%d", i)}, MaxMsgs: 10,
+			Storage: jetstream.MemoryStorage,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -70,22 +75,31 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(all, func(a, b survey.Stream) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) })
+	slices.SortFunc(
+		all,
+		func(a, b survey.Stream) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
+	)
 	if len(all) != count || pages < 2 {
 		t.Fatalf("%d streams in %d answers", len(all), pages)
 	}
-	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 || last.Bytes == 0 || last.Newest.IsZero() || last.Replicas != 1 {
+	if last := all[count-1]; last.Name != "S299" || last.Messages != 1 || last.MessageLimit != 10 ||
+		last.Bytes == 0 ||
+		last.Newest.IsZero() ||
+		last.Replicas != 1 {
 		t.Errorf("%+v", last)
 	}
 	seen := 0
-	if err := survey.Streams(t.Context(), conns.Shards[1], func(page []survey.Stream) bool { seen += len(page); return true }); err != nil || seen >= count {
+	if err := survey.Streams(t.Context(), conns.Shards[1], func(page []survey.Stream) bool { seen += len(page); return true }); err != nil ||
+		seen >= count {
 		t.Errorf("%d streams for who had enough, %v", seen, err)
 	}
 	accounts, err := survey.Accounts(t.Context(), conns)
-	if err != nil || len(accounts) != 1+streamstest.Shards || accounts[0].Name != streams.AccountCloud {
+	if err != nil || len(accounts) != 1+streamstest.Shards ||
+		accounts[0].Name != streams.AccountCloud {
 		t.Fatalf("%+v, %v", accounts, err)
 	}
-	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count || accounts[1].Streams != 0 {
+	if a := accounts[2]; a.Name != streams.ShardAccount(1) || a.Streams != count ||
+		accounts[1].Streams != 0 {
 		t.Errorf("%+v", accounts)
 	}
 }

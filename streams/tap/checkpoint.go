@@ -16,8 +16,9 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// Checkpoint is how far a tap has got, as its file holds it: a line for the whole, one for each hub with the cursor behind which to go on,
-// and one with the number of hubs and a check sum (CRC-32C) of all before it.
+// Checkpoint is how far a tap has got, as its file holds it: a line for the whole, one for each hub
+// with the cursor behind which to go on, and one with the number of hubs and a check sum (CRC-32C)
+// of all before it.
 //
 //	hubcloud-tap-checkpoint 1 since=2026-01-02T03:04:05Z written=2026-01-02T05:00:00Z
 //	hub-7k2m-q4xd-93ta AWNhZmUAAAAAAAAAKgGbxxxxxxxx
@@ -45,7 +46,13 @@ var checkpointSum = crc32.MakeTable(crc32.Castagnoli)
 // Encode gives the checkpoint as its file holds it.
 func (c Checkpoint) Encode() ([]byte, error) {
 	var text bytes.Buffer
-	fmt.Fprintf(&text, "%s since=%s written=%s\n", checkpointMagic, c.Since.UTC().Format(time.RFC3339Nano), c.Written.UTC().Format(time.RFC3339Nano))
+	fmt.Fprintf(
+		&text,
+		"%s since=%s written=%s\n",
+		checkpointMagic,
+		c.Since.UTC().Format(time.RFC3339Nano),
+		c.Written.UTC().Format(time.RFC3339Nano),
+	)
 	ids := make([]domain.HubID, 0, len(c.Hubs))
 	for id := range c.Hubs {
 		ids = append(ids, id)
@@ -94,7 +101,8 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 		}
 		c.Hubs[id] = at
 	}
-	if lines.Err() != nil || end != fmt.Sprintf("end %d %08x", len(c.Hubs), crc32.Checksum(body, checkpointSum)) {
+	if lines.Err() != nil ||
+		end != fmt.Sprintf("end %d %08x", len(c.Hubs), crc32.Checksum(body, checkpointSum)) {
 		return Checkpoint{}, errNoCheckpoint
 	}
 	return c, nil
@@ -109,7 +117,8 @@ func cutLastLine(text []byte) (before []byte, last string, ok bool) {
 	return text[:at], string(text[at : len(text)-1]), at > 0
 }
 
-// ReadCheckpoint reads a checkpoint's file. Errors: an fs.ErrNotExist when there is none, and those of a file that is no checkpoint.
+// ReadCheckpoint reads a checkpoint's file. Errors: an fs.ErrNotExist when there is none, and those
+// of a file that is no checkpoint.
 func ReadCheckpoint(path string) (Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -129,7 +138,8 @@ func ReadCheckpoint(path string) (Checkpoint, error) {
 	return c, nil
 }
 
-// Write puts the checkpoint into its file, in one step that a power cut undoes wholly or not at all.
+// Write puts the checkpoint into its file, in one step that a power cut undoes wholly or not at
+// all.
 func (c Checkpoint) Write(path string) error {
 	text, err := c.Encode()
 	if err != nil {

@@ -20,8 +20,16 @@ func checkpoint() tap.Checkpoint {
 		Since:   time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC),
 		Written: time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
 		Hubs: map[domain.HubID]hublog.Position{
-			hubID(1): {Incarnation: "0badcafe", Seq: 42, Stored: time.UnixMilli(1767322801234).UTC()},
-			hubID(2): {Incarnation: hublog.NoIncarnation, Seq: 1 << 40, Stored: time.UnixMilli(1).UTC()},
+			hubID(1): {
+				Incarnation: "0badcafe",
+				Seq:         42,
+				Stored:      time.UnixMilli(1767322801234).UTC(),
+			},
+			hubID(2): {
+				Incarnation: hublog.NoIncarnation,
+				Seq:         1 << 40,
+				Stored:      time.UnixMilli(1).UTC(),
+			},
 			hubID(3): {Incarnation: hublog.NoIncarnation, Seq: 0, Stored: time.UnixMilli(0).UTC()},
 		},
 	}
@@ -31,7 +39,13 @@ func checkpoint() tap.Checkpoint {
 func TestCheckpointRoundTrip(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
-	for _, c := range []tap.Checkpoint{{Hubs: map[domain.HubID]hublog.Position{}, Since: time.Time{}, Written: time.Unix(5, 0).UTC()}, checkpoint()} {
+	for _, c := range []tap.Checkpoint{
+		{
+			Hubs: map[domain.HubID]hublog.Position{}, Since: time.Time{},
+			Written: time.Unix(5, 0).UTC(),
+		},
+		checkpoint(),
+	} {
 		if err := c.Write(path); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +62,8 @@ func TestCheckpointRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDamagedCheckpoint: a byte that changed, or an end that is missing, is noticed; such a file is never gone on from.
+// TestDamagedCheckpoint: a byte that changed, or an end that is missing, is noticed; such a file is
+// never gone on from.
 func TestDamagedCheckpoint(t *testing.T) {
 	t.Parallel()
 	whole, err := checkpoint().Encode()
@@ -70,19 +85,25 @@ func TestDamagedCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, time.Hour)
-	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if err := r.start(tap.Config{Output: newSink(), Checkpoint: path}).wait(); err == nil ||
+		!strings.Contains(err.Error(), "move it away") {
 		t.Errorf("%v", err)
 	}
 }
 
-// FuzzCheckpoint: whatever is in the file, reading it ends with a checkpoint that is written in the same way again, or with an error.
+// FuzzCheckpoint: whatever is in the file, reading it ends with a checkpoint that is written in the
+// same way again, or with an error.
 func FuzzCheckpoint(f *testing.F) {
 	whole, err := checkpoint().Encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(whole)
-	f.Add([]byte("hubcloud-tap-checkpoint 1 since=0001-01-01T00:00:00Z written=0001-01-01T00:00:00Z\nend 0 00000000\n"))
+	f.Add(
+		[]byte(
+			"hubcloud-tap-checkpoint 1 since=0001-01-01T00:00:00Z written=0001-01-01T00:00:00Z\nend 0 00000000\n",
+		),
+	)
 	f.Add([]byte("\n\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := tap.DecodeCheckpoint(text)
@@ -108,7 +129,12 @@ func TestOneTapACheckpoint(t *testing.T) {
 	out := newSink()
 	first := r.start(tap.Config{Follow: true, Output: out, Checkpoint: path})
 	out.await(t, 1)
-	if err := r.start(tap.Config{Follow: true, Output: newSink(), Checkpoint: path}).wait(); !errors.Is(err, tap.ErrCheckpointTaken) {
+	if err := r.start(tap.Config{
+		Follow: true, Output: newSink(), Checkpoint: path,
+	}).wait(); !errors.Is(
+		err,
+		tap.ErrCheckpointTaken,
+	) {
 		t.Errorf("the second: %v", err)
 	}
 	if err := first.end(); err != nil {
@@ -140,8 +166,9 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestKilledAtAnyTime takes the checkpoint's file at random instants, as a kill -9 leaves it, and goes on from there: whatever was delivered
-// up to that instant and what comes then have everything, and what comes twice was delivered after the checkpoint was made.
+// TestKilledAtAnyTime takes the checkpoint's file at random instants, as a kill -9 leaves it, and
+// goes on from there: whatever was delivered up to that instant and what comes then have
+// everything, and what comes twice was delivered after the checkpoint was made.
 func TestKilledAtAnyTime(t *testing.T) {
 	t.Parallel()
 	const hubs = 8
@@ -149,7 +176,9 @@ func TestKilledAtAnyTime(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "tap.checkpoint")
 	out := newSink()
-	u := r.start(tap.Config{Follow: true, Output: out, Checkpoint: path, CheckpointEvery: time.Millisecond})
+	u := r.start(
+		tap.Config{Follow: true, Output: out, Checkpoint: path, CheckpointEvery: time.Millisecond},
+	)
 	type death struct {
 		delivered int
 		file      []byte
@@ -195,11 +224,22 @@ func TestKilledAtAnyTime(t *testing.T) {
 		for n := range hubs {
 			id := hubID(n)
 			if len(before[id]) < int(c.Hubs[id].Seq) {
-				t.Errorf("%s: the checkpoint is at %d, and only %d were delivered", id, c.Hubs[id].Seq, len(before[id]))
+				t.Errorf(
+					"%s: the checkpoint is at %d, and only %d were delivered",
+					id,
+					c.Hubs[id].Seq,
+					len(before[id]),
+				)
 			}
 			for i, number := range after[id] {
 				if number != int(c.Hubs[id].Seq)+i+1 {
-					t.Fatalf("%s: event %d behind %d has the number %d", id, i, c.Hubs[id].Seq, number)
+					t.Fatalf(
+						"%s: event %d behind %d has the number %d",
+						id,
+						i,
+						c.Hubs[id].Seq,
+						number,
+					)
 				}
 			}
 			if int(c.Hubs[id].Seq)+len(after[id]) != r.n[id] {
@@ -209,7 +249,8 @@ func TestKilledAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestExpired: what retention removed while no tap ran is told, with its sequences, in its place; also of a hub that the tap never saw.
+// TestExpired: what retention removed while no tap ran is told, with its sequences, in its place;
+// also of a hub that the tap never saw.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	const retention = 1500 * time.Millisecond
@@ -224,7 +265,8 @@ func TestExpired(t *testing.T) {
 	if got := summary(numbers(t, out.all())); got != "hub-aaaa-aaaa-0001: 1-5; hub-aaaa-aaaa-0003: 1-5" {
 		t.Fatal(got)
 	}
-	// Of 1 some are lost that were not read, and others come; of 2 nothing was ever read; 3 has nothing new.
+	// Of 1 some are lost that were not read, and others come; of 2 nothing was ever read; 3 has
+	// nothing new.
 	r.store(hubID(1), 5)
 	r.store(hubID(2), 5)
 	eventually(t, func() bool {
@@ -242,7 +284,10 @@ func TestExpired(t *testing.T) {
 	if err := r.start(tap.Config{Output: out, Checkpoint: path}).wait(); err != nil {
 		t.Fatal(err)
 	}
-	want := map[domain.HubID]string{hubID(1): `{"reason":"expired","from":6,"to":10}`, hubID(2): `{"reason":"expired","from":1,"to":5}`}
+	want := map[domain.HubID]string{
+		hubID(1): `{"reason":"expired","from":6,"to":10}`,
+		hubID(2): `{"reason":"expired","from":1,"to":5}`,
+	}
 	first := map[domain.HubID]tap.Record{}
 	for _, record := range out.all() {
 		if _, ok := first[record.Hub]; !ok {
@@ -250,7 +295,8 @@ func TestExpired(t *testing.T) {
 		}
 	}
 	for id, gap := range want {
-		if first[id].Type != tap.TypeGap || !strings.Contains(string(first[id].Envelope), `"data":`+gap) {
+		if first[id].Type != tap.TypeGap ||
+			!strings.Contains(string(first[id].Envelope), `"data":`+gap) {
 			t.Errorf("%s begins with %s", id, first[id].Envelope)
 		}
 	}
@@ -268,7 +314,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestExpiredUndelivered: what a tap knew of and had not delivered yet when it was killed, and what expired before it was started again, is told.
+// TestExpiredUndelivered: what a tap knew of and had not delivered yet when it was killed, and what
+// expired before it was started again, is told.
 func TestExpiredUndelivered(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1500*time.Millisecond)
@@ -277,7 +324,14 @@ func TestExpiredUndelivered(t *testing.T) {
 	stuck := newSink()
 	gate := make(chan struct{})
 	stuck.fail = func() error { <-gate; return tap.ErrReaderGone }
-	first := r.start(tap.Config{Follow: true, Output: stuck, Checkpoint: path, CheckpointEvery: 5 * time.Millisecond})
+	first := r.start(
+		tap.Config{
+			Follow:          true,
+			Output:          stuck,
+			Checkpoint:      path,
+			CheckpointEvery: 5 * time.Millisecond,
+		},
+	)
 	eventually(t, func() bool {
 		c, err := tap.ReadCheckpoint(path)
 		_, known := c.Hubs[hubID(1)]
@@ -298,7 +352,9 @@ func TestExpiredUndelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := out.all()
-	if len(got) != 2 || !strings.Contains(string(got[0].Envelope), `"data":{"reason":"expired","from":1,"to":5}`) || number(t, got[1]) != 6 {
+	if len(got) != 2 ||
+		!strings.Contains(string(got[0].Envelope), `"data":{"reason":"expired","from":1,"to":5}`) ||
+		number(t, got[1]) != 6 {
 		t.Errorf("%d records, the first is %s", len(got), got[0].Envelope)
 	}
 }

@@ -13,8 +13,8 @@ import (
 type Format string
 
 const (
-	// NDJSON is the API's event envelope with organization_id (null when it is not known), sequence and stored_at beside its own fields; the last
-	// two are null for what is not in the hub's log.
+	// NDJSON is the API's event envelope with organization_id (null when it is not known), sequence
+	// and stored_at beside its own fields; the last two are null for what is not in the hub's log.
 	NDJSON Format = "ndjson"
 	// CloudEvents is CloudEvents 1.0 in structured JSON. Its data is the API's event envelope.
 	CloudEvents Format = "cloudevents"
@@ -58,8 +58,9 @@ func appendNDJSON(dst []byte, r Record) ([]byte, error) {
 	return append(dst, `"}`...), nil
 }
 
-// cloudEvent is a record as CloudEvents 1.0 has it (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md), with
-// the documented extensions partitionkey and sequence.
+// cloudEvent is a record as CloudEvents 1.0 has it
+// (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md), with the
+// documented extensions partitionkey and sequence.
 type cloudEvent struct {
 	SpecVersion string `json:"specversion"`
 	ID          string `json:"id"`
@@ -86,7 +87,8 @@ func appendCloudEvent(dst []byte, r Record) ([]byte, error) {
 		return nil, fmt.Errorf("envelope of %s %d: %w", r.Hub, r.Seq, err)
 	}
 	e := cloudEvent{
-		SpecVersion: "1.0", ID: r.ID, Source: "/hubs/" + string(r.Hub), Type: r.Type, Time: has.Time, ContentType: "application/json",
+		SpecVersion: "1.0", ID: r.ID, Source: "/hubs/" + string(r.Hub), Type: r.Type,
+		Time: has.Time, ContentType: "application/json",
 		HubID: r.Hub, PartitionKey: r.Hub, Organization: r.OrgID, Data: r.Envelope,
 	}
 	if has.Device != nil {
@@ -94,7 +96,11 @@ func appendCloudEvent(dst []byte, r Record) ([]byte, error) {
 	}
 	if r.Seq > 0 {
 		// The extension compares sequences as text.
-		e.Sequence, e.StoredAt = fmt.Sprintf("%020d", r.Seq), r.Stored.UTC().Format(time.RFC3339Nano)
+		e.Sequence, e.StoredAt = fmt.Sprintf(
+			"%020d",
+			r.Seq,
+		), r.Stored.UTC().
+			Format(time.RFC3339Nano)
 	}
 	text, err := json.Marshal(e)
 	if err != nil {

@@ -53,7 +53,9 @@ func everyKind(t testing.TB) []tap.Record {
 	r.tags[hubID(1)] = "0000000b"
 	r.mu.Unlock()
 	r.store(hubID(1), 1)
-	if err := r.start(tap.Config{Output: out, Checkpoint: path, Commands: true}).wait(); err != nil {
+	if err := r.start(tap.Config{
+		Output: out, Checkpoint: path, Commands: true,
+	}).wait(); err != nil {
 		t.Fatal(err)
 	}
 	if err := purge(t, r, 5); err != nil {
@@ -63,7 +65,9 @@ func everyKind(t testing.TB) []tap.Record {
 	if err := purge(t, r, 7); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.start(tap.Config{Output: out, Checkpoint: path, Commands: true}).wait(); err != nil {
+	if err := r.start(tap.Config{
+		Output: out, Checkpoint: path, Commands: true,
+	}).wait(); err != nil {
 		t.Fatal(err)
 	}
 	return out.all()
@@ -76,14 +80,22 @@ func purge(t testing.TB, r *rig, before uint64) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.conns.Shard(hubID(1)).RequestWithContext(t.Context(), "$JS.API.STREAM.PURGE."+streams.HubStream(hubID(1)), request)
+	_, err = r.conns.Shard(hubID(1)).
+		RequestWithContext(t.Context(), "$JS.API.STREAM.PURGE."+streams.HubStream(hubID(1)), request)
 	return err
 }
 
-// TestFormats holds every kind of line to its schema: the one that is in the documentation, and the one of the CloudEvents specification.
+// TestFormats holds every kind of line to its schema: the one that is in the documentation, and the
+// one of the CloudEvents specification.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	lines, events := schema(t, "../../deploy/docs/tap-line.schema.json"), schema(t, "testdata/cloudevents.schema.json")
+	lines, events := schema(
+		t,
+		"../../deploy/docs/tap-line.schema.json",
+	), schema(
+		t,
+		"testdata/cloudevents.schema.json",
+	)
 	payloads := schema(t, "../../deploy/docs/tap-payload.schema.json")
 	attribute := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 	seen, ids := map[string]bool{}, map[string]bool{}
@@ -112,12 +124,15 @@ func TestFormats(t *testing.T) {
 		}
 		event := valid(t, events, text)
 		for name, value := range event {
-			if _, isText := value.(string); name != "data" && (!attribute.MatchString(name) || !isText) {
+			if _, isText := value.(string); name != "data" &&
+				(!attribute.MatchString(name) || !isText) {
 				t.Errorf("attribute %q is %v", name, value)
 			}
 		}
 		id := event["source"].(string) + " " + event["id"].(string)
-		if event["specversion"] != "1.0" || event["type"] != record.Type || event["hubid"] != string(record.Hub) || ids[id] {
+		if event["specversion"] != "1.0" || event["type"] != record.Type ||
+			event["hubid"] != string(record.Hub) ||
+			ids[id] {
 			t.Errorf("%s", text)
 		}
 		ids[id] = true
@@ -128,7 +143,9 @@ func TestFormats(t *testing.T) {
 			t.Errorf("sequence of %s", text)
 		}
 	}
-	for _, typ := range []string{"channel.observed", tap.TypeGap, tap.TypeLogBegun, tap.TypeCommand} {
+	for _, typ := range []string{
+		"channel.observed", tap.TypeGap, tap.TypeLogBegun, tap.TypeCommand,
+	} {
 		if !seen[typ] {
 			t.Errorf("no %s was tried", typ)
 		}
@@ -142,8 +159,12 @@ func TestCloudEventSubject(t *testing.T) {
 		`{"cursor":"c","type":"t","hub_id":"h","device_id":7,"time":"2026-01-02T03:04:05Z","data":{}}`:    `"subject":"devices/7"`,
 		`{"cursor":"c","type":"t","hub_id":"h","device_id":null,"time":"2026-01-02T03:04:05Z","data":{}}`: ``,
 	} {
-		text, err := tap.CloudEvents.Append(nil, tap.Record{Hub: hubID(1), Type: "t", ID: "c", Seq: 1, Envelope: []byte(envelope)})
-		if err != nil || (want == "") != !strings.Contains(string(text), `"subject"`) || !strings.Contains(string(text), want) {
+		text, err := tap.CloudEvents.Append(
+			nil,
+			tap.Record{Hub: hubID(1), Type: "t", ID: "c", Seq: 1, Envelope: []byte(envelope)},
+		)
+		if err != nil || (want == "") != !strings.Contains(string(text), `"subject"`) ||
+			!strings.Contains(string(text), want) {
 			t.Errorf("%s, %v", text, err)
 		}
 	}

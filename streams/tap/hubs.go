@@ -11,25 +11,29 @@ import (
 // hub is where a tap stands with one hub's log.
 type hub struct {
 	id domain.HubID
-	// at is the position up to which everything was delivered, and placed says that there is one: without, nobody knows where to begin.
+	// at is the position up to which everything was delivered, and placed says that there is one:
+	// without, nobody knows where to begin.
 	at     hublog.Position
 	placed bool
 	// known is the last sequence that the log is known to have.
 	known uint64
-	// unread is the last of the sequences that were gone before there was a position, although they were wanted, and are still to be told.
+	// unread is the last of the sequences that were gone before there was a position, although they
+	// were wanted, and are still to be told.
 	unread uint64
-	// epoch is the connection's, counted from 1, in which the message at the position was read or compared. The worker's.
+	// epoch is the connection's, counted from 1, in which the message at the position was read or
+	// compared. The worker's.
 	epoch uint64
 	// due says that it waits for a worker, or has one; again, that it is due once more after that.
 	due, again bool
-	// fresh are messages that came through the feed and need not be read from the log, one behind the other.
+	// fresh are messages that came through the feed and need not be read from the log, one behind
+	// the other.
 	fresh []hublog.Message
 	// failures is how often the last read has failed in a row. The worker's.
 	failures int
 }
 
-// hubs are the hubs of a tap, and the queue of those that are due. What a worker has taken is its own until it gives it back, but for known
-// and again; at is changed under the lock, too.
+// hubs are the hubs of a tap, and the queue of those that are due. What a worker has taken is its
+// own until it gives it back, but for known and again; at is changed under the lock, too.
 type hubs struct {
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -48,7 +52,8 @@ type hubs struct {
 }
 
 const (
-	// maxFresh bounds the fresh messages of one hub, maxFreshBytes those of all. What is beyond is read from the log.
+	// maxFresh bounds the fresh messages of one hub, maxFreshBytes those of all. What is beyond is
+	// read from the log.
 	maxFresh      = hublog.MaxRead
 	maxFreshBytes = 16 << 20
 	// freshOverhead is about what one takes beside its envelope.
@@ -68,7 +73,8 @@ func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
 	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
 }
 
-// announce says that a hub's log has got as far as a message, which need not be read from the log if it is certain.
+// announce says that a hub's log has got as far as a message, which need not be read from the log
+// if it is certain.
 func (hs *hubs) announce(id domain.HubID, m hublog.Message, certain bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -105,7 +111,8 @@ func (hs *hubs) forget(h *hub) {
 	h.fresh = nil
 }
 
-// takeFresh gives the fresh messages that follow a hub's position without a gap; none says that the log has to be read.
+// takeFresh gives the fresh messages that follow a hub's position without a gap; none says that the
+// log has to be read.
 func (hs *hubs) takeFresh(h *hub) []hublog.Message {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -130,7 +137,8 @@ func (hs *hubs) get(id domain.HubID) *hub {
 	return h
 }
 
-// listed takes what a log was seen to hold. first is called for a hub without a position: it may give it one, and does not keep it.
+// listed takes what a log was seen to hold. first is called for a hub without a position: it may
+// give it one, and does not keep it.
 func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -144,7 +152,8 @@ func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
 	if s.Last > h.known {
 		h.known = s.Last
 	}
-	// A log that is shorter than what was read of it may only have been listed earlier: the worker looks closer.
+	// A log that is shorter than what was read of it may only have been listed earlier: the worker
+	// looks closer.
 	if h.known > h.at.Seq || s.Last < h.at.Seq || h.unread > 0 {
 		hs.markLocked(h)
 	}
@@ -178,7 +187,8 @@ func (hs *hubs) markLocked(h *hub) {
 	hs.cond.Signal()
 }
 
-// take waits for a hub that is due and gives it to a worker. None is the end: ctx's, or that nothing is due any more.
+// take waits for a hub that is due and gives it to a worker. None is the end: ctx's, or that
+// nothing is due any more.
 func (hs *hubs) take(ctx context.Context) *hub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -257,7 +267,8 @@ func (hs *hubs) ends(h *hub, thought, last uint64) {
 	}
 }
 
-// positions gives the position of every hub that has one, and how many changes there were up to then.
+// positions gives the position of every hub that has one, and how many changes there were up to
+// then.
 func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -270,7 +281,8 @@ func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
 	return all, hs.moved
 }
 
-// changes is how many changes of positions there were; 0 until every log has been listed: before, a hub without a position may have a log.
+// changes is how many changes of positions there were; 0 until every log has been listed: before, a
+// hub without a position may have a log.
 func (hs *hubs) changes() uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -24,7 +24,8 @@ func sequences(messages []hublog.Message) string {
 	return fmt.Sprint(all)
 }
 
-// TestFresh: what came through the feed is used where it follows the position at once, and only then.
+// TestFresh: what came through the feed is used where it follows the position at once, and only
+// then.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -57,7 +58,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestFreshIsBounded: however long nobody takes it, what came through the feed takes no more than it may.
+// TestFreshIsBounded: however long nobody takes it, what came through the feed takes no more than
+// it may.
 func TestFreshIsBounded(t *testing.T) {
 	t.Parallel()
 	hs := newHubs(true)
@@ -85,7 +87,8 @@ func TestFreshIsBounded(t *testing.T) {
 	}
 }
 
-// TestQueue: under many who announce and many who work, every hub has one worker at a time, and none is left behind.
+// TestQueue: under many who announce and many who work, every hub has one worker at a time, and
+// none is left behind.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	const hubCount, last, workers = 50, 400, 8
@@ -115,7 +118,11 @@ func TestQueue(t *testing.T) {
 	for n := range hubCount {
 		announcing.Go(func() {
 			for seq := range uint64(last) {
-				hs.announce(domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), seq%3 == 0)
+				hs.announce(
+					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)),
+					fed(seq+1),
+					seq%3 == 0,
+				)
 			}
 		})
 	}

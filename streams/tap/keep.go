@@ -11,13 +11,15 @@ import (
 )
 
 const (
-	// checkpointShare: the pause between two checkpoints is at least so many times as long as the last one took.
+	// checkpointShare: the pause between two checkpoints is at least so many times as long as the
+	// last one took.
 	checkpointShare = 20
 	// lastFlush bounds what an ending tap waits for its reader.
 	lastFlush = time.Second
 )
 
-// resume takes the checkpoint for this tap, and puts the hubs where it says. Whoever calls it unlocks it at the end.
+// resume takes the checkpoint for this tap, and puts the hubs where it says. Whoever calls it
+// unlocks it at the end.
 func (t *Tap) resume() (unlock func(), err error) {
 	if t.cfg.Checkpoint == "" {
 		return func() {}, nil
@@ -37,15 +39,23 @@ func (t *Tap) resume() (unlock func(), err error) {
 	for id, at := range c.Hubs {
 		t.hubs.restore(id, at)
 	}
-	t.cfg.Log.Info("going on from the checkpoint", "file", t.cfg.Checkpoint, "written", c.Written, "hubs", len(c.Hubs))
+	t.cfg.Log.Info(
+		"going on from the checkpoint",
+		"file",
+		t.cfg.Checkpoint,
+		"written",
+		c.Written,
+		"hubs",
+		len(c.Hubs),
+	)
 	return unlock, nil
 }
 
 // ErrCheckpointTaken says that another tap uses the checkpoint.
 var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
 
-// lock keeps a second tap from a checkpoint, for as long as this process lives. It is on a file beside it, since the checkpoint itself is
-// another file each time it is written.
+// lock keeps a second tap from a checkpoint, for as long as this process lives. It is on a file
+// beside it, since the checkpoint itself is another file each time it is written.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -87,7 +97,8 @@ func (t *Tap) keepCheckpoints(ctx context.Context) error {
 	}
 }
 
-// save writes a checkpoint of what is out of the tap's hands. It says up to which change of positions that is, and how long the writing took.
+// save writes a checkpoint of what is out of the tap's hands. It says up to which change of
+// positions that is, and how long the writing took.
 func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err error) {
 	hubs, changes := t.hubs.positions()
 	// Every position was taken after its records were written: once those are out, it may be kept.
@@ -102,7 +113,8 @@ func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err
 	return changes, time.Since(began), nil
 }
 
-// lastCheckpoint writes the checkpoint of a tap that ends in order. Without it the next one repeats a little.
+// lastCheckpoint writes the checkpoint of a tap that ends in order. Without it the next one repeats
+// a little.
 func (t *Tap) lastCheckpoint() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
 	defer cancel()

@@ -45,11 +45,19 @@ type rig struct {
 func newRig(t testing.TB, retention time.Duration) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, broker: streamstest.New(t), tags: map[domain.HubID]string{}, last: map[domain.HubID]uint64{}, n: map[domain.HubID]int{},
+		t: t, broker: streamstest.New(t), tags: map[domain.HubID]string{},
+		last: map[domain.HubID]uint64{}, n: map[domain.HubID]int{},
 	}
 	r.conns = r.broker.Connect(t)
 	var err error
-	r.logs, err = hublog.New(r.conns, hublog.Config{Retention: retention, Log: slog.New(slog.DiscardHandler), Incarnation: r.incarnation})
+	r.logs, err = hublog.New(
+		r.conns,
+		hublog.Config{
+			Retention:   retention,
+			Log:         slog.New(slog.DiscardHandler),
+			Incarnation: r.incarnation,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +87,8 @@ func (r *rig) store(id domain.HubID, count int) {
 	records := make([]hublog.Record, count)
 	for i := range records {
 		e := domain.HubEvent{
-			Type: "channel.observed", HubID: id, Time: domain.FormatTime(time.Unix(int64(n+i), 0)), Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n+i+1)),
+			Type: "channel.observed", HubID: id, Time: domain.FormatTime(time.Unix(int64(n+i), 0)),
+			Data: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n+i+1)),
 		}
 		if (n+i)%10 == 9 {
 			e.Type = "device.updated"
@@ -89,7 +98,13 @@ func (r *rig) store(id domain.HubID, count int) {
 			r.t.Error(err)
 			return
 		}
-		records[i] = hublog.Record{Payload: payload, Incarnation: tag, OrgID: org, Log: "log", Through: uint64(n + i + 1)}
+		records[i] = hublog.Record{
+			Payload:     payload,
+			Incarnation: tag,
+			OrgID:       org,
+			Log:         "log",
+			Through:     uint64(n + i + 1),
+		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)
 	if err != nil {
@@ -104,8 +119,17 @@ func (r *rig) store(id domain.HubID, count int) {
 // connect logs in to the account TAP.
 func (r *rig) connect() *nats.Conn {
 	r.t.Helper()
-	c := tap.ForUser("nats://in-process", streamstest.Shards, r.broker.Credentials().Users[streams.AccountTap])
-	nc, err := tap.Connect(r.t.Context(), c, slog.New(slog.DiscardHandler), nats.InProcessServer(r.broker))
+	c := tap.ForUser(
+		"nats://in-process",
+		streamstest.Shards,
+		r.broker.Credentials().Users[streams.AccountTap],
+	)
+	nc, err := tap.Connect(
+		r.t.Context(),
+		c,
+		slog.New(slog.DiscardHandler),
+		nats.InProcessServer(r.broker),
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inPipe is how many bytes of a pipe its reader has not taken yet. ErrReaderGone when there is some, and no reader.
+// inPipe is how many bytes of a pipe its reader has not taken yet. ErrReaderGone when there is
+// some, and no reader.
 func inPipe(pipe *os.File) (int, error) {
 	fd := int(pipe.Fd())
 	waiting, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
@@ -21,7 +22,8 @@ func inPipe(pipe *os.File) (int, error) {
 	return waiting, nil
 }
 
-// torn says whether a file ends in the midst of a line. It is opened anew, since who appends to a file often cannot read it.
+// torn says whether a file ends in the midst of a line. It is opened anew, since who appends to a
+// file often cannot read it.
 func torn(out *os.File) bool {
 	info, err := out.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// publishersAtOnce is how many hubs are published side by side. Of one hub each record waits for the one before to be stored: only so is
-	// their order certain whatever fails.
+	// publishersAtOnce is how many hubs are published side by side. Of one hub each record waits
+	// for the one before to be stored: only so is their order certain whatever fails.
 	publishersAtOnce = 64
 	// publishTimeout bounds one try.
 	publishTimeout = 5 * time.Second
@@ -27,19 +27,25 @@ const (
 	firstTries = 3
 )
 
-// Publisher publishes records into a JetStream stream, each as one message with a Nats-Msg-Id of its identity: a stream leaves out what is
-// repeated within its duplicate window.
+// Publisher publishes records into a JetStream stream, each as one message with a Nats-Msg-Id of
+// its identity: a stream leaves out what is repeated within its duplicate window.
 type Publisher struct {
 	js      jetstream.JetStream
 	subject Subject
 	format  Format
 	log     *slog.Logger
-	// taken says that a stream has taken something: the subject is right, and whatever fails is worth waiting for.
+	// taken says that a stream has taken something: the subject is right, and whatever fails is
+	// worth waiting for.
 	taken atomic.Bool
 }
 
 // NewPublisher makes a Publisher. A nil log is the default logger.
-func NewPublisher(js jetstream.JetStream, subject Subject, format Format, log *slog.Logger) *Publisher {
+func NewPublisher(
+	js jetstream.JetStream,
+	subject Subject,
+	format Format,
+	log *slog.Logger,
+) *Publisher {
 	if log == nil {
 		log = slog.Default()
 	}
@@ -49,8 +55,8 @@ func NewPublisher(js jetstream.JetStream, subject Subject, format Format, log *s
 // ErrNoStream says that no stream takes the subject.
 var ErrNoStream = errors.New("no stream takes this subject")
 
-// Check says whether a stream takes what would be published, before anything is. It asks with an account's usual rights; where those are
-// missing, ErrNoStream comes with the first record.
+// Check says whether a stream takes what would be published, before anything is. It asks with an
+// account's usual rights; where those are missing, ErrNoStream comes with the first record.
 func (p *Publisher) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -68,7 +74,8 @@ func (p *Publisher) Writers() int { return publishersAtOnce }
 // Flush does nothing: what Write has published is stored.
 func (p *Publisher) Flush(context.Context) error { return nil }
 
-// Write publishes the records one after the other, each until it is stored or ctx ends. ErrNoStream when no stream takes one.
+// Write publishes the records one after the other, each until it is stored or ctx ends. ErrNoStream
+// when no stream takes one.
 func (p *Publisher) Write(ctx context.Context, records []Record) error {
 	for _, r := range records {
 		if err := p.publish(ctx, r); err != nil {
@@ -102,7 +109,13 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 		case permanent(err):
 			return fmt.Errorf("publish to %s: %w", msg.Subject, err)
 		case try%publishComplaint == 0:
-			p.log.Warn("a record cannot be published; trying again", "subject", msg.Subject, "error", err)
+			p.log.Warn(
+				"a record cannot be published; trying again",
+				"subject",
+				msg.Subject,
+				"error",
+				err,
+			)
 		}
 		select {
 		case <-time.After(pause):
@@ -115,5 +128,6 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 
 // permanent says that trying again will not help.
 func permanent(err error) bool {
-	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubject)
+	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
+		errors.Is(err, nats.ErrBadSubject)
 }

@@ -23,7 +23,14 @@ func target(t testing.TB) (*streamstest.Broker, jetstream.JetStream, jetstream.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"analytics.>"}, Storage: jetstream.FileStorage})
+	stream, err := js.CreateStream(
+		t.Context(),
+		jetstream.StreamConfig{
+			Name:     "EVENTS",
+			Subjects: []string{"analytics.>"},
+			Storage:  jetstream.FileStorage,
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +61,8 @@ func published(t testing.TB, stream jetstream.Stream) map[domain.HubID][]int {
 		if err := json.Unmarshal(msg.Data, &line); err != nil {
 			t.Fatal(err)
 		}
-		if want := "analytics." + string(line.Hub) + "."; len(msg.Subject) < len(want) || msg.Subject[:len(want)] != want {
+		if want := "analytics." + string(line.Hub) + "."; len(msg.Subject) < len(want) ||
+			msg.Subject[:len(want)] != want {
 			t.Fatalf("%s is published on %s", line.Hub, msg.Subject)
 		}
 		all[line.Hub] = append(all[line.Hub], line.Data.N)
@@ -62,8 +70,8 @@ func published(t testing.TB, stream jetstream.Stream) map[domain.HubID][]int {
 	return all
 }
 
-// TestPublish: everything is in the stream once and in order, although the broker with the stream is away meanwhile and a second tap without
-// a checkpoint publishes it all again.
+// TestPublish: everything is in the stream once and in order, although the broker with the stream
+// is away meanwhile and a second tap without a checkpoint publishes it all again.
 func TestPublish(t *testing.T) {
 	t.Parallel()
 	const hubs, each = 5, 120
@@ -111,7 +119,10 @@ func TestPublishNowhere(t *testing.T) {
 	if err := to.Check(t.Context()); !errors.Is(err, tap.ErrNoStream) {
 		t.Errorf("check: %v", err)
 	}
-	if err := r.start(tap.Config{Follow: true, Output: to}).wait(); !errors.Is(err, tap.ErrNoStream) {
+	if err := r.start(tap.Config{Follow: true, Output: to}).wait(); !errors.Is(
+		err,
+		tap.ErrNoStream,
+	) {
 		t.Errorf("run: %v", err)
 	}
 }
@@ -122,7 +133,9 @@ func TestPublishedMessage(t *testing.T) {
 	r := newRig(t, time.Hour)
 	r.store(hubID(1), 1)
 	_, js, stream := target(t)
-	if err := r.start(tap.Config{Output: publisher(js, "analytics.{organization_id}", tap.CloudEvents)}).wait(); err != nil {
+	if err := r.start(tap.Config{
+		Output: publisher(js, "analytics.{organization_id}", tap.CloudEvents),
+	}).wait(); err != nil {
 		t.Fatal(err)
 	}
 	msg, err := stream.GetMsg(t.Context(), 1)
@@ -133,7 +146,10 @@ func TestPublishedMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := nats.Header{"Nats-Msg-Id": {string(hubID(1)) + "/" + page.Events[0].Cursor}, "Content-Type": {"application/cloudevents+json"}}
+	want := nats.Header{
+		"Nats-Msg-Id":  {string(hubID(1)) + "/" + page.Events[0].Cursor},
+		"Content-Type": {"application/cloudevents+json"},
+	}
 	for name := range want {
 		if msg.Header.Get(name) != want.Get(name) {
 			t.Errorf("%s is %q, want %q", name, msg.Header.Get(name), want.Get(name))
@@ -147,7 +163,9 @@ func TestPublishedMessage(t *testing.T) {
 // TestSubject: what stands in records cannot make another subject than was meant.
 func TestSubject(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "a..b", ".a", "a.", "a b", "a.*", "a.>", "a.{hub}", "{", "a\nb"} {
+	for _, bad := range []string{
+		"", "a..b", ".a", "a.", "a b", "a.*", "a.>", "a.{hub}", "{", "a\nb",
+	} {
 		if s, err := tap.ParseSubject(bad); err == nil {
 			t.Errorf("%q is taken as %q", bad, s)
 		}
@@ -159,7 +177,8 @@ func TestSubject(t *testing.T) {
 	}
 	to := publisher(js, subject, tap.NDJSON)
 	for typ, want := range map[string]string{
-		"channel.observed": "channel.observed", "a b": "a_b", "*": "_", "x.>": "x._", "..": "_._._", "": "_",
+		"channel.observed": "channel.observed", "a b": "a_b", "*": "_", "x.>": "x._",
+		"..": "_._._", "": "_",
 	} {
 		r := tap.Record{Hub: hubID(1), Type: typ, ID: "id" + typ, Envelope: []byte(`{}`)}
 		if err := to.Write(t.Context(), []tap.Record{r}); err != nil {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// readPause is the pause before a read that failed is tried again; it doubles up to maxReadPause.
+	// readPause is the pause before a read that failed is tried again; it doubles up to
+	// maxReadPause.
 	readPause    = 20 * time.Millisecond
 	maxReadPause = 3 * time.Second
 	// readComplaint is after how many failures in a row the log hears of it.
@@ -43,17 +44,26 @@ func (t *Tap) work(ctx context.Context) error {
 		default:
 			h.failures++
 			if h.failures%readComplaint == 0 {
-				t.cfg.Log.Warn("a hub's log cannot be read; trying again", "hub_id", h.id, "error", err)
+				t.cfg.Log.Warn(
+					"a hub's log cannot be read; trying again",
+					"hub_id",
+					h.id,
+					"error",
+					err,
+				)
 			}
 			// The hub stays this worker's until then, which goes on with others.
-			time.AfterFunc(min(readPause<<min(h.failures-1, 10), maxReadPause), func() { t.hubs.give(h, true) })
+			time.AfterFunc(
+				min(readPause<<min(h.failures-1, 10), maxReadPause),
+				func() { t.hubs.give(h, true) },
+			)
 		}
 	}
 	return nil
 }
 
-// advance reads one batch behind a hub's position, delivers it, and moves the position. What came through the feed, is certain and follows the
-// position at once needs no reading.
+// advance reads one batch behind a hub's position, delivers it, and moves the position. What came
+// through the feed, is certain and follows the position at once needs no reading.
 func (t *Tap) advance(ctx context.Context, h *hub) error {
 	epoch := t.epoch()
 	if h.placed && h.epoch == epoch {
@@ -113,7 +123,8 @@ func same(m hublog.Message, at hublog.Position) bool {
 	if m.Stored.UnixMilli() != at.Stored.UnixMilli() {
 		return false
 	}
-	return m.Event == nil || at.Incarnation == hublog.NoIncarnation || m.Event.Incarnation == at.Incarnation
+	return m.Event == nil || at.Incarnation == hublog.NoIncarnation ||
+		m.Event.Incarnation == at.Incarnation
 }
 
 // look finds out why there was nothing to read.
@@ -141,9 +152,16 @@ func (t *Tap) look(ctx context.Context, h *hub) error {
 	}
 }
 
-// replaced tells that the log is another than the one that was read, and begins with its oldest message.
+// replaced tells that the log is another than the one that was read, and begins with its oldest
+// message.
 func (t *Tap) replaced(ctx context.Context, h *hub) error {
-	t.cfg.Log.Warn("a hub's log is not the one that was read before: beginning with its oldest event", "hub_id", h.id, "read_up_to", h.at.Seq)
+	t.cfg.Log.Warn(
+		"a hub's log is not the one that was read before: beginning with its oldest event",
+		"hub_id",
+		h.id,
+		"read_up_to",
+		h.at.Seq,
+	)
 	b := batch{tap: t, hub: h, at: h.at}
 	if err := b.tell(TypeGap, Gap{Reason: GapReplaced}); err != nil {
 		return err
@@ -179,7 +197,9 @@ func (b *batch) add(m hublog.Message) error {
 	}
 	b.at.Incarnation = m.Event.Incarnation
 	if former != "" && former != hublog.NoIncarnation && former != m.Event.Incarnation {
-		if err := b.tell(TypeLogBegun, LogBegun{Former: former, Log: m.Event.Incarnation}); err != nil {
+		if err := b.tell(TypeLogBegun, LogBegun{
+			Former: former, Log: m.Event.Incarnation,
+		}); err != nil {
 			return err
 		}
 	}
@@ -201,7 +221,8 @@ func (b *batch) command(m hublog.Message) error {
 	return nil
 }
 
-// hole tells what is missing before the sequence next: streams have no holes but those that expired messages leave.
+// hole tells what is missing before the sequence next: streams have no holes but those that expired
+// messages leave.
 func (b *batch) hole(next uint64) error {
 	from := b.at.Seq + 1
 	if !b.hub.placed && b.at.Seq == 0 {
@@ -211,7 +232,15 @@ func (b *batch) hole(next uint64) error {
 		return nil
 	}
 	to := next - 1
-	b.tap.cfg.Log.Warn("events of a hub have expired before they were read", "hub_id", b.hub.id, "from", from, "to", to)
+	b.tap.cfg.Log.Warn(
+		"events of a hub have expired before they were read",
+		"hub_id",
+		b.hub.id,
+		"from",
+		from,
+		"to",
+		to,
+	)
 	return b.tell(TypeGap, Gap{Reason: GapExpired, From: &from, To: &to})
 }
 

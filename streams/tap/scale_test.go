@@ -24,7 +24,8 @@ func scaleHub(n int) domain.HubID {
 	return domain.HubID(fmt.Sprintf("hub-scal-%04d-%04d", n/10000, n%10000))
 }
 
-// TestManyHubs taps as many hubs as the flag says: all that is kept comes, what comes later comes at once, and a checkpoint is whole.
+// TestManyHubs taps as many hubs as the flag says: all that is kept comes, what comes later comes
+// at once, and a checkpoint is whole.
 func TestManyHubs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -39,9 +40,20 @@ func TestManyHubs(t *testing.T) {
 	out := newSink()
 	path := t.TempDir() + "/checkpoint"
 	began := time.Now()
-	u := r.start(tap.Config{Follow: true, Output: out, Checkpoint: path, CheckpointEvery: 20 * time.Millisecond})
+	u := r.start(
+		tap.Config{
+			Follow:          true,
+			Output:          out,
+			Checkpoint:      path,
+			CheckpointEvery: 20 * time.Millisecond,
+		},
+	)
 	out.await(t, *scaleHubs)
-	t.Logf("%d hubs: all that was kept after %v", *scaleHubs, time.Since(began).Round(time.Millisecond))
+	t.Logf(
+		"%d hubs: all that was kept after %v",
+		*scaleHubs,
+		time.Since(began).Round(time.Millisecond),
+	)
 	began = time.Now()
 	for i := range 20 {
 		publishTo(t, r.conns, scaleHub(i*(*scaleHubs)/20), 2)
@@ -70,8 +82,14 @@ func makeLogs(t *testing.T, nc *nats.Conn, shard int) error {
 			continue
 		}
 		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-			Name: streams.HubStream(id), Subjects: []string{streams.LogFilter(id)}, Storage: jetstream.MemoryStorage, MaxAge: time.Hour, AllowDirect: true,
-			RePublish: &jetstream.RePublish{Source: streams.LogFilter(id), Destination: streams.FeedDestination(id)},
+			Name: streams.HubStream(
+				id,
+			), Subjects: []string{streams.LogFilter(id)}, Storage: jetstream.MemoryStorage,
+			MaxAge: time.Hour, AllowDirect: true,
+			RePublish: &jetstream.RePublish{
+				Source:      streams.LogFilter(id),
+				Destination: streams.FeedDestination(id),
+			},
 		})
 		if err != nil {
 			return err
@@ -85,8 +103,15 @@ func makeLogs(t *testing.T, nc *nats.Conn, shard int) error {
 
 func scaleEvent(id domain.HubID, n int) *nats.Msg {
 	return &nats.Msg{
-		Subject: streams.DeviceSubject(id), Header: nats.Header{"Hubcloud-Incarnation": {"0000000a"}},
-		Data: fmt.Appendf(nil, `{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`, id, n),
+		Subject: streams.DeviceSubject(
+			id,
+		), Header: nats.Header{"Hubcloud-Incarnation": {"0000000a"}},
+		Data: fmt.Appendf(
+			nil,
+			`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
+			id,
+			n,
+		),
 	}
 }
 

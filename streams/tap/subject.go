@@ -6,15 +6,20 @@ import (
 	"strings"
 )
 
-// Subject is where records are published. In it, {hub_id}, {type} and {organization_id} stand for those of each record: the type's dots part tokens,
-// what a subject cannot hold becomes "_", and so does what is not known.
+// Subject is where records are published. In it, {hub_id}, {type} and {organization_id} stand for
+// those of each record: the type's dots part tokens, what a subject cannot hold becomes "_", and so
+// does what is not known.
 type Subject string
 
 // ParseSubject reads a Subject.
 func ParseSubject(text string) (Subject, error) {
 	tried := Subject(text).of(Record{Hub: "h", Type: "t", OrgID: "o"})
 	if strings.ContainsAny(tried, "{}*> \t\r\n") || slices.Contains(strings.Split(tried, "."), "") {
-		return "", fmt.Errorf("%q is no subject to publish to: words with dots between them, in which {hub_id}, {type} and {organization_id} are replaced", text)
+		return "", fmt.Errorf(
+			"%q is no subject to publish to: words with dots between them, in which {hub_id}, "+
+				"{type} and {organization_id} are replaced",
+			text,
+		)
 	}
 	return Subject(text), nil
 }

@@ -21,36 +21,43 @@ const DefaultCheckpointEvery = time.Second
 
 // Config says what is tapped and where it goes.
 type Config struct {
-	// Conn is a tap's connection, as Connect makes it; Shards is how many shards the installation has.
+	// Conn is a tap's connection, as Connect makes it; Shards is how many shards the installation
+	// has.
 	Conn   *nats.Conn
 	Shards int
 	// Hubs are tapped; none stands for all, also those that come while it runs.
 	Hubs []domain.HubID
-	// Types are the event types that are delivered; one that ends in ".*" stands for all that begin so. None stands for all.
+	// Types are the event types that are delivered; one that ends in ".*" stands for all that begin
+	// so. None stands for all.
 	Types []string
 	// Commands has records about commands delivered as well.
 	Commands bool
-	// Since is where a hub begins that has no position yet: with the first event stored then or later; zero is the oldest that is kept. New begins
-	// with the next event instead.
+	// Since is where a hub begins that has no position yet: with the first event stored then or
+	// later; zero is the oldest that is kept. New begins with the next event instead.
 	Since time.Time
 	New   bool
-	// Follow goes on with events as they come. Otherwise Run ends with what there was when it began.
+	// Follow goes on with events as they come. Otherwise Run ends with what there was when it
+	// began.
 	Follow bool
 	// Output is where records go.
 	Output Output
 	// Checkpoint is the file that positions are kept in; empty keeps none.
 	Checkpoint string
-	// CheckpointEvery is the pause between two checkpoints; 0 is DefaultCheckpointEvery. It is longer when writing one takes long.
+	// CheckpointEvery is the pause between two checkpoints; 0 is DefaultCheckpointEvery. It is
+	// longer when writing one takes long.
 	CheckpointEvery time.Duration
 	// Log gets what went wrong and was got over; nil is the default logger.
 	Log *slog.Logger
 }
 
-// Output is where records go. Write is called by many goroutines at once, but never at once for the same hub.
+// Output is where records go. Write is called by many goroutines at once, but never at once for the
+// same hub.
 type Output interface {
-	// Write delivers records of one hub, in order. Records of a call that failed may or may not have been delivered. An error ends the tap.
+	// Write delivers records of one hub, in order. Records of a call that failed may or may not
+	// have been delivered. An error ends the tap.
 	Write(ctx context.Context, records []Record) error
-	// Flush returns once all that Write has taken is out of the tap's hands: nothing of it is lost when the tap ends.
+	// Flush returns once all that Write has taken is out of the tap's hands: nothing of it is lost
+	// when the tap ends.
 	Flush(ctx context.Context) error
 	// Writers is how many calls of Write are worthwhile at once.
 	Writers() int
@@ -59,8 +66,11 @@ type Output interface {
 // ErrReaderGone says that nobody reads the Output any more.
 var ErrReaderGone = errors.New("nobody reads the output any more")
 
-// ErrRefused says that the broker has not let the tap in for so long that its credentials must have been revoked or renewed.
-var ErrRefused = errors.New("the broker refuses the tap's credentials: they were revoked, or have another password by now")
+// ErrRefused says that the broker has not let the tap in for so long that its credentials must have
+// been revoked or renewed.
+var ErrRefused = errors.New(
+	"the broker refuses the tap's credentials: they were revoked, or have another password by now",
+)
 
 // Tap is one run of a tap.
 type Tap struct {
@@ -101,8 +111,9 @@ func New(cfg Config) (*Tap, error) {
 	return t, nil
 }
 
-// Run taps until ctx ends, or everything that was there when it began is delivered, and writes a last checkpoint. It returns nil then;
-// ErrReaderGone and ErrRefused, after which there is no last checkpoint; and the errors of the checkpoint's file and of the Output.
+// Run taps until ctx ends, or everything that was there when it began is delivered, and writes a
+// last checkpoint. It returns nil then; ErrReaderGone and ErrRefused, after which there is no last
+// checkpoint; and the errors of the checkpoint's file and of the Output.
 func (t *Tap) Run(ctx context.Context) error {
 	defer t.source.Close()
 	unlock, err := t.resume()

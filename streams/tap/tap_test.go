@@ -14,7 +14,8 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// TestHistoryThenLive: a tap that begins in the midst of things gives every event of every hub once and in order, also of hubs that come later.
+// TestHistoryThenLive: a tap that begins in the midst of things gives every event of every hub once
+// and in order, also of hubs that come later.
 func TestHistoryThenLive(t *testing.T) {
 	t.Parallel()
 	const hubs, late, batches = 20, 10, 30
@@ -67,7 +68,8 @@ func TestEndsAtTheHead(t *testing.T) {
 		consecutive(t, id, got, 600)
 	}
 	first := out.all()[0]
-	if first.OrgID != org || first.Seq == 0 || first.ID == "" || time.Since(first.Stored) > patient {
+	if first.OrgID != org || first.Seq == 0 || first.ID == "" ||
+		time.Since(first.Stored) > patient {
 		t.Errorf("the first record is %+v", first)
 	}
 	// Nothing there at all is an end too.
@@ -104,11 +106,19 @@ func TestWhatIsChosen(t *testing.T) {
 		cfg  tap.Config
 		want string
 	}{
-		"a hub":           {tap.Config{Hubs: []domain.HubID{hubID(1)}}, "hub-aaaa-aaaa-0001: 1-20"},
-		"a type":          {tap.Config{Types: []string{"device.updated"}, Hubs: []domain.HubID{hubID(2)}}, "hub-aaaa-aaaa-0002: 10,20,30"},
-		"types by prefix": {tap.Config{Types: []string{"device.*", "rule.fired"}, Hubs: []domain.HubID{hubID(1)}}, "hub-aaaa-aaaa-0001: 10,20"},
-		"a time":          {tap.Config{Since: since}, "hub-aaaa-aaaa-0002: 21-30; hub-aaaa-aaaa-0003: 1-10"},
-		"no such hub":     {tap.Config{Hubs: []domain.HubID{hubID(9)}}, ""},
+		"a hub": {tap.Config{Hubs: []domain.HubID{hubID(1)}}, "hub-aaaa-aaaa-0001: 1-20"},
+		"a type": {
+			tap.Config{Types: []string{"device.updated"}, Hubs: []domain.HubID{hubID(2)}},
+			"hub-aaaa-aaaa-0002: 10,20,30",
+		},
+		"types by prefix": {
+			tap.Config{Types: []string{"device.*", "rule.fired"}, Hubs: []domain.HubID{hubID(1)}},
+			"hub-aaaa-aaaa-0001: 10,20",
+		},
+		"a time": {
+			tap.Config{Since: since}, "hub-aaaa-aaaa-0002: 21-30; hub-aaaa-aaaa-0003: 1-10",
+		},
+		"no such hub": {tap.Config{Hubs: []domain.HubID{hubID(9)}}, ""},
 	} {
 		out := newSink()
 		c.cfg.Output = out
@@ -121,22 +131,34 @@ func TestWhatIsChosen(t *testing.T) {
 	}
 
 	out := newSink()
-	if err := r.start(tap.Config{Hubs: []domain.HubID{hubID(2)}, Commands: true, Types: []string{"none"}, Output: out}).wait(); err != nil {
+	if err := r.start(tap.Config{
+		Hubs: []domain.HubID{hubID(2)}, Commands: true, Types: []string{"none"}, Output: out,
+	}).wait(); err != nil {
 		t.Fatal(err)
 	}
-	if got := out.all(); len(got) != 1 || got[0].Type != tap.TypeCommand || !strings.Contains(string(got[0].Envelope), `"data":{"key":"lock","value":true}`) {
+	if got := out.all(); len(got) != 1 || got[0].Type != tap.TypeCommand ||
+		!strings.Contains(string(got[0].Envelope), `"data":{"key":"lock","value":true}`) {
 		t.Errorf("commands: %+v", got)
 	}
 }
 
-// TestNextEventOnly: New begins with what is stored after the tap has begun, and a hub that comes later with its first event.
+// TestNextEventOnly: New begins with what is stored after the tap has begun, and a hub that comes
+// later with its first event.
 func TestNextEventOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
 	r.store(hubID(1), 20)
 	out := newSink()
 	path := t.TempDir() + "/checkpoint"
-	r.start(tap.Config{New: true, Follow: true, Output: out, Checkpoint: path, CheckpointEvery: 5 * time.Millisecond})
+	r.start(
+		tap.Config{
+			New:             true,
+			Follow:          true,
+			Output:          out,
+			Checkpoint:      path,
+			CheckpointEvery: 5 * time.Millisecond,
+		},
+	)
 	// The checkpoint says where it has begun.
 	eventually(t, func() bool {
 		c, err := tap.ReadCheckpoint(path)
@@ -165,7 +187,8 @@ func TestBrokerAway(t *testing.T) {
 		r.broker.Stop()
 		r.broker.Start(t)
 		eventually(t, func() bool {
-			return r.conns.Shards[0].FlushTimeout(time.Second) == nil && r.conns.Shards[3].FlushTimeout(time.Second) == nil
+			return r.conns.Shards[0].FlushTimeout(time.Second) == nil &&
+				r.conns.Shards[3].FlushTimeout(time.Second) == nil
 		})
 	}
 	got := numbers(t, out.await(t, want))
@@ -189,7 +212,8 @@ func TestOutputFails(t *testing.T) {
 	}
 }
 
-// TestSlowOutput: an output that stands still costs no memory that grows, and gets everything once it goes on.
+// TestSlowOutput: an output that stands still costs no memory that grows, and gets everything once
+// it goes on.
 func TestSlowOutput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -208,7 +232,8 @@ func TestSlowOutput(t *testing.T) {
 	}
 }
 
-// TestLogReplaced: a log that was made anew under a running or a stopped tap is told, and read from its beginning.
+// TestLogReplaced: a log that was made anew under a running or a stopped tap is told, and read from
+// its beginning.
 func TestLogReplaced(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]int{"shorter": 3, "longer": 50} {
@@ -234,7 +259,11 @@ func TestLogReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := out.all()
-			if len(got) != again+1 || got[0].Type != tap.TypeGap || !strings.Contains(string(got[0].Envelope), `"data":{"reason":"log_replaced","from":null,"to":null}`) {
+			if len(got) != again+1 || got[0].Type != tap.TypeGap ||
+				!strings.Contains(
+					string(got[0].Envelope),
+					`"data":{"reason":"log_replaced","from":null,"to":null}`,
+				) {
 				t.Fatalf("%d records, the first is %s", len(got), got[0].Envelope)
 			}
 			consecutive(t, hubID(1), numbers(t, got[1:])[hubID(1)], again)
@@ -242,7 +271,8 @@ func TestLogReplaced(t *testing.T) {
 	}
 }
 
-// TestLogBegunAnew: a hub that was reset is told, between the last event of the one log and the first of the other.
+// TestLogBegunAnew: a hub that was reset is told, between the last event of the one log and the
+// first of the other.
 func TestLogBegunAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
@@ -255,7 +285,12 @@ func TestLogBegunAnew(t *testing.T) {
 	r.mu.Unlock()
 	r.store(hubID(1), 2)
 	got := out.await(t, 6)
-	if got[3].Type != tap.TypeLogBegun || !strings.Contains(string(got[3].Envelope), `"data":{"former":"0000000a","log":"0000000b"}`) || number(t, got[4]) != 4 {
+	if got[3].Type != tap.TypeLogBegun ||
+		!strings.Contains(
+			string(got[3].Envelope),
+			`"data":{"former":"0000000a","log":"0000000b"}`,
+		) ||
+		number(t, got[4]) != 4 {
 		t.Errorf("%s, then %s", got[3].Envelope, got[4].Envelope)
 	}
 }

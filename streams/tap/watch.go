@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// feedRoom and feedRoomBytes are how much of a feed may wait; what comes when it is full is lost, and found by listing the logs.
+	// feedRoom and feedRoomBytes are how much of a feed may wait; what comes when it is full is
+	// lost, and found by listing the logs.
 	feedRoom      = 1 << 18
 	feedRoomBytes = 64 << 20
 	// watchPause is how often the tap looks whether it may have missed something.
 	watchPause = 500 * time.Millisecond
-	// listPause is the pause between two listings of all logs when nothing seems to have been missed; it is at least listShare times as long as the
-	// last one took, so that listing costs the broker little whatever their number.
+	// listPause is the pause between two listings of all logs when nothing seems to have been
+	// missed; it is at least listShare times as long as the last one took, so that listing costs
+	// the broker little whatever their number.
 	listPause = 30 * time.Second
 	listShare = 20
 	// listComplaint is how many failed listings in a row the log hears of once.
@@ -87,7 +89,8 @@ func (t *Tap) hear(msg *nats.Msg) {
 	}
 }
 
-// watch lists the logs at the beginning, and again whenever something of the feed may have been missed, until ctx ends.
+// watch lists the logs at the beginning, and again whenever something of the feed may have been
+// missed, until ctx ends.
 func (t *Tap) watch(ctx context.Context, heard feeds) error {
 	ticker := time.NewTicker(watchPause)
 	defer ticker.Stop()
@@ -110,7 +113,9 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 				t.cfg.Log.Warn("the hub logs cannot be listed; trying again", "error", err)
 			}
 			if err == nil || t.cfg.Follow && errors.Is(err, hublog.ErrIncomplete) {
-				t.hubs.openUp() // a log without a leader comes when it has one, but a tap that is to end must not end without it
+				// a log without a leader comes when it has one, but a tap that is to end must not
+				// end without it
+				t.hubs.openUp()
 			}
 		}
 		select {
@@ -153,26 +158,33 @@ func (t *Tap) list(ctx context.Context) error {
 	return incomplete
 }
 
-// place finds where to begin with a log that was seen to hold s, for a hub without a position. It gives it one where nothing of the log is wanted.
+// place finds where to begin with a log that was seen to hold s, for a hub without a position. It
+// gives it one where nothing of the log is wanted.
 func (t *Tap) place(s hublog.State) func(*hub) {
 	return func(h *hub) {
 		switch {
 		case s.Last == 0:
 		case t.cfg.New && !t.listed, !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since):
-			h.at, h.placed = hublog.Position{Incarnation: hublog.NoIncarnation, Seq: s.Last, Stored: s.LastStored}, true
+			h.at, h.placed = hublog.Position{
+				Incarnation: hublog.NoIncarnation,
+				Seq:         s.Last,
+				Stored:      s.LastStored,
+			}, true
 		case !t.cfg.Since.IsZero():
 			if s.First > 1 && s.Retention > 0 && time.Since(t.cfg.Since) > s.Retention {
 				h.unread = s.First - 1 // some of it was stored since then, as far as anybody knows
 			}
 		case t.resumed:
-			h.at, h.placed = beforeAll(0), true // the log came after the checkpoint: its first message is the first that is wanted
+			// the log came after the checkpoint: its first message is the first that is wanted
+			h.at, h.placed = beforeAll(0), true
 		default:
 			h.at, h.placed = beforeAll(s.First-1), true
 		}
 	}
 }
 
-// beforeAll is a position behind a sequence of which nothing is known, as it has no message (any more).
+// beforeAll is a position behind a sequence of which nothing is known, as it has no message (any
+// more).
 func beforeAll(seq uint64) hublog.Position {
 	return hublog.Position{Incarnation: hublog.NoIncarnation, Seq: seq, Stored: time.UnixMilli(0)}
 }

@@ -21,7 +21,8 @@ func (discard) Write(context.Context, []Record) error { return nil }
 func (discard) Flush(context.Context) error           { return nil }
 func (discard) Writers() int                          { return 1 }
 
-// TestFeedIsLost: when messages of the feed were dropped, or the connection was another for a while, the logs tell what was missed.
+// TestFeedIsLost: when messages of the feed were dropped, or the connection was another for a
+// while, the logs tell what was missed.
 func TestFeedIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, nc *nats.Conn, sub *nats.Subscription){
@@ -30,7 +31,8 @@ func TestFeedIsLost(t *testing.T) {
 				if dropped, err := sub.Dropped(); err != nil || dropped > 0 {
 					return
 				}
-				if _, err := nc.Request("shard.00.STREAM.NAMES", nil, 5*time.Second); err != nil { // answers fill the inbox that nobody empties
+				// answers fill the inbox that nobody empties
+				if _, err := nc.Request("shard.00.STREAM.NAMES", nil, 5*time.Second); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -46,12 +48,18 @@ func TestFeedIsLost(t *testing.T) {
 			broker := streamstest.New(t)
 			conns := broker.Connect(t)
 			user := broker.Credentials().Users[streams.AccountTap]
-			nc, err := Connect(t.Context(), ForUser("nats://in-process", streamstest.Shards, user), slog.New(slog.DiscardHandler), nats.InProcessServer(broker))
+			nc, err := Connect(
+				t.Context(),
+				ForUser("nats://in-process", streamstest.Shards, user),
+				slog.New(slog.DiscardHandler),
+				nats.InProcessServer(broker),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(nc.Close)
-			// A subscription that cannot keep up, in the place of the feed's: it hears what this connection is answered.
+			// A subscription that cannot keep up, in the place of the feed's: it hears what this
+			// connection is answered.
 			stuck := make(chan struct{})
 			t.Cleanup(func() { close(stuck) })
 			sub, err := nc.Subscribe(streams.TapInbox(user.User)+".>", func(*nats.Msg) { <-stuck })
@@ -61,7 +69,15 @@ func TestFeedIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tap, err := New(Config{Conn: nc, Shards: streamstest.Shards, Follow: true, Output: discard{}, Log: slog.New(slog.DiscardHandler)})
+			tap, err := New(
+				Config{
+					Conn:   nc,
+					Shards: streamstest.Shards,
+					Follow: true,
+					Output: discard{},
+					Log:    slog.New(slog.DiscardHandler),
+				},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +91,9 @@ func TestFeedIsLost(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: streams.HubStream(anyHub), Subjects: []string{streams.LogFilter(anyHub)}}); err != nil {
+			if _, err := js.CreateStream(ctx, jetstream.StreamConfig{
+				Name: streams.HubStream(anyHub), Subjects: []string{streams.LogFilter(anyHub)},
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := js.Publish(ctx, streams.DeviceSubject(anyHub), []byte("x")); err != nil {

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// writersAtOnce is how many hubs are read side by side for one writer: as many as the broker answers at once.
+	// writersAtOnce is how many hubs are read side by side for one writer: as many as the broker
+	// answers at once.
 	writersAtOnce = 16
 	// stuckTimeout is how long an ending tap waits for a write that is under way.
 	stuckTimeout = 500 * time.Millisecond
@@ -34,8 +35,8 @@ type Writer struct {
 	written atomic.Int64
 }
 
-// NewWriter makes a Writer. When out is a file, Flush waits until it is on disk; when it is a pipe, until its reader has taken everything out of it,
-// where the system tells.
+// NewWriter makes a Writer. When out is a file, Flush waits until it is on disk; when it is a pipe,
+// until its reader has taken everything out of it, where the system tells.
 func NewWriter(out io.Writer, format Format) *Writer {
 	return &Writer{out: out, format: format, turn: make(chan struct{}, 1)}
 }
@@ -71,7 +72,8 @@ func (w *Writer) Write(ctx context.Context, records []Record) (err error) {
 	return err
 }
 
-// write writes the buffer. A write to a pipe that nobody reads cannot be broken off: it is left behind, and nothing is written any more.
+// write writes the buffer. A write to a pipe that nobody reads cannot be broken off: it is left
+// behind, and nothing is written any more.
 func (w *Writer) write(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
@@ -103,7 +105,8 @@ func writeError(err error) error {
 	return nil
 }
 
-// Flush returns once what was written before is on disk, in a file, or has been taken out of a pipe. ErrReaderGone when nobody is left to do that.
+// Flush returns once what was written before is on disk, in a file, or has been taken out of a
+// pipe. ErrReaderGone when nobody is left to do that.
 func (w *Writer) Flush(ctx context.Context) error {
 	file, ok := w.out.(*os.File)
 	if !ok {

@@ -48,7 +48,10 @@ func TestWriterReaderGone(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := w.Write(t.Context(), []tap.Record{record("b")}); !errors.Is(err, tap.ErrReaderGone) {
+		if err := w.Write(t.Context(), []tap.Record{record("b")}); !errors.Is(
+			err,
+			tap.ErrReaderGone,
+		) {
 			t.Errorf("write: %v", err)
 		}
 	}
@@ -109,7 +112,8 @@ func TestWriterStuck(t *testing.T) {
 	}
 }
 
-// TestTapIntoAPipe: a checkpoint covers only what was taken out of the pipe, and a reader that goes away ends the tap.
+// TestTapIntoAPipe: a checkpoint covers only what was taken out of the pipe, and a reader that goes
+// away ends the tap.
 func TestTapIntoAPipe(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -119,7 +123,14 @@ func TestTapIntoAPipe(t *testing.T) {
 	r.store(hubID(1), 5)
 	path := filepath.Join(t.TempDir(), "tap.checkpoint")
 	reader, writer := pipe(t)
-	u := r.start(tap.Config{Follow: true, Output: tap.NewWriter(writer, tap.NDJSON), Checkpoint: path, CheckpointEvery: 5 * time.Millisecond})
+	u := r.start(
+		tap.Config{
+			Follow:          true,
+			Output:          tap.NewWriter(writer, tap.NDJSON),
+			Checkpoint:      path,
+			CheckpointEvery: 5 * time.Millisecond,
+		},
+	)
 	text := make([]byte, 1<<16)
 	if _, err := reader.Read(text); err != nil {
 		t.Fatal(err)
@@ -155,7 +166,8 @@ func TestTapIntoAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file.Name())
-	if err != nil || strings.Count(string(text), "\n") != 700 || !strings.HasSuffix(string(text), "}\n") {
+	if err != nil || strings.Count(string(text), "\n") != 700 ||
+		!strings.HasSuffix(string(text), "}\n") {
 		t.Errorf("%d lines, %v", strings.Count(string(text), "\n"), err)
 	}
 }
@@ -166,7 +178,9 @@ func TestTornLine(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("this system does not show the end of a file that is only written")
 	}
-	for before, want := range map[string]string{"": "", "{}\n": "{}\n", "{}\n{\"cur": "{}\n{\"cur\n"} {
+	for before, want := range map[string]string{
+		"": "", "{}\n": "{}\n", "{}\n{\"cur": "{}\n{\"cur\n",
+	} {
 		path := filepath.Join(t.TempDir(), "events")
 		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
 			t.Fatal(err)
@@ -186,7 +200,8 @@ func TestTornLine(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		rest, ok := strings.CutPrefix(string(got), want)
-		if err != nil || !ok || strings.Count(rest, "\n") != 2 || !strings.HasPrefix(rest, `{"n":"a"`) {
+		if err != nil || !ok || strings.Count(rest, "\n") != 2 ||
+			!strings.HasPrefix(rest, `{"n":"a"`) {
 			t.Errorf("%q becomes %q, %v", before, got, err)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"hubcloud/streams"
 )
 
-// accountsKey is the key under which the bucket has which account is whose. No user's key begins so.
+// accountsKey is the key under which the bucket has which account is whose. No user's key begins
+// so.
 const accountsKey = "tap-accounts"
 
 // maxConflicts bounds how often a change of the accounts is tried against others'.
@@ -21,7 +22,8 @@ const maxConflicts = 100
 type accounts struct {
 	// Numbers has the number of each user's account (streams.TapAccount), by the user's name.
 	Numbers map[string]int `json:"numbers"`
-	// Next is where the search for a free one begins: one that has become free just now is taken last.
+	// Next is where the search for a free one begins: one that has become free just now is taken
+	// last.
 	Next int `json:"next"`
 }
 
@@ -34,7 +36,8 @@ func (s *Store) Account(ctx context.Context, name string) (streams.Account, erro
 	return streams.TapAccount(number), err
 }
 
-// Release gives a revoked user's account free for another. A user who has none, or who is there again, is left alone.
+// Release gives a revoked user's account free for another. A user who has none, or who is there
+// again, is left alone.
 func (s *Store) Release(ctx context.Context, name string) error {
 	return s.change(ctx, func(a *accounts) (bool, error) {
 		if _, ok := a.Numbers[name]; !ok {
@@ -72,7 +75,8 @@ func (s *Store) number(ctx context.Context, name string) (number int, err error)
 	return number, err
 }
 
-// forgetUnknown gives accounts free that nobody has: of users whose making or revocation was broken off.
+// forgetUnknown gives accounts free that nobody has: of users whose making or revocation was broken
+// off.
 func (s *Store) forgetUnknown(ctx context.Context, a *accounts) error {
 	for name := range a.Numbers {
 		switch _, _, err := s.find(ctx, name); {
@@ -85,7 +89,8 @@ func (s *Store) forgetUnknown(ctx context.Context, a *accounts) error {
 	return nil
 }
 
-// change reads the accounts, lets fn change them, and stores them if fn says so. It begins again when another was faster.
+// change reads the accounts, lets fn change them, and stores them if fn says so. It begins again
+// when another was faster.
 func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, err error)) error {
 	for range maxConflicts {
 		text, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), accountsKey)

@@ -1,7 +1,7 @@
-// Package tapuser keeps who may read hub logs from outside: users of the broker with passwords, of which only hashes are stored, each in an account
-// of its own (streams.TapAccount).
-// The auth callout asks it about each connection, so what was made, renewed or revoked here is in force when the call returns, on every replica;
-// connections that are there already are for others to cut.
+// Package tapuser keeps who may read hub logs from outside: users of the broker with passwords, of
+// which only hashes are stored, each in an account of its own (streams.TapAccount). The auth
+// callout asks it about each connection, so what was made, renewed or revoked here is in force when
+// the call returns, on every replica; connections that are there already are for others to cut.
 package tapuser
 
 import (
@@ -27,15 +27,21 @@ import (
 // Errors of what is asked for.
 var (
 	// ErrName says that a name is none.
-	ErrName = errors.New(`a name has 1 to 40 of a-z, 0-9, "-" and "_", and begins with a letter or a digit`)
+	ErrName = errors.New(
+		`a name has 1 to 40 of a-z, 0-9, "-" and "_", and begins with a letter or a digit`,
+	)
 	// ErrExists says that there are credentials of that name, and ErrUnknown that there are none.
 	ErrExists = errors.New("there are credentials of that name")
 	// ErrFull says that every account of a tap is taken.
-	ErrFull    = fmt.Errorf("there are %d credentials of taps, as many as there may be: revoke some first", streams.MaxTaps)
+	ErrFull = fmt.Errorf(
+		"there are %d credentials of taps, as many as there may be: revoke some first",
+		streams.MaxTaps,
+	)
 	ErrUnknown = errors.New("there are no credentials of that name")
 )
 
-// keyPrefix stands before a name in the bucket, userPrefix in what it logs in with: no user of the service's own is called so.
+// keyPrefix stands before a name in the bucket, userPrefix in what it logs in with: no user of the
+// service's own is called so.
 const (
 	keyPrefix  = "tap."
 	userPrefix = "tap-"
@@ -63,14 +69,16 @@ type User struct {
 	CreatedAt, RenewedAt time.Time
 }
 
-// kept is what the bucket has. A password is 256 random bits: its hash needs no salt and no stretching.
+// kept is what the bucket has. A password is 256 random bits: its hash needs no salt and no
+// stretching.
 type kept struct {
 	CreatedAt time.Time `json:"created_at"`
 	RenewedAt time.Time `json:"renewed_at"`
 	SHA256    []byte    `json:"password_sha256"`
 }
 
-// Create makes a user and says how it logs in. Errors: ErrName, ErrExists, ErrFull, and those of the broker.
+// Create makes a user and says how it logs in. Errors: ErrName, ErrExists, ErrFull, and those of
+// the broker.
 func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	if !namePattern.MatchString(name) {
 		return streams.User{}, fmt.Errorf("%w: %q", ErrName, name)
@@ -88,7 +96,8 @@ func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams
 	return user, err
 }
 
-// Renew gives a user another password; the one before is worth nothing any more. Errors: ErrUnknown, and those of the broker.
+// Renew gives a user another password; the one before is worth nothing any more. Errors:
+// ErrUnknown, and those of the broker.
 func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	found, revision, err := s.find(ctx, name)
 	if err != nil {
@@ -102,8 +111,8 @@ func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.
 	return user, err
 }
 
-// Revoke takes a user away. Its account is free when Release has been called, which is for after its connections were cut. Errors:
-// ErrUnknown, and those of the broker.
+// Revoke takes a user away. Its account is free when Release has been called, which is for after
+// its connections were cut. Errors: ErrUnknown, and those of the broker.
 func (s *Store) Revoke(ctx context.Context, name string) error {
 	_, revision, err := s.find(ctx, name)
 	if err != nil {
@@ -124,7 +133,15 @@ func (s *Store) List(ctx context.Context) ([]User, error) {
 		found, _, err := s.find(ctx, name)
 		switch {
 		case err == nil:
-			users = append(users, User{Name: name, User: UserOf(name), CreatedAt: found.CreatedAt, RenewedAt: found.RenewedAt})
+			users = append(
+				users,
+				User{
+					Name:      name,
+					User:      UserOf(name),
+					CreatedAt: found.CreatedAt,
+					RenewedAt: found.RenewedAt,
+				},
+			)
 		case !errors.Is(err, ErrUnknown):
 			return nil, errors.Join(err, lister.Stop())
 		}
@@ -136,8 +153,9 @@ func (s *Store) List(ctx context.Context) ([]User, error) {
 // UserOf is what the credentials of a name log in with.
 func UserOf(name string) string { return userPrefix + name }
 
-// Admit returns the account of somebody who logs in as one of the users, with its present password, and "" for everybody else. The error is the
-// broker's, or ErrFull: credentials from before each had an account get one when they are used first.
+// Admit returns the account of somebody who logs in as one of the users, with its present password,
+// and "" for everybody else. The error is the broker's, or ErrFull: credentials from before each
+// had an account get one when they are used first.
 func (s *Store) Admit(ctx context.Context, user, password string) (streams.Account, error) {
 	name, ok := strings.CutPrefix(user, userPrefix)
 	if !ok || !namePattern.MatchString(name) {
@@ -164,9 +182,14 @@ func (s *Store) Admit(ctx context.Context, user, password string) (streams.Accou
 func makeUser(name string, created, renewed time.Time) (streams.User, []byte, error) {
 	var entropy [32]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
-	user := streams.User{User: UserOf(name), Password: base64.RawURLEncoding.EncodeToString(entropy[:])}
+	user := streams.User{
+		User:     UserOf(name),
+		Password: base64.RawURLEncoding.EncodeToString(entropy[:]),
+	}
 	hash := sha256.Sum256([]byte(user.Password))
-	value, err := json.Marshal(kept{CreatedAt: created.UTC(), RenewedAt: renewed.UTC(), SHA256: hash[:]})
+	value, err := json.Marshal(
+		kept{CreatedAt: created.UTC(), RenewedAt: renewed.UTC(), SHA256: hash[:]},
+	)
 	return user, value, err
 }
 

@@ -50,8 +50,11 @@ func TestLife(t *testing.T) {
 	if err != nil || admitted(streams.User{User: other.User, Password: first.Password}) {
 		t.Errorf("the password of another opens it: %v", err)
 	}
-	for _, u := range []streams.User{{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-nobody", Password: "x"}, {User: "tap", Password: "x"},
-		{User: "analytics", Password: first.Password}, {User: "tap-*", Password: "x"}, {User: "tap->", Password: "x"}, {User: "tap-a.b"}, {}} {
+	for _, u := range []streams.User{
+		{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-nobody", Password: "x"},
+		{User: "tap", Password: "x"},
+		{User: "analytics", Password: first.Password}, {User: "tap-*", Password: "x"},
+		{User: "tap->", Password: "x"}, {User: "tap-a.b"}, {}} {
 		if admitted(u) {
 			t.Errorf("%q is let in", u.User)
 		}
@@ -70,7 +73,10 @@ func TestLife(t *testing.T) {
 		t.Errorf("renewed: %v", err)
 	}
 	all, err := s.List(t.Context())
-	if err != nil || len(all) != 2 || all[0].Name != "analytics" || all[0].User != "tap-analytics" || !all[0].CreatedAt.Equal(began) || !all[0].RenewedAt.Equal(later) {
+	if err != nil || len(all) != 2 || all[0].Name != "analytics" ||
+		all[0].User != "tap-analytics" ||
+		!all[0].CreatedAt.Equal(began) ||
+		!all[0].RenewedAt.Equal(later) {
 		t.Errorf("%+v, %v", all, err)
 	}
 
@@ -91,7 +97,8 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestEachTapHasAnAccount of its own, also those from before that was so, and the account of one who was revoked is free again.
+// TestEachTapHasAnAccount of its own, also those from before that was so, and the account of one
+// who was revoked is free again.
 func TestEachTapHasAnAccount(t *testing.T) {
 	t.Parallel()
 	s, buckets := store(t)
@@ -117,7 +124,8 @@ func TestEachTapHasAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	users["former"] = former
-	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil { // as if it was made before
+	// as if it was made before
+	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	taken := map[streams.Account]string{}
@@ -152,7 +160,8 @@ func TestEachTapHasAnAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if account, err := s.Admit(t.Context(), late.User, late.Password); taken[account] != "tap3" || err != nil {
+	if account, err := s.Admit(t.Context(), late.User, late.Password); taken[account] != "tap3" ||
+		err != nil {
 		t.Errorf("late gets the account of %q, %v", taken[account], err)
 	}
 	// A revocation that was broken off before the release keeps nobody out.
@@ -168,7 +177,10 @@ func TestEachTapHasAnAccount(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s, _ := store(t)
-	for _, name := range []string{"", "A", "a.b", "a b", "*", ">", "-a", "ä", "a\n", "12345678901234567890123456789012345678901"} {
+	for _, name := range []string{
+		"", "A", "a.b", "a b", "*", ">", "-a", "ä", "a\n",
+		"12345678901234567890123456789012345678901",
+	} {
 		if _, err := s.Create(t.Context(), name, time.Now()); !errors.Is(err, tapuser.ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}

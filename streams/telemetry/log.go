@@ -7,7 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler gives lines that are written with the context of a span its trace_id and span_id, and hands everything on to next.
+// LogHandler gives lines that are written with the context of a span its trace_id and span_id, and
+// hands everything on to next.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ next slog.Handler }
@@ -19,7 +20,10 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		record = record.Clone() // others may have the same record
-		record.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
+		record.AddAttrs(
+			slog.String("trace_id", span.TraceID().String()),
+			slog.String("span_id", span.SpanID().String()),
+		)
 	}
 	return h.next.Handle(ctx, record)
 }
@@ -27,4 +31,9 @@ func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return logHandler{h.next.WithAttrs(attrs)}
 }
-func (h logHandler) WithGroup(name string) slog.Handler { return logHandler{h.next.WithGroup(name)} }
+
+func (h logHandler) WithGroup(
+	name string,
+) slog.Handler {
+	return logHandler{h.next.WithGroup(name)}
+}

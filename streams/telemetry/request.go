@@ -27,8 +27,9 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// CallID gives an id for a call that is made for the request that ctx serves, another one each time: the request's own for the first call, that and a
-// number for further ones. "" when it serves none.
+// CallID gives an id for a call that is made for the request that ctx serves, another one each
+// time: the request's own for the first call, that and a number for further ones. "" when it serves
+// none.
 func CallID(ctx context.Context) string {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || r.id == "" {

@@ -20,7 +20,8 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// TestOffCostsNothing: without a collector a span takes no memory, and gives back the context that it was given.
+// TestOffCostsNothing: without a collector a span takes no memory, and gives back the context that
+// it was given.
 func TestOffCostsNothing(t *testing.T) {
 	var tracer telemetry.Tracer
 	ctx := t.Context()
@@ -39,7 +40,8 @@ func TestOffCostsNothing(t *testing.T) {
 	}
 }
 
-// TestSpans: a span is below that of its context, a request goes on with its client's trace, and failures say of which kind they are.
+// TestSpans: a span is below that of its context, a request goes on with its client's trace, and
+// failures say of which kind they are.
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
@@ -51,7 +53,8 @@ func TestSpans(t *testing.T) {
 	outer.Name("GET /v1/sites")
 	elsewhere := telemetry.Continue(t.Context(), ctx)
 	for _, err := range []error{
-		nil, domain.Errorf(domain.CodeHubTimeout, "no answer"), context.Canceled, context.DeadlineExceeded, errors.New("the disk is full"),
+		nil, domain.Errorf(domain.CodeHubTimeout, "no answer"), context.Canceled,
+		context.DeadlineExceeded, errors.New("the disk is full"),
 	} {
 		_, inner := tracer.Start(elsewhere, "inner", trace.SpanKindClient)
 		inner.Set(attribute.String("key", "value"))
@@ -69,15 +72,24 @@ func TestSpans(t *testing.T) {
 				kind = attr.Value.AsString()
 			}
 		}
-		if kind != want || (span.Status().Code == codes.Error) != (want != "") || span.SpanKind() != trace.SpanKindClient {
-			t.Errorf("span %d is of kind %q, wanted %q; its status is %v", i, kind, want, span.Status())
+		if kind != want || (span.Status().Code == codes.Error) != (want != "") ||
+			span.SpanKind() != trace.SpanKindClient {
+			t.Errorf(
+				"span %d is of kind %q, wanted %q; its status is %v",
+				i,
+				kind,
+				want,
+				span.Status(),
+			)
 		}
 		if span.Parent().SpanID() != ended[5].SpanContext().SpanID() {
 			t.Errorf("span %d is not below the request's", i)
 		}
 	}
-	if got := ended[5]; got.Name() != "GET /v1/sites" || got.SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
-		got.Parent().SpanID().String() != "b7ad6b7169203331" || !got.Parent().IsRemote() {
+	if got := ended[5]; got.Name() != "GET /v1/sites" ||
+		got.SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
+		got.Parent().SpanID().String() != "b7ad6b7169203331" ||
+		!got.Parent().IsRemote() {
 		t.Errorf("the request's span is %v below %v", got.SpanContext(), got.Parent())
 	}
 	if telemetry.Continue(t.Context(), context.Background()) != t.Context() {
@@ -98,7 +110,11 @@ func TestLogHandler(t *testing.T) {
 	log.Info("without")
 	log.DebugContext(ctx, "neither")
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], "msg=with shard=3 trace_id="+ids.TraceID().String()+" span_id="+ids.SpanID().String()) ||
+	if len(lines) != 2 ||
+		!strings.HasSuffix(
+			lines[0],
+			"msg=with shard=3 trace_id="+ids.TraceID().String()+" span_id="+ids.SpanID().String(),
+		) ||
 		!strings.HasSuffix(lines[1], "msg=without shard=3") {
 		t.Errorf("the log is %s", text.String())
 	}
@@ -116,7 +132,8 @@ func TestCallID(t *testing.T) {
 	if got := telemetry.RequestID(ctx); got != "R1" {
 		t.Errorf("the request is %q", got)
 	}
-	if telemetry.RequestID(t.Context()) != "" || telemetry.CallID(t.Context()) != "" || telemetry.CallID(telemetry.WithRequest(t.Context(), "")) != "" {
+	if telemetry.RequestID(t.Context()) != "" || telemetry.CallID(t.Context()) != "" ||
+		telemetry.CallID(telemetry.WithRequest(t.Context(), "")) != "" {
 		t.Error("a context that serves no request has an id")
 	}
 }

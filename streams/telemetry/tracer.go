@@ -37,7 +37,11 @@ func NewTracer(provider trace.TracerProvider) Tracer { return Tracer{provider.Tr
 func (t Tracer) On() bool { return t.tracer != nil }
 
 // Start begins a span below that of ctx, and gives a context with it. Off, it gives ctx back.
-func (t Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (context.Context, Span) {
+func (t Tracer) Start(
+	ctx context.Context,
+	name string,
+	kind trace.SpanKind,
+) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}
 	}
@@ -45,7 +49,8 @@ func (t Tracer) Start(ctx context.Context, name string, kind trace.SpanKind) (co
 	return ctx, Span{span}
 }
 
-// StartRequest begins the span of an HTTP request, which continues the trace of its header `traceparent` (W3C Trace Context).
+// StartRequest begins the span of an HTTP request, which continues the trace of its header
+// `traceparent` (W3C Trace Context).
 func (t Tracer) StartRequest(r *http.Request) (context.Context, Span) {
 	if t.tracer == nil {
 		return r.Context(), Span{}
@@ -103,7 +108,8 @@ func kindOf(err error) string {
 	return string(domain.CodeOf(err))
 }
 
-// Continue gives a context whose spans are below the one that ctx has, though it ends with another one.
+// Continue gives a context whose spans are below the one that ctx has, though it ends with another
+// one.
 func Continue(ctx, with context.Context) context.Context {
 	if span := trace.SpanContextFromContext(with); span.IsValid() {
 		return trace.ContextWithSpanContext(ctx, span)
@@ -111,7 +117,8 @@ func Continue(ctx, with context.Context) context.Context {
 	return ctx
 }
 
-// Inject puts the trace of ctx into a header, as StartRequest reads it; without one it does nothing.
+// Inject puts the trace of ctx into a header, as StartRequest reads it; without one it does
+// nothing.
 func Inject(ctx context.Context, header propagation.TextMapCarrier) {
 	propagation.TraceContext{}.Inject(ctx, header)
 }

@@ -9,11 +9,13 @@ import (
 	"testing"
 )
 
-// room is one folder at the top with what its packages may import of this module, and the reason for the rule.
+// room is one folder at the top with what its packages may import of this module, and the reason
+// for the rule.
 type room struct {
 	folder string
 	may    []string
-	// libraries, when not nil, are the only packages from outside the module and the standard library that it may import.
+	// libraries, when not nil, are the only packages from outside the module and the standard
+	// library that it may import.
 	libraries []string
 	why       string
 }
@@ -21,13 +23,18 @@ type room struct {
 var rooms = []room{
 	{
 		folder: "hubcloud/domain", may: []string{"hubcloud/domain"},
-		libraries: []string{"github.com/oklog/ulid/v2", "golang.org/x/net/idna", "golang.org/x/text/unicode/norm"},
-		why:       "the rules are pure: whoever imports them gets no I/O with them",
+		libraries: []string{
+			"github.com/oklog/ulid/v2",
+			"golang.org/x/net/idna",
+			"golang.org/x/text/unicode/norm",
+		},
+		why: "the rules are pure: whoever imports them gets no I/O with them",
 	},
 	{
 		folder: "hubcloud/streams/telemetry", may: []string{"hubcloud/domain"},
 		libraries: []string{
-			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes", "go.opentelemetry.io/otel/propagation",
+			"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/codes",
+			"go.opentelemetry.io/otel/propagation",
 			"go.opentelemetry.io/otel/semconv/v1.43.0", "go.opentelemetry.io/otel/trace",
 		},
 		why: "every part tells of itself through it: whoever imports it gets no exporter with it",
@@ -41,33 +48,45 @@ var rooms = []room{
 		why: "the logs are the ground that everything else stands on",
 	},
 	{
-		folder: "hubcloud/projections", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
-		why: "read models are made from streams, and from nothing else, so that they can be rebuilt",
+		folder: "hubcloud/projections",
+		may:    []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/projections"},
+		why:    "read models are made from streams, and from nothing else, so that they can be rebuilt",
 	},
 	{
-		folder: "hubcloud/hubbridge/link", may: []string{"hubcloud/hubbridge/link"}, libraries: []string{},
-		why: "the messages of the hub link are shared with hubs, which know nothing of the cloud",
+		folder: "hubcloud/hubbridge/link", may: []string{"hubcloud/hubbridge/link"},
+		libraries: []string{},
+		why:       "the messages of the hub link are shared with hubs, which know nothing of the cloud",
 	},
 	{
 		folder: "hubcloud/hubbridge/virtualhub",
-		may:    []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/hubbridge/virtualhub"},
-		why:    "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
+		may: []string{
+			"hubcloud/domain",
+			"hubcloud/hubbridge/link",
+			"hubcloud/hubbridge/virtualhub",
+		},
+		why: "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
 	},
 	{
-		folder: "hubcloud/hubbridge", may: []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
-		why: "hubs must be heard when Postgres is away",
+		folder: "hubcloud/hubbridge",
+		may:    []string{"hubcloud/domain", "hubcloud/streams", "hubcloud/hubbridge"},
+		why:    "hubs must be heard when Postgres is away",
 	},
 	{
 		folder: "hubcloud/httpapi/client", may: []string{}, libraries: []string{},
 		why: "whoever imports the client gets the standard library with it, and nothing of the service",
 	},
 	{
-		folder: "hubcloud/httpapi", may: []string{"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi", "hubcloud/streams/telemetry"},
+		folder: "hubcloud/httpapi",
+		may: []string{
+			"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi",
+			"hubcloud/streams/telemetry",
+		},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
 	},
 }
 
-// TestImports holds the direction of imports: inward, as the table says. Tests may import more; they are not looked at here.
+// TestImports holds the direction of imports: inward, as the table says. Tests may import more;
+// they are not looked at here.
 func TestImports(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
@@ -79,28 +98,44 @@ func TestImports(t *testing.T) {
 			switch {
 			case strings.HasPrefix(imported, "hubcloud/"):
 				if !within(imported, r.may) {
-					t.Errorf("%s imports %s; %s may import %s: %s", pkg, imported, r.folder, strings.Join(r.may, ", "), r.why)
+					t.Errorf(
+						"%s imports %s; %s may import %s: %s",
+						pkg,
+						imported,
+						r.folder,
+						strings.Join(r.may, ", "),
+						r.why,
+					)
 				}
 			case strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && r.libraries != nil:
 				if !slices.Contains(r.libraries, imported) {
-					t.Errorf("%s imports %s; of libraries it may import only %v: %s", pkg, imported, r.libraries, r.why)
+					t.Errorf(
+						"%s imports %s; of libraries it may import only %v: %s",
+						pkg,
+						imported,
+						r.libraries,
+						r.why,
+					)
 				}
 			}
 		}
 	}
 }
 
-// TestExporters: what sends traces to a collector is imported by the program alone, so that no part can depend on one being there.
+// TestExporters: what sends traces to a collector is imported by the program alone, so that no part
+// can depend on one being there.
 func TestExporters(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
-		if slices.Contains(imports, "hubcloud/cmd/hubcloud/otlp") && pkg != "hubcloud/cmd/hubcloud" {
+		if slices.Contains(imports, "hubcloud/cmd/hubcloud/otlp") &&
+			pkg != "hubcloud/cmd/hubcloud" {
 			t.Errorf("%s imports hubcloud/cmd/hubcloud/otlp", pkg)
 		}
 	}
 }
 
-// TestEveryRoomIsThere fails when a folder of the table has moved: a rule about nothing holds nothing.
+// TestEveryRoomIsThere fails when a folder of the table has moved: a rule about nothing holds
+// nothing.
 func TestEveryRoomIsThere(t *testing.T) {
 	t.Parallel()
 	all := packages(t)
@@ -140,7 +175,8 @@ func within(pkg string, folders []string) bool {
 
 func packages(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "hubcloud/...").Output()
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "hubcloud/...").
+		Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// authority signs certificates for the bare broker and its hubs, of the kind that the service's authority signs.
+// authority signs certificates for the bare broker and its hubs, of the kind that the service's
+// authority signs.
 type authority struct {
 	t           testing.TB
 	key         *ecdsa.PrivateKey
@@ -26,7 +27,9 @@ func newAuthority(t testing.TB) *authority {
 	t.Helper()
 	a := &authority{t: t}
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		Subject: pkix.Name{
+			CommonName: "bench",
+		}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	var err error
 	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
@@ -63,7 +66,9 @@ func (a *authority) issue(name string, usage x509.ExtKeyUsage) (*ecdsa.PrivateKe
 		a.t.Fatal(err)
 	}
 	return key, a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		Subject: pkix.Name{
+			CommonName: name,
+		}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}, a.certificate, &key.PublicKey)
 }
@@ -78,8 +83,10 @@ func (a *authority) broker(dir string, shards int) *bare {
 	}
 	return startBare(a.t, roleBroker, bareBrokerConfig{
 		Dir: dir, Shards: shards, Authority: string(a.pem),
-		Certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})),
-		Key:         string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
+		Certificate: string(
+			pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}),
+		),
+		Key: string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})),
 	})
 }
 
@@ -94,7 +101,17 @@ func (a *authority) hubs(b *bare, account func(id string) string, count int) []*
 		if err != nil {
 			a.t.Fatal(err)
 		}
-		made = append(made, &hub{ID: id, broker: b.ready.MQTT, tls: config, user: account(id), password: password, next: firstNumber})
+		made = append(
+			made,
+			&hub{
+				ID:       id,
+				broker:   b.ready.MQTT,
+				tls:      config,
+				user:     account(id),
+				password: password,
+				next:     firstNumber,
+			},
+		)
 	}
 	return made
 }

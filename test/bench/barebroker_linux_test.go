@@ -22,11 +22,13 @@ import (
 
 const roleBroker = "broker"
 
-// bareBrokerConfig configures a bare broker: a NATS server with the accounts and listeners of the service's, and nothing around it.
+// bareBrokerConfig configures a bare broker: a NATS server with the accounts and listeners of the
+// service's, and nothing around it.
 type bareBrokerConfig struct {
 	Dir    string // of the streams
 	Shards int
-	// Authority signs the certificates of the broker and of hubs, PEM; Certificate and Key are the broker's own.
+	// Authority signs the certificates of the broker and of hubs, PEM; Certificate and Key are the
+	// broker's own.
 	Authority, Certificate, Key string
 }
 
@@ -57,7 +59,11 @@ func runBareBroker(config []byte, control *http.ServeMux) (bareReady, error) {
 	if !b.server.ReadyForConnections(time.Minute) {
 		return ready, errors.New("the server does not start")
 	}
-	credentials := streams.Credentials{URL: b.server.ClientURL(), Shards: cfg.Shards, Users: map[streams.Account]streams.User{}}
+	credentials := streams.Credentials{
+		URL:    b.server.ClientURL(),
+		Shards: cfg.Shards,
+		Users:  map[streams.Account]streams.User{},
+	}
 	for _, account := range cfg.accounts() {
 		credentials.Users[account] = streams.User{User: string(account), Password: password}
 	}
@@ -90,7 +96,14 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 		if account == streams.AccountSys {
 			jetstream = ""
 		}
-		fmt.Fprintf(&text, "  %s { %susers: [{user: %q, password: %q}] }\n", account, jetstream, account, password)
+		fmt.Fprintf(
+			&text,
+			"  %s { %susers: [{user: %q, password: %q}] }\n",
+			account,
+			jetstream,
+			account,
+			password,
+		)
 	}
 	text.WriteString("}\n")
 	opts := &server.Options{}
@@ -105,7 +118,9 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 	pool.AppendCertsFromPEM([]byte(c.Authority))
 	opts.MQTT.Host, opts.MQTT.Port = "127.0.0.1", -1
 	opts.MQTT.TLSConfig = &tls.Config{
-		Certificates: []tls.Certificate{certificate}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
+		Certificates: []tls.Certificate{
+			certificate,
+		}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12,
 	}
 	opts.MQTT.TLSTimeout, opts.MQTT.AuthTimeout, opts.AuthTimeout = 20, 20, 20
 	opts.ServerName = "bare"
@@ -161,7 +176,8 @@ func jetStreamError(answer []byte) error {
 	return nil
 }
 
-// answerHubs lets the broker's process answer what hubs send with the ack that they would get: a round trip.
+// answerHubs lets the broker's process answer what hubs send with the ack that they would get: a
+// round trip.
 func (b *bareBroker) answerHubs(nothing) (nothing, error) {
 	for _, nc := range b.conns.Shards {
 		_, err := nc.Subscribe(streams.EventsSubject(streams.AnyHub), func(m *nats.Msg) {

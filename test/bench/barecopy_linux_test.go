@@ -9,7 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// copyCommand copies every row of the read models into tables of their own. With Keys these have all keys and indexes.
+// copyCommand copies every row of the read models into tables of their own. With Keys these have
+// all keys and indexes.
 type copyCommand struct{ Keys bool }
 
 type copyResult struct {
@@ -17,7 +18,8 @@ type copyResult struct {
 	Seconds float64
 }
 
-// copy reads the rows into memory, makes the tables, and measures only how long it takes to copy the rows into them.
+// copy reads the rows into memory, makes the tables, and measures only how long it takes to copy
+// the rows into them.
 func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	ctx := context.Background()
 	conn, err := d.pool.Acquire(ctx)
@@ -59,7 +61,11 @@ func (d *bareDatabase) copy(c copyCommand) (copyResult, error) {
 	var result copyResult
 	began := time.Now()
 	for i, table := range tables {
-		copied, err := conn.Conn().PgConn().CopyFrom(ctx, &content[i], "COPY "+pgx.Identifier{own, table}.Sanitize()+" FROM STDIN (FORMAT binary)")
+		copied, err := conn.Conn().
+			PgConn().
+			CopyFrom(ctx, &content[i], "COPY "+pgx.Identifier{
+				own, table,
+			}.Sanitize()+" FROM STDIN (FORMAT binary)")
 		if err != nil {
 			return copyResult{}, err
 		}

@@ -101,7 +101,10 @@ func (d *bareDatabase) query(c queryCommand) (queryResult, error) {
 		})
 	}
 	err := group.Wait()
-	return queryResult{PerSecond: float64(made.Load()) / c.During.Seconds(), Rows: int(rows.Load())}, err
+	return queryResult{
+		PerSecond: float64(made.Load()) / c.During.Seconds(),
+		Rows:      int(rows.Load()),
+	}, err
 }
 
 // read makes the query once and reads every value that it gives.
@@ -110,6 +113,9 @@ func (d *bareDatabase) read(sql string, args []any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rows, err := pgx.CollectRows(found, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	rows, err := pgx.CollectRows(
+		found,
+		func(row pgx.CollectableRow) ([]any, error) { return row.Values() },
+	)
 	return len(rows), err
 }

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ingestCommand lets the bare broker's process publish batches: one publisher for each hub, Depth batches in flight each.
+// ingestCommand lets the bare broker's process publish batches: one publisher for each hub, Depth
+// batches in flight each.
 type ingestCommand struct {
 	Sample sample
 	Hubs   []string
@@ -44,7 +45,8 @@ type publisher struct {
 	events int
 }
 
-// run keeps that many batches in flight up to the deadline, and gives how many events were acknowledged by then.
+// run keeps that many batches in flight up to the deadline, and gives how many events were
+// acknowledged by then.
 func (p *publisher) run(depth int, deadline time.Time) (int64, error) {
 	inbox := p.nc.NewInbox()
 	answers := make(chan *nats.Msg, depth)

@@ -24,7 +24,8 @@ type bareWeb struct {
 	topics map[string]*topic
 }
 
-// topic is what a set of event streams is about: a chain of frames, each with a signal that the next one is there. Nobody holds up another.
+// topic is what a set of event streams is about: a chain of frames, each with a signal that the
+// next one is there. Nobody holds up another.
 type topic struct {
 	last atomic.Pointer[link]
 }
@@ -51,8 +52,16 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
 	go w.takeFeeds(feed)
-	command(control, "/page", func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil })
-	command(control, "/backlog", func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil })
+	command(
+		control,
+		"/page",
+		func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil },
+	)
+	command(
+		control,
+		"/backlog",
+		func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil },
+	)
 	return bareReady{HTTP: listener.Addr().String(), Feed: feed.Addr().String()}, nil
 }
 
@@ -68,7 +77,8 @@ func (w *bareWeb) topic(name string) *topic {
 	return t
 }
 
-// takeFeeds takes frames: on each connection a topic of 16 bits, a length of 32 bits and a frame, again and again.
+// takeFeeds takes frames: on each connection a topic of 16 bits, a length of 32 bits and a frame,
+// again and again.
 func (w *bareWeb) takeFeeds(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
@@ -126,7 +136,8 @@ func (w *bareWeb) servePage(answer http.ResponseWriter, _ *http.Request) {
 // streamGreeting is the first block of a stream: a position, as the service sends one.
 const streamGreeting = "id: AAAAAAAAAAAAAAAAAAAAAAAAAAAA\n\n"
 
-// serveStream writes the greeting, the backlog when it is asked for, and then each frame of the topic as it comes.
+// serveStream writes the greeting, the backlog when it is asked for, and then each frame of the
+// topic as it comes.
 func (w *bareWeb) serveStream(answer http.ResponseWriter, r *http.Request) {
 	at := w.topic(r.PathValue("topic")).last.Load()
 	header := answer.Header()

@@ -11,9 +11,17 @@ import (
 )
 
 var (
-	fullFlag    = flag.Bool("bench.report", false, "measure at full size and print the table")
-	jsonFlag    = flag.String("bench.json", "", "append the results to this file, one JSON object a line")
-	profileFlag = flag.String("bench.profile", "", "save CPU and memory profiles of what is measured in this folder")
+	fullFlag = flag.Bool("bench.report", false, "measure at full size and print the table")
+	jsonFlag = flag.String(
+		"bench.json",
+		"",
+		"append the results to this file, one JSON object a line",
+	)
+	profileFlag = flag.String(
+		"bench.profile",
+		"",
+		"save CPU and memory profiles of what is measured in this folder",
+	)
 )
 
 func TestMain(m *testing.M) {
@@ -65,7 +73,8 @@ var measures = []struct {
 	{"rebuild", measureRebuild},
 }
 
-// TestBench measures everything, one after the other, and prints the table. One measure is picked with -run TestBench/ingest.
+// TestBench measures everything, one after the other, and prints the table. One measure is picked
+// with -run TestBench/ingest.
 func TestBench(t *testing.T) {
 	if !*fullFlag {
 		t.Skip("measures only with -bench.report (`make bench`)")
@@ -101,7 +110,9 @@ func TestMeasures(t *testing.T) {
 			m.run(&bench{TB: t, report: results})
 			for _, row := range results.rows {
 				// On tiny numbers a difference may come out below nothing.
-				if v, l := median(row.Values), median(row.Limits); v == 0 || l == 0 || math.IsNaN(v) || math.IsNaN(l) {
+				if v, l := median(row.Values), median(row.Limits); v == 0 || l == 0 ||
+					math.IsNaN(v) ||
+					math.IsNaN(l) {
 					t.Errorf("%s: value %v, limit %v", row.Measure, row.Values, row.Limits)
 				}
 			}

@@ -15,7 +15,8 @@ type callSize struct {
 	calls, rounds int
 }
 
-// measureCalls compares the time of a live call and of a command, from the API's client to the hub and back, with a bare round trip to the hub.
+// measureCalls compares the time of a live call and of a command, from the API's client to the hub
+// and back, with a bare round trip to the hub.
 func measureCalls(b *bench) {
 	n := size(b, callSize{400, 5}, callSize{3, 1})
 	s := startService(b, "--log-level", "warn")
@@ -56,7 +57,12 @@ func measureCalls(b *bench) {
 		middle := row{Measure: call.name + ", median", Unit: "µs", Aim: atMost(call.most)}
 		tail := row{Measure: call.name + ", p99", Unit: "µs", Aim: atMost(call.most)}
 		for round := range n.rounds {
-			done := b.profile(s.process, call.name, time.Duration(n.calls)*2*time.Millisecond, round == 0)
+			done := b.profile(
+				s.process,
+				call.name,
+				time.Duration(n.calls)*2*time.Millisecond,
+				round == 0,
+			)
 			took := make([]float64, 0, n.calls)
 			for range n.calls {
 				request := call.request()
@@ -82,8 +88,16 @@ func measureCalls(b *bench) {
 
 // post is a request with a JSON body and an idempotency key, as it goes over the wire.
 func (s *service) post(path, body, key string) string {
-	return fmt.Sprintf("POST /v1%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Idempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", path, s.Service.HTTP, s.Tenant.Key, key, len(body), body)
+	return fmt.Sprintf(
+		"POST /v1%s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Idempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s",
+		path,
+		s.Service.HTTP,
+		s.Tenant.Key,
+		key,
+		len(body),
+		body,
+	)
 }
 
 // answerDevice answers as a hub with one lock would, whatever state it is asked for.
@@ -100,11 +114,24 @@ func (h *hub) answerDevice(request []byte) ([]byte, error) {
 	var result string
 	switch asked.Method {
 	case "channels.command":
-		result = fmt.Sprintf(`{"channel":`+channel+`}`, asked.Params.Value, `"2026-01-02T03:04:05.123456Z"`, "pending")
+		result = fmt.Sprintf(
+			`{"channel":`+channel+`}`,
+			asked.Params.Value,
+			`"2026-01-02T03:04:05.123456Z"`,
+			"pending",
+		)
 	default:
-		result = fmt.Sprintf(`{"device":{"id":3,"name":"Front door","manufacturer":"Acme","model":"L1","channels":[`+channel+`]}}`, "null", "null", "synchronized")
+		result = fmt.Sprintf(
+			`{"device":{"id":3,"name":"Front door","manufacturer":"Acme","model":"L1","channels":[`+channel+`]}}`,
+			"null",
+			"null",
+			"synchronized",
+		)
 	}
-	return mqttPublish("hub/"+h.ID+"/response/"+asked.Token, fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result)), nil
+	return mqttPublish(
+		"hub/"+h.ID+"/response/"+asked.Token,
+		fmt.Appendf(nil, `{"id":%q,"result":%s}`, asked.ID, result),
+	), nil
 }
 
 // callCommand lets the bare broker's process ask a hub, one request after the other.
@@ -123,7 +150,9 @@ func (b *bareBroker) call(c callCommand) ([]float64, error) {
 		return nil, err
 	}
 	defer sub.Unsubscribe()
-	request := []byte(`{"id":"01JZZZZZZZZZZZZZZZZZZZZZZZ","token":"k3.17","method":"devices.get","params":{"device_id":3},"timeout_ms":10000}`)
+	request := []byte(
+		`{"id":"01JZZZZZZZZZZZZZZZZZZZZZZZ","token":"k3.17","method":"devices.get","params":{"device_id":3},"timeout_ms":10000}`,
+	)
 	var took []float64
 	for range c.Count {
 		began := time.Now()

@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// eventsMessage is an events message of a hub, as an MQTT packet, made once and patched for each sending.
+// eventsMessage is an events message of a hub, as an MQTT packet, made once and patched for each
+// sending.
 type eventsMessage struct {
 	packet  []byte
 	numbers []int // where each event's number begins
 	stamps  []int // where each event's value begins
 }
 
-// The widths of what is patched: a number from firstNumber on, and a value that is a time in microseconds since 1970.
+// The widths of what is patched: a number from firstNumber on, and a value that is a time in
+// microseconds since 1970.
 const (
 	numberWidth = 10
 	stampWidth  = 16
@@ -33,8 +35,17 @@ func newEventsMessage(h *hub, events int) *eventsMessage {
 		if i > 0 {
 			text.WriteByte(',')
 		}
-		fmt.Fprintf(&text, `{"seq":%d,"type":"channel.observed","device_id":%d,"time":"2026-01-02T03:04:05.%06dZ","clock_trusted":true,`+
-			`"data":{"key":"temperature","endpoint":0,%s%d%s`, firstNumber+i, 1+i%9, i, stampPrefix, time.Now().UnixMicro(), stampSuffix)
+		fmt.Fprintf(
+			&text,
+			`{"seq":%d,"type":"channel.observed","device_id":%d,"time":"2026-01-02T03:04:05.%06dZ","clock_trusted":true,`+
+				`"data":{"key":"temperature","endpoint":0,%s%d%s`,
+			firstNumber+i,
+			1+i%9,
+			i,
+			stampPrefix,
+			time.Now().UnixMicro(),
+			stampSuffix,
+		)
 	}
 	text.WriteString(`]}`)
 	m := &eventsMessage{packet: mqttPublish("hub/"+h.ID+"/events", text.Bytes())}

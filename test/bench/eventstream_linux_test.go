@@ -28,7 +28,8 @@ func (s *eventStream) feed(wire []byte, r *readers) error {
 		if !whole {
 			return nil
 		}
-		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) || !bytes.Contains(head, []byte("chunked")) {
+		if !bytes.HasPrefix(head, []byte("HTTP/1.1 200 ")) ||
+			!bytes.Contains(head, []byte("chunked")) {
 			return fmt.Errorf("answer %q", s.head)
 		}
 		s.http, s.head, wire = true, nil, rest

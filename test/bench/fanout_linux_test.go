@@ -22,13 +22,30 @@ func (n fanOutSize) events() int { return max(1, int(n.during.Seconds()*float64(
 
 // measureFanOutOneHub compares many readers of one busy hub.
 func measureFanOutOneHub(b *bench) {
-	measureFanOut(b, "fan-out, 1 hub", size(b, fanOutSize{1, 1000, 50, 3, 4 * time.Second}, fanOutSize{1, 10, 50, 1, 200 * time.Millisecond}))
+	measureFanOut(
+		b,
+		"fan-out, 1 hub",
+		size(
+			b,
+			fanOutSize{1, 1000, 50, 3, 4 * time.Second},
+			fanOutSize{1, 10, 50, 1, 200 * time.Millisecond},
+		),
+	)
 }
 
-// measureFanOutManyHubs compares few readers of each of many quiet hubs. Storing the events costs ten times what delivering them does, so it takes
-// more rounds until their difference tells anything.
+// measureFanOutManyHubs compares few readers of each of many quiet hubs. Storing the events costs
+// ten times what delivering them does, so it takes more rounds until their difference tells
+// anything.
 func measureFanOutManyHubs(b *bench) {
-	measureFanOut(b, "fan-out, 500 hubs", size(b, fanOutSize{500, 2, 1, 7, 6 * time.Second}, fanOutSize{5, 2, 10, 1, 200 * time.Millisecond}))
+	measureFanOut(
+		b,
+		"fan-out, 500 hubs",
+		size(
+			b,
+			fanOutSize{500, 2, 1, 7, 6 * time.Second},
+			fanOutSize{5, 2, 10, 1, 200 * time.Millisecond},
+		),
+	)
 }
 
 // fanOut is what one side did in one round.
@@ -76,30 +93,70 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		done = b.profile(web.process, name+" limit", 2*n.during, round == 0)
 		quiet = pace(b, n, feeds, web.process, nil)
 		of = func(i int) (string, string) {
-			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i, web.ready.HTTP, s.Tenant.Key)
+			return web.ready.HTTP, fmt.Sprintf(
+				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
+				i,
+				web.ready.HTTP,
+				s.Tenant.Key,
+			)
 		}
 		limit := spread(b, n, feeds, web.process, quiet, of)
 		done()
 
 		cpu.Values, cpu.Limits = append(cpu.Values, own.own/1e3), append(cpu.Limits, limit.own/1e3)
 		total, bareTotal = append(total, own.total/1e3), append(bareTotal, limit.total/1e3)
-		bare50, bare99 = append(bare50, median(limit.latencies)/1e6), append(bare99, percentile(limit.latencies, 0.99)/1e6)
+		bare50, bare99 = append(
+			bare50,
+			median(limit.latencies)/1e6,
+		), append(
+			bare99,
+			percentile(limit.latencies, 0.99)/1e6,
+		)
 		both := make([]float64, len(limit.latencies))
 		for i, latency := range limit.latencies {
 			both[i] = latency + stored[rand.IntN(len(stored))]
 		}
-		p50.Values, p50.Limits = append(p50.Values, median(own.latencies)/1e6), append(p50.Limits, median(both)/1e6)
-		p99.Values, p99.Limits = append(p99.Values, percentile(own.latencies, 0.99)/1e6), append(p99.Limits, percentile(both, 0.99)/1e6)
+		p50.Values, p50.Limits = append(
+			p50.Values,
+			median(own.latencies)/1e6,
+		), append(
+			p50.Limits,
+			median(both)/1e6,
+		)
+		p99.Values, p99.Limits = append(
+			p99.Values,
+			percentile(own.latencies, 0.99)/1e6,
+		), append(
+			p99.Limits,
+			percentile(both, 0.99)/1e6,
+		)
 	}
-	cpu.Note = fmt.Sprintf("%d hubs × %d readers × %d events/s; a difference: with what the events themselves cost %.1f µs, of the bare server %.1f µs",
-		n.hubs, n.readers, n.rate, median(total), median(bareTotal))
-	p50.Note = fmt.Sprintf("of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way into the log",
-		median(bare50), median(bare99))
+	cpu.Note = fmt.Sprintf(
+		"%d hubs × %d readers × %d events/s; a difference: with what the events themselves "+
+			"cost %.1f µs, of the bare server %.1f µs",
+		n.hubs,
+		n.readers,
+		n.rate,
+		median(total),
+		median(bareTotal),
+	)
+	p50.Note = fmt.Sprintf(
+		"of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way into the log",
+		median(bare50),
+		median(bare99),
+	)
 	b.report.add(cpu, p50, p99)
 }
 
 // spread opens the readers, sends the events, and waits until all have all.
-func spread(b *bench, n fanOutSize, sends []func() error, p process, quiet time.Duration, of func(int) (address, request string)) fanOut {
+func spread(
+	b *bench,
+	n fanOutSize,
+	sends []func() error,
+	p process,
+	quiet time.Duration,
+	of func(int) (address, request string),
+) fanOut {
 	reading := newReaders(b)
 	defer reading.closeStreams()
 	for i := range n.hubs {
@@ -119,7 +176,11 @@ func spread(b *bench, n fanOutSize, sends []func() error, p process, quiet time.
 	if got != want {
 		b.Fatalf("%d deliveries, wanted %d", got, want)
 	}
-	return fanOut{total: float64(used) / float64(want), own: float64(used-quiet) / float64(want), latencies: latencies}
+	return fanOut{
+		total:     float64(used) / float64(want),
+		own:       float64(used-quiet) / float64(want),
+		latencies: latencies,
+	}
 }
 
 // rest is how long things are left alone before they are measured.
@@ -130,9 +191,15 @@ func rest(full bool) time.Duration {
 	return 0
 }
 
-// pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the process used until finished, and until
-// a moment later when there is nothing to wait for.
-func pace(b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{}) time.Duration {
+// pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the
+// process used until finished, and until a moment later when there is nothing to wait for.
+func pace(
+	b *bench,
+	n fanOutSize,
+	sends []func() error,
+	p process,
+	finished <-chan struct{},
+) time.Duration {
 	before := p.cpu(b)
 	began := time.Now()
 	events := n.events()
@@ -197,7 +264,8 @@ func (s *service) frames(h *hub, count int) ([]byte, error) {
 	return frames.Bytes(), nil
 }
 
-// feeds gives functions that send the frame, stamped with the time, to each topic of the bare server.
+// feeds gives functions that send the frame, stamped with the time, to each topic of the bare
+// server.
 func (b *bare) feeds(topics int, frame []byte) ([]func() error, error) {
 	conn, err := net.Dial("tcp", b.ready.Feed)
 	if err != nil {

@@ -31,10 +31,16 @@ type service struct {
 	t testing.TB
 }
 
-// startService starts the service with its default settings, but for the rate limits, and with more flags as given.
+// startService starts the service with its default settings, but for the rate limits, and with more
+// flags as given.
 func startService(t testing.TB, flags ...string) *service {
 	t.Helper()
-	s := &service{t: t, Service: harness.Start(t, append([]string{"--rate", "1000000", "--burst", "1000000"}, flags...)...)}
+	s := &service{
+		t: t,
+		Service: harness.Start(
+			t,
+			append([]string{"--rate", "1000000", "--burst", "1000000"}, flags...)...),
+	}
 	s.Tenant = harness.NewTenant(t, s.Service, "Bench")
 	s.process = process{pid: s.PID(), admin: s.Admin}
 	return s
@@ -48,7 +54,8 @@ func (s *service) restart() {
 	s.process.pid = s.PID()
 }
 
-// hubs makes hubs for real: registered, enrolled, connected, added to the organization, and greeted. They stay connected, with nobody reading.
+// hubs makes hubs for real: registered, enrolled, connected, added to the organization, and
+// greeted. They stay connected, with nobody reading.
 func (s *service) hubs(count int) []*hub {
 	s.t.Helper()
 	made := s.register(count)
@@ -79,7 +86,14 @@ func (s *service) register(count int) []*hub {
 	for len(made) < count {
 		some := min(most, count-len(made))
 		for _, line := range s.CLI("inventory", "generate", "--count", strconv.Itoa(some), "--prefix", "bench") {
-			made = append(made, &hub{ID: line["hub_id"].(string), Serial: line["serial"].(string), Secret: line["secret"].(string)})
+			made = append(
+				made,
+				&hub{
+					ID:     line["hub_id"].(string),
+					Serial: line["serial"].(string),
+					Secret: line["secret"].(string),
+				},
+			)
 		}
 	}
 	return made
@@ -97,13 +111,18 @@ func (s *service) enrol(h *hub) error {
 	if err != nil {
 		return err
 	}
-	response, err := s.Tenant.HTTP.Post("http://"+s.Service.HTTP+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	response, err := s.Tenant.HTTP.Post(
+		"http://"+s.Service.HTTP+"/link/v1/certificates",
+		"application/json",
+		bytes.NewReader(body),
+	)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	var answer struct{ Certificate, CA, Broker string }
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusCreated {
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil ||
+		response.StatusCode != http.StatusCreated {
 		return fmt.Errorf("enrol %s: status %d: %w", h.ID, response.StatusCode, err)
 	}
 	block, _ := pem.Decode([]byte(answer.Certificate))
@@ -130,7 +149,11 @@ func clientTLS(ca, certificate []byte, key *ecdsa.PrivateKey) (*tls.Config, erro
 // adopt adds a hub to the organization's site, as soon as the service knows that it is connected.
 func (s *service) adopt(h *hub) error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		answer, err := s.Do(http.MethodPost, "/hubs", map[string]string{"serial": h.Serial, "site_id": s.Site})
+		answer, err := s.Do(
+			http.MethodPost,
+			"/hubs",
+			map[string]string{"serial": h.Serial, "site_id": s.Site},
+		)
 		switch {
 		case err != nil:
 			return err

@@ -35,11 +35,13 @@ type hub struct {
 	next uint64
 	// acked, when not nil, is called for each ack while the hub is kept connected.
 	acked func()
-	// answer, when not nil, makes the packet that answers a request while the hub is kept connected.
+	// answer, when not nil, makes the packet that answers a request while the hub is kept
+	// connected.
 	answer func(request []byte) ([]byte, error)
 }
 
-// The numbers of a bench hub's events have the same width from the first to the last, so that messages can be patched.
+// The numbers of a bench hub's events have the same width from the first to the last, so that
+// messages can be patched.
 const (
 	logName     = "bench"
 	firstNumber = 1_000_000_001
@@ -89,7 +91,8 @@ func (h *hub) greet() error {
 	if err := h.send(mqttPacket(mqttConnect, append(variable, payload...))); err != nil {
 		return err
 	}
-	if kind, body, err := h.receive(); err != nil || kind != mqttConnack || len(body) != 2 || body[1] != 0 {
+	if kind, body, err := h.receive(); err != nil || kind != mqttConnack || len(body) != 2 ||
+		body[1] != 0 {
 		return fmt.Errorf("CONNACK: packet %x %x: %w", kind, body, err)
 	}
 	subscribe := []byte{0, 1}
@@ -99,7 +102,8 @@ func (h *hub) greet() error {
 	if err := h.send(mqttPacket(mqttSubscribe, subscribe)); err != nil {
 		return err
 	}
-	if kind, body, err := h.receive(); err != nil || kind != mqttSuback || bytes.Contains(body[2:], []byte{0x80}) {
+	if kind, body, err := h.receive(); err != nil || kind != mqttSuback ||
+		bytes.Contains(body[2:], []byte{0x80}) {
 		return fmt.Errorf("SUBACK: packet %x %x: %w", kind, body, err)
 	}
 	return nil
@@ -110,9 +114,15 @@ func (h *hub) hello() error {
 	if h.next == 0 {
 		h.next = firstNumber
 	}
-	text := fmt.Appendf(nil, `{"protocol":1,"log":%q,"oldest":%d,"newest":%d,"clock_trusted":true,"firmware":{"version":"2.4.1"},"network":`+
-		`{"type":"ethernet","interface":"eth0","ip_address":"10.0.4.7","ipv6_address":null,"mac_address":"02:00:00:00:00:01",`+
-		`"ssid":null,"signal_dbm":null,"carrier":null,"radio":null,"metered":false}}`, logName, h.next, h.next-1)
+	text := fmt.Appendf(
+		nil,
+		`{"protocol":1,"log":%q,"oldest":%d,"newest":%d,"clock_trusted":true,"firmware":{"version":"2.4.1"},"network":`+
+			`{"type":"ethernet","interface":"eth0","ip_address":"10.0.4.7","ipv6_address":null,"mac_address":"02:00:00:00:00:01",`+
+			`"ssid":null,"signal_dbm":null,"carrier":null,"radio":null,"metered":false}}`,
+		logName,
+		h.next,
+		h.next-1,
+	)
 	if err := h.send(mqttPublish("hub/"+h.ID+"/hello", text)); err != nil {
 		return err
 	}
@@ -180,7 +190,8 @@ func (h *hub) stay(stop <-chan struct{}) error {
 	}
 }
 
-// take deals with a message of the cloud: its topic, which is an ack's or a request's, and its payload.
+// take deals with a message of the cloud: its topic, which is an ack's or a request's, and its
+// payload.
 func (h *hub) take(message []byte) error {
 	length := 2 + int(binary.BigEndian.Uint16(message))
 	topic, payload := message[2:length], message[length:]

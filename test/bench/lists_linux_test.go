@@ -16,7 +16,8 @@ type listSize struct {
 	during                 time.Duration
 }
 
-// measureLists compares how many pages of the lists of sites and hubs a second the API gives with how often their query can be made.
+// measureLists compares how many pages of the lists of sites and hubs a second the API gives with
+// how often their query can be made.
 func measureLists(b *bench) {
 	n := size(b, listSize{50, 8, 5, 2 * time.Second}, listSize{2, 2, 1, 100 * time.Millisecond})
 	s := startService(b, "--log-level", "warn")
@@ -32,12 +33,19 @@ func measureLists(b *bench) {
 		args        map[string]any
 	}{
 		{"/sites", "Sites", map[string]any{"org_id": s.Org, "after": 0, "row_limit": n.items + 1}},
-		{"/hubs", "HubsOfOrg", map[string]any{"org_id": s.Org, "after": "", "row_limit": n.items + 1}},
+		{
+			"/hubs", "HubsOfOrg",
+			map[string]any{"org_id": s.Org, "after": "", "row_limit": n.items + 1},
+		},
 	} {
 		command := queryCommand{During: n.during}
 		command.SQL, command.Args = storedQuery(b, list.query, list.args)
 		r := row{Measure: "GET /v1" + list.path, Unit: "requests/s", Aim: atLeast(0.6),
-			Note: fmt.Sprintf("%d items, %d readers; the limit is the same query through pgx, as often as that many connections can", n.items, n.readers)}
+			Note: fmt.Sprintf(
+				"%d items, %d readers; the limit is the same query through pgx, as often as that many connections can",
+				n.items,
+				n.readers,
+			)}
 		requests := [][]byte{[]byte(s.get(list.path))}
 		for round := range n.rounds {
 			done := b.profile(s.process, "GET "+list.path[1:], n.during, round == 0)
@@ -63,13 +71,19 @@ func (s *service) databaseURL() string {
 	}
 	lines := strings.Split(string(read(s.t, found[0])), "\n")
 	const portLine, socketLine = 3, 4
-	query := url.Values{"host": {lines[socketLine]}, "port": {lines[portLine]}, "user": {"hubcloud"}, "sslmode": {"disable"}}
+	query := url.Values{
+		"host":    {lines[socketLine]},
+		"port":    {lines[portLine]},
+		"user":    {"hubcloud"},
+		"sslmode": {"disable"},
+	}
 	return (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: query.Encode()}).String()
 }
 
 var parameter = regexp.MustCompile(`@[a-z_]+`)
 
-// storedQuery gives a query of the read models as it stands in their source, and its arguments in order.
+// storedQuery gives a query of the read models as it stands in their source, and its arguments in
+// order.
 func storedQuery(b *bench, name string, named map[string]any) (sql string, args []json.RawMessage) {
 	source, err := os.ReadFile("../../projections/sql/queries.sql")
 	if err != nil {

@@ -8,9 +8,11 @@ import (
 // memorySize is how many idle things are held.
 type memorySize struct {
 	count int
-	// first are made before the first look, so that what is there once does not count; readers are spread over that many hubs.
+	// first are made before the first look, so that what is there once does not count; readers are
+	// spread over that many hubs.
 	first int
-	// settle is how long everything is left alone: buffers of what was written lately are given back.
+	// settle is how long everything is left alone: buffers of what was written lately are given
+	// back.
 	settle time.Duration
 	rounds int
 }
@@ -60,8 +62,14 @@ func measureHubMemory(b *bench) {
 	r.Limits = append(r.Limits, (bareAfter-bareBefore)/float64(n.count)/1e3)
 	release()
 	releaseMore()
-	r.Note = fmt.Sprintf("%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f and %.1f",
-		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6)
+	r.Note = fmt.Sprintf(
+		"%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f and %.1f",
+		n.count,
+		before/1e6,
+		after/1e6,
+		bareBefore/1e6,
+		bareAfter/1e6,
+	)
 	b.report.add(r)
 }
 
@@ -71,7 +79,12 @@ func measureReaderMemory(b *bench) {
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.first)
 	s.each(hubs, func(h *hub) error { h.disconnect(); return nil })
-	r := row{Measure: "memory of an idle reader", Unit: "KB", Aim: atMost(1.5), Note: fmt.Sprintf("%d event streams of %d hubs", n.count, n.first)}
+	r := row{
+		Measure: "memory of an idle reader",
+		Unit:    "KB",
+		Aim:     atMost(1.5),
+		Note:    fmt.Sprintf("%d event streams of %d hubs", n.count, n.first),
+	}
 	for round := range n.rounds {
 		if round > 0 {
 			s.restart()
@@ -80,16 +93,30 @@ func measureReaderMemory(b *bench) {
 			return s.Service.HTTP, s.streamRequest(hubs[i%len(hubs)], "")
 		}, "reader memory"))
 		web := startBare(b, roleWeb, nothing{})
-		r.Limits = append(r.Limits, memoryOfReaders(b, n, web.process, func(i int) (string, string) {
-			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i%len(hubs), web.ready.HTTP, s.Tenant.Key)
-		}, "reader memory limit"))
+		r.Limits = append(
+			r.Limits,
+			memoryOfReaders(b, n, web.process, func(i int) (string, string) {
+				return web.ready.HTTP, fmt.Sprintf(
+					"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
+					i%len(hubs),
+					web.ready.HTTP,
+					s.Tenant.Key,
+				)
+			}, "reader memory limit"),
+		)
 		web.stop()
 	}
 	b.report.add(r)
 }
 
 // memoryOfReaders gives what a process grows by for each stream, in KB.
-func memoryOfReaders(b *bench, n memorySize, p process, of func(i int) (address, request string), name string) float64 {
+func memoryOfReaders(
+	b *bench,
+	n memorySize,
+	p process,
+	of func(i int) (address, request string),
+	name string,
+) float64 {
 	open := func(count int) (closeAll func()) {
 		reading := newReaders(b)
 		for i := range count {

@@ -27,7 +27,11 @@ const pageEvents = 100
 
 // measurePages compares pages a second.
 func measurePages(b *bench) {
-	n := size(b, pageSize{8, 64, 5000, 3, 2000, 3 * time.Second}, pageSize{2, 2, 400, 1, 200, 100 * time.Millisecond})
+	n := size(
+		b,
+		pageSize{8, 64, 5000, 3, 2000, 3 * time.Second},
+		pageSize{2, 2, 400, 1, 200, 100 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.logs)
 	const batch = 200
@@ -44,8 +48,17 @@ func measurePages(b *bench) {
 	s.process.pid = s.PID()
 	broker := newAuthority(b).broker(filepath.Join(copied, "nats"), defaultShards)
 
-	cold := row{Measure: "pages, cold history", Unit: "pages/s", Aim: atLeast(0.6), Note: fmt.Sprintf(
-		"every page of 100 of %d logs of %d events, once after a restart, %d readers", n.logs, n.events, n.readers)}
+	cold := row{
+		Measure: "pages, cold history",
+		Unit:    "pages/s",
+		Aim:     atLeast(0.6),
+		Note: fmt.Sprintf(
+			"every page of 100 of %d logs of %d events, once after a restart, %d readers",
+			n.logs,
+			n.events,
+			n.readers,
+		),
+	}
 	for round := range n.rounds {
 		if round > 0 {
 			s.restart()
@@ -109,23 +122,38 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 	}
 	web := startBare(b, roleWeb, nothing{})
 	web.do("/page", page, nil)
-	bareRequest := []byte("GET /page HTTP/1.1\r\nHost: " + web.ready.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n")
+	bareRequest := []byte(
+		"GET /page HTTP/1.1\r\nHost: " + web.ready.HTTP + "\r\nAuthorization: Bearer " + s.Tenant.Key + "\r\n\r\n",
+	)
 
 	r := row{Measure: "pages, newest events", Unit: "pages/s", Aim: atLeast(0.4), Note: fmt.Sprintf(
-		"the newest %d events of one log, over and over, %d readers; a page has %d bytes", n.newest, n.readers, len(page))}
+		"the newest %d events of one log, over and over, %d readers; a page has %d bytes",
+		n.newest,
+		n.readers,
+		len(page),
+	)}
 	for round := range n.rounds {
 		done := b.profile(s.process, "pages newest", n.during, round == 0)
 		r.Values = append(r.Values, readPages(b, s.Service.HTTP, n.readers, n.during, requests))
 		done()
 		done = b.profile(web.process, "pages newest limit", n.during, round == 0)
-		r.Limits = append(r.Limits, readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}))
+		r.Limits = append(
+			r.Limits,
+			readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}),
+		)
 		done()
 	}
 	return r
 }
 
 // readPages gives how many pages a second the readers get that send these requests in a circle.
-func readPages(b *bench, address string, readers int, during time.Duration, requests [][]byte) float64 {
+func readPages(
+	b *bench,
+	address string,
+	readers int,
+	during time.Duration,
+	requests [][]byte,
+) float64 {
 	var pages atomic.Int64
 	deadline := time.Now().Add(during)
 	var group errgroup.Group
@@ -151,7 +179,8 @@ func readPages(b *bench, address string, readers int, during time.Duration, requ
 	return float64(pages.Load()) / during.Seconds()
 }
 
-// readAll reads every page of the hubs' logs, each reader some of the logs, and gives how many pages it were.
+// readAll reads every page of the hubs' logs, each reader some of the logs, and gives how many
+// pages it were.
 func (s *service) readAll(hubs []*hub, readers int) (int, error) {
 	var pages atomic.Int64
 	var next atomic.Int64

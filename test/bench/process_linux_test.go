@@ -18,13 +18,15 @@ import (
 	"time"
 )
 
-// process is a running server whose CPU and memory are measured. Its admin address has the runtime's profiles.
+// process is a running server whose CPU and memory are measured. Its admin address has the
+// runtime's profiles.
 type process struct {
 	pid   int
 	admin string
 }
 
-// cpu is the time that the process's threads have run, as the scheduler counts it. Go programs keep their threads.
+// cpu is the time that the process's threads have run, as the scheduler counts it. Go programs keep
+// their threads.
 func (p process) cpu(t testing.TB) time.Duration {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.pid))
@@ -56,7 +58,8 @@ func unrest(t testing.TB) float64 {
 	return 1 - (idleAfter-idleBefore)/(after-before)
 }
 
-// processors gives the time of all processors since the machine started, and what of it they were idle or waiting for a disk, in ticks.
+// processors gives the time of all processors since the machine started, and what of it they were
+// idle or waiting for a disk, in ticks.
 func processors(t testing.TB) (all, idle float64) {
 	t.Helper()
 	line, _, _ := strings.Cut(string(read(t, "/proc/stat")), "\n")
@@ -73,7 +76,8 @@ func processors(t testing.TB) (all, idle float64) {
 	return all, idle
 }
 
-// memory is the resident size once the process has settled: after garbage collections, less what the runtime holds free.
+// memory is the resident size once the process has settled: after garbage collections, less what
+// the runtime holds free.
 func (b *bench) memory(p process) float64 {
 	b.Helper()
 	const patience, steady = 30, 3
@@ -93,7 +97,8 @@ func (b *bench) memory(p process) float64 {
 
 func (p process) resident(t testing.TB) float64 {
 	t.Helper()
-	// The second collection frees what the first one found to have a finalizer, and empties the pools.
+	// The second collection frees what the first one found to have a finalizer, and empties the
+	// pools.
 	p.get(t, "/debug/pprof/heap?gc=1")
 	heap := string(p.get(t, "/debug/pprof/heap?gc=1&debug=1"))
 	rss := field(t, string(read(t, fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))), "Rss:") * 1024
@@ -166,7 +171,8 @@ type bare struct {
 
 // bareReady is the line that a bare server prints once it is ready.
 type bareReady struct {
-	// Control takes commands and has the profiles; HTTP, Feed and MQTT are the addresses of what is measured, as the role has them.
+	// Control takes commands and has the profiles; HTTP, Feed and MQTT are the addresses of what is
+	// measured, as the role has them.
 	Control, HTTP, Feed, MQTT string
 }
 
@@ -210,7 +216,8 @@ func startBare(t testing.TB, role string, config any) *bare {
 // stop ends the process; it may be called twice.
 func (b *bare) stop() {
 	b.stdin.Close() // what it waits for
-	if err := b.command.Wait(); err != nil && b.command.ProcessState != nil && !b.command.ProcessState.Success() {
+	if err := b.command.Wait(); err != nil && b.command.ProcessState != nil &&
+		!b.command.ProcessState.Success() {
 		b.t.Logf("a bare server ended: %v\n%s", err, b.stderr)
 	}
 }
@@ -222,7 +229,11 @@ func (b *bare) do(command string, body, answer any) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	response, err := http.Post("http://"+b.ready.Control+command, "application/json", bytes.NewReader(text))
+	response, err := http.Post(
+		"http://"+b.ready.Control+command,
+		"application/json",
+		bytes.NewReader(text),
+	)
 	if err != nil {
 		b.t.Fatalf("%s: %v\n%s", command, err, b.stderr)
 	}

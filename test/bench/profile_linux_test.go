@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// profile saves a CPU profile of a process over the given time, in the background, when profiles are asked for and this is the round for
-// it. The function it gives waits until the profile is written.
+// profile saves a CPU profile of a process over the given time, in the background, when profiles
+// are asked for and this is the round for it. The function it gives waits until the profile is
+// written.
 func (b *bench) profile(p process, name string, during time.Duration, now bool) (done func()) {
 	if *profileFlag == "" || !b.full || !now {
 		return func() {}
@@ -17,7 +18,11 @@ func (b *bench) profile(p process, name string, during time.Duration, now bool) 
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		b.save(p, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))), name+".cpu")
+		b.save(
+			p,
+			fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))),
+			name+".cpu",
+		)
 	}()
 	return func() { <-written }
 }

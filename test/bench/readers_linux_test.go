@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// readers holds many open event streams and reads them all with one thread, which costs the machine little beside what the kernel does
-// for a socket. A stream that ends, or anything that is no event stream, fails the test.
+// readers holds many open event streams and reads them all with one thread, which costs the machine
+// little beside what the kernel does for a socket. A stream that ends, or anything that is no event
+// stream, fails the test.
 type readers struct {
 	t     testing.TB
 	epoll int
@@ -24,10 +25,12 @@ type readers struct {
 
 	// greeted counts streams that have got their first block.
 	greeted int
-	// events counts events; latencies has the time from the stamp to here of each since reset, in nanoseconds.
+	// events counts events; latencies has the time from the stamp to here of each since reset, in
+	// nanoseconds.
 	events    int
 	latencies []float64
-	// Each stream is to get target events; done counts those that have, finished is closed when all of count have.
+	// Each stream is to get target events; done counts those that have, finished is closed when all
+	// of count have.
 	target, count, done int
 	finished            chan struct{}
 	// arrived, when not nil, gets a signal for every event.
@@ -46,7 +49,8 @@ func newReaders(t testing.TB) *readers {
 	return r
 }
 
-// open connects to an address and sends the request for an event stream. The stream's first block comes later.
+// open connects to an address and sends the request for an event stream. The stream's first block
+// comes later.
 func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, error) {
 	tcp, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {
@@ -72,10 +76,16 @@ func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.byFD[int32(fd)] = s
-	return s, syscall.EpollCtl(r.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+	return s, syscall.EpollCtl(
+		r.epoll,
+		syscall.EPOLL_CTL_ADD,
+		fd,
+		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)},
+	)
 }
 
-// expect forgets what was counted; from now on each of count streams is to get target events. The channel is closed when they have.
+// expect forgets what was counted; from now on each of count streams is to get target events. The
+// channel is closed when they have.
 func (r *readers) expect(count, target int) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -73,16 +73,35 @@ func (r *report) table(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max")
+	fmt.Fprintln(
+		t,
+		"measure\tvalue\tlimit\tunit\tratio\taim\tverdict\tvalue min–max\tlimit min–max",
+	)
 	for _, row := range r.rows {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", row.Measure, figure(median(row.Values)), figure(median(row.Limits)), row.Unit,
-			row.ratio(), row.Aim, row.verdict(), span(row.Values), span(row.Limits))
+		fmt.Fprintf(
+			t,
+			"%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n",
+			row.Measure,
+			figure(median(row.Values)),
+			figure(median(row.Limits)),
+			row.Unit,
+			row.ratio(),
+			row.Aim,
+			row.verdict(),
+			span(row.Values),
+			span(row.Limits),
+		)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if most := slices.Max(append(r.unrest, 0)); most > 0.05 {
-		_, err := fmt.Fprintf(w, "\nThe machine was not at rest: before one of the measures other processes used %.0f %% of its processors.\n", 100*most)
+		_, err := fmt.Fprintf(
+			w,
+			"\nThe machine was not at rest: before one of the measures other processes used %.0f "+
+				"%% of its processors.\n",
+			100*most,
+		)
 		if err != nil {
 			return err
 		}
@@ -97,7 +116,8 @@ func (r *report) table(w io.Writer) error {
 	return nil
 }
 
-// write appends the rows to a file, one JSON object a line, each figure of each round in it: two runs can be compared from it.
+// write appends the rows to a file, one JSON object a line, each figure of each round in it: two
+// runs can be compared from it.
 func (r *report) write(path string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +140,10 @@ func (r *report) write(path string) error {
 			Values  []float64 `json:"values"`
 			Limits  []float64 `json:"limits"`
 			Note    string    `json:"note,omitempty"`
-		}{row.Measure, row.Unit, median(row.Values), median(row.Limits), row.ratio(), row.Aim.String(), row.verdict(), row.Values, row.Limits, row.Note})
+		}{
+			row.Measure, row.Unit, median(row.Values), median(row.Limits), row.ratio(),
+			row.Aim.String(), row.verdict(), row.Values, row.Limits, row.Note,
+		})
 		if err != nil {
 			return err
 		}

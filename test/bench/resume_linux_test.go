@@ -28,7 +28,11 @@ func measureResume(b *bench) {
 }
 
 func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) {
-	r := row{Measure: fmt.Sprintf("resume, %d readers of %d hubs", n.readers, n.hubs), Unit: "ms", Aim: atMost(2)}
+	r := row{
+		Measure: fmt.Sprintf("resume, %d readers of %d hubs", n.readers, n.hubs),
+		Unit:    "ms",
+		Aim:     atMost(2),
+	}
 	for round := range n.rounds {
 		// Everybody is away while the events come.
 		cursors := s.positions(hubs)
@@ -51,16 +55,25 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		time.Sleep(rest(b.full))
 		done = b.profile(web.process, r.Measure+" limit", time.Second, round == 0)
 		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
-			return web.ready.HTTP, fmt.Sprintf("GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
-				i%len(hubs), web.ready.HTTP, s.Tenant.Key, cursors[i%len(hubs)])
+			return web.ready.HTTP, fmt.Sprintf(
+				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
+				i%len(hubs),
+				web.ready.HTTP,
+				s.Tenant.Key,
+				cursors[i%len(hubs)],
+			)
 		}))
 		done()
 	}
-	r.Note = fmt.Sprintf("each %d events behind, from the first connection to the last event", n.behind)
+	r.Note = fmt.Sprintf(
+		"each %d events behind, from the first connection to the last event",
+		n.behind,
+	)
 	b.report.add(r)
 }
 
-// positions gives the cursor of the end of each hub's log: the first block of an event stream has it.
+// positions gives the cursor of the end of each hub's log: the first block of an event stream has
+// it.
 func (s *service) positions(hubs []*hub) []string {
 	s.t.Helper()
 	reading := newReaders(s.t)
@@ -82,7 +95,8 @@ func (s *service) positions(hubs []*hub) []string {
 	return cursors
 }
 
-// storm opens all streams as fast as it can and gives the milliseconds until each has got what it missed.
+// storm opens all streams as fast as it can and gives the milliseconds until each has got what it
+// missed.
 func storm(b *bench, n resumeSize, of func(i int) (address, request string)) float64 {
 	reading := newReaders(b)
 	defer reading.closeStreams()

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// runRole is the whole life of a bare server's process, up to the end of its standard input: it makes the server, prints where it listens, and
-// takes commands.
+// runRole is the whole life of a bare server's process, up to the end of its standard input: it
+// makes the server, prints where it listens, and takes commands.
 func runRole(role string) error {
 	control := http.NewServeMux()
 	control.HandleFunc("/debug/pprof/", pprof.Index)

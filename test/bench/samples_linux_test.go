@@ -25,7 +25,8 @@ type sample struct {
 	Data   []byte
 }
 
-// sampleOf reads the configuration of a hub's stream and the last event in it from the service's broker.
+// sampleOf reads the configuration of a hub's stream and the last event in it from the service's
+// broker.
 func (s *service) sampleOf(h *hub) sample {
 	s.t.Helper()
 	credentials, err := streams.ReadCredentials(filepath.Join(s.Dir, "nats-credentials.json"))
@@ -40,7 +41,8 @@ func (s *service) sampleOf(h *hub) sample {
 	}
 	defer conns.Close()
 	id := domain.HubID(h.ID)
-	answer, err := conns.Shard(id).RequestWithContext(ctx, "$JS.API.STREAM.INFO."+streams.HubStream(id), nil)
+	answer, err := conns.Shard(id).
+		RequestWithContext(ctx, "$JS.API.STREAM.INFO."+streams.HubStream(id), nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -49,7 +51,8 @@ func (s *service) sampleOf(h *hub) sample {
 		s.t.Fatalf("stream of %s: %s %v", h.ID, answer.Data, err)
 	}
 	last, err := conns.Shard(id).RequestWithContext(ctx,
-		"$JS.API.DIRECT.GET."+streams.HubStream(id), fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.DeviceSubject(id)))
+		"$JS.API.DIRECT.GET."+streams.HubStream(id),
+		fmt.Appendf(nil, `{"last_by_subj":%q}`, streams.DeviceSubject(id)))
 	if err != nil || len(last.Data) == 0 {
 		s.t.Fatalf("last event of %s: %v %v", h.ID, last, err)
 	}

@@ -40,6 +40,7 @@ func measureStart(b *bench) {
 		r.Limits = append(r.Limits, broker.started.Seconds())
 		broker.stop()
 	}
-	r.Note = "from the start of the process, after an orderly stop; the service's database and projections are up to date then too"
+	r.Note = "from the start of the process, after an orderly stop; the service's database and " +
+		"projections are up to date then too"
 	b.report.add(r)
 }

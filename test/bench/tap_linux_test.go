@@ -11,10 +11,14 @@ import (
 	"hubcloud/test/harness"
 )
 
-// measureTap compares event streams beside a tap of all hubs with the same ones without it. The limit is the service itself: a reader of the
-// API should not notice that somebody taps.
+// measureTap compares event streams beside a tap of all hubs with the same ones without it. The
+// limit is the service itself: a reader of the API should not notice that somebody taps.
 func measureTap(b *bench) {
-	n := size(b, fanOutSize{100, 10, 5, 7, 5 * time.Second}, fanOutSize{3, 2, 10, 1, 200 * time.Millisecond})
+	n := size(
+		b,
+		fanOutSize{100, 10, 5, 7, 5 * time.Second},
+		fanOutSize{3, 2, 10, 1, 200 * time.Millisecond},
+	)
 	s := startService(b, "--log-level", "warn")
 	hubs := s.hubs(n.hubs)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
@@ -39,13 +43,30 @@ func measureTap(b *bench) {
 		tapCPU = append(tapCPU, float64(tapping.cpu(b)-before)/float64(n.events())/1e3)
 		done()
 		tapping.end()
-		cpu.Values, cpu.Limits = append(cpu.Values, beside.total/1e3), append(cpu.Limits, alone.total/1e3)
-		p50.Values, p50.Limits = append(p50.Values, median(beside.latencies)/1e6), append(p50.Limits, median(alone.latencies)/1e6)
+		cpu.Values, cpu.Limits = append(
+			cpu.Values,
+			beside.total/1e3,
+		), append(
+			cpu.Limits,
+			alone.total/1e3,
+		)
+		p50.Values, p50.Limits = append(
+			p50.Values,
+			median(beside.latencies)/1e6,
+		), append(
+			p50.Limits,
+			median(alone.latencies)/1e6,
+		)
 		p99.Values = append(p99.Values, percentile(beside.latencies, 0.99)/1e6)
 		p99.Limits = append(p99.Limits, percentile(alone.latencies, 0.99)/1e6)
 	}
-	cpu.Note = fmt.Sprintf("%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an event",
-		n.hubs, n.readers, n.rate, median(tapCPU))
+	cpu.Note = fmt.Sprintf(
+		"%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an event",
+		n.hubs,
+		n.readers,
+		n.rate,
+		median(tapCPU),
+	)
 	b.report.add(cpu, p50, p99)
 }
 
@@ -59,8 +80,21 @@ type tapping struct {
 // startTap starts one from now on and waits until it has begun, which its checkpoint tells.
 func startTap(b *bench, s *service) *tapping {
 	checkpoint := filepath.Join(b.TempDir(), "checkpoint")
-	t := &tapping{b: b, command: exec.Command(harness.Binary(b), "tap", "--data-dir", s.Dir, "--follow", "--new", "--checkpoint", checkpoint,
-		"--checkpoint-every", "100ms")}
+	t := &tapping{
+		b: b,
+		command: exec.Command(
+			harness.Binary(b),
+			"tap",
+			"--data-dir",
+			s.Dir,
+			"--follow",
+			"--new",
+			"--checkpoint",
+			checkpoint,
+			"--checkpoint-every",
+			"100ms",
+		),
+	}
 	t.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := t.command.Start(); err != nil {
 		b.Fatal(err)

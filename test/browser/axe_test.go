@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axeVersion is the version of axe-core that pages are held to. It is not among our files: it is another's work under the MPL 2.0.
+// axeVersion is the version of axe-core that pages are held to. It is not among our files: it is
+// another's work under the MPL 2.0.
 const axeVersion = "4.14.1"
 
 // loadAxe brings axe-core from npm, once, and gives its text.

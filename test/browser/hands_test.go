@@ -28,7 +28,8 @@ func TestUnderOnesHands(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#connection", "Live")
 
-	// What was typed, but not sent, was lost when the channel reported, once the focus had gone on to the button.
+	// What was typed, but not sent, was lost when the channel reported, once the focus had gone on
+	// to the button.
 	field := channel(2, "heating_setpoint", "input[type=number]")
 	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
 	p.fill(field, "24.5")
@@ -47,20 +48,36 @@ func TestUnderOnesHands(t *testing.T) {
 	// A device that joins had the whole list replaced, with what was typed in it and the focus.
 	p.do("clear", chromedp.Clear(chromedp.CSS(field)))
 	p.fill(field, "25.5")
-	if _, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20)}); err == nil {
+	if _, err := p.hub.Join(virtualhub.DeviceSpec{
+		Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20),
+	}); err == nil {
 		t.Fatal("a device joined without a window")
 	}
-	p.do("pair", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`fetch(%q, { method: "POST", body: new URLSearchParams(new FormData(document.querySelector('form[action$="/pairing"]'))) });0`, p.hubPage()+"/pairing")))
+	p.do(
+		"pair",
+		chromedp.Evaluate[chromedp.Void](
+			fmt.Sprintf(
+				`fetch(%q, { method: "POST", body: new URLSearchParams(new FormData(document.querySelector('form[action$="/pairing"]'))) });0`,
+				p.hubPage()+"/pairing",
+			),
+		),
+	)
 	deadline := time.Now().Add(time.Minute)
 	for {
-		if _, err := p.hub.Join(virtualhub.DeviceSpec{Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20)}); err == nil {
+		if _, err := p.hub.Join(virtualhub.DeviceSpec{
+			Kind: "switch", Name: strings.Repeat("ABCDEFGHIJ", 20),
+		}); err == nil {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}
 	p.await("#devices", "ABCDEFGHIJ")
-	if got := p.valueOf(field); got != "25.5" || !eval[bool](p.tab, fmt.Sprintf("document.activeElement === document.querySelector(%q)", field)) {
+	if got := p.valueOf(field); got != "25.5" ||
+		!eval[bool](
+			p.tab,
+			fmt.Sprintf("document.activeElement === document.querySelector(%q)", field),
+		) {
 		t.Errorf("beside a new device, what was typed became %q", got)
 	}
 	p.check("long-name")
@@ -83,7 +100,8 @@ func TestUnderOnesHands(t *testing.T) {
 	}
 }
 
-// TestLateHub: a hub that takes its time held up its page for as long. An impatient second press was a second command.
+// TestLateHub: a hub that takes its time held up its page for as long. An impatient second press
+// was a second command.
 func TestLateHub(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Late")
@@ -92,7 +110,10 @@ func TestLateHub(t *testing.T) {
 	p.goTo(p.hubPage())
 	p.await("#about", "About this hub")
 	took := time.Since(began)
-	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(text, "takes its time") {
+	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(
+		text,
+		"takes its time",
+	) {
 		t.Errorf("after %s the page says %q", took, text)
 	}
 	p.check("late")
@@ -115,7 +136,9 @@ func TestLateHub(t *testing.T) {
 func TestWithoutScripts(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Plain")
-	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(p.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{
+		Value: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.goTo(p.hubPage())
@@ -137,23 +160,32 @@ func TestWithoutScripts(t *testing.T) {
 	p.await(channel(1, "lock", ".value"), "unlocked")
 }
 
-// TestFirstPage: all that a browser needs which has nothing yet is below 100 KB. The measure once was of a browser that had most of it already.
+// TestFirstPage: all that a browser needs which has nothing yet is below 100 KB. The measure once
+// was of a browser that had most of it already.
 func TestFirstPage(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "First")
 	p.await("#connection", "Live")
-	if _, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{CacheDisabled: true}); err != nil {
+	if _, err := chromedp.Call(p.ctx, network.SetCacheDisabled, network.SetCacheDisabledParams{
+		CacheDisabled: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"/portal/" + p.tenant.Org, p.hubPage(), p.hubPage() + "/devices/2", p.hubPage() + "/events"} {
+	for _, path := range []string{
+		"/portal/" + p.tenant.Org, p.hubPage(), p.hubPage() + "/devices/2",
+		p.hubPage() + "/events",
+	} {
 		p.goTo(path)
 		if strings.HasSuffix(path, "/events") {
 			p.await("h1", "Event log")
 		} else {
 			p.await("#connection", "Live")
 		}
-		size := eval[int](p.tab, `performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
-			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`)
+		size := eval[int](
+			p.tab,
+			`performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+			.filter((e) => !e.name.endsWith("/stream")).reduce((sum, e) => sum + e.transferSize, 0)`,
+		)
 		t.Logf("%s takes %d KB", path, size>>10)
 		if size > 100<<10 || size < 4<<10 {
 			t.Errorf("%s takes %d bytes", path, size)

@@ -7,7 +7,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// office is a service where anybody may sign up, with an organization, and a browser in which its owner is signed in.
+// office is a service where anybody may sign up, with an organization, and a browser in which its
+// owner is signed in.
 func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant) {
 	t.Helper()
 	target := harness.NewTarget(t, "--rate", "1000", "--burst", "1000", "--open-signup")
@@ -18,7 +19,8 @@ func office(t *testing.T, name string) (*tab, *harness.Service, *harness.Tenant)
 	return b, service, tenant
 }
 
-// TestOffice: an organization is begun, with a name that is written from right to left, a site, and what cannot be done is told in place.
+// TestOffice: an organization is begun, with a name that is written from right to left, a site, and
+// what cannot be done is told in place.
 func TestOffice(t *testing.T) {
 	t.Parallel()
 	b, _, tenant := office(t, "Begin")

@@ -10,8 +10,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestPeople: an owner invites somebody, who accepts in a browser of its own, watches, becomes an admin, and is removed, at which the open page
-// ends. Every page for people is held to what axe-core finds.
+// TestPeople: an owner invites somebody, who accepts in a browser of its own, watches, becomes an
+// admin, and is removed, at which the open page ends. Every page for people is held to what
+// axe-core finds.
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "People")
@@ -60,7 +61,8 @@ func TestPeople(t *testing.T) {
 	ben.await("h1", "nothing here")
 }
 
-// TestKeys: a key that is made in the portal works with the API, with its scopes and no others; revoked, it fails and its stream ends.
+// TestKeys: a key that is made in the portal works with the API, with its scopes and no others;
+// revoked, it fails and its stream ends.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "API")

@@ -34,7 +34,8 @@ func signIn(b *tab, s *harness.Service, address string, mails int) {
 	b.press("main form button")
 }
 
-// portal is a service with an organization, one hub in software, and a browser in which the owner is signed in.
+// portal is a service with an organization, one hub in software, and a browser in which the owner
+// is signed in.
 type portal struct {
 	*tab
 	target  *harness.Target
@@ -45,7 +46,9 @@ type portal struct {
 
 func newPortal(t *testing.T, name string, args ...string) *portal {
 	t.Helper()
-	target := harness.NewTarget(t, append([]string{"--rate", "1000", "--burst", "1000"}, args...)...)
+	target := harness.NewTarget(
+		t,
+		append([]string{"--rate", "1000", "--burst", "1000"}, args...)...)
 	service := target.Own()
 	b := open(t, service.Public())
 	tenant := target.Tenant(name)
@@ -70,13 +73,16 @@ func TestPages(t *testing.T) {
 	p := newPortal(t, "Pages")
 	p.await("#connection", "Live")
 	p.check("dashboard")
-	for name, page := range map[string]string{"hub": "", "device": "/devices/2", "log": "/events", "reset-link": "/reset-link"} {
+	for name, page := range map[string]string{
+		"hub": "", "device": "/devices/2", "log": "/events", "reset-link": "/reset-link",
+	} {
 		p.goTo(p.hubPage() + page)
 		p.check(name)
 	}
 }
 
-// TestLock: a lock that is asked to unlock is pending, then does what it was asked; one that is jammed diverges, and says so.
+// TestLock: a lock that is asked to unlock is pending, then does what it was asked; one that is
+// jammed diverges, and says so.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Locks")
@@ -96,8 +102,8 @@ func TestLock(t *testing.T) {
 	p.check("diverged")
 }
 
-// TestGivenUp: a command that the hub gives up tells nobody, and the page shows that it has failed all the same; one that the hub does not take is
-// refused in place.
+// TestGivenUp: a command that the hub gives up tells nobody, and the page shows that it has failed
+// all the same; one that the hub does not take is refused in place.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Radio")
@@ -137,7 +143,8 @@ func TestKeyboard(t *testing.T) {
 	p.await(channel(14, "switch", ".value"), "off")
 }
 
-// TestPlugIsPulled: a hub that goes is shown offline with the reason, on the dashboard and on its page, and back when it is back.
+// TestPlugIsPulled: a hub that goes is shown offline with the reason, on the dashboard and on its
+// page, and back when it is back.
 func TestPlugIsPulled(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Plugs")
@@ -159,7 +166,8 @@ func TestPlugIsPulled(t *testing.T) {
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await(channel(1, "lock", ".value"), "locked")
-	// A page that was opened while its hub was away called devices by their numbers for ten minutes after it was back.
+	// A page that was opened while its hub was away called devices by their numbers for ten minutes
+	// after it was back.
 	p.await("#events", "Hall thermostat")
 }
 
@@ -202,7 +210,8 @@ func TestPairing(t *testing.T) {
 	p.await(fmt.Sprintf(`.room:has([data-device="%d"]) h2`, id), "مرحبا")
 }
 
-// TestFeed: the feed can be paused and filtered, and a page that was cut off has every event all the same.
+// TestFeed: the feed can be paused and filtered, and a page that was cut off has every event all
+// the same.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Feeds")
@@ -216,7 +225,9 @@ func TestFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const hostile = "<img src=x onerror=alert(1)>"
-	if _, err := p.hub.Emit(virtualhub.Event{Type: "custom." + hostile, DeviceID: 2, Data: map[string]string{"html": hostile}}); err != nil {
+	if _, err := p.hub.Emit(virtualhub.Event{
+		Type: "custom." + hostile, DeviceID: 2, Data: map[string]string{"html": hostile},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.await("#events", hostile)
@@ -228,7 +239,10 @@ func TestFeed(t *testing.T) {
 	p.click("#pause")
 	report(18.5)
 	p.await("#pause", "1 new")
-	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(text, "18.5") {
+	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(
+		text,
+		"18.5",
+	) {
 		t.Error("the feed goes on while it is paused")
 	}
 	p.click("#pause")

@@ -14,7 +14,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// faster has the timers of pages to come that last longer than ten seconds end forty times as soon: nobody waits for them here.
+// faster has the timers of pages to come that last longer than ten seconds end forty times as soon:
+// nobody waits for them here.
 const faster = `{
 	const slow = setTimeout;
 	window.setTimeout = (done, pause, ...given) => slow(done, pause > 10_000 ? pause / 40 : pause, ...given);
@@ -30,7 +31,9 @@ const heard = `addEventListener("DOMContentLoaded", () => {
 // before runs a script before each page to come.
 func (b *tab) before(script string) {
 	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
+	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: script,
+	}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -38,8 +41,16 @@ func (b *tab) before(script string) {
 // hide has the page believe that nobody sees it, or that somebody does again.
 func (b *tab) hide(hidden bool) {
 	b.t.Helper()
-	b.do("hide", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`Object.defineProperty(document, "hidden", { value: %v, configurable: true });
-		document.dispatchEvent(new Event("visibilitychange"));0`, hidden)))
+	b.do(
+		"hide",
+		chromedp.Evaluate[chromedp.Void](
+			fmt.Sprintf(
+				`Object.defineProperty(document, "hidden", { value: %v, configurable: true });
+		document.dispatchEvent(new Event("visibilitychange"));0`,
+				hidden,
+			),
+		),
+	)
 }
 
 // temperature has a thermostat report.
@@ -52,10 +63,14 @@ func (p *portal) temperature(value float64) {
 
 // temperatures are those that the list of events shows, newest first.
 func (p *portal) temperatures() []string {
-	return eval[[]string](p.tab, `[...document.querySelectorAll("#events .what")].map((e) => e.textContent).filter((t) => t.startsWith("Temperature is ")).map((t) => t.slice(15))`)
+	return eval[[]string](
+		p.tab,
+		`[...document.querySelectorAll("#events .what")].map((e) => e.textContent).filter((t) => t.startsWith("Temperature is ")).map((t) => t.slice(15))`,
+	)
 }
 
-// TestSteady: a page that is open all day loses nothing, repeats nothing and does not fidget, whatever becomes of its connection.
+// TestSteady: a page that is open all day loses nothing, repeats nothing and does not fidget,
+// whatever becomes of its connection.
 func TestSteady(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Steady", "--stream-lifetime", "2s")
@@ -64,7 +79,8 @@ func TestSteady(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 
-	// A stream ends with its lifetime, every quarter of an hour: the page said "Connecting again…" each time, aloud to those who listen to it.
+	// A stream ends with its lifetime, every quarter of an hour: the page said "Connecting again…"
+	// each time, aloud to those who listen to it.
 	var want []string
 	for i := range 12 {
 		value := 10.5 + float64(i)
@@ -76,7 +92,10 @@ func TestSteady(t *testing.T) {
 	if got := p.temperatures(); !slices.Equal(got, want) {
 		t.Errorf("over several streams the page shows %v, not %v", got, want)
 	}
-	if said := eval[[]string](p.tab, "window.heard"); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "again") }) {
+	if said := eval[[]string](p.tab, "window.heard"); slices.ContainsFunc(
+		said,
+		func(s string) bool { return strings.Contains(s, "again") },
+	) {
 		t.Errorf("it says %q", said)
 	}
 
@@ -95,9 +114,15 @@ func TestSteady(t *testing.T) {
 		t.Errorf("after it was hidden it shows %v", got)
 	}
 
-	// A machine that has slept has a connection that only looks alive, and the page waited for a minute and a half until it saw that. What it missed
-	// for long is left to the logs, and it says so: it only began anew, as if nothing had been there before.
-	p.do("sleep", chromedp.Evaluate[chromedp.Void](`{ const now = Date.now; Date.now = () => now() + 3_600_000 };0`))
+	// A machine that has slept has a connection that only looks alive, and the page waited for a
+	// minute and a half until it saw that. What it missed for long is left to the logs, and it says
+	// so: it only began anew, as if nothing had been there before.
+	p.do(
+		"sleep",
+		chromedp.Evaluate[chromedp.Void](
+			`{ const now = Date.now; Date.now = () => now() + 3_600_000 };0`,
+		),
+	)
 	p.await("#events", "Away since")
 	p.await("#connection", "Live")
 	p.temperature(31.5)
@@ -122,7 +147,8 @@ func TestSteady(t *testing.T) {
 	p.quiet() // a service that is away shows there
 }
 
-// TestPauseLosesNothing: what came while the list stood still was shown as far as a screen of sixty goes, and the rest was lost.
+// TestPauseLosesNothing: what came while the list stood still was shown as far as a screen of sixty
+// goes, and the rest was lost.
 func TestPauseLosesNothing(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Pause")
@@ -157,7 +183,8 @@ func TestPauseLosesNothing(t *testing.T) {
 	p.check("busy")
 }
 
-// TestReleased: a dashboard that was open went on showing a hub that had been taken from the organization.
+// TestReleased: a dashboard that was open went on showing a hub that had been taken from the
+// organization.
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	p := newPortal(t, "Released")
@@ -165,14 +192,22 @@ func TestReleased(t *testing.T) {
 	p.goTo("/portal/" + p.tenant.Org)
 	p.await("#connection", "Live")
 	p.await(`[data-count="all"]`, "2")
-	places := fmt.Sprintf(`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id)
+	places := fmt.Sprintf(
+		`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`,
+		id,
+	)
 	if n := eval[int](p.tab, places); n != 2 {
 		t.Fatalf("the hub is at %d places of the page, not in the list and among the choices", n)
 	}
 	eval[bool](p.tab, "window.loaded = true")
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
-	harness.Eventually(t, time.Minute, "the hub is gone from the page", func() bool { return eval[int](p.tab, places) == 0 })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the hub is gone from the page",
+		func() bool { return eval[int](p.tab, places) == 0 },
+	)
 	if rows := eval[int](p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`); rows != 1 {
 		t.Errorf("%d hubs are shown (-1: the page was loaded again)", rows)
 	}

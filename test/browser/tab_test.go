@@ -31,12 +31,19 @@ type tab struct {
 	mu    sync.Mutex
 	asked []string // the addresses that pages have asked for
 	said  []string // what they said to the console
-	// refusals are the statuses of pages that are to be refused: a browser writes those to its console, too.
+	// refusals are the statuses of pages that are to be refused: a browser writes those to its
+	// console, too.
 	refusals []int
 }
 
 // names are where a Chromium may be installed.
-var names = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}
+var names = []string{
+	"chromium",
+	"chromium-browser",
+	"google-chrome",
+	"google-chrome-stable",
+	"chrome",
+}
 
 // open starts a browser for pages of the origin, or skips the test.
 func open(t *testing.T, origin string) *tab {
@@ -50,7 +57,11 @@ func open(t *testing.T, origin string) *tab {
 	if path == "" {
 		t.Skipf("NOT TRIED: no browser is installed; any of %v will do", names)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1300, 950))
+	options := append(
+		chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.WindowSize(1300, 950),
+	)
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium has none for root
 	}
@@ -61,9 +72,19 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	var listening sync.WaitGroup
-	console, complaints, requests := chromedp.Console(ctx), chromedp.Events(ctx, log.EntryAdded), chromedp.Events(ctx, network.RequestWillBeSent)
+	console, complaints, requests := chromedp.Console(
+		ctx,
+	), chromedp.Events(
+		ctx,
+		log.EntryAdded,
+	), chromedp.Events(
+		ctx,
+		network.RequestWillBeSent,
+	)
 	// Who watches keeps nothing of what passes: a page is not slower for being watched.
-	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1))}); err != nil {
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{
+		MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1)),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
@@ -79,14 +100,18 @@ func open(t *testing.T, origin string) *tab {
 			b.mu.Unlock()
 		}
 	})
-	// What the browser itself writes there, such as what the content security policy has kept from happening.
+	// What the browser itself writes there, such as what the content security policy has kept from
+	// happening.
 	listening.Go(func() {
 		for event, err := range complaints {
 			if err != nil {
 				return
 			}
 			b.mu.Lock()
-			b.said = append(b.said, fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL))
+			b.said = append(
+				b.said,
+				fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL),
+			)
 			b.mu.Unlock()
 		}
 	})
@@ -114,7 +139,8 @@ func (b *tab) hold() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, address := range b.asked {
-		if !strings.HasPrefix(address, b.origin) && !strings.HasPrefix(address, "data:") && !strings.HasPrefix(address, "about:") {
+		if !strings.HasPrefix(address, b.origin) && !strings.HasPrefix(address, "data:") &&
+			!strings.HasPrefix(address, "about:") {
 			b.t.Errorf("a page has asked for %s", address)
 		}
 	}
@@ -130,7 +156,8 @@ func (b *tab) hold() {
 // expect says that pages may be refused with a status.
 func (b *tab) expect(statuses ...int) { b.refusals = append(b.refusals, statuses...) }
 
-// quiet forgets what the console has: for tests in which the service goes away, which browsers write there.
+// quiet forgets what the console has: for tests in which the service goes away, which browsers
+// write there.
 func (b *tab) quiet() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -194,7 +221,10 @@ func (b *tab) await(selector, wanted string) {
 			b.t.Fatalf("%s says %q and not %q", selector, text, wanted)
 		}
 		time.Sleep(50 * time.Millisecond) // not the page's own clock: it may have no scripts
-		text = eval[string](b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector))
+		text = eval[string](
+			b,
+			fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
+		)
 	}
 }
 
@@ -237,7 +267,8 @@ func (b *tab) shoot(name string) {
 	}
 }
 
-// check keeps a screenshot of the page and holds the page to what axe-core finds, as it is in light and in dark, wide and on a phone.
+// check keeps a screenshot of the page and holds the page to what axe-core finds, as it is in light
+// and in dark, wide and on a phone.
 func (b *tab) check(name string) {
 	b.t.Helper()
 	b.shoot(name)
@@ -246,12 +277,21 @@ func (b *tab) check(name string) {
 		return
 	}
 	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
-		b.do("look at it in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme), chromedp.Evaluate[chromedp.Void](script+";0"))
-		found := eval[string](b, `axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`)
+		b.do(
+			"look at it in "+scheme,
+			chromedp.EmulateViewport(width, 900),
+			prefer(scheme),
+			chromedp.Evaluate[chromedp.Void](script+";0"),
+		)
+		found := eval[string](
+			b,
+			`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("; ")).join("\n"))`,
+		)
 		if found != "" {
 			b.t.Errorf("%s, %s and %d wide: %s", name, scheme, width, found)
 		}
-		if over := eval[int](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"); over > 0 {
+		if over := eval[int](b, "document.documentElement.scrollWidth - "+
+			"document.documentElement.clientWidth"); over > 0 {
 			b.shoot(name + "-too-wide")
 			b.t.Errorf("%s, %s and %d wide: it is %d too wide", name, scheme, width, over)
 		}

@@ -19,9 +19,14 @@ const (
 )
 
 func newHub(t *testing.T, target *harness.Target, tenant *harness.Tenant) *virtualhub.Hub {
-	return target.For(t).VirtualHub(tenant, virtualhub.Config{GiveUp: time.Second, Devices: []virtualhub.DeviceSpec{
-		{Kind: "lock", Name: "Front door"}, {Kind: "thermostat", Name: "Hall"}, {Kind: "color_bulb", Name: "Lamp"}, {Kind: "switch", Name: "Kitchen", Gangs: 2},
-	}})
+	return target.For(t).
+		VirtualHub(tenant, virtualhub.Config{GiveUp: time.Second, Devices: []virtualhub.DeviceSpec{
+			{
+				Kind: "lock",
+				Name: "Front door",
+			}, {Kind: "thermostat", Name: "Hall"}, {Kind: "color_bulb", Name: "Lamp"},
+			{Kind: "switch", Name: "Kitchen", Gangs: 2},
+		}})
 }
 
 // TestClient calls every route through the client, as a program would.
@@ -38,11 +43,24 @@ func TestClient(t *testing.T) {
 			t.Errorf("%+v", site)
 		}
 		hub := newHub(t, target, tenant)
-		moved := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID}))
-		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" || moved.Firmware == nil || moved.Network == nil {
+		moved := check[client.Hub](
+			t,
+		)(
+			c.UpdateHub(
+				ctx,
+				hub.ID(),
+				client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID},
+			),
+		)
+		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" ||
+			moved.Firmware == nil ||
+			moved.Network == nil {
 			t.Errorf("%+v", moved)
 		}
-		if cleared := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{Name: client.Clear()})); cleared.Name != nil || cleared.SiteID != site.ID {
+		if cleared := check[client.Hub](t)(c.UpdateHub(ctx, hub.ID(), client.HubUpdate{
+			Name: client.Clear(),
+		})); cleared.Name != nil ||
+			cleared.SiteID != site.ID {
 			t.Errorf("%+v", cleared)
 		}
 		seen := 0
@@ -55,7 +73,12 @@ func TestClient(t *testing.T) {
 		if got := check[client.Site](t)(c.Site(ctx, site.ID)); seen != 1 || got.HubCount != 1 {
 			t.Errorf("%d hubs listed, %+v", seen, got)
 		}
-		if _, err := c.AddHub(ctx, client.HubAddition{Serial: "HUB-0000-0000-0000", SiteID: site.ID}); !errors.Is(err, client.ErrHubNotAddable) {
+		if _, err := c.AddHub(ctx, client.HubAddition{
+			Serial: "HUB-0000-0000-0000", SiteID: site.ID,
+		}); !errors.Is(
+			err,
+			client.ErrHubNotAddable,
+		) {
 			t.Error(err)
 		}
 		if err := c.ResetLink(ctx, hub.ID()); err != nil {
@@ -90,19 +113,34 @@ func TestClient(t *testing.T) {
 		t.Parallel()
 		c, ctx := clientOf(t, tenant, client.Retry{}), soon(t)
 		hub := newHub(t, target, tenant)
-		if devices := check[[]client.ListedDevice](t)(c.Devices(ctx, hub.ID())); len(devices) != 4 || devices[0].Name != "Front door" {
+		if devices := check[[]client.ListedDevice](t)(c.Devices(ctx, hub.ID())); len(
+			devices,
+		) != 4 ||
+			devices[0].Name != "Front door" {
 			t.Errorf("%+v", devices)
 		}
-		label := check[client.DeviceLabel](t)(c.UpdateDevice(ctx, hub.ID(), thermostat, client.DeviceUpdate{Name: client.SetTo("Dial"), Room: client.SetTo("Hall")}))
+		label := check[client.DeviceLabel](
+			t,
+		)(
+			c.UpdateDevice(
+				ctx,
+				hub.ID(),
+				thermostat,
+				client.DeviceUpdate{Name: client.SetTo("Dial"), Room: client.SetTo("Hall")},
+			),
+		)
 		got := check[client.Device](t)(c.Device(ctx, hub.ID(), thermostat))
 		if label.Name != "Dial" || got.Name != "Dial" || got.Room == nil || *got.Room != "Hall" {
 			t.Errorf("%+v, %+v", label, got)
 		}
 		setpoint, ok := got.Channel("heating_setpoint", 0)
-		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 || !setpoint.Writable {
+		if _, high, bounded := setpoint.Capabilities.Bounds(); !ok || !bounded || high <= 0 ||
+			!setpoint.Writable {
 			t.Errorf("%+v", setpoint)
 		}
-		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{Status: "open", ExpiresIn: 120}) {
+		if window := check[client.Window](t)(c.OpenPairing(ctx, hub.ID(), "12345")); window != (client.Window{
+			Status: "open", ExpiresIn: 120,
+		}) {
 			t.Errorf("%+v", window)
 		}
 		if err := c.ClosePairing(ctx, hub.ID()); err != nil {
@@ -128,7 +166,11 @@ func TestClient(t *testing.T) {
 
 	t.Run("commands", func(t *testing.T) {
 		t.Parallel()
-		commands(t, clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}), newHub(t, target, tenant))
+		commands(
+			t,
+			clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}),
+			newHub(t, target, tenant),
+		)
 	})
 
 	t.Run("people", func(t *testing.T) {
@@ -141,14 +183,21 @@ func TestClient(t *testing.T) {
 			if err := c.RemoveMember(ctx, member.ID); !errors.Is(err, client.ErrForbidden) {
 				t.Error(err)
 			}
-			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(err, client.ErrForbidden) {
+			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(
+				err,
+				client.ErrForbidden,
+			) {
 				t.Error(err)
 			}
 			if got := check[client.Member](t)(c.Member(ctx, member.ID)); got != member {
 				t.Errorf("%+v, listed as %+v", got, member)
 			}
 		}
-		invitation := check[client.Invitation](t)(c.Invite(ctx, "ann@example.com", client.RoleAdmin))
+		invitation := check[client.Invitation](
+			t,
+		)(
+			c.Invite(ctx, "ann@example.com", client.RoleAdmin),
+		)
 		listed := 0
 		for i, err := range c.Invitations(ctx) {
 			if err != nil || i != invitation || i.Status != "pending" {
@@ -169,7 +218,17 @@ func TestClient(t *testing.T) {
 func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	ctx := soon(t)
 	send := func(device int64, key string, endpoint int, value any) (client.Outcome, error) {
-		_, outcome, err := c.SendAndWait(ctx, client.Command{HubID: hub.ID(), DeviceID: device, Key: key, Endpoint: endpoint, Value: value}, 20*time.Second)
+		_, outcome, err := c.SendAndWait(
+			ctx,
+			client.Command{
+				HubID:    hub.ID(),
+				DeviceID: device,
+				Key:      key,
+				Endpoint: endpoint,
+				Value:    value,
+			},
+			20*time.Second,
+		)
 		return outcome, err
 	}
 	for _, tt := range []struct {
@@ -178,31 +237,47 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		endpoint int
 		value    any
 	}{
-		{lock, "lock", 0, false}, {lock, "lock", 0, true}, {thermostat, "heating_setpoint", 0, 20.0}, {thermostat, "mode", 0, "heat"},
+		{lock, "lock", 0, false}, {lock, "lock", 0, true},
+		{thermostat, "heating_setpoint", 0, 20.0}, {thermostat, "mode", 0, "heat"},
 		{bulb, "color", 0, client.Color{Red: 1, Green: 2, Blue: 3}}, {switches, "switch", 2, true},
 	} {
-		if outcome, err := send(tt.device, tt.key, tt.endpoint, tt.value); err != nil || outcome.Status != client.StatusSynchronized || outcome.Event == nil {
+		if outcome, err := send(tt.device, tt.key, tt.endpoint, tt.value); err != nil ||
+			outcome.Status != client.StatusSynchronized ||
+			outcome.Event == nil {
 			t.Errorf("%+v: %+v, %v", tt, outcome, err)
 		}
 	}
 	hub.Jam(lock)
-	if outcome, err := send(lock, "lock", 0, false); !errors.Is(err, client.ErrDiverged) || outcome.Value.String() != "true" {
+	if outcome, err := send(lock, "lock", 0, false); !errors.Is(err, client.ErrDiverged) ||
+		outcome.Value.String() != "true" {
 		t.Errorf("a jammed lock: %+v, %v", outcome, err)
 	}
 	hub.Unjam(lock)
 	if err := hub.Unreachable(thermostat); err != nil {
 		t.Fatal(err)
 	}
-	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(err, client.ErrFailed) || outcome.Status != client.StatusFailed {
+	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(
+		err,
+		client.ErrFailed,
+	) ||
+		outcome.Status != client.StatusFailed {
 		t.Errorf("a device out of reach: %+v, %v", outcome, err)
 	}
 
-	// The same command again, by a program that has restarted: the outcome is older than the position.
-	command := client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true, IdempotencyKey: client.NewIdempotencyKey()}
+	// The same command again, by a program that has restarted: the outcome is older than the
+	// position.
+	command := client.Command{
+		HubID:          hub.ID(),
+		DeviceID:       lock,
+		Key:            "lock",
+		Value:          true,
+		IdempotencyKey: client.NewIdempotencyKey(),
+	}
 	if _, _, err := c.SendAndWait(ctx, command, time.Minute); err != nil {
 		t.Error(err)
 	}
-	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil || outcome.Event != nil {
+	if _, outcome, err := c.SendAndWait(ctx, command, time.Minute); err != nil ||
+		outcome.Event != nil {
 		t.Errorf("sent again: %+v, %v", outcome, err)
 	}
 	command.Value = false
@@ -219,12 +294,22 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		}
 	}
 	hub.RefuseCommands(true)
-	if _, err := c.Send(ctx, client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true}); !errors.Is(err, client.ErrCommandRefused) {
+	if _, err := c.Send(ctx, client.Command{
+		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
+	}); !errors.Is(
+		err,
+		client.ErrCommandRefused,
+	) {
 		t.Error(err)
 	}
 	hub.RefuseCommands(false)
 	hub.RadioDown(true)
-	if _, err := c.Send(ctx, client.Command{HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true}); !errors.Is(err, client.ErrHubUnavailable) {
+	if _, err := c.Send(ctx, client.Command{
+		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
+	}); !errors.Is(
+		err,
+		client.ErrHubUnavailable,
+	) {
 		t.Error(err)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCommandLine runs the consumer's commands of the binary as a person would: against the service on a data directory, and by address and key.
+// TestCommandLine runs the consumer's commands of the binary as a person would: against the service
+// on a data directory, and by address and key.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)
@@ -17,7 +18,8 @@ func TestCommandLine(t *testing.T) {
 	tenant := target.Tenant("Shell")
 	hub := newHub(t, target, tenant)
 	run := func(args ...string) (out, errs string, code int) {
-		line := []string{args[0], "--data-dir", service.Dir, "--key", tenant.Key} // what the caller gives comes later, and wins
+		// what the caller gives comes later, and wins
+		line := []string{args[0], "--data-dir", service.Dir, "--key", tenant.Key}
 		return harness.RunBinary(t, append(line, args[1:]...)...)
 	}
 	// objects runs a command with --json and gives what it printed, an object a line.
@@ -40,14 +42,17 @@ func TestCommandLine(t *testing.T) {
 	if hubs := objects("hubs"); len(hubs) != 1 || hubs[0]["id"] != hub.ID() {
 		t.Errorf("%v", hubs)
 	}
-	if devices := objects("devices", hub.ID()); len(devices) != 4 || devices[0]["name"] != "Front door" {
+	if devices := objects("devices", hub.ID()); len(devices) != 4 ||
+		devices[0]["name"] != "Front door" {
 		t.Errorf("%v", devices)
 	}
-	if device := objects("devices", hub.ID(), "1"); len(device) != 1 || device[0]["channels"].([]any)[0].(map[string]any)["status"] != "synchronized" {
+	if device := objects("devices", hub.ID(), "1"); len(device) != 1 ||
+		device[0]["channels"].([]any)[0].(map[string]any)["status"] != "synchronized" {
 		t.Errorf("%v", device)
 	}
 	sent := objects("send", hub.ID(), "1", "lock", "false", "--wait")
-	if outcome := sent[0]["outcome"].(map[string]any); outcome["status"] != "synchronized" || outcome["value"] != false {
+	if outcome := sent[0]["outcome"].(map[string]any); outcome["status"] != "synchronized" ||
+		outcome["value"] != false {
 		t.Errorf("%v", sent)
 	}
 	if sent := objects("send", hub.ID(), "2", "mode", "heat"); sent[0]["channel"].(map[string]any)["desired"] != "heat" {
@@ -60,7 +65,12 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("event %d is %v, in the log %+v", i, event, log[i])
 		}
 	}
-	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(rest) < len(events)-1 || rest[0]["cursor"] != events[1]["cursor"] {
+	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(
+		rest,
+	) < len(
+		events,
+	)-1 ||
+		rest[0]["cursor"] != events[1]["cursor"] {
 		t.Errorf("after the first: %v", rest)
 	}
 
@@ -68,10 +78,16 @@ func TestCommandLine(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"hubs"}, hub.ID()}, {[]string{"devices", hub.ID()}, "Front door"}, {[]string{"devices", hub.ID(), "4"}, "switch#2"},
-		{[]string{"events", hub.ID()}, "channel.desired"}, {[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"}, "switch#2: true asked, synchronized, reads true"},
+		{[]string{"hubs"}, hub.ID()}, {[]string{"devices", hub.ID()}, "Front door"},
+		{[]string{"devices", hub.ID(), "4"}, "switch#2"},
+		{[]string{"events", hub.ID()}, "channel.desired"},
+		{
+			[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"},
+			"switch#2: true asked, synchronized, reads true",
+		},
 		{[]string{"send", hub.ID(), "1", "lock", "true"}, "lock: true asked, pending"},
-		{[]string{"hubs", "--url", service.Public()}, hub.ID()}, {[]string{"hubs", "--url", service.Base() + "/"}, hub.ID()},
+		{[]string{"hubs", "--url", service.Public()}, hub.ID()},
+		{[]string{"hubs", "--url", service.Base() + "/"}, hub.ID()},
 	} {
 		if out, errs, code := run(tt.args...); code != 0 || !strings.Contains(out, tt.says) {
 			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
@@ -79,7 +95,9 @@ func TestCommandLine(t *testing.T) {
 	}
 
 	hub.Jam(1)
-	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 || !strings.Contains(out, "diverged, reads true") || !strings.Contains(errs, "other than was asked") {
+	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 ||
+		!strings.Contains(out, "diverged, reads true") ||
+		!strings.Contains(errs, "other than was asked") {
 		t.Errorf("a jammed lock: exit code %d: %s%s", code, out, errs)
 	}
 	for _, tt := range []struct {
@@ -93,7 +111,9 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"send", hub.ID(), "1", "lock", "7"}, 2, "value"},
 		{[]string{"hubs", "--key", "hc_dev_unknown"}, 1, "unauthenticated"},
 	} {
-		if out, errs, code := run(tt.args...); code != tt.code || out != "" && strings.Count(out, "\n") > 1 || !strings.Contains(errs, tt.says) {
+		if out, errs, code := run(tt.args...); code != tt.code ||
+			out != "" && strings.Count(out, "\n") > 1 ||
+			!strings.Contains(errs, tt.says) {
 			t.Errorf("%v: exit code %d: %s%s", tt.args, code, out, errs)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// follow collects a hub's events in a goroutine of its own until the number is reached or the sequence ends.
+// follow collects a hub's events in a goroutine of its own until the number is reached or the
+// sequence ends.
 type follow struct {
 	events []client.Event
 	gaps   int
@@ -20,7 +21,13 @@ type follow struct {
 	ended  chan struct{}
 }
 
-func following(ctx context.Context, c *client.Client, hub, after string, last int, options ...client.EventsOption) *follow {
+func following(
+	ctx context.Context,
+	c *client.Client,
+	hub, after string,
+	last int,
+	options ...client.EventsOption,
+) *follow {
 	f := &follow{ended: make(chan struct{})}
 	go func() {
 		defer close(f.ended)
@@ -34,7 +41,8 @@ func following(ctx context.Context, c *client.Client, hub, after string, last in
 			}
 			f.events = append(f.events, event)
 			var data struct{ Value client.Scene }
-			if event.Type == client.EventChannelObserved && event.Decode(&data) == nil && data.Value.Scene == last {
+			if event.Type == client.EventChannelObserved && event.Decode(&data) == nil &&
+				data.Value.Scene == last {
 				return
 			}
 		}
@@ -47,15 +55,20 @@ func rings(t *testing.T, hub *virtualhub.Hub, first, last int) {
 	t.Helper()
 	for n := first; n <= last; n++ {
 		if _, err := hub.Emit(virtualhub.Event{
-			Type: "channel.observed", Data: map[string]any{"key": "scene", "endpoint": 0, "value": map[string]any{"scene": n, "attribute": "pressed"}},
+			Type: "channel.observed",
+			Data: map[string]any{
+				"key": "scene", "endpoint": 0,
+				"value": map[string]any{"scene": n, "attribute": "pressed"},
+			},
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestFollowingOverRestarts: readers by stream and by long-poll follow a hub while the service is killed again and again and ends streams every
-// few seconds. Each gets every event once, in the order of the log, under the cursors of the log.
+// TestFollowingOverRestarts: readers by stream and by long-poll follow a hub while the service is
+// killed again and again and ends streams every few seconds. Each gets every event once, in the
+// order of the log, under the cursors of the log.
 func TestFollowingOverRestarts(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t, "--stream-lifetime", "2s", "--stream-keepalive", "500ms")
@@ -88,7 +101,10 @@ func TestFollowingOverRestarts(t *testing.T) {
 			t.Errorf("%s: %d gaps, %v", name, reader.gaps, reader.err)
 		}
 		got := reader.events
-		first := slices.IndexFunc(got, func(e client.Event) bool { return e.Cursor == log[0].Cursor })
+		first := slices.IndexFunc(
+			got,
+			func(e client.Event) bool { return e.Cursor == log[0].Cursor },
+		)
 		if first < 0 || len(got)-first > len(log) {
 			t.Fatalf("%s: %d events of %d, from the %dth on", name, len(got), len(log), first)
 		}
@@ -100,7 +116,8 @@ func TestFollowingOverRestarts(t *testing.T) {
 	}
 }
 
-// TestGapsAndResets: what a hub has lost is told as a gap and no more, and a reset as the need to resync, after which a program goes on.
+// TestGapsAndResets: what a hub has lost is told as a gap and no more, and a reset as the need to
+// resync, after which a program goes on.
 func TestGapsAndResets(t *testing.T) {
 	t.Parallel()
 	target := harness.NewTarget(t)

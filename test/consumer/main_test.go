@@ -22,7 +22,8 @@ func clientOf(t *testing.T, tenant *harness.Tenant, retry client.Retry) *client.
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	c, err := client.New(client.Config{
-		BaseURL: tenant.Base, APIKey: tenant.Key, HTTPClient: &http.Client{Transport: harness.Checked(t, transport)}, Retry: retry,
+		BaseURL: tenant.Base, APIKey: tenant.Key,
+		HTTPClient: &http.Client{Transport: harness.Checked(t, transport)}, Retry: retry,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ func authentication(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Authentication")
 
 	t.Run("wrong keys", func(t *testing.T) {
-		// "A missing, malformed, revoked or unknown key gets 401 unauthenticated." It comes before everything else: also where there is
-		// nothing (design, section 6).
+		// "A missing, malformed, revoked or unknown key gets 401 unauthenticated." It comes before
+		// everything else: also where there is nothing (design, section 6).
 		last := "x"
 		if strings.HasSuffix(tenant.Key, last) {
 			last = "y"
@@ -27,21 +27,36 @@ func authentication(t *testing.T, c *harness.Target) {
 		}
 		other := map[string]string{"dev": "live", "live": "dev"}[environment[1]]
 		wrong := map[string][]string{
-			"missing":             {"Authorization", ""},
-			"no scheme":           {"Authorization", tenant.Key},
-			"another scheme":      {"Authorization", "Basic " + tenant.Key},
-			"no key":              {"Authorization", "Bearer "},
-			"no shape":            {"Authorization", "Bearer hello"},
-			"cut":                 {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1]},
-			"another last letter": {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1] + last},
-			"longer":              {"Authorization", "Bearer " + tenant.Key + "x"},
-			"other environment":   {"Authorization", "Bearer " + strings.Replace(tenant.Key, environment[0], "_"+other+"_", 1)},
+			"missing":        {"Authorization", ""},
+			"no scheme":      {"Authorization", tenant.Key},
+			"another scheme": {"Authorization", "Basic " + tenant.Key},
+			"no key":         {"Authorization", "Bearer "},
+			"no shape":       {"Authorization", "Bearer hello"},
+			"cut":            {"Authorization", "Bearer " + tenant.Key[:len(tenant.Key)-1]},
+			"another last letter": {
+				"Authorization",
+				"Bearer " + tenant.Key[:len(tenant.Key)-1] + last,
+			},
+			"longer": {"Authorization", "Bearer " + tenant.Key + "x"},
+			"other environment": {
+				"Authorization",
+				"Bearer " + strings.Replace(tenant.Key, environment[0], "_"+other+"_", 1),
+			},
 		}
 		for what, header := range wrong {
 			client := tenant.Client.For(t)
 			for _, path := range []string{"/sites", "/hubs/" + noHub, "/nothing/at/all"} {
-				refusal := client.Refused(http.MethodGet, path, nil, http.StatusUnauthorized, "unauthenticated", header...)
-				if strings.Contains(refusal.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2]) {
+				refusal := client.Refused(
+					http.MethodGet,
+					path,
+					nil,
+					http.StatusUnauthorized,
+					"unauthenticated",
+					header...)
+				if strings.Contains(
+					refusal.Message,
+					tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
+				) {
 					t.Errorf("%s: the message repeats the key: %s", what, refusal.Message)
 				}
 			}
@@ -52,13 +67,23 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "Every request carries an API key as a bearer token in the Authorization header."
 		client := tenant.Client.For(t)
 		for _, e := range endpoints {
-			client.Refused(e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated", "Authorization", "")
+			client.Refused(
+				e.method,
+				e.at(noHub),
+				e.sent(),
+				http.StatusUnauthorized,
+				"unauthenticated",
+				"Authorization",
+				"",
+			)
 		}
 	})
 
 	t.Run("shape of a key", func(t *testing.T) {
-		// "Key shape: <prefix>_<environment>_<key_id><secret> in three parts: a prefix, live (production) or dev (development), …"
-		shape := regexp.MustCompile(`^[a-z]+_(live|dev)_([A-Za-z0-9]{12})([A-Za-z0-9]{20,})$`).FindStringSubmatch(tenant.Key)
+		// "Key shape: <prefix>_<environment>_<key_id><secret> in three parts: a prefix, live
+		// (production) or dev (development), …"
+		shape := regexp.MustCompile(`^[a-z]+_(live|dev)_([A-Za-z0-9]{12})([A-Za-z0-9]{20,})$`).
+			FindStringSubmatch(tenant.Key)
 		if shape == nil {
 			t.Fatal("the key is not of three parts")
 		}
@@ -75,13 +100,38 @@ func authentication(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("a key belongs to the organization and reaches only its resources", func(t *testing.T) {
-		// "A key belongs to the organization, not to the person who created it, and reaches only that organization's resources."
+		// "A key belongs to the organization, not to the person who created it, and reaches only
+		// that organization's resources."
 		stranger := c.For(t).Stranger("Stranger to authentication")
-		stranger.Refused(http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found")
-		stranger.Refused(http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
+		stranger.Refused(
+			http.MethodGet,
+			"/sites/"+tenant.Site,
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
+		stranger.Refused(
+			http.MethodPatch,
+			"/sites/"+tenant.Site,
+			`{"name":"Mine"}`,
+			http.StatusNotFound,
+			"not_found",
+		)
 		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
-			stranger.Refused(http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound, "not_found")
-			stranger.Refused(http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound, "not_found")
+			stranger.Refused(
+				http.MethodGet,
+				"/members/"+member["id"].(string),
+				nil,
+				http.StatusNotFound,
+				"not_found",
+			)
+			stranger.Refused(
+				http.MethodDelete,
+				"/members/"+member["id"].(string),
+				nil,
+				http.StatusNotFound,
+				"not_found",
+			)
 		}
 		_, key := c.For(t).Own().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
@@ -92,7 +142,8 @@ func authentication(t *testing.T, c *harness.Target) {
 		// "A revoked key fails immediately." Its open streams end too (design, section 6).
 		s := c.For(t).Own()
 		hub := c.For(t).Online(tenant)
-		// They end within a second; a machine that stands still for longer than that does not do so three times.
+		// They end within a second; a machine that stands still for longer than that does not do so
+		// three times.
 		for attempt := 1; ; attempt++ {
 			took := revoke(t, s, tenant.Org, hub.ID)
 			if took <= time.Second {
@@ -106,12 +157,19 @@ func authentication(t *testing.T, c *harness.Target) {
 	})
 }
 
-// revoke makes a key, opens streams and a long-poll with it and revokes it. It gives how long the last of them went on.
+// revoke makes a key, opens streams and a long-poll with it and revokes it. It gives how long the
+// last of them went on.
 func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	t.Helper()
 	id, key := s.Key(org)
 	client := harness.NewClient(t, s.Base(), key)
-	first, second := client.Stream("/hubs/"+hub+"/events/stream", ""), client.Stream("/hubs/"+hub+"/events/stream", "")
+	first, second := client.Stream(
+		"/hubs/"+hub+"/events/stream",
+		"",
+	), client.Stream(
+		"/hubs/"+hub+"/events/stream",
+		"",
+	)
 	polled := make(chan harness.Answer, 1)
 	go func() {
 		answer, err := client.Do(http.MethodGet, "/hubs/"+hub+"/events?wait=60", nil)
@@ -150,11 +208,13 @@ func scopes(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Scopes")
 	hub := c.Online(tenant)
 	all := []string{
-		"sites:read", "sites:write", "hubs:read", "hubs:write", "hubs:command", "events:read", "members:read", "members:write",
+		"sites:read", "sites:write", "hubs:read", "hubs:write", "hubs:command", "events:read",
+		"members:read", "members:write",
 	}
 	for _, scope := range all {
 		t.Run(scope, func(t *testing.T) {
-			// "A request outside the key's scopes gets 403 insufficient_scope, and the message names the needed scope."
+			// "A request outside the key's scopes gets 403 insufficient_scope, and the message
+			// names the needed scope."
 			others := []string{}
 			for _, other := range all {
 				if other != scope {
@@ -163,24 +223,58 @@ func scopes(t *testing.T, c *harness.Target) {
 			}
 			_, withoutKey := s.For(t).Key(tenant.Org, others...)
 			_, onlyKey := s.For(t).Key(tenant.Org, scope)
-			without, only := harness.NewClient(t, c.Base, withoutKey), harness.NewClient(t, c.Base, onlyKey)
+			without, only := harness.NewClient(
+				t,
+				c.Base,
+				withoutKey,
+			), harness.NewClient(
+				t,
+				c.Base,
+				onlyKey,
+			)
 			for _, e := range endpoints {
 				if e.scope != scope {
-					refusal := only.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope")
+					refusal := only.Refused(
+						e.method,
+						e.at(hub.ID),
+						e.sent(),
+						http.StatusForbidden,
+						"insufficient_scope",
+					)
 					if !strings.Contains(refusal.Message, e.scope) {
-						t.Errorf("%s: the message does not name %s: %s", e, e.scope, refusal.Message)
+						t.Errorf(
+							"%s: the message does not name %s: %s",
+							e,
+							e.scope,
+							refusal.Message,
+						)
 					}
 					continue
 				}
 				// It comes before 404 and 400 (design, section 6).
-				without.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope")
-				without.Refused(e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope")
-				// And the scope alone is enough: a hub that is none is not found, a site or member neither, the rest is answered.
+				without.Refused(
+					e.method,
+					e.at(hub.ID),
+					e.sent(),
+					http.StatusForbidden,
+					"insufficient_scope",
+				)
+				without.Refused(
+					e.method,
+					e.at(noHub),
+					`{"what":`,
+					http.StatusForbidden,
+					"insufficient_scope",
+				)
+				// And the scope alone is enough: a hub that is none is not found, a site or member
+				// neither, the rest is answered.
 				answer, err := only.Try(e.method, e.at(noHub), e.sent())
 				if err != nil {
 					t.Fatal(err)
 				}
-				if answer.Status == http.StatusForbidden || answer.Status == http.StatusUnauthorized || answer.Status >= 500 {
+				if answer.Status == http.StatusForbidden ||
+					answer.Status == http.StatusUnauthorized ||
+					answer.Status >= 500 {
 					t.Errorf("%s with %s alone: %d %s", e, scope, answer.Status, answer.Body)
 				}
 			}

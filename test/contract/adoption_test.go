@@ -8,7 +8,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// adoptionRaces: "A hub belongs to one organization at a time; the first organization to add it keeps it."
+// adoptionRaces: "A hub belongs to one organization at a time; the first organization to add it
+// keeps it."
 func adoptionRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
 	tenant, stranger := c.Tenant("First"), c.Stranger("Second")
@@ -29,7 +30,11 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 				answers := make([]harness.Answer, 2)
 				for i, who := range []*harness.Tenant{tenant, stranger} {
 					both.Go(func() {
-						answer, err := who.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": who.Site})
+						answer, err := who.Try(
+							http.MethodPost,
+							"/hubs",
+							map[string]string{"serial": raw.Serial, "site_id": who.Site},
+						)
 						if err != nil {
 							t.Error(err)
 						}
@@ -41,8 +46,17 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 				if answers[1].Status == http.StatusOK {
 					winner, loser = 1, 0
 				}
-				if answers[winner].Status != http.StatusOK || answers[loser].Status != http.StatusUnprocessableEntity || answers[loser].ErrorType() != "hub_not_addable" {
-					t.Errorf("%s: %d %s, %d %s", raw.ID, answers[0].Status, answers[0].Body, answers[1].Status, answers[1].Body)
+				if answers[winner].Status != http.StatusOK ||
+					answers[loser].Status != http.StatusUnprocessableEntity ||
+					answers[loser].ErrorType() != "hub_not_addable" {
+					t.Errorf(
+						"%s: %d %s, %d %s",
+						raw.ID,
+						answers[0].Status,
+						answers[0].Body,
+						answers[1].Status,
+						answers[1].Body,
+					)
 					continue
 				}
 				for i, who := range []*harness.Tenant{tenant, stranger} {
@@ -50,8 +64,16 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 					if i == winner {
 						want = http.StatusOK
 					}
-					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil || answer.Status != want {
-						t.Errorf("%s: organization %d reads %d, wanted %d: %v", raw.ID, i, answer.Status, want, err)
+					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil ||
+						answer.Status != want {
+						t.Errorf(
+							"%s: organization %d reads %d, wanted %d: %v",
+							raw.ID,
+							i,
+							answer.Status,
+							want,
+							err,
+						)
 					}
 				}
 				raw.Disconnect()

@@ -38,8 +38,19 @@ func desiredCount(client *harness.Tenant, hub *virtualhub.Hub, device int64, key
 // commands holds the parts "Commands" and "Channel status".
 func commands(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Commands")
-	slow := virtualhub.DeviceSpec{Kind: "lock", Name: "Slow", Latency: device.Duration(700 * time.Millisecond)}
-	house := virtualhub.Config{Devices: []virtualhub.DeviceSpec{slow, {Kind: "thermostat"}, {Kind: "lock", Insecure: true}, {Kind: "switch", Gangs: 2}}}
+	slow := virtualhub.DeviceSpec{
+		Kind:    "lock",
+		Name:    "Slow",
+		Latency: device.Duration(700 * time.Millisecond),
+	}
+	house := virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{
+			slow,
+			{Kind: "thermostat"},
+			{Kind: "lock", Insecure: true},
+			{Kind: "switch", Gangs: 2},
+		},
+	}
 
 	status := func(t *testing.T, hub *virtualhub.Hub, device int64, key, want string) channel {
 		t.Helper()
@@ -52,76 +63,149 @@ func commands(t *testing.T, c *harness.Target) {
 	}
 
 	t.Run("accepted, then done", func(t *testing.T) {
-		// "202 {hub_id, device_id, channel: {key, endpoint, kind, unit, value, observed_at, desired, desired_at, status ('pending'),
-		// available}}. value is still the last reported value." Then: "pending, device report, reported value equals the asked value:
+		// "202 {hub_id, device_id, channel: {key, endpoint, kind, unit, value, observed_at,
+		// desired, desired_at, status ('pending'), available}}. value is still the last reported
+		// value." Then: "pending, device report, reported value equals the asked value:
 		// synchronized; value and observed_at updated; channel.observed event".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		before := getChannel(client, hub.ID(), 1, "lock", 0)
 		head := client.Head(hub.ID())
-		answer := client.Must(http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`, http.StatusAccepted, "Idempotency-Key", "first")
+		answer := client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+			"Idempotency-Key",
+			"first",
+		)
 		whole := answer.Object(t)
 		hasExactly(t, "answer", whole, "hub_id", "device_id", "channel")
-		hasExactly(t, "channel", whole["channel"].(map[string]any), "key", "endpoint", "kind", "unit", "value", "observed_at", "desired", "desired_at", "status", "available")
+		hasExactly(
+			t,
+			"channel",
+			whole["channel"].(map[string]any),
+			"key",
+			"endpoint",
+			"kind",
+			"unit",
+			"value",
+			"observed_at",
+			"desired",
+			"desired_at",
+			"status",
+			"available",
+		)
 		var got accepted
 		answer.JSON(t, &got)
 		ch := got.Channel
-		if got.HubID != hub.ID() || got.DeviceID != 1 || ch.Key != "lock" || ch.Endpoint != 0 || string(ch.Value) != "true" || string(ch.Desired) != "false" ||
-			ch.Status != "pending" || !ch.Available || *ch.ObservedAt != *before.ObservedAt {
+		if got.HubID != hub.ID() || got.DeviceID != 1 || ch.Key != "lock" || ch.Endpoint != 0 ||
+			string(ch.Value) != "true" ||
+			string(ch.Desired) != "false" ||
+			ch.Status != "pending" ||
+			!ch.Available ||
+			*ch.ObservedAt != *before.ObservedAt {
 			t.Errorf("%s", answer.Body)
 		}
 		isMicroTimestamp(t, "desired_at", *ch.DesiredAt)
-		desired := client.Await(hub.ID(), head, "channel.desired", func(e harness.Event) bool { return e.About("channel.desired", 1) })
-		observed := client.Await(hub.ID(), desired.Cursor, "channel.observed", func(e harness.Event) bool { return e.About("channel.observed", 1) })
+		desired := client.Await(
+			hub.ID(),
+			head,
+			"channel.desired",
+			func(e harness.Event) bool { return e.About("channel.desired", 1) },
+		)
+		observed := client.Await(
+			hub.ID(),
+			desired.Cursor,
+			"channel.observed",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
 		for _, e := range []harness.Event{desired, observed} {
 			if !sameJSON(e.Data, []byte(`{"key":"lock","endpoint":0,"value":false}`)) {
 				t.Errorf("%s: %s", e.Type, e.Data)
 			}
 		}
 		done := getChannel(client, hub.ID(), 1, "lock", 0)
-		if done.Status != "synchronized" || string(done.Value) != "false" || string(done.Desired) != "false" || *done.ObservedAt <= *before.ObservedAt || *done.DesiredAt != *ch.DesiredAt {
+		if done.Status != "synchronized" || string(done.Value) != "false" ||
+			string(done.Desired) != "false" ||
+			*done.ObservedAt <= *before.ObservedAt ||
+			*done.DesiredAt != *ch.DesiredAt {
 			t.Errorf("%+v", done)
 		}
-		// "synchronized, device reports something other than desired: diverged, channel.observed event".
+		// "synchronized, device reports something other than desired: diverged, channel.observed
+		// event".
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "lock"}, true); err != nil {
 			t.Fatal(err)
 		}
 		client.Await(hub.ID(), observed.Cursor, "channel.observed", func(e harness.Event) bool {
 			return e.About("channel.observed", 1) && string(e.Observed().Value) == "true"
 		})
-		if turned := getChannel(client, hub.ID(), 1, "lock", 0); turned.Status != "diverged" || string(turned.Value) != "true" || string(turned.Desired) != "false" {
+		if turned := getChannel(client, hub.ID(), 1, "lock", 0); turned.Status != "diverged" ||
+			string(turned.Value) != "true" ||
+			string(turned.Desired) != "false" {
 			t.Errorf("%+v", turned)
 		}
 	})
 
 	t.Run("pending meanwhile", func(t *testing.T) {
-		// "any, command accepted (202): pending; desired and desired_at set; value unchanged; channel.desired event".
+		// "any, command accepted (202): pending; desired and desired_at set; value unchanged;
+		// channel.desired event".
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock", Latency: device.Duration(time.Hour)}}})
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`, http.StatusAccepted)
-		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "pending" || string(ch.Value) != "true" || string(ch.Desired) != "false" || ch.DesiredAt == nil {
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{
+					{Kind: "lock", Latency: device.Duration(time.Hour)},
+				},
+			})
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
+		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "pending" ||
+			string(ch.Value) != "true" ||
+			string(ch.Desired) != "false" ||
+			ch.DesiredAt == nil {
 			t.Errorf("%+v", ch)
 		}
 	})
 
 	t.Run("jammed", func(t *testing.T) {
-		// "reported value differs from the asked value (for example a jammed lock): diverged, channel.observed event". "Acceptance
-		// followed by failure is not an HTTP error."
+		// "reported value differs from the asked value (for example a jammed lock): diverged,
+		// channel.observed event". "Acceptance followed by failure is not an HTTP error."
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.Jam(1)
 		head := client.Head(hub.ID())
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`, http.StatusAccepted)
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
 		client.Await(hub.ID(), head, "the other value", func(e harness.Event) bool {
-			return e.About("channel.observed", 1) && e.Observed().Key == "lock" && string(e.Observed().Value) == "true"
+			return e.About("channel.observed", 1) && e.Observed().Key == "lock" &&
+				string(e.Observed().Value) == "true"
 		})
-		if ch := status(t, hub, 1, "lock", "diverged"); string(ch.Value) != "true" || string(ch.Desired) != "false" {
+		if ch := status(t, hub, 1, "lock", "diverged"); string(ch.Value) != "true" ||
+			string(ch.Desired) != "false" {
 			t.Errorf("%+v", ch)
 		}
 		// "sent on every change, and for alarm and scene channels on every report".
-		client.Await(hub.ID(), head, "an alarm", func(e harness.Event) bool { return e.About("channel.observed", 1) && e.Observed().Key == "alarm" })
+		client.Await(
+			hub.ID(),
+			head,
+			"an alarm",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) && e.Observed().Key == "alarm" },
+		)
 		hub.Unjam(1)
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`, http.StatusAccepted)
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
 		status(t, hub, 1, "lock", "synchronized")
 	})
 
@@ -134,46 +218,96 @@ func commands(t *testing.T, c *harness.Target) {
 		if err := hub.Unreachable(1); err != nil {
 			t.Fatal(err)
 		}
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`, http.StatusAccepted)
-		if ch := status(t, hub, 1, "lock", "failed"); string(ch.Value) != "true" || string(ch.Desired) != "false" || ch.Available {
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
+		if ch := status(t, hub, 1, "lock", "failed"); string(ch.Value) != "true" ||
+			string(ch.Desired) != "false" ||
+			ch.Available {
 			t.Errorf("%+v", ch)
 		}
 	})
 
 	t.Run("refused", func(t *testing.T) {
-		// "404 not_found: no such device or channel", "422 command_refused: the hub will not drive the device, for example a lock that did
-		// not join securely enough". "A command rejected with an HTTP error is not an accepted command."
+		// "404 not_found: no such device or channel", "422 command_refused: the hub will not drive
+		// the device, for example a lock that did not join securely enough". "A command rejected
+		// with an HTTP error is not an accepted command."
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
-		client.Refused(http.MethodPost, commandPath(hub.ID(), 3), `{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused")
-		client.Refused(http.MethodPost, commandPath(hub.ID(), 99), `{"key":"lock","value":false}`, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 3),
+			`{"key":"lock","value":false}`,
+			http.StatusUnprocessableEntity,
+			"command_refused",
+		)
+		client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 99),
+			`{"key":"lock","value":false}`,
+			http.StatusNotFound,
+			"not_found",
+		)
 		for _, body := range []string{
-			`{"key":"level","value":1}`, `{"key":"lock","value":true,"endpoint":7}`, `{"key":"teleport","value":true}`, `{"key":"","value":true}`,
+			`{"key":"level","value":1}`, `{"key":"lock","value":true,"endpoint":7}`,
+			`{"key":"teleport","value":true}`, `{"key":"","value":true}`,
 			`{"key":"Lock","value":true}`,
 		} {
 			client.Refused(http.MethodPost, path, body, http.StatusNotFound, "not_found")
 		}
-		client.Refused(http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true}`, http.StatusNotFound, "not_found") // it has 1 and 2
+		// it has 1 and 2
+		client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 4),
+			`{"key":"switch","value":true}`,
+			http.StatusNotFound,
+			"not_found",
+		)
 		for _, body := range []string{
-			``, `{`, `[]`, `null`, `{}`, `{"key":"lock"}`, `{"value":true}`, `{"key":7,"value":true}`, `{"key":null,"value":true}`, `{"key":"lock","value":true,"endpoint":-1}`,
-			`{"key":"lock","value":true,"endpoint":1.5}`, `{"key":"lock","value":true,"endpoint":"0"}`, `{"key":"lock","value":true,"speed":1}`,
-			`{"key":"lock","value":true} x`, `{"key":"lock","value":true,"value":false}`, `{"key":"lock","value":true,"endpoint":1e300}`,
+			``, `{`, `[]`, `null`, `{}`, `{"key":"lock"}`, `{"value":true}`,
+			`{"key":7,"value":true}`, `{"key":null,"value":true}`,
+			`{"key":"lock","value":true,"endpoint":-1}`,
+			`{"key":"lock","value":true,"endpoint":1.5}`,
+			`{"key":"lock","value":true,"endpoint":"0"}`, `{"key":"lock","value":true,"speed":1}`,
+			`{"key":"lock","value":true} x`, `{"key":"lock","value":true,"value":false}`,
+			`{"key":"lock","value":true,"endpoint":1e300}`,
 		} {
 			client.Refused(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
 		}
 		hub.RefuseCommands(true)
-		client.Refused(http.MethodPost, path, `{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused")
+		client.Refused(
+			http.MethodPost,
+			path,
+			`{"key":"lock","value":false}`,
+			http.StatusUnprocessableEntity,
+			"command_refused",
+		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 0 {
 			t.Errorf("refused commands asked for something %d times", n)
 		}
-		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "synchronized" || string(ch.Desired) != "null" {
+		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "synchronized" ||
+			string(ch.Desired) != "null" {
 			t.Errorf("%+v", ch)
 		}
 		hub.RefuseCommands(false)
-		client.Must(http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`, http.StatusAccepted)
-		harness.Eventually(t, time.Minute, "endpoint 2 is on", func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" })
-		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" || string(ch.Desired) != "null" {
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 4),
+			`{"key":"switch","value":true,"endpoint":2}`,
+			http.StatusAccepted,
+		)
+		harness.Eventually(
+			t,
+			time.Minute,
+			"endpoint 2 is on",
+			func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" },
+		)
+		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" ||
+			string(ch.Desired) != "null" {
 			t.Errorf("the other gang: %+v", ch)
 		}
 	})
@@ -193,12 +327,22 @@ func commands(t *testing.T, c *harness.Target) {
 		post := func(answer harness.Response, status int, kind string) {
 			t.Helper()
 			answers <- answer
-			client.Refused(http.MethodPost, commandPath(hub.ID, 5), `{"key":"lock","value":true}`, status, kind)
+			client.Refused(
+				http.MethodPost,
+				commandPath(hub.ID, 5),
+				`{"key":"lock","value":true}`,
+				status,
+				kind,
+			)
 			request := <-sent
 			var params map[string]any
 			request.Into(&params)
 			hasExactly(t, "params", params, "command_id", "device_id", "key", "endpoint", "value")
-			if request.Method != "channels.command" || params["device_id"] != 5.0 || params["key"] != "lock" || params["endpoint"] != 0.0 || params["value"] != true || params["command_id"] == "" {
+			if request.Method != "channels.command" || params["device_id"] != 5.0 ||
+				params["key"] != "lock" ||
+				params["endpoint"] != 0.0 ||
+				params["value"] != true ||
+				params["command_id"] == "" {
 				t.Errorf("%s %s", request.Method, request.Params)
 			}
 		}
@@ -211,12 +355,16 @@ func commands(t *testing.T, c *harness.Target) {
 		post(fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable")
 		post(fails("storage"), http.StatusBadGateway, "hub_error")
 		post(harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error")
-		post(harness.Response{Result: map[string]any{"channel": map[string]any{"key": "lock"}}}, http.StatusBadGateway, "hub_error")
+		post(
+			harness.Response{Result: map[string]any{"channel": map[string]any{"key": "lock"}}},
+			http.StatusBadGateway,
+			"hub_error",
+		)
 	})
 }
 
-// commandValues holds "Values by channel", "Level and position values 0-99", "Color components 0-255", and "invalid_request (read-only
-// channel or a value the channel does not take)".
+// commandValues holds "Values by channel", "Level and position values 0-99", "Color components
+// 0-255", and "invalid_request (read-only channel or a value the channel does not take)".
 func commandValues(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Values")
 	hub := c.VirtualHub(tenant, virtualhub.Config{}) // the demo house: a channel of every key
@@ -241,17 +389,37 @@ func commandValues(t *testing.T, c *harness.Target) {
 		{2, "cooling_setpoint", []string{`5`, `35`, `25.5`}, notNumber, "", false},
 		{2, "mode", []string{`"heat"`, `"cool"`, `"auto"`, `"eco"`, `"off"`}, notName, "", false},
 		{2, "fan_mode", []string{`"low"`, `"high"`, `"auto_low"`}, notName, "", false},
-		{10, "color", []string{`{"red":0,"green":0,"blue":0}`, `{"red":255,"green":255,"blue":255}`, `{"red":1,"green":2,"blue":3,"warm_white":4}`}, []string{
-			`null`, `"red"`, `{}`, `[1,2,3]`, `{"red":1,"green":2}`, `{"red":256,"green":0,"blue":0}`, `{"red":-1,"green":0,"blue":0}`, `{"red":1.5,"green":0,"blue":0}`,
-			`{"red":"1","green":0,"blue":0}`, `{"red":1,"green":2,"blue":3,"pink":4}`, `{"red":1,"green":2,"blue":3,"warm_white":256}`, `{"red":null,"green":0,"blue":0}`,
-		}, "", false},
+		{
+			10, "color",
+			[]string{
+				`{"red":0,"green":0,"blue":0}`, `{"red":255,"green":255,"blue":255}`,
+				`{"red":1,"green":2,"blue":3,"warm_white":4}`,
+			},
+			[]string{
+				`null`, `"red"`, `{}`, `[1,2,3]`, `{"red":1,"green":2}`,
+				`{"red":256,"green":0,"blue":0}`, `{"red":-1,"green":0,"blue":0}`,
+				`{"red":1.5,"green":0,"blue":0}`,
+				`{"red":"1","green":0,"blue":0}`, `{"red":1,"green":2,"blue":3,"pink":4}`,
+				`{"red":1,"green":2,"blue":3,"warm_white":256}`, `{"red":null,"green":0,"blue":0}`,
+			}, "", false},
 	} {
 		t.Run(ch.key, func(t *testing.T) {
 			client := tenant.For(t)
 			for _, value := range ch.not {
-				refusal := client.Refused(http.MethodPost, commandPath(hub.ID(), ch.device), `{"key":"`+ch.key+`","value":`+value+`}`, http.StatusBadRequest, "invalid_request")
-				if !strings.Contains(refusal.Message, "value") && !strings.Contains(refusal.Message, "color") {
-					t.Errorf("%s: the message does not say what was wrong: %s", value, refusal.Message)
+				refusal := client.Refused(
+					http.MethodPost,
+					commandPath(hub.ID(), ch.device),
+					`{"key":"`+ch.key+`","value":`+value+`}`,
+					http.StatusBadRequest,
+					"invalid_request",
+				)
+				if !strings.Contains(refusal.Message, "value") &&
+					!strings.Contains(refusal.Message, "color") {
+					t.Errorf(
+						"%s: the message does not say what was wrong: %s",
+						value,
+						refusal.Message,
+					)
 				}
 			}
 			if n := desiredCount(client, hub, ch.device, ch.key); n != 0 {
@@ -259,8 +427,10 @@ func commandValues(t *testing.T, c *harness.Target) {
 			}
 			for _, value := range ch.takes {
 				var got accepted
-				client.Must(http.MethodPost, commandPath(hub.ID(), ch.device), `{"key":"`+ch.key+`","value":`+value+`,"endpoint":0}`, http.StatusAccepted).JSON(t, &got)
-				if !sameJSON(got.Channel.Desired, json.RawMessage(value)) || got.Channel.Status != "pending" {
+				client.Must(http.MethodPost, commandPath(hub.ID(), ch.device), `{"key":"`+ch.key+`","value":`+value+`,"endpoint":0}`, http.StatusAccepted).
+					JSON(t, &got)
+				if !sameJSON(got.Channel.Desired, json.RawMessage(value)) ||
+					got.Channel.Status != "pending" {
 					t.Errorf("asked for %s, answered %+v", value, got)
 				}
 			}
@@ -288,8 +458,19 @@ func commandValues(t *testing.T, c *harness.Target) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				body := fmt.Sprintf(`{"key":%q,"value":%s,"endpoint":%d}`, ch.Key, value, ch.Endpoint)
-				client.Refused(http.MethodPost, commandPath(hub.ID(), id), body, http.StatusBadRequest, "invalid_request")
+				body := fmt.Sprintf(
+					`{"key":%q,"value":%s,"endpoint":%d}`,
+					ch.Key,
+					value,
+					ch.Endpoint,
+				)
+				client.Refused(
+					http.MethodPost,
+					commandPath(hub.ID(), id),
+					body,
+					http.StatusBadRequest,
+					"invalid_request",
+				)
 			}
 		}
 	})

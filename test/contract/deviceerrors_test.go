@@ -9,23 +9,35 @@ import (
 	"hubcloud/test/harness"
 )
 
-// deviceErrors holds what live calls answer when the hub does not: "404, 502 hub_error, 503 hub_offline or hub_unavailable, and 504
-// hub_timeout".
+// deviceErrors holds what live calls answer when the hub does not: "404, 502 hub_error, 503
+// hub_offline or hub_unavailable, and 504 hub_timeout".
 func deviceErrors(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Device errors")
 
 	t.Run("offline", func(t *testing.T) {
-		// "503 hub_offline: the hub is not connected; nothing was done". At once: nobody waits for a hub that is not there.
+		// "503 hub_offline: the hub is not connected; nothing was done". At once: nobody waits for
+		// a hub that is not there.
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
-		harness.Eventually(t, time.Minute, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status offline",
+			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
+		)
 		for _, e := range endpoints {
 			if !e.live {
 				continue
 			}
 			began := time.Now()
-			client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline")
+			client.Refused(
+				e.method,
+				e.at(hub.ID()),
+				e.sent(),
+				http.StatusServiceUnavailable,
+				"hub_offline",
+			)
 			if took := time.Since(began); took > 8*time.Second { // the hub has ten
 				t.Errorf("%s: told after %s", e, took)
 			}
@@ -34,7 +46,12 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		// "Commands are never queued for an offline hub."
 		hub.Offline(false)
 		harness.Connected(t, hub)
-		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			hub.ID(),
+			head,
+			"hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		harness.Eventually(t, time.Minute, "an answer again", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			return err == nil && answer.Status == http.StatusOK
@@ -45,14 +62,21 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("the hub cannot act", func(t *testing.T) {
-		// "503 hub_unavailable: hub connected but cannot act now (its radio is down, or it does not know the time yet)".
+		// "503 hub_unavailable: hub connected but cannot act now (its radio is down, or it does not
+		// know the time yet)".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		for _, fault := range []func(bool){hub.RadioDown, hub.ClockUnknown} {
 			fault(true)
 			for _, e := range endpoints {
 				if e.method == http.MethodPost && e.live {
-					client.Refused(e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_unavailable")
+					client.Refused(
+						e.method,
+						e.at(hub.ID()),
+						e.sent(),
+						http.StatusServiceUnavailable,
+						"hub_unavailable",
+					)
 				}
 			}
 			fault(false)
@@ -60,8 +84,8 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("what a hub may answer", func(t *testing.T) {
-		// "502 hub_error: the hub failed"; hub link, section 4: "any other type is a hub_error", "An answer that is no such object is a
-		// hub_error".
+		// "502 hub_error: the hub failed"; hub link, section 4: "any other type is a hub_error",
+		// "An answer that is no such object is a hub_error".
 		client := tenant.For(t)
 		hub := c.For(t).RawHub()
 		answers := make(chan harness.Response, 1)
@@ -74,10 +98,18 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		}
 		device := func(change func(d, ch map[string]any)) harness.Response {
 			ch := map[string]any{
-				"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{},
-				"available": true, "value": true, "observed_at": "2026-01-02T03:04:05.123456Z", "desired": nil, "desired_at": nil, "status": "synchronized",
+				"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true,
+				"writable": true, "capabilities": map[string]any{},
+				"available": true, "value": true, "observed_at": "2026-01-02T03:04:05.123456Z",
+				"desired": nil, "desired_at": nil, "status": "synchronized",
 			}
-			d := map[string]any{"id": 1, "name": "Door", "manufacturer": "M", "model": "X", "channels": []any{ch}}
+			d := map[string]any{
+				"id":           1,
+				"name":         "Door",
+				"manufacturer": "M",
+				"model":        "X",
+				"channels":     []any{ch},
+			}
 			change(d, ch)
 			return harness.Response{Result: map[string]any{"device": d}}
 		}
@@ -86,20 +118,41 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			status int
 			kind   string
 		}{
-			"not found":            {fails("not_found"), http.StatusNotFound, "not_found"},
-			"unavailable":          {fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable"},
+			"not found": {fails("not_found"), http.StatusNotFound, "not_found"},
+			"unavailable": {
+				fails("hub_unavailable"), http.StatusServiceUnavailable, "hub_unavailable",
+			},
 			"a type of its own":    {fails("on_fire"), http.StatusBadGateway, "hub_error"},
 			"one of the cloud's":   {fails("unauthenticated"), http.StatusBadGateway, "hub_error"},
 			"another of the cloud": {fails("rate_limited"), http.StatusBadGateway, "hub_error"},
 			"an empty type":        {fails(""), http.StatusBadGateway, "hub_error"},
 			"no result":            {harness.Response{}, http.StatusBadGateway, "hub_error"},
-			"an empty result":      {harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error"},
-			"a list":               {harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error"},
-			"a device of no kind":  {harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway, "hub_error"},
-			"no channels":          {device(func(d, _ map[string]any) { delete(d, "channels") }), http.StatusBadGateway, "hub_error"},
-			"a name that is none":  {device(func(d, _ map[string]any) { d["name"] = 7 }), http.StatusBadGateway, "hub_error"},
-			"another status":       {device(func(_, ch map[string]any) { ch["status"] = "tired" }), http.StatusBadGateway, "hub_error"},
-			"no key":               {device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway, "hub_error"},
+			"an empty result": {
+				harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error",
+			},
+			"a list": {
+				harness.Response{Result: []int{1}}, http.StatusBadGateway, "hub_error",
+			},
+			"a device of no kind": {
+				harness.Response{Result: map[string]any{"device": "lock"}}, http.StatusBadGateway,
+				"hub_error",
+			},
+			"no channels": {
+				device(func(d, _ map[string]any) { delete(d, "channels") }), http.StatusBadGateway,
+				"hub_error",
+			},
+			"a name that is none": {
+				device(func(d, _ map[string]any) { d["name"] = 7 }), http.StatusBadGateway,
+				"hub_error",
+			},
+			"another status": {
+				device(func(_, ch map[string]any) { ch["status"] = "tired" }),
+				http.StatusBadGateway, "hub_error",
+			},
+			"no key": {
+				device(func(_, ch map[string]any) { delete(ch, "key") }), http.StatusBadGateway,
+				"hub_error",
+			},
 		} {
 			answers <- try.answer
 			answer := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, try.status)
@@ -109,19 +162,50 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		}
 		// A hub without devices has an empty list; one without a list fails.
 		answers <- harness.Response{Result: map[string]any{"devices": []any{}}}
-		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(list.Body, []byte(`{"data":[]}`)) {
+		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(
+			list.Body,
+			[]byte(`{"data":[]}`),
+		) {
 			t.Errorf("%s", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
-		client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
+		client.Refused(
+			http.MethodGet,
+			"/hubs/"+hub.ID+"/devices",
+			nil,
+			http.StatusBadGateway,
+			"hub_error",
+		)
 		answers <- harness.Response{Raw: []byte(`not JSON`)}
-		client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error")
+		client.Refused(
+			http.MethodGet,
+			"/hubs/"+hub.ID+"/devices",
+			nil,
+			http.StatusBadGateway,
+			"hub_error",
+		)
 		// What is right is let through, and what the contract does not know is left out.
 		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
 		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
-		hasExactly(t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind", "unit", "readable", "writable",
-			"capabilities", "available", "value", "observed_at", "desired", "desired_at", "status")
+		hasExactly(
+			t,
+			"channel",
+			got["channels"].([]any)[0].(map[string]any),
+			"key",
+			"endpoint",
+			"kind",
+			"unit",
+			"readable",
+			"writable",
+			"capabilities",
+			"available",
+			"value",
+			"observed_at",
+			"desired",
+			"desired_at",
+			"status",
+		)
 		if got["room"] != nil {
 			t.Errorf("room is set only through the API: %v", got)
 		}

@@ -25,7 +25,13 @@ type channel struct {
 }
 
 // getChannel reads one channel of a device.
-func getChannel(client *harness.Tenant, hub string, device int64, key string, endpoint int64) channel {
+func getChannel(
+	client *harness.Tenant,
+	hub string,
+	device int64,
+	key string,
+	endpoint int64,
+) channel {
 	client.T.Helper()
 	var got struct{ Channels []channel }
 	client.Must(http.MethodGet, devicePath(hub, device), nil, http.StatusOK).JSON(client.T, &got)
@@ -42,18 +48,45 @@ func devicePath(hub string, device int64) string {
 	return fmt.Sprintf("/hubs/%s/devices/%d", hub, device)
 }
 
-// channelKeys are the contract's "Channel keys": whether each is writable, and what its value looks like.
+// channelKeys are the contract's "Channel keys": whether each is writable, and what its value looks
+// like.
 var channelKeys = map[string]struct {
 	writable bool
 	value    func(any) bool
 }{
-	"lock": {true, isBool}, "barrier": {true, isBool}, "switch": {true, isBool}, "level": {true, isPercent}, "position": {true, isPercent},
-	"color": {true, isColor}, "mode": {true, isText}, "heating_setpoint": {true, isNumber}, "cooling_setpoint": {true, isNumber},
-	"fan_mode": {true, isText}, "local_protection": {true, isBool}, "operating_state": {false, isText}, "fan_state": {false, isText},
-	"temperature": {false, isNumber}, "humidity": {false, isNumber}, "luminance": {false, isNumber}, "co2": {false, isNumber},
-	"contact": {false, isBool}, "motion": {false, isBool}, "leak": {false, isBool}, "smoke": {false, isBool}, "co": {false, isBool},
-	"heat": {false, isBool}, "tamper": {false, isBool}, "battery": {false, isNumber}, "energy": {false, isNumber}, "power": {false, isNumber},
-	"voltage": {false, isNumber}, "current": {false, isNumber}, "water": {false, isNumber}, "gas": {false, isNumber},
+	"lock": {
+		true,
+		isBool,
+	}, "barrier": {true, isBool}, "switch": {true, isBool}, "level": {true, isPercent},
+	"position": {true, isPercent},
+	"color": {
+		true,
+		isColor,
+	}, "mode": {true, isText}, "heating_setpoint": {true, isNumber},
+	"cooling_setpoint": {true, isNumber},
+	"fan_mode": {
+		true,
+		isText,
+	}, "local_protection": {true, isBool}, "operating_state": {false, isText},
+	"fan_state": {false, isText},
+	"temperature": {
+		false,
+		isNumber,
+	}, "humidity": {false, isNumber}, "luminance": {false, isNumber}, "co2": {false, isNumber},
+	"contact": {
+		false,
+		isBool,
+	}, "motion": {false, isBool}, "leak": {false, isBool}, "smoke": {false, isBool},
+	"co": {false, isBool},
+	"heat": {
+		false,
+		isBool,
+	}, "tamper": {false, isBool}, "battery": {false, isNumber}, "energy": {false, isNumber},
+	"power": {false, isNumber},
+	"voltage": {
+		false,
+		isNumber,
+	}, "current": {false, isNumber}, "water": {false, isNumber}, "gas": {false, isNumber},
 	"alarm": {false, isAlarm}, "scene": {false, isScene},
 }
 
@@ -100,7 +133,19 @@ func devices(t *testing.T, c *harness.Target) {
 				t.Errorf("%v", d)
 			}
 			for _, item := range d["channels"].([]any) {
-				hasExactly(t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit", "readable", "writable", "capabilities", "available")
+				hasExactly(
+					t,
+					"listed channel",
+					item.(map[string]any),
+					"key",
+					"endpoint",
+					"kind",
+					"unit",
+					"readable",
+					"writable",
+					"capabilities",
+					"available",
+				)
 			}
 		}
 	})
@@ -116,16 +161,35 @@ func devices(t *testing.T, c *harness.Target) {
 				ch := item.(map[string]any)
 				key, _ := ch["key"].(string)
 				seen[key] = true
-				hasExactly(t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable", "writable", "capabilities", "available",
-					"value", "observed_at", "desired", "desired_at", "status")
+				hasExactly(
+					t,
+					"channel "+key,
+					ch,
+					"key",
+					"endpoint",
+					"kind",
+					"unit",
+					"readable",
+					"writable",
+					"capabilities",
+					"available",
+					"value",
+					"observed_at",
+					"desired",
+					"desired_at",
+					"status",
+				)
 				known, ok := channelKeys[key]
 				if !ok {
 					t.Errorf("the contract has no channel key %q", key)
 					continue
 				}
-				// "kind: equals the key in every case given"; "unit: % for battery; null for lock"; "empty object by default; for
-				// heating_setpoint and cooling_setpoint holds min and max".
-				if ch["kind"] != key || ch["writable"] != known.writable || ch["available"] != true || ch["readable"] != true {
+				// "kind: equals the key in every case given"; "unit: % for battery; null for lock";
+				// "empty object by default; for heating_setpoint and cooling_setpoint holds min and
+				// max".
+				if ch["kind"] != key || ch["writable"] != known.writable ||
+					ch["available"] != true ||
+					ch["readable"] != true {
 					t.Errorf("%v", ch)
 				}
 				if key == "battery" && ch["unit"] != "%" || key == "lock" && ch["unit"] != nil {
@@ -162,9 +226,12 @@ func devices(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("endpoints", func(t *testing.T) {
-		// "0 unless the device has several of one channel (for example a two-gang switch has endpoints 1 and 2)".
+		// "0 unless the device has several of one channel (for example a two-gang switch has
+		// endpoints 1 and 2)".
 		var got struct{ Channels []channel }
-		tenant.For(t).Must(http.MethodGet, devicePath(hub.ID(), 4), nil, http.StatusOK).JSON(t, &got)
+		tenant.For(t).
+			Must(http.MethodGet, devicePath(hub.ID(), 4), nil, http.StatusOK).
+			JSON(t, &got)
 		var ends []int64
 		for _, ch := range got.Channels {
 			if ch.Key == "switch" {
@@ -178,35 +245,60 @@ func devices(t *testing.T, c *harness.Target) {
 
 	t.Run("no such device", func(t *testing.T) {
 		client := tenant.For(t)
-		for _, id := range []string{"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x"} {
+		for _, id := range []string{
+			"999", "0", "-1", "x", "1.5", "1e3", "99999999999999999999", "%31%00", "01x",
+		} {
 			client.Refused(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodPatch,
+				path+"/"+id,
+				`{"name":"x"}`,
+				http.StatusNotFound,
+				"not_found",
+			)
 			client.Refused(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodPost,
+				path+"/"+id+"/commands",
+				`{"key":"lock","value":true}`,
+				http.StatusNotFound,
+				"not_found",
+			)
 		}
 	})
 
 	t.Run("read live", func(t *testing.T) {
-		// "Reads of devices and channels … are asked of the hub live"; "value: only what the device last reported".
+		// "Reads of devices and channels … are asked of the hub live"; "value: only what the device
+		// last reported".
 		client := tenant.For(t)
 		for _, value := range []float64{19.5, 20, 20.5} {
 			if err := hub.Report(11, virtualhub.ChannelRef{Key: "temperature"}, value); err != nil {
 				t.Fatal(err)
 			}
-			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(got.Value) != fmt.Sprint(value) {
+			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
+				got.Value,
+			) != fmt.Sprint(
+				value,
+			) {
 				t.Errorf("reported %v, reads %s", value, got.Value)
 			}
 		}
 	})
 
 	t.Run("availability", func(t *testing.T) {
-		// The table "Device availability": "radio can no longer reach the device", device.unavailable; and back.
+		// The table "Device availability": "radio can no longer reach the device",
+		// device.unavailable; and back.
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
 		if err := hub.Unreachable(7); err != nil {
 			t.Fatal(err)
 		}
-		gone := client.Await(hub.ID(), head, "device.unavailable", func(e harness.Event) bool { return e.About("device.unavailable", 7) })
+		gone := client.Await(
+			hub.ID(),
+			head,
+			"device.unavailable",
+			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
+		)
 		if string(gone.Data) != "{}" {
 			t.Errorf("data %s", gone.Data)
 		}
@@ -223,29 +315,59 @@ func devices(t *testing.T, c *harness.Target) {
 		if err := hub.Reachable(7); err != nil {
 			t.Fatal(err)
 		}
-		client.Await(hub.ID(), gone.Cursor, "device.available", func(e harness.Event) bool { return e.About("device.available", 7) })
+		client.Await(
+			hub.ID(),
+			gone.Cursor,
+			"device.available",
+			func(e harness.Event) bool { return e.About("device.available", 7) },
+		)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
 			t.Error("not available again")
 		}
 	})
 
 	t.Run("forget", func(t *testing.T) {
-		// "204; forgets a device the hub can no longer reach; 400 when the device is still on the hub's network; … a device.forgotten event
-		// follows".
+		// "204; forgets a device the hub can no longer reach; 400 when the device is still on the
+		// hub's network; … a device.forgotten event follows".
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
-		client.Refused(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest, "invalid_request")
+		client.Refused(
+			http.MethodDelete,
+			devicePath(hub.ID(), 15),
+			nil,
+			http.StatusBadRequest,
+			"invalid_request",
+		)
 		if err := hub.Unreachable(15); err != nil {
 			t.Fatal(err)
 		}
-		if answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
-		forgotten := client.Await(hub.ID(), head, "device.forgotten", func(e harness.Event) bool { return e.About("device.forgotten", 15) })
+		forgotten := client.Await(
+			hub.ID(),
+			head,
+			"device.forgotten",
+			func(e harness.Event) bool { return e.About("device.forgotten", 15) },
+		)
 		if string(forgotten.Data) != `{"name":"Water"}` {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Refused(http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
-		client.Refused(http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodGet,
+			devicePath(hub.ID(), 15),
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
+		client.Refused(
+			http.MethodDelete,
+			devicePath(hub.ID(), 15),
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 	})
 }

@@ -23,21 +23,39 @@ var endpoints = []endpoint{
 	{http.MethodPatch, "/sites/{site_id}", "sites:write", `{"name":"South"}`, false},
 
 	{http.MethodGet, "/hubs", "hubs:read", "", false},
-	{http.MethodPost, "/hubs", "hubs:write", `{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","site_id":"0190a0a0-0000-7000-8000-000000000000","name":"Lobby"}`, false},
+	{
+		http.MethodPost,
+		"/hubs",
+		"hubs:write",
+		`{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","site_id":"0190a0a0-0000-7000-8000-000000000000","name":"Lobby"}`,
+		false,
+	},
 	{http.MethodGet, "/hubs/{hub_id}", "hubs:read", "", false},
 	{http.MethodPatch, "/hubs/{hub_id}", "hubs:write", `{"name":"Lobby"}`, false},
 	{http.MethodPost, "/hubs/{hub_id}/reset-link", "hubs:write", "", false},
 
 	{http.MethodGet, "/hubs/{hub_id}/devices", "hubs:read", "", true},
 	{http.MethodGet, "/hubs/{hub_id}/devices/{device_id}", "hubs:read", "", true},
-	{http.MethodPatch, "/hubs/{hub_id}/devices/{device_id}", "hubs:write", `{"name":"Door","room":"Hall"}`, true},
+	{
+		http.MethodPatch,
+		"/hubs/{hub_id}/devices/{device_id}",
+		"hubs:write",
+		`{"name":"Door","room":"Hall"}`,
+		true,
+	},
 	{http.MethodDelete, "/hubs/{hub_id}/devices/{device_id}", "hubs:write", "", true},
 	{http.MethodPost, "/hubs/{hub_id}/pairing", "hubs:write", `{"setup_code":"12345"}`, true},
 	{http.MethodDelete, "/hubs/{hub_id}/pairing", "hubs:write", "", true},
 	{http.MethodPost, "/hubs/{hub_id}/removal", "hubs:write", "", true},
 	{http.MethodDelete, "/hubs/{hub_id}/removal", "hubs:write", "", true},
 
-	{http.MethodPost, "/hubs/{hub_id}/devices/{device_id}/commands", "hubs:command", `{"key":"lock","value":true}`, true},
+	{
+		http.MethodPost,
+		"/hubs/{hub_id}/devices/{device_id}/commands",
+		"hubs:command",
+		`{"key":"lock","value":true}`,
+		true,
+	},
 
 	{http.MethodGet, "/hubs/{hub_id}/events", "events:read", "", false},
 	{http.MethodGet, "/hubs/{hub_id}/events/stream", "events:read", "", false},
@@ -47,7 +65,13 @@ var endpoints = []endpoint{
 	{http.MethodPatch, "/members/{member_id}", "members:write", `{"role":"admin"}`, false},
 	{http.MethodDelete, "/members/{member_id}", "members:write", "", false},
 	{http.MethodGet, "/invitations", "members:read", "", false},
-	{http.MethodPost, "/invitations", "members:write", `{"email":"somebody@example.com","role":"member"}`, false},
+	{
+		http.MethodPost,
+		"/invitations",
+		"members:write",
+		`{"email":"somebody@example.com","role":"member"}`,
+		false,
+	},
 	{http.MethodDelete, "/invitations/{invitation_id}", "members:write", "", false},
 }
 
@@ -60,7 +84,8 @@ const (
 
 // at puts a hub into the path, and ids that nothing has into the rest of it.
 func (e endpoint) at(hub string) string {
-	return strings.NewReplacer("{site_id}", noSite, "{hub_id}", hub, "{device_id}", "1", "{member_id}", noMember, "{invitation_id}", noMember).Replace(e.path)
+	return strings.NewReplacer("{site_id}", noSite, "{hub_id}", hub, "{device_id}", "1", "{member_id}", noMember, "{invitation_id}", noMember).
+		Replace(e.path)
 }
 
 // sent is the body as harness.Client.Do takes it.

@@ -9,7 +9,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// errorBodies holds the part "Errors": the body is held by every refusal of the suite, each row of the table where it belongs.
+// errorBodies holds the part "Errors": the body is held by every refusal of the suite, each row of
+// the table where it belongs.
 func errorBodies(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Errors")
 
@@ -17,7 +18,9 @@ func errorBodies(t *testing.T, c *harness.Target) {
 		// "request_id is quoted to support": every answer has one of its own.
 		client := tenant.For(t)
 		seen := map[string]bool{}
-		for _, path := range []string{"/sites", "/sites", "/sites?limit=0", "/nothing", "/hubs/" + noHub} {
+		for _, path := range []string{
+			"/sites", "/sites", "/sites?limit=0", "/nothing", "/hubs/" + noHub,
+		} {
 			answer, err := client.Try(http.MethodGet, path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -30,20 +33,29 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			if answer.Status >= 400 {
 				harness.CheckRefusal(t, answer)
 			}
-			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(got, "application/json") {
+			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(
+				got,
+				"application/json",
+			) {
 				t.Errorf("%s: Content-Type %q", path, got)
 			}
 		}
 		// A client's own id is not taken for one of ours.
-		if answer := client.Must(http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine"); answer.Header.Get("X-Request-Id") == "mine" {
+		if answer := client.Must(http.MethodGet, "/sites", nil, http.StatusOK, "X-Request-Id", "mine"); answer.Header.Get(
+			"X-Request-Id",
+		) == "mine" {
 			t.Error("a client may choose its request's id")
 		}
 	})
 
 	t.Run("unknown paths and methods", func(t *testing.T) {
-		// The design, section 6: "Unknown path: 404 not_found; known path with another method: 405 with Allow, type invalid_request."
+		// The design, section 6: "Unknown path: 404 not_found; known path with another method: 405
+		// with Allow, type invalid_request."
 		client := tenant.For(t)
-		for _, path := range []string{"/nothing", "/sites/", "/hubs/" + noHub + "/nothing", "//sites", "/sites/" + tenant.Site + "/hubs", "/Sites", "/v1/sites"} {
+		for _, path := range []string{
+			"/nothing", "/sites/", "/hubs/" + noHub + "/nothing", "//sites",
+			"/sites/" + tenant.Site + "/hubs", "/Sites", "/v1/sites",
+		} {
 			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 				client.Refused(method, path, nil, http.StatusNotFound, "not_found")
 			}
@@ -53,7 +65,10 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			takes[e.path] = append(takes[e.path], e.method)
 		}
 		for path, methods := range takes {
-			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, "PURGE"} {
+			for _, method := range []string{
+				http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch,
+				http.MethodDelete, "PURGE",
+			} {
 				if strings.Contains(strings.Join(methods, " "), method) {
 					continue
 				}
@@ -72,17 +87,62 @@ func errorBodies(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("bodies", func(t *testing.T) {
-		// "Request bodies are JSON with Content-Type: application/json"; the design: 64 KiB at most.
+		// "Request bodies are JSON with Content-Type: application/json"; the design: 64 KiB at
+		// most.
 		client := tenant.For(t)
-		for _, contentType := range []string{"text/plain", "application/x-www-form-urlencoded", "application/jsonp", "multipart/form-data; boundary=x", "application/json; charset=latin1"} {
-			client.Refused(http.MethodPost, "/sites", `{"name":"x"}`, http.StatusBadRequest, "invalid_request", "Content-Type", contentType)
+		for _, contentType := range []string{
+			"text/plain", "application/x-www-form-urlencoded", "application/jsonp",
+			"multipart/form-data; boundary=x", "application/json; charset=latin1",
+		} {
+			client.Refused(
+				http.MethodPost,
+				"/sites",
+				`{"name":"x"}`,
+				http.StatusBadRequest,
+				"invalid_request",
+				"Content-Type",
+				contentType,
+			)
 		}
-		for _, contentType := range []string{"application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8", "Application/JSON"} {
-			client.Must(http.MethodPost, "/sites", `{"name":"x"}`, http.StatusCreated, "Content-Type", contentType)
+		for _, contentType := range []string{
+			"application/json", "application/json; charset=utf-8",
+			"application/json;charset=UTF-8", "Application/JSON",
+		} {
+			client.Must(
+				http.MethodPost,
+				"/sites",
+				`{"name":"x"}`,
+				http.StatusCreated,
+				"Content-Type",
+				contentType,
+			)
 		}
-		client.Must(http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 63<<10), http.StatusCreated)
-		client.Refused(http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 65<<10), http.StatusBadRequest, "invalid_request")
-		client.Refused(http.MethodPost, "/sites", `{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`, http.StatusBadRequest, "invalid_request")
-		client.Refused(http.MethodPost, "/sites", "{\"name\":\"\xff\xfe\"}", http.StatusBadRequest, "invalid_request")
+		client.Must(
+			http.MethodPost,
+			"/sites",
+			`{"name":"x"}`+strings.Repeat(" ", 63<<10),
+			http.StatusCreated,
+		)
+		client.Refused(
+			http.MethodPost,
+			"/sites",
+			`{"name":"x"}`+strings.Repeat(" ", 65<<10),
+			http.StatusBadRequest,
+			"invalid_request",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/sites",
+			`{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`,
+			http.StatusBadRequest,
+			"invalid_request",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/sites",
+			"{\"name\":\"\xff\xfe\"}",
+			http.StatusBadRequest,
+			"invalid_request",
+		)
 	})
 }

@@ -16,15 +16,23 @@ func events(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Events")
 
 	t.Run("pages", func(t *testing.T) {
-		// "200 {data: [Event], next_cursor: string, has_more: boolean}"; "limit (integer 1-500, default 100)". "Without after, events start
-		// from the oldest retained; with after, events after that cursor, oldest first." "The caller passes next_cursor as after on the
-		// next call." "When has_more is true, read again at once."
+		// "200 {data: [Event], next_cursor: string, has_more: boolean}"; "limit (integer 1-500,
+		// default 100)". "Without after, events start from the oldest retained; with after, events
+		// after that cursor, oldest first." "The caller passes next_cursor as after on the next
+		// call." "When has_more is true, read again at once."
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		hub.EventsFrom("log-1", 1, 250)
 		hub.WaitAck("log-1", 250)
 		path := "/hubs/" + hub.ID + "/events"
-		hasExactly(t, "page", client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t), "data", "next_cursor", "has_more")
+		hasExactly(
+			t,
+			"page",
+			client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t),
+			"data",
+			"next_cursor",
+			"has_more",
+		)
 		var first harness.Page
 		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &first)
 		if len(first.Data) != 100 || !first.HasMore {
@@ -41,10 +49,20 @@ func events(t *testing.T, c *harness.Target) {
 					next++
 				}
 				if more := next <= 250; page.HasMore != more || more && len(page.Data) != limit {
-					t.Fatalf("pages of %d: %d events, has_more %v, up to %d", limit, len(page.Data), page.HasMore, next-1)
+					t.Fatalf(
+						"pages of %d: %d events, has_more %v, up to %d",
+						limit,
+						len(page.Data),
+						page.HasMore,
+						next-1,
+					)
 				}
 				if n := len(page.Data); n > 0 && page.NextCursor != page.Data[n-1].Cursor {
-					t.Errorf("next_cursor %q, the last event's %q", page.NextCursor, page.Data[n-1].Cursor)
+					t.Errorf(
+						"next_cursor %q, the last event's %q",
+						page.NextCursor,
+						page.Data[n-1].Cursor,
+					)
 				}
 				after = page.NextCursor
 				if !page.HasMore {
@@ -72,17 +90,24 @@ func events(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("wait", func(t *testing.T) {
-		// "wait holds the request open until an event arrives or the wait elapses"; "up to 60 seconds".
+		// "wait holds the request open until an event arrives or the wait elapses"; "up to 60
+		// seconds".
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		began := time.Now()
 		empty := client.Events(hub.ID, "", 100, 1)
-		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore || took < 900*time.Millisecond || took > 30*time.Second {
+		if took := time.Since(began); len(empty.Data) != 0 || empty.HasMore ||
+			took < 900*time.Millisecond ||
+			took > 30*time.Second {
 			t.Errorf("an empty wait of 1 s took %s and gave %+v", took, empty)
 		}
 		answered := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil)
+			answer, err := client.Try(
+				http.MethodGet,
+				"/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor,
+				nil,
+			)
 			if err != nil {
 				t.Error(err)
 			}
@@ -99,8 +124,13 @@ func events(t *testing.T, c *harness.Target) {
 			t.Fatal("an event came and the long-poll goes on")
 		}
 		began = time.Now()
-		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 || time.Since(began) > 30*time.Second {
-			t.Errorf("with an event there already, a wait took %s and gave %+v", time.Since(began), page)
+		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 ||
+			time.Since(began) > 30*time.Second {
+			t.Errorf(
+				"with an event there already, a wait took %s and gave %+v",
+				time.Since(began),
+				page,
+			)
 		}
 	})
 
@@ -114,25 +144,44 @@ func events(t *testing.T, c *harness.Target) {
 		path := "/hubs/" + hub.ID + "/events"
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
 		swapped := []byte(cursor)
-		if swapped[len(swapped)/2]++; swapped[len(swapped)/2] > 'z' || swapped[len(swapped)/2] == ':' || swapped[len(swapped)/2] == '[' {
+		if swapped[len(swapped)/2]++; swapped[len(swapped)/2] > 'z' ||
+			swapped[len(swapped)/2] == ':' ||
+			swapped[len(swapped)/2] == '[' {
 			swapped[len(swapped)/2] -= 2
 		}
 		for _, query := range []string{
-			"limit=0", "limit=501", "limit=ten", "limit=", "limit=-1", "limit=1.5", "limit=99999999999999999999", "wait=-1", "wait=61", "wait=1.5", "wait=x", "wait=",
-			"after=garbage", "after=", "after=%00", "after=" + strings.Repeat("x", 3000), "after=" + cursor + "x", "after=" + cursor[1:], "after=" + url.QueryEscape(string(swapped)),
+			"limit=0", "limit=501", "limit=ten", "limit=", "limit=-1", "limit=1.5",
+			"limit=99999999999999999999", "wait=-1", "wait=61", "wait=1.5", "wait=x", "wait=",
+			"after=garbage", "after=", "after=%00", "after=" + strings.Repeat("x", 3000),
+			"after=" + cursor + "x", "after=" + cursor[1:],
+			"after=" + url.QueryEscape(string(swapped)),
 			"after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
 		} {
-			client.Refused(http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request")
+			client.Refused(
+				http.MethodGet,
+				path+"?"+query,
+				nil,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 		// "cursor: position in the hub's events": another hub's is none of this hub's.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
-		client.Refused(http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired")
+		client.Refused(
+			http.MethodGet,
+			path+"?after="+foreign,
+			nil,
+			http.StatusGone,
+			"cursor_expired",
+		)
 		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
-		if err != nil || answer.Status != http.StatusBadRequest || answer.ErrorType() != "invalid_request" {
+		if err != nil || answer.Status != http.StatusBadRequest ||
+			answer.ErrorType() != "invalid_request" {
 			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
 		}
 		answer, err = client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", foreign)
-		if err != nil || answer.Status != http.StatusGone || answer.ErrorType() != "cursor_expired" {
+		if err != nil || answer.Status != http.StatusGone ||
+			answer.ErrorType() != "cursor_expired" {
 			t.Errorf("%d %s %v", answer.Status, answer.Body, err)
 		}
 	})
@@ -149,9 +198,27 @@ func events(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-2", 1, 2)
 		hub.WaitAck("log-2", 2)
 		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
-			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone, "cursor_expired")
-			client.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil, http.StatusGone, "cursor_expired")
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor)
+			client.Refused(
+				http.MethodGet,
+				"/hubs/"+hub.ID+"/events?after="+cursor,
+				nil,
+				http.StatusGone,
+				"cursor_expired",
+			)
+			client.Refused(
+				http.MethodGet,
+				"/hubs/"+hub.ID+"/events?wait=30&after="+cursor,
+				nil,
+				http.StatusGone,
+				"cursor_expired",
+			)
+			answer, err := client.Try(
+				http.MethodGet,
+				"/hubs/"+hub.ID+"/events/stream",
+				nil,
+				"Last-Event-ID",
+				cursor,
+			)
 			if err != nil || answer.Status != http.StatusGone {
 				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 			}
@@ -162,9 +229,13 @@ func events(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("order is per hub, and nothing is missing", func(t *testing.T) {
-		// "Order is per hub"; "Delivery is at least once": what repeats, repeats with its cursor; here a reader follows while the hub sends.
+		// "Order is per hub"; "Delivery is at least once": what repeats, repeats with its cursor;
+		// here a reader follows while the hub sends.
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}},
+			})
 		const many = 1500
 		after := client.Head(hub.ID())
 		go func() {
@@ -186,7 +257,9 @@ func events(t *testing.T, c *harness.Target) {
 					t.Fatalf("cursor %s came twice", e.Cursor)
 				}
 				if seen[e.Cursor] = true; e.Type == "channel.observed" {
-					if want := text(number(uint64(50 - got%50))); string(e.Observed().Value) != want {
+					if want := text(number(uint64(50 - got%50))); string(
+						e.Observed().Value,
+					) != want {
 						t.Fatalf("event %d is %s, wanted %s", got, e.Data, want)
 					}
 					got++

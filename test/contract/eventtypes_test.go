@@ -18,23 +18,61 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		send := func(seq int, eventType string, device, trusted, data any) map[string]any {
-			return map[string]any{"seq": seq, "type": eventType, "device_id": device, "time": "2026-01-02T03:04:05.123456Z", "clock_trusted": trusted, "data": data}
+			return map[string]any{
+				"seq":           seq,
+				"type":          eventType,
+				"device_id":     device,
+				"time":          "2026-01-02T03:04:05.123456Z",
+				"clock_trusted": trusted,
+				"data":          data,
+			}
 		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{
-			send(1, "channel.observed", 3, true, map[string]any{"key": "lock", "endpoint": 0, "value": true}),
-			send(2, "channel.observed", 3, false, map[string]any{"key": "color", "endpoint": 0, "value": map[string]any{"red": 1, "green": 2, "blue": 3, "warm_white": 0}}),
-			send(3, "credential.created", 3, nil, map[string]any{"slot": 4, "label": "Cleaner «é»"}),
+			send(
+				1,
+				"channel.observed",
+				3,
+				true,
+				map[string]any{"key": "lock", "endpoint": 0, "value": true},
+			),
+			send(
+				2,
+				"channel.observed",
+				3,
+				false,
+				map[string]any{
+					"key":      "color",
+					"endpoint": 0,
+					"value":    map[string]any{"red": 1, "green": 2, "blue": 3, "warm_white": 0},
+				},
+			),
+			send(
+				3,
+				"credential.created",
+				3,
+				nil,
+				map[string]any{"slot": 4, "label": "Cleaner «é»"},
+			),
 			send(4, "credential.applied", 3, true, map[string]any{"state": "active"}),
 			send(5, "credential.revoked", 3, true, map[string]any{}),
 			send(6, "rule.created", nil, true, map[string]any{"name": "Night", "enabled": true}),
 			send(7, "rule.fired", nil, true, map[string]any{}),
 			// "New event types are added without a version change."
-			send(8, "weather.changed", nil, true, map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}}),
+			send(
+				8,
+				"weather.changed",
+				nil,
+				true,
+				map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}},
+			),
 		}})
 		hub.WaitAck("log-1", 8)
 		// "timestamp with microseconds", in UTC, however the hub has written it.
 		var odd []any
-		for i, written := range []string{"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00", "2026-01-02T03:04:05.123456789Z"} {
+		for i, written := range []string{
+			"2026-01-02T03:04:05Z", "2026-01-02T05:04:05.5+02:00",
+			"2026-01-02T03:04:05.123456789Z",
+		} {
 			event := send(9+i, "rule.fired", nil, true, map[string]any{})
 			event["time"] = written
 			odd = append(odd, event)
@@ -42,46 +80,81 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		hub.Send("events", map[string]any{"log": "log-1", "events": odd})
 		hub.WaitAck("log-1", 11)
 		last := client.AllEvents(hub.ID, "")[8:]
-		for i, want := range []string{"2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.500000Z", "2026-01-02T03:04:05.123456Z"} {
+		for i, want := range []string{
+			"2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.500000Z",
+			"2026-01-02T03:04:05.123456Z",
+		} {
 			if last[i].Time != want {
 				t.Errorf("%v is told as %s, wanted %s", odd[i], last[i].Time, want)
 			}
 		}
-		list := data(t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t))
+		list := data(
+			t,
+			client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t),
+		)
 		if list = list[:min(8, len(list))]; len(list) != 8 {
 			t.Fatalf("%v", list)
 		}
 		for i, e := range list {
-			hasExactly(t, "event", e, "cursor", "type", "hub_id", "device_id", "time", "clock_trusted", "data")
+			hasExactly(
+				t,
+				"event",
+				e,
+				"cursor",
+				"type",
+				"hub_id",
+				"device_id",
+				"time",
+				"clock_trusted",
+				"data",
+			)
 			isMicroTimestamp(t, "time", e["time"])
 			if e["hub_id"] != hub.ID || e["time"] != "2026-01-02T03:04:05.123456Z" {
 				t.Errorf("event %d: %v", i+1, e)
 			}
 		}
-		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil || list[1]["clock_trusted"] != false || list[2]["clock_trusted"] != nil || list[0]["clock_trusted"] != true {
+		if list[0]["device_id"] != 3.0 || list[5]["device_id"] != nil ||
+			list[1]["clock_trusted"] != false ||
+			list[2]["clock_trusted"] != nil ||
+			list[0]["clock_trusted"] != true {
 			t.Errorf("%v", list)
 		}
 		all := client.AllEvents(hub.ID, "")
-		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) || !sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
+		if !sameJSON(all[7].Data, []byte(`{"deep":[1,{"x":null}]}`)) ||
+			!sameJSON(all[2].Data, []byte(`{"slot":4,"label":"Cleaner «é»"}`)) {
 			t.Errorf("%s", harness.Told(all))
 		}
 	})
 
 	t.Run("of the cloud", func(t *testing.T) {
-		// "hub.connected {}", "hub.disconnected {reason: string or null} (the broker's disconnect reason, lowercased)"; "time: … (the
-		// cloud's clock for hub.* events)".
+		// "hub.connected {}", "hub.disconnected {reason: string or null} (the broker's disconnect
+		// reason, lowercased)"; "time: … (the cloud's clock for hub.* events)".
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		before := time.Now().Add(-time.Second)
 		hub.Disconnect()
-		gone := client.Await(hub.ID, "", "hub.disconnected", func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		gone := client.Await(
+			hub.ID,
+			"",
+			"hub.disconnected",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
 		hub.Connect()
-		back := client.Await(hub.ID, gone.Cursor, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
-		if !sameJSON(gone.Data, []byte(`{"reason":"client closed"}`)) || !sameJSON(back.Data, []byte(`{}`)) || gone.DeviceID != nil || back.DeviceID != nil {
+		back := client.Await(
+			hub.ID,
+			gone.Cursor,
+			"hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
+		if !sameJSON(gone.Data, []byte(`{"reason":"client closed"}`)) ||
+			!sameJSON(back.Data, []byte(`{}`)) ||
+			gone.DeviceID != nil ||
+			back.DeviceID != nil {
 			t.Errorf("%+v, %+v", gone, back)
 		}
 		for _, e := range []harness.Event{gone, back} {
-			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) || at.After(time.Now().Add(time.Second)) {
+			if at, err := time.Parse(time.RFC3339Nano, e.Time); err != nil || at.Before(before) ||
+				at.After(time.Now().Add(time.Second)) {
 				t.Errorf("%s happened at %s", e.Type, e.Time)
 			}
 			isMicroTimestamp(t, "time", e.Time)
@@ -89,9 +162,13 @@ func eventTypes(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("lost events", func(t *testing.T) {
-		// "When some of a hub's events could not be obtained, a hub.events_skipped event marks the gap", "{from: integer, to: integer}".
+		// "When some of a hub's events could not be obtained, a hub.events_skipped event marks the
+		// gap", "{from: integer, to: integer}".
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}},
+			})
 		head := client.Head(hub.ID())
 		from, to, err := hub.LoseEvents(5)
 		if err != nil {
@@ -100,18 +177,31 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "leak"}, true); err != nil {
 			t.Fatal(err)
 		}
-		skipped := client.Await(hub.ID(), head, "hub.events_skipped", func(e harness.Event) bool { return e.Type == "hub.events_skipped" })
+		skipped := client.Await(
+			hub.ID(),
+			head,
+			"hub.events_skipped",
+			func(e harness.Event) bool { return e.Type == "hub.events_skipped" },
+		)
 		want := `{"from":` + text(number(from)) + `,"to":` + text(number(to)) + `}`
 		if !sameJSON(skipped.Data, []byte(want)) || skipped.DeviceID != nil {
 			t.Errorf("%s, wanted %s", skipped.Data, want)
 		}
-		client.Await(hub.ID(), skipped.Cursor, "what came after", func(e harness.Event) bool { return e.About("channel.observed", 1) })
+		client.Await(
+			hub.ID(),
+			skipped.Cursor,
+			"what came after",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
 	})
 
 	t.Run("an unknown clock", func(t *testing.T) {
 		// "clock_trusted: false when the hub stamped the event before it knew the time".
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}}})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "leak_sensor"}},
+			})
 		head := client.Head(hub.ID())
 		hub.ClockUnknown(true)
 		for _, value := range []bool{true, false} {
@@ -120,9 +210,22 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 			hub.ClockUnknown(false)
 		}
-		unsure := client.Await(hub.ID(), head, "channel.observed", func(e harness.Event) bool { return e.About("channel.observed", 1) })
-		sure := client.Await(hub.ID(), unsure.Cursor, "channel.observed", func(e harness.Event) bool { return e.About("channel.observed", 1) })
-		if unsure.ClockTrusted == nil || *unsure.ClockTrusted || !strings.HasPrefix(unsure.Time, "2000-") || sure.ClockTrusted == nil || !*sure.ClockTrusted {
+		unsure := client.Await(
+			hub.ID(),
+			head,
+			"channel.observed",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
+		sure := client.Await(
+			hub.ID(),
+			unsure.Cursor,
+			"channel.observed",
+			func(e harness.Event) bool { return e.About("channel.observed", 1) },
+		)
+		if unsure.ClockTrusted == nil || *unsure.ClockTrusted ||
+			!strings.HasPrefix(unsure.Time, "2000-") ||
+			sure.ClockTrusted == nil ||
+			!*sure.ClockTrusted {
 			t.Errorf("%+v, then %+v", unsure, sure)
 		}
 	})
@@ -130,10 +233,15 @@ func eventTypes(t *testing.T, c *harness.Target) {
 	t.Run("every report of alarm and scene", func(t *testing.T) {
 		// "sent on every change, and for alarm and scene channels on every report".
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "keypad"}}})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "keypad"}},
+			})
 		head := client.Head(hub.ID())
 		for range 3 {
-			if err := hub.Report(1, virtualhub.ChannelRef{Key: "scene"}, map[string]any{"scene": 2, "attribute": "pressed"}); err != nil {
+			if err := hub.Report(1, virtualhub.ChannelRef{
+				Key: "scene",
+			}, map[string]any{"scene": 2, "attribute": "pressed"}); err != nil {
 				t.Fatal(err)
 			}
 			if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 50); err != nil {

@@ -11,8 +11,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// foreignHubs: "A hub that belongs to another organization answers exactly like a hub that does not exist (404 not_found)"; "a hub of
-// another organization returns 404 not_found, never revealing it exists". The hub is online, and would answer.
+// foreignHubs: "A hub that belongs to another organization answers exactly like a hub that does not
+// exist (404 not_found)"; "a hub of another organization returns 404 not_found, never revealing it
+// exists". The hub is online, and would answer.
 func foreignHubs(t *testing.T, c *harness.Target) {
 	tenant, stranger := c.Tenant("Own"), c.Stranger("Foreign")
 	foreign := c.VirtualHub(stranger, virtualhub.Config{}).ID()
@@ -34,30 +35,43 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if i == 0 && (unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
+				if i == 0 &&
+					(unknown.Status != http.StatusNotFound || unknown.ErrorType() != "not_found") {
 					t.Fatalf("no such hub: %d %s", unknown.Status, unknown.Body)
 				}
 				for _, id := range []string{foreign, unowned} {
 					answer := client.Must(e.method, e.at(id), body, unknown.Status)
 					refusal := harness.CheckRefusal(t, answer)
-					if refusal.Type != unknown.ErrorType() || refusal.Message != unknown.Refusal().Message || strings.Contains(refusal.Message, id) {
+					if refusal.Type != unknown.ErrorType() ||
+						refusal.Message != unknown.Refusal().Message ||
+						strings.Contains(refusal.Message, id) {
 						t.Errorf("told apart: %s and %s", unknown.Body, answer.Body)
 					}
 				}
 			}
 		})
 	}
-	for _, id := range []string{strings.ToUpper(foreign), foreign + "-x", "x", "%00", "a%2fb", strings.Repeat("x", 2000)} {
+	for _, id := range []string{
+		strings.ToUpper(foreign), foreign + "-x", "x", "%00", "a%2fb", strings.Repeat("x", 2000),
+	} {
 		tenant.Refused(http.MethodGet, "/hubs/"+id, nil, http.StatusNotFound, "not_found")
 	}
-	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(list) != 0 {
+	if list := data(t, tenant.Must(http.MethodGet, "/hubs?site_id="+stranger.Site, nil, http.StatusOK).Object(t)); len(
+		list,
+	) != 0 {
 		t.Errorf("another organization's site lists %v", list)
 	}
-	tenant.Refused(http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest, "invalid_request")
+	tenant.Refused(
+		http.MethodGet,
+		"/hubs?starting_after="+foreign,
+		nil,
+		http.StatusBadRequest,
+		"invalid_request",
+	)
 
 	t.Run("time", func(t *testing.T) {
-		// What else goes on here makes a request slower, never faster: the fastest of some tell. A difference that is there shows every
-		// time; one by chance does not.
+		// What else goes on here makes a request slower, never faster: the fastest of some tell. A
+		// difference that is there shows every time; one by chance does not.
 		client := tenant.For(t)
 		alike := func(what string, call func(hub string) (harness.Answer, error)) {
 			told := ""
@@ -78,7 +92,10 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 						fastest[i] = min(fastest[i], took)
 					}
 				}
-				if (fastest[0] - fastest[1]).Abs() < max(300*time.Microsecond, min(fastest[0], fastest[1])/2) {
+				if (fastest[0] - fastest[1]).Abs() < max(
+					300*time.Microsecond,
+					min(fastest[0], fastest[1])/2,
+				) {
 					return
 				}
 				told = fmt.Sprintf("foreign %s, unknown %s", fastest[0], fastest[1])
@@ -87,11 +104,18 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 		}
 		for _, e := range endpoints {
 			if e.ofHub() && (e.body == "" || e.method == http.MethodPost) {
-				alike(e.String(), func(hub string) (harness.Answer, error) { return client.Do(e.method, e.at(hub), e.sent()) })
+				alike(
+					e.String(),
+					func(hub string) (harness.Answer, error) { return client.Do(e.method, e.at(hub), e.sent()) },
+				)
 			}
 		}
 		alike("POST /hubs", func(hub string) (harness.Answer, error) {
-			return client.Do(http.MethodPost, "/hubs", map[string]string{"serial": hub, "site_id": client.Site})
+			return client.Do(
+				http.MethodPost,
+				"/hubs",
+				map[string]string{"serial": hub, "site_id": client.Site},
+			)
 		})
 	})
 }

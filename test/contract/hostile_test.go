@@ -18,8 +18,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// hostile sends malformed requests to every endpoint. None is answered with a 5xx, but for what the hub is asked and cannot give; each has
-// the contract's error body; and afterwards everything still works.
+// hostile sends malformed requests to every endpoint. None is answered with a 5xx, but for what the
+// hub is asked and cannot give; each has the contract's error body; and afterwards everything still
+// works.
 func hostile(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Hostile")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -43,11 +44,20 @@ func hostile(t *testing.T, c *harness.Target) {
 						answer, err := client.Try(method, path, body, header...)
 						switch {
 						case err != nil:
-							if !strings.Contains(err.Error(), "invalid") { // refused by our own client: nothing was sent
+							// refused by our own client: nothing was sent
+							if !strings.Contains(err.Error(), "invalid") {
 								t.Errorf("%s %s %.200s %q: %v", method, path, body, header, err)
 							}
 						case answer.Status >= 500 && answer.ErrorType() != "hub_unavailable":
-							t.Errorf("%s %s %.200s %q: %d %s", method, path, body, header, answer.Status, answer.Body)
+							t.Errorf(
+								"%s %s %.200s %q: %d %s",
+								method,
+								path,
+								body,
+								header,
+								answer.Status,
+								answer.Body,
+							)
 						case answer.Status >= 400:
 							harness.CheckRefusal(t, answer)
 						}
@@ -64,15 +74,29 @@ func hostile(t *testing.T, c *harness.Target) {
 		good := `{"serial":"HUB-ZZZZ-ZZZZ-ZZZZ","secret":"x","csr":"x"}`
 		generator := &generator{rand.New(rand.NewPCG(seed, 100)), hub.ID()}
 		for _, e := range []endpoint{
-			{http.MethodPost, "/link/v1/certificates", "", good, false}, {http.MethodGet, "/portal/invitations/{hub_id}", "", "", false},
-			{http.MethodPost, "/portal/invitations/{hub_id}", "", good, false}, {http.MethodPut, "/healthz", "", "", false}, {http.MethodGet, "/readyz", "", "", false},
-			{http.MethodDelete, "/v1/openapi.yaml", "", "", false}, {http.MethodGet, "/{hub_id}", "", "", false},
+			{http.MethodPost, "/link/v1/certificates", "", good, false},
+			{http.MethodGet, "/portal/invitations/{hub_id}", "", "", false},
+			{http.MethodPost, "/portal/invitations/{hub_id}", "", good, false},
+			{http.MethodPut, "/healthz", "", "", false},
+			{http.MethodGet, "/readyz", "", "", false},
+			{http.MethodDelete, "/v1/openapi.yaml", "", "", false},
+			{http.MethodGet, "/{hub_id}", "", "", false},
 		} {
 			for range 10 {
 				method, path, body, header := generator.malformed(e)
 				answer, err := public.Try(method, path, body, header...)
-				if err == nil && answer.Status >= 500 || err != nil && !strings.Contains(err.Error(), "invalid") {
-					t.Errorf("%s %s %.200s %q: %d %s %v", method, path, body, header, answer.Status, answer.Body, err)
+				if err == nil && answer.Status >= 500 ||
+					err != nil && !strings.Contains(err.Error(), "invalid") {
+					t.Errorf(
+						"%s %s %.200s %q: %d %s %v",
+						method,
+						path,
+						body,
+						header,
+						answer.Status,
+						answer.Body,
+						err,
+					)
 				}
 			}
 		}
@@ -120,7 +144,10 @@ func hostile(t *testing.T, c *harness.Target) {
 }
 
 // onTheWire sends bytes, and gives the answer that comes back; status 0 is a closed connection.
-func onTheWire(t *testing.T, address, request string) (status int, header http.Header, body []byte) {
+func onTheWire(
+	t *testing.T,
+	address, request string,
+) (status int, header http.Header, body []byte) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -130,7 +157,10 @@ func onTheWire(t *testing.T, address, request string) (status int, header http.H
 	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	go io.WriteString(conn, request) //nolint // a server may answer and close before it has read all
+	go io.WriteString(
+		conn,
+		request,
+	) //nolint // a server may answer and close before it has read all
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, nil, nil
@@ -150,13 +180,29 @@ func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 
 // malformed gives a request to an endpoint with one or several things wrong.
 func (g *generator) malformed(e endpoint) (method, path string, body any, header []string) {
-	hub := g.one(g.hub, g.hub, g.hub, noHub, "x", "%00", "%ff%fe", strings.Repeat("x", 3000), "..%2f", "😀")
+	hub := g.one(
+		g.hub,
+		g.hub,
+		g.hub,
+		noHub,
+		"x",
+		"%00",
+		"%ff%fe",
+		strings.Repeat("x", 3000),
+		"..%2f",
+		"😀",
+	)
 	if strings.HasSuffix(e.path, "/reset-link") && hub == g.hub {
 		hub = noHub // there is little to get wrong in it, and the hub is to stay connected
 	}
 	method, path, body = e.method, e.at(hub), e.sent()
 	if strings.HasSuffix(path, "/stream") {
-		header = append(header, "Last-Event-ID", g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é")) // never one that is let in
+		// never one that is let in
+		header = append(
+			header,
+			"Last-Event-ID",
+			g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"),
+		)
 	}
 	for range 1 + g.IntN(2) {
 		switch g.IntN(6) {
@@ -171,18 +217,74 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 				path += "?" + g.query()
 			}
 		case 4:
-			header = append(header, g.one("Content-Type", "Idempotency-Key", "Accept", "Content-Encoding", "If-None-Match", "Range", "X-Forwarded-For", "Accept-Encoding"),
-				g.one("garbage", "application/xml", strings.Repeat("k", 5000), "\xff\xfe", "*/*;q=x", "bytes=0-", "1.2.3.4, x", "gzip", ";;;"))
+			header = append(
+				header,
+				g.one(
+					"Content-Type",
+					"Idempotency-Key",
+					"Accept",
+					"Content-Encoding",
+					"If-None-Match",
+					"Range",
+					"X-Forwarded-For",
+					"Accept-Encoding",
+				),
+				g.one(
+					"garbage",
+					"application/xml",
+					strings.Repeat("k", 5000),
+					"\xff\xfe",
+					"*/*;q=x",
+					"bytes=0-",
+					"1.2.3.4, x",
+					"gzip",
+					";;;",
+				),
+			)
 		case 5:
-			path = strings.Replace(path, "/1", "/"+g.one("0", "-1", "x", "9999999999999999999999", "1.5", "%31", "1%00", "true"), 1)
+			path = strings.Replace(
+				path,
+				"/1",
+				"/"+g.one("0", "-1", "x", "9999999999999999999999", "1.5", "%31", "1%00", "true"),
+				1,
+			)
 		}
 	}
 	return method, path, body, header
 }
 
 func (g *generator) query() string {
-	value := g.one("", "0", "-1", "x", "1e9", "99999999999999999999", "null", "true", strings.Repeat("9", 2000), "\x00", "é", "' OR 1=1 --", "%", "a&b=c;d")
-	return g.one("limit", "after", "wait", "starting_after", "site_id", "x", "limit[]", "LIMIT") + "=" + g.one(url.QueryEscape(value), "%zz", "%", "%00")
+	value := g.one(
+		"",
+		"0",
+		"-1",
+		"x",
+		"1e9",
+		"99999999999999999999",
+		"null",
+		"true",
+		strings.Repeat("9", 2000),
+		"\x00",
+		"é",
+		"' OR 1=1 --",
+		"%",
+		"a&b=c;d",
+	)
+	return g.one(
+		"limit",
+		"after",
+		"wait",
+		"starting_after",
+		"site_id",
+		"x",
+		"limit[]",
+		"LIMIT",
+	) + "=" + g.one(
+		url.QueryEscape(value),
+		"%zz",
+		"%",
+		"%00",
+	)
 }
 
 // body gives a body that is nearly the good one.
@@ -192,8 +294,10 @@ func (g *generator) body(good string) any {
 		return good
 	}
 	values := []any{
-		nil, true, 0, -1, 1.5, 1e300, "", " ", "x", "\x00", "\u202e", strings.Repeat("x", 5000), []any{}, map[string]any{}, []any{1, "x", nil}, map[string]any{"x": map[string]any{"y": 1}},
-		"' OR 1=1 --", "<script>", "../../x", json.Number("99999999999999999999999999"), "hub-0000-0000-0000", "a@b", "null",
+		nil, true, 0, -1, 1.5, 1e300, "", " ", "x", "\x00", "\u202e", strings.Repeat("x", 5000),
+		[]any{}, map[string]any{}, []any{1, "x", nil}, map[string]any{"x": map[string]any{"y": 1}},
+		"' OR 1=1 --", "<script>", "../../x", json.Number("99999999999999999999999999"),
+		"hub-0000-0000-0000", "a@b", "null",
 	}
 	for name := range object {
 		if g.IntN(2) == 0 {
@@ -220,7 +324,11 @@ func (g *generator) body(good string) any {
 	case 3:
 		return strings.Repeat("[", 1+g.IntN(20000))
 	case 4:
-		return fmt.Sprintf(`{"name":%s1%s}`, strings.Repeat(`{"a":`, 5000), strings.Repeat("}", 5000))
+		return fmt.Sprintf(
+			`{"name":%s1%s}`,
+			strings.Repeat(`{"a":`, 5000),
+			strings.Repeat("}", 5000),
+		)
 	default:
 		return text
 	}

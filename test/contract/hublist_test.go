@@ -10,7 +10,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// hubList holds the list of hubs: "ordered by hub ID", "50 items per page", `site_id` "(only hubs at this site)".
+// hubList holds the list of hubs: "ordered by hub ID", "50 items per page", `site_id` "(only hubs
+// at this site)".
 func hubList(t *testing.T, c *harness.Target) {
 	const many = 53
 	tenant := c.Tenant("Hub list")
@@ -34,7 +35,11 @@ func hubList(t *testing.T, c *harness.Target) {
 				if i < 3 {
 					site = other
 				}
-				answer, err := tenant.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": site})
+				answer, err := tenant.Try(
+					http.MethodPost,
+					"/hubs",
+					map[string]string{"serial": raw.Serial, "site_id": site},
+				)
 				if err != nil || answer.Status != http.StatusOK {
 					t.Errorf("%s: %d %s %v", raw.ID, answer.Status, answer.Body, err)
 				}
@@ -92,7 +97,16 @@ func hubList(t *testing.T, c *harness.Target) {
 	if got := at(noSite, 0); len(got) != 0 {
 		t.Errorf("no such site lists %v", got)
 	}
-	for _, query := range []string{"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x", "starting_after=" + noHub} {
-		tenant.Refused(http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request")
+	for _, query := range []string{
+		"limit=0", "limit=51", "limit=x", "limit=-1", "starting_after=x",
+		"starting_after=" + noHub,
+	} {
+		tenant.Refused(
+			http.MethodGet,
+			"/hubs?"+query,
+			nil,
+			http.StatusBadRequest,
+			"invalid_request",
+		)
 	}
 }

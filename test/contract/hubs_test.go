@@ -43,43 +43,96 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw.Enroll()
 		raw.Connect()
 		raw.Send("hello", map[string]any{
-			"protocol": 1, "log": "log-1", "oldest": 1, "newest": 0, "clock_trusted": true, "firmware": map[string]any{"version": "2.4.1"},
+			"protocol": 1, "log": "log-1", "oldest": 1, "newest": 0, "clock_trusted": true,
+			"firmware": map[string]any{"version": "2.4.1"},
 			"network": map[string]any{
-				"type": "wifi", "interface": "wlan0", "ip_address": "10.0.4.7", "ipv6_address": nil, "mac_address": "02:00:00:00:00:01",
+				"type": "wifi", "interface": "wlan0", "ip_address": "10.0.4.7",
+				"ipv6_address": nil, "mac_address": "02:00:00:00:00:01",
 				"ssid": "Lobby", "signal_dbm": -61, "carrier": nil, "radio": nil, "metered": true,
 			},
 		})
 		raw.WaitAck("log-1", 0)
-		added := client.Must(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": client.Site, "name": "Lobby"}, http.StatusOK).Object(t)
+		added := client.Must(http.MethodPost, "/hubs", map[string]string{
+			"serial": raw.Serial, "site_id": client.Site, "name": "Lobby",
+		}, http.StatusOK).
+			Object(t)
 		single := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
-		patched := client.Must(http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK).Object(t)
-		for what, got := range map[string]map[string]any{"added": added, "single": single, "patched": patched} {
-			hasExactly(t, what, got, "id", "name", "site_id", "connection", "firmware", "network", "registered_at")
+		patched := client.Must(http.MethodPatch, "/hubs/"+raw.ID, `{"name":"Lobby"}`, http.StatusOK).
+			Object(t)
+		for what, got := range map[string]map[string]any{
+			"added": added, "single": single, "patched": patched,
+		} {
+			hasExactly(
+				t,
+				what,
+				got,
+				"id",
+				"name",
+				"site_id",
+				"connection",
+				"firmware",
+				"network",
+				"registered_at",
+			)
 			connection := got["connection"].(map[string]any)
-			hasExactly(t, what+" connection", connection, "status", "since", "public_ip", "disconnect_reason")
+			hasExactly(
+				t,
+				what+" connection",
+				connection,
+				"status",
+				"since",
+				"public_ip",
+				"disconnect_reason",
+			)
 			isTimestamp(t, what+" since", connection["since"])
 			isTimestamp(t, what+" registered_at", got["registered_at"])
 			if ip, _ := connection["public_ip"].(string); net.ParseIP(ip) == nil {
 				t.Errorf("%s: a connected hub's public_ip is %v", what, connection["public_ip"])
 			}
-			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site || connection["status"] != "online" {
+			if got["id"] != raw.ID || got["name"] != "Lobby" || got["site_id"] != client.Site ||
+				connection["status"] != "online" {
 				t.Errorf("%s: %v", what, got)
 			}
 			hasExactly(t, what+" firmware", got["firmware"].(map[string]any), "version")
 			network := got["network"].(map[string]any)
-			hasExactly(t, what+" network", network, "type", "interface", "ip_address", "ipv6_address", "mac_address", "ssid", "signal_dbm",
-				"carrier", "radio", "metered", "reported_at")
+			hasExactly(
+				t,
+				what+" network",
+				network,
+				"type",
+				"interface",
+				"ip_address",
+				"ipv6_address",
+				"mac_address",
+				"ssid",
+				"signal_dbm",
+				"carrier",
+				"radio",
+				"metered",
+				"reported_at",
+			)
 			isTimestamp(t, what+" reported_at", network["reported_at"])
-			if network["type"] != "wifi" || network["signal_dbm"] != -61.0 || network["metered"] != true || network["ipv6_address"] != nil || network["ssid"] != "Lobby" {
+			if network["type"] != "wifi" || network["signal_dbm"] != -61.0 ||
+				network["metered"] != true ||
+				network["ipv6_address"] != nil ||
+				network["ssid"] != "Lobby" {
 				t.Errorf("%s: %v", what, network)
 			}
 		}
-		list := client.Must(http.MethodGet, "/hubs?site_id="+client.Site, nil, http.StatusOK).Object(t)
+		list := client.Must(http.MethodGet, "/hubs?site_id="+client.Site, nil, http.StatusOK).
+			Object(t)
 		hasExactly(t, "list", list, "data", "has_more")
 		for _, item := range data(t, list) {
-			// "The list form of a hub carries id, name, site_id, connection (status, since) and registered_at."
+			// "The list form of a hub carries id, name, site_id, connection (status, since) and
+			// registered_at."
 			hasExactly(t, "list form", item, "id", "name", "site_id", "connection", "registered_at")
-			hasExactly(t, "connection of the list form", item["connection"].(map[string]any), "status", "since")
+			hasExactly(
+				t,
+				"connection of the list form",
+				item["connection"].(map[string]any),
+				"status",
+				"since",
+			)
 		}
 	})
 
@@ -89,27 +142,61 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw := c.For(t).Online(tenant)
 		head := client.Head(raw.ID)
 		raw.Disconnect()
-		client.Await(raw.ID, head, "hub.disconnected", func(e harness.Event) bool { return e.Type == "hub.disconnected" })
-		harness.Eventually(t, time.Minute, "status offline", func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" })
-		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil || *got.Connection.DisconnectReason != strings.ToLower(*got.Connection.DisconnectReason) {
+		client.Await(
+			raw.ID,
+			head,
+			"hub.disconnected",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status offline",
+			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" },
+		)
+		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil ||
+			*got.Connection.DisconnectReason != strings.ToLower(*got.Connection.DisconnectReason) {
 			t.Errorf("disconnect_reason: %+v", got.Connection)
 		}
 		away := getHub(client.Client, raw.ID)
 		raw.Connect()
-		client.Await(raw.ID, head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
-		harness.Eventually(t, time.Minute, "status online", func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" })
+		client.Await(
+			raw.ID,
+			head,
+			"hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status online",
+			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
+		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
-			t.Errorf("offline since %s, online since %s", away.Connection.Since, back.Connection.Since)
+			t.Errorf(
+				"offline since %s, online since %s",
+				away.Connection.Since,
+				back.Connection.Since,
+			)
 		}
 		// `network`: "what the hub reported when it last connected"; and so with firmware.
 		raw.Send("hello", map[string]any{
-			"protocol": 1, "log": "log-1", "oldest": 1, "newest": 0, "clock_trusted": true, "firmware": map[string]any{"version": "9.9.9"},
-			"network": map[string]any{"type": "cellular", "interface": "wwan0", "carrier": "Telenor", "radio": "lte", "metered": true},
+			"protocol": 1, "log": "log-1", "oldest": 1, "newest": 0, "clock_trusted": true,
+			"firmware": map[string]any{"version": "9.9.9"},
+			"network": map[string]any{
+				"type":      "cellular",
+				"interface": "wwan0",
+				"carrier":   "Telenor",
+				"radio":     "lte",
+				"metered":   true,
+			},
 		})
 		harness.Eventually(t, time.Minute, "what the last hello said", func() bool {
 			got := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
 			network := got["network"].(map[string]any)
-			return got["firmware"].(map[string]any)["version"] == "9.9.9" && network["type"] == "cellular" && network["carrier"] == "Telenor"
+			return got["firmware"].(map[string]any)["version"] == "9.9.9" &&
+				network["type"] == "cellular" &&
+				network["carrier"] == "Telenor"
 		})
 	})
 
@@ -118,7 +205,8 @@ func hubs(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		var raw *harness.RawHub
 		var added hub
-		// That a hub of nobody's has gone is known a moment later, and cannot be seen: when that was too soon, another is tried.
+		// That a hub of nobody's has gone is known a moment later, and cannot be seen: when that
+		// was too soon, another is tried.
 		for wait := 300 * time.Millisecond; added.Connection.Status != "unknown"; wait *= 2 {
 			if wait > 5*time.Second {
 				t.Fatalf("added while it was away: %+v", added)
@@ -128,14 +216,28 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.Come()
 			raw.Disconnect()
 			time.Sleep(wait)
-			client.Must(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": client.Site}, http.StatusOK).JSON(t, &added)
+			client.Must(http.MethodPost, "/hubs", map[string]string{
+				"serial": raw.Serial, "site_id": client.Site,
+			}, http.StatusOK).
+				JSON(t, &added)
 		}
-		if got := getHub(client.Client, raw.ID); got.Connection.Status != "unknown" || got.Connection.DisconnectReason != nil {
+		if got := getHub(client.Client, raw.ID); got.Connection.Status != "unknown" ||
+			got.Connection.DisconnectReason != nil {
 			t.Errorf("%+v", got)
 		}
 		raw.Connect()
-		client.Await(raw.ID, "", "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
-		harness.Eventually(t, time.Minute, "status online", func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" })
+		client.Await(
+			raw.ID,
+			"",
+			"hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status online",
+			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
+		)
 	})
 
 	t.Run("name and site", func(t *testing.T) {
@@ -147,18 +249,22 @@ func hubs(t *testing.T, c *harness.Target) {
 		patch := func(body string) hub {
 			t.Helper()
 			client.Must(http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusOK).JSON(t, &got)
-			if read := getHub(client.Client, raw.ID); (read.Name == nil) != (got.Name == nil) || read.SiteID != got.SiteID {
+			if read := getHub(client.Client, raw.ID); (read.Name == nil) != (got.Name == nil) ||
+				read.SiteID != got.SiteID {
 				t.Errorf("after %s the answer is %+v, and it reads %+v", body, got, read)
 			}
 			return got
 		}
-		if patch(`{"name":"Lobby"}`); got.Name == nil || *got.Name != "Lobby" || got.SiteID != client.Site {
+		if patch(`{"name":"Lobby"}`); got.Name == nil || *got.Name != "Lobby" ||
+			got.SiteID != client.Site {
 			t.Errorf("%+v", got)
 		}
-		if patch(`{"site_id":"` + second + `"}`); got.Name == nil || *got.Name != "Lobby" || got.SiteID != second {
+		if patch(`{"site_id":"` + second + `"}`); got.Name == nil || *got.Name != "Lobby" ||
+			got.SiteID != second {
 			t.Errorf("%+v", got)
 		}
-		if patch(`{"name":null,"site_id":"` + client.Site + `"}`); got.Name != nil || got.SiteID != client.Site {
+		if patch(`{"name":null,"site_id":"` + client.Site + `"}`); got.Name != nil ||
+			got.SiteID != client.Site {
 			t.Errorf("%+v", got)
 		}
 		patch(`{"site_id":"` + second + `"}`)
@@ -166,13 +272,38 @@ func hubs(t *testing.T, c *harness.Target) {
 		if client.Must(http.MethodGet, "/sites/"+second, nil, http.StatusOK).JSON(t, &counted); counted.HubCount != 1 {
 			t.Errorf("hub_count %d", counted.HubCount)
 		}
-		for _, body := range []string{``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`, `{"color":"red"}`, `[]`, `{"name":"` + strings.Repeat("x", 201) + `"}`} {
-			client.Refused(http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusBadRequest, "invalid_request")
+		for _, body := range []string{
+			``, `{}`, `{"site_id":null}`, `{"site_id":7}`, `{"name":7}`, `{"name":""}`,
+			`{"color":"red"}`, `[]`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
+		} {
+			client.Refused(
+				http.MethodPatch,
+				"/hubs/"+raw.ID,
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
-		client.Refused(http.MethodPatch, "/hubs/"+raw.ID, `{"site_id":"`+noSite+`"}`, http.StatusNotFound, "not_found")
-		client.Refused(http.MethodPatch, "/hubs/"+noHub, `{"name":"x"}`, http.StatusNotFound, "not_found")
-		// "Adding a hub that the caller's organization already owns moves it to the site named in the request."
-		client.Must(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": client.Site}, http.StatusOK).JSON(t, &got)
+		client.Refused(
+			http.MethodPatch,
+			"/hubs/"+raw.ID,
+			`{"site_id":"`+noSite+`"}`,
+			http.StatusNotFound,
+			"not_found",
+		)
+		client.Refused(
+			http.MethodPatch,
+			"/hubs/"+noHub,
+			`{"name":"x"}`,
+			http.StatusNotFound,
+			"not_found",
+		)
+		// "Adding a hub that the caller's organization already owns moves it to the site named in
+		// the request."
+		client.Must(http.MethodPost, "/hubs", map[string]string{
+			"serial": raw.Serial, "site_id": client.Site,
+		}, http.StatusOK).
+			JSON(t, &got)
 		if got.SiteID != client.Site || getHub(client.Client, raw.ID).SiteID != client.Site {
 			t.Errorf("%+v", got)
 		}
@@ -186,17 +317,27 @@ func hubs(t *testing.T, c *harness.Target) {
 		// "Every hub is at exactly one site"; "hub_count: number of hubs at the site".
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
-		places := []string{client.NewSite("Here"), client.NewSite("There"), client.NewSite("Elsewhere")}
+		places := []string{
+			client.NewSite("Here"),
+			client.NewSite("There"),
+			client.NewSite("Elsewhere"),
+		}
 		for round := range 10 {
 			name := fmt.Sprintf("Hub %d", round)
 			for _, answer := range atOnce(t, 7, func(i int) (harness.Answer, error) {
 				switch {
 				case i == 0:
-					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{"name": name})
+					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{
+						"name": name,
+					})
 				case i < 4:
-					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{"site_id": places[i%3]})
+					return client.Try(http.MethodPatch, "/hubs/"+raw.ID, map[string]string{
+						"site_id": places[i%3],
+					})
 				default:
-					return client.Try(http.MethodPost, "/hubs", map[string]string{"serial": raw.Serial, "site_id": places[i%3]})
+					return client.Try(http.MethodPost, "/hubs", map[string]string{
+						"serial": raw.Serial, "site_id": places[i%3],
+					})
 				}
 			}) {
 				if answer.Status != http.StatusOK {
@@ -211,7 +352,12 @@ func hubs(t *testing.T, c *harness.Target) {
 				var counted site
 				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
 				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
-					t.Errorf("the hub is at %s, and hub_count of %s is %d", at.SiteID, id, counted.HubCount)
+					t.Errorf(
+						"the hub is at %s, and hub_count of %s is %d",
+						at.SiteID,
+						id,
+						counted.HubCount,
+					)
 				}
 			}
 		}
@@ -223,47 +369,85 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw := c.For(t).Online(tenant)
 		bare := strings.ReplaceAll(raw.Serial, "-", "")
 		mixed := strings.ToLower(raw.Serial[:len(raw.Serial)/2]) + raw.Serial[len(raw.Serial)/2:]
-		for _, serial := range []string{raw.Serial, strings.ToLower(raw.Serial), bare, strings.ToLower(bare), mixed} {
-			client.Must(http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": client.Site}, http.StatusOK)
+		for _, serial := range []string{
+			raw.Serial, strings.ToLower(raw.Serial), bare, strings.ToLower(bare), mixed,
+		} {
+			client.Must(
+				http.MethodPost,
+				"/hubs",
+				map[string]string{"serial": serial, "site_id": client.Site},
+				http.StatusOK,
+			)
 		}
 		for _, body := range []string{
-			`{"site_id":"` + client.Site + `"}`, `{"serial":"` + raw.Serial + `"}`, `{"serial":null,"site_id":"` + client.Site + `"}`,
-			`{"serial":7,"site_id":"` + client.Site + `"}`, `{"serial":"` + raw.Serial + `","site_id":null}`,
-			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","colour":1}`, `{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","name":7}`,
+			`{"site_id":"` + client.Site + `"}`, `{"serial":"` + raw.Serial + `"}`,
+			`{"serial":null,"site_id":"` + client.Site + `"}`,
+			`{"serial":7,"site_id":"` + client.Site + `"}`,
+			`{"serial":"` + raw.Serial + `","site_id":null}`,
+			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","colour":1}`,
+			`{"serial":"` + raw.Serial + `","site_id":"` + client.Site + `","name":7}`,
 		} {
 			client.Refused(http.MethodPost, "/hubs", body, http.StatusBadRequest, "invalid_request")
 		}
 	})
 
 	t.Run("not addable", func(t *testing.T) {
-		// "POST /hubs answers 422 hub_not_addable when the Serial is unknown, the hub has not come online yet, or another organization
-		// has it." The three look the same, so that nobody learns which hubs there are.
+		// "POST /hubs answers 422 hub_not_addable when the Serial is unknown, the hub has not come
+		// online yet, or another organization has it." The three look the same, so that nobody
+		// learns which hubs there are.
 		client := tenant.For(t)
 		unseen := c.For(t).RawHub()
-		serials := map[string]string{"unknown": "HUB-ZZZZ-ZZZZ-ZZZZ", "not yet online": unseen.Serial, "not enrolled and lower case": strings.ToLower(unseen.Serial)}
+		serials := map[string]string{
+			"unknown":                     "HUB-ZZZZ-ZZZZ-ZZZZ",
+			"not yet online":              unseen.Serial,
+			"not enrolled and lower case": strings.ToLower(unseen.Serial),
+		}
 		serials["another's"] = c.For(t).Online(c.For(t).Stranger("Stranger to hubs")).Serial
 		messages := map[string]bool{}
 		for what, serial := range serials {
-			refusal := client.Refused(http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": client.Site}, http.StatusUnprocessableEntity, "hub_not_addable")
+			refusal := client.Refused(
+				http.MethodPost,
+				"/hubs",
+				map[string]string{"serial": serial, "site_id": client.Site},
+				http.StatusUnprocessableEntity,
+				"hub_not_addable",
+			)
 			messages[refusal.Message] = true
 			if len(messages) > 1 {
 				t.Errorf("%s is told apart: %v", what, messages)
 			}
 		}
-		client.Refused(http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": noSite}, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodPost,
+			"/hubs",
+			map[string]string{"serial": unseen.Serial, "site_id": noSite},
+			http.StatusNotFound,
+			"not_found",
+		)
 		unseen.Enroll()
-		client.Refused(http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": client.Site}, http.StatusUnprocessableEntity, "hub_not_addable")
+		client.Refused(
+			http.MethodPost,
+			"/hubs",
+			map[string]string{"serial": unseen.Serial, "site_id": client.Site},
+			http.StatusUnprocessableEntity,
+			"hub_not_addable",
+		)
 		// "yes, once the hub is online".
 		unseen.Come()
 		client.Add(unseen.Serial)
 	})
 
 	t.Run("reset link", func(t *testing.T) {
-		// "revokes the hub's cloud certificate and disconnects it so it can be issued a new one; … it stays in the organization and at its
-		// site." The answer is 204 (design, section 6).
+		// "revokes the hub's cloud certificate and disconnects it so it can be issued a new one; …
+		// it stays in the organization and at its site." The answer is 204 (design, section 6).
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
-		answer := client.Must(http.MethodPost, "/hubs/"+raw.ID+"/reset-link", nil, http.StatusNoContent)
+		answer := client.Must(
+			http.MethodPost,
+			"/hubs/"+raw.ID+"/reset-link",
+			nil,
+			http.StatusNoContent,
+		)
 		if len(answer.Body) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
@@ -280,7 +464,18 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		raw.Enroll()
 		raw.Come()
-		harness.Eventually(t, time.Minute, "status online", func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" })
-		client.Refused(http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, http.StatusNotFound, "not_found")
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status online",
+			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
+		)
+		client.Refused(
+			http.MethodPost,
+			"/hubs/"+noHub+"/reset-link",
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 	})
 }

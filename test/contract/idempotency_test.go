@@ -17,27 +17,64 @@ const keyHeader = "Idempotency-Key"
 // idempotency holds the paragraph "Idempotency".
 func idempotency(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Idempotency")
-	house := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}, {Kind: "lock", Insecure: true}, {Kind: "thermostat"}}}
+	house := virtualhub.Config{
+		Devices: []virtualhub.DeviceSpec{
+			{Kind: "lock"},
+			{Kind: "lock", Insecure: true},
+			{Kind: "thermostat"},
+		},
+	}
 	const unlock = `{"key":"lock","value":false}`
 
 	t.Run("a retry returns the first response", func(t *testing.T) {
-		// "a retry with the same key within 24 hours returns the first response and does not send the command again". "The same key with a
-		// different body returns 409 idempotency_conflict"; bodies are compared as decoded JSON, and another path is another body (design,
-		// section 4).
+		// "a retry with the same key within 24 hours returns the first response and does not send
+		// the command again". "The same key with a different body returns 409
+		// idempotency_conflict"; bodies are compared as decoded JSON, and another path is another
+		// body (design, section 4).
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
-		harness.Eventually(t, time.Minute, "unlocked", func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" })
-		for _, body := range []string{unlock, `{ "value" : false, "key" : "lock" }`, "{\"key\":\"\\u006cock\",\n\"value\":false}"} {
-			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(again.Body, first.Body) {
+		harness.Eventually(
+			t,
+			time.Minute,
+			"unlocked",
+			func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" },
+		)
+		for _, body := range []string{
+			unlock, `{ "value" : false, "key" : "lock" }`,
+			"{\"key\":\"\\u006cock\",\n\"value\":false}",
+		} {
+			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(
+				again.Body,
+				first.Body,
+			) {
 				t.Errorf("first %s\nthen %s", first.Body, again.Body)
 			}
 		}
-		for _, body := range []string{`{"key":"lock","value":true}`, `{"key":"level","value":1}`, `{"key":"lock","value":false,"endpoint":1}`} {
-			client.Refused(http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader, "retry")
+		for _, body := range []string{
+			`{"key":"lock","value":true}`, `{"key":"level","value":1}`,
+			`{"key":"lock","value":false,"endpoint":1}`,
+		} {
+			client.Refused(
+				http.MethodPost,
+				path,
+				body,
+				http.StatusConflict,
+				"idempotency_conflict",
+				keyHeader,
+				"retry",
+			)
 		}
-		client.Refused(http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict, "idempotency_conflict", keyHeader, "retry")
+		client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 2),
+			unlock,
+			http.StatusConflict,
+			"idempotency_conflict",
+			keyHeader,
+			"retry",
+		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command was run %d times", n)
 		}
@@ -55,7 +92,17 @@ func idempotency(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
-		keys := []string{"k", strings.Repeat("k", 255), "with spaces and \"signs\" / * > . $", "../../etc/passwd", "KEY", "key", "k.*", "k.>", strings.Repeat(".", 200)}
+		keys := []string{
+			"k",
+			strings.Repeat("k", 255),
+			"with spaces and \"signs\" / * > . $",
+			"../../etc/passwd",
+			"KEY",
+			"key",
+			"k.*",
+			"k.>",
+			strings.Repeat(".", 200),
+		}
 		for _, key := range keys {
 			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
 			client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, key)
@@ -63,7 +110,15 @@ func idempotency(t *testing.T, c *harness.Target) {
 		if n := desiredCount(client, hub, 1, "lock"); n != len(keys) {
 			t.Errorf("%d keys, and the hub ran %d commands", len(keys), n)
 		}
-		client.Refused(http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader, strings.Repeat("k", 256))
+		client.Refused(
+			http.MethodPost,
+			path,
+			unlock,
+			http.StatusBadRequest,
+			"invalid_request",
+			keyHeader,
+			strings.Repeat("k", 256),
+		)
 	})
 
 	t.Run("of the organization", func(t *testing.T) {
@@ -74,49 +129,113 @@ func idempotency(t *testing.T, c *harness.Target) {
 		theirs := c.For(t).VirtualHub(stranger, house)
 		_, key := c.For(t).Own().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
-		first := client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared")
-		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(again.Body, first.Body) {
+		first := client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			unlock,
+			http.StatusAccepted,
+			keyHeader,
+			"shared",
+		)
+		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(
+			again.Body,
+			first.Body,
+		) {
 			t.Errorf("first %s\nthen %s", first.Body, again.Body)
 		}
-		stranger.Must(http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`, http.StatusAccepted, keyHeader, "shared")
+		stranger.Must(
+			http.MethodPost,
+			commandPath(theirs.ID(), 1),
+			`{"key":"lock","value":true}`,
+			http.StatusAccepted,
+			keyHeader,
+			"shared",
+		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command was run %d times", n)
 		}
 	})
 
 	t.Run("a refusal of the hub is the first response", func(t *testing.T) {
-		// "Only answers that settle the matter are remembered (202 and the 4xx of the hub)" (design, section 4).
+		// "Only answers that settle the matter are remembered (202 and the 4xx of the hub)"
+		// (design, section 4).
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.RefuseCommands(true)
-		first := client.Refused(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity, "command_refused", keyHeader, "refused")
+		first := client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			unlock,
+			http.StatusUnprocessableEntity,
+			"command_refused",
+			keyHeader,
+			"refused",
+		)
 		hub.RefuseCommands(false)
-		again := client.Refused(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity, "command_refused", keyHeader, "refused")
+		again := client.Refused(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			unlock,
+			http.StatusUnprocessableEntity,
+			"command_refused",
+			keyHeader,
+			"refused",
+		)
 		if again.Message != first.Message {
 			t.Errorf("first %q, then %q", first.Message, again.Message)
 		}
-		client.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "refused no more")
+		client.Must(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			unlock,
+			http.StatusAccepted,
+			keyHeader,
+			"refused no more",
+		)
 	})
 
 	t.Run("what is not settled is tried again", func(t *testing.T) {
-		// "503 hub_offline: … nothing was done", "retry on … 502, 503, 504", "(same Idempotency-Key for commands)".
+		// "503 hub_offline: … nothing was done", "retry on … 502, 503, 504", "(same Idempotency-Key
+		// for commands)".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		hub.RadioDown(true)
-		client.Refused(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable", keyHeader, "later")
+		client.Refused(
+			http.MethodPost,
+			path,
+			unlock,
+			http.StatusServiceUnavailable,
+			"hub_unavailable",
+			keyHeader,
+			"later",
+		)
 		hub.RadioDown(false)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(true)
-		harness.Eventually(t, time.Minute, "status offline", func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" })
-		client.Refused(http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader, "later still")
+		harness.Eventually(
+			t,
+			time.Minute,
+			"status offline",
+			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
+		)
+		client.Refused(
+			http.MethodPost,
+			path,
+			unlock,
+			http.StatusServiceUnavailable,
+			"hub_offline",
+			keyHeader,
+			"later still",
+		)
 		// What was answered before is answered also now: it asks nothing of the hub.
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
 		harness.Eventually(t, time.Minute, "accepted once the hub is back", func() bool {
 			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
-			if err == nil && answer.Status != http.StatusAccepted && answer.Status != http.StatusServiceUnavailable {
+			if err == nil && answer.Status != http.StatusAccepted &&
+				answer.Status != http.StatusServiceUnavailable {
 				t.Fatalf("%d %s", answer.Status, answer.Body)
 			}
 			return err == nil && answer.Status == http.StatusAccepted
@@ -135,7 +254,12 @@ func idempotency(t *testing.T, c *harness.Target) {
 		})
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
-				t.Errorf("one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+				t.Errorf(
+					"one answer %s, another %d %s",
+					answers[0].Body,
+					answer.Status,
+					answer.Body,
+				)
 			}
 		}
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
@@ -149,7 +273,13 @@ func idempotency(t *testing.T, c *harness.Target) {
 		for round := range 10 {
 			key := fmt.Sprintf("two bodies %d", round)
 			answers := atOnce(t, 6, func(i int) (harness.Answer, error) {
-				return client.Try(http.MethodPost, commandPath(hub.ID(), 3), fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key)
+				return client.Try(
+					http.MethodPost,
+					commandPath(hub.ID(), 3),
+					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2),
+					keyHeader,
+					key,
+				)
 			})
 			ran := answers[0].Status == http.StatusAccepted
 			for i, answer := range answers {
@@ -158,7 +288,14 @@ func idempotency(t *testing.T, c *harness.Target) {
 					want, kind = http.StatusConflict, "idempotency_conflict"
 				}
 				if answer.Status != want || answer.ErrorType() != kind {
-					t.Errorf("round %d, body %d: %d %s, wanted %d", round, i%2, answer.Status, answer.Body, want)
+					t.Errorf(
+						"round %d, body %d: %d %s, wanted %d",
+						round,
+						i%2,
+						answer.Status,
+						answer.Body,
+						want,
+					)
 				}
 			}
 		}
@@ -168,7 +305,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 	})
 }
 
-// creations holds what the Idempotency-Key does on the calls that make something: additive to the contract, by the rules of commands.
+// creations holds what the Idempotency-Key does on the calls that make something: additive to the
+// contract, by the rules of commands.
 func creations(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Creations")
 
@@ -180,16 +318,52 @@ func creations(t *testing.T, c *harness.Target) {
 		})
 		for _, answer := range answers {
 			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
-				t.Errorf("one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+				t.Errorf(
+					"one answer %s, another %d %s",
+					answers[0].Body,
+					answer.Status,
+					answer.Body,
+				)
 			}
 		}
-		again := client.Must(http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site")
+		again := client.Must(
+			http.MethodPost,
+			"/sites",
+			`{ "name" : "Once" }`,
+			http.StatusCreated,
+			keyHeader,
+			"site",
+		)
 		if !sameJSON(again.Body, answers[0].Body) {
 			t.Errorf("first %s, then %s", answers[0].Body, again.Body)
 		}
-		client.Refused(http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict, "idempotency_conflict", keyHeader, "site")
-		client.Refused(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict, "idempotency_conflict", keyHeader, "site")
-		client.Refused(http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request", keyHeader, strings.Repeat("k", 256))
+		client.Refused(
+			http.MethodPost,
+			"/sites",
+			`{"name":"Twice"}`,
+			http.StatusConflict,
+			"idempotency_conflict",
+			keyHeader,
+			"site",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/invitations",
+			`{"email":"once@example.org"}`,
+			http.StatusConflict,
+			"idempotency_conflict",
+			keyHeader,
+			"site",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/sites",
+			`{"name":"Once"}`,
+			http.StatusBadRequest,
+			"invalid_request",
+			keyHeader,
+			strings.Repeat("k", 256),
+		)
 		var all siteList
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
 		made := 0
@@ -205,8 +379,22 @@ func creations(t *testing.T, c *harness.Target) {
 
 	t.Run("an invitation is made once", func(t *testing.T) {
 		client := tenant.For(t)
-		first := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated, keyHeader, "invitation")
-		again := client.Must(http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated, keyHeader, "invitation")
+		first := client.Must(
+			http.MethodPost,
+			"/invitations",
+			`{"email":"once@example.org"}`,
+			http.StatusCreated,
+			keyHeader,
+			"invitation",
+		)
+		again := client.Must(
+			http.MethodPost,
+			"/invitations",
+			`{"email":"once@example.org"}`,
+			http.StatusCreated,
+			keyHeader,
+			"invitation",
+		)
 		if !sameJSON(again.Body, first.Body) {
 			t.Errorf("first %s, then %s", first.Body, again.Body)
 		}
@@ -216,20 +404,46 @@ func creations(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		var first, second site
-		client.Must(http.MethodPost, "/sites", `{"name":"First"}`, http.StatusCreated).JSON(t, &first)
-		client.Must(http.MethodPost, "/sites", `{"name":"Second"}`, http.StatusCreated).JSON(t, &second)
+		client.Must(http.MethodPost, "/sites", `{"name":"First"}`, http.StatusCreated).
+			JSON(t, &first)
+		client.Must(http.MethodPost, "/sites", `{"name":"Second"}`, http.StatusCreated).
+			JSON(t, &second)
 		add := fmt.Sprintf(`{"serial":%q,"site_id":%q}`, hub.ID(), first.ID)
 		answer := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
-		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID), http.StatusOK)
-		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(again.Body, answer.Body) {
+		client.Must(
+			http.MethodPatch,
+			"/hubs/"+hub.ID(),
+			fmt.Sprintf(`{"site_id":%q}`, second.ID),
+			http.StatusOK,
+		)
+		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(
+			again.Body,
+			answer.Body,
+		) {
 			t.Errorf("first %s, then %s", answer.Body, again.Body)
 		}
 		if at := getHub(client.Client, hub.ID()).SiteID; at != second.ID {
 			t.Errorf("a repetition moved the hub back to %s", at)
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
-		client.Refused(http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader, "nowhere")
-		client.Refused(http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader, "nowhere")
+		client.Refused(
+			http.MethodPost,
+			"/hubs",
+			nowhere,
+			http.StatusNotFound,
+			"not_found",
+			keyHeader,
+			"nowhere",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/hubs",
+			add,
+			http.StatusConflict,
+			"idempotency_conflict",
+			keyHeader,
+			"nowhere",
+		)
 	})
 }
 
@@ -254,8 +468,8 @@ func atOnce(t *testing.T, n int, call func(i int) (harness.Answer, error)) []har
 	return answers
 }
 
-// lateAnswers: "504 hub_timeout: the hub did not answer within 10 seconds; it may still have acted"; "After 504 the hub may still act; retry
-// with the same key."
+// lateAnswers: "504 hub_timeout: the hub did not answer within 10 seconds; it may still have
+// acted"; "After 504 the hub may still act; retry with the same key."
 func lateAnswers(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Late")
 	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
@@ -270,22 +484,41 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		hub.LateAnswers(3 * time.Second)
 		told := make(chan harness.Answer, 1)
 		go func() {
-			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			answer, err := client.Try(
+				http.MethodPost,
+				commandPath(hub.ID(), 1),
+				lock,
+				keyHeader,
+				"cut",
+			)
 			if err != nil {
 				t.Error(err)
 			}
 			told <- answer
 		}()
-		harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return desiredCount(client, hub, 1, "lock") == before+1 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the hub has the command",
+			func() bool { return desiredCount(client, hub, 1, "lock") == before+1 },
+		)
 		hub.CutConnection()
 		hub.LateAnswers(0)
 		harness.Connected(t, hub)
 		answer := <-told
-		if answer.Status != http.StatusBadGateway && answer.Status != http.StatusServiceUnavailable && answer.Status != http.StatusGatewayTimeout {
+		if answer.Status != http.StatusBadGateway &&
+			answer.Status != http.StatusServiceUnavailable &&
+			answer.Status != http.StatusGatewayTimeout {
 			t.Errorf("%d %s", answer.Status, answer.Body)
 		}
 		harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
-			answer, err := client.Try(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut")
+			answer, err := client.Try(
+				http.MethodPost,
+				commandPath(hub.ID(), 1),
+				lock,
+				keyHeader,
+				"cut",
+			)
 			return err == nil && answer.Status == http.StatusAccepted
 		})
 		if n := desiredCount(client, hub, 1, "lock"); n != before+1 {
@@ -294,7 +527,8 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 	})
 }
 
-// late calls a hub whose answers come later than the service waits for them, in time for a retry with the same key.
+// late calls a hub whose answers come later than the service waits for them, in time for a retry
+// with the same key.
 func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout time.Duration) {
 	t.Helper()
 	const unlock = `{"key":"lock","value":false}`
@@ -306,7 +540,13 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	}
 	began := time.Now()
 	answers := atOnce(t, len(calls), func(i int) (harness.Answer, error) {
-		return tenant.Try(calls[i].method, calls[i].at(hub.ID()), calls[i].sent(), keyHeader, "late")
+		return tenant.Try(
+			calls[i].method,
+			calls[i].at(hub.ID()),
+			calls[i].sent(),
+			keyHeader,
+			"late",
+		)
 	})
 	took := time.Since(began)
 	for i, answer := range answers {
@@ -320,8 +560,15 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	hub.LateAnswers(0)
 	var got accepted
 	harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
-		answer, err := tenant.Try(http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late")
-		if err != nil || answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
+		answer, err := tenant.Try(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			unlock,
+			keyHeader,
+			"late",
+		)
+		if err != nil ||
+			answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {
 			t.Fatalf("%d %s %v", answer.Status, answer.Body, err)
 		}
 		if answer.Status == http.StatusAccepted {
@@ -329,7 +576,8 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 		}
 		return answer.Status == http.StatusAccepted
 	})
-	if got.Channel.Status != "pending" || string(got.Channel.Value) != "true" || string(got.Channel.Desired) != "false" {
+	if got.Channel.Status != "pending" || string(got.Channel.Value) != "true" ||
+		string(got.Channel.Desired) != "false" {
 		t.Errorf("the first answer of the hub was not this: %+v", got)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != 1 {

@@ -39,11 +39,18 @@ func pending(client *harness.Tenant, id string) bool {
 }
 
 // invite invites somebody and gives the link of the mail.
-func invite(s *harness.Service, client *harness.Tenant, email, role string) (made invitation, link string) {
+func invite(
+	s *harness.Service,
+	client *harness.Tenant,
+	email, role string,
+) (made invitation, link string) {
 	client.T.Helper()
 	s = s.For(client.T)
 	mails := len(s.Mails(email, 0))
-	client.Must(http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, http.StatusCreated).JSON(client.T, &made)
+	client.Must(http.MethodPost, "/invitations", map[string]string{
+		"email": email, "role": role,
+	}, http.StatusCreated).
+		JSON(client.T, &made)
 	link = s.Mails(email, mails+1)[mails].Link()
 	if !strings.HasPrefix(link, s.Public()+"/portal/invitations/") {
 		client.T.Fatalf("the mail's link is %q", link)
@@ -56,13 +63,30 @@ func invitations(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Invitations")
 
 	t.Run("invited, opened, a member", func(t *testing.T) {
-		// "Created with email and role (admin or member, default member). A link is emailed to the address and works for 7 days. Opening it
-		// adds the person to the organization, creating their account if they have none."
+		// "Created with email and role (admin or member, default member). A link is emailed to the
+		// address and works for 7 days. Opening it adds the person to the organization, creating
+		// their account if they have none."
 		client, s := tenant.For(t), c.For(t).Own()
 		const email = "new@invitations.example.com"
-		answer := client.Must(http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated)
+		answer := client.Must(
+			http.MethodPost,
+			"/invitations",
+			`{"email":"`+email+`"}`,
+			http.StatusCreated,
+		)
 		made := answer.Object(t)
-		hasExactly(t, "invitation", made, "id", "email", "role", "status", "created_at", "expires_at") // design, section 6
+		// design, section 6
+		hasExactly(
+			t,
+			"invitation",
+			made,
+			"id",
+			"email",
+			"role",
+			"status",
+			"created_at",
+			"expires_at",
+		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
 			t.Errorf("%v", made)
 		}
@@ -80,7 +104,9 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		mail := s.For(t).Mails(email, 1)[0]
 		link := mail.Link()
-		if !strings.Contains(mail.Text, tenantName) || mail.Header.Get("Subject") == "" || mail.Header.Get("From") == "" || mail.Header.Get("Date") == "" {
+		if !strings.Contains(mail.Text, tenantName) || mail.Header.Get("Subject") == "" ||
+			mail.Header.Get("From") == "" ||
+			mail.Header.Get("Date") == "" {
 			t.Errorf("the mail: %v\n%s", mail.Header, mail.Text)
 		}
 		token := link[strings.LastIndex(link, "/")+1:]
@@ -96,17 +122,26 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Error("HEAD has used the link up")
 		}
 		page := harness.Open(t, http.MethodGet, link)
-		if page.Status != http.StatusOK || !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(page.Body), tenantName) {
+		if page.Status != http.StatusOK ||
+			!strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
+			!strings.Contains(string(page.Body), tenantName) {
 			t.Errorf("%d %v %s", page.Status, page.Header, page.Body)
 		}
 		if m, ok := memberOf(client, email); !ok || m.Role != "member" {
 			t.Errorf("not a member: %+v", m)
 		}
-		// "pending, invited person opens the link within 7 days: accepted"; "GET /invitations lists only pending ones".
+		// "pending, invited person opens the link within 7 days: accepted"; "GET /invitations lists
+		// only pending ones".
 		if pending(client, made["id"].(string)) {
 			t.Error("an accepted invitation is listed")
 		}
-		client.Refused(http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodDelete,
+			"/invitations/"+made["id"].(string),
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 		// Opened once more, it changes nothing.
 		before := listMembers(client)
 		if again := harness.Open(t, http.MethodGet, link); again.Status != http.StatusOK {
@@ -127,17 +162,22 @@ func invitations(t *testing.T, c *harness.Target) {
 	t.Run("the page is fit for a link that is a secret", func(t *testing.T) {
 		s := c.For(t).Own()
 		_, link := invite(s, tenant.For(t), "page@invitations.example.com", "admin")
-		for _, url := range []string{link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage"} {
+		for _, url := range []string{
+			link, link[:len(link)-1], s.Public() + "/portal/invitations/garbage",
+		} {
 			page := harness.Open(t, http.MethodGet, url)
-			if page.Header.Get("Referrer-Policy") != "no-referrer" || !strings.Contains(page.Header.Get("Cache-Control"), "no-store") ||
-				!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'none'") || page.Header.Get("X-Content-Type-Options") != "nosniff" {
+			if page.Header.Get("Referrer-Policy") != "no-referrer" ||
+				!strings.Contains(page.Header.Get("Cache-Control"), "no-store") ||
+				!strings.Contains(page.Header.Get("Content-Security-Policy"), "default-src 'none'") ||
+				page.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Errorf("%s: %v", url, page.Header)
 			}
 			if third := regexp.MustCompile(`(src|href|action)="(https?:)?//`).FindString(string(page.Body)); third != "" {
 				t.Errorf("the page asks another host: %s", third)
 			}
 		}
-		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok || m.Role != "admin" {
+		if m, ok := memberOf(tenant.For(t), "page@invitations.example.com"); !ok ||
+			m.Role != "admin" {
 			t.Errorf("%+v", m)
 		}
 	})
@@ -146,7 +186,10 @@ func invitations(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member"} {
 			var made invitation
-			client.Must(http.MethodPost, "/invitations", map[string]string{"email": role + "@taken-back.example.com", "role": role}, http.StatusCreated).JSON(t, &made)
+			client.Must(http.MethodPost, "/invitations", map[string]string{
+				"email": role + "@taken-back.example.com", "role": role,
+			}, http.StatusCreated).
+				JSON(t, &made)
 			if made.Role != role || made.Status != "pending" || !pending(client, made.ID) {
 				t.Errorf("%+v", made)
 			}
@@ -154,7 +197,13 @@ func invitations(t *testing.T, c *harness.Target) {
 			if pending(client, made.ID) {
 				t.Error("a revoked invitation is listed")
 			}
-			client.Refused(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodDelete,
+				"/invitations/"+made.ID,
+				nil,
+				http.StatusNotFound,
+				"not_found",
+			)
 		}
 	})
 
@@ -162,12 +211,20 @@ func invitations(t *testing.T, c *harness.Target) {
 		// "pending, DELETE /invitations/{invitation_id}: revoked (link stops working)".
 		client, s := tenant.For(t), c.For(t).Own()
 		made, link := invite(s, client, "revoked@invitations.example.com", "member")
-		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		dead(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
-			client.Refused(http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodDelete,
+				"/invitations/"+id,
+				nil,
+				http.StatusNotFound,
+				"not_found",
+			)
 		}
 	})
 
@@ -180,7 +237,13 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Errorf("%+v, then %+v; pending are %+v", first, second, listInvitations(client))
 		}
 		dead(t, client, oldLink, "twice@invitations.example.com")
-		client.Refused(http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodDelete,
+			"/invitations/"+first.ID,
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
 			t.Errorf("%d %s", page.Status, page.Body)
 		}
@@ -194,7 +257,11 @@ func invitations(t *testing.T, c *harness.Target) {
 		_, link := invite(s, client, "near@invitations.example.com", "member")
 		last := link[len(link)-1:]
 		changed := map[bool]string{true: "B", false: "A"}[last == "A"]
-		for _, other := range []string{link[:len(link)-1], link + "A", link[:len(link)-12] + changed + link[len(link)-11:], s.Public() + "/portal/invitations/x", s.Public() + "/portal/invitations/%00", s.Public() + "/portal/invitations/" + strings.Repeat("A", 4000)} {
+		for _, other := range []string{
+			link[:len(link)-1], link + "A", link[:len(link)-12] + changed + link[len(link)-11:],
+			s.Public() + "/portal/invitations/x", s.Public() + "/portal/invitations/%00",
+			s.Public() + "/portal/invitations/" + strings.Repeat("A", 4000),
+		} {
 			dead(t, client, other, "near@invitations.example.com")
 		}
 	})
@@ -202,18 +269,40 @@ func invitations(t *testing.T, c *harness.Target) {
 	t.Run("refused", func(t *testing.T) {
 		client := tenant.For(t)
 		for _, body := range []string{
-			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`, `{"email":"x"}`, `{"email":"x@"}`, `{"email":"@example.com"}`, `{"email":"a b@example.com"}`,
-			`{"email":"a@example.com\nBcc: b@example.com"}`, `{"email":"A <a@example.com>"}`, `{"email":"a@example.com, b@example.com"}`, `{"email":"a@example.com","role":"boss"}`,
-			`{"email":"a@example.com","role":null}`, `{"email":"a@example.com","role":""}`, `{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
+			``, `{}`, `[]`, `{"role":"member"}`, `{"email":null}`, `{"email":7}`, `{"email":""}`,
+			`{"email":"x"}`, `{"email":"x@"}`, `{"email":"@example.com"}`,
+			`{"email":"a b@example.com"}`,
+			`{"email":"a@example.com\nBcc: b@example.com"}`, `{"email":"A <a@example.com>"}`,
+			`{"email":"a@example.com, b@example.com"}`, `{"email":"a@example.com","role":"boss"}`,
+			`{"email":"a@example.com","role":null}`, `{"email":"a@example.com","role":""}`,
+			`{"email":"a@example.com","name":"A"}`, `{"email":"a@example.com"}x`,
 			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
 		} {
-			client.Refused(http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request")
+			client.Refused(
+				http.MethodPost,
+				"/invitations",
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
-		client.Refused(http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email}, http.StatusBadRequest, "invalid_request")
+		client.Refused(
+			http.MethodPost,
+			"/invitations",
+			map[string]string{"email": owner(client).Email},
+			http.StatusBadRequest,
+			"invalid_request",
+		)
 		// "to a member: 400" (design, section 6).
 		somebody := joined(t, c.For(t).Own(), tenant, "already@invitations.example.com", "member")
 		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
-			client.Refused(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusBadRequest, "invalid_request")
+			client.Refused(
+				http.MethodPost,
+				"/invitations",
+				map[string]string{"email": email},
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 
@@ -224,7 +313,10 @@ func invitations(t *testing.T, c *harness.Target) {
 		var want []string
 		for i := range 52 {
 			var made invitation
-			client.Must(http.MethodPost, "/invitations", map[string]string{"email": fmt.Sprintf("person%d@list.example.com", i)}, http.StatusCreated).JSON(t, &made)
+			client.Must(http.MethodPost, "/invitations", map[string]string{
+				"email": fmt.Sprintf("person%d@list.example.com", i),
+			}, http.StatusCreated).
+				JSON(t, &made)
 			want = append([]string{made.ID}, want...)
 		}
 		for _, limit := range []int{50, 20, 13} {
@@ -239,7 +331,8 @@ func invitations(t *testing.T, c *harness.Target) {
 					Data    []invitation
 					HasMore bool `json:"has_more"`
 				}
-				client.Must(http.MethodGet, "/invitations"+query+after, nil, http.StatusOK).JSON(t, &page)
+				client.Must(http.MethodGet, "/invitations"+query+after, nil, http.StatusOK).
+					JSON(t, &page)
 				for _, i := range page.Data {
 					got = append(got, i.ID)
 				}
@@ -252,14 +345,28 @@ func invitations(t *testing.T, c *harness.Target) {
 				t.Errorf("pages of %d: %v, wanted %v", limit, got, want)
 			}
 		}
-		for _, query := range []string{"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember} {
-			client.Refused(http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest, "invalid_request")
+		for _, query := range []string{
+			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
+		} {
+			client.Refused(
+				http.MethodGet,
+				"/invitations?"+query,
+				nil,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 		stranger := c.For(t).Stranger("Stranger to invitations")
 		if list := listInvitations(stranger); len(list) != 0 {
 			t.Errorf("a stranger sees %+v", list)
 		}
-		stranger.Refused(http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found")
+		stranger.Refused(
+			http.MethodDelete,
+			"/invitations/"+want[0],
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 		if !pending(client, want[0]) {
 			t.Error("a stranger has revoked an invitation")
 		}

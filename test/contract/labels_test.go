@@ -35,7 +35,14 @@ func isLabeled(client *harness.Tenant, hub string, device int64, name, room stri
 	client.Must(http.MethodGet, "/hubs/"+hub+"/devices", nil, http.StatusOK).JSON(client.T, &list)
 	for _, d := range list.Data {
 		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
-			client.T.Errorf("device %d is %q in %q in the list, wanted %q in %q", device, text(d.Name), text(d.Room), name, room)
+			client.T.Errorf(
+				"device %d is %q in %q in the list, wanted %q in %q",
+				device,
+				text(d.Name),
+				text(d.Room),
+				name,
+				room,
+			)
 		}
 	}
 }
@@ -50,15 +57,19 @@ func text(s *string) string {
 // deviceLabels holds what the contract says of a device's name and room.
 func deviceLabels(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Labels")
-	devices := []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}, {Kind: "dimmer", Name: "Lamp"}}
+	devices := []virtualhub.DeviceSpec{
+		{Kind: "lock", Name: "Front door"},
+		{Kind: "dimmer", Name: "Lamp"},
+	}
 	is := func(t *testing.T, hub string, device int64, name, room string) {
 		t.Helper()
 		isLabeled(tenant.For(t), hub, device, name, room)
 	}
 
 	t.Run("set and clear", func(t *testing.T) {
-		// "body name (string or null), room (string or null); either or both; null clears"; "200 the device's name and room"; "name: what
-		// the hub reports unless set through the API"; "room: set only through the API".
+		// "body name (string or null), room (string or null); either or both; null clears"; "200
+		// the device's name and room"; "name: what the hub reports unless set through the API";
+		// "room: set only through the API".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		is(t, hub.ID(), 1, "Front door", "<null>")
@@ -72,23 +83,34 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			{`{"name":null,"room":null}`, "Front door", "<null>"},
 			{`{"name":"Café «1»","room":"Süd 🏢"}`, "Café «1»", "Süd 🏢"},
 		} {
-			answer := client.Must(http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK).Object(t)
+			answer := client.Must(http.MethodPatch, devicePath(hub.ID(), 1), step.body, http.StatusOK).
+				Object(t)
 			hasExactly(t, "answer", answer, "id", "name", "room") // design, section 6
 			want := map[string]any{"id": 1.0, "name": step.name, "room": any(step.room)}
 			if step.room == "<null>" {
 				want["room"] = nil
 			}
-			if answer["id"] != want["id"] || answer["name"] != want["name"] || answer["room"] != want["room"] {
+			if answer["id"] != want["id"] || answer["name"] != want["name"] ||
+				answer["room"] != want["room"] {
 				t.Errorf("%s is answered %v", step.body, answer)
 			}
 			is(t, hub.ID(), 1, step.name, step.room)
 		}
 		is(t, hub.ID(), 2, "Lamp", "<null>")
 		for _, body := range []string{
-			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`, `{"room":true}`, `{"color":"red"}`, `{"name":"a\nb"}`,
-			`{"name":"` + strings.Repeat("x", 201) + `"}`, `{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`, `{"name":"x","room":7}`,
+			``, `{}`, `[]`, `{"name":""}`, `{"name":" "}`, `{"room":""}`, `{"name":7}`,
+			`{"room":true}`, `{"color":"red"}`, `{"name":"a\nb"}`,
+			`{"name":"` + strings.Repeat("x", 201) + `"}`,
+			`{"room":"` + strings.Repeat("x", 201) + `"}`, `{"name":"x"}x`,
+			`{"name":"x","room":7}`,
 		} {
-			client.Refused(http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest, "invalid_request")
+			client.Refused(
+				http.MethodPatch,
+				devicePath(hub.ID(), 1),
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 		is(t, hub.ID(), 1, "Café «1»", "Süd 🏢")
 	})
@@ -97,11 +119,21 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		// "name and room are kept by the service, not by the hub, and survive a hub restart."
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, Dir: t.TempDir()})
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch,
+			devicePath(hub.ID(), 1),
+			`{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"room":"Hall"}`, http.StatusOK)
 		head := client.Head(hub.ID())
 		hub.Restart()
-		client.Await(hub.ID(), head, "hub.connected", func(e harness.Event) bool { return e.Type == "hub.connected" })
+		client.Await(
+			hub.ID(),
+			head,
+			"hub.connected",
+			func(e harness.Event) bool { return e.Type == "hub.connected" },
+		)
 		harness.Connected(t, hub)
 		is(t, hub.ID(), 1, "Entrance", "Hall")
 		if err := hub.Rename(1, "Renamed by the hub"); err != nil {
@@ -110,9 +142,17 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		if err := hub.Rename(2, "Renamed too", virtualhub.ChannelRef{Key: "switch"}); err != nil {
 			t.Fatal(err)
 		}
-		updated := client.Await(hub.ID(), head, "device.updated", func(e harness.Event) bool { return e.About("device.updated", 2) })
+		updated := client.Await(
+			hub.ID(),
+			head,
+			"device.updated",
+			func(e harness.Event) bool { return e.About("device.updated", 2) },
+		)
 		// "{name, removed_channels: array}".
-		if !sameJSON(updated.Data, []byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`)) {
+		if !sameJSON(
+			updated.Data,
+			[]byte(`{"name":"Renamed too","removed_channels":[{"key":"switch","endpoint":0}]}`),
+		) {
 			t.Errorf("data %s", updated.Data)
 		}
 		is(t, hub.ID(), 1, "Entrance", "Hall")
@@ -122,7 +162,8 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("gone with the device", func(t *testing.T) {
-		// Hub link, section 4: "When a hub reports device.forgotten, the cloud forgets the name and room that were set for that device ID."
+		// Hub link, section 4: "When a hub reports device.forgotten, the cloud forgets the name and
+		// room that were set for that device ID."
 		client := tenant.For(t)
 		hub := c.For(t).RawHub()
 		hub.OnRequest(twoLocks)
@@ -130,16 +171,28 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		hub.Come()
 		client.Add(hub.Serial)
 		for _, device := range []int64{1, 2} {
-			client.Must(http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`, http.StatusOK)
+			client.Must(
+				http.MethodPatch,
+				devicePath(hub.ID, device),
+				`{"name":"Set","room":"Hall"}`,
+				http.StatusOK,
+			)
 		}
 		forgotten := harness.Numbered(1)
-		forgotten["type"], forgotten["device_id"], forgotten["data"] = "device.forgotten", 2, map[string]any{"name": "Lock 2"}
+		forgotten["type"], forgotten["device_id"], forgotten["data"] = "device.forgotten", 2, map[string]any{
+			"name": "Lock 2",
+		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.WaitAck("log-1", 1)
-		harness.Eventually(t, time.Minute, "the label of a forgotten device is forgotten", func() bool {
-			name, room := labelOf(client, hub.ID, 2)
-			return name == "Lock 2" && room == "<null>"
-		})
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the label of a forgotten device is forgotten",
+			func() bool {
+				name, room := labelOf(client, hub.ID, 2)
+				return name == "Lock 2" && room == "<null>"
+			},
+		)
 		is(t, hub.ID, 2, "Lock 2", "<null>")
 		is(t, hub.ID, 1, "Set", "Hall")
 		// A repeat of the event does not take away what was set since.
@@ -151,16 +204,26 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("gone with a reset of the hub", func(t *testing.T) {
-		// Hub link, section 4: "another log than before: the hub was reset. The cloud … forgets the names and rooms of its devices".
+		// Hub link, section 4: "another log than before: the hub was reset. The cloud … forgets the
+		// names and rooms of its devices".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch,
+			devicePath(hub.ID(), 1),
+			`{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		before := client.Head(hub.ID())
 		if err := hub.FactoryReset(); err != nil {
 			t.Fatal(err)
 		}
 		harness.Eventually(t, time.Minute, "410 for a cursor from before the reset", func() bool {
-			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
+			answer, err := client.Try(
+				http.MethodGet,
+				"/hubs/"+hub.ID()+"/events?after="+before,
+				nil,
+			)
 			return err == nil && answer.Status == http.StatusGone
 		})
 		harness.Connected(t, hub)
@@ -176,13 +239,16 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("two at once", func(t *testing.T) {
-		// "either or both": what one request does not name, it leaves alone, also when another sets it at that moment.
+		// "either or both": what one request does not name, it leaves alone, also when another sets
+		// it at that moment.
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		for round := range 15 {
 			name, room := fmt.Sprintf("Name %d", round), fmt.Sprintf("Room %d", round)
 			for _, answer := range atOnce(t, 2, func(i int) (harness.Answer, error) {
-				return client.Try(http.MethodPatch, devicePath(hub.ID(), 1), []map[string]string{{"name": name}, {"room": room}}[i])
+				return client.Try(http.MethodPatch, devicePath(hub.ID(), 1), []map[string]string{
+					{"name": name}, {"room": room},
+				}[i])
 			}) {
 				if answer.Status != http.StatusOK {
 					t.Errorf("%d %s", answer.Status, answer.Body)
@@ -195,8 +261,18 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 	t.Run("kept by the hub's move to another site", func(t *testing.T) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
-		client.Must(http.MethodPatch, "/hubs/"+hub.ID(), map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK)
+		client.Must(
+			http.MethodPatch,
+			devicePath(hub.ID(), 1),
+			`{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
+		client.Must(
+			http.MethodPatch,
+			"/hubs/"+hub.ID(),
+			map[string]string{"site_id": client.NewSite("Elsewhere")},
+			http.StatusOK,
+		)
 		is(t, hub.ID(), 1, "Entrance", "Hall")
 	})
 }
@@ -205,16 +281,25 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 func twoLocks(request harness.Request) harness.Response {
 	lock := func(id int64, full bool) map[string]any {
 		ch := map[string]any{
-			"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{}, "available": true,
+			"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true,
+			"writable": true, "capabilities": map[string]any{}, "available": true,
 		}
 		if full {
 			ch["value"], ch["observed_at"], ch["desired"], ch["desired_at"], ch["status"] = true, "2026-01-02T03:04:05.123456Z", nil, nil, "synchronized"
 		}
-		return map[string]any{"id": id, "name": map[int64]string{1: "Lock 1", 2: "Lock 2"}[id], "manufacturer": "M", "model": "X", "channels": []any{ch}}
+		return map[string]any{
+			"id":           id,
+			"name":         map[int64]string{1: "Lock 1", 2: "Lock 2"}[id],
+			"manufacturer": "M",
+			"model":        "X",
+			"channels":     []any{ch},
+		}
 	}
 	switch request.Method {
 	case "devices.list":
-		return harness.Response{Result: map[string]any{"devices": []any{lock(1, false), lock(2, false)}}}
+		return harness.Response{
+			Result: map[string]any{"devices": []any{lock(1, false), lock(2, false)}},
+		}
 	case "devices.get":
 		var params struct {
 			DeviceID int64 `json:"device_id"`
@@ -222,7 +307,11 @@ func twoLocks(request harness.Request) harness.Response {
 		if request.Into(&params); params.DeviceID == 1 || params.DeviceID == 2 {
 			return harness.Response{Result: map[string]any{"device": lock(params.DeviceID, true)}}
 		}
-		return harness.Response{Error: &harness.LinkError{Type: "not_found", Message: "no such device"}}
+		return harness.Response{
+			Error: &harness.LinkError{Type: "not_found", Message: "no such device"},
+		}
 	}
-	return harness.Response{Error: &harness.LinkError{Type: "unknown_method", Message: request.Method}}
+	return harness.Response{
+		Error: &harness.LinkError{Type: "unknown_method", Message: request.Method},
+	}
 }

@@ -10,7 +10,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// limits holds the rows of the table "Limits" about requests; the other rows are held where they belong.
+// limits holds the rows of the table "Limits" about requests; the other rows are held where they
+// belong.
 func limits(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Limits")
 
@@ -29,10 +30,24 @@ func limits(t *testing.T, c *harness.Target) {
 			{http.MethodGet, "/nothing", http.StatusNotFound, nil},
 			{http.MethodPut, "/sites", http.StatusMethodNotAllowed, nil},
 		} {
-			answer := client.Must(request.method, request.path, nil, request.status, request.header...)
-			for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+			answer := client.Must(
+				request.method,
+				request.path,
+				nil,
+				request.status,
+				request.header...)
+			for _, name := range []string{
+				"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+			} {
 				if n, err := strconv.Atoi(answer.Header.Get(name)); err != nil || n < 0 {
-					t.Errorf("%s %s (%d): %s is %q", request.method, request.path, answer.Status, name, answer.Header.Get(name))
+					t.Errorf(
+						"%s %s (%d): %s is %q",
+						request.method,
+						request.path,
+						answer.Status,
+						name,
+						answer.Header.Get(name),
+					)
 				}
 			}
 			if answer.Header.Get("X-Request-Id") == "" {
@@ -46,7 +61,19 @@ func limits(t *testing.T, c *harness.Target) {
 		_, key := s.Key(tenant.Org)
 		_, otherKey := s.Key(tenant.Org)
 		_, narrowKey := s.Key(tenant.Org, "hubs:read")
-		client, other, narrow := harness.NewClient(t, c.Base, key), harness.NewClient(t, c.Base, otherKey), harness.NewClient(t, c.Base, narrowKey)
+		client, other, narrow := harness.NewClient(
+			t,
+			c.Base,
+			key,
+		), harness.NewClient(
+			t,
+			c.Base,
+			otherKey,
+		), harness.NewClient(
+			t,
+			c.Base,
+			narrowKey,
+		)
 
 		began := time.Now()
 		granted := 0
@@ -74,12 +101,14 @@ func limits(t *testing.T, c *harness.Target) {
 		// "429 rate_limited with Retry-After (seconds)."
 		harness.CheckRefusal(t, refused)
 		wait, err := strconv.Atoi(refused.Header.Get("Retry-After"))
-		if refused.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 || refused.Header.Get("RateLimit-Remaining") != "0" {
+		if refused.ErrorType() != "rate_limited" || err != nil || wait < 1 || wait > 3 ||
+			refused.Header.Get("RateLimit-Remaining") != "0" {
 			t.Errorf("%v %s", refused.Header, refused.Body)
 		}
 		other.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 		time.Sleep(time.Duration(wait) * time.Second) // what the service itself asks for
-		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil || answer.Status != http.StatusOK {
+		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil ||
+			answer.Status != http.StatusOK {
 			t.Errorf("after the wait that was asked for: %d %s %v", answer.Status, answer.Body, err)
 		}
 
@@ -100,7 +129,8 @@ func limits(t *testing.T, c *harness.Target) {
 	})
 }
 
-// quotas tries the bounds on what one organization can create and have under way: `429 rate_limited` with `Retry-After`, at once, and others go on.
+// quotas tries the bounds on what one organization can create and have under way: `429
+// rate_limited` with `Retry-After`, at once, and others go on.
 func quotas(t *testing.T, c *harness.Target) {
 	limited := func(t *testing.T, client *harness.Client, method, path string, body any, header ...string) {
 		t.Helper()
@@ -110,21 +140,55 @@ func quotas(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-		if answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" || err != nil || wait < 1 {
-			t.Errorf("%s %s: %d %s, Retry-After %q", method, path, answer.Status, answer.Body, answer.Header.Get("Retry-After"))
+		if answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" ||
+			err != nil ||
+			wait < 1 {
+			t.Errorf(
+				"%s %s: %d %s, Retry-After %q",
+				method,
+				path,
+				answer.Status,
+				answer.Body,
+				answer.Header.Get("Retry-After"),
+			)
 		}
 	}
 	t.Run("invitations of an address", func(t *testing.T) {
 		// 353 invitations to one address were accepted in six seconds.
 		tenant := c.Tenant("Flood").For(t)
 		for n := range 5 { // half of what an address may get
-			email := []string{"flood@quotas.example.com", "Flood@QUOTAS.example.com", "flood+1@quotas.example.com"}[n%3]
-			tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated)
+			email := []string{
+				"flood@quotas.example.com", "Flood@QUOTAS.example.com",
+				"flood+1@quotas.example.com",
+			}[n%3]
+			tenant.Must(
+				http.MethodPost,
+				"/invitations",
+				map[string]string{"email": email},
+				http.StatusCreated,
+			)
 		}
-		limited(t, tenant.Client, http.MethodPost, "/invitations", map[string]string{"email": "flood@quotas.example.com"})
+		limited(
+			t,
+			tenant.Client,
+			http.MethodPost,
+			"/invitations",
+			map[string]string{"email": "flood@quotas.example.com"},
+		)
 		// Sub-addresses arrive in the same mailbox.
-		limited(t, tenant.Client, http.MethodPost, "/invitations", map[string]string{"email": "flood+2@quotas.example.com"})
-		tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "other@quotas.example.com"}, http.StatusCreated)
+		limited(
+			t,
+			tenant.Client,
+			http.MethodPost,
+			"/invitations",
+			map[string]string{"email": "flood+2@quotas.example.com"},
+		)
+		tenant.Must(
+			http.MethodPost,
+			"/invitations",
+			map[string]string{"email": "other@quotas.example.com"},
+			http.StatusCreated,
+		)
 	})
 
 	t.Run("sites", func(t *testing.T) {
@@ -139,22 +203,37 @@ func quotas(t *testing.T, c *harness.Target) {
 
 	t.Run("idempotency keys", func(t *testing.T) {
 		// One organization could have the broker remember keys without end.
-		tenant, other := c.For(t).Tenant("Many idempotency keys"), c.For(t).Stranger("Few idempotency keys")
+		tenant, other := c.For(t).
+			Tenant("Many idempotency keys"),
+			c.For(t).
+				Stranger("Few idempotency keys")
 		const site = `{"name":"Once"}`
 		first := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
 		add := `{"serial":"` + noHub + `","site_id":"` + tenant.Site + `"}`
 		for i := range 3 {
-			tenant.Refused(http.MethodPost, "/hubs", add, http.StatusUnprocessableEntity, "hub_not_addable", keyHeader, strconv.Itoa(i+1))
+			tenant.Refused(
+				http.MethodPost,
+				"/hubs",
+				add,
+				http.StatusUnprocessableEntity,
+				"hub_not_addable",
+				keyHeader,
+				strconv.Itoa(i+1),
+			)
 		}
 		limited(t, tenant.Client, http.MethodPost, "/hubs", add, keyHeader, "one too many")
-		if again := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0"); !sameJSON(again.Body, first.Body) {
+		if again := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0"); !sameJSON(
+			again.Body,
+			first.Body,
+		) {
 			t.Errorf("first %s, then %s", first.Body, again.Body)
 		}
 		other.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0")
 	})
 
 	t.Run("calls to a hub that never answers", func(t *testing.T) {
-		// One organization with such a hub held every call that there was, and others' commands waited for 20 s.
+		// One organization with such a hub held every call that there was, and others' commands
+		// waited for 20 s.
 		tenant := c.For(t).Tenant("Silent hub")
 		silent := c.For(t).RawHub()
 		asked := make(chan struct{}, 10)
@@ -168,11 +247,17 @@ func quotas(t *testing.T, c *harness.Target) {
 		var under sync.WaitGroup
 		for i := range 3 {
 			under.Go(func() {
-				method, path, body := http.MethodPost, commandPath(silent.ID, 1), any(`{"key":"lock","value":false}`)
+				method, path, body := http.MethodPost, commandPath(
+					silent.ID,
+					1,
+				), any(
+					`{"key":"lock","value":false}`,
+				)
 				if i == 2 {
 					method, path, body = http.MethodGet, "/hubs/"+silent.ID+"/devices", nil
 				}
-				if answer, err := tenant.Do(method, path, body); err != nil || answer.Status != http.StatusGatewayTimeout {
+				if answer, err := tenant.Do(method, path, body); err != nil ||
+					answer.Status != http.StatusGatewayTimeout {
 					t.Errorf("%s: %d %s, %v", path, answer.Status, answer.Body, err)
 				}
 			})
@@ -181,7 +266,15 @@ func quotas(t *testing.T, c *harness.Target) {
 			<-asked
 		}
 		began := time.Now()
-		limited(t, tenant.Client, http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, keyHeader, "k")
+		limited(
+			t,
+			tenant.Client,
+			http.MethodPost,
+			commandPath(silent.ID, 1),
+			`{"key":"lock","value":true}`,
+			keyHeader,
+			"k",
+		)
 		limited(t, tenant.Client, http.MethodGet, "/hubs/"+silent.ID+"/devices/1", nil)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("refused after %v", took)

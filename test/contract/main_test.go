@@ -90,8 +90,27 @@ func TestContract(t *testing.T) {
 // TestShortLimits tries what comes after a limit has run out, with limits that can be waited for.
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
-	c := harness.NewTarget(t, "--event-retention", "5s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s", "--hub-timeout", "1s",
-		"--invitation-ttl", "8s", "--idempotency-window", "8s", "--streams-per-key", "3", "--rate", "100000", "--burst", "100000")
+	c := harness.NewTarget(
+		t,
+		"--event-retention",
+		"5s",
+		"--stream-keepalive",
+		"500ms",
+		"--stream-lifetime",
+		"3s",
+		"--hub-timeout",
+		"1s",
+		"--invitation-ttl",
+		"8s",
+		"--idempotency-window",
+		"8s",
+		"--streams-per-key",
+		"3",
+		"--rate",
+		"100000",
+		"--burst",
+		"100000",
+	)
 	c.Own()
 	try(t, c, []part{
 		{"retention", retention},
@@ -106,8 +125,19 @@ func TestShortLimits(t *testing.T) {
 // TestQuotas tries the bounds of organizations, with some that are soon reached.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
-	c := harness.NewTarget(t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3", "--hub-timeout", "8s",
-		"--invitations-per-address", "10")
+	c := harness.NewTarget(
+		t,
+		"--sites-per-org",
+		"5",
+		"--idempotency-keys-per-org",
+		"4",
+		"--calls-per-hub",
+		"3",
+		"--hub-timeout",
+		"8s",
+		"--invitations-per-address",
+		"10",
+	)
 	c.Own()
 	try(t, c, []part{{"quotas", quotas}})
 }

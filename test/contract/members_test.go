@@ -49,7 +49,10 @@ func memberOf(client *harness.Tenant, email string) (member, bool) {
 func joined(t *testing.T, s *harness.Service, tenant *harness.Tenant, email, role string) member {
 	t.Helper()
 	mails := len(s.Mails(email, 0))
-	tenant.For(t).Must(http.MethodPost, "/invitations", map[string]string{"email": email, "role": role}, http.StatusCreated)
+	tenant.For(t).
+		Must(http.MethodPost, "/invitations", map[string]string{
+			"email": email, "role": role,
+		}, http.StatusCreated)
 	link := s.For(t).Mails(email, mails+1)[mails].Link()
 	if answer := harness.Open(t, http.MethodGet, link); answer.Status != http.StatusOK {
 		t.Fatalf("opening %s: %d %s", link, answer.Status, answer.Body)
@@ -97,10 +100,28 @@ func members(t *testing.T, c *harness.Target) {
 		// "An API key cannot change or remove an owner, nor make someone an owner (403 forbidden)."
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member", "owner"} {
-			client.Refused(http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden, "forbidden")
+			client.Refused(
+				http.MethodPatch,
+				"/members/"+first.ID,
+				`{"role":"`+role+`"}`,
+				http.StatusForbidden,
+				"forbidden",
+			)
 		}
-		client.Refused(http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden")
-		client.Refused(http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`, http.StatusForbidden, "forbidden")
+		client.Refused(
+			http.MethodDelete,
+			"/members/"+first.ID,
+			nil,
+			http.StatusForbidden,
+			"forbidden",
+		)
+		client.Refused(
+			http.MethodPost,
+			"/invitations",
+			`{"email":"boss@members.example.com","role":"owner"}`,
+			http.StatusForbidden,
+			"forbidden",
+		)
 		if again := owner(client); again != first {
 			t.Errorf("the owner was %+v, and is %+v", first, again)
 		}
@@ -109,31 +130,53 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("nor make one", func(t *testing.T) {
 		client := tenant.For(t)
 		somebody := joined(t, c.For(t).Own(), tenant, "somebody@members.example.com", "member")
-		client.Refused(http.MethodPatch, "/members/"+somebody.ID, `{"role":"owner"}`, http.StatusForbidden, "forbidden")
+		client.Refused(
+			http.MethodPatch,
+			"/members/"+somebody.ID,
+			`{"role":"owner"}`,
+			http.StatusForbidden,
+			"forbidden",
+		)
 		if m, _ := memberOf(client, somebody.Email); m != somebody {
 			t.Errorf("was %+v, and is %+v", somebody, m)
 		}
 	})
 
 	t.Run("roles", func(t *testing.T) {
-		// "PATCH /members/{member_id}: body {role: 'admin' or 'member'}; 200 Member; 400, 403 forbidden for an owner, 404".
+		// "PATCH /members/{member_id}: body {role: 'admin' or 'member'}; 200 Member; 400, 403
+		// forbidden for an owner, 404".
 		client, s := tenant.For(t), c.For(t).Own()
 		somebody := joined(t, s, tenant, "roles@members.example.com", "admin")
 		if somebody.Role != "admin" {
 			t.Errorf("%+v", somebody)
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
-			answer := client.Must(http.MethodPatch, "/members/"+somebody.ID, `{"role":"`+role+`"}`, http.StatusOK)
+			answer := client.Must(
+				http.MethodPatch,
+				"/members/"+somebody.ID,
+				`{"role":"`+role+`"}`,
+				http.StatusOK,
+			)
 			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "joined_at")
 			var changed, read member
 			answer.JSON(t, &changed)
 			client.Must(http.MethodGet, "/members/"+somebody.ID, nil, http.StatusOK).JSON(t, &read)
-			if changed.Role != role || read != changed || read.JoinedAt != somebody.JoinedAt || read.Email != somebody.Email {
+			if changed.Role != role || read != changed || read.JoinedAt != somebody.JoinedAt ||
+				read.Email != somebody.Email {
 				t.Errorf("asked for %s, answered %+v, reads %+v", role, changed, read)
 			}
 		}
-		for _, body := range []string{``, `{}`, `{"role":null}`, `{"role":"boss"}`, `{"role":""}`, `{"role":"Admin"}`, `{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`} {
-			client.Refused(http.MethodPatch, "/members/"+somebody.ID, body, http.StatusBadRequest, "invalid_request")
+		for _, body := range []string{
+			``, `{}`, `{"role":null}`, `{"role":"boss"}`, `{"role":""}`, `{"role":"Admin"}`,
+			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
+		} {
+			client.Refused(
+				http.MethodPatch,
+				"/members/"+somebody.ID,
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 
@@ -141,12 +184,20 @@ func members(t *testing.T, c *harness.Target) {
 		// "DELETE /members/{member_id}: 204; 403 forbidden for an owner; 404".
 		client, s := tenant.For(t), c.For(t).Own()
 		somebody := joined(t, s, tenant, "leaving@members.example.com", "member")
-		if answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, "/members/"+somebody.ID, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Refused(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodPatch,
+				"/members/"+id,
+				`{"role":"admin"}`,
+				http.StatusNotFound,
+				"not_found",
+			)
 			client.Refused(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
 		}
 		// Who was removed can come again.
@@ -158,7 +209,19 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("a person in two organizations", func(t *testing.T) {
 		client, s := tenant.For(t), c.For(t).Own()
 		other := c.For(t).Tenant("Other members")
-		here, there := joined(t, s, tenant, "both@members.example.com", "member"), joined(t, s, other, "both@members.example.com", "admin")
+		here, there := joined(
+			t,
+			s,
+			tenant,
+			"both@members.example.com",
+			"member",
+		), joined(
+			t,
+			s,
+			other,
+			"both@members.example.com",
+			"admin",
+		)
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
 			t.Errorf("%+v, was %+v", still, there)
@@ -170,7 +233,13 @@ func members(t *testing.T, c *harness.Target) {
 		s := c.For(t).Own()
 		client := c.For(t).Tenant("Many members")
 		for i := range 4 {
-			joined(t, s, client, fmt.Sprintf("person%d@many.example.com", i), []string{"member", "admin"}[i%2])
+			joined(
+				t,
+				s,
+				client,
+				fmt.Sprintf("person%d@many.example.com", i),
+				[]string{"member", "admin"}[i%2],
+			)
 		}
 		all := listMembers(client)
 		if len(all) != 5 || all[0].Role != "owner" {
@@ -188,8 +257,17 @@ func members(t *testing.T, c *harness.Target) {
 			}
 			after = "&starting_after=" + m.ID
 		}
-		for _, query := range []string{"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember, "starting_after=" + first.ID} {
-			client.Refused(http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request")
+		for _, query := range []string{
+			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
+			"starting_after=" + first.ID,
+		} {
+			client.Refused(
+				http.MethodGet,
+				"/members?"+query,
+				nil,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 }

@@ -10,31 +10,67 @@ import (
 	"hubcloud/test/harness"
 )
 
-// description gets what openapi.yaml describes beside the contract, and the answers to each route that the contract's parts try on some.
-// Like every answer of the suite, these are held to openapi.yaml by the client itself.
+// description gets what openapi.yaml describes beside the contract, and the answers to each route
+// that the contract's parts try on some. Like every answer of the suite, these are held to
+// openapi.yaml by the client itself.
 func description(t *testing.T, c *harness.Target) {
 	// Bodies of more than 64 KiB are refused everywhere, also where none is taken.
 	large := strings.Repeat(" ", 64<<10+1)
 
 	t.Run("the document", func(t *testing.T) {
-		// The design, section 6: "`openapi.yaml` (3.1, written first, served at `/v1/openapi.yaml`, with a page to read and try it)".
+		// The design, section 6: "`openapi.yaml` (3.1, written first, served at `/v1/openapi.yaml`,
+		// with a page to read and try it)".
 		client := harness.NewClient(t, c.Base, "")
 		got := client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusOK)
 		if string(got.Body) != httpapi.OpenAPI() {
 			t.Error("another openapi.yaml is served than this suite holds answers to")
 		}
-		client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match", got.Header.Get("ETag"))
-		client.Must(http.MethodGet, "/openapi.yaml", nil, http.StatusOK, "If-None-Match", `"another"`)
+		client.Must(
+			http.MethodGet,
+			"/openapi.yaml",
+			nil,
+			http.StatusNotModified,
+			"If-None-Match",
+			got.Header.Get("ETag"),
+		)
+		client.Must(
+			http.MethodGet,
+			"/openapi.yaml",
+			nil,
+			http.StatusOK,
+			"If-None-Match",
+			`"another"`,
+		)
 		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusOK)
-		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match", "W/"+got.Header.Get("ETag"))
-		client.Refused(http.MethodGet, "/openapi.yaml", large, http.StatusBadRequest, "invalid_request")
+		client.Must(
+			http.MethodHead,
+			"/openapi.yaml",
+			nil,
+			http.StatusNotModified,
+			"If-None-Match",
+			"W/"+got.Header.Get("ETag"),
+		)
+		client.Refused(
+			http.MethodGet,
+			"/openapi.yaml",
+			large,
+			http.StatusBadRequest,
+			"invalid_request",
+		)
 		client.Must(http.MethodHead, "/openapi.yaml", large, http.StatusBadRequest)
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
-		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") || !strings.Contains(string(page.Body), "reference/reference.js") {
+		if !strings.HasPrefix(page.Header.Get("Content-Type"), "text/html") ||
+			!strings.Contains(string(page.Body), "reference/reference.js") {
 			t.Errorf("the page to read it: %s", page.Body)
 		}
 		client.Must(http.MethodGet, "/reference/reference.js", nil, http.StatusOK)
-		client.Refused(http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodGet,
+			"/reference/nothing.js",
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 	})
 
 	t.Run("the state of the process", func(t *testing.T) {
@@ -49,18 +85,29 @@ func description(t *testing.T, c *harness.Target) {
 
 	t.Run("certificates", func(t *testing.T) {
 		client := harness.NewClient(t, c.Public, "")
-		for _, body := range []string{"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large} {
-			client.Refused(http.MethodPost, "/link/v1/certificates", body, http.StatusBadRequest, "invalid_request")
+		for _, body := range []string{
+			"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large,
+		} {
+			client.Refused(
+				http.MethodPost,
+				"/link/v1/certificates",
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 
 	t.Run("a hub's faults on every route", func(t *testing.T) {
-		// "Live device calls can additionally answer 404, 502 hub_error, 503 hub_offline or hub_unavailable, and 504 hub_timeout."
+		// "Live device calls can additionally answer 404, 502 hub_error, 503 hub_offline or
+		// hub_unavailable, and 504 hub_timeout."
 		client := c.Tenant("Description")
 		hub := c.For(t).RawHub()
 		var kind atomic.Value
 		hub.OnRequest(func(harness.Request) harness.Response {
-			return harness.Response{Error: &harness.LinkError{Type: kind.Load().(string), Message: "as asked"}}
+			return harness.Response{
+				Error: &harness.LinkError{Type: kind.Load().(string), Message: "as asked"},
+			}
 		})
 		hub.Enroll()
 		hub.Come()
@@ -68,7 +115,13 @@ func description(t *testing.T, c *harness.Target) {
 		for _, e := range endpoints {
 			if e.live {
 				kind.Store("hub_unavailable")
-				client.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusServiceUnavailable, "hub_unavailable")
+				client.Refused(
+					e.method,
+					e.at(hub.ID),
+					e.sent(),
+					http.StatusServiceUnavailable,
+					"hub_unavailable",
+				)
 				kind.Store("out_of_smoke")
 				client.Refused(e.method, e.at(hub.ID), e.sent(), http.StatusBadGateway, "hub_error")
 			}

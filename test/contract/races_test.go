@@ -9,7 +9,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// memberRaces lets 50 pairs of requests race on each rule about people: no rule breaks, and what is answered is what is.
+// memberRaces lets 50 pairs of requests race on each rule about people: no rule breaks, and what is
+// answered is what is.
 func memberRaces(t *testing.T, c *harness.Target) {
 	const pairs = 50
 	s := c.Own()
@@ -51,7 +52,8 @@ func memberRaces(t *testing.T, c *harness.Target) {
 				switch {
 				case i%2 == 1 && answer.Status == http.StatusNoContent:
 					removed++
-				case i%2 == 0 && answer.Status == http.StatusOK, answer.Status == http.StatusNotFound:
+				case i%2 == 0 && answer.Status == http.StatusOK,
+					answer.Status == http.StatusNotFound:
 				default:
 					t.Errorf("%d %s", answer.Status, answer.Body)
 				}
@@ -67,7 +69,11 @@ func memberRaces(t *testing.T, c *harness.Target) {
 		for n := range pairs {
 			email := fmt.Sprintf("address%d@races.example.com", n)
 			answers := atOnce(t, 2, func(i int) (harness.Answer, error) {
-				return tenant.Try(http.MethodPost, "/invitations", map[string]string{"email": email, "role": []string{"admin", "member"}[i]})
+				return tenant.Try(
+					http.MethodPost,
+					"/invitations",
+					map[string]string{"email": email, "role": []string{"admin", "member"}[i]},
+				)
 			})
 			for _, answer := range answers {
 				if answer.Status != http.StatusCreated {
@@ -107,7 +113,8 @@ func memberRaces(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("a link opened and revoked", func(t *testing.T) {
-		// Either it was accepted, and there was nothing to revoke any more, or it was revoked, and the link does not work.
+		// Either it was accepted, and there was nothing to revoke any more, or it was revoked, and
+		// the link does not work.
 		tenant := c.For(t).Tenant("Races for links")
 		seen := map[int]int{}
 		for n := range pairs {
@@ -123,7 +130,9 @@ func memberRaces(t *testing.T, c *harness.Target) {
 			seen[opened]++
 			_, there := memberOf(tenant, email)
 			accepted := opened == http.StatusOK && revoked == http.StatusNotFound && there
-			refused := (opened == http.StatusGone || opened == http.StatusNotFound) && revoked == http.StatusNoContent && !there
+			refused := (opened == http.StatusGone || opened == http.StatusNotFound) &&
+				revoked == http.StatusNoContent &&
+				!there
 			if !accepted && !refused || pending(tenant, made.ID) {
 				t.Errorf("opened: %d, revoked: %d, a member: %v", opened, revoked, there)
 			}

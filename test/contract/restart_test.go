@@ -11,19 +11,27 @@ import (
 	"hubcloud/test/harness"
 )
 
-// killed kills the service while 30 retries of one command are under way, again and again: "the hub runs it once even if two retries race",
-// and all answers agree. What was answered before is the same after: members, invitations, names and rooms, remembered answers.
+// killed kills the service while 30 retries of one command are under way, again and again: "the hub
+// runs it once even if two retries race", and all answers agree. What was answered before is the
+// same after: members, invitations, names and rooms, remembered answers.
 func killed(t *testing.T, c *harness.Target) {
 	const rounds, retries = 3, 30
 	s := c.Own()
 	tenant := c.Tenant("Killed")
 	hub := c.VirtualHub(tenant, virtualhub.Config{
-		Devices: []virtualhub.DeviceSpec{{Kind: "lock", Name: "Front door"}}, Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
+		Devices: []virtualhub.DeviceSpec{
+			{Kind: "lock", Name: "Front door"},
+		}, Dir: t.TempDir(), BackoffMin: 100 * time.Millisecond, BackoffMax: 300 * time.Millisecond,
 	})
 	const unlock = `{"key":"lock","value":false}`
 	path := commandPath(hub.ID(), 1)
 
-	tenant.Must(http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+	tenant.Must(
+		http.MethodPatch,
+		devicePath(hub.ID(), 1),
+		`{"name":"Entrance","room":"Hall"}`,
+		http.StatusOK,
+	)
 	somebody := joined(t, s, tenant, "before@killed.example.com", "admin")
 	made, link := invite(s, tenant, "open@killed.example.com", "member")
 	settled := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled")
@@ -43,7 +51,8 @@ func killed(t *testing.T, c *harness.Target) {
 					sent.Add(1)
 					answer, err := client.Do(http.MethodPost, path, unlock, keyHeader, key)
 					// "retry on network errors, 429, 502, 503, 504".
-					if err == nil && answer.Status != http.StatusTooManyRequests && answer.Status < 502 {
+					if err == nil && answer.Status != http.StatusTooManyRequests &&
+						answer.Status < 502 {
 						answers[i] = answer
 						return
 					}
@@ -60,7 +69,14 @@ func killed(t *testing.T, c *harness.Target) {
 		retrying.Wait()
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
-				t.Fatalf("round %d: one answer %d %s, another %d %s", round, answers[0].Status, answers[0].Body, answer.Status, answer.Body)
+				t.Fatalf(
+					"round %d: one answer %d %s, another %d %s",
+					round,
+					answers[0].Status,
+					answers[0].Body,
+					answer.Status,
+					answer.Body,
+				)
 			}
 		}
 		hub.LateAnswers(0)
@@ -71,7 +87,10 @@ func killed(t *testing.T, c *harness.Target) {
 	}
 
 	stopped(t, s, tenant, hub)
-	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(again.Body, settled.Body) {
+	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(
+		again.Body,
+		settled.Body,
+	) {
 		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
 	}
 	isLabeled(tenant, hub.ID(), 1, "Entrance", "Hall")
@@ -89,8 +108,8 @@ func killed(t *testing.T, c *harness.Target) {
 	}
 }
 
-// stopped stops the service in order while a command is under way and a stream is open: the command is finished, the stream ends, and goes on
-// after the restart without a gap.
+// stopped stops the service in order while a command is under way and a stream is open: the command
+// is finished, the stream ends, and goes on after the restart without a gap.
 func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virtualhub.Hub) {
 	t.Helper()
 	const lock = `{"key":"lock","value":true}`
@@ -101,13 +120,24 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	hub.LateAnswers(500 * time.Millisecond)
 	told := make(chan harness.Answer, 1)
 	go func() {
-		answer, err := tenant.Do(http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped")
+		answer, err := tenant.Do(
+			http.MethodPost,
+			commandPath(hub.ID(), 1),
+			lock,
+			keyHeader,
+			"stopped",
+		)
 		if err != nil {
 			t.Error(err)
 		}
 		told <- answer
 	}()
-	harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the hub has the command",
+		func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 },
+	)
 	s.Stop()
 	answer := <-told
 	if answer.Status != http.StatusAccepted {
@@ -121,7 +151,10 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	hub.LateAnswers(0)
 	s.Begin()
 	harness.Connected(t, hub)
-	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(again.Body, answer.Body) {
+	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(
+		again.Body,
+		answer.Body,
+	) {
 		t.Errorf("one answer %s, another %s", answer.Body, again.Body)
 	}
 	if n := desiredCount(tenant, hub, 1, "lock"); n != before+1 {

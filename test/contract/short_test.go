@@ -11,7 +11,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// retention: "the last 24 hours are kept"; "A cursor older than 24 hours … gets 410 cursor_expired". The day is five seconds here.
+// retention: "the last 24 hours are kept"; "A cursor older than 24 hours … gets 410
+// cursor_expired". The day is five seconds here.
 func retention(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Retention")
 
@@ -24,9 +25,11 @@ func retention(t *testing.T, c *harness.Target) {
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
 		harness.Eventually(t, time.Minute, "410 for the old cursor", func() bool {
 			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
-			return err == nil && answer.Status == http.StatusGone && answer.ErrorType() == "cursor_expired"
+			return err == nil && answer.Status == http.StatusGone &&
+				answer.ErrorType() == "cursor_expired"
 		})
-		if answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor); err != nil || answer.Status != http.StatusGone {
+		if answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor); err != nil ||
+			answer.Status != http.StatusGone {
 			t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)
 		}
 		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 0 {
@@ -37,7 +40,8 @@ func retention(t *testing.T, c *harness.Target) {
 		hub.WaitAck("log-1", 2)
 		hub.EventsFrom("log-1", 3, 3)
 		hub.WaitAck("log-1", 3)
-		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 1 || page.Data[0].Type != "channel.observed" {
+		if page := client.Events(hub.ID, "", 100, 0); len(page.Data) != 1 ||
+			page.Data[0].Type != "channel.observed" {
 			t.Errorf("after the log was emptied: %+v", page)
 		}
 	})
@@ -61,9 +65,10 @@ func retention(t *testing.T, c *harness.Target) {
 	})
 }
 
-// streamEnds: "A comment line : keepalive is sent every 30 seconds. The server ends the stream after 15 minutes; the client reconnects with
-// Last-Event-ID set to the last processed id." They are half a second and three seconds here, and the retention five: what a quiet stream
-// says last is still a place to go on from after several of it.
+// streamEnds: "A comment line : keepalive is sent every 30 seconds. The server ends the stream
+// after 15 minutes; the client reconnects with Last-Event-ID set to the last processed id." They
+// are half a second and three seconds here, and the retention five: what a quiet stream says last
+// is still a place to go on from after several of it.
 func streamEnds(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Stream ends")
 	hub := c.Online(tenant)
@@ -99,7 +104,8 @@ func streamEnds(t *testing.T, c *harness.Target) {
 	}
 }
 
-// streamsPerKey: the service has a limit of its own on the streams that a key holds open, three here, and tells it as `429 rate_limited`.
+// streamsPerKey: the service has a limit of its own on the streams that a key holds open, three
+// here, and tells it as `429 rate_limited`.
 func streamsPerKey(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Streams")
 	hub := c.Online(tenant)
@@ -109,14 +115,17 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 		open = append(open, tenant.Stream(path, ""))
 	}
 	answer, err := tenant.Do(http.MethodGet, path, nil)
-	if err != nil || answer.Status != http.StatusTooManyRequests || answer.ErrorType() != "rate_limited" || answer.Header.Get("Retry-After") == "" {
+	if err != nil || answer.Status != http.StatusTooManyRequests ||
+		answer.ErrorType() != "rate_limited" ||
+		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %v %s %v", answer.Status, answer.Header, answer.Body, err)
 	}
 	harness.CheckRefusal(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	open[0].Close()
 	harness.Eventually(t, time.Minute, "room for another stream", func() bool {
-		// A refused stream is an answer; one that is let in goes on: it is asked for with a cursor that nothing has.
+		// A refused stream is an answer; one that is let in goes on: it is asked for with a cursor
+		// that nothing has.
 		answer, err := tenant.Do(http.MethodGet, path, nil, "Last-Event-ID", "garbage")
 		return err == nil && answer.Status == http.StatusBadRequest
 	})
@@ -144,30 +153,65 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		silent.Enroll()
 		silent.Come()
 		client.Add(silent.Serial)
-		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub, under the same command id. The same key
-		// with another body is a conflict, also before the matter is settled.
-		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
-		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`, http.StatusConflict, "idempotency_conflict", keyHeader, "never")
-		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never")
+		// "504 … yes, with backoff (same Idempotency-Key for commands)": each try reaches the hub,
+		// under the same command id. The same key with another body is a conflict, also before the
+		// matter is settled.
+		client.Refused(
+			http.MethodPost,
+			commandPath(silent.ID, 1),
+			`{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout,
+			"hub_timeout",
+			keyHeader,
+			"never",
+		)
+		client.Refused(
+			http.MethodPost,
+			commandPath(silent.ID, 1),
+			`{"key":"lock","value":false}`,
+			http.StatusConflict,
+			"idempotency_conflict",
+			keyHeader,
+			"never",
+		)
+		client.Refused(
+			http.MethodPost,
+			commandPath(silent.ID, 1),
+			`{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout,
+			"hub_timeout",
+			keyHeader,
+			"never",
+		)
 		first := <-seen
 		if again := <-seen; again != first || first == "" {
 			t.Errorf("command id %q, then %q", first, again)
 		}
-		client.Refused(http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`, http.StatusGatewayTimeout, "hub_timeout")
+		client.Refused(
+			http.MethodPost,
+			commandPath(silent.ID, 1),
+			`{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout,
+			"hub_timeout",
+		)
 		if other := <-seen; other == first {
 			t.Error("a command without a key took another's command id")
 		}
 	})
 }
 
-// idempotencyWindow: "a retry with the same key within 24 hours returns the first response". The day is eight seconds here; after it the key
-// is as new.
+// idempotencyWindow: "a retry with the same key within 24 hours returns the first response". The
+// day is eight seconds here; after it the key is as new.
 func idempotencyWindow(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Window")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}})
+	hub := c.VirtualHub(
+		tenant,
+		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}},
+	)
 	path := commandPath(hub.ID(), 1)
 	body := func(degrees int) string { return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees) }
-	// The hub is busy with other tests' load: a command that came too late is repeated, as the contract has it.
+	// The hub is busy with other tests' load: a command that came too late is repeated, as the
+	// contract has it.
 	send := func(degrees int) harness.Answer {
 		t.Helper()
 		for {
@@ -184,10 +228,16 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
 	began := time.Now()
-	if answer := send(21); answer.Status != http.StatusConflict && time.Since(began) < 6*time.Second {
+	if answer := send(21); answer.Status != http.StatusConflict &&
+		time.Since(began) < 6*time.Second {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
-	harness.Eventually(t, time.Minute, "the key is as new", func() bool { return send(21).Status == http.StatusAccepted })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the key is as new",
+		func() bool { return send(21).Status == http.StatusAccepted },
+	)
 	if took := time.Since(began); took < 6*time.Second {
 		t.Errorf("as new after %s", took)
 	}
@@ -199,14 +249,28 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Expiry")
 	const email = "late@expiry.example.com"
 	var made invitation
-	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated).JSON(t, &made)
+	tenant.Must(http.MethodPost, "/invitations", map[string]string{
+		"email": email,
+	}, http.StatusCreated).
+		JSON(t, &made)
 	if !pending(tenant, made.ID) {
 		t.Error("not pending before it has expired")
 	}
 	link := s.Mails(email, 1)[0].Link()
-	harness.Eventually(t, time.Minute, "no longer listed", func() bool { return !pending(tenant, made.ID) })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"no longer listed",
+		func() bool { return !pending(tenant, made.ID) },
+	)
 	dead(t, tenant, link, email)
-	tenant.Refused(http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found")
+	tenant.Refused(
+		http.MethodDelete,
+		"/invitations/"+made.ID,
+		nil,
+		http.StatusNotFound,
+		"not_found",
+	)
 	// Who comes too late can be invited again, and may come too late again on a busy machine.
 	harness.Eventually(t, time.Minute, "a second invitation works", func() bool {
 		_, link := invite(s, tenant, email, "admin")

@@ -29,9 +29,11 @@ func sites(t *testing.T, c *harness.Target) {
 	t.Run("fields", func(t *testing.T) {
 		// The table "Site": `id`, "UUID-shaped", `name`, `hub_count`, `created_at`.
 		client := tenant.For(t)
-		made := client.Must(http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated).Object(t)
+		made := client.Must(http.MethodPost, "/sites", `{"name":"  North wing "}`, http.StatusCreated).
+			Object(t)
 		hasExactly(t, "site", made, "id", "name", "hub_count", "created_at")
-		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).MatchString(id) {
+		if id, _ := made["id"].(string); !regexp.MustCompile(`^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$`).
+			MatchString(id) {
 			t.Errorf("id %q is not UUID-shaped", id)
 		}
 		if made["name"] != "North wing" || made["hub_count"] != 0.0 {
@@ -45,12 +47,20 @@ func sites(t *testing.T, c *harness.Target) {
 		for i := range 20 {
 			var made, read site
 			name := fmt.Sprintf("Wing %d", i)
-			client.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(t, &made)
+			client.Must(http.MethodPost, "/sites", map[string]string{
+				"name": name,
+			}, http.StatusCreated).
+				JSON(t, &made)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read != made {
 				t.Fatalf("made %+v, read %+v", made, read)
 			}
-			client.Must(http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name}, http.StatusOK)
+			client.Must(
+				http.MethodPatch,
+				"/sites/"+made.ID,
+				map[string]string{"name": "New " + name},
+				http.StatusOK,
+			)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
 			if read.Name != "New "+name || read.CreatedAt != made.CreatedAt {
 				t.Fatalf("renamed, and reads %+v", read)
@@ -59,24 +69,48 @@ func sites(t *testing.T, c *harness.Target) {
 	})
 
 	t.Run("names", func(t *testing.T) {
-		// The contract does not show lengths; the design: 1 to 200 characters after trimming, no control characters.
+		// The contract does not show lengths; the design: 1 to 200 characters after trimming, no
+		// control characters.
 		client := tenant.For(t)
-		for _, name := range []string{"x", strings.Repeat("x", 200), strings.Repeat("é", 200), "Café «Nörd» 🏢", "<script>alert(1)</script>", `quotes " and \ backslash`} {
+		for _, name := range []string{
+			"x", strings.Repeat("x", 200), strings.Repeat("é", 200), "Café «Nörd» 🏢",
+			"<script>alert(1)</script>", `quotes " and \ backslash`,
+		} {
 			var made, read site
-			client.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(t, &made)
+			client.Must(http.MethodPost, "/sites", map[string]string{
+				"name": name,
+			}, http.StatusCreated).
+				JSON(t, &made)
 			if client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read); read.Name != name {
 				t.Errorf("%q reads %q", name, read.Name)
 			}
 		}
 		for _, body := range []string{
-			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`, `{"name":7}`, `{"name":["x"]}`, `{"Name":"x"}`,
-			`{"name":"x","color":"red"}`, `{"name":"x"} trailing`, `{"name":"x","name":"y"}`, `{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
+			``, `{`, `[]`, `null`, `{}`, `{"name":""}`, `{"name":"  "}`, `{"name":null}`,
+			`{"name":7}`, `{"name":["x"]}`, `{"Name":"x"}`,
+			`{"name":"x","color":"red"}`, `{"name":"x"} trailing`, `{"name":"x","name":"y"}`,
+			`{"name":"a\nb"}`, `{"name":"a\u0000b"}`,
 			`{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
-			client.Refused(http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request")
-			client.Refused(http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest, "invalid_request")
+			client.Refused(
+				http.MethodPost,
+				"/sites",
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
+			client.Refused(
+				http.MethodPatch,
+				"/sites/"+tenant.Site,
+				body,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
-		if refusal := client.Refused(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(refusal.Message, "color") {
+		if refusal := client.Refused(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
+			refusal.Message,
+			"color",
+		) {
 			t.Errorf("the unknown field is not named: %s", refusal.Message)
 		}
 	})
@@ -85,14 +119,23 @@ func sites(t *testing.T, c *harness.Target) {
 		// "404 not_found: no such site … in the organization". One of another organization is none.
 		client := tenant.For(t)
 		stranger := c.For(t).Stranger("Stranger to sites")
-		for _, id := range []string{noSite, stranger.Site, "x", strings.ToUpper(tenant.Site) + "0", "%00", "..%2f..%2fetc"} {
+		for _, id := range []string{
+			noSite, stranger.Site, "x", strings.ToUpper(tenant.Site) + "0", "%00", "..%2f..%2fetc",
+		} {
 			client.Refused(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
-			client.Refused(http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found")
+			client.Refused(
+				http.MethodPatch,
+				"/sites/"+id,
+				`{"name":"Mine"}`,
+				http.StatusNotFound,
+				"not_found",
+			)
 		}
 	})
 
 	t.Run("pages, oldest first", func(t *testing.T) {
-		// "50 items per page; response {data: [...], has_more: boolean}; when has_more is true, pass the last item's id as starting_after."
+		// "50 items per page; response {data: [...], has_more: boolean}; when has_more is true,
+		// pass the last item's id as starting_after."
 		client := tenant.For(t)
 		place := map[string]int{}
 		for i := range 55 {
@@ -125,8 +168,17 @@ func sites(t *testing.T, c *harness.Target) {
 				t.Errorf("pages of %d give %v, of 50 %v", limit, paged, all)
 			}
 		}
-		for _, query := range []string{"limit=0", "limit=51", "limit=x", "limit=-1", "limit=1.5", "limit=", "starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999"} {
-			client.Refused(http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request")
+		for _, query := range []string{
+			"limit=0", "limit=51", "limit=x", "limit=-1", "limit=1.5", "limit=",
+			"starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999",
+		} {
+			client.Refused(
+				http.MethodGet,
+				"/sites?"+query,
+				nil,
+				http.StatusBadRequest,
+				"invalid_request",
+			)
 		}
 	})
 }
@@ -143,7 +195,11 @@ func everySite(t *testing.T, client *harness.Tenant, limit int) []site {
 			return all
 		}
 		if len(page.Data) != limit {
-			t.Fatalf("a page of %d has %d sites and says that there are more", limit, len(page.Data))
+			t.Fatalf(
+				"a page of %d has %d sites and says that there are more",
+				limit,
+				len(page.Data),
+			)
 		}
 		query = fmt.Sprintf("?limit=%d&starting_after=%s", limit, page.Data[limit-1].ID)
 	}

@@ -12,7 +12,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// slowSenders: clients that begin a request and do not go on are answered or cut off after a while, and hold up nobody meanwhile.
+// slowSenders: clients that begin a request and do not go on are answered or cut off after a while,
+// and hold up nobody meanwhile.
 func slowSenders(t *testing.T, c *harness.Target) {
 	if !strings.HasPrefix(c.Public, "http://") {
 		t.Skip("NOT TRIED: bytes on the wire, behind TLS")
@@ -22,8 +23,10 @@ func slowSenders(t *testing.T, c *harness.Target) {
 		"", "G", "GET /v1/sites HTTP/1.1\r\nHost: x\r\n",
 		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"name\":",
 		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + tenant.Key + "\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"nam",
-		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", // without a key
-		"POST /link/v1/certificates HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		// without a key
+		"POST /v1/sites HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"POST /link/v1/certificates HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+			"application/json\r\nContent-Length: 100\r\n\r\n{",
 	}
 	var waiting sync.WaitGroup
 	for i := range 10 * len(began) {
@@ -49,7 +52,8 @@ func slowSenders(t *testing.T, c *harness.Target) {
 			if err != nil && !strings.Contains(err.Error(), "reset") {
 				t.Errorf("%.60q is still waited for: %v", began[i%len(began)], err)
 			}
-			if strings.HasPrefix(string(answer), "HTTP/1.1 5") || strings.HasPrefix(string(answer), "HTTP/1.1 2") {
+			if strings.HasPrefix(string(answer), "HTTP/1.1 5") ||
+				strings.HasPrefix(string(answer), "HTTP/1.1 2") {
 				t.Errorf("%.60q is answered %.200q", began[i%len(began)], answer)
 			}
 		})

@@ -18,8 +18,9 @@ func stream(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Stream")
 
 	t.Run("messages", func(t *testing.T) {
-		// "each message has id (the event cursor), event (the event type) and data (the whole event envelope as one JSON line). Without
-		// Last-Event-ID the stream starts with the next new event."
+		// "each message has id (the event cursor), event (the event type) and data (the whole event
+		// envelope as one JSON line). Without Last-Event-ID the stream starts with the next new
+		// event."
 		client := tenant.For(t)
 		hub := c.For(t).Online(tenant)
 		hub.EventsFrom("log-1", 1, 3)
@@ -29,10 +30,12 @@ func stream(t *testing.T, c *harness.Target) {
 			t.Errorf("Content-Type %q", got)
 		}
 		// The design, section 6: fit for proxies.
-		if got := open.Header.Get("Cache-Control"); !strings.Contains(got, "no-cache") || open.Header.Get("X-Accel-Buffering") != "no" {
+		if got := open.Header.Get("Cache-Control"); !strings.Contains(got, "no-cache") ||
+			open.Header.Get("X-Accel-Buffering") != "no" {
 			t.Errorf("%v", open.Header)
 		}
-		// The design, section 3: a block with only an id, so that nothing falls between two connections to a quiet hub.
+		// The design, section 3: a block with only an id, so that nothing falls between two
+		// connections to a quiet hub.
 		position := <-open.Messages
 		if position.ID == "" || position.Data != "" || position.Event != "" {
 			t.Errorf("the first block is %+v, and should be an id alone", position)
@@ -49,7 +52,10 @@ func stream(t *testing.T, c *harness.Target) {
 				t.Fatalf("data %q: %v", message.Data, err)
 			}
 			want := stored[3+i]
-			if message.ID != want.Cursor || message.Event != want.Type || envelope.Cursor != want.Cursor || !sameJSON(envelope.Data, want.Data) || envelope.HubID != hub.ID {
+			if message.ID != want.Cursor || message.Event != want.Type ||
+				envelope.Cursor != want.Cursor ||
+				!sameJSON(envelope.Data, want.Data) ||
+				envelope.HubID != hub.ID {
 				t.Errorf("the stream says %+v, the page %+v", message, want)
 			}
 		}
@@ -63,11 +69,15 @@ func stream(t *testing.T, c *harness.Target) {
 			t.Errorf("%+v, wanted %+v", next, got[0])
 		}
 		// A page's cursor is good for a stream, and a stream's for a page.
-		fromPage := client.Stream("/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor)
+		fromPage := client.Stream(
+			"/hubs/"+hub.ID+"/events/stream",
+			client.Events(hub.ID, "", 2, 0).NextCursor,
+		)
 		if next := fromPage.Next(t, time.Minute); next.ID != stored[2].Cursor {
 			t.Errorf("%+v, wanted %+v", next, stored[2])
 		}
-		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 || page.Data[0].Cursor != got[2].ID {
+		if page := client.Events(hub.ID, got[1].ID, 100, 0); len(page.Data) != 1 ||
+			page.Data[0].Cursor != got[2].ID {
 			t.Errorf("%+v", page)
 		}
 	})
@@ -79,25 +89,37 @@ func stream(t *testing.T, c *harness.Target) {
 		open := client.Stream("/hubs/"+hub.ID+"/events/stream", "")
 		<-open.Messages
 		event := harness.Numbered(1)
-		event["type"], event["data"] = "weather.changed", map[string]any{"text": "a\nb\r\u2028c", "deep": []any{map[string]any{}}}
-		payload, err := json.MarshalIndent(map[string]any{"log": "log-1", "events": []any{event}}, "\r\n\t", "\n  ")
+		event["type"], event["data"] = "weather.changed", map[string]any{
+			"text": "a\nb\r\u2028c",
+			"deep": []any{map[string]any{}},
+		}
+		payload, err := json.MarshalIndent(
+			map[string]any{"log": "log-1", "events": []any{event}},
+			"\r\n\t",
+			"\n  ",
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		hub.Publish("hub/"+hub.ID+"/events", payload)
 		var envelope harness.Event
-		if m := open.Next(t, time.Minute); json.Unmarshal([]byte(m.Data), &envelope) != nil || !sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
+		if m := open.Next(t, time.Minute); json.Unmarshal([]byte(m.Data), &envelope) != nil ||
+			!sameJSON(envelope.Data, []byte(`{"text":"a\nb\r\u2028c","deep":[{}]}`)) {
 			t.Errorf("%+v", m)
 		}
 	})
 
 	t.Run("no such hub", func(t *testing.T) {
-		tenant.For(t).Refused(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
+		tenant.For(t).
+			Refused(http.MethodGet, "/hubs/"+noHub+"/events/stream", nil, http.StatusNotFound, "not_found")
 	})
 
 	t.Run("many readers see the same", func(t *testing.T) {
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}},
+			})
 		const readers, many = 8, 600
 		var open []*harness.Stream
 		for range readers {
@@ -126,11 +148,15 @@ func stream(t *testing.T, c *harness.Target) {
 	})
 }
 
-// resync: "Resync after 410: call GET /hubs/{hub_id}/devices, then read events without after and continue from the newest event." The device
-// list says from where on events tell what it did not know yet, in Event-Cursor (design, section 6): with it there is no gap.
+// resync: "Resync after 410: call GET /hubs/{hub_id}/devices, then read events without after and
+// continue from the newest event." The device list says from where on events tell what it did not
+// know yet, in Event-Cursor (design, section 6): with it there is no gap.
 func resync(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Resync")
-	hub := c.VirtualHub(tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}})
+	hub := c.VirtualHub(
+		tenant,
+		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}},
+	)
 	path := "/hubs/" + hub.ID() + "/devices"
 	before := tenant.Head(hub.ID())
 	if err := hub.FactoryReset(); err != nil {
@@ -143,7 +169,8 @@ func resync(t *testing.T, c *harness.Target) {
 	harness.Connected(t, hub)
 
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() { // the hub goes on telling meanwhile: its device has another name every few milliseconds
+	// the hub goes on telling meanwhile: its device has another name every few milliseconds
+	go func() {
 		defer close(stopped)
 		tick := time.NewTicker(5 * time.Millisecond)
 		defer tick.Stop()
@@ -175,14 +202,28 @@ func resync(t *testing.T, c *harness.Target) {
 		}
 		name, _ := data(t, list.Object(t))[0]["name"].(string)
 		known, _ := strconv.Atoi(name) // 0: not renamed yet
-		next := tenant.Await(hub.ID(), cursor, "an event after the cursor", func(e harness.Event) bool { return numbered(e) > 0 })
+		next := tenant.Await(
+			hub.ID(),
+			cursor,
+			"an event after the cursor",
+			func(e harness.Event) bool { return numbered(e) > 0 },
+		)
 		if numbered(next) > known+1 {
-			t.Errorf("the list knows of %d, and the next event after its cursor tells of %d", known, numbered(next))
+			t.Errorf(
+				"the list knows of %d, and the next event after its cursor tells of %d",
+				known,
+				numbered(next),
+			)
 		}
-		// Rule 5 as it stands: the newest event of a read without a cursor is a place to go on from.
+		// Rule 5 as it stands: the newest event of a read without a cursor is a place to go on
+		// from.
 		newest := tenant.AllEvents(hub.ID(), "")
 		last := newest[len(newest)-1]
-		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(after) != numbered(last)+1 {
+		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(
+			after,
+		) != numbered(
+			last,
+		)+1 {
 			t.Errorf("after the newest event, %d, comes %d", numbered(last), numbered(after))
 		}
 	}

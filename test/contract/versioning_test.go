@@ -16,9 +16,11 @@ func versioning(t *testing.T, c *harness.Target) {
 		elsewhere := harness.NewClient(t, c.Public+prefix, tenant.Key)
 		elsewhere.Refused(http.MethodGet, "/sites", nil, http.StatusNotFound, "not_found")
 	}
-	// "The current release of the contract is 1.0.0": the description of the API says so, and needs no key.
+	// "The current release of the contract is 1.0.0": the description of the API says so, and needs
+	// no key.
 	description := harness.Open(t, http.MethodGet, c.Base+"/openapi.yaml")
-	if description.Status != http.StatusOK || !strings.Contains(string(description.Body), "version: 1.0.0") {
+	if description.Status != http.StatusOK ||
+		!strings.Contains(string(description.Body), "version: 1.0.0") {
 		t.Errorf("%d %.200s", description.Status, description.Body)
 	}
 	// It names each endpoint of the contract.

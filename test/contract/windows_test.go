@@ -32,12 +32,16 @@ func windows(t *testing.T, c *harness.Target) {
 	}
 
 	t.Run("pairing", func(t *testing.T) {
-		// "closed, POST /hubs/{hub_id}/pairing: open for 120 seconds, one device"; "device joins: closed, device.added event with the new
-		// device_id".
+		// "closed, POST /hubs/{hub_id}/pairing: open for 120 seconds, one device"; "device joins:
+		// closed, device.added event with the new device_id".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		path := "/hubs/" + hub.ID() + "/pairing"
-		join := func() (int64, error) { return hub.Join(virtualhub.DeviceSpec{Kind: "lock", Name: "Side door"}) }
+		join := func() (int64, error) {
+			return hub.Join(virtualhub.DeviceSpec{
+				Kind: "lock", Name: "Side door",
+			})
+		}
 		_, err := join()
 		closed(t, err)
 		head := client.Head(hub.ID())
@@ -46,14 +50,24 @@ func windows(t *testing.T, c *harness.Target) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		added := client.Await(hub.ID(), head, "device.added", func(e harness.Event) bool { return e.About("device.added", id) })
+		added := client.Await(
+			hub.ID(),
+			head,
+			"device.added",
+			func(e harness.Event) bool { return e.About("device.added", id) },
+		)
 		if !sameJSON(added.Data, []byte(`{"name":"Side door"}`)) {
 			t.Errorf("data %s", added.Data)
 		}
 		_, err = join()
 		closed(t, err)
 		// "locks need it to join securely enough to be driven": this one did.
-		client.Must(http.MethodPost, devicePath(hub.ID(), id)+"/commands", `{"key":"lock","value":false}`, http.StatusAccepted)
+		client.Must(
+			http.MethodPost,
+			devicePath(hub.ID(), id)+"/commands",
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+		)
 
 		// "optional body": without a code, and a lock that joins then is not driven.
 		for _, body := range []any{nil, `{}`, ``} {
@@ -62,12 +76,20 @@ func windows(t *testing.T, c *harness.Target) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client.Refused(http.MethodPost, devicePath(hub.ID(), insecure)+"/commands", `{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused")
+			client.Refused(
+				http.MethodPost,
+				devicePath(hub.ID(), insecure)+"/commands",
+				`{"key":"lock","value":false}`,
+				http.StatusUnprocessableEntity,
+				"command_refused",
+			)
 		}
 
 		// "open (pairing), DELETE /hubs/{hub_id}/pairing: closed".
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
-		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		_, err = join()
@@ -82,35 +104,66 @@ func windows(t *testing.T, c *harness.Target) {
 		path := "/hubs/" + hub.ID() + "/pairing"
 		for _, code := range []string{
 			"12345", "34028-23669-20938-46346-33746-07431-56821-14553",
-			"900132782003515253545541424344453132333435212223242500100435301537022065520001000000300578", "MT:Y.K9042C00KA0648G00",
+			"900132782003515253545541424344453132333435212223242500100435301537022065520001000000300578",
+			"MT:Y.K9042C00KA0648G00",
 		} {
-			opened(t, client.Must(http.MethodPost, path, map[string]string{"setup_code": code}, http.StatusAccepted))
+			opened(
+				t,
+				client.Must(
+					http.MethodPost,
+					path,
+					map[string]string{"setup_code": code},
+					http.StatusAccepted,
+				),
+			)
 		}
-		for _, body := range []string{`{"setup_code":"1234"}`, `{"setup_code":"hello"}`, `{"setup_code":""}`, `{"setup_code":12345}`, `{"code":"12345"}`, `[]`, `{"setup_code":`, `"12345"`} {
+		for _, body := range []string{
+			`{"setup_code":"1234"}`, `{"setup_code":"hello"}`, `{"setup_code":""}`,
+			`{"setup_code":12345}`, `{"code":"12345"}`, `[]`, `{"setup_code":`, `"12345"`,
+		} {
 			client.Refused(http.MethodPost, path, body, http.StatusBadRequest, "invalid_request")
 		}
 	})
 
 	t.Run("removal", func(t *testing.T) {
-		// "closed, POST /hubs/{hub_id}/removal: open for two minutes"; "button pressed on the device: closed, device.forgotten event".
+		// "closed, POST /hubs/{hub_id}/removal: open for two minutes"; "button pressed on the
+		// device: closed, device.forgotten event".
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		path := "/hubs/" + hub.ID() + "/removal"
-		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"name":"Set through the API"}`, http.StatusOK)
+		client.Must(
+			http.MethodPatch,
+			devicePath(hub.ID(), 2),
+			`{"name":"Set through the API"}`,
+			http.StatusOK,
+		)
 		closed(t, hub.Press(2))
 		head := client.Head(hub.ID())
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
 		if err := hub.Press(2); err != nil {
 			t.Fatal(err)
 		}
-		forgotten := client.Await(hub.ID(), head, "device.forgotten", func(e harness.Event) bool { return e.About("device.forgotten", 2) })
+		forgotten := client.Await(
+			hub.ID(),
+			head,
+			"device.forgotten",
+			func(e harness.Event) bool { return e.About("device.forgotten", 2) },
+		)
 		if !sameJSON(forgotten.Data, []byte(`{"name":"Drop"}`)) {
 			t.Errorf("data %s", forgotten.Data)
 		}
-		client.Refused(http.MethodGet, devicePath(hub.ID(), 2), nil, http.StatusNotFound, "not_found")
+		client.Refused(
+			http.MethodGet,
+			devicePath(hub.ID(), 2),
+			nil,
+			http.StatusNotFound,
+			"not_found",
+		)
 		closed(t, hub.Press(1))
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))
-		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(answer.Body) != 0 {
+		if answer := client.Must(http.MethodDelete, path, nil, http.StatusNoContent); len(
+			answer.Body,
+		) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		closed(t, hub.Press(1))
@@ -123,9 +176,13 @@ func windows(t *testing.T, c *harness.Target) {
 	t.Run("what elapses is closed", func(t *testing.T) {
 		// "2 minutes elapse: closed". The two minutes are the hub's, and half a second long here.
 		client := tenant.For(t)
-		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, PairingWindow: 500 * time.Millisecond})
+		hub := c.For(t).
+			VirtualHub(tenant, virtualhub.Config{
+				Devices: devices, PairingWindow: 500 * time.Millisecond,
+			})
 		for _, kind := range []string{"pairing", "removal"} {
-			got := client.Must(http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted).Object(t)
+			got := client.Must(http.MethodPost, "/hubs/"+hub.ID()+"/"+kind, nil, http.StatusAccepted).
+				Object(t)
 			if got["status"] != "open" || got["expires_in"] != 1.0 {
 				t.Errorf("%v", got)
 			}

@@ -39,8 +39,9 @@ func readRules(t *testing.T) rules {
 // query is a PromQL expression and where it stands.
 type query struct{ where, expr string }
 
-// TestMetrics holds every query of the alerts and the dashboard to a scrape of a running service: the metrics are there, and so are the labels
-// and their values, but for values that only time brings.
+// TestMetrics holds every query of the alerts and the dashboard to a scrape of a running service:
+// the metrics are there, and so are the labels and their values, but for values that only time
+// brings.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	service := harness.Start(t)
@@ -61,7 +62,11 @@ func TestMetrics(t *testing.T) {
 	alerts := len(queries)
 	queries = append(queries, dashboardQueries(t)...)
 	if alerts < 20 || len(queries) < alerts+50 {
-		t.Fatalf("only %d alerts and %d queries of the dashboard are read", alerts, len(queries)-alerts)
+		t.Fatalf(
+			"only %d alerts and %d queries of the dashboard are read",
+			alerts,
+			len(queries)-alerts,
+		)
 	}
 	for _, q := range queries {
 		expr, err := parser.NewParser(parser.Options{}).ParseExpr(q.expr)

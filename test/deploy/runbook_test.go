@@ -11,10 +11,15 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestEachAlertHasItsSection: whoever is called at night finds what the alert means by the address that it carries.
+// TestEachAlertHasItsSection: whoever is called at night finds what the alert means by the address
+// that it carries.
 func TestEachAlertHasItsSection(t *testing.T) {
 	t.Parallel()
-	runbook, tests := string(read(t, "README.md")), string(read(t, "prometheus/hubcloud.rules.test.yaml"))
+	runbook, tests := string(
+		read(t, "README.md"),
+	), string(
+		read(t, "prometheus/hubcloud.rules.test.yaml"),
+	)
 	sections := map[string]string{}
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")
@@ -23,7 +28,12 @@ func TestEachAlertHasItsSection(t *testing.T) {
 	for _, group := range readRules(t).Groups {
 		for _, rule := range group.Rules {
 			if want := "deploy/README.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
-				t.Errorf("%s: runbook_url is %q and should be %q", rule.Alert, rule.Annotations["runbook_url"], want)
+				t.Errorf(
+					"%s: runbook_url is %q and should be %q",
+					rule.Alert,
+					rule.Annotations["runbook_url"],
+					want,
+				)
 			}
 			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
 				t.Errorf("%s: has no summary or no description", rule.Alert)
@@ -90,23 +100,32 @@ func TestLinks(t *testing.T) {
 func anchors(page string) []string {
 	var all []string
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
-		all = append(all, strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"))
+		all = append(
+			all,
+			strings.ReplaceAll(noWord.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"),
+		)
 	}
 	return all
 }
 
 var (
-	command  = regexp.MustCompile("hubcloud ((?:[a-z-]+)(?: (?:status|stop|resume|skip|rebuild|verify|drop|create|generate|add|revoke|credentials))?)")
+	command = regexp.MustCompile(
+		"hubcloud ((?:[a-z-]+)(?: " +
+			"(?:status|stop|resume|skip|rebuild|verify|drop|create|generate|add|revoke|credentials))?)",
+	)
 	flagName = regexp.MustCompile("`(--[a-z-]+)")
 	variable = regexp.MustCompile(`\bHUBCLOUD_[A-Z_]+\b`)
 )
 
-// TestCommandsAndSettings: what the runbook tells to type is there, and so is every setting in the files of this folder.
+// TestCommandsAndSettings: what the runbook tells to type is there, and so is every setting in the
+// files of this folder.
 func TestCommandsAndSettings(t *testing.T) {
 	t.Parallel()
 	runbook := string(read(t, "README.md"))
 	help := map[string]string{}
-	for _, name := range []string{"serve", "broker-config", "doctor", "projections skip", "backup"} {
+	for _, name := range []string{
+		"serve", "broker-config", "doctor", "projections skip", "backup",
+	} {
 		help[name] = helpOf(t, name)
 	}
 	for _, found := range command.FindAllStringSubmatch(runbook, -1) {
@@ -128,22 +147,41 @@ func TestCommandsAndSettings(t *testing.T) {
 		}
 	}
 	for _, file := range []string{
-		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/cluster.yaml", "kubernetes/service.yaml", "kubernetes/secrets.example.yaml",
+		"README.md", "image/Dockerfile", "compose/one-node.yaml", "compose/cluster.yaml",
+		"kubernetes/service.yaml", "kubernetes/secrets.example.yaml",
 		"systemd/hubcloud.env", "systemd/hubcloud.service",
 	} {
 		for _, name := range variable.FindAllString(string(read(t, file)), -1) {
 			// These two are the compose file's own.
-			if !strings.Contains(help["serve"], name) && name != "HUBCLOUD_GOMEMLIMIT" && name != "HUBCLOUD_MEMORY" {
+			if !strings.Contains(help["serve"], name) && name != "HUBCLOUD_GOMEMLIMIT" &&
+				name != "HUBCLOUD_MEMORY" {
 				t.Errorf("%s names %s, which `hubcloud serve` does not know", file, name)
 			}
 		}
 	}
 }
 
-// isCommand says whether what stands behind the word hubcloud is one, rather than the rest of a path, a name or a sentence.
+// isCommand says whether what stands behind the word hubcloud is one, rather than the rest of a
+// path, a name or a sentence.
 func isCommand(words string) bool {
 	first, _, _ := strings.Cut(words, " ")
-	return slices.Contains([]string{"org", "key", "inventory", "doctor", "ready", "backup", "restore", "projections", "tap", "broker-config", "broker-repair", "serve"}, first)
+	return slices.Contains(
+		[]string{
+			"org",
+			"key",
+			"inventory",
+			"doctor",
+			"ready",
+			"backup",
+			"restore",
+			"projections",
+			"tap",
+			"broker-config",
+			"broker-repair",
+			"serve",
+		},
+		first,
+	)
 }
 
 func helpOf(t *testing.T, command string) string {

@@ -16,8 +16,9 @@ var (
 	byDigest  = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 )
 
-// TestBaseImagesAreNamedByDigest: images were built on tags, which are other images tomorrow. An image from elsewhere is named by its digest, or by
-// a variable that must be given; what the Dockerfile builds on refuses a tag.
+// TestBaseImagesAreNamedByDigest: images were built on tags, which are other images tomorrow. An
+// image from elsewhere is named by its digest, or by a variable that must be given; what the
+// Dockerfile builds on refuses a tag.
 func TestBaseImagesAreNamedByDigest(t *testing.T) {
 	t.Parallel()
 	dockerfile := string(read(t, "image/Dockerfile"))
@@ -28,8 +29,13 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 			name, variable := strings.CutPrefix(image, "${")
 			name = strings.TrimSuffix(name, "}")
 			check := `RUN case "$` + name + `" in *@sha256:*) ;; *)`
-			if !variable || !strings.Contains(dockerfile, "\nARG "+name+"\n") || strings.Contains(dockerfile, "ARG "+name+"=") || !strings.Contains(dockerfile, check) {
-				t.Errorf("FROM %s: must be a digest, or an argument without a default that is refused without one", image)
+			if !variable || !strings.Contains(dockerfile, "\nARG "+name+"\n") ||
+				strings.Contains(dockerfile, "ARG "+name+"=") ||
+				!strings.Contains(dockerfile, check) {
+				t.Errorf(
+					"FROM %s: must be a digest, or an argument without a default that is refused without one",
+					image,
+				)
 			}
 		}
 		stages[stage] = true
@@ -39,7 +45,9 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 	}
 	for _, file := range []string{"compose/one-node.yaml", "compose/cluster.yaml"} {
 		for _, found := range imageLine.FindAllStringSubmatch(string(read(t, file)), -1) {
-			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") && !byDigest.MatchString(image) && !required.MatchString(image) {
+			if image := found[1]; !strings.HasPrefix(image, "hubcloud:") &&
+				!byDigest.MatchString(image) &&
+				!required.MatchString(image) {
 				t.Errorf("%s: image %s is not named by its digest", file, image)
 			}
 		}
@@ -49,12 +57,15 @@ func TestBaseImagesAreNamedByDigest(t *testing.T) {
 // TestBaseImagesRefuseATag runs what the Dockerfile refuses a tag with.
 func TestBaseImagesRefuseATag(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z_]+)" in .* esac)$`).FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
+	found := regexp.MustCompile(`(?m)^RUN (case "\$([A-Z_]+)" in .* esac)$`).
+		FindAllStringSubmatch(string(read(t, "image/Dockerfile")), -1)
 	if len(found) != 2 {
 		t.Fatalf("%d checks are found", len(found))
 	}
 	for _, check := range found {
-		for image, ok := range map[string]bool{"debian:12": false, "": false, "debian:12@sha256:" + strings.Repeat("0", 64): true} {
+		for image, ok := range map[string]bool{
+			"debian:12": false, "": false, "debian:12@sha256:" + strings.Repeat("0", 64): true,
+		} {
 			run := exec.Command("sh", "-c", check[1])
 			run.Env = []string{check[2] + "=" + image}
 			if err := run.Run(); (err == nil) != ok {
@@ -64,7 +75,8 @@ func TestBaseImagesRefuseATag(t *testing.T) {
 	}
 }
 
-// TestBaseImagesAreResolved runs base-images.sh with a docker that answers as the registry does, or without a digest.
+// TestBaseImagesAreResolved runs base-images.sh with a docker that answers as the registry does, or
+// without a digest.
 func TestBaseImagesAreResolved(t *testing.T) {
 	t.Parallel()
 	script, err := filepath.Abs("../../deploy/image/base-images.sh")
@@ -86,17 +98,23 @@ func TestBaseImagesAreResolved(t *testing.T) {
 	}
 }
 
-// TestShippedConfigurationsTrustNobody: Kubernetes' configuration believed X-Forwarded-For from 10.0.0.0/8, so from every pod; and a proxy that waits for
-// a request's header for ever is full of those who send it byte by byte.
+// TestShippedConfigurationsTrustNobody: Kubernetes' configuration believed X-Forwarded-For from
+// 10.0.0.0/8, so from every pod; and a proxy that waits for a request's header for ever is full of
+// those who send it byte by byte.
 func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	t.Parallel()
-	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(service, "\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n") {
+	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(
+		service,
+		"\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n",
+	) {
 		t.Error("kubernetes/service.yaml names networks to be trusted; they belong into an overlay")
 	}
-	if overlay := string(read(t, "kubernetes/overlay.example/kustomization.yaml")); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).MatchString(overlay) {
+	if overlay := string(read(t, "kubernetes/overlay.example/kustomization.yaml")); !regexp.MustCompile(`HUBCLOUD_TRUSTED_PROXIES: \S`).
+		MatchString(overlay) {
 		t.Error("the overlay does not say that networks to be trusted must be named")
 	}
-	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).MatchString(proxy) {
+	if proxy := string(read(t, "compose/haproxy.cfg")); !regexp.MustCompile(`(?m)^  timeout http-request [0-9]+s$`).
+		MatchString(proxy) {
 		t.Error("haproxy.cfg has no timeout http-request")
 	}
 }

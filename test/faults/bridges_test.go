@@ -13,14 +13,15 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestBridges runs a second process that looks after hubs beside the first, and kills it: the first takes over its hubs, and nothing that they
-// send is lost or stored twice.
+// TestBridges runs a second process that looks after hubs beside the first, and kills it: the first
+// takes over its hubs, and nothing that they send is lost or stored twice.
 func TestBridges(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	second := first.Replica("--roles", "bridge")
 	tenant := harness.NewTenant(t, first, "Bridges")
-	// What the operator's commands find by the data directory of a service is that service's broker, also when others run it.
+	// What the operator's commands find by the data directory of a service is that service's
+	// broker, also when others run it.
 	second.CLI("inventory", "generate", "--prefix", "any")
 
 	const hubs = 12 // over 16 shards: each replica has some
@@ -40,7 +41,12 @@ func TestBridges(t *testing.T) {
 		began := time.Now()
 		for _, h := range senders {
 			head := tenant.Head(h.hub.ID)
-			harness.Eventually(t, time.Minute, h.hub.ID+" goes on "+when, func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 })
+			harness.Eventually(
+				t,
+				time.Minute,
+				h.hub.ID+" goes on "+when,
+				func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 },
+			)
 		}
 		t.Logf("%s: all go on after %s", when, time.Since(began))
 	}
@@ -60,14 +66,34 @@ func TestBridges(t *testing.T) {
 	}
 }
 
-// TestBridgeAlone runs a replica without the API: the operators' port tells how it is, which it did not.
+// TestBridgeAlone runs a replica without the API: the operators' port tells how it is, which it did
+// not.
 func TestBridgeAlone(t *testing.T) {
 	t.Parallel()
 	first := harness.Start(t)
 	admin := harness.FreeAddress(t)
-	process := exec.Command(harness.Binary(t), "serve", "--data-dir", t.TempDir(), "--roles", "bridge", "--admin", admin, "--environment", "dev",
-		"--nats-url", "nats://"+first.NATS, "--nats-credentials", filepath.Join(first.Dir, "nats-credentials.json"),
-		"--postgres-url", "postgres:///postgres?user=hubcloud&sslmode=disable&host="+filepath.Join(first.Dir, "postgres", "socket"))
+	process := exec.Command(
+		harness.Binary(t),
+		"serve",
+		"--data-dir",
+		t.TempDir(),
+		"--roles",
+		"bridge",
+		"--admin",
+		admin,
+		"--environment",
+		"dev",
+		"--nats-url",
+		"nats://"+first.NATS,
+		"--nats-credentials",
+		filepath.Join(first.Dir, "nats-credentials.json"),
+		"--postgres-url",
+		"postgres:///postgres?user=hubcloud&sslmode=disable&host="+filepath.Join(
+			first.Dir,
+			"postgres",
+			"socket",
+		),
+	)
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
@@ -88,19 +114,35 @@ func TestBridgeAlone(t *testing.T) {
 	}
 }
 
-// TestKillWhileStarting kills the service in the midst of its first starts. The next one begins where that one was: in the midst of making the
-// database, for instance, whose own processes live a moment longer.
+// TestKillWhileStarting kills the service in the midst of its first starts. The next one begins
+// where that one was: in the midst of making the database, for instance, whose own processes live a
+// moment longer.
 func TestKillWhileStarting(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for range *kills {
-		process := exec.Command(harness.Binary(t), "serve", "--data-dir", dir, "--environment", "dev",
-			"--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
+		process := exec.Command(
+			harness.Binary(t),
+			"serve",
+			"--data-dir",
+			dir,
+			"--environment",
+			"dev",
+			"--http",
+			"127.0.0.1:0",
+			"--admin",
+			"127.0.0.1:0",
+			"--mqtt",
+			"127.0.0.1:0",
+			"--nats",
+			"127.0.0.1:0",
+		)
 		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond) // the moment of the crash is to be any
+		// the moment of the crash is to be any
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
 		if err := process.Process.Kill(); err != nil {
 			t.Errorf("it ended before: %v", err)
 		}

@@ -13,12 +13,18 @@ import (
 	"hubcloud/test/harness"
 )
 
-// clusterKills is how often TestCluster kills a server or a replica. Each costs up to a quarter of a minute, in which leaders are elected.
-var clusterKills = flag.Int("cluster.kills", 0, "how often the test of a cluster kills a server, then a replica, in turn")
+// clusterKills is how often TestCluster kills a server or a replica. Each costs up to a quarter of
+// a minute, in which leaders are elected.
+var clusterKills = flag.Int(
+	"cluster.kills",
+	0,
+	"how often the test of a cluster kills a server, then a replica, in turn",
+)
 
-// TestCluster runs two replicas on a cluster of three nats-servers as `hubcloud broker-config` configures them, with three copies of every
-// stream. With -cluster.kills it kills a server, then a replica, in the midst of traffic: hubs and consumers go on by way of the others, and
-// what was acknowledged is there once and in order.
+// TestCluster runs two replicas on a cluster of three nats-servers as `hubcloud broker-config`
+// configures them, with three copies of every stream. With -cluster.kills it kills a server, then a
+// replica, in the midst of traffic: hubs and consumers go on by way of the others, and what was
+// acknowledged is there once and in order.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	broker := newOwnBroker(t, "2")
@@ -49,28 +55,43 @@ func TestCluster(t *testing.T) {
 		node.kill()
 		killed := time.Now()
 		crowd.goOn("without a server", tenant.Client)
-		// A stream with three copies is made where two servers are: a hub that comes for the first time need not wait.
+		// A stream with three copies is made where two servers are: a hub that comes for the first
+		// time need not wait.
 		crowd.add(broker, first, tenant, &other)
 		crowd.goOn("with a new hub, still without the server", other.Client)
 		tenant.NewSite("Made without a server")
 		// The lost server said nothing of its hubs.
-		harness.Eventually(t, time.Minute, "a hub of the lost server that stays away is offline", func() bool {
-			var hub struct{ Connection struct{ Status string } }
-			answer, err := other.Try(http.MethodGet, "/hubs/"+away.ID, nil)
-			if err != nil || answer.Status != http.StatusOK {
-				return false
-			}
-			answer.JSON(t, &hub)
-			return hub.Connection.Status == "offline"
-		})
-		t.Logf("without a server: a hub of it that stays away is offline after %s", time.Since(killed))
+		harness.Eventually(
+			t,
+			time.Minute,
+			"a hub of the lost server that stays away is offline",
+			func() bool {
+				var hub struct{ Connection struct{ Status string } }
+				answer, err := other.Try(http.MethodGet, "/hubs/"+away.ID, nil)
+				if err != nil || answer.Status != http.StatusOK {
+					return false
+				}
+				answer.JSON(t, &hub)
+				return hub.Connection.Status == "offline"
+			},
+		)
+		t.Logf(
+			"without a server: a hub of it that stays away is offline after %s",
+			time.Since(killed),
+		)
 		node.start()
 	}
 	crowd.check()
 }
 
-// acrossServers has hubs that are connected to one server asked, and cut off, by replicas that are connected to any.
-func acrossServers(t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
+// acrossServers has hubs that are connected to one server asked, and cut off, by replicas that are
+// connected to any.
+func acrossServers(
+	t *testing.T,
+	broker *ownBroker,
+	first *harness.Service,
+	replicas ...*harness.Tenant,
+) {
 	t.Helper()
 	for _, address := range broker.mqtt {
 		hub := adopted(t, first, replicas[0])
@@ -136,16 +157,28 @@ type crowd struct {
 	stopSending, stopReading chan struct{}
 }
 
-func newCrowd(t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) *crowd {
+func newCrowd(
+	t *testing.T,
+	broker *ownBroker,
+	first *harness.Service,
+	replicas ...*harness.Tenant,
+) *crowd {
 	t.Helper()
-	c := &crowd{t: t, replicas: replicas, positions: map[string]string{}, stopSending: make(chan struct{}), stopReading: make(chan struct{})}
+	c := &crowd{
+		t:           t,
+		replicas:    replicas,
+		positions:   map[string]string{},
+		stopSending: make(chan struct{}),
+		stopReading: make(chan struct{}),
+	}
 	for range 6 {
 		c.add(broker, first, replicas...)
 	}
 	return c
 }
 
-// add adds a hub that sends by way of each server in turn, a reader of its pages and one of its stream.
+// add adds a hub that sends by way of each server in turn, a reader of its pages and one of its
+// stream.
 func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant) {
 	c.t.Helper()
 	hub := adopted(c.t, first, replicas[0])
@@ -163,7 +196,8 @@ func (c *crowd) add(broker *ownBroker, first *harness.Service, replicas ...*harn
 	c.reading.Go(func() { stream.runStream(c.stopReading) })
 }
 
-// goOn waits until everything that was stored before the call has been read, and something more of every hub.
+// goOn waits until everything that was stored before the call has been read, and something more of
+// every hub.
 func (c *crowd) goOn(when string, client *harness.Client) {
 	c.t.Helper()
 	began := time.Now()
@@ -176,7 +210,8 @@ func (c *crowd) goOn(when string, client *harness.Client) {
 	c.t.Logf("%s: all go on after %s", when, time.Since(began))
 }
 
-// check ends it and looks for what is lost, doubled or out of order: in the logs, and in what each consumer got.
+// check ends it and looks for what is lost, doubled or out of order: in the logs, and in what each
+// consumer got.
 func (c *crowd) check() {
 	c.t.Helper()
 	close(c.stopSending)
@@ -186,7 +221,12 @@ func (c *crowd) check() {
 	for _, h := range c.senders {
 		for _, replica := range c.replicas {
 			if last := numbersOf(c.t, h.hub.ID, replica.AllEvents(h.hub.ID, "")); last < h.acked {
-				c.t.Errorf("hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last)
+				c.t.Errorf(
+					"hub %s: acknowledged through %d, stored through %d",
+					h.hub.ID,
+					h.acked,
+					last,
+				)
 			}
 		}
 	}
@@ -215,7 +255,11 @@ func (p *position) end() bool {
 }
 
 func (p *position) read() (page harness.Page, ok bool) {
-	answer, err := p.client.Try(http.MethodGet, "/hubs/"+p.hub+"/events?limit=500&after="+p.cursor, nil)
+	answer, err := p.client.Try(
+		http.MethodGet,
+		"/hubs/"+p.hub+"/events?limit=500&after="+p.cursor,
+		nil,
+	)
 	if err != nil || answer.Status != http.StatusOK {
 		return page, false
 	}

@@ -10,8 +10,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCommandsOutliveCrashes retries one command 30 times at once while the service is killed and started again: the hub runs it once, and whoever is
-// accepted hears the same.
+// TestCommandsOutliveCrashes retries one command 30 times at once while the service is killed and
+// started again: the hub runs it once, and whoever is accepted hears the same.
 func TestCommandsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	const retriers, crashes = 30, 3
@@ -19,16 +19,24 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	s := c.Own()
 	tenant := harness.NewTenant(t, s, "Commands")
 	hub := c.VirtualHub(tenant, virtualhub.Config{
-		Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}, BackoffMin: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
+		Devices: []virtualhub.DeviceSpec{
+			{Kind: "lock"},
+		}, BackoffMin: 50 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
 	})
-	hub.LateAnswers(400 * time.Millisecond) // so that a command is under way when the service is killed
+	// so that a command is under way when the service is killed
+	hub.LateAnswers(400 * time.Millisecond)
 	answers := make([]harness.Answer, retriers)
 	var retrying sync.WaitGroup
 	for i := range answers {
 		retrying.Go(func() {
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-				answer, err := tenant.Client.Do(http.MethodPost, "/hubs/"+hub.ID()+"/devices/1/commands", `{"key":"lock","value":false}`,
-					"Idempotency-Key", "crash")
+				answer, err := tenant.Client.Do(
+					http.MethodPost,
+					"/hubs/"+hub.ID()+"/devices/1/commands",
+					`{"key":"lock","value":false}`,
+					"Idempotency-Key",
+					"crash",
+				)
 				if err != nil {
 					continue // the service is not there
 				}
@@ -47,7 +55,13 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	retrying.Wait()
 	for i, answer := range answers {
 		if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
-			t.Errorf("answer %d is %d %s, the first %s", i, answer.Status, answer.Body, answers[0].Body)
+			t.Errorf(
+				"answer %d is %d %s, the first %s",
+				i,
+				answer.Status,
+				answer.Body,
+				answers[0].Body,
+			)
 		}
 	}
 	harness.Stored(t, hub)

@@ -17,7 +17,8 @@ import (
 // kills is how often a test kills the service; more find more.
 var kills = flag.Int("kills", 6, "how often a test kills the service")
 
-// sender is a hub that keeps sending numbered events, through every crash: it resends what was not acknowledged, as the link says.
+// sender is a hub that keeps sending numbered events, through every crash: it resends what was not
+// acknowledged, as the link says.
 type sender struct {
 	hub *harness.RawHub
 	// pace is the time between two of its messages.
@@ -26,7 +27,8 @@ type sender struct {
 	limit uint64
 	acked uint64
 	next  uint64
-	// progress is acked, for others to look at; backwards are acks that said less than another before them on their connection.
+	// progress is acked, for others to look at; backwards are acks that said less than another
+	// before them on their connection.
 	progress  atomic.Uint64
 	backwards []backwards
 	// through are addresses of the broker that it tries in turn; none for the one that it was told.
@@ -43,7 +45,8 @@ func (b backwards) String() string {
 	return fmt.Sprintf("%d after %d at %s", b.through, b.after, b.at.Format("15:04:05.000"))
 }
 
-// run sends until stop is closed or everything is acknowledged; whatever was acknowledged is counted in acked.
+// run sends until stop is closed or everything is acknowledged; whatever was acknowledged is
+// counted in acked.
 func (h *sender) run(stop <-chan struct{}) {
 	for try := 0; h.limit == 0 || h.acked < h.limit; try++ {
 		select {
@@ -91,7 +94,8 @@ func (h *sender) session(stop <-chan struct{}) {
 				}
 				resend.Reset(5 * time.Second)
 			case greeted:
-				// The ack repeats what is stored: what was sent since did not connect to it, so the hub sends again from there.
+				// The ack repeats what is stored: what was sent since did not connect to it, so the
+				// hub sends again from there.
 				sent = h.acked
 			}
 			if !greeted {
@@ -142,7 +146,12 @@ func (f *follower) run(stop <-chan struct{}) {
 			continue
 		}
 		if answer.Status != 200 {
-			f.client.T.Errorf("hub %s: a follower was answered %d %s", f.hub, answer.Status, answer.Body)
+			f.client.T.Errorf(
+				"hub %s: a follower was answered %d %s",
+				f.hub,
+				answer.Status,
+				answer.Body,
+			)
 			return
 		}
 		var page harness.Page
@@ -162,15 +171,20 @@ func (f *follower) run(stop <-chan struct{}) {
 	}
 }
 
-// runStream reads the same from event streams, each from the last id of the one before. It ends once stop is closed and nothing has come for
-// a second.
+// runStream reads the same from event streams, each from the last id of the one before. It ends
+// once stop is closed and nothing has come for a second.
 func (f *follower) runStream(stop <-chan struct{}) {
 	path := "/hubs/" + f.hub + "/events/stream"
 	for {
 		stream, answer, err := f.client.TryStream(path, f.cursor)
 		if stream == nil {
 			if err == nil && answer.Status != 429 && answer.Status < 500 {
-				f.client.T.Errorf("hub %s: a stream was answered %d %s", f.hub, answer.Status, answer.Body)
+				f.client.T.Errorf(
+					"hub %s: a stream was answered %d %s",
+					f.hub,
+					answer.Status,
+					answer.Body,
+				)
 				return
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -243,14 +257,24 @@ func numbersOf(t *testing.T, who string, events []harness.Event) uint64 {
 	return last
 }
 
-// TestKill kills the service in the midst of traffic, again and again: what was acknowledged to a hub is there once, in order,
-// under the same cursor, and a consumer that goes on with its last cursor misses and repeats nothing.
+// TestKill kills the service in the midst of traffic, again and again: what was acknowledged to a
+// hub is there once, in order, under the same cursor, and a consumer that goes on with its last
+// cursor misses and repeats nothing.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	const hubs = 8
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
-	senders, followers, streamers := make([]*sender, hubs), make([]*follower, hubs), make([]*follower, hubs)
+	senders, followers, streamers := make(
+		[]*sender,
+		hubs,
+	), make(
+		[]*follower,
+		hubs,
+	), make(
+		[]*follower,
+		hubs,
+	)
 	starts := make([]string, hubs)
 	for i := range hubs {
 		hub := adopted(t, s, tenant)
@@ -268,7 +292,8 @@ func TestKill(t *testing.T) {
 		reading.Go(func() { streamers[i].runStream(stopReading) })
 	}
 	for range *kills {
-		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond) // the moment of the crash is to be any
+		// the moment of the crash is to be any
+		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond)
 		s.Kill()
 		s.Begin()
 	}
@@ -287,7 +312,8 @@ func TestKill(t *testing.T) {
 	harness.Eventually(t, time.Minute, "every hub is connected again", all("online"))
 	close(stopSending)
 	sending.Wait()
-	harness.Eventually(t, time.Minute, "every hub is gone", all("offline")) // its last event is stored
+	// its last event is stored
+	harness.Eventually(t, time.Minute, "every hub is gone", all("offline"))
 
 	for _, h := range senders {
 		stored := tenant.AllEvents(h.hub.ID, "")

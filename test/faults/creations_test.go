@@ -11,8 +11,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestCreationsOutliveCrashes: a client that repeated POST /v1/sites after a lost answer made two sites. Clients repeat it under one Idempotency-Key
-// until it is answered, two of them at once, while the service is killed and started again: each site is made once, and both hear the same.
+// TestCreationsOutliveCrashes: a client that repeated POST /v1/sites after a lost answer made two
+// sites. Clients repeat it under one Idempotency-Key until it is answered, two of them at once,
+// while the service is killed and started again: each site is made once, and both hear the same.
 func TestCreationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	const clients, crashes = 6, 4
@@ -25,13 +26,21 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 	var repeated int
 	create := func(name string) string {
 		for tries := 0; ; tries++ {
-			answer, err := tenant.Client.Do(http.MethodPost, "/sites", map[string]string{"name": name}, "Idempotency-Key", name)
+			answer, err := tenant.Client.Do(
+				http.MethodPost,
+				"/sites",
+				map[string]string{"name": name},
+				"Idempotency-Key",
+				name,
+			)
 			if err != nil || answer.Status >= 500 {
 				time.Sleep(20 * time.Millisecond) // the service is away
 				continue
 			}
 			var made struct{ ID, Name string }
-			if err := json.Unmarshal(answer.Body, &made); err != nil || answer.Status != http.StatusCreated || made.Name != name {
+			if err := json.Unmarshal(answer.Body, &made); err != nil ||
+				answer.Status != http.StatusCreated ||
+				made.Name != name {
 				t.Errorf("%s: %d %s", name, answer.Status, answer.Body)
 			}
 			mu.Lock()
@@ -86,7 +95,12 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 				continue
 			}
 			if answered[site.Name] != site.ID {
-				t.Errorf("%s is there as %s; answered was %q", site.Name, site.ID, answered[site.Name])
+				t.Errorf(
+					"%s is there as %s; answered was %q",
+					site.Name,
+					site.ID,
+					answered[site.Name],
+				)
 			}
 			delete(answered, site.Name)
 		}

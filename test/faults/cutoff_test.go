@@ -10,8 +10,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A key that was revoked went on working on a replica that was cut off from the broker, for as long as that lasted; its streams
-// and long-polls hung there without a word. The broker is in the first replica, which is stopped.
+// A key that was revoked went on working on a replica that was cut off from the broker, for as long
+// as that lasted; its streams and long-polls hung there without a word. The broker is in the first
+// replica, which is stopped.
 func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
@@ -26,7 +27,11 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	polled := make(chan harness.Answer, 1)
 	after := client.Head(hub.ID())
 	go func() {
-		answer, err := client.Do(http.MethodGet, "/hubs/"+hub.ID()+"/events?wait=60&after="+after, nil)
+		answer, err := client.Do(
+			http.MethodGet,
+			"/hubs/"+hub.ID()+"/events?wait=60&after="+after,
+			nil,
+		)
 		if err != nil {
 			t.Error(err)
 		}
@@ -55,15 +60,24 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	select {
 	case answer := <-polled:
 		t.Logf("the long-poll was answered after %v", time.Since(began))
-		if answer.Status != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		if answer.Status != http.StatusServiceUnavailable ||
+			answer.Header.Get("Retry-After") == "" {
 			t.Errorf("the long-poll was answered %d %s", answer.Status, answer.Body)
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("the long-poll goes on")
 	}
-	for _, path := range []string{"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream"} {
+	for _, path := range []string{
+		"/sites", "/hubs", "/hubs/" + hub.ID() + "/events", "/hubs/" + hub.ID() + "/events/stream",
+	} {
 		asked := time.Now()
-		refusal := client.Refused(http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable")
+		refusal := client.Refused(
+			http.MethodGet,
+			path,
+			nil,
+			http.StatusServiceUnavailable,
+			"service_unavailable",
+		)
 		t.Logf("%s after %v: %s", path, time.Since(asked), refusal.Message)
 	}
 	goOn()
@@ -73,7 +87,8 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	})
 }
 
-// A replica that was stopped let a key in when it woke up that had been revoked meanwhile, until it had heard of that.
+// A replica that was stopped let a key in when it woke up that had been revoked meanwhile, until it
+// had heard of that.
 func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
@@ -90,7 +105,8 @@ func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	asked := make(chan harness.Answer, 20)
 	for range cap(asked) {
 		go func() {
-			answer, err := client.Do(http.MethodGet, "/sites", nil) // it waits in the stopped replica's socket
+			// it waits in the stopped replica's socket
+			answer, err := client.Do(http.MethodGet, "/sites", nil)
 			if err != nil {
 				t.Error(err)
 			}
@@ -99,7 +115,8 @@ func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 	}
 	second.Signal(syscall.SIGCONT)
 	for range cap(asked) {
-		if answer := <-asked; answer.Status != http.StatusUnauthorized && answer.Status != http.StatusServiceUnavailable {
+		if answer := <-asked; answer.Status != http.StatusUnauthorized &&
+			answer.Status != http.StatusServiceUnavailable {
 			t.Errorf("a revoked key was answered %d %s", answer.Status, answer.Body)
 		}
 	}

@@ -30,9 +30,10 @@ const (
 	recovery = 30 * time.Second
 )
 
-// A service on a full disk answered all changes with 500, acknowledged no hub and held no shard until it was restarted.
-// Here another program fills the disk to its last block while hubs send, programs read and organizations write. Once there
-// is room again everything goes on by itself, and nothing that was acknowledged is lost or there twice.
+// A service on a full disk answered all changes with 500, acknowledged no hub and held no shard
+// until it was restarted. Here another program fills the disk to its last block while hubs send,
+// programs read and organizations write. Once there is room again everything goes on by itself, and
+// nothing that was acknowledged is lost or there twice.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	const hubs, writers = 4, 2
@@ -48,7 +49,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	organizations := make([]*writer, writers)
 	for i := range organizations {
-		organizations[i] = &writer{Tenant: harness.NewTenant(t, s, fmt.Sprintf("Disk writer %d", i)), t: t, invited: map[string]bool{}}
+		organizations[i] = &writer{
+			Tenant:  harness.NewTenant(t, s, fmt.Sprintf("Disk writer %d", i)),
+			t:       t,
+			invited: map[string]bool{},
+		}
 	}
 	stopSending, stopReading := make(chan struct{}), make(chan struct{})
 	var sending, reading sync.WaitGroup
@@ -76,25 +81,39 @@ func TestFullDisk(t *testing.T) {
 			harness.Eventually(t, within(), "events of "+h.hub.ID+" are stored again", func() bool {
 				answer, err := tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID, nil)
 				var got struct{ Connection struct{ Status string } }
-				if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &got) != nil || got.Connection.Status != "online" {
+				if err != nil || answer.Status != http.StatusOK ||
+					json.Unmarshal(answer.Body, &got) != nil ||
+					got.Connection.Status != "online" {
 					return false
 				}
 				head := tenant.Head(h.hub.ID)
-				answer, err = tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil)
+				answer, err = tenant.Do(
+					http.MethodGet,
+					"/hubs/"+h.hub.ID+"/events?wait=2&after="+head,
+					nil,
+				)
 				var page harness.Page
-				return err == nil && answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &page) == nil && len(page.Data) > 0
+				return err == nil && answer.Status == http.StatusOK &&
+					json.Unmarshal(answer.Body, &page) == nil &&
+					len(page.Data) > 0
 			})
 		}
 		harness.Eventually(t, within(), "the service is ready", func() bool {
 			status, ready := readiness(t, s)
 			return status == http.StatusOK && ready.Ready && !ready.Degraded
 		})
-		t.Logf("round %d: changes after %v, everything after %v", round, changed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+		t.Logf(
+			"round %d: changes after %v, everything after %v",
+			round,
+			changed.Round(time.Millisecond),
+			time.Since(began).Round(time.Millisecond),
+		)
 	}
 	close(stopSending)
 	sending.Wait()
 	for i, h := range senders {
-		harness.Eventually(t, time.Minute, h.hub.ID+" is gone", func() bool { // its last event is stored
+		// its last event is stored
+		harness.Eventually(t, time.Minute, h.hub.ID+" is gone", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
 			return got.Connection.Status == "offline"
@@ -122,8 +141,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A service below its reserve wrote on until the disk was full. It must stop taking events, changes and commands before,
-// say so, go on reading, and take everything again once there is room.
+// A service below its reserve wrote on until the disk was full. It must stop taking events, changes
+// and commands before, say so, go on reading, and take everything again once there is room.
 func TestDiskReserve(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -132,10 +151,18 @@ func TestDiskReserve(t *testing.T) {
 	hub := adopted(t, s, tenant)
 	hub.OnRequest(func(harness.Request) harness.Response {
 		lock := map[string]any{
-			"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{}, "available": true,
-			"value": true, "observed_at": "2026-01-02T03:04:05.123456Z", "desired": nil, "desired_at": nil, "status": "synchronized",
+			"key": "lock", "endpoint": 0, "kind": "lock", "unit": nil, "readable": true,
+			"writable": true, "capabilities": map[string]any{}, "available": true,
+			"value": true, "observed_at": "2026-01-02T03:04:05.123456Z", "desired": nil,
+			"desired_at": nil, "status": "synchronized",
 		}
-		device := map[string]any{"id": 1, "name": "Lock", "manufacturer": "M", "model": "X", "channels": []any{lock}}
+		device := map[string]any{
+			"id":           1,
+			"name":         "Lock",
+			"manufacturer": "M",
+			"model":        "X",
+			"channels":     []any{lock},
+		}
 		return harness.Response{Result: map[string]any{"device": device}}
 	})
 	hub.Hello("log-1", 1, 3)
@@ -158,8 +185,12 @@ func TestDiskReserve(t *testing.T) {
 		_, ready = readiness(t, s)
 		return ready.Degraded
 	})
-	if !ready.Ready || ready.component("disk").OK || !strings.Contains(ready.component("disk").Detail, "64 MiB") {
-		t.Errorf("/readyz: %+v; want ready, degraded, and the component disk with the reserve", ready)
+	if !ready.Ready || ready.component("disk").OK ||
+		!strings.Contains(ready.component("disk").Detail, "64 MiB") {
+		t.Errorf(
+			"/readyz: %+v; want ready, degraded, and the component disk with the reserve",
+			ready,
+		)
 	}
 	for _, c := range []struct {
 		method, path string
@@ -168,14 +199,26 @@ func TestDiskReserve(t *testing.T) {
 		{http.MethodPost, "/sites", map[string]string{"name": "Not now"}},
 		{http.MethodPatch, "/sites/" + tenant.Site, map[string]string{"name": "Not now"}},
 		{http.MethodPost, "/invitations", map[string]string{"email": "not-now@example.com"}},
-		{http.MethodPost, "/hubs/" + hub.ID + "/devices/1/commands", map[string]any{"key": "lock", "value": false}},
+		{
+			http.MethodPost, "/hubs/" + hub.ID + "/devices/1/commands",
+			map[string]any{"key": "lock", "value": false},
+		},
 	} {
 		answer, err := tenant.Do(c.method, c.path, c.body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after, _ := strconv.Atoi(answer.Header.Get("Retry-After")); answer.Status != http.StatusServiceUnavailable || answer.ErrorType() != "service_unavailable" || after < 1 {
-			t.Errorf("%s %s: %d %s, Retry-After %q; want 503 service_unavailable with Retry-After", c.method, c.path, answer.Status, answer.Body, answer.Header.Get("Retry-After"))
+		if after, _ := strconv.Atoi(answer.Header.Get("Retry-After")); answer.Status != http.StatusServiceUnavailable ||
+			answer.ErrorType() != "service_unavailable" ||
+			after < 1 {
+			t.Errorf(
+				"%s %s: %d %s, Retry-After %q; want 503 service_unavailable with Retry-After",
+				c.method,
+				c.path,
+				answer.Status,
+				answer.Body,
+				answer.Header.Get("Retry-After"),
+			)
 		}
 		if !strings.Contains(string(answer.Body), "disk") {
 			t.Errorf("%s %s: %s; want the reason", c.method, c.path, answer.Body)
@@ -206,7 +249,9 @@ func TestDiskReserve(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &component); err != nil {
 			t.Fatal(err)
 		}
-		found = found || component.Name == "disk" && component.Verdict == "wrong" && strings.Contains(component.Detail, "reserve")
+		found = found ||
+			component.Name == "disk" && component.Verdict == "wrong" &&
+				strings.Contains(component.Detail, "reserve")
 	}
 	if !found {
 		t.Errorf("the doctor does not tell of the reserve:\n%s", out)

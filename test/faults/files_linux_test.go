@@ -11,8 +11,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestIdleConnectionsLeaveFiles: idle connections used up the open files of the process, so that new clients were left without an answer and a new hub
-// without a log. With 1,200 files and more idle connections than that to each port, a new client is answered and a new hub has its log.
+// TestIdleConnectionsLeaveFiles: idle connections used up the open files of the process, so that
+// new clients were left without an answer and a new hub without a log. With 1,200 files and more
+// idle connections than that to each port, a new client is answered and a new hub has its log.
 func TestIdleConnectionsLeaveFiles(t *testing.T) {
 	t.Parallel()
 	s := harness.StartUnder(t, []string{"sh", "-c", `ulimit -n 1200 && exec "$@"`, "sh"})
@@ -26,7 +27,8 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 			}
 			defer conn.Close()
 			if i%2 == 1 {
-				fmt.Fprint(conn, "GET /v1/sites HTTP/1.1\r\nHost: h\r\n") // its header does not come to its end
+				// its header does not come to its end
+				fmt.Fprint(conn, "GET /v1/sites HTTP/1.1\r\nHost: h\r\n")
 			}
 			idle = append(idle, conn)
 		}
@@ -52,9 +54,10 @@ func TestIdleConnectionsLeaveFiles(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsLeaveTheBroker: connections that say nothing held all that the broker takes until its time-outs, so that no new hub got in, and two
-// threads that replaced those that were closed kept it so. With 700 of them to the port of hubs, and then to that of NATS clients, a new hub
-// connects and has its log, hubs that are connected stay so, and the operator's commands work.
+// TestSilentConnectionsLeaveTheBroker: connections that say nothing held all that the broker takes
+// until its time-outs, so that no new hub got in, and two threads that replaced those that were
+// closed kept it so. With 700 of them to the port of hubs, and then to that of NATS clients, a new
+// hub connects and has its log, hubs that are connected stay so, and the operator's commands work.
 func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	t.Parallel()
 	s := harness.StartUnder(t, []string{"sh", "-c", `ulimit -n 1200 && exec "$@"`, "sh"})
@@ -62,7 +65,9 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	before := harness.NewRawHub(t, s)
 	before.Enroll()
 	before.Come()
-	for _, port := range []struct{ name, address string }{{"hubs", s.MQTT}, {"NATS clients", s.NATS}} {
+	for _, port := range []struct{ name, address string }{
+		{"hubs", s.MQTT}, {"NATS clients", s.NATS},
+	} {
 		stop := holdSilent(t, port.address, 700)
 		began := time.Now()
 		for i := range 3 {
@@ -71,7 +76,12 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			attempts := 1
 			for err := hub.TryConnect(hub.ID); err != nil; err = hub.TryConnect(hub.ID) {
 				if time.Since(began) > time.Minute {
-					t.Fatalf("silent connections to the port of %s: hub %d does not get in: %v", port.name, i, err)
+					t.Fatalf(
+						"silent connections to the port of %s: hub %d does not get in: %v",
+						port.name,
+						i,
+						err,
+					)
 				}
 				attempts++
 			}
@@ -81,11 +91,18 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			hub.EventsFrom("log-1", 1, 20)
 			hub.WaitAck("log-1", 20)
 			var page struct{ Data []map[string]any }
-			tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).JSON(t, &page)
+			tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).
+				JSON(t, &page)
 			if len(page.Data) < 20 {
 				t.Errorf("%d events of a hub that came among silent connections", len(page.Data))
 			}
-			t.Logf("silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d", port.name, i, time.Since(began), attempts)
+			t.Logf(
+				"silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
+				port.name,
+				i,
+				time.Since(began),
+				attempts,
+			)
 		}
 		select {
 		case <-before.Lost:
@@ -96,7 +113,8 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 	}
 }
 
-// holdSilent keeps n connections to an address on which nothing is said. Those that are closed are replaced, two at a time, until stop is called.
+// holdSilent keeps n connections to an address on which nothing is said. Those that are closed are
+// replaced, two at a time, until stop is called.
 func holdSilent(t *testing.T, address string, n int) (stop func()) {
 	dialing := make(chan struct{}, 2)
 	done := make(chan struct{})

@@ -14,8 +14,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStartOnAFullDisk: a start on a full disk ended the process ("write service.json: no space left on device"), and the service did not come
-// back when there was room. It waits, past --start-timeout, and goes on by itself; it ends when it is told to.
+// TestStartOnAFullDisk: a start on a full disk ended the process ("write service.json: no space
+// left on device"), and the service did not come back when there was room. It waits, past
+// --start-timeout, and goes on by itself; it ends when it is told to.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -30,7 +31,12 @@ func TestStartOnAFullDisk(t *testing.T) {
 			dir := streamstest.SmallDisk(t, diskSize)
 			s := harness.StartIn(t, dir)
 			tenant := harness.NewTenant(t, s, "Full start")
-			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Kept"}, http.StatusCreated)
+			tenant.Must(
+				http.MethodPost,
+				"/sites",
+				map[string]string{"name": "Kept"},
+				http.StatusCreated,
+			)
 			s.Stop()
 			empty := c.fill(t, dir)
 			waits := func() {
@@ -73,12 +79,18 @@ func TestStartOnAFullDisk(t *testing.T) {
 			if len(sites.Data) != 2 { // one is made with the organization
 				t.Errorf("sites after it: %v", sites.Data)
 			}
-			tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated)
+			tenant.Must(
+				http.MethodPost,
+				"/sites",
+				map[string]string{"name": "New"},
+				http.StatusCreated,
+			)
 		})
 	}
 }
 
-// TestFirstStartOnAFullDisk: nothing is there yet, and nothing half-made may stand in the way once there is room.
+// TestFirstStartOnAFullDisk: nothing is there yet, and nothing half-made may stand in the way once
+// there is room.
 func TestFirstStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -87,7 +99,12 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	s.Dir = dir
 	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
 	s.Launch()
-	harness.Eventually(t, time.Minute, "the start waits", func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the start waits",
+		func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") },
+	)
 	empty()
 	began := time.Now()
 	s.AwaitReady()
@@ -97,8 +114,9 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	harness.NewTenant(t, s, "First")
 }
 
-// TestFilesRunOut: a disk on which no file could be made was not seen, since the reserve counted bytes only. Changes are refused with the reason,
-// which the service tells operators too, reading goes on, and all goes on by itself once files can be made.
+// TestFilesRunOut: a disk on which no file could be made was not seen, since the reserve counted
+// bytes only. Changes are refused with the reason, which the service tells operators too, reading
+// goes on, and all goes on by itself once files can be made.
 func TestFilesRunOut(t *testing.T) {
 	t.Parallel()
 	dir := streamstest.SmallDisk(t, diskSize)
@@ -111,7 +129,9 @@ func TestFilesRunOut(t *testing.T) {
 		return strings.Contains(ready.component("disk").Detail, "files")
 	})
 	answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Not now"})
-	if err != nil || answer.Status != http.StatusServiceUnavailable || !strings.Contains(string(answer.Body), "files") || answer.Header.Get("Retry-After") == "" {
+	if err != nil || answer.Status != http.StatusServiceUnavailable ||
+		!strings.Contains(string(answer.Body), "files") ||
+		answer.Header.Get("Retry-After") == "" {
 		t.Errorf("a change: %d %s, %v; want 503 with the reason", answer.Status, answer.Body, err)
 	}
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
@@ -121,7 +141,10 @@ func TestFilesRunOut(t *testing.T) {
 	if !strings.Contains(s.Log(), "disk almost out of files") {
 		t.Error("the log does not say that files run out")
 	}
-	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(out, "files (inodes) are free, and") {
+	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(
+		out,
+		"files (inodes) are free, and",
+	) {
 		t.Errorf("the doctor does not tell of files:\n%s", out)
 	}
 	more()

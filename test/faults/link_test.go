@@ -26,7 +26,8 @@ func adopted(t *testing.T, s *harness.Service, tenant *harness.Tenant) *harness.
 	return hub
 }
 
-// values gives what the events of a log say, in order: the value of each observed channel, from-to of each skip, else the type.
+// values gives what the events of a log say, in order: the value of each observed channel, from-to
+// of each skip, else the type.
 func values(events []harness.Event) []string {
 	var all []string
 	for _, e := range events {
@@ -109,7 +110,12 @@ func TestLink(t *testing.T) {
 		hub.EventsFrom("log-2", 5, 6)
 		hub.WaitAck("log-2", 6)
 		expect(t, tenant.AllEvents(hub.ID, ""), "5", "6")
-		answer := tenant.Must(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+before, nil, http.StatusGone)
+		answer := tenant.Must(
+			http.MethodGet,
+			"/hubs/"+hub.ID+"/events?after="+before,
+			nil,
+			http.StatusGone,
+		)
 		if answer.ErrorType() != "cursor_expired" {
 			t.Errorf("error type %q", answer.ErrorType())
 		}
@@ -132,12 +138,34 @@ func TestLink(t *testing.T) {
 			with(6, func(e map[string]any) { e["data"] = []int{1} }),
 			with(7, func(e map[string]any) { e["device_id"] = "3" }),
 			with(8, func(e map[string]any) { e["clock_trusted"] = "yes" }),
-			with(9, func(e map[string]any) { e["data"] = map[string]any{"value": strings.Repeat("x", 17<<10)} }),
-			with(10, func(e map[string]any) { e["type"] = "weather.changed"; e["device_id"] = nil }),
+			with(
+				9,
+				func(e map[string]any) {
+					e["data"] = map[string]any{
+						"value": strings.Repeat("x", 17<<10),
+					}
+				},
+			),
+			with(
+				10,
+				func(e map[string]any) { e["type"] = "weather.changed"; e["device_id"] = nil },
+			),
 		}})
 		hub.WaitAck("log-1", 10)
-		expect(t, tenant.AllEvents(hub.ID, ""),
-			"1", "skip 2-2", "skip 3-3", "4", "skip 5-5", "skip 6-6", "skip 7-7", "skip 8-8", "skip 9-9", "weather.changed")
+		expect(
+			t,
+			tenant.AllEvents(hub.ID, ""),
+			"1",
+			"skip 2-2",
+			"skip 3-3",
+			"4",
+			"skip 5-5",
+			"skip 6-6",
+			"skip 7-7",
+			"skip 8-8",
+			"skip 9-9",
+			"weather.changed",
+		)
 	})
 
 	t.Run("an unreadable message is dropped whole", func(t *testing.T) {
@@ -150,8 +178,12 @@ func TestLink(t *testing.T) {
 			tooMany = append(tooMany, harness.Numbered(seq))
 		}
 		for what, message := range map[string]any{
-			"a hole":     map[string]any{"log": "log-1", "events": []any{harness.Numbered(2), harness.Numbered(4)}},
-			"no numbers": map[string]any{"log": "log-1", "events": []any{map[string]any{"type": "x"}}},
+			"a hole": map[string]any{
+				"log": "log-1", "events": []any{harness.Numbered(2), harness.Numbered(4)},
+			},
+			"no numbers": map[string]any{
+				"log": "log-1", "events": []any{map[string]any{"type": "x"}},
+			},
 			"501 events": map[string]any{"log": "log-1", "events": tooMany},
 		} {
 			hub.Send("events", message)
@@ -191,7 +223,12 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Connect()
-		harness.Eventually(t, time.Minute, "two events", func() bool { return len(tenant.AllEvents(hub.ID, "")) >= 2 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"two events",
+			func() bool { return len(tenant.AllEvents(hub.ID, "")) >= 2 },
+		)
 		events := tenant.AllEvents(hub.ID, "")
 		expect(t, events, "hub.disconnected", "hub.connected")
 		if string(events[0].Data) != `{"reason":"duplicate client id"}` {
@@ -203,7 +240,12 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		harness.Eventually(t, time.Minute, "hub.disconnected", func() bool { return len(tenant.AllEvents(hub.ID, "")) == 1 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"hub.disconnected",
+			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 1 },
+		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected")
 		harness.Eventually(t, time.Minute, "status offline", func() bool {
 			var got struct {
@@ -213,10 +255,16 @@ func TestLink(t *testing.T) {
 				}
 			}
 			tenant.Must(http.MethodGet, "/hubs/"+hub.ID, nil, http.StatusOK).JSON(t, &got)
-			return got.Connection.Status == "offline" && got.Connection.DisconnectReason == "client closed"
+			return got.Connection.Status == "offline" &&
+				got.Connection.DisconnectReason == "client closed"
 		})
 		hub.Connect()
-		harness.Eventually(t, time.Minute, "hub.connected", func() bool { return len(tenant.AllEvents(hub.ID, "")) == 2 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"hub.connected",
+			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 2 },
+		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected", "hub.connected")
 	})
 
@@ -249,7 +297,13 @@ func TestLink(t *testing.T) {
 		status, wrong := hub.EnrollWith(key, hub.Serial, "wrong")
 		unknownStatus, unknown := hub.EnrollWith(key, "HUB-ZZZZ-ZZZZ-ZZZZ", "wrong")
 		if status != http.StatusUnauthorized || unknownStatus != http.StatusUnauthorized {
-			t.Errorf("wrong secret: %d %s; unknown Serial: %d %s", status, wrong, unknownStatus, unknown)
+			t.Errorf(
+				"wrong secret: %d %s; unknown Serial: %d %s",
+				status,
+				wrong,
+				unknownStatus,
+				unknown,
+			)
 		}
 		hub.Publish("hub/"+other.ID+"/events", []byte(`{"log":"log-1","events":[]}`))
 		hub.EventsFrom("log-1", 1, 1)

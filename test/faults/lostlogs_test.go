@@ -14,9 +14,10 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A crash between two writes of the broker left a stream without its checksum. The service then answered 200 with an empty
-// page and 410 to every cursor until the hub connected, and again after every restart. Here every stream of an installation
-// is damaged that way, and a hub log in worse ways: each event, every list and every key is there afterwards.
+// A crash between two writes of the broker left a stream without its checksum. The service then
+// answered 200 with an empty page and 410 to every cursor until the hub connected, and again after
+// every restart. Here every stream of an installation is damaged that way, and a hub log in worse
+// ways: each event, every list and every key is there afterwards.
 func TestDamagedStreams(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
@@ -32,7 +33,12 @@ func TestDamagedStreams(t *testing.T) {
 		hubs = append(hubs, hub)
 	}
 	for _, hub := range hubs {
-		tenant.Await(hub.ID, "", "the hub has gone", func(e harness.Event) bool { return e.Type == "hub.disconnected" })
+		tenant.Await(
+			hub.ID,
+			"",
+			"the hub has gone",
+			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
+		)
 	}
 	read := func() string {
 		var text strings.Builder
@@ -54,7 +60,10 @@ func TestDamagedStreams(t *testing.T) {
 		damage func(sum string) error
 	}{
 		{"no checksums", os.Remove},
-		{"wrong checksums", func(sum string) error { return os.WriteFile(sum, []byte("0000000000000000"), 0o600) }},
+		{
+			"wrong checksums",
+			func(sum string) error { return os.WriteFile(sum, []byte("0000000000000000"), 0o600) },
+		},
 		{"an unreadable configuration of a hub log", func(sum string) error {
 			if filepath.Base(filepath.Dir(sum)) != stream(hubs[0]) {
 				return nil
@@ -66,7 +75,17 @@ func TestDamagedStreams(t *testing.T) {
 		s.Kill()
 		found := 0
 		for _, pattern := range []string{"*", "*/obs/*"} {
-			sums, err := filepath.Glob(filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), "meta.sum"))
+			sums, err := filepath.Glob(
+				filepath.Join(
+					s.Dir,
+					"nats",
+					"jetstream",
+					"*",
+					"streams",
+					filepath.FromSlash(pattern),
+					"meta.sum",
+				),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +108,9 @@ func TestDamagedStreams(t *testing.T) {
 
 	// A log that is gone for good is named, by the log and by the doctor.
 	s.Kill()
-	folders, err := filepath.Glob(filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", stream(hubs[1])))
+	folders, err := filepath.Glob(
+		filepath.Join(s.Dir, "nats", "jetstream", "*", "streams", stream(hubs[1])),
+	)
 	if err != nil || len(folders) != 1 {
 		t.Fatalf("folders of %s: %v, %v", hubs[1].ID, folders, err)
 	}
@@ -113,7 +134,10 @@ func TestDamagedStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		told = told || c.Name == "logs" && c.Verdict == "wrong" &&
-			strings.Contains(c.Detail, "the log of "+hubs[1].ID+" is gone") && strings.Count(c.Detail, " is gone") == 1
+			strings.Contains(
+				c.Detail,
+				"the log of "+hubs[1].ID+" is gone",
+			) && strings.Count(c.Detail, " is gone") == 1
 	}
 	if !told {
 		t.Errorf("the doctor does not name %s:\n%s", hubs[1].ID, out)

@@ -45,7 +45,11 @@ func (s *sink) open() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &sinkSession{sink: s}, nil }))
+	server := smtp.NewServer(
+		smtp.BackendFunc(
+			func(*smtp.Conn) (smtp.Session, error) { return &sinkSession{sink: s}, nil },
+		),
+	)
 	server.Domain, server.ErrorLog = "localhost", log.New(io.Discard, "", 0)
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
@@ -70,7 +74,12 @@ func (s *sink) to(address string) (mails []arrived) {
 // await waits for the one mail to an address.
 func (s *sink) await(address string) arrived {
 	s.t.Helper()
-	harness.Eventually(s.t, time.Minute, "a mail to "+address, func() bool { return len(s.to(address)) > 0 })
+	harness.Eventually(
+		s.t,
+		time.Minute,
+		"a mail to "+address,
+		func() bool { return len(s.to(address)) > 0 },
+	)
 	mails := s.to(address)
 	if len(mails) != 1 {
 		s.t.Errorf("%d mails arrived for %s", len(mails), address)
@@ -129,27 +138,47 @@ func (s *sinkSession) Data(r io.Reader) error {
 func invite(t *testing.T, tenant *harness.Tenant, email string) (id string) {
 	t.Helper()
 	var invitation struct{ ID string }
-	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": email}, http.StatusCreated).JSON(t, &invitation)
+	tenant.Must(http.MethodPost, "/invitations", map[string]string{
+		"email": email,
+	}, http.StatusCreated).
+		JSON(t, &invitation)
 	return invitation.ID
 }
 
 var portalLink = regexp.MustCompile(`http://\S+/portal/invitations/\S+`)
 
-// TestInvitationsOutliveCrashes: an invitation that was answered with 201 arrives, once, although its mail server is away and the service
-// is killed meanwhile, and its link works.
+// TestInvitationsOutliveCrashes: an invitation that was answered with 201 arrives, once, although
+// its mail server is away and the service is killed meanwhile, and its link works.
 func TestInvitationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	server := newSink(t, nil)
-	s := harness.Start(t, "--smtp-url", "smtp://"+server.address, "--mail-from", "Hubs <hubs@example.org>")
+	s := harness.Start(
+		t,
+		"--smtp-url",
+		"smtp://"+server.address,
+		"--mail-from",
+		"Hubs <hubs@example.org>",
+	)
 	tenant := harness.NewTenant(t, s, "Häuser 日本")
 	invite(t, tenant, "ann@example.org")
-	harness.Eventually(t, time.Minute, "a log line about the server", func() bool { return strings.Contains(s.Log(), "no mail can be delivered") })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"a log line about the server",
+		func() bool { return strings.Contains(s.Log(), "no mail can be delivered") },
+	)
 	s.Kill()
 	s.Begin()
 	invite(t, tenant, "bob@example.org")
-	// While the server is away, one invitation is replaced and one revoked: their mails would only lead astray.
+	// While the server is away, one invitation is replaced and one revoked: their mails would only
+	// lead astray.
 	invite(t, tenant, "dee@example.org")
-	tenant.Must(http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil, http.StatusNoContent)
+	tenant.Must(
+		http.MethodDelete,
+		"/invitations/"+invite(t, tenant, "eve@example.org"),
+		nil,
+		http.StatusNoContent,
+	)
 	invite(t, tenant, "dee@example.org")
 	s.Kill()
 	server.open()
@@ -178,7 +207,12 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s.Begin()
 	invite(t, tenant, "cem@example.org")
 	server.await("cem@example.org")
-	harness.Eventually(t, time.Minute, "the queue is empty", func() bool { return waitingMails(t, s) == "0" })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the queue is empty",
+		func() bool { return waitingMails(t, s) == "0" },
+	)
 	server.await("ann@example.org")
 	server.await("bob@example.org")
 	if answer := harness.Open(t, http.MethodGet, portalLink.FindString(server.await("dee@example.org").text)); answer.Status != http.StatusOK {
@@ -191,15 +225,16 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 
 func waitingMails(t *testing.T, s *harness.Service) string {
 	t.Helper()
-	found := regexp.MustCompile(`(?m)^hubcloud_outbox_waiting (\S+)$`).FindSubmatch(harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics").Body)
+	found := regexp.MustCompile(`(?m)^hubcloud_outbox_waiting (\S+)$`).
+		FindSubmatch(harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics").Body)
 	if found == nil {
 		t.Fatal("there is no hubcloud_outbox_waiting")
 	}
 	return string(found[1])
 }
 
-// TestMailServersAnswers: a recipient that does not exist is told in the log and tried no more; one that is not taken yet is tried again; and
-// neither holds up the others.
+// TestMailServersAnswers: a recipient that does not exist is told in the log and tried no more; one
+// that is not taken yet is tried again; and neither holds up the others.
 func TestMailServersAnswers(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -210,9 +245,17 @@ func TestMailServersAnswers(t *testing.T) {
 		tries[to]++
 		switch {
 		case to == "nobody@example.org":
-			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+			return &smtp.SMTPError{
+				Code:         550,
+				EnhancedCode: smtp.EnhancedCode{5, 1, 1},
+				Message:      "no such user",
+			}
 		case to == "grey@example.org" && tries[to] < 3:
-			return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 7, 1}, Message: "greylisted, come back later"}
+			return &smtp.SMTPError{
+				Code:         451,
+				EnhancedCode: smtp.EnhancedCode{4, 7, 1},
+				Message:      "greylisted, come back later",
+			}
 		}
 		return nil
 	})
@@ -225,11 +268,13 @@ func TestMailServersAnswers(t *testing.T) {
 	server.await("ann@example.org")
 	server.await("grey@example.org")
 	harness.Eventually(t, time.Minute, "an error line", func() bool {
-		return regexp.MustCompile(`level=ERROR msg="a mail is dropped: it is refused" mail_id=\S+ tries=1 .*no such user`).MatchString(s.Log())
+		return regexp.MustCompile(`level=ERROR msg="a mail is dropped: it is refused" mail_id=\S+ tries=1 .*no such user`).
+			MatchString(s.Log())
 	})
 	mu.Lock()
 	defer mu.Unlock()
-	if tries["nobody@example.org"] != 1 || tries["grey@example.org"] != 3 || tries["ann@example.org"] != 1 {
+	if tries["nobody@example.org"] != 1 || tries["grey@example.org"] != 3 ||
+		tries["ann@example.org"] != 1 {
 		t.Errorf("the server was asked %v", tries)
 	}
 }

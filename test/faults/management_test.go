@@ -11,15 +11,19 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestManagement kills the service while organizations write: what was answered holds, what was not was done wholly or not at all, and
-// nothing that was taken back comes again.
+// TestManagement kills the service while organizations write: what was answered holds, what was not
+// was done wholly or not at all, and nothing that was taken back comes again.
 func TestManagement(t *testing.T) {
 	t.Parallel()
 	const writers, kills = 6, 4
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenants := make([]*writer, writers)
 	for i := range tenants {
-		tenants[i] = &writer{Tenant: harness.NewTenant(t, s, fmt.Sprintf("Writer %d", i)), t: t, invited: map[string]bool{}}
+		tenants[i] = &writer{
+			Tenant:  harness.NewTenant(t, s, fmt.Sprintf("Writer %d", i)),
+			t:       t,
+			invited: map[string]bool{},
+		}
 	}
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
@@ -65,13 +69,25 @@ func (w *writer) run(stop <-chan struct{}) {
 		}
 		name := fmt.Sprintf("Site %d", n)
 		var made struct{ ID string }
-		if w.write(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated, &made) {
+		if w.write(
+			http.MethodPost,
+			"/sites",
+			map[string]string{"name": name},
+			http.StatusCreated,
+			&made,
+		) {
 			w.names, w.ids = append(w.names, name), append(w.ids, made.ID)
 		} else {
 			w.doubt[name] = true
 			continue
 		}
-		if !w.write(http.MethodPost, "/invitations", map[string]string{"email": fmt.Sprintf("p%d@%s", n, w.Owner[len("owner@"):])}, http.StatusCreated, &made) {
+		if !w.write(
+			http.MethodPost,
+			"/invitations",
+			map[string]string{"email": fmt.Sprintf("p%d@%s", n, w.Owner[len("owner@"):])},
+			http.StatusCreated,
+			&made,
+		) {
 			w.unknown++
 			continue
 		}
@@ -141,7 +157,12 @@ func (w *writer) check() {
 		}
 	}
 	if next != len(w.names) {
-		w.t.Errorf("%s: of %d sites that were answered %d are there, in order", w.Owner, len(w.names), next)
+		w.t.Errorf(
+			"%s: of %d sites that were answered %d are there, in order",
+			w.Owner,
+			len(w.names),
+			next,
+		)
 	}
 	pending := map[string]bool{}
 	after = ""
@@ -159,7 +180,13 @@ func (w *writer) check() {
 	}
 	for id, is := range w.invited {
 		if pending[id] != is {
-			w.t.Errorf("%s: invitation %s is pending: %v, and should be: %v", w.Owner, id, pending[id], is)
+			w.t.Errorf(
+				"%s: invitation %s is pending: %v, and should be: %v",
+				w.Owner,
+				id,
+				pending[id],
+				is,
+			)
 		}
 	}
 }

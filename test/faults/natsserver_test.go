@@ -27,7 +27,13 @@ const natsServerVariable = "HUBCLOUD_TEST_NATS_SERVER"
 // natsServer is nats-server's own main.
 func natsServer() error {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
-	options, err := server.ConfigureOptions(flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	options, err := server.ConfigureOptions(
+		flags,
+		os.Args[1:],
+		server.PrintServerAndExit,
+		flags.Usage,
+		server.PrintTLSHelpAndDie,
+	)
 	if err != nil {
 		return err
 	}
@@ -43,8 +49,8 @@ func natsServer() error {
 	return nil
 }
 
-// ownBroker is a cluster of three nats-servers, configured by `hubcloud broker-config`, on addresses of the loopback network and the same
-// ports; and a database.
+// ownBroker is a cluster of three nats-servers, configured by `hubcloud broker-config`, on
+// addresses of the loopback network and the same ports; and a database.
 type ownBroker struct {
 	t     *testing.T
 	dir   string
@@ -87,9 +93,30 @@ func newBrokerAt(t *testing.T, shards string, places []harness.Place, database s
 	client, route, mqtt, monitor := freePort(t), freePort(t), freePort(t), freePort(t)
 	store := func(host string) string { return filepath.Join(b.dir, "store", host) }
 	configure := func(hosts, host string) string {
-		text, stderr, code := harness.RunBinary(t, "broker-config", "--nodes", hosts, "--out", b.dir, "--etc", b.dir, "--shards", shards,
-			"--listen", host, "--client-port", client, "--route-port", route, "--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
-			"--store", store(host))
+		text, stderr, code := harness.RunBinary(
+			t,
+			"broker-config",
+			"--nodes",
+			hosts,
+			"--out",
+			b.dir,
+			"--etc",
+			b.dir,
+			"--shards",
+			shards,
+			"--listen",
+			host,
+			"--client-port",
+			client,
+			"--route-port",
+			route,
+			"--mqtt-port",
+			mqtt,
+			"--monitor",
+			net.JoinHostPort(host, monitor),
+			"--store",
+			store(host),
+		)
 		if code != 0 {
 			t.Fatalf("broker-config: %s", stderr)
 		}
@@ -105,7 +132,8 @@ func newBrokerAt(t *testing.T, shards string, places []harness.Place, database s
 	for i, host := range hosts {
 		text := configure(strings.Join(hosts, ","), host)
 		node := &natsNode{
-			t: t, under: places[i].Under, config: filepath.Join(b.dir, host+".conf"), store: store(host),
+			t: t, under: places[i].Under, config: filepath.Join(b.dir, host+".conf"),
+			store:   store(host),
 			monitor: "http://" + net.JoinHostPort(host, monitor), name: fmt.Sprintf("node-%d", i),
 		}
 		if err := os.WriteFile(node.config, []byte(text), 0o600); err != nil {
@@ -117,8 +145,10 @@ func newBrokerAt(t *testing.T, shards string, places []harness.Place, database s
 	b.nats = strings.Join(addresses, ",")
 	b.renew = func() { configure(strings.Join(hosts, ","), hosts[0]) }
 	b.arguments = []string{
-		"--nats-url", strings.Join(urls, ","), "--nats-credentials", filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
-		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key", filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
+		"--nats-url", strings.Join(urls, ","), "--nats-credentials",
+		filepath.Join(b.dir, "nats-credentials.json"), "--public-mqtt", b.mqtt[0],
+		"--ca-cert", filepath.Join(b.dir, "ca", "ca.pem"), "--ca-key",
+		filepath.Join(b.dir, "ca", "ca-key.pem"), "--log-replicas", "3",
 		"--postgres-url", database, "--rate", "100000", "--burst", "100000",
 	}
 	return b
@@ -151,7 +181,11 @@ func (n *natsNode) start() {
 	n.t.Helper()
 	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
 	n.process = exec.Command(line[0], line[1:]...)
-	n.process.Env = append(os.Environ(), natsServerVariable+"=1", broker.ServerNameVariable+"="+n.name)
+	n.process.Env = append(
+		os.Environ(),
+		natsServerVariable+"=1",
+		broker.ServerNameVariable+"="+n.name,
+	)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -199,7 +233,13 @@ func (n *natsNode) kill() {
 // database is a Postgres of the test's own.
 func database(t *testing.T) string {
 	t.Helper()
-	c, err := cluster.Start(t.Context(), cluster.Config{Dir: filepath.Join(t.TempDir(), "postgres"), Log: slog.New(slog.DiscardHandler)})
+	c, err := cluster.Start(
+		t.Context(),
+		cluster.Config{
+			Dir: filepath.Join(t.TempDir(), "postgres"),
+			Log: slog.New(slog.DiscardHandler),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// network is a network of the test's own: a bridge, and a network namespace for each process on it. The test itself is on the bridge and
-// reaches everything, always. Cutting two places from each other loses their packets without a word, as a network does.
+// network is a network of the test's own: a bridge, and a network namespace for each process on it.
+// The test itself is on the bridge and reaches everything, always. Cutting two places from each
+// other loses their packets without a word, as a network does.
 type network struct {
 	t      *testing.T
 	bridge string
@@ -48,7 +49,8 @@ func newNetwork(t *testing.T) *network {
 	return n
 }
 
-// make makes the bridge, on addresses that no other test has: of the range that is for trying network devices.
+// make makes the bridge, on addresses that no other test has: of the range that is for trying
+// network devices.
 func (n *network) make() error {
 	dir := filepath.Join(os.TempDir(), "hubcloud-test-networks")
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -68,7 +70,15 @@ func (n *network) make() error {
 		n.remove() // what a killed test left
 		n.t.Cleanup(n.remove)
 		return errors.Join(
-			ip("link", "add", n.bridge, "type", "bridge"), ip("addr", "add", n.prefix+".1/24", "dev", n.bridge), ip("link", "set", n.bridge, "up"),
+			ip(
+				"link",
+				"add",
+				n.bridge,
+				"type",
+				"bridge",
+			),
+			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge),
+			ip("link", "set", n.bridge, "up"),
 		)
 	}
 	return errors.New("every range of addresses is in use")
@@ -79,7 +89,16 @@ func (n *network) place(what string) *namespace {
 	n.t.Helper()
 	number := len(n.places) + 10
 	p := &namespace{name: fmt.Sprintf("%s-%d", n.bridge, number)}
-	p.Address, p.Under = fmt.Sprintf("%s.%d", n.prefix, number), []string{"ip", "netns", "exec", p.name}
+	p.Address, p.Under = fmt.Sprintf(
+		"%s.%d",
+		n.prefix,
+		number,
+	), []string{
+		"ip",
+		"netns",
+		"exec",
+		p.name,
+	}
 	outside := fmt.Sprintf("%sp%d", n.bridge, number)
 	err := errors.Join(
 		ip("netns", "add", p.name),
@@ -96,7 +115,8 @@ func (n *network) place(what string) *namespace {
 	return p
 }
 
-// reached says whether packets pass between the test and a place: a machine's firewall may hold up its bridges.
+// reached says whether packets pass between the test and a place: a machine's firewall may hold up
+// its bridges.
 func (n *network) reached(p *namespace) bool {
 	listener := exec.Command(p.Under[0], append(p.Under[1:], "sleep", "60")...)
 	if listener.Start() != nil {
@@ -115,8 +135,32 @@ func (n *network) reached(p *namespace) bool {
 func (n *network) cut(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
-		ip("-n", a.name, "neigh", "replace", b.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
-		ip("-n", b.name, "neigh", "replace", a.Address, "lladdr", nowhere, "dev", "eth0", "nud", "permanent"),
+		ip(
+			"-n",
+			a.name,
+			"neigh",
+			"replace",
+			b.Address,
+			"lladdr",
+			nowhere,
+			"dev",
+			"eth0",
+			"nud",
+			"permanent",
+		),
+		ip(
+			"-n",
+			b.name,
+			"neigh",
+			"replace",
+			a.Address,
+			"lladdr",
+			nowhere,
+			"dev",
+			"eth0",
+			"nud",
+			"permanent",
+		),
 	)
 	if err != nil {
 		n.t.Errorf("cut %s from %s: %v", a.name, b.name, err)
@@ -127,7 +171,16 @@ func (n *network) cut(a, b *namespace) {
 func (n *network) mend(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
-		ip("-n", a.name, "neigh", "del", b.Address, "dev", "eth0"), ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
+		ip(
+			"-n",
+			a.name,
+			"neigh",
+			"del",
+			b.Address,
+			"dev",
+			"eth0",
+		),
+		ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
 	)
 	if err != nil {
 		n.t.Errorf("mend %s and %s: %v", a.name, b.name, err)
@@ -144,7 +197,12 @@ func (n *network) remove() {
 
 func ip(arguments ...string) error {
 	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
-		return fmt.Errorf("ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf(
+			"ip %s: %w: %s",
+			strings.Join(arguments, " "),
+			err,
+			strings.TrimSpace(string(out)),
+		)
 	}
 	return nil
 }

@@ -17,17 +17,29 @@ import (
 )
 
 var (
-	rounds = flag.Int("faults.rounds", 1, "how many rounds of outages a cluster is put through; every round after the first takes other victims and other times")
-	seed   = flag.Uint64("faults.seed", 1, "which victims and times the rounds of outages take")
+	rounds = flag.Int(
+		"faults.rounds",
+		1,
+		"how many rounds of outages a cluster is put through; every round after the first takes "+
+			"other victims and other times",
+	)
+	seed = flag.Uint64("faults.seed", 1, "which victims and times the rounds of outages take")
 	// A machine that is busy with something else takes longer for everything.
-	patience = flag.Duration("faults.patience", time.Minute, "how long after an outage everything may take to work again before the test fails; 15s is what is promised of a machine with nothing else to do")
+	patience = flag.Duration(
+		"faults.patience",
+		time.Minute,
+		"how long after an outage everything may take to work again before the test fails; 15s "+
+			"is what is promised of a machine with nothing else to do",
+	)
 )
 
-// TestOutages puts three nats-servers, three replicas and a database, each on a network of its own, through what breaks in data centers:
-// processes that stand still and go on, networks that lose everything between two of them, servers that lose their disk, databases that are
-// killed. Hubs send and take commands all the while, readers read and people make sites. What was acknowledged is stored once and in
-// order, every reader gets all of it and no cursor is refused, every site that was answered is there, no command is run twice, and after each
-// outage everything works again by itself. -faults.rounds N is the long form.
+// TestOutages puts three nats-servers, three replicas and a database, each on a network of its own,
+// through what breaks in data centers: processes that stand still and go on, networks that lose
+// everything between two of them, servers that lose their disk, databases that are killed. Hubs
+// send and take commands all the while, readers read and people make sites. What was acknowledged
+// is stored once and in order, every reader gets all of it and no cursor is refused, every site
+// that was answered is there, no command is run twice, and after each outage everything works again
+// by itself. -faults.rounds N is the long form.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	o := newOutages(t)
@@ -69,7 +81,15 @@ type outage struct {
 func newOutages(t *testing.T) *outages {
 	t.Helper()
 	o := &outages{t: t, net: newNetwork(t)}
-	brokers, services, database := make([]harness.Place, 3), make([]harness.Place, 3), harness.Place{Address: "127.0.0.1"}
+	brokers, services, database := make(
+		[]harness.Place,
+		3,
+	), make(
+		[]harness.Place,
+		3,
+	), harness.Place{
+		Address: "127.0.0.1",
+	}
 	if o.net != nil {
 		if probe := o.net.place("probe"); !o.net.reached(probe) {
 			t.Log("NO NETWORK OF ITS OWN: packets do not pass over the bridge")
@@ -94,7 +114,10 @@ func newOutages(t *testing.T) *outages {
 	o.postgres = newPostgres(t, database)
 	o.broker = newBrokerAt(t, "4", brokers, o.postgres.url())
 	for i := range 3 {
-		o.replicas = append(o.replicas, harness.Joining(t, services[i], o.broker.mqtt[0], o.broker.nats, o.broker.arguments...))
+		o.replicas = append(
+			o.replicas,
+			harness.Joining(t, services[i], o.broker.mqtt[0], o.broker.nats, o.broker.arguments...),
+		)
 	}
 	o.startLate()
 	o.tenant = harness.NewTenant(t, o.replicas[0], "Outages")
@@ -104,8 +127,9 @@ func newOutages(t *testing.T) *outages {
 	return o
 }
 
-// startLate starts the replicas before anything that they need, and all at once on a new installation. They used to end, each for another reason:
-// no server available, a stream that was not found, an outbox that did not answer in time.
+// startLate starts the replicas before anything that they need, and all at once on a new
+// installation. They used to end, each for another reason: no server available, a stream that was
+// not found, an outbox that did not answer in time.
 func (o *outages) startLate() {
 	o.t.Helper()
 	for _, replica := range o.replicas {
@@ -140,13 +164,15 @@ func (o *outages) awaitLine(replica *harness.Service, text string) {
 	})
 }
 
-// lateAck is how long after brokers could reach each other again the system may still repeat what it could not send between them.
+// lateAck is how long after brokers could reach each other again the system may still repeat what
+// it could not send between them.
 const lateAck = 20 * time.Second
 
 // leaseTime is longer than a lease of a shard lasts: what breaks for so long loses its leases.
 const leaseTime = 11 * time.Second
 
-// outages lists what a round breaks: of each kind one victim in the first round, with times as short as they show something, and others later.
+// outages lists what a round breaks: of each kind one victim in the first round, with times as
+// short as they show something, and others later.
 func (o *outages) outages(round int, random *rand.Rand) []outage {
 	lasts := func(least time.Duration) time.Duration {
 		if round == 0 {
@@ -165,12 +191,21 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 		o.wipe(follower, lasts(2*time.Second)),
 	}
 	if o.net != nil {
-		all = append(all,
+		all = append(
+			all,
 			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
 			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
-			o.cut("a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}}, lasts(3*time.Second)),
+			o.cut(
+				"a replica and a broker",
+				[][2]*namespace{{o.machines[replica], o.nodes[node]}},
+				lasts(3*time.Second),
+			),
 			o.cutOff(replica, lasts(7*time.Second)),
-			o.cut("a replica and the database", [][2]*namespace{{o.machines[replica], o.database}}, lasts(6*time.Second)),
+			o.cut(
+				"a replica and the database",
+				[][2]*namespace{{o.machines[replica], o.database}},
+				lasts(6*time.Second),
+			),
 		)
 	}
 	if round > 0 {
@@ -183,7 +218,12 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 // suffer breaks something, mends it, and waits until everything works again.
 func (o *outages) suffer(what outage) {
 	o.t.Helper()
-	o.t.Logf("%s %s, for %s", time.Now().Format("15:04:05.000"), what.name, what.lasts.Round(time.Millisecond))
+	o.t.Logf(
+		"%s %s, for %s",
+		time.Now().Format("15:04:05.000"),
+		what.name,
+		what.lasts.Round(time.Millisecond),
+	)
 	began := time.Now()
 	what.begin()
 	time.Sleep(what.lasts) // this is what is tried
@@ -194,7 +234,8 @@ func (o *outages) suffer(what outage) {
 	}
 }
 
-// awaitWell waits until the brokers are well, and from then on until every replica is ready and every hub's events are stored and read.
+// awaitWell waits until the brokers are well, and from then on until every replica is ready and
+// every hub's events are stored and read.
 func (o *outages) awaitWell(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
@@ -224,14 +265,26 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 			before := h.progress.Load()
 			for h.progress.Load() == before {
 				if time.Since(brokers) > within {
-					o.t.Fatalf("%s: hub %s is not acknowledged %s after the brokers were well", when, h.hub.ID, within)
+					o.t.Fatalf(
+						"%s: hub %s is not acknowledged %s after the brokers were well",
+						when,
+						h.hub.ID,
+						within,
+					)
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
 	}
-	o.t.Logf("%s %s: the brokers are well after %s, the replicas %s later, every hub is acknowledged %s later", time.Now().Format("15:04:05.000"), when,
-		brokers.Sub(began).Round(time.Millisecond), replicas.Sub(brokers).Round(time.Millisecond), time.Since(replicas).Round(time.Millisecond))
+	o.t.Logf(
+		"%s %s: the brokers are well after %s, the replicas %s later, every hub is acknowledged %s later",
+		time.Now().Format("15:04:05.000"),
+		when,
+		brokers.Sub(began).
+			Round(time.Millisecond),
+		replicas.Sub(brokers).Round(time.Millisecond),
+		time.Since(replicas).Round(time.Millisecond),
+	)
 }
 
 // notReady says what a replica lacks; empty when it is ready.
@@ -265,7 +318,8 @@ func (o *outages) stopNode(what string, node int, lasts time.Duration) outage {
 func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 	return outage{
 		name: fmt.Sprintf("replica %d stands still", replica), lasts: lasts,
-		begin: func() { o.replicas[replica].Signal(syscall.SIGSTOP) }, end: func() { o.replicas[replica].Signal(syscall.SIGCONT) },
+		begin: func() { o.replicas[replica].Signal(syscall.SIGSTOP) },
+		end:   func() { o.replicas[replica].Signal(syscall.SIGCONT) },
 	}
 }
 
@@ -273,24 +327,35 @@ func (o *outages) stopReplica(replica int, lasts time.Duration) outage {
 func (o *outages) stopPostgres(lasts time.Duration) outage {
 	return outage{
 		name: "the database stands still", lasts: lasts,
-		begin: func() { o.postgres.signal(syscall.SIGSTOP) }, end: func() { o.postgres.signal(syscall.SIGCONT) },
+		begin: func() { o.postgres.signal(syscall.SIGSTOP) },
+		end:   func() { o.postgres.signal(syscall.SIGCONT) },
 	}
 }
 
 // killPostgres kills the database, and starts it again.
 func (o *outages) killPostgres(lasts time.Duration) outage {
-	return outage{name: "the database is killed", lasts: lasts, begin: o.postgres.kill, end: o.postgres.start}
+	return outage{
+		name:  "the database is killed",
+		lasts: lasts,
+		begin: o.postgres.kill,
+		end:   o.postgres.start,
+	}
 }
 
 // wipe kills a server, and starts it again without anything that it had stored.
 func (o *outages) wipe(node int, lasts time.Duration) outage {
 	n := o.broker.nodes[node]
-	return outage{name: fmt.Sprintf("a broker loses its disk (%s)", n.name), lasts: lasts, begin: n.kill, end: func() {
-		if err := os.RemoveAll(n.store); err != nil {
-			o.t.Error(err)
-		}
-		n.start()
-	}}
+	return outage{
+		name:  fmt.Sprintf("a broker loses its disk (%s)", n.name),
+		lasts: lasts,
+		begin: n.kill,
+		end: func() {
+			if err := os.RemoveAll(n.store); err != nil {
+				o.t.Error(err)
+			}
+			n.start()
+		},
+	}
 }
 
 // isolate cuts a place from every other.
@@ -328,7 +393,10 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 		began := time.Now()
 		select {
 		case <-stream.Ended:
-			o.t.Logf("a stream of the replica ended %s after it was cut off", time.Since(began).Round(time.Millisecond))
+			o.t.Logf(
+				"a stream of the replica ended %s after it was cut off",
+				time.Since(began).Round(time.Millisecond),
+			)
 		case <-time.After(streamEnd):
 			o.t.Errorf("a stream of a replica that is cut off goes on after %s", streamEnd)
 		}
@@ -337,7 +405,8 @@ func (o *outages) cutOff(replica int, lasts time.Duration) outage {
 	return cut
 }
 
-// streamEnd is how long a stream may go on at a replica that has lost the broker: three seconds are promised of a machine with nothing else to do.
+// streamEnd is how long a stream may go on at a replica that has lost the broker: three seconds are
+// promised of a machine with nothing else to do.
 const streamEnd = 10 * time.Second
 
 // cut cuts pairs of places from each other.
@@ -347,7 +416,11 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 		names = append(names, pair[0].Address+"-"+pair[1].Address)
 	}
 	return outage{
-		name: fmt.Sprintf("the network between %s is cut (%s)", what, strings.Join(names, ", ")), lasts: lasts,
+		name: fmt.Sprintf(
+			"the network between %s is cut (%s)",
+			what,
+			strings.Join(names, ", "),
+		), lasts: lasts,
 		begin: func() {
 			for _, pair := range pairs {
 				o.net.cut(pair[0], pair[1])
@@ -379,7 +452,8 @@ func (o *outages) leader(stream string) int {
 		}
 		for _, account := range answer.Accounts {
 			for _, s := range account.Streams {
-				if _, err := fmt.Sscanf(s.Cluster.Leader, "node-%d", &leader); err == nil && s.Name == stream {
+				if _, err := fmt.Sscanf(s.Cluster.Leader, "node-%d", &leader); err == nil &&
+					s.Name == stream {
 					return true
 				}
 			}

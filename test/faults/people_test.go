@@ -19,14 +19,16 @@ var (
 	memberID   = regexp.MustCompile(`members/([0-9a-f-]+)/remove`)
 )
 
-// person is somebody's browser without scripts: it keeps cookies, for both replicas, and sends the forms of pages.
+// person is somebody's browser without scripts: it keeps cookies, for both replicas, and sends the
+// forms of pages.
 type person struct {
 	t      *testing.T
 	client http.Client
 	token  string
 }
 
-// signIn signs somebody in by a mail. It is done before there is a second replica: that would deliver mails, too.
+// signIn signs somebody in by a mail. It is done before there is a second replica: that would
+// deliver mails, too.
 func signIn(t *testing.T, s *harness.Service, address string, mails int) *person {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -91,7 +93,8 @@ func (p *person) watch(page string) <-chan struct{} {
 		p.t.Fatal(err)
 	}
 	first := make([]byte, 1)
-	if _, err := io.ReadFull(answer.Body, first); err != nil || answer.Header.Get("Content-Type") != "text/event-stream" {
+	if _, err := io.ReadFull(answer.Body, first); err != nil ||
+		answer.Header.Get("Content-Type") != "text/event-stream" {
 		p.t.Fatalf("%d: %v", answer.StatusCode, err)
 	}
 	ended := make(chan struct{})
@@ -106,15 +109,21 @@ func (p *person) watch(page string) <-chan struct{} {
 	return ended
 }
 
-// TestPeopleOverReplicas: who signs out at one replica, or is removed there, is out at the other when the answer comes, with the pages that are open. A
-// stream at another replica went on until its next keepalive, half a minute later.
+// TestPeopleOverReplicas: who signs out at one replica, or is removed there, is out at the other
+// when the answer comes, with the pages that are open. A stream at another replica went on until
+// its next keepalive, half a minute later.
 func TestPeopleOverReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.Own()
 	tenant := harness.NewTenant(t, first, "People")
 	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
-	tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated)
+	tenant.Must(
+		http.MethodPost,
+		"/invitations",
+		map[string]string{"email": "ben@example.org", "role": "member"},
+		http.StatusCreated,
+	)
 	invitation, err := url.Parse(first.Mails("ben@example.org", 1)[0].Link())
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +147,10 @@ func TestPeopleOverReplicas(t *testing.T) {
 	again.post(first.Public()+"/portal/sign-out", http.StatusOK)
 	out("signed out", watching, began)
 
-	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(page, "ben@example.org") {
+	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(
+		page,
+		"ben@example.org",
+	) {
 		t.Error(page)
 	}
 	mark := []string{"once", "one form", "name", "Twice"}
@@ -159,7 +171,10 @@ func TestPeopleOverReplicas(t *testing.T) {
 		t.Error("the stream of somebody else has ended, too")
 	default:
 	}
-	if strings.Contains(ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org) {
+	if strings.Contains(
+		ben.get(second.Public()+"/portal/organizations", http.StatusOK),
+		tenant.Org,
+	) {
 		t.Error("who was removed is shown the organization")
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// postgresServer is a PostgreSQL at a place of its own, reached over TCP, which can be stopped and killed.
+// postgresServer is a PostgreSQL at a place of its own, reached over TCP, which can be stopped and
+// killed.
 type postgresServer struct {
 	t       *testing.T
 	at      harness.Place
@@ -30,7 +31,12 @@ type postgresServer struct {
 // newPostgres makes a database cluster, whose server start starts.
 func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	t.Helper()
-	p := &postgresServer{t: t, at: at, bin: postgresBinaries(t), data: filepath.Join(t.TempDir(), "postgres")}
+	p := &postgresServer{
+		t:    t,
+		at:   at,
+		bin:  postgresBinaries(t),
+		data: filepath.Join(t.TempDir(), "postgres"),
+	}
 	owner, err := user.Lookup("postgres")
 	if err != nil {
 		t.Skipf("PostgreSQL does not run as root, and there is no user postgres: %v", err)
@@ -50,7 +56,20 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 	if err := os.Chown(p.data, uid, gid); err != nil {
 		t.Fatal(err)
 	}
-	initdb := p.command("initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C", "--no-sync")
+	initdb := p.command(
+		"initdb",
+		"-D",
+		p.data,
+		"-U",
+		"hubcloud",
+		"-A",
+		"trust",
+		"-E",
+		"UTF8",
+		"--locale",
+		"C",
+		"--no-sync",
+	)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
@@ -84,7 +103,17 @@ func postgresBinaries(t *testing.T) string {
 // command runs a program of PostgreSQL at the place, as the user postgres.
 func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
 	line := append([]string{}, p.at.Under...)
-	line = append(line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups", "--", filepath.Join(p.bin, program))
+	line = append(
+		line,
+		"setpriv",
+		"--reuid",
+		"postgres",
+		"--regid",
+		"postgres",
+		"--clear-groups",
+		"--",
+		filepath.Join(p.bin, program),
+	)
 	line = append(line, arguments...)
 	command := exec.Command(line[0], line[1:]...)
 	command.Dir = "/"
@@ -93,8 +122,19 @@ func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd 
 
 func (p *postgresServer) start() {
 	p.t.Helper()
-	p.process = p.command("postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address, "-c", "unix_socket_directories=", "-c", "fsync=off",
-		"-c", "max_connections=200")
+	p.process = p.command(
+		"postgres",
+		"-D",
+		p.data,
+		"-c",
+		"listen_addresses="+p.at.Address,
+		"-c",
+		"unix_socket_directories=",
+		"-c",
+		"fsync=off",
+		"-c",
+		"max_connections=200",
+	)
 	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		p.t.Fatal(err)
@@ -119,7 +159,10 @@ func (p *postgresServer) start() {
 
 // url is the server's database.
 func (p *postgresServer) url() string {
-	return fmt.Sprintf("postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"))
+	return fmt.Sprintf(
+		"postgres://hubcloud@%s/postgres?sslmode=disable",
+		net.JoinHostPort(p.at.Address, "5432"),
+	)
 }
 
 // signal sends a signal to every process of the server.

@@ -26,9 +26,10 @@ var (
 	powerSeed = flag.Uint64("power.seed", 0, "seed of what power cuts lose; 0 for any")
 )
 
-// TestPowerCut cuts the power of the disk that the data directory is on, in the midst of traffic: what was not synced is
-// lost, all of it or a random part. What was acknowledged to a hub is there once and in order, what was read before is there
-// under the same cursor, every site that was created is there, and every command ran once.
+// TestPowerCut cuts the power of the disk that the data directory is on, in the midst of traffic:
+// what was not synced is lost, all of it or a random part. What was acknowledged to a hub is there
+// once and in order, what was read before is there under the same cursor, every site that was
+// created is there, and every command ran once.
 func TestPowerCut(t *testing.T) {
 	t.Parallel()
 	seed := *powerSeed
@@ -42,32 +43,54 @@ func TestPowerCut(t *testing.T) {
 	s := harness.StartIn(t, dir, "--rate", "100000", "--burst", "100000")
 	load := newPowerLoad(t, s)
 	for n := range *powerCuts {
-		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond) // the moment of the cut is to be any
+		// the moment of the cut is to be any
+		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond)
 		disk.CutPower(lossyfs.Loss(n%2), seed+uint64(n), s.KillAll, s.WaitGone)
 		s.Begin()
 	}
 	load.check()
 }
 
-// cutFirstStarts cuts the power while an installation is made, at any moment of it. The next start must come up.
+// cutFirstStarts cuts the power while an installation is made, at any moment of it. The next start
+// must come up.
 func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 	t.Helper()
 	for n := range max(1, *powerCuts/3) {
-		first := exec.Command(harness.Binary(t), "serve", "--data-dir", dir, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-			"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0", "--environment", "dev")
+		first := exec.Command(
+			harness.Binary(t),
+			"serve",
+			"--data-dir",
+			dir,
+			"--http",
+			"127.0.0.1:0",
+			"--admin",
+			"127.0.0.1:0",
+			"--mqtt",
+			"127.0.0.1:0",
+			"--nats",
+			"127.0.0.1:0",
+			"--environment",
+			"dev",
+		)
 		first.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := first.Start(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(100+rand.IntN(4000)) * time.Millisecond)
-		disk.CutPower(lossyfs.Loss(n%2), seed^uint64(n), func() { harness.KillIn(first.Process.Pid, dir) }, func() {
-			_ = first.Wait() // it was killed
-			harness.WaitGoneFrom(t, dir)
-		})
+		disk.CutPower(
+			lossyfs.Loss(n%2),
+			seed^uint64(n),
+			func() { harness.KillIn(first.Process.Pid, dir) },
+			func() {
+				_ = first.Wait() // it was killed
+				harness.WaitGoneFrom(t, dir)
+			},
+		)
 	}
 }
 
-// powerLoad is hubs that send, consumers that read, and clients that change things and send commands, through power cuts.
+// powerLoad is hubs that send, consumers that read, and clients that change things and send
+// commands, through power cuts.
 type powerLoad struct {
 	t                        *testing.T
 	tenant                   *harness.Tenant
@@ -97,7 +120,10 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		start := l.tenant.Head(hub.ID)
 		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
 		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, patient: true})
-		l.streams = append(l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start})
+		l.streams = append(
+			l.streams,
+			&follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
+		)
 		l.starts = append(l.starts, start)
 	}
 	for i := range l.senders {
@@ -151,15 +177,21 @@ func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 	l.ran[params.CommandID]++
 	now := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	return harness.Response{Result: map[string]any{"channel": map[string]any{
-		"key": "switch", "endpoint": 0, "kind": "switch", "unit": nil, "readable": true, "writable": true, "capabilities": map[string]any{},
-		"available": true, "value": false, "observed_at": now, "desired": params.Value, "desired_at": now, "status": "pending",
+		"key": "switch", "endpoint": 0, "kind": "switch", "unit": nil, "readable": true,
+		"writable": true, "capabilities": map[string]any{},
+		"available": true, "value": false, "observed_at": now, "desired": params.Value,
+		"desired_at": now, "status": "pending",
 	}}}
 }
 
 // createSites creates one site after the other and remembers those that were answered.
 func (l *powerLoad) createSites() {
 	for n := 0; !l.over(); n++ {
-		answer, err := l.tenant.Try(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)})
+		answer, err := l.tenant.Try(
+			http.MethodPost,
+			"/sites",
+			map[string]string{"name": fmt.Sprintf("Site %d", n)},
+		)
 		if err != nil || answer.Status != http.StatusCreated {
 			time.Sleep(20 * time.Millisecond)
 			continue
@@ -174,8 +206,13 @@ func (l *powerLoad) createSites() {
 func (l *powerLoad) command() {
 	for n := 0; !l.over(); n++ {
 		for !l.over() {
-			answer, err := l.tenant.Do(http.MethodPost, "/hubs/"+l.lamp.ID+"/devices/1/commands", `{"key":"switch","value":true}`,
-				"Idempotency-Key", fmt.Sprint("power-", n))
+			answer, err := l.tenant.Do(
+				http.MethodPost,
+				"/hubs/"+l.lamp.ID+"/devices/1/commands",
+				`{"key":"switch","value":true}`,
+				"Idempotency-Key",
+				fmt.Sprint("power-", n),
+			)
 			if err == nil && answer.Status == http.StatusAccepted {
 				l.accepted++
 				break
@@ -207,14 +244,16 @@ func (l *powerLoad) check() {
 		same(t, h.hub.ID+", by stream", l.streams[i].got, l.tenant.AllEvents(h.hub.ID, l.starts[i]))
 	}
 	for _, id := range l.sites {
-		if answer, err := l.tenant.Try(http.MethodGet, "/sites/"+id, nil); err != nil || answer.Status != http.StatusOK {
+		if answer, err := l.tenant.Try(http.MethodGet, "/sites/"+id, nil); err != nil ||
+			answer.Status != http.StatusOK {
 			t.Errorf("a created site is answered %d, %v", answer.Status, err)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keys := l.accepted
-	if len(l.ran) < keys || len(l.ran) > keys+1 { // the last one may have been on its way at the end
+	// the last one may have been on its way at the end
+	if len(l.ran) < keys || len(l.ran) > keys+1 {
 		t.Errorf("%d commands were accepted; the hub was sent %d command ids", keys, len(l.ran))
 	}
 	t.Logf("acknowledged: %d events, %d sites, %d commands", acked, len(l.sites), keys)

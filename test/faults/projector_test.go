@@ -15,17 +15,22 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestAProjectorThatIsStoppedHoldsUpNobody: a replica that was stopped while it built the read models kept the projector's lock. Every change of
-// every replica was stored, and answered 500 after ten seconds; a client that asked again had two sites.
+// TestAProjectorThatIsStoppedHoldsUpNobody: a replica that was stopped while it built the read
+// models kept the projector's lock. Every change of every replica was stored, and answered 500
+// after ten seconds; a client that asked again had two sites.
 func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
 	first := c.Own()
-	replicas := []*harness.Service{first.Replica("--roles", "projector"), first.Replica("--roles", "projector")}
+	replicas := []*harness.Service{
+		first.Replica("--roles", "projector"),
+		first.Replica("--roles", "projector"),
+	}
 	tenant := harness.NewTenant(t, first, "Stopped")
 	leads := func(s *harness.Service) bool { return s.Metrics().Value(t, "hubcloud_projections_leading") == 1 }
 
-	// Which one projects is chance: whoever holds the lock loses it until a replica does, since the first is the broker's process too.
+	// Which one projects is chance: whoever holds the lock loses it until a replica does, since the
+	// first is the broker's process too.
 	var stopped, other *harness.Service
 	harness.Eventually(t, time.Minute, "a replica projects", func() bool {
 		for i, r := range replicas {
@@ -46,23 +51,37 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	client := harness.NewClient(t, other.Base(), tenant.Key)
 	began := time.Now()
 	for i := range 5 {
-		client.Must(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)}, http.StatusCreated)
+		client.Must(
+			http.MethodPost,
+			"/sites",
+			map[string]string{"name": fmt.Sprintf("Site %d", i)},
+			http.StatusCreated,
+		)
 		if i == 0 {
 			t.Logf("the first change is answered after %s", time.Since(began))
 		}
 	}
 	var sites struct{ Data []struct{ Name string } }
-	if client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(sites.Data) != 6 {
+	if client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
+		sites.Data,
+	) != 6 {
 		t.Errorf("five sites beside the one there was are %+v", sites)
 	}
 
 	resume()
-	harness.Eventually(t, time.Minute, "one of them projects, and not the one that was stopped", func() bool {
-		return !leads(stopped) && leads(first) != leads(other)
-	})
+	harness.Eventually(
+		t,
+		time.Minute,
+		"one of them projects, and not the one that was stopped",
+		func() bool {
+			return !leads(stopped) && leads(first) != leads(other)
+		},
+	)
 	woken := harness.NewClient(t, stopped.Base(), tenant.Key)
 	woken.Must(http.MethodPost, "/sites", map[string]string{"name": "Site 5"}, http.StatusCreated)
-	if woken.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(sites.Data) != 7 {
+	if woken.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites); len(
+		sites.Data,
+	) != 7 {
 		t.Errorf("six sites beside the one there was are %+v", sites)
 	}
 }
@@ -70,14 +89,23 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 // endProjector ends the session of the process that projects, in a service's private database.
 func endProjector(t *testing.T, s *harness.Service) {
 	t.Helper()
-	database := url.Values{"host": {filepath.Join(s.Dir, "postgres", "socket")}, "port": {"5432"}, "user": {"hubcloud"}, "sslmode": {"disable"}}
-	conn, err := pgx.Connect(t.Context(), (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String())
+	database := url.Values{
+		"host":    {filepath.Join(s.Dir, "postgres", "socket")},
+		"port":    {"5432"},
+		"user":    {"hubcloud"},
+		"sslmode": {"disable"},
+	}
+	conn, err := pgx.Connect(
+		t.Context(),
+		(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
 	const projectors = 0x68756263 // the space of the projector's locks
-	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = $1", projectors); err != nil {
+	if _, err := conn.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE "+
+		"locktype = 'advisory' AND classid::bigint = $1", projectors); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestReplicas runs a second process that serves the API beside the first: what one has answered holds at the other, at once.
+// TestReplicas runs a second process that serves the API beside the first: what one has answered
+// holds at the other, at once.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t)
@@ -28,7 +29,10 @@ func TestReplicas(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		for i := range 20 {
 			var site struct{ ID, Name string }
-			here.Must(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)}, http.StatusCreated).JSON(t, &site)
+			here.Must(http.MethodPost, "/sites", map[string]string{
+				"name": fmt.Sprintf("Site %d", i),
+			}, http.StatusCreated).
+				JSON(t, &site)
 			there.Must(http.MethodPatch, "/sites/"+site.ID, `{"name":"Renamed"}`, http.StatusOK)
 			here.Must(http.MethodGet, "/sites/"+site.ID, nil, http.StatusOK).JSON(t, &site)
 			if site.Name != "Renamed" {
@@ -36,9 +40,15 @@ func TestReplicas(t *testing.T) {
 			}
 			here, there = there, here
 		}
-		here.Must(http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
+		here.Must(
+			http.MethodPatch,
+			"/hubs/"+hub.ID()+"/devices/1",
+			`{"name":"Entrance","room":"Hall"}`,
+			http.StatusOK,
+		)
 		var device struct{ Name, Room string }
-		there.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices/1", nil, http.StatusOK).JSON(t, &device)
+		there.Must(http.MethodGet, "/hubs/"+hub.ID()+"/devices/1", nil, http.StatusOK).
+			JSON(t, &device)
 		if device.Name != "Entrance" || device.Room != "Hall" {
 			t.Errorf("%+v", device)
 		}
@@ -55,7 +65,13 @@ func TestReplicas(t *testing.T) {
 					if i%2 == 1 {
 						client = other.Client
 					}
-					answer, err := client.Try(http.MethodPost, commands, unlock, "Idempotency-Key", key)
+					answer, err := client.Try(
+						http.MethodPost,
+						commands,
+						unlock,
+						"Idempotency-Key",
+						key,
+					)
 					if err != nil {
 						t.Error(err)
 					}
@@ -64,8 +80,14 @@ func TestReplicas(t *testing.T) {
 			}
 			asking.Wait()
 			for _, answer := range answers {
-				if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
-					t.Errorf("one answer is %s, another %d %s", answers[0].Body, answer.Status, answer.Body)
+				if answer.Status != http.StatusAccepted ||
+					string(answer.Body) != string(answers[0].Body) {
+					t.Errorf(
+						"one answer is %s, another %d %s",
+						answers[0].Body,
+						answer.Status,
+						answer.Body,
+					)
 				}
 			}
 			harness.Stored(t, hub)
@@ -81,14 +103,25 @@ func TestReplicas(t *testing.T) {
 		}
 		// The same key with another body is a conflict at both.
 		for _, client := range []*harness.Client{tenant.Client.For(t), other.Client.For(t)} {
-			client.Refused(http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict, "idempotency_conflict", "Idempotency-Key", "both 0")
+			client.Refused(
+				http.MethodPost,
+				commands,
+				`{"key":"lock","value":true}`,
+				http.StatusConflict,
+				"idempotency_conflict",
+				"Idempotency-Key",
+				"both 0",
+			)
 		}
 	})
 
 	t.Run("a key's rate limit is one over both", func(t *testing.T) {
 		// Each replica used to count on its own, so that a key could ask twice as much of two.
 		_, key := first.For(t).Key(tenant.Org, "sites:read")
-		clients := []*harness.Client{harness.NewClient(t, first.Base(), key), harness.NewClient(t, second.Base(), key)}
+		clients := []*harness.Client{
+			harness.NewClient(t, first.Base(), key),
+			harness.NewClient(t, second.Base(), key),
+		}
 		granted, began := 0, time.Now()
 		for i := 0; time.Since(began) < 6*time.Second; i++ {
 			answer, err := clients[i%2].Try(http.MethodGet, "/sites", nil)
@@ -100,29 +133,47 @@ func TestReplicas(t *testing.T) {
 			}
 		}
 		// A burst of 100 at each, at worst, and 50 a second at both together.
-		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most || granted < 100 {
-			t.Errorf("%d requests were granted in %s; %d are the most", granted, time.Since(began), most)
+		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most ||
+			granted < 100 {
+			t.Errorf(
+				"%d requests were granted in %s; %d are the most",
+				granted,
+				time.Since(began),
+				most,
+			)
 		}
 	})
 
 	t.Run("a command under way when its replica is killed", func(t *testing.T) {
-		// The hub answers late, the replica that asked is killed, and the other, asked with the same key, says what the hub did.
+		// The hub answers late, the replica that asked is killed, and the other, asked with the
+		// same key, says what the hub did.
 		before := len(desired(tenant.For(t), hub))
 		hub.LateAnswers(time.Second)
 		sent := make(chan struct{})
 		go func() {
 			defer close(sent)
-			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed") // has no answer
+			// has no answer
+			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed")
 		}()
-		harness.Eventually(t, time.Minute, "the hub has the command", func() bool { return len(desired(tenant.For(t), hub)) == before+1 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the hub has the command",
+			func() bool { return len(desired(tenant.For(t), hub)) == before+1 },
+		)
 		second.Kill()
 		<-sent
 		hub.LateAnswers(0)
 		began := time.Now()
-		answer := tenant.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
+		answer := tenant.For(t).
+			Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed")
 		t.Logf("answered after %s", time.Since(began))
 		second.Begin()
-		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(again.Body) != string(answer.Body) {
+		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(
+			again.Body,
+		) != string(
+			answer.Body,
+		) {
 			t.Errorf("one answer is %s, another %s", answer.Body, again.Body)
 		}
 		harness.Stored(t, hub)
@@ -134,7 +185,17 @@ func TestReplicas(t *testing.T) {
 	t.Run("events and streams", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		after := here.Head(hub.ID())
-		one, two := harness.OpenStream(t, here.Client, hub.ID(), after), harness.OpenStream(t, there.Client, hub.ID(), after)
+		one, two := harness.OpenStream(
+			t,
+			here.Client,
+			hub.ID(),
+			after,
+		), harness.OpenStream(
+			t,
+			there.Client,
+			hub.ID(),
+			after,
+		)
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestStartThatCannot: a replica waits for servers that are not there, until it is told to stop or --start-timeout is over, and does not wait for
-// what does not pass by itself. (That it starts once everything is there is tried by TestOutages.)
+// TestStartThatCannot: a replica waits for servers that are not there, until it is told to stop or
+// --start-timeout is over, and does not wait for what does not pass by itself. (That it starts once
+// everything is there is tried by TestOutages.)
 func TestStartThatCannot(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
@@ -22,15 +23,19 @@ func TestStartThatCannot(t *testing.T) {
 	replica := func(t *testing.T, args ...string) *harness.Service {
 		t.Helper()
 		all := append([]string{
-			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials", filepath.Join(s.Dir, "nats-credentials.json"),
-			"--public-mqtt", s.MQTT, "--postgres-url", "postgres://hubcloud@localhost/postgres?host=" + filepath.Join(s.Dir, "postgres", "socket"),
-			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key", filepath.Join(s.Dir, "ca", "ca-key.pem"),
+			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
+			filepath.Join(s.Dir, "nats-credentials.json"),
+			"--public-mqtt", s.MQTT, "--postgres-url",
+			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(s.Dir, "postgres", "socket"),
+			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
+			filepath.Join(s.Dir, "ca", "ca-key.pem"),
 		}, args...)
 		r := harness.Joining(t, harness.Place{}, s.MQTT, s.NATS, all...)
 		r.Launch()
 		return r
 	}
-	// ends waits until a replica has ended, and returns what it printed. at most is what it may take on a machine that is busy with something else.
+	// ends waits until a replica has ended, and returns what it printed. at most is what it may
+	// take on a machine that is busy with something else.
 	ends := func(t *testing.T, r *harness.Service, code int) string {
 		t.Helper()
 		select {
@@ -46,7 +51,12 @@ func TestStartThatCannot(t *testing.T) {
 	t.Run("it is told to stop", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+nobody)
-		harness.Eventually(t, time.Minute, "it waits", func() bool { return strings.Contains(r.Log(), "msg=waiting") })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"it waits",
+			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
+		)
 		began := time.Now()
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
@@ -62,7 +72,12 @@ func TestStartThatCannot(t *testing.T) {
 		}
 		silent := net.prefix + ".250" // nobody has that address, and nobody says so at once
 		r := replica(t, "--nats-url", "nats://"+silent+":4222")
-		harness.Eventually(t, time.Minute, "it tries", func() bool { return exists(filepath.Join(r.Dir, "service.json")) })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"it tries",
+			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
+		)
 		began := time.Now()
 		r.Signal(syscall.SIGTERM)
 		ends(t, r, 0)
@@ -73,14 +88,30 @@ func TestStartThatCannot(t *testing.T) {
 	t.Run("there is no broker in time", func(t *testing.T) {
 		t.Parallel()
 		log := ends(t, replica(t, "--nats-url", "nats://"+nobody, "--start-timeout", "2s"), 1)
-		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(log, want) {
+		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
+			log,
+			want,
+		) {
 			t.Errorf("not in the log: %s\n%s", want, log)
 		}
 	})
 	t.Run("there is no database in time", func(t *testing.T) {
 		t.Parallel()
-		log := ends(t, replica(t, "--postgres-url", "postgres://hubcloud@"+nobody+"/postgres", "--start-timeout", "4s"), 1)
-		if want := "after 4s (--start-timeout) still waiting for the database: "; !strings.Contains(log, want) {
+		log := ends(
+			t,
+			replica(
+				t,
+				"--postgres-url",
+				"postgres://hubcloud@"+nobody+"/postgres",
+				"--start-timeout",
+				"4s",
+			),
+			1,
+		)
+		if want := "after 4s (--start-timeout) still waiting for the database: "; !strings.Contains(
+			log,
+			want,
+		) {
 			t.Errorf("not in the log: %s\n%s", want, log)
 		}
 	})
@@ -104,20 +135,38 @@ func TestStartThatCannot(t *testing.T) {
 		if err := os.WriteFile(wrong, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(log, "Authorization Violation") {
+		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(
+			log,
+			"Authorization Violation",
+		) {
 			t.Errorf("it does not say why:\n%s", log)
 		}
 	})
 	t.Run("the database knows no such role", func(t *testing.T) {
 		t.Parallel()
-		log := ends(t, replica(t, "--postgres-url", "postgres://somebody@localhost/postgres?host="+filepath.Join(s.Dir, "postgres", "socket")), 1)
+		log := ends(
+			t,
+			replica(
+				t,
+				"--postgres-url",
+				"postgres://somebody@localhost/postgres?host="+filepath.Join(
+					s.Dir,
+					"postgres",
+					"socket",
+				),
+			),
+			1,
+		)
 		if !strings.Contains(log, "somebody") {
 			t.Errorf("it does not say why:\n%s", log)
 		}
 	})
 	t.Run("there are no three servers for three copies", func(t *testing.T) {
 		t.Parallel()
-		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(log, "replicas") {
+		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(
+			log,
+			"replicas",
+		) {
 			t.Errorf("it does not say why:\n%s", log)
 		}
 	})

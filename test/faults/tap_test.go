@@ -20,7 +20,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// How large the trial of the tap is. `-tap.hubs 1000 -tap.events 100000` is the one that says something about size.
+// How large the trial of the tap is. `-tap.hubs 1000 -tap.events 100000` is the one that says
+// something about size.
 var (
 	tapHubs   = flag.Int("tap.hubs", 12, "hubs that a tap is tried with")
 	tapEvents = flag.Int("tap.events", 6000, "events that they send, all together")
@@ -39,7 +40,12 @@ type tapProcess struct {
 
 func startTap(t testing.TB, dir, name string, args ...string) *tapProcess {
 	t.Helper()
-	p := &tapProcess{t: t, out: filepath.Join(dir, name+".ndjson"), checkpoint: filepath.Join(dir, name+".checkpoint"), args: args}
+	p := &tapProcess{
+		t:          t,
+		out:        filepath.Join(dir, name+".ndjson"),
+		checkpoint: filepath.Join(dir, name+".checkpoint"),
+		args:       args,
+	}
 	p.begin()
 	t.Cleanup(func() {
 		if p.process.ProcessState == nil {
@@ -59,7 +65,18 @@ func (p *tapProcess) begin() {
 		p.t.Fatal(err)
 	}
 	defer out.Close()
-	p.process = exec.Command(harness.Binary(p.t), append([]string{"tap", "--follow", "--checkpoint", p.checkpoint, "--checkpoint-every", "200ms"}, p.args...)...)
+	p.process = exec.Command(
+		harness.Binary(p.t),
+		append(
+			[]string{
+				"tap",
+				"--follow",
+				"--checkpoint",
+				p.checkpoint,
+				"--checkpoint-every",
+				"200ms",
+			},
+			p.args...)...)
 	p.process.Stdout, p.process.Stderr = out, &p.errs
 	p.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.process.Start(); err != nil {
@@ -92,7 +109,8 @@ func (p *tapProcess) position() map[string]string {
 	}
 	all := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.Count(hub, "-") == 3 {
+		if hub, cursor, ok := strings.Cut(strings.TrimSpace(line), " "); ok &&
+			strings.Count(hub, "-") == 3 {
 			all[hub] = cursor
 		}
 	}
@@ -107,7 +125,8 @@ type tapLine struct {
 	Org      string `json:"organization_id"`
 }
 
-// lines gives what the file has from an offset on, by hub. Half lines that a kill -9 left are passed over.
+// lines gives what the file has from an offset on, by hub. Half lines that a kill -9 left are
+// passed over.
 func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	p.t.Helper()
 	file, err := os.Open(p.out)
@@ -132,8 +151,9 @@ func (p *tapProcess) lines(from int64) map[string][]tapLine {
 	}
 }
 
-// TestTap taps a service that is killed while hubs send, with one tap that lives and one that is killed as well: no event is missing from
-// either, the order of each hub is kept, the first repeats nothing, and the second only what its checkpoint did not cover.
+// TestTap taps a service that is killed while hubs send, with one tap that lives and one that is
+// killed as well: no event is missing from either, the order of each hub is kept, the first repeats
+// nothing, and the second only what its checkpoint did not cover.
 func TestTap(t *testing.T) {
 	t.Parallel()
 	const kills = 2
@@ -156,7 +176,8 @@ func TestTap(t *testing.T) {
 	}
 	var deaths []death
 	for range kills {
-		time.Sleep(time.Duration(800+rand.IntN(1200)) * time.Millisecond) // the moment of the crash is to be any
+		// the moment of the crash is to be any
+		time.Sleep(time.Duration(800+rand.IntN(1200)) * time.Millisecond)
 		s.Kill()
 		s.Begin()
 		time.Sleep(time.Duration(rand.IntN(800)) * time.Millisecond)
@@ -204,22 +225,42 @@ func TestTap(t *testing.T) {
 			}
 			at := place(stored[id], cursor)
 			if first := place(stored[id], again[id][0].Cursor); first != at+1 {
-				t.Errorf("hub %s: the checkpoint is at event %d, and the next tap begins with event %d", id, at, first)
+				t.Errorf(
+					"hub %s: the checkpoint is at event %d, and the next tap begins with event %d",
+					id,
+					at,
+					first,
+				)
 			}
 		}
 	}
-	t.Logf("%d hubs, %d events; the tap that was killed repeated %d", len(senders), want, count(dies)-want)
+	t.Logf(
+		"%d hubs, %d events; the tap that was killed repeated %d",
+		len(senders),
+		want,
+		count(dies)-want,
+	)
 	lives.end()
 	dies.end()
 	readerGone(t, s, stored)
 }
 
-// readerGone holds that a tap whose output nobody reads any more ends as if nothing were wrong, and that its checkpoint does not cover what
-// was never read.
+// readerGone holds that a tap whose output nobody reads any more ends as if nothing were wrong, and
+// that its checkpoint does not cover what was never read.
 func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Event) {
 	t.Helper()
 	p := &tapProcess{t: t, checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
-	command := exec.Command(harness.Binary(t), "tap", "--data-dir", s.Dir, "--follow", "--checkpoint", p.checkpoint, "--checkpoint-every", "10ms")
+	command := exec.Command(
+		harness.Binary(t),
+		"tap",
+		"--data-dir",
+		s.Dir,
+		"--follow",
+		"--checkpoint",
+		p.checkpoint,
+		"--checkpoint-every",
+		"10ms",
+	)
 	var errs bytes.Buffer
 	command.Stderr = &errs
 	out, err := command.StdoutPipe()
@@ -260,7 +301,11 @@ func tapSenders(t *testing.T, s *harness.Service, tenant *harness.Tenant) []*sen
 			hub.Disconnect()
 			limit := *tapEvents / len(senders)
 			// All together send for some four seconds, whatever their number.
-			senders[i] = &sender{hub: hub, pace: max(25*time.Millisecond, 4*time.Second/time.Duration(1+limit/10)), limit: uint64(limit)}
+			senders[i] = &sender{
+				hub:   hub,
+				pace:  max(25*time.Millisecond, 4*time.Second/time.Duration(1+limit/10)),
+				limit: uint64(limit),
+			}
 			return nil
 		})
 	}
@@ -299,8 +344,16 @@ func distinct(lines map[string][]tapLine) int {
 	return len(seen)
 }
 
-// sameTapped holds that a tap has given what is stored of a hub, one after the other; it may go back as often as it was started anew.
-func sameTapped(t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string) {
+// sameTapped holds that a tap has given what is stored of a hub, one after the other; it may go
+// back as often as it was started anew.
+func sameTapped(
+	t *testing.T,
+	id string,
+	got []tapLine,
+	stored []harness.Event,
+	restarts int,
+	org string,
+) {
 	t.Helper()
 	next, all := 0, 0
 	for _, line := range got {
@@ -309,11 +362,20 @@ func sameTapped(t *testing.T, id string, got []tapLine, stored []harness.Event, 
 			next, restarts = at, restarts-1
 		}
 		if at != next {
-			t.Fatalf("hub %s: event %d is to come, and event %d comes: %s %s", id, next, at, line.Type, line.Data)
+			t.Fatalf(
+				"hub %s: event %d is to come, and event %d comes: %s %s",
+				id,
+				next,
+				at,
+				line.Type,
+				line.Data,
+			)
 		}
 		next++
 		all = max(all, next)
-		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type || line.Org != org || line.Sequence == 0 {
+		if string(line.Data) != string(stored[at].Data) || line.Type != stored[at].Type ||
+			line.Org != org ||
+			line.Sequence == 0 {
 			t.Fatalf("hub %s: event %d is given as %+v, and is %+v", id, at, line, stored[at])
 		}
 	}

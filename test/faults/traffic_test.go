@@ -13,8 +13,9 @@ import (
 	"hubcloud/test/harness"
 )
 
-// traffic is everything that users do, while something is broken: hubs that send and take commands, readers of every kind, people who make
-// sites. Each goes elsewhere when a replica answers that it cannot, as clients do, and keeps what it was told.
+// traffic is everything that users do, while something is broken: hubs that send and take commands,
+// readers of every kind, people who make sites. Each goes elsewhere when a replica answers that it
+// cannot, as clients do, and keeps what it was told.
 type traffic struct {
 	t       *testing.T
 	clients []*harness.Client
@@ -33,7 +34,8 @@ type traffic struct {
 	slowest           time.Duration
 	slowestWhat       string
 	longestSilence    time.Duration // of a stream that was not ended meanwhile
-	routesCut         []period      // when brokers could not reach each other, and what they had sent may have come late
+	// when brokers could not reach each other, and what they had sent may have come late
+	routesCut []period
 }
 
 // period is a time from one moment to another.
@@ -44,7 +46,8 @@ type trafficHub struct {
 	sender
 
 	mu sync.Mutex
-	// ran holds the ids of the commands that it was sent, by the endpoint, of which each command has another.
+	// ran holds the ids of the commands that it was sent, by the endpoint, of which each command
+	// has another.
 	ran map[int][]string
 }
 
@@ -55,23 +58,38 @@ type trafficReader struct {
 }
 
 // newTraffic has hubs added, and begins.
-func newTraffic(t *testing.T, broker *ownBroker, service *harness.Service, hubs int, clients []*harness.Client, tenant *harness.Tenant) *traffic {
+func newTraffic(
+	t *testing.T,
+	broker *ownBroker,
+	service *harness.Service,
+	hubs int,
+	clients []*harness.Client,
+	tenant *harness.Tenant,
+) *traffic {
 	t.Helper()
 	r := &traffic{
-		t: t, clients: clients, tenant: tenant, stop: make(chan struct{}), stopReading: make(chan struct{}),
-		sites: map[string]string{}, accepted: map[string][]int{}, answers: map[string]int{},
+		t: t, clients: clients, tenant: tenant, stop: make(chan struct{}),
+		stopReading: make(chan struct{}),
+		sites:       map[string]string{}, accepted: map[string][]int{}, answers: map[string]int{},
 	}
 	for i := range hubs {
 		hub := adopted(t, service, tenant)
 		hub.Disconnect()
 		h := &trafficHub{ran: map[int][]string{}}
 		turn := i % len(broker.mqtt)
-		h.sender = sender{hub: hub, pace: 100 * time.Millisecond, through: append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...)}
+		h.sender = sender{
+			hub:     hub,
+			pace:    100 * time.Millisecond,
+			through: append(append([]string{}, broker.mqtt[turn:]...), broker.mqtt[:turn]...),
+		}
 		hub.OnRequest(h.respond)
 		r.hubs = append(r.hubs, h)
 		start := tenant.Head(hub.ID)
 		for _, how := range []string{"pages", "long-polls", "stream"} {
-			r.readers = append(r.readers, &trafficReader{hub: hub.ID, start: start, cursor: start, how: how})
+			r.readers = append(
+				r.readers,
+				&trafficReader{hub: hub.ID, start: start, cursor: start, how: how},
+			)
 		}
 	}
 	for _, h := range r.hubs {
@@ -90,7 +108,9 @@ func newTraffic(t *testing.T, broker *ownBroker, service *harness.Service, hubs 
 // respond runs a command.
 func (h *trafficHub) respond(request harness.Request) harness.Response {
 	if request.Method != "channels.command" {
-		return harness.Response{Error: &harness.LinkError{Type: "not_found", Message: "there is none"}}
+		return harness.Response{
+			Error: &harness.LinkError{Type: "not_found", Message: "there is none"},
+		}
 	}
 	var command struct {
 		CommandID string `json:"command_id"`
@@ -104,8 +124,10 @@ func (h *trafficHub) respond(request harness.Request) harness.Response {
 	}
 	h.mu.Unlock()
 	return harness.Response{Result: map[string]any{"channel": map[string]any{
-		"key": "lock", "endpoint": command.Endpoint, "kind": "lock", "unit": nil, "available": true, "status": "pending", "value": nil, "observed_at": nil,
-		"desired": command.Value, "desired_at": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
+		"key": "lock", "endpoint": command.Endpoint, "kind": "lock", "unit": nil,
+		"available": true, "status": "pending", "value": nil, "observed_at": nil,
+		"desired":    command.Value,
+		"desired_at": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"),
 	}}}
 }
 
@@ -127,8 +149,14 @@ func pause(stop <-chan struct{}, d time.Duration) {
 	}
 }
 
-// ask asks one replica, and says what came. Whatever passes is answered as what passes: nobody is told 500, or 410 of a cursor that is in order.
-func (r *traffic) ask(client int, what, method, path string, body any, header ...string) (harness.Answer, bool) {
+// ask asks one replica, and says what came. Whatever passes is answered as what passes: nobody is
+// told 500, or 410 of a cursor that is in order.
+func (r *traffic) ask(
+	client int,
+	what, method, path string,
+	body any,
+	header ...string,
+) (harness.Answer, bool) {
 	began := time.Now()
 	answer, err := r.clients[client].Do(method, path, body, header...)
 	took := time.Since(began)
@@ -146,7 +174,15 @@ func (r *traffic) ask(client int, what, method, path string, body any, header ..
 		return answer, true
 	}
 	if !excused(what == "command", answer) {
-		r.accuse("replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status, answer.Body, took.Round(time.Millisecond))
+		r.accuse(
+			"replica %d: %s %s was answered %d %s after %s",
+			client,
+			method,
+			path,
+			answer.Status,
+			answer.Body,
+			took.Round(time.Millisecond),
+		)
 	}
 	return answer, false
 }
@@ -160,9 +196,10 @@ func named(answer harness.Answer) string {
 	return fmt.Sprint(answer.Status, " ", body.Error.Message)
 }
 
-// excused reports whether a fault that passes may be answered so. Whatever the service cannot do at the moment is service_unavailable and says
-// when to come back. A hub is blamed only for what the contract blames it for: it is not connected, the request could not be sent to it, or it
-// has not answered in time. Sent again under its key, such a command is run once.
+// excused reports whether a fault that passes may be answered so. Whatever the service cannot do at
+// the moment is service_unavailable and says when to come back. A hub is blamed only for what the
+// contract blames it for: it is not connected, the request could not be sent to it, or it has not
+// answered in time. Sent again under its key, such a command is run once.
 func excused(command bool, answer harness.Answer) bool {
 	var body struct {
 		Error struct{ Type, Message string }
@@ -174,9 +211,11 @@ func excused(command bool, answer harness.Answer) bool {
 	case http.StatusTooManyRequests:
 		return kind == "rate_limited" && answer.Header.Get("Retry-After") != ""
 	case http.StatusServiceUnavailable:
-		return kind == "service_unavailable" && answer.Header.Get("Retry-After") != "" || command && kind == "hub_offline"
+		return kind == "service_unavailable" && answer.Header.Get("Retry-After") != "" ||
+			command && kind == "hub_offline"
 	case http.StatusBadGateway:
-		return command && kind == "hub_error" && strings.HasPrefix(body.Error.Message, "the request could not be sent to the hub")
+		return command && kind == "hub_error" &&
+			strings.HasPrefix(body.Error.Message, "the request could not be sent to the hub")
 	case http.StatusGatewayTimeout:
 		return command && kind == "hub_timeout"
 	}
@@ -186,15 +225,21 @@ func excused(command bool, answer harness.Answer) bool {
 // accuse keeps what was wrong, not more of it than anybody reads. Needs the mutex.
 func (r *traffic) accuse(format string, arguments ...any) {
 	if len(r.wrong) < 40 {
-		r.wrong = append(r.wrong, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, arguments...))
+		r.wrong = append(
+			r.wrong,
+			time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, arguments...),
+		)
 	}
 }
 
-// makeSites makes one site after the other by way of a replica. What was not answered may be made or not.
+// makeSites makes one site after the other by way of a replica. What was not answered may be made
+// or not.
 func (r *traffic) makeSites(client int) {
 	for i := 0; !over(r.stop); i++ {
 		name := fmt.Sprintf("site %d of %d", i, client)
-		if answer, ok := r.ask(client, "make a site", http.MethodPost, "/sites", map[string]string{"name": name}); ok {
+		if answer, ok := r.ask(client, "make a site", http.MethodPost, "/sites", map[string]string{
+			"name": name,
+		}); ok {
 			var site struct{ ID string }
 			if json.Unmarshal(answer.Body, &site) == nil {
 				r.mu.Lock()
@@ -206,8 +251,8 @@ func (r *traffic) makeSites(client int) {
 	}
 }
 
-// command commands one hub after the other, each time another endpoint under a key of its own, at one replica after the other until it is
-// answered: that is what the key is for.
+// command commands one hub after the other, each time another endpoint under a key of its own, at
+// one replica after the other until it is answered: that is what the key is for.
 func (r *traffic) command(client int) {
 	for n := 0; !over(r.stop); n++ {
 		hub := r.hubs[n%len(r.hubs)]
@@ -217,8 +262,15 @@ func (r *traffic) command(client int) {
 		r.mu.Unlock()
 		path := "/hubs/" + hub.hub.ID + "/devices/1/commands"
 		for try := 0; !over(r.stop) && try < 20; try++ {
-			_, ok := r.ask((client+try)%len(r.clients), "command", http.MethodPost, path, map[string]any{"key": "lock", "endpoint": number, "value": true},
-				"Idempotency-Key", fmt.Sprint("command ", number))
+			_, ok := r.ask(
+				(client+try)%len(r.clients),
+				"command",
+				http.MethodPost,
+				path,
+				map[string]any{"key": "lock", "endpoint": number, "value": true},
+				"Idempotency-Key",
+				fmt.Sprint("command ", number),
+			)
 			if ok {
 				r.mu.Lock()
 				r.accepted[hub.hub.ID] = append(r.accepted[hub.hub.ID], number)
@@ -250,7 +302,13 @@ func (r *traffic) follow(f *trafficReader, client int) {
 func (r *traffic) followPages(f *trafficReader, client int) {
 	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
 	for {
-		answer, ok := r.ask(client, f.how, http.MethodGet, "/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor, nil)
+		answer, ok := r.ask(
+			client,
+			f.how,
+			http.MethodGet,
+			"/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor,
+			nil,
+		)
 		if !ok {
 			pause(r.stopReading, 200*time.Millisecond)
 			return
@@ -270,8 +328,8 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 	}
 }
 
-// followStream reads a stream of one replica until it ends. The hub sends ten times a second: a stream that says nothing for long while
-// nothing is broken should have ended.
+// followStream reads a stream of one replica until it ends. The hub sends ten times a second: a
+// stream that says nothing for long while nothing is broken should have ended.
 func (r *traffic) followStream(f *trafficReader, client int) {
 	stream, answer, err := r.clients[client].TryStream("/hubs/"+f.hub+"/events/stream", f.cursor)
 	if stream == nil {
@@ -283,7 +341,13 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 			r.answers["stream "+named(answer)]++
 		default:
 			r.answers["stream "+named(answer)]++
-			r.accuse("replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status, answer.Body)
+			r.accuse(
+				"replica %d: a stream of %s was answered %d %s",
+				client,
+				f.hub,
+				answer.Status,
+				answer.Body,
+			)
 		}
 		r.mu.Unlock()
 		pause(r.stopReading, 200*time.Millisecond)
@@ -341,7 +405,9 @@ func (r *traffic) end() {
 		harness.Eventually(r.t, time.Minute, h.hub.ID+" is offline", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			answer, err := r.tenant.Try(http.MethodGet, "/hubs/"+h.hub.ID, nil)
-			return err == nil && answer.Status == http.StatusOK && json.Unmarshal(answer.Body, &got) == nil && got.Connection.Status == "offline"
+			return err == nil && answer.Status == http.StatusOK &&
+				json.Unmarshal(answer.Body, &got) == nil &&
+				got.Connection.Status == "offline"
 		})
 	}
 	close(r.stopReading)
@@ -356,21 +422,40 @@ func (r *traffic) end() {
 		lines = append(lines, fmt.Sprintf("%s: %d", what, count))
 	}
 	slices.Sort(lines)
-	r.t.Logf("%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s", len(r.sites), r.commands,
-		strings.Join(lines, "\n  "), r.slowestWhat, r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond))
+	r.t.Logf(
+		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s",
+		len(r.sites),
+		r.commands,
+		strings.Join(
+			lines,
+			"\n  ",
+		),
+		r.slowestWhat,
+		r.slowest.Round(time.Millisecond),
+		r.longestSilence.Round(time.Millisecond),
+	)
 	for _, w := range r.wrong {
 		r.t.Error(w)
 	}
 }
 
-// checkLog holds that what was acknowledged is stored once and in order, the same for every replica, and that every reader got all of it.
+// checkLog holds that what was acknowledged is stored once and in order, the same for every
+// replica, and that every reader got all of it.
 func (r *traffic) checkLog(h *trafficHub) {
 	r.t.Helper()
 	for _, b := range h.backwards {
-		// What a broker has for another waits in the network between them, and comes when that is mended, whatever took another way
-		// meanwhile: nobody can take it back, and hubs pass over it.
-		if slices.ContainsFunc(r.routesCut, func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) }) {
-			r.t.Logf("hub %s: after brokers were cut off from each other an ack came late: %s", h.hub.ID, b)
+		// What a broker has for another waits in the network between them, and comes when that is
+		// mended, whatever took another way meanwhile: nobody can take it back, and hubs pass over
+		// it.
+		if slices.ContainsFunc(
+			r.routesCut,
+			func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) },
+		) {
+			r.t.Logf(
+				"hub %s: after brokers were cut off from each other an ack came late: %s",
+				h.hub.ID,
+				b,
+			)
 			continue
 		}
 		r.t.Errorf("hub %s: acks went backwards within a connection: %s", h.hub.ID, b)
@@ -379,7 +464,13 @@ func (r *traffic) checkLog(h *trafficHub) {
 	for i, client := range r.clients {
 		stored := client.AllEvents(h.hub.ID, "")
 		if last := numbersOf(r.t, h.hub.ID, stored); last < h.acked || h.acked == 0 {
-			r.t.Errorf("hub %s: acknowledged through %d, replica %d has stored through %d", h.hub.ID, h.acked, i, last)
+			r.t.Errorf(
+				"hub %s: acknowledged through %d, replica %d has stored through %d",
+				h.hub.ID,
+				h.acked,
+				i,
+				last,
+			)
 		}
 		if i == 0 {
 			first = stored
@@ -406,7 +497,12 @@ func (r *traffic) checkCommands(h *trafficHub) {
 	}
 	for number, ids := range h.ran {
 		if len(ids) > 1 {
-			r.t.Errorf("hub %s: command %d was run as %s", h.hub.ID, number, strings.Join(ids, " and "))
+			r.t.Errorf(
+				"hub %s: command %d was run as %s",
+				h.hub.ID,
+				number,
+				strings.Join(ids, " and "),
+			)
 		}
 	}
 }
@@ -421,7 +517,8 @@ func (r *traffic) checkSites() {
 				Data    []struct{ ID, Name string }
 				HasMore bool `json:"has_more"`
 			}
-			client.Must(http.MethodGet, "/sites?limit=50"+after, nil, http.StatusOK).JSON(r.t, &list)
+			client.Must(http.MethodGet, "/sites?limit=50"+after, nil, http.StatusOK).
+				JSON(r.t, &list)
 			for _, site := range list.Data {
 				found[site.ID] = site.Name
 				after = "&starting_after=" + site.ID

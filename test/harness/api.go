@@ -24,7 +24,12 @@ func NewClient(t testing.TB, base, key string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
 	t.Cleanup(transport.CloseIdleConnections)
-	return &Client{T: t, Base: base, Key: key, HTTP: &http.Client{Transport: Checked(t, transport), Timeout: 90 * time.Second}}
+	return &Client{
+		T:    t,
+		Base: base,
+		Key:  key,
+		HTTP: &http.Client{Transport: Checked(t, transport), Timeout: 90 * time.Second},
+	}
 }
 
 // For is the client in the hands of a subtest: what fails, fails there.
@@ -77,8 +82,8 @@ func (a Answer) Refusal() Refusal {
 // ErrorType is the `type` of the contract's error body, or empty.
 func (a Answer) ErrorType() string { return a.Refusal().Type }
 
-// Do sends one request; body may be nil, a string or bytes (sent as they are) or anything that JSON can hold. More header fields follow
-// as names and values; an empty value takes a field away.
+// Do sends one request; body may be nil, a string or bytes (sent as they are) or anything that JSON
+// can hold. More header fields follow as names and values; an empty value takes a field away.
 func (c *Client) Do(method, path string, body any, header ...string) (Answer, error) {
 	var content io.Reader
 	switch b := body.(type) {
@@ -118,7 +123,8 @@ func (c *Client) Do(method, path string, body any, header ...string) (Answer, er
 	return Answer{Status: response.StatusCode, Header: response.Header, Body: text}, err
 }
 
-// Try is Do, and waits as long as the service asks for when it says that there were too many requests.
+// Try is Do, and waits as long as the service asks for when it says that there were too many
+// requests.
 func (c *Client) Try(method, path string, body any, header ...string) (Answer, error) {
 	for {
 		answer, err := c.Do(method, path, body, header...)
@@ -141,18 +147,41 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 		c.T.Fatalf("%s %s: %v", method, path, err)
 	}
 	if answer.Status != status {
-		c.T.Fatalf("%s %s %s: status %d, wanted %d: %s", method, path, body, answer.Status, status, answer.Body)
+		c.T.Fatalf(
+			"%s %s %s: status %d, wanted %d: %s",
+			method,
+			path,
+			body,
+			answer.Status,
+			status,
+			answer.Body,
+		)
 	}
 	return answer
 }
 
-// Refused is Must for a refusal, and holds its body to the contract: `{error: {type: string, message: string, request_id: string}}`.
-func (c *Client) Refused(method, path string, body any, status int, errorType string, header ...string) Refusal {
+// Refused is Must for a refusal, and holds its body to the contract: `{error: {type: string,
+// message: string, request_id: string}}`.
+func (c *Client) Refused(
+	method, path string,
+	body any,
+	status int,
+	errorType string,
+	header ...string,
+) Refusal {
 	c.T.Helper()
 	answer := c.Must(method, path, body, status, header...)
 	refusal := CheckRefusal(c.T, answer)
 	if refusal.Type != errorType {
-		c.T.Errorf("%s %s %s: type %q, wanted %q: %s", method, path, body, refusal.Type, errorType, answer.Body)
+		c.T.Errorf(
+			"%s %s %s: type %q, wanted %q: %s",
+			method,
+			path,
+			body,
+			refusal.Type,
+			errorType,
+			answer.Body,
+		)
 	}
 	return refusal
 }
@@ -161,7 +190,8 @@ func (c *Client) Refused(method, path string, body any, status int, errorType st
 func CheckRefusal(t testing.TB, answer Answer) Refusal {
 	t.Helper()
 	var whole map[string]map[string]string
-	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 || len(whole["error"]) != 3 {
+	if err := json.Unmarshal(answer.Body, &whole); err != nil || len(whole) != 1 ||
+		len(whole["error"]) != 3 {
 		t.Errorf("status %d: not the contract's error body: %q", answer.Status, answer.Body)
 	}
 	refusal := answer.Refusal()
@@ -169,7 +199,12 @@ func CheckRefusal(t testing.TB, answer Answer) Refusal {
 		t.Errorf("status %d: the error body lacks something: %s", answer.Status, answer.Body)
 	}
 	if id := answer.Header.Get("X-Request-Id"); id != refusal.RequestID {
-		t.Errorf("status %d: the header names request %q, the body %q", answer.Status, id, refusal.RequestID)
+		t.Errorf(
+			"status %d: the header names request %q, the body %q",
+			answer.Status,
+			id,
+			refusal.RequestID,
+		)
 	}
 	return refusal
 }

@@ -31,7 +31,8 @@ type Observed struct {
 	Value    json.RawMessage `json:"value"`
 }
 
-// Observed reads the event's data as that of a channel's event; what is none gives the zero Observed.
+// Observed reads the event's data as that of a channel's event; what is none gives the zero
+// Observed.
 func (e Event) Observed() Observed {
 	var data Observed
 	if json.Unmarshal(e.Data, &data) != nil {
@@ -73,8 +74,8 @@ func (c *Client) AllEvents(hub, after string) []Event {
 	}
 }
 
-// Head is the cursor of the end of a hub's log: what comes after it is new. Of a hub that sends faster than it is read, it is where the log
-// was read to within ten seconds.
+// Head is the cursor of the end of a hub's log: what comes after it is new. Of a hub that sends
+// faster than it is read, it is where the log was read to within ten seconds.
 func (c *Client) Head(hub string) string {
 	c.T.Helper()
 	after, deadline := "", time.Now().Add(10*time.Second)
@@ -87,8 +88,8 @@ func (c *Client) Head(hub string) string {
 	}
 }
 
-// Await long-polls a hub's log from a cursor on until an event is the one that is waited for, and gives it. It fails the test when that
-// does not come within a minute.
+// Await long-polls a hub's log from a cursor on until an event is the one that is waited for, and
+// gives it. It fails the test when that does not come within a minute.
 func (c *Client) Await(hub, after, what string, is func(Event) bool) Event {
 	c.T.Helper()
 	deadline := time.Now().Add(time.Minute)

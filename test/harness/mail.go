@@ -30,7 +30,8 @@ var invitationLink = regexp.MustCompile(`https?://[^\s"'<>]+/portal/invitations/
 // Link is the first invitation link of the mail.
 func (m Mail) Link() string { return invitationLink.FindString(m.Text) }
 
-// Mails waits until at least count mails to an address lie in the outbox of a service without an SMTP server, and gives them, oldest first.
+// Mails waits until at least count mails to an address lie in the outbox of a service without an
+// SMTP server, and gives them, oldest first.
 func (s *Service) Mails(address string, count int) []Mail {
 	s.t.Helper()
 	var mails []Mail
@@ -66,14 +67,21 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 	if err != nil {
 		t.Fatalf("%s: To: %v", path, err)
 	}
-	if !slices.ContainsFunc(to, func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) }) {
+	if !slices.ContainsFunc(
+		to,
+		func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) },
+	) {
 		return Mail{}, false
 	}
 	info, err := file.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := decodePart(message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"), message.Body)
+	text, err := decodePart(
+		message.Header.Get("Content-Type"),
+		message.Header.Get("Content-Transfer-Encoding"),
+		message.Body,
+	)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -97,7 +105,11 @@ func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			inner, err := decodePart(part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"), part)
+			inner, err := decodePart(
+				part.Header.Get("Content-Type"),
+				part.Header.Get("Content-Transfer-Encoding"),
+				part,
+			)
 			if err != nil {
 				return "", err
 			}

@@ -30,13 +30,15 @@ func (s *Service) Metrics() Metrics {
 	return families
 }
 
-// Value gives the sum of the series of a family that have the labels, as telemetrytest.Sum does. A family that is not there fails the test.
+// Value gives the sum of the series of a family that have the labels, as telemetrytest.Sum does. A
+// family that is not there fails the test.
 func (m Metrics) Value(t testing.TB, name string, labels ...string) float64 {
 	t.Helper()
 	family, ok := m[name]
 	if !ok {
 		t.Fatalf("there is no metric %s", name)
 	}
-	sum, _ := telemetrytest.Sum(family, labels...) // a series that is not there yet has counted nothing
+	// a series that is not there yet has counted nothing
+	sum, _ := telemetrytest.Sum(family, labels...)
 	return sum
 }

@@ -14,9 +14,12 @@ import (
 )
 
 // described is openapi.yaml, read once a test run.
-var described = sync.OnceValues(func() (*openapitest.Document, error) { return openapitest.Parse(httpapi.OpenAPI()) })
+var described = sync.OnceValues(
+	func() (*openapitest.Document, error) { return openapitest.Parse(httpapi.OpenAPI()) },
+)
 
-// seen are the answers that checked transports have seen in this test run, as answerName names them.
+// seen are the answers that checked transports have seen in this test run, as answerName names
+// them.
 var seen sync.Map
 
 // answerName names an operation's answer; errorType is "" for what is no refusal.
@@ -24,15 +27,22 @@ func answerName(op *openapitest.Operation, status int, errorType string) string 
 	return fmt.Sprint(op, " ", status, " ", errorType)
 }
 
-// NotSeen gives the answers that openapi.yaml describes and that no test of this run has got: "GET /v1/sites 400 invalid_request". The
-// common ones are left out, which a route gives before it is itself asked, or when something is broken: 401, 403 for want of a scope, 429,
-// 500, 503 for a part of the service that cannot answer at the moment, and 503 of /readyz.
+// NotSeen gives the answers that openapi.yaml describes and that no test of this run has got: "GET
+// /v1/sites 400 invalid_request". The common ones are left out, which a route gives before it is
+// itself asked, or when something is broken: 401, 403 for want of a scope, 429, 500, 503 for a part
+// of the service that cannot answer at the moment, and 503 of /readyz.
 func NotSeen() []string {
 	document, err := described()
 	if err != nil {
 		return []string{err.Error()}
 	}
-	common := map[string]bool{"unauthenticated": true, "insufficient_scope": true, "rate_limited": true, "internal_error": true, "service_unavailable": true}
+	common := map[string]bool{
+		"unauthenticated":     true,
+		"insufficient_scope":  true,
+		"rate_limited":        true,
+		"internal_error":      true,
+		"service_unavailable": true,
+	}
 	var missing []string
 	for _, op := range document.Operations {
 		for _, status := range op.Statuses() {
@@ -60,10 +70,12 @@ func NotSeen() []string {
 	return missing
 }
 
-// Checked is a transport that holds every answer to httpapi/openapi.yaml before it hands it on, and fails the test with what is wrong: a
-// status or a header field that is not described for the operation, a body that is not as its schema says, with fields that nobody knows
-// included, a message of an event stream that is no event. Of an answer that a crash breaks off, what came is not looked at, but for whole
-// messages of a stream. A transport that is checked already is checked for t from now on.
+// Checked is a transport that holds every answer to httpapi/openapi.yaml before it hands it on, and
+// fails the test with what is wrong: a status or a header field that is not described for the
+// operation, a body that is not as its schema says, with fields that nobody knows included, a
+// message of an event stream that is no event. Of an answer that a crash breaks off, what came is
+// not looked at, but for whole messages of a stream. A transport that is checked already is checked
+// for t from now on.
 func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	if c, ok := next.(*checked); ok {
 		next = c.next
@@ -77,7 +89,8 @@ func Checked(t testing.TB, next http.RoundTripper) http.RoundTripper {
 	return c
 }
 
-// CheckBare holds a refusal to openapi.yaml that came over a bare connection, to what may have been no request at all.
+// CheckBare holds a refusal to openapi.yaml that came over a bare connection, to what may have been
+// no request at all.
 func CheckBare(t testing.TB, status int, header http.Header, body []byte) {
 	t.Helper()
 	document, err := described()
@@ -119,7 +132,11 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	expected, err := c.document.Expect(request.Method, request.URL.EscapedPath(), response.StatusCode)
+	expected, err := c.document.Expect(
+		request.Method,
+		request.URL.EscapedPath(),
+		response.StatusCode,
+	)
 	c.report(err)
 	if expected == nil {
 		return response, nil
@@ -156,7 +173,11 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections lets http.Client close those of the transport below.
-func (c *checked) CloseIdleConnections() { (&http.Client{Transport: c.next}).CloseIdleConnections() }
+func (c *checked) CloseIdleConnections() {
+	(&http.Client{
+		Transport: c.next,
+	}).CloseIdleConnections()
+}
 
 // failing is a body's end that did not come.
 type failing struct{ err error }

@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// FreeAddress gives a loopback address that nobody uses until the test ends, of a port below those that the system picks for outgoing
-// connections: it stays free while what listens there is down and others call for it. A file that is locked meanwhile keeps other tests,
-// also those of other packages that run beside this one, from taking it before it is listened to.
+// FreeAddress gives a loopback address that nobody uses until the test ends, of a port below those
+// that the system picks for outgoing connections: it stays free while what listens there is down
+// and others call for it. A file that is locked meanwhile keeps other tests, also those of other
+// packages that run beside this one, from taking it before it is listened to.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(os.TempDir(), "hubcloud-test-ports")
@@ -21,7 +22,11 @@ func FreeAddress(t testing.TB) string {
 	}
 	for range 1000 {
 		port := 12000 + rand.IntN(20000)
-		taken, err := os.OpenFile(filepath.Join(dir, fmt.Sprint(port)), os.O_CREATE|os.O_RDWR, 0o666)
+		taken, err := os.OpenFile(
+			filepath.Join(dir, fmt.Sprint(port)),
+			os.O_CREATE|os.O_RDWR,
+			0o666,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,10 +30,12 @@ func WaitGoneFrom(t testing.TB, dir string) {
 	})
 }
 
-// KillAll sends SIGKILL to the service and to every process that works in its data directory, such as its private database.
+// KillAll sends SIGKILL to the service and to every process that works in its data directory, such
+// as its private database.
 func (s *Service) KillAll() { KillIn(s.PID(), s.Dir) }
 
-// WaitGone waits until the service and every process that works in its data directory is gone after KillAll.
+// WaitGone waits until the service and every process that works in its data directory is gone after
+// KillAll.
 func (s *Service) WaitGone() {
 	s.t.Helper()
 	<-s.ended

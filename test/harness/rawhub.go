@@ -21,7 +21,8 @@ import (
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
-// RawHub speaks the hub link message by message, exactly as a test tells it: it keeps no log and repairs nothing.
+// RawHub speaks the hub link message by message, exactly as a test tells it: it keeps no log and
+// repairs nothing.
 type RawHub struct {
 	t      testing.TB
 	ID     string
@@ -108,18 +109,25 @@ func (h *RawHub) Enroll() {
 	h.broker = strings.TrimPrefix(answer.Broker, "mqtts://")
 }
 
-// Through makes the hub connect to that address of the broker, host:port, instead of the one that it was told.
+// Through makes the hub connect to that address of the broker, host:port, instead of the one that
+// it was told.
 func (h *RawHub) Through(address string) { h.broker = address }
 
 // EnrollWith asks for a certificate with any words, and gives what came.
 func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, []byte) {
 	h.t.Helper()
-	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key)
+	request, err := x509.CreateCertificateRequest(
+		rand.Reader,
+		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}},
+		key,
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
-	body, err := json.Marshal(map[string]string{"serial": serial, "secret": secret, "csr": string(csr)})
+	body, err := json.Marshal(
+		map[string]string{"serial": serial, "secret": secret, "csr": string(csr)},
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -128,14 +136,20 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 		if again == 0 {
 			return status, answer
 		}
-		time.Sleep(again) // as long as the service asks for: enrolment is limited per address, and all hubs of a test have one
+		// as long as the service asks for: enrolment is limited per address, and all hubs of a test
+		// have one
+		time.Sleep(again)
 	}
 }
 
 func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again time.Duration) {
 	h.t.Helper()
 	client := http.Client{Transport: Checked(h.t, http.DefaultTransport)}
-	response, err := client.Post(h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body))
+	response, err := client.Post(
+		h.url+"/link/v1/certificates",
+		"application/json",
+		bytes.NewReader(body),
+	)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -183,7 +197,9 @@ func (h *RawHub) TryConnect(clientID string) error {
 		SetConnectTimeout(10 * time.Second).
 		SetProtocolVersion(4).
 		SetOrderMatters(true).
-		SetTLSConfig(&tls.Config{RootCAs: h.pool, Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12}).
+		SetTLSConfig(&tls.Config{
+			RootCAs: h.pool, Certificates: []tls.Certificate{h.cert}, MinVersion: tls.VersionTLS12,
+		}).
 		SetConnectionLostHandler(func(mqtt.Client, error) { close(lost) })
 	client := mqtt.NewClient(options)
 	if token := client.Connect(); !token.WaitTimeout(time.Minute) || token.Error() != nil {
@@ -267,7 +283,8 @@ func (h *RawHub) respond(client mqtt.Client, request Request) {
 			return
 		}
 	}
-	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).WaitTimeout(time.Minute)
+	client.Publish("hub/"+h.ID+"/response/"+request.Token, 0, false, payload).
+		WaitTimeout(time.Minute)
 }
 
 // Hello says hello.
@@ -280,7 +297,8 @@ func (h *RawHub) Hello(log string, oldest, newest uint64) {
 	})
 }
 
-// EventsFrom sends events of a log, numbered from first to last, each a temperature that tells its number.
+// EventsFrom sends events of a log, numbered from first to last, each a temperature that tells its
+// number.
 func (h *RawHub) EventsFrom(log string, first, last uint64) {
 	h.t.Helper()
 	var events []map[string]any
@@ -293,7 +311,8 @@ func (h *RawHub) EventsFrom(log string, first, last uint64) {
 // Numbered is a well-formed event whose value tells its number.
 func Numbered(seq uint64) map[string]any {
 	return map[string]any{
-		"seq": seq, "type": "channel.observed", "device_id": 1, "time": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), "clock_trusted": true,
+		"seq": seq, "type": "channel.observed", "device_id": 1,
+		"time": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), "clock_trusted": true,
 		"data": map[string]any{"key": "temperature", "endpoint": 0, "value": seq},
 	}
 }
@@ -311,7 +330,13 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 				return ack
 			}
 		case <-h.Lost:
-			h.t.Fatalf("hub %s: connection lost while waiting for an ack of %s through %d; last was %+v", h.ID, log, through, last)
+			h.t.Fatalf(
+				"hub %s: connection lost while waiting for an ack of %s through %d; last was %+v",
+				h.ID,
+				log,
+				through,
+				last,
+			)
 		case <-deadline:
 			h.t.Fatalf("hub %s: no ack of %s through %d; last was %+v", h.ID, log, through, last)
 		}

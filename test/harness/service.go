@@ -39,7 +39,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Binary builds the binary, once a test run, and gives its path. HUBCLOUD_TEST_BINARY names a ready one instead.
+// Binary builds the binary, once a test run, and gives its path. HUBCLOUD_TEST_BINARY names a ready
+// one instead.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("HUBCLOUD_TEST_BINARY"); path != "" {
@@ -59,8 +60,8 @@ func RemoveBinary() {
 	}
 }
 
-// BuildWith builds a binary from the sources with some files replaced, by their paths in the repository, and gives its path. It is removed
-// when the test ends.
+// BuildWith builds a binary from the sources with some files replaced, by their paths in the
+// repository, and gives its path. It is removed when the test ends.
 func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	t.Helper()
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
@@ -102,7 +103,8 @@ type Service struct {
 
 	*running
 
-	// Under is the command that the process is started under, such as ip netns exec NAME; empty for none.
+	// Under is the command that the process is started under, such as ip netns exec NAME; empty for
+	// none.
 	Under []string
 
 	// joined says that broker and database are others'.
@@ -125,8 +127,8 @@ func (s *Service) For(t testing.TB) *Service {
 	return &other
 }
 
-// Start runs `hubcloud serve` on a data directory and ports of its own, the same over restarts, with more arguments as given, and
-// waits until it is ready. It is stopped when the test ends.
+// Start runs `hubcloud serve` on a data directory and ports of its own, the same over restarts,
+// with more arguments as given, and waits until it is ready. It is stopped when the test ends.
 func Start(t testing.TB, args ...string) *Service {
 	t.Helper()
 	return StartIn(t, t.TempDir(), args...)
@@ -165,7 +167,8 @@ func StartIn(t testing.TB, dir string, args ...string) *Service {
 	return s
 }
 
-// Replica starts another process that serves the API on the broker and the database of this one. It is stopped before it.
+// Replica starts another process that serves the API on the broker and the database of this one. It
+// is stopped before it.
 func (s *Service) Replica(args ...string) *Service {
 	s.t.Helper()
 	return s.ReplicaOf("", args...)
@@ -174,21 +177,30 @@ func (s *Service) Replica(args ...string) *Service {
 // ReplicaOf is Replica with another binary, as BuildWith makes it.
 func (s *Service) ReplicaOf(program string, args ...string) *Service {
 	s.t.Helper()
-	database := url.Values{"host": {filepath.Join(s.Dir, "postgres", "socket")}, "port": {"5432"}, "user": {"hubcloud"}, "sslmode": {"disable"}}
+	database := url.Values{
+		"host":    {filepath.Join(s.Dir, "postgres", "socket")},
+		"port":    {"5432"},
+		"user":    {"hubcloud"},
+		"sslmode": {"disable"},
+	}
 	r := &Service{
-		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: FreeAddress(s.t), Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
+		t: s.t, Dir: s.t.TempDir(), Program: program, running: &running{}, HTTP: FreeAddress(s.t),
+		Admin: FreeAddress(s.t), MQTT: s.MQTT, NATS: s.NATS,
 		Args: append([]string{
-			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials", filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
-			"--postgres-url", (&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
-			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key", filepath.Join(s.Dir, "ca", "ca-key.pem"),
+			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
+			filepath.Join(s.Dir, "nats-credentials.json"), "--public-mqtt", s.MQTT,
+			"--postgres-url",
+			(&url.URL{Scheme: "postgres", Path: "/postgres", RawQuery: database.Encode()}).String(),
+			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
+			filepath.Join(s.Dir, "ca", "ca-key.pem"),
 		}, args...),
 	}
 	r.launch()
 	return r
 }
 
-// Join starts a process that does everything on a broker and a database of others, which the arguments name; mqtt and nats are the broker's
-// addresses as it then tells them.
+// Join starts a process that does everything on a broker and a database of others, which the
+// arguments name; mqtt and nats are the broker's addresses as it then tells them.
 func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	t.Helper()
 	s := &Service{
@@ -199,8 +211,8 @@ func Join(t testing.TB, mqtt, nats string, args ...string) *Service {
 	return s
 }
 
-// Place is where a process of a test runs: the address that it listens on, and the command that it is started under. The zero value is the
-// machine's own loopback address.
+// Place is where a process of a test runs: the address that it listens on, and the command that it
+// is started under. The zero value is the machine's own loopback address.
 type Place struct {
 	Address string
 	Under   []string
@@ -211,7 +223,10 @@ func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service
 	t.Helper()
 	s := &Service{
 		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true, Under: at.Under,
-		HTTP: net.JoinHostPort(at.Address, "8080"), Admin: net.JoinHostPort(at.Address, "9090"), MQTT: mqtt, NATS: nats,
+		HTTP: net.JoinHostPort(
+			at.Address,
+			"8080",
+		), Admin: net.JoinHostPort(at.Address, "9090"), MQTT: mqtt, NATS: nats,
 	}
 	if len(at.Under) == 0 {
 		s.HTTP, s.Admin = FreeAddress(t), FreeAddress(t)
@@ -235,7 +250,10 @@ func (s *Service) stopWithTest() {
 		}
 		s.Stop()
 		if s.t.Failed() {
-			s.t.Logf("the service's last lines, but for requests that went well:\n%s", s.log.but("level=INFO msg=request"))
+			s.t.Logf(
+				"the service's last lines, but for requests that went well:\n%s",
+				s.log.but("level=INFO msg=request"),
+			)
 		}
 	})
 }
@@ -252,7 +270,17 @@ func (s *Service) Launch() {
 	s.t.Helper()
 	os.Remove(filepath.Join(s.Dir, "endpoints.json"))
 	s.log = &tail{}
-	args := []string{"serve", "--data-dir", s.Dir, "--http", s.HTTP, "--admin", s.Admin, "--environment", "dev"}
+	args := []string{
+		"serve",
+		"--data-dir",
+		s.Dir,
+		"--http",
+		s.HTTP,
+		"--admin",
+		s.Admin,
+		"--environment",
+		"dev",
+	}
 	if !s.joined {
 		args = append(args, "--mqtt", s.MQTT, "--nats", s.NATS)
 	}
@@ -264,7 +292,11 @@ func (s *Service) Launch() {
 	line := append(append(append([]string{}, s.Under...), program), args...)
 	s.process = exec.Command(line[0], line[1:]...)
 	// Tests invite the same people over and over, and wait for what is rate_limited.
-	s.process.Env = append(os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000")
+	s.process.Env = append(
+		os.Environ(),
+		"HUBCLOUD_INVITATIONS_PER_ADDRESS=1000",
+		"HUBCLOUD_INVITATIONS_PER_ORG=1000",
+	)
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -291,7 +323,8 @@ func (s *Service) AwaitReady() {
 			if err := json.Unmarshal(text, &bound); err != nil {
 				s.t.Fatalf("endpoints.json: %v", err)
 			}
-			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT || bound.NATS != s.NATS {
+			if bound.HTTP != s.HTTP || bound.Admin != s.Admin || bound.MQTT != s.MQTT ||
+				bound.NATS != s.NATS {
 				s.t.Fatalf("endpoints.json says %+v", bound)
 			}
 			return
@@ -313,7 +346,8 @@ func (s *Service) Kill() {
 	<-s.ended
 }
 
-// Stop ends the process in order and gives how long that took. It fails the test when it takes more than a minute.
+// Stop ends the process in order and gives how long that took. It fails the test when it takes more
+// than a minute.
 func (s *Service) Stop() time.Duration {
 	began := time.Now()
 	select {
@@ -366,7 +400,14 @@ func (s *Service) Inventory(count int) []Made {
 	s.t.Helper()
 	var all []Made
 	for _, made := range s.CLI("inventory", "generate", "--count", strconv.Itoa(count), "--prefix", "try") {
-		all = append(all, Made{Serial: made["serial"].(string), HubID: made["hub_id"].(string), Secret: made["secret"].(string)})
+		all = append(
+			all,
+			Made{
+				Serial: made["serial"].(string),
+				HubID:  made["hub_id"].(string),
+				Secret: made["secret"].(string),
+			},
+		)
 	}
 	return all
 }
@@ -382,7 +423,8 @@ func (s *Service) Key(org string, scopes ...string) (id, key string) {
 	return made["key_id"].(string), made["key"].(string)
 }
 
-// CLI runs an operator's command against the service with --json and gives the objects that it printed.
+// CLI runs an operator's command against the service with --json and gives the objects that it
+// printed.
 func (s *Service) CLI(args ...string) []map[string]any {
 	s.t.Helper()
 	out, stderr, code := RunBinary(s.t, s.commandLine(args)...)
@@ -402,7 +444,8 @@ func (s *Service) CLI(args ...string) []map[string]any {
 	return objects
 }
 
-// commandLine puts --data-dir and --json behind the words of the command, before its flags and arguments.
+// commandLine puts --data-dir and --json behind the words of the command, before its flags and
+// arguments.
 func (s *Service) commandLine(args []string) []string {
 	line := append([]string{}, args[:min(2, len(args))]...)
 	line = append(line, "--data-dir", s.Dir, "--json")
@@ -448,7 +491,10 @@ func (l *tail) Write(p []byte) (int, error) {
 // but gives the lines without a text in them.
 func (l *tail) but(text string) string {
 	lines := strings.SplitAfter(l.String(), "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }), "")
+	return strings.Join(
+		slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, text) }),
+		"",
+	)
 }
 
 func (l *tail) String() string {
@@ -457,8 +503,8 @@ func (l *tail) String() string {
 	return string(l.text)
 }
 
-// FindInFiles looks for a text in every file of the service's data directory but those of the given folders in it, and gives the path of
-// the first that has it, or "".
+// FindInFiles looks for a text in every file of the service's data directory but those of the given
+// folders in it, and gives the path of the first that has it, or "".
 func (s *Service) FindInFiles(text string, but ...string) string {
 	s.t.Helper()
 	found := ""
@@ -467,7 +513,8 @@ func (s *Service) FindInFiles(text string, but ...string) string {
 			return nil // files come and go under a running service
 		}
 		if entry.IsDir() {
-			if relative, err := filepath.Rel(s.Dir, path); err == nil && slices.Contains(but, relative) {
+			if relative, err := filepath.Rel(s.Dir, path); err == nil &&
+				slices.Contains(but, relative) {
 				return filepath.SkipDir
 			}
 			return nil

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Message is one block of a Server-Sent Events stream. A block without data dispatches nothing, but its id counts.
+// Message is one block of a Server-Sent Events stream. A block without data dispatches nothing, but
+// its id counts.
 type Message struct {
 	ID, Event, Data string
 	// Comment is the text of a comment line that stood before the block.
@@ -53,7 +54,8 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 	}
 }
 
-// TryStream opens an event stream, which whoever asked for it closes, or gives the answer that was none.
+// TryStream opens an event stream, which whoever asked for it closes, or gives the answer that was
+// none.
 func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+path, nil)
@@ -76,7 +78,12 @@ func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 		body, err := io.ReadAll(response.Body)
 		return nil, Answer{Status: response.StatusCode, Header: response.Header, Body: body}, err
 	}
-	s := &Stream{Header: response.Header, Messages: make(chan Message, 1<<16), Ended: make(chan struct{}), Close: cancel}
+	s := &Stream{
+		Header:   response.Header,
+		Messages: make(chan Message, 1<<16),
+		Ended:    make(chan struct{}),
+		Close:    cancel,
+	}
 	go func() {
 		defer close(s.Ended)
 		defer response.Body.Close()
@@ -104,7 +111,8 @@ func (c *Client) TryStream(path, lastEventID string) (*Stream, Answer, error) {
 	return s, Answer{}, nil
 }
 
-// Next gives the next event of the stream, and the id that a client would send as Last-Event-ID just before it came.
+// Next gives the next event of the stream, and the id that a client would send as Last-Event-ID
+// just before it came.
 func (s *Stream) Next(t testing.TB, within time.Duration) Message {
 	t.Helper()
 	deadline := time.After(within)

@@ -9,20 +9,23 @@ import (
 	"testing"
 )
 
-// The environment variables that name a service which stands somewhere already. Without the first, a suite starts one of its own.
+// The environment variables that name a service which stands somewhere already. Without the first,
+// a suite starts one of its own.
 const (
 	// EnvURL is the contract's base URL, with /v1.
 	EnvURL = "HUBCLOUD_TEST_URL"
 	// EnvKey is an API key of every scope.
 	EnvKey = "HUBCLOUD_TEST_KEY"
-	// EnvOtherKey is one of another organization. Without it, what needs a second organization is skipped.
+	// EnvOtherKey is one of another organization. Without it, what needs a second organization is
+	// skipped.
 	EnvOtherKey = "HUBCLOUD_TEST_OTHER_KEY"
-	// EnvHubs is a file of hubs that nobody has used yet, as `hubcloud inventory generate --json` prints them; each is used once.
-	// Without it, what needs hubs is skipped.
+	// EnvHubs is a file of hubs that nobody has used yet, as `hubcloud inventory generate --json`
+	// prints them; each is used once. Without it, what needs hubs is skipped.
 	EnvHubs = "HUBCLOUD_TEST_HUBS"
 )
 
-// Target is the service that a suite tries: one that the suite starts and may kill, or one that is known by its address and keys alone.
+// Target is the service that a suite tries: one that the suite starts and may kill, or one that is
+// known by its address and keys alone.
 type Target struct {
 	t testing.TB
 	// Base is the address of the API, with /v1; Public the same without.
@@ -88,16 +91,21 @@ func (c *Target) For(t testing.TB) *Target {
 	return &other
 }
 
-// Own gives the service that the suite has started. Where it has started none the test is skipped, and says so.
+// Own gives the service that the suite has started. Where it has started none the test is skipped,
+// and says so.
 func (c *Target) Own() *Service {
 	c.t.Helper()
 	if c.service == nil {
-		c.t.Skipf("NOT TRIED: this needs a service that the suite may configure and kill, and %s names another", EnvURL)
+		c.t.Skipf(
+			"NOT TRIED: this needs a service that the suite may configure and kill, and %s names another",
+			EnvURL,
+		)
 	}
 	return c.service.For(c.t)
 }
 
-// Tenant gives an organization with one site: a new one, or that of the given key with a site of its own.
+// Tenant gives an organization with one site: a new one, or that of the given key with a site of
+// its own.
 func (c *Target) Tenant(name string) *Tenant {
 	c.t.Helper()
 	if c.service != nil {
@@ -134,7 +142,11 @@ func (c *Target) Inventory(count int) []Made {
 	c.hubs.mu.Lock()
 	defer c.hubs.mu.Unlock()
 	if len(c.hubs.hubs) < count {
-		c.t.Skipf("NOT TRIED: this needs %d hubs that nobody has used, and the file of %s has no more", count, EnvHubs)
+		c.t.Skipf(
+			"NOT TRIED: this needs %d hubs that nobody has used, and the file of %s has no more",
+			count,
+			EnvHubs,
+		)
 	}
 	taken := c.hubs.hubs[:count]
 	c.hubs.hubs = c.hubs.hubs[count:]

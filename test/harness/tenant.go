@@ -21,7 +21,12 @@ func NewTenant(t testing.TB, s *Service, name string) *Tenant {
 	owner := "owner@" + strings.ReplaceAll(strings.ToLower(name), " ", "-") + ".example.com"
 	org := s.For(t).CLI("org", "create", "--name", name, "--owner-email", owner)[0]["org_id"].(string)
 	key := s.For(t).CLI("key", "create", "--org", org, "--all-scopes")[0]
-	tenant := &Tenant{Client: NewClient(t, s.Base(), key["key"].(string)), Org: org, KeyID: key["key_id"].(string), Owner: owner}
+	tenant := &Tenant{
+		Client: NewClient(t, s.Base(), key["key"].(string)),
+		Org:    org,
+		KeyID:  key["key_id"].(string),
+		Owner:  owner,
+	}
 	tenant.Site = tenant.NewSite(name + " site")
 	return tenant
 }
@@ -37,14 +42,20 @@ func (c *Tenant) For(t testing.TB) *Tenant {
 func (c *Tenant) NewSite(name string) string {
 	c.T.Helper()
 	var site struct{ ID string }
-	c.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).JSON(c.T, &site)
+	c.Must(http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated).
+		JSON(c.T, &site)
 	return site.ID
 }
 
 // Add adds a hub to the tenant's site.
 func (c *Tenant) Add(serial string) {
 	c.T.Helper()
-	c.Must(http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": c.Site}, http.StatusOK)
+	c.Must(
+		http.MethodPost,
+		"/hubs",
+		map[string]string{"serial": serial, "site_id": c.Site},
+		http.StatusOK,
+	)
 }
 
 // Eventually polls until the condition holds, and fails the test when it does not in time.

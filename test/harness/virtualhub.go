@@ -8,8 +8,9 @@ import (
 	"hubcloud/hubbridge/virtualhub"
 )
 
-// VirtualHub runs a hub in software that belongs to the tenant, until the test ends, and waits until it is connected. It reports nothing
-// by itself, and comes back soon when it has lost its connection.
+// VirtualHub runs a hub in software that belongs to the tenant, until the test ends, and waits
+// until it is connected. It reports nothing by itself, and comes back soon when it has lost its
+// connection.
 func (c *Target) VirtualHub(tenant *Tenant, cfg virtualhub.Config) *virtualhub.Hub {
 	c.t.Helper()
 	made := c.Inventory(1)[0]

@@ -5,8 +5,8 @@ import "math/rand/v2"
 // pageSize is the unit in which a file's content is written, and lost.
 const pageSize = 4096
 
-// content is what is in a file: pages, of which nil stands for zeros, and the size in bytes. Pages behind the size, and the
-// bytes behind it in the last page, are zeros.
+// content is what is in a file: pages, of which nil stands for zeros, and the size in bytes. Pages
+// behind the size, and the bytes behind it in the last page, are zeros.
 type content struct {
 	pages [][]byte
 	size  int64
@@ -15,7 +15,8 @@ type content struct {
 // file is the content of a file in its two versions.
 type file struct {
 	now, kept content
-	// dirty holds the pages of now that may differ from those of kept. resized says that the sizes may differ too.
+	// dirty holds the pages of now that may differ from those of kept. resized says that the sizes
+	// may differ too.
 	dirty   map[int]struct{}
 	resized bool
 }
@@ -98,8 +99,8 @@ func (f *file) sync() {
 	f.dirty, f.resized = nil, false
 }
 
-// cut leaves what was kept. With a random source, pages that were not synced are kept by chance too: an end of the file
-// that was appended up to any page, and any of the pages before it.
+// cut leaves what was kept. With a random source, pages that were not synced are kept by chance
+// too: an end of the file that was appended up to any page, and any of the pages before it.
 func (f *file) cut(random *rand.Rand) {
 	if random == nil || random.IntN(2) == 0 {
 		f.now = content{append([][]byte(nil), f.kept.pages...), f.kept.size}

@@ -20,8 +20,8 @@ type Loss int
 const (
 	// Everything drops all that was not synced.
 	Everything Loss = iota
-	// Some drops a random part of what was not synced, as a disk that had written some of its cache: of changed pages any,
-	// of changed names all after one of them.
+	// Some drops a random part of what was not synced, as a disk that had written some of its
+	// cache: of changed pages any, of changed names all after one of them.
 	Some
 )
 
@@ -42,7 +42,8 @@ type Disk struct {
 	off chan struct{}
 }
 
-// Mount mounts an empty file system at dir until the test ends. It skips the test, saying so, where FUSE cannot be used.
+// Mount mounts an empty file system at dir until the test ends. It skips the test, saying so, where
+// FUSE cannot be used.
 func Mount(t testing.TB, dir string) *Disk {
 	t.Helper()
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
@@ -62,9 +63,14 @@ func Mount(t testing.TB, dir string) *Disk {
 
 func (d *Disk) mount() error {
 	d.listings = map[uint64][]listed{}
-	server, err := fuse.NewServer(&operations{RawFileSystem: fuse.NewDefaultRawFileSystem(), disk: d}, d.Dir, &fuse.MountOptions{
-		FsName: "lossyfs", Name: "lossyfs", AllowOther: true, DirectMountStrict: true, DisableXAttrs: true, DisableReadDirPlus: true, MaxWrite: 1 << 20,
-	})
+	server, err := fuse.NewServer(
+		&operations{RawFileSystem: fuse.NewDefaultRawFileSystem(), disk: d},
+		d.Dir,
+		&fuse.MountOptions{
+			FsName: "lossyfs", Name: "lossyfs", AllowOther: true, DirectMountStrict: true,
+			DisableXAttrs: true, DisableReadDirPlus: true, MaxWrite: 1 << 20,
+		},
+	)
 	if err != nil {
 		return err
 	}
@@ -82,9 +88,10 @@ func (d *Disk) unmount() {
 	d.server.Wait()
 }
 
-// CutPower stops the file system between two calls, and has kill end every process that uses it: their calls wait until
-// kill has returned from sending the signals, and then wait returns once the processes are gone. What was not synced is
-// lost as said, and the rest is mounted again. The seed decides what Some loses.
+// CutPower stops the file system between two calls, and has kill end every process that uses it:
+// their calls wait until kill has returned from sending the signals, and then wait returns once the
+// processes are gone. What was not synced is lost as said, and the rest is mounted again. The seed
+// decides what Some loses.
 func (d *Disk) CutPower(loss Loss, seed uint64, kill, wait func()) {
 	d.t.Helper()
 	off := make(chan struct{})
@@ -109,7 +116,8 @@ func (d *Disk) CutPower(loss Loss, seed uint64, kill, wait func()) {
 	}
 }
 
-// enter begins a call on the file system, which ends with d.mu.Unlock. While the power is off it waits and then fails.
+// enter begins a call on the file system, which ends with d.mu.Unlock. While the power is off it
+// waits and then fails.
 func (d *Disk) enter() error {
 	d.mu.Lock()
 	off := d.off

@@ -19,7 +19,11 @@ import (
 
 func mounted(t *testing.T) *Disk { t.Helper(); return Mount(t, t.TempDir()) }
 
-func (d *Disk) path(name ...string) string { return filepath.Join(append([]string{d.Dir}, name...)...) }
+func (d *Disk) path(
+	name ...string,
+) string {
+	return filepath.Join(append([]string{d.Dir}, name...)...)
+}
 
 // cutQuietly cuts the power while nobody uses the disk.
 func (d *Disk) cutQuietly(loss Loss, seed uint64) { d.CutPower(loss, seed, func() {}, func() {}) }
@@ -140,11 +144,27 @@ func TestACutInTheMidst(t *testing.T) {
 	d := mounted(t)
 	for round := range uint64(5) {
 		var out bytes.Buffer
-		program := exec.Command("sh", "-c", `i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`, d.Dir)
+		program := exec.Command(
+			"sh",
+			"-c",
+			`i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`,
+			d.Dir,
+		)
 		program.Stdout = &out
 		must(t, program.Start())
-		harness.Eventually(t, time.Minute, "the program has synced some lines", func() bool { return d.syncs() >= 40*(int(round)+1) })
-		d.CutPower(Loss(round%2), round, func() { must(t, program.Process.Kill()) }, func() { _ = program.Wait() }) // killed
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the program has synced some lines",
+			func() bool { return d.syncs() >= 40*(int(round)+1) },
+		)
+		// killed
+		d.CutPower(
+			Loss(round%2),
+			round,
+			func() { must(t, program.Process.Kill()) },
+			func() { _ = program.Wait() },
+		)
 		stored, err := os.ReadFile(d.path("log"))
 		must(t, err)
 		if reported := out.Bytes(); len(reported) == 0 || !bytes.Contains(stored, reported) {
@@ -161,8 +181,8 @@ func (d *Disk) syncs() int {
 	return d.tree.synced
 }
 
-// TestAnyFile compares a file with a slice of bytes, over any writes, syncs and cuts. What a cut with random loss leaves is
-// either version of each page.
+// TestAnyFile compares a file with a slice of bytes, over any writes, syncs and cuts. What a cut
+// with random loss leaves is either version of each page.
 func TestAnyFile(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

@@ -11,7 +11,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// attributesValid is how long the kernel may believe what it was told: nobody else changes anything.
+// attributesValid is how long the kernel may believe what it was told: nobody else changes
+// anything.
 const attributesValid = time.Hour
 
 // listed is one name of an opened folder.
@@ -40,7 +41,11 @@ func (o *operations) on(id uint64, do func(t *tree, n *node) fuse.Status) fuse.S
 }
 
 // inDir is on for a name in a folder; child is nil when the name is free.
-func (o *operations) inDir(id uint64, name string, do func(t *tree, dir, child *node) fuse.Status) fuse.Status {
+func (o *operations) inDir(
+	id uint64,
+	name string,
+	do func(t *tree, dir, child *node) fuse.Status,
+) fuse.Status {
 	return o.on(id, func(t *tree, dir *node) fuse.Status {
 		if !dir.isDir() {
 			return fuse.ENOTDIR
@@ -50,7 +55,9 @@ func (o *operations) inDir(id uint64, name string, do func(t *tree, dir, child *
 }
 
 func fillAttr(n *node, out *fuse.Attr) {
-	out.Ino, out.Mode, out.Uid, out.Gid, out.Nlink, out.Blksize = n.id, n.mode, n.uid, n.gid, uint32(n.names), pageSize
+	out.Ino, out.Mode, out.Uid, out.Gid, out.Nlink, out.Blksize = n.id, n.mode, n.uid, n.gid, uint32(
+		n.names,
+	), pageSize
 	out.Size = uint64(n.file.now.size)
 	if n.target != "" {
 		out.Size = uint64(len(n.target))
@@ -67,7 +74,12 @@ func fillEntry(n *node, out *fuse.EntryOut) {
 	fillAttr(n, &out.Attr)
 }
 
-func (o *operations) Lookup(_ <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Lookup(
+	_ <-chan struct{},
+	header *fuse.InHeader,
+	name string,
+	out *fuse.EntryOut,
+) fuse.Status {
 	return o.inDir(header.NodeId, name, func(_ *tree, _, child *node) fuse.Status {
 		if child == nil {
 			return fuse.ENOENT
@@ -86,7 +98,11 @@ func (o *operations) Forget(id, lookups uint64) {
 	}
 }
 
-func (o *operations) GetAttr(_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (o *operations) GetAttr(
+	_ <-chan struct{},
+	input *fuse.GetAttrIn,
+	out *fuse.AttrOut,
+) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		out.SetTimeout(attributesValid)
 		fillAttr(n, &out.Attr)
@@ -94,7 +110,11 @@ func (o *operations) GetAttr(_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse
 	})
 }
 
-func (o *operations) SetAttr(_ <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (o *operations) SetAttr(
+	_ <-chan struct{},
+	input *fuse.SetAttrIn,
+	out *fuse.AttrOut,
+) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		if mode, ok := input.GetMode(); ok {
 			n.mode = n.mode&syscall.S_IFMT | mode
@@ -119,7 +139,13 @@ func (o *operations) SetAttr(_ <-chan struct{}, input *fuse.SetAttrIn, out *fuse
 }
 
 // make adds a node under a name that is free.
-func (o *operations) make(header *fuse.InHeader, name string, mode uint32, out *fuse.EntryOut, prepare func(*node)) fuse.Status {
+func (o *operations) make(
+	header *fuse.InHeader,
+	name string,
+	mode uint32,
+	out *fuse.EntryOut,
+	prepare func(*node),
+) fuse.Status {
 	return o.inDir(header.NodeId, name, func(t *tree, dir, child *node) fuse.Status {
 		if child != nil {
 			return fuse.Status(syscall.EEXIST)
@@ -134,23 +160,48 @@ func (o *operations) make(header *fuse.InHeader, name string, mode uint32, out *
 	})
 }
 
-func (o *operations) Mknod(_ <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Mknod(
+	_ <-chan struct{},
+	input *fuse.MknodIn,
+	name string,
+	out *fuse.EntryOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, input.Mode, out, nil)
 }
 
-func (o *operations) Mkdir(_ <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Mkdir(
+	_ <-chan struct{},
+	input *fuse.MkdirIn,
+	name string,
+	out *fuse.EntryOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFDIR|input.Mode, out, nil)
 }
 
-func (o *operations) Symlink(_ <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Symlink(
+	_ <-chan struct{},
+	header *fuse.InHeader,
+	target, name string,
+	out *fuse.EntryOut,
+) fuse.Status {
 	return o.make(header, name, syscall.S_IFLNK|0o777, out, func(n *node) { n.target = target })
 }
 
-func (o *operations) Create(_ <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+func (o *operations) Create(
+	_ <-chan struct{},
+	input *fuse.CreateIn,
+	name string,
+	out *fuse.CreateOut,
+) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFREG|input.Mode&0o7777, &out.EntryOut, nil)
 }
 
-func (o *operations) Link(_ <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+func (o *operations) Link(
+	_ <-chan struct{},
+	input *fuse.LinkIn,
+	name string,
+	out *fuse.EntryOut,
+) fuse.Status {
 	return o.inDir(input.NodeId, name, func(t *tree, dir, child *node) fuse.Status {
 		n := t.nodes[input.Oldnodeid]
 		switch {
@@ -209,7 +260,10 @@ func (o *operations) Rename(_ <-chan struct{}, input *fuse.RenameIn, from, to st
 	})
 }
 
-func (o *operations) Readlink(_ <-chan struct{}, header *fuse.InHeader) (target []byte, status fuse.Status) {
+func (o *operations) Readlink(
+	_ <-chan struct{},
+	header *fuse.InHeader,
+) (target []byte, status fuse.Status) {
 	status = o.on(header.NodeId, func(_ *tree, n *node) fuse.Status {
 		target = []byte(n.target)
 		return fuse.OK
@@ -229,7 +283,11 @@ func (o *operations) Open(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenO
 	})
 }
 
-func (o *operations) Read(_ <-chan struct{}, input *fuse.ReadIn, dest []byte) (result fuse.ReadResult, status fuse.Status) {
+func (o *operations) Read(
+	_ <-chan struct{},
+	input *fuse.ReadIn,
+	dest []byte,
+) (result fuse.ReadResult, status fuse.Status) {
 	status = o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		result = fuse.ReadResultData(dest[:n.file.readAt(dest, int64(input.Offset))])
 		return fuse.OK
@@ -237,7 +295,11 @@ func (o *operations) Read(_ <-chan struct{}, input *fuse.ReadIn, dest []byte) (r
 	return result, status
 }
 
-func (o *operations) Write(_ <-chan struct{}, input *fuse.WriteIn, data []byte) (written uint32, status fuse.Status) {
+func (o *operations) Write(
+	_ <-chan struct{},
+	input *fuse.WriteIn,
+	data []byte,
+) (written uint32, status fuse.Status) {
 	status = o.on(input.NodeId, func(t *tree, n *node) fuse.Status {
 		n.file.writeAt(data, int64(input.Offset))
 		n.modified = time.Now()
@@ -293,11 +355,17 @@ func (o *operations) OpenDir(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.Op
 	})
 }
 
-func (o *operations) ReadDir(_ <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+func (o *operations) ReadDir(
+	_ <-chan struct{},
+	input *fuse.ReadIn,
+	out *fuse.DirEntryList,
+) fuse.Status {
 	return o.on(input.NodeId, func(*tree, *node) fuse.Status {
 		names := o.disk.listings[input.Fh]
 		for _, entry := range names[min(uint64(len(names)), input.Offset):] {
-			if !out.AddDirEntry(fuse.DirEntry{Mode: entry.node.mode, Name: entry.name, Ino: entry.node.id}) {
+			if !out.AddDirEntry(
+				fuse.DirEntry{Mode: entry.node.mode, Name: entry.name, Ino: entry.node.id},
+			) {
 				break
 			}
 		}

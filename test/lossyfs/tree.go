@@ -104,8 +104,8 @@ func (t *tree) drop(n *node) {
 	}
 }
 
-// syncFile keeps a file's content. The first sync keeps the name under which the file was made too, whatever the folder's
-// name is worth.
+// syncFile keeps a file's content. The first sync keeps the name under which the file was made too,
+// whatever the folder's name is worth.
 func (t *tree) syncFile(n *node) {
 	t.synced++
 	n.file.sync()
@@ -113,7 +113,10 @@ func (t *tree) syncFile(n *node) {
 		return
 	}
 	n.nameKept = true
-	made := slices.IndexFunc(t.pending, func(o operation) bool { return len(o) == 1 && o[0].node == n })
+	made := slices.IndexFunc(
+		t.pending,
+		func(o operation) bool { return len(o) == 1 && o[0].node == n },
+	)
 	if made < 0 {
 		return
 	}
@@ -127,8 +130,8 @@ func (t *tree) syncFile(n *node) {
 	}
 }
 
-// syncDir keeps the names of a folder, and whatever has to be kept before them: an operation on two folders takes along
-// what was done to the other one earlier.
+// syncDir keeps the names of a folder, and whatever has to be kept before them: an operation on two
+// folders takes along what was done to the other one earlier.
 func (t *tree) syncDir(dir *node) {
 	t.synced++
 	dirs := map[*node]bool{dir: true}
@@ -148,7 +151,8 @@ func (t *tree) syncDir(dir *node) {
 	})
 }
 
-// unsyncedNames returns the paths of synced files, and of folders, whose names a power cut may take.
+// unsyncedNames returns the paths of synced files, and of folders, whose names a power cut may
+// take.
 func (t *tree) unsyncedNames() (paths []string) {
 	var walk func(dir *node, path string)
 	walk = func(dir *node, path string) {
@@ -166,8 +170,8 @@ func (t *tree) unsyncedNames() (paths []string) {
 	return paths
 }
 
-// cut makes what a power cut leaves what programs see. With a random source, operations on names that were not synced are
-// kept up to any of them, and written pages by chance.
+// cut makes what a power cut leaves what programs see. With a random source, operations on names
+// that were not synced are kept up to any of them, and written pages by chance.
 func (t *tree) cut(random *rand.Rand) {
 	if random != nil {
 		for _, o := range t.pending[:random.IntN(len(t.pending)+1)] {

@@ -60,7 +60,9 @@ func (c *canonical) check(t *testing.T, kind string, line map[string]any) {
 		}
 	}
 	for field := range maps.Keys(line) {
-		if !slices.Contains([]string{"time", "level", "msg", "trace_id", "span_id"}, field) && !slices.Contains(c.always, field) && !slices.Contains(c.sometimes, field) {
+		if !slices.Contains([]string{"time", "level", "msg", "trace_id", "span_id"}, field) &&
+			!slices.Contains(c.always, field) &&
+			!slices.Contains(c.sometimes, field) {
 			t.Errorf("a line %q has %s, which is documented nowhere: %v", kind, field, line)
 		}
 	}
@@ -85,11 +87,15 @@ func (s *story) lines(t *testing.T) {
 			c.check(t, kind, line)
 		}
 	}
-	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 || lines[0]["events_lost"] != 2.0 || lines[0]["requests"] != 2.0 {
+	if lines := s.of(t, "hub session", "hub_id", s.hub.ID); len(lines) != 1 ||
+		lines[0]["events_lost"] != 2.0 ||
+		lines[0]["requests"] != 2.0 {
 		t.Errorf("the hub's sessions: %v", lines)
 	}
 	commands := s.of(t, "command", "hub_id", s.hub.ID)
-	if len(commands) != 2 || commands[0]["answer"] != "hub" || commands[1]["answer"] != "remembered" || commands[0]["command_id"] != commands[1]["command_id"] {
+	if len(commands) != 2 || commands[0]["answer"] != "hub" ||
+		commands[1]["answer"] != "remembered" ||
+		commands[0]["command_id"] != commands[1]["command_id"] {
 		t.Errorf("the commands: %v", commands)
 	}
 	seen := map[any]bool{}

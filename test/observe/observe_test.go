@@ -40,7 +40,10 @@ func (s *story) metrics(t *testing.T) {
 	}{
 		// requests by route pattern and code
 		{"httpapi_requests_total", []string{"route", "/v1/sites", "method", "POST", "code", "201"}},
-		{"httpapi_requests_total", []string{"route", "/v1/hubs/{hub_id}/devices/{device_id}/commands", "code", "202"}},
+		{
+			"httpapi_requests_total",
+			[]string{"route", "/v1/hubs/{hub_id}/devices/{device_id}/commands", "code", "202"},
+		},
 		{"httpapi_requests_total", []string{"code", "429"}},
 		{"httpapi_requests_total", []string{"code", "401"}},
 		{"httpapi_request_duration_seconds", []string{"route", "/v1/sites", "method", "POST"}},
@@ -69,7 +72,10 @@ func (s *story) metrics(t *testing.T) {
 		{"presence_hubs", nil},
 		// hub call latency by method and outcome, commands
 		{"hubbridge_call_duration_seconds", []string{"method", "devices.list", "outcome", "ok"}},
-		{"hubbridge_call_duration_seconds", []string{"method", "channels.command", "outcome", "ok"}},
+		{
+			"hubbridge_call_duration_seconds",
+			[]string{"method", "channels.command", "outcome", "ok"},
+		},
 		{"hubbridge_commands_total", []string{"outcome", "accepted"}},
 		{"hubbridge_command_duration_seconds", nil},
 		{"hubbridge_commands_repeated_total", nil},
@@ -116,23 +122,30 @@ func (s *story) metrics(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{
-		"hubcloud_projections_leading": 1, "hubcloud_projections_lag_events": 0, "hubcloud_projections_lag_seconds": 0, "hubcloud_projections_stopped": 0,
-		"hubcloud_lease_shards_held": 16, "hubcloud_streams_connections_down": 0, "hubcloud_build_info": 1, "hubcloud_presence_hubs_online": 0,
+		"hubcloud_projections_leading": 1, "hubcloud_projections_lag_events": 0,
+		"hubcloud_projections_lag_seconds": 0, "hubcloud_projections_stopped": 0,
+		"hubcloud_lease_shards_held": 16, "hubcloud_streams_connections_down": 0,
+		"hubcloud_build_info": 1, "hubcloud_presence_hubs_online": 0,
 		"hubcloud_ready": 5, "hubcloud_hubbridge_inbox_bytes": 0,
 	} {
 		if got := s.after.Value(t, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds"); end < float64(time.Now().AddDate(1, 0, 0).Unix()) {
+	if end := s.after.Value(t, "hubcloud_identity_authority_expiry_timestamp_seconds"); end < float64(
+		time.Now().AddDate(1, 0, 0).Unix(),
+	) {
 		t.Errorf("the authority ends at %v", end)
 	}
-	for _, name := range []string{"go_goroutines", "process_open_fds", "process_start_time_seconds"} {
+	for _, name := range []string{
+		"go_goroutines", "process_open_fds", "process_start_time_seconds",
+	} {
 		s.after.Value(t, name)
 	}
 }
 
-// lint: every metric is named and described as Prometheus wants it, ours say what they are, and no label has what a client or a hub made up.
+// lint: every metric is named and described as Prometheus wants it, ours say what they are, and no
+// label has what a client or a hub made up.
 func (s *story) lint(t *testing.T) {
 	answer, err := http.Get("http://" + s.service.Admin + "/metrics")
 	if err != nil {
@@ -157,7 +170,9 @@ func (s *story) lint(t *testing.T) {
 		}
 		for _, metric := range family.GetMetric() {
 			for _, label := range metric.GetLabel() {
-				if value := label.GetValue(); strings.Contains(value, s.hub.ID) || strings.Contains(value, s.tenant.Org) || strings.Contains(value, s.tenant.KeyID) {
+				if value := label.GetValue(); strings.Contains(value, s.hub.ID) ||
+					strings.Contains(value, s.tenant.Org) ||
+					strings.Contains(value, s.tenant.KeyID) {
 					t.Errorf("%s has the label %s=%q", name, label.GetName(), value)
 				}
 			}
@@ -168,9 +183,12 @@ func (s *story) lint(t *testing.T) {
 // profiles: every profile answers on the operators' port, and none on the public one.
 func (s *story) profiles(t *testing.T) {
 	for _, name := range []string{
-		"", "cmdline", "symbol", "heap", "allocs", "goroutine", "threadcreate", "block", "mutex", "profile?seconds=1", "trace?seconds=0.1",
+		"", "cmdline", "symbol", "heap", "allocs", "goroutine", "threadcreate", "block", "mutex",
+		"profile?seconds=1", "trace?seconds=0.1",
 	} {
-		for address, want := range map[string]int{s.service.Admin: http.StatusOK, s.service.HTTP: http.StatusNotFound} {
+		for address, want := range map[string]int{
+			s.service.Admin: http.StatusOK, s.service.HTTP: http.StatusNotFound,
+		} {
 			answer, err := http.Get("http://" + address + "/debug/pprof/" + name)
 			if err != nil {
 				t.Fatal(err)
@@ -184,9 +202,13 @@ func (s *story) profiles(t *testing.T) {
 	}
 }
 
-// health: the operators' port answers like the public one, and with what each part of the service says.
+// health: the operators' port answers like the public one, and with what each part of the service
+// says.
 func (s *story) health(t *testing.T) {
-	for address, ready := range map[string]string{s.service.HTTP: `{"status":"ready"}`, s.service.Admin: `{"ready":true,"degraded":false,"components":[{"name":"broker"`} {
+	for address, ready := range map[string]string{
+		s.service.HTTP:  `{"status":"ready"}`,
+		s.service.Admin: `{"ready":true,"degraded":false,"components":[{"name":"broker"`,
+	} {
 		for path, want := range map[string]string{"/healthz": `{"ok":true}`, "/readyz": ready} {
 			answer := harness.Open(t, http.MethodGet, "http://"+address+path)
 			if answer.Status != http.StatusOK || !strings.Contains(string(answer.Body), want) {
@@ -196,7 +218,8 @@ func (s *story) health(t *testing.T) {
 	}
 }
 
-// requestIDs: what the API answers as X-Request-Id is found at the hub, in the directory and in the log.
+// requestIDs: what the API answers as X-Request-Id is found at the hub, in the directory and in the
+// log.
 func (s *story) requestIDs(t *testing.T) {
 	methods := map[string]string{}
 	for len(s.asked) > 0 {
@@ -204,7 +227,12 @@ func (s *story) requestIDs(t *testing.T) {
 		methods[asked.ID] = asked.Method
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
-		t.Errorf("the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded)
+		t.Errorf(
+			"the hub was asked %v; the requests were %s and %s",
+			methods,
+			s.listed,
+			s.commanded,
+		)
 	}
 	harness.Eventually(t, time.Minute, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
@@ -247,7 +275,8 @@ func (s *story) nothingSecret(t *testing.T) {
 		if strings.Contains(text, secret) {
 			t.Errorf("%s is told", what)
 		}
-		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" && strings.Contains(text, rest[12:]) {
+		if key, rest, ok := strings.Cut(secret, "_dev_"); ok && key == "hc" &&
+			strings.Contains(text, rest[12:]) {
 			t.Errorf("the secret of %s is told", what)
 		}
 	}
@@ -255,7 +284,12 @@ func (s *story) nothingSecret(t *testing.T) {
 
 // traces: the story's spans, their place in the trace and what they say.
 func (s *story) traces(t *testing.T) {
-	command := s.span(t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id", s.commanded)
+	command := s.span(
+		t,
+		"POST /v1/hubs/{hub_id}/devices/{device_id}/commands",
+		"hubcloud.request_id",
+		s.commanded,
+	)
 	if got := hex.EncodeToString(command.GetTraceId()); got != traceID {
 		t.Errorf("the request's trace is %s, the client's was %s", got, traceID)
 	}
@@ -263,21 +297,33 @@ func (s *story) traces(t *testing.T) {
 		t.Errorf("the request's parent is %s", got)
 	}
 	for key, want := range map[string]string{
-		"http.request.method": "POST", "http.route": "/v1/hubs/{hub_id}/devices/{device_id}/commands", "http.response.status_code": "int_value:202",
-		"client.address": "127.0.0.1", "hubcloud.key_id": s.tenant.KeyID, "hubcloud.org_id": s.tenant.Org, "network.protocol.version": "1.1",
+		"http.request.method":       "POST",
+		"http.route":                "/v1/hubs/{hub_id}/devices/{device_id}/commands",
+		"http.response.status_code": "int_value:202",
+		"client.address":            "127.0.0.1", "hubcloud.key_id": s.tenant.KeyID,
+		"hubcloud.org_id": s.tenant.Org, "network.protocol.version": "1.1",
 	} {
-		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(got, " ", "") != want {
+		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(
+			got,
+			" ",
+			"",
+		) != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}
 	}
 	flight := s.below(t, command.GetSpanId(), "command")
-	for _, step := range []string{"reserve idempotency key", "record command", "channels.command", "remember answer", "record outcome"} {
+	for _, step := range []string{
+		"reserve idempotency key", "record command", "channels.command", "remember answer",
+		"record outcome",
+	} {
 		below := s.below(t, flight.GetSpanId(), step)
 		if strings.HasPrefix(step, "record") {
 			s.below(t, below.GetSpanId(), "send hub log")
 		}
 	}
-	if got := attributes(flight.GetAttributes()); got["hubcloud.outcome"] != "accepted" || got["hubcloud.answer"] != "hub" || got["hubcloud.command_id"] == "" {
+	if got := attributes(flight.GetAttributes()); got["hubcloud.outcome"] != "accepted" ||
+		got["hubcloud.answer"] != "hub" ||
+		got["hubcloud.command_id"] == "" {
 		t.Errorf("the command's span says %v", got)
 	}
 	created := s.span(t, "POST /v1/sites", "hubcloud.request_id", s.created)
@@ -300,15 +346,18 @@ func (s *story) traces(t *testing.T) {
 		t.Error("questions after health are traced")
 	}
 	for _, resource := range s.collector.resources {
-		if resource["service.name"] != "hubcloud" || resource["service.instance.id"] == "" || resource["telemetry.sdk.language"] != "go" {
+		if resource["service.name"] != "hubcloud" || resource["service.instance.id"] == "" ||
+			resource["telemetry.sdk.language"] != "go" {
 			t.Errorf("a resource is %v", resource)
 		}
 	}
 	line := s.of(t, "request", "request_id", s.commanded)
-	if len(line) != 1 || line[0]["trace_id"] != traceID || line[0]["span_id"] != hex.EncodeToString(command.GetSpanId()) {
+	if len(line) != 1 || line[0]["trace_id"] != traceID ||
+		line[0]["span_id"] != hex.EncodeToString(command.GetSpanId()) {
 		t.Errorf("the request's line is %v", line)
 	}
-	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 || line[0]["trace_id"] != traceID {
+	if line := s.of(t, "command", "request_id", s.commanded); len(line) != 1 ||
+		line[0]["trace_id"] != traceID {
 		t.Errorf("the command's line is %v", line)
 	}
 }

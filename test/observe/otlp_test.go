@@ -10,13 +10,17 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestGRPC: spans go out by gRPC too, sampled as the environment says, from a service that has a name of its own; what they are about is in the log as text.
+// TestGRPC: spans go out by gRPC too, sampled as the environment says, from a service that has a
+// name of its own; what they are about is in the log as text.
 func TestGRPC(t *testing.T) {
 	t.Parallel()
 	c := &collected{}
 	service := harness.StartWith(t, []string{
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.overGRPC(t), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_SERVICE_NAME=buildings",
-		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=trial", "OTEL_TRACES_SAMPLER=parentbased_always_off",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=" + c.overGRPC(
+			t,
+		), "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", "OTEL_SERVICE_NAME=buildings",
+		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=trial",
+		"OTEL_TRACES_SAMPLER=parentbased_always_off",
 	})
 	tenant := harness.NewTenant(t, service, "Traced")
 	const sampled, passed = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203331-00"
@@ -24,12 +28,20 @@ func TestGRPC(t *testing.T) {
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK, "traceparent", parent)
 	}
 	replica := service.Replica()
-	s := &story{t: t, service: replica, tenant: tenant, hub: &harness.RawHub{ID: "none"}, after: replica.Metrics()}
+	s := &story{
+		t:       t,
+		service: replica,
+		tenant:  tenant,
+		hub:     &harness.RawHub{ID: "none"},
+		after:   replica.Metrics(),
+	}
 	t.Run("a replica that only serves the API", func(t *testing.T) {
 		s.lint(t)
 		for name, there := range map[string]bool{
-			"hubcloud_httpapi_requests_total": true, "hubcloud_hubbridge_commands_total": true, "hubcloud_presence_hubs_online": true,
-			"hubcloud_lease_shards_held": false, "hubcloud_hubbridge_acks_total": false, "hubcloud_broker_streams": false,
+			"hubcloud_httpapi_requests_total": true, "hubcloud_hubbridge_commands_total": true,
+			"hubcloud_presence_hubs_online": true,
+			"hubcloud_lease_shards_held":    false, "hubcloud_hubbridge_acks_total": false,
+			"hubcloud_broker_streams": false,
 		} {
 			if _, ok := s.after[name]; ok != there {
 				t.Errorf("%s is there: %v", name, ok)
@@ -39,16 +51,22 @@ func TestGRPC(t *testing.T) {
 			t.Errorf("it projects: %v", got)
 		}
 	})
-	if !strings.Contains(service.Log(), "msg=request request_id=") || !strings.Contains(service.Log(), "trace_id=0af7651916cd43dd8448eb211c80319c") {
+	if !strings.Contains(service.Log(), "msg=request request_id=") ||
+		!strings.Contains(service.Log(), "trace_id=0af7651916cd43dd8448eb211c80319c") {
 		t.Error("the log as text has no line of the request")
 	}
 	service.Stop()
 	spans := c.of("GET /v1/sites")
 	if len(spans) != 1 || len(c.all()) != 1 {
-		t.Errorf("%d spans came, %d of them of the one request that was to be sampled", len(c.all()), len(spans))
+		t.Errorf(
+			"%d spans came, %d of them of the one request that was to be sampled",
+			len(c.all()),
+			len(spans),
+		)
 	}
 	for _, resource := range c.resources {
-		if resource["service.name"] != "buildings" || resource["deployment.environment.name"] != "trial" {
+		if resource["service.name"] != "buildings" ||
+			resource["deployment.environment.name"] != "trial" {
 			t.Errorf("a resource is %v", resource)
 		}
 	}
@@ -64,14 +82,22 @@ func TestCollectorAway(t *testing.T) {
 	}
 	t.Cleanup(func() { listener.Close() })
 	service := harness.StartWith(t, []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().String(), "OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5",
-		"OTEL_EXPORTER_OTLP_TIMEOUT=200", "OTEL_BSP_EXPORT_TIMEOUT=400", "OTEL_BSP_SCHEDULE_DELAY=10",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + listener.Addr().
+			String(),
+		"OTEL_BSP_MAX_QUEUE_SIZE=10", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=200", "OTEL_BSP_EXPORT_TIMEOUT=400",
+		"OTEL_BSP_SCHEDULE_DELAY=10",
 	})
 	tenant := harness.NewTenant(t, service, "Alone")
 	for range 60 {
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	}
-	harness.Eventually(t, time.Minute, "the log tells of it", func() bool { return strings.Contains(service.Log(), "traces do not get out") })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the log tells of it",
+		func() bool { return strings.Contains(service.Log(), "traces do not get out") },
+	)
 	if took := service.Stop(); took > 30*time.Second {
 		t.Errorf("it took %s to stop", took)
 	}
@@ -80,12 +106,30 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestProtocolNobodySpeaks: a protocol that there is not is refused at the start, with what there is.
+// TestProtocolNobodySpeaks: a protocol that there is not is refused at the start, with what there
+// is.
 func TestProtocolNobodySpeaks(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
-	_, stderr, code := harness.RunBinary(t, "serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0")
-	if code != 2 || !strings.Contains(stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is neither http/protobuf nor grpc`) {
+	_, stderr, code := harness.RunBinary(
+		t,
+		"serve",
+		"--data-dir",
+		t.TempDir(),
+		"--http",
+		"127.0.0.1:0",
+		"--admin",
+		"127.0.0.1:0",
+		"--mqtt",
+		"127.0.0.1:0",
+		"--nats",
+		"127.0.0.1:0",
+	)
+	if code != 2 ||
+		!strings.Contains(
+			stderr,
+			`OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is neither http/protobuf nor grpc`,
+		) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -35,8 +35,8 @@ func ready(t *testing.T, s *harness.Service) (int, readiness) {
 	return answer.Status, body
 }
 
-// TestReadinessInAnOutage: a database that is killed is back before anybody hears of it; one that hangs makes the process unready, with what is wrong and what
-// to do, until it goes on.
+// TestReadinessInAnOutage: a database that is killed is back before anybody hears of it; one that
+// hangs makes the process unready, with what is wrong and what to do, until it goes on.
 func TestReadinessInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
@@ -52,7 +52,8 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond) // a load balancer asks more seldom
 	}
-	// Every process hangs, the listener's first: nobody takes connections, and none of those that are there is answered.
+	// Every process hangs, the listener's first: nobody takes connections, and none of those that
+	// are there is answered.
 	var hanging []int
 	goOn := func() {
 		for _, pid := range hanging {
@@ -60,7 +61,12 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	defer goOn()
-	harness.Eventually(t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the database is back",
+		func() bool { return len(postgres(t, s)) > 3 },
+	)
 	for _, pid := range postgres(t, s) {
 		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
 			hanging = append(hanging, pid)
@@ -76,7 +82,9 @@ func TestReadinessInAnOutage(t *testing.T) {
 		t.Error("it answers 503 and says that it is ready")
 	}
 	for _, c := range body.Components {
-		if bad := c.Name == "read_models"; c.OK == bad || bad && (!strings.Contains(c.Detail, "database") || c.Action == "") || !bad && c.Action != "" {
+		if bad := c.Name == "read_models"; c.OK == bad ||
+			bad && (!strings.Contains(c.Detail, "database") || c.Action == "") ||
+			!bad && c.Action != "" {
 			t.Errorf("component %+v", c)
 		}
 	}
@@ -84,9 +92,21 @@ func TestReadinessInAnOutage(t *testing.T) {
 		t.Errorf("the metric says %v", got)
 	}
 	goOn()
-	harness.Eventually(t, time.Minute, "the process is ready again", func() bool { status, _ := ready(t, s); return status == http.StatusOK })
-	for _, text := range []string{`msg="a part of the service is not well`, `msg="a part of the service is well again"`} {
-		harness.Eventually(t, time.Minute, text, func() bool { return strings.Contains(s.Log(), text) })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the process is ready again",
+		func() bool { status, _ := ready(t, s); return status == http.StatusOK },
+	)
+	for _, text := range []string{
+		`msg="a part of the service is not well`, `msg="a part of the service is well again"`,
+	} {
+		harness.Eventually(
+			t,
+			time.Minute,
+			text,
+			func() bool { return strings.Contains(s.Log(), text) },
+		)
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("%d lines %s", got, text)
 		}
@@ -130,8 +150,8 @@ func postgres(t *testing.T, s *harness.Service) (pids []int) {
 	return pids
 }
 
-// TestNoServerErrorInAnOutage: lists were answered 500 while PostgreSQL restarted, and so were changes that were stored. Reads wait, and are then 503;
-// a change is answered.
+// TestNoServerErrorInAnOutage: lists were answered 500 while PostgreSQL restarted, and so were
+// changes that were stored. Reads wait, and are then 503; a change is answered.
 func TestNoServerErrorInAnOutage(t *testing.T) {
 	t.Parallel()
 	s := harness.Start(t)
@@ -140,7 +160,14 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	hub.Enroll()
 	hub.Come()
 	tenant.Add(hub.Serial)
-	paths := []string{"/sites", "/sites/" + tenant.Site, "/hubs", "/hubs/" + hub.ID, "/members", "/invitations"}
+	paths := []string{
+		"/sites",
+		"/sites/" + tenant.Site,
+		"/hubs",
+		"/hubs/" + hub.ID,
+		"/members",
+		"/invitations",
+	}
 
 	// Killed: nobody hears of it.
 	for round := range 3 {
@@ -151,9 +178,17 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 		for _, path := range paths {
 			tenant.For(t).Must(http.MethodGet, path, nil, http.StatusOK)
 		}
-		tenant.For(t).Must(http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"name": fmt.Sprintf("Hub %d", round)}, http.StatusOK)
+		tenant.For(t).
+			Must(http.MethodPatch, "/hubs/"+hub.ID, map[string]string{
+				"name": fmt.Sprintf("Hub %d", round),
+			}, http.StatusOK)
 		t.Logf("all reads and a change after a kill: %s", time.Since(began))
-		harness.Eventually(t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 })
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the database is back",
+			func() bool { return len(postgres(t, s)) > 3 },
+		)
 	}
 
 	// Hanging: reads are told so, and a change is stored and answered.
@@ -174,21 +209,43 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	for _, path := range paths {
 		asking.Go(func() {
 			answer, err := tenant.Try(http.MethodGet, path, nil)
-			if err != nil || answer.Status != http.StatusServiceUnavailable || answer.ErrorType() != "service_unavailable" || answer.Header.Get("Retry-After") == "" {
-				t.Errorf("%s while the database hangs: %d %s, %v", path, answer.Status, answer.Body, err)
+			if err != nil || answer.Status != http.StatusServiceUnavailable ||
+				answer.ErrorType() != "service_unavailable" ||
+				answer.Header.Get("Retry-After") == "" {
+				t.Errorf(
+					"%s while the database hangs: %d %s, %v",
+					path,
+					answer.Status,
+					answer.Body,
+					err,
+				)
 			}
 		})
 	}
 	asking.Go(func() {
-		answer, err := tenant.Try(http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"})
+		answer, err := tenant.Try(
+			http.MethodPost,
+			"/sites",
+			map[string]string{"name": "Made meanwhile"},
+		)
 		if err != nil || answer.Status != http.StatusCreated {
 			t.Errorf("a site while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
 		}
 	})
 	asking.Go(func() {
-		answer, err := tenant.Try(http.MethodPatch, "/sites/"+tenant.Site, map[string]string{"name": "Renamed meanwhile"})
-		if err != nil || answer.Status != http.StatusServiceUnavailable || !strings.Contains(string(answer.Body), "is stored") {
-			t.Errorf("another name while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
+		answer, err := tenant.Try(
+			http.MethodPatch,
+			"/sites/"+tenant.Site,
+			map[string]string{"name": "Renamed meanwhile"},
+		)
+		if err != nil || answer.Status != http.StatusServiceUnavailable ||
+			!strings.Contains(string(answer.Body), "is stored") {
+			t.Errorf(
+				"another name while the database hangs: %d %s, %v",
+				answer.Status,
+				answer.Body,
+				err,
+			)
 		}
 	})
 	asking.Wait()
@@ -197,6 +254,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	var sites struct{ Data []struct{ Name string } }
 	harness.Eventually(t, time.Minute, "what was changed is read", func() bool {
 		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
-		return len(sites.Data) == 2 && sites.Data[0].Name == "Renamed meanwhile" && sites.Data[1].Name == "Made meanwhile"
+		return len(sites.Data) == 2 && sites.Data[0].Name == "Renamed meanwhile" &&
+			sites.Data[1].Name == "Made meanwhile"
 	})
 }

@@ -31,7 +31,8 @@ type story struct {
 	before, after harness.Metrics
 	// secrets must not stand in any line of the log, nor in any span.
 	secrets map[string]string
-	// listed, commanded and created are the X-Request-Ids of a live call, a command and a management call.
+	// listed, commanded and created are the X-Request-Ids of a live call, a command and a
+	// management call.
 	listed, commanded, created string
 }
 
@@ -47,9 +48,27 @@ const commandAnswer = `{"channel":{"key":"lock","endpoint":0,"kind":"lock","unit
 // tell lets the story happen.
 func tell(t *testing.T) *story {
 	t.Helper()
-	s := &story{t: t, collector: &collected{}, asked: make(chan harness.Request, 100), secrets: map[string]string{}}
-	s.service = harness.StartWith(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.overHTTP(t), "OTEL_BSP_SCHEDULE_DELAY=100"},
-		"--log-format", "json", "--log-level", "debug", "--live-cache", "1", "--burst", "60")
+	s := &story{
+		t:         t,
+		collector: &collected{},
+		asked:     make(chan harness.Request, 100),
+		secrets:   map[string]string{},
+	}
+	s.service = harness.StartWith(
+		t,
+		[]string{
+			"OTEL_EXPORTER_OTLP_ENDPOINT=" + s.collector.overHTTP(t),
+			"OTEL_BSP_SCHEDULE_DELAY=100",
+		},
+		"--log-format",
+		"json",
+		"--log-level",
+		"debug",
+		"--live-cache",
+		"1",
+		"--burst",
+		"60",
+	)
 	s.before = s.service.Metrics()
 	s.tenant = harness.NewTenant(t, s.service, "Observed")
 	s.secrets["the key"] = s.tenant.Key
@@ -61,12 +80,20 @@ func tell(t *testing.T) *story {
 	s.invite()
 	s.hub.Disconnect()
 	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
-		return s.service.Metrics().Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") > 0
+		return s.service.Metrics().
+			Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") >
+			0
 	})
-	harness.Eventually(t, time.Minute, "the read models lack nothing, and no message of the hub is under way", func() bool {
-		s.after = s.service.Metrics()
-		return s.after.Value(t, "hubcloud_projections_lag_events") == 0 && s.after.Value(t, "hubcloud_hubbridge_inbox_bytes") == 0
-	})
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the read models lack nothing, and no message of the hub is under way",
+		func() bool {
+			s.after = s.service.Metrics()
+			return s.after.Value(t, "hubcloud_projections_lag_events") == 0 &&
+				s.after.Value(t, "hubcloud_hubbridge_inbox_bytes") == 0
+		},
+	)
 	return s
 }
 
@@ -77,7 +104,9 @@ func (s *story) happenAtHub() {
 	s.hub.OnRequest(func(r harness.Request) harness.Response {
 		s.asked <- r
 		if r.Method == "channels.command" {
-			return harness.Response{Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`)}
+			return harness.Response{
+				Raw: []byte(`{"id":"` + r.ID + `","result":` + commandAnswer + `}`),
+			}
 		}
 		return harness.Response{Result: map[string]any{"devices": []any{}}}
 	})
@@ -90,19 +119,37 @@ func (s *story) happenAtHub() {
 	s.hub.WaitAck("log-1", 3)
 	s.hub.Hello("log-1", 6, 7)
 	s.hub.WaitAck("log-1", 5)
-	s.hub.Send("events", map[string]any{"log": "log-1", "events": []any{map[string]any{"seq": 6, "type": ""}}})
+	s.hub.Send(
+		"events",
+		map[string]any{"log": "log-1", "events": []any{map[string]any{"seq": 6, "type": ""}}},
+	)
 	s.hub.WaitAck("log-1", 6)
 }
 
 // happenAtAPI: management, live calls, a command and its repeat, a page, a wait and a stream.
 func (s *story) happenAtAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
-	s.created = id(s.tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated))
+	s.created = id(
+		s.tenant.Must(
+			http.MethodPost,
+			"/sites",
+			map[string]string{"name": "Second"},
+			http.StatusCreated,
+		),
+	)
 	hub := "/hubs/" + s.hub.ID
 	s.listed = id(s.tenant.Must(http.MethodGet, hub+"/devices", nil, http.StatusOK))
 	for range 2 {
-		again := s.tenant.Must(http.MethodPost, hub+"/devices/1/commands", `{"key":"lock","value":false}`, http.StatusAccepted,
-			"Idempotency-Key", "the-idempotency-key", "traceparent", traceparent)
+		again := s.tenant.Must(
+			http.MethodPost,
+			hub+"/devices/1/commands",
+			`{"key":"lock","value":false}`,
+			http.StatusAccepted,
+			"Idempotency-Key",
+			"the-idempotency-key",
+			"traceparent",
+			traceparent,
+		)
 		if s.commanded == "" {
 			s.commanded = id(again)
 		}
@@ -114,7 +161,10 @@ func (s *story) happenAtAPI() {
 	s.hub.WaitAck("log-1", 7)
 	stream.Next(s.t, time.Minute)
 	open := s.service.Metrics()
-	for _, name := range []string{"hubcloud_httpapi_streams", "hubcloud_httpapi_requests_in_flight", "hubcloud_hublog_readers", "hubcloud_hublog_tails"} {
+	for _, name := range []string{
+		"hubcloud_httpapi_streams", "hubcloud_httpapi_requests_in_flight",
+		"hubcloud_hublog_readers", "hubcloud_hublog_tails",
+	} {
 		if got := open.Value(s.t, name); got != 1 {
 			s.t.Errorf("with a stream open %s is %v", name, got)
 		}
@@ -136,7 +186,12 @@ func (s *story) overrun() {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(conn, "GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n", s.hub.ID, s.tenant.Key)
+	fmt.Fprintf(
+		conn,
+		"GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n",
+		s.hub.ID,
+		s.tenant.Key,
+	)
 	reader := bufio.NewReader(conn)
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
 		t.Fatalf("stream: %q, %v", line, err)
@@ -232,14 +287,22 @@ func (s *story) askTooOften() {
 
 // invite: a mail goes out, its link is opened and used, and somebody signs in.
 func (s *story) invite() {
-	s.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"}, http.StatusCreated)
+	s.tenant.Must(
+		http.MethodPost,
+		"/invitations",
+		map[string]string{"email": "new@example.com"},
+		http.StatusCreated,
+	)
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
 	// The addresses here have used up their allowance a moment ago.
 	harness.Eventually(s.t, time.Minute, "the link is opened", func() bool {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})
-	answer, err := http.PostForm(s.service.Public()+"/portal/sign-in", url.Values{"email": {"new@example.com"}})
+	answer, err := http.PostForm(
+		s.service.Public()+"/portal/sign-in",
+		url.Values{"email": {"new@example.com"}},
+	)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -252,7 +315,9 @@ func (s *story) invite() {
 	}
 	token = strings.FieldsFunc(token, func(r rune) bool { return strings.ContainsRune(" \r\n\"<>", r) })[0]
 	s.secrets["the token to sign in"] = token
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	answer, err = client.PostForm(s.service.Public()+"/portal/sign-in/"+token, nil)
 	if err != nil {
 		s.t.Fatal(err)

@@ -30,10 +30,12 @@ type disaster struct {
 	were map[string]string
 	// link is that of an invitation that is pending then.
 	link string
-	// before are events in the backup, after those that were stored behind it; positions are cursors of the log's end, from before and from after.
+	// before are events in the backup, after those that were stored behind it; positions are
+	// cursors of the log's end, from before and from after.
 	before, after []harness.Event
 	positions     []string
-	// commanded is the answer to a command with an idempotency key, and revoked a key that was revoked after the backup.
+	// commanded is the answer to a command with an idempotency key, and revoked a key that was
+	// revoked after the backup.
 	commanded []byte
 	revoked   string
 }
@@ -43,13 +45,16 @@ const (
 	invited = "guest@disaster.example.com"
 )
 
-// TestBackup is the whole story: taken while the service is written to, kill -9, data directory gone, restored, and the API goes on; first without
-// hub logs, then with them.
+// TestBackup is the whole story: taken while the service is written to, kill -9, data directory
+// gone, restored, and the API goes on; first without hub logs, then with them.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
 	d := &disaster{t: t, Service: c.Own(), tenant: c.Tenant("Disaster")}
-	d.hub = c.VirtualHub(d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}})
+	d.hub = c.VirtualHub(
+		d.tenant,
+		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
+	)
 	d.raw = c.Online(d.tenant)
 	d.live()
 
@@ -60,7 +65,9 @@ func TestBackup(t *testing.T) {
 	taken := d.CLI("backup", plain)[0]
 	d.CLI("backup", full, "--hub-logs")
 	stop()
-	if taken["hub_logs"] != false || taken["authority"] != true || taken["directory_sequence"].(float64) < 10 || enrolled == "" {
+	if taken["hub_logs"] != false || taken["authority"] != true ||
+		taken["directory_sequence"].(float64) < 10 ||
+		enrolled == "" {
 		t.Errorf("backup says %v, and the metric %q", taken, enrolled)
 	}
 	d.afterwards()
@@ -89,8 +96,18 @@ func (d *disaster) in(t *testing.T) *disaster {
 func (d *disaster) live() {
 	d.t.Helper()
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
-	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`, http.StatusOK)
-	d.tenant.Must(http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated)
+	d.tenant.Must(
+		http.MethodPatch,
+		"/hubs/"+d.hub.ID()+"/devices/1",
+		`{"name":"Entrance","room":"Hall"}`,
+		http.StatusOK,
+	)
+	d.tenant.Must(
+		http.MethodPost,
+		"/invitations",
+		map[string]string{"email": invited},
+		http.StatusCreated,
+	)
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
 	if !d.owner.in(d.t) {
@@ -110,8 +127,14 @@ func (d *disaster) live() {
 // command sends one and the same command.
 func (d *disaster) command() []byte {
 	d.t.Helper()
-	return d.tenant.Must(http.MethodPost, "/hubs/"+d.hub.ID()+"/devices/1/commands", `{"key":"lock","value":false}`, http.StatusAccepted,
-		"Idempotency-Key", "the only one").Body
+	return d.tenant.Must(
+		http.MethodPost,
+		"/hubs/"+d.hub.ID()+"/devices/1/commands",
+		`{"key":"lock","value":false}`,
+		http.StatusAccepted,
+		"Idempotency-Key",
+		"the only one",
+	).Body
 }
 
 func (d *disaster) report(value int) {
@@ -124,19 +147,30 @@ func (d *disaster) report(value int) {
 // position gives a cursor of the log's end.
 func (d *disaster) position() string {
 	d.t.Helper()
-	return d.tenant.Must(http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK).Header.Get("Event-Cursor")
+	return d.tenant.Must(
+		http.MethodGet,
+		"/hubs/"+d.hub.ID()+"/devices",
+		nil,
+		http.StatusOK,
+	).Header.Get(
+		"Event-Cursor",
+	)
 }
 
 // remember keeps what lists and single reads answer.
 func (d *disaster) remember() {
 	d.t.Helper()
 	d.were = map[string]string{}
-	for _, path := range []string{"/sites", "/hubs?site_id=" + d.tenant.Site, "/members", "/invitations", "/hubs/" + d.hub.ID(), "/hubs/" + d.hub.ID() + "/devices"} {
+	for _, path := range []string{
+		"/sites", "/hubs?site_id=" + d.tenant.Site, "/members", "/invitations",
+		"/hubs/" + d.hub.ID(), "/hubs/" + d.hub.ID() + "/devices",
+	} {
 		d.were[path] = d.read(path)
 	}
 }
 
-// read gives an answer without what the destruction changes: since when a hub is connected, and what it does.
+// read gives an answer without what the destruction changes: since when a hub is connected, and
+// what it does.
 func (d *disaster) read(path string) string {
 	d.t.Helper()
 	answer := d.tenant.Must(http.MethodGet, path, nil, http.StatusOK).Object(d.t)
@@ -177,11 +211,15 @@ func (d *disaster) write() (stop func()) {
 				return
 			default:
 			}
-			if answer, err := other.Do(http.MethodPost, "/sites", map[string]string{"name": fmt.Sprint("Site ", n)}); err != nil || answer.Status != http.StatusCreated {
+			if answer, err := other.Do(http.MethodPost, "/sites", map[string]string{
+				"name": fmt.Sprint("Site ", n),
+			}); err != nil ||
+				answer.Status != http.StatusCreated {
 				d.t.Errorf("a write during the backup: %v, %d", err, answer.Status)
 				return
 			}
-			_ = d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, n%50) // fails when the test has ended
+			// fails when the test has ended
+			_ = d.hub.Report(1, virtualhub.ChannelRef{Key: battery}, n%50)
 		}
 	})
 	stop = sync.OnceFunc(func() {
@@ -236,7 +274,9 @@ func (d *disaster) refusals(backup string) {
 	}
 	empty := filepath.Join(d.t.TempDir(), "empty")
 	_, stderr, code = harness.RunBinary(d.t, "restore", "--data-dir", empty, backup)
-	if _, err := os.Stat(empty); code != 1 || !strings.Contains(stderr, "streams/DIRECTORY.snapshot") || err == nil {
+	if _, err := os.Stat(empty); code != 1 ||
+		!strings.Contains(stderr, "streams/DIRECTORY.snapshot") ||
+		err == nil {
 		d.t.Errorf("restored what is damaged: %d %s", code, stderr)
 	}
 	content[len(content)/2] ^= 1
@@ -248,12 +288,18 @@ func (d *disaster) refusals(backup string) {
 	}
 }
 
-// destroy kills the service and takes everything that it kept away. What is in the data directory when a restore is interrupted is no installation.
+// destroy kills the service and takes everything that it kept away. What is in the data directory
+// when a restore is interrupted is no installation.
 func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
 	// The database of a killed service ends by itself, and writes until then.
-	harness.Eventually(d.t, time.Minute, "the data directory is gone", func() bool { return os.RemoveAll(d.Dir) == nil })
+	harness.Eventually(
+		d.t,
+		time.Minute,
+		"the data directory is gone",
+		func() bool { return os.RemoveAll(d.Dir) == nil },
+	)
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		d.t.Fatal(err)
 	}
@@ -262,13 +308,27 @@ func (d *disaster) destroy() {
 			d.t.Fatal(err)
 		}
 	}
-	_, stderr, code := harness.RunBinary(d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin, "--mqtt", d.MQTT, "--nats", d.NATS)
+	_, stderr, code := harness.RunBinary(
+		d.t,
+		"serve",
+		"--data-dir",
+		d.Dir,
+		"--http",
+		d.HTTP,
+		"--admin",
+		d.Admin,
+		"--mqtt",
+		d.MQTT,
+		"--nats",
+		d.NATS,
+	)
 	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
 		d.t.Errorf("a service starts on half a restore: %d %s", code, stderr)
 	}
 }
 
-// goesOn tries that everything of the backup is there, and that nobody is told anything wrong of what is not.
+// goesOn tries that everything of the backup is there, and that nobody is told anything wrong of
+// what is not.
 func (d *disaster) goesOn(hubLogs bool) {
 	t, hub := d.t, d.hub.ID()
 	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
@@ -283,10 +343,14 @@ func (d *disaster) goesOn(hubLogs bool) {
 			t.Errorf("%s is\n%s\nand was\n%s", path, is, was)
 		}
 	}
-	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(got, `result="issued"} 1`) {
+	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(
+		got,
+		`result="issued"} 1`,
+	) {
 		t.Errorf("hubs have enrolled again: %s", got)
 	}
-	harness.NewClient(t, d.Base(), d.revoked).Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	harness.NewClient(t, d.Base(), d.revoked).
+		Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
 	if d.owner.in(t) {
 		t.Error("a session of before is one again; it may have been ended since")
 	}
@@ -302,7 +366,8 @@ func (d *disaster) goesOn(hubLogs bool) {
 	harness.Stored(t, d.hub)
 	d.report(33)
 	d.tenant.Await(hub, "", "the last report", func(e harness.Event) bool {
-		return e.Type == "channel.observed" && e.Observed().Key == battery && string(e.Observed().Value) == "33"
+		return e.Type == "channel.observed" && e.Observed().Key == battery &&
+			string(e.Observed().Value) == "33"
 	})
 	for i, e := range d.before {
 		if !hubLogs {
@@ -310,7 +375,8 @@ func (d *disaster) goesOn(hubLogs bool) {
 			continue
 		}
 		page := d.tenant.Events(hub, e.Cursor, 1, 0)
-		if i+1 < len(d.before) && (len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
+		if i+1 < len(d.before) &&
+			(len(page.Data) != 1 || page.Data[0].Cursor != d.before[i+1].Cursor) {
 			t.Errorf("behind event %d of the backup there is %s", i, harness.Told(page.Data))
 		}
 	}
@@ -329,7 +395,8 @@ func (d *disaster) goesOn(hubLogs bool) {
 	d.raw.EventsFrom("log-1", 10, 10)
 	d.raw.WaitAck("log-1", 10)
 	told := harness.Told(d.tenant.AllEvents(d.raw.ID, ""))
-	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) || hubLogs && !strings.Contains(told, `"from":6`) {
+	if !strings.Contains(told, `"to":9`) || !strings.Contains(told, `"value":10`) ||
+		hubLogs && !strings.Contains(told, `"from":6`) {
 		t.Errorf("the hub's log tells%s", told)
 	}
 	if page := harness.Open(t, http.MethodGet, d.link); page.Status != http.StatusOK {
@@ -350,11 +417,22 @@ func (d *disaster) expired(cursor string) {
 	d.t.Helper()
 	path := "/hubs/" + d.hub.ID() + "/events"
 	for _, wait := range []string{"", "&wait=5"} {
-		d.tenant.Refused(http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone, "cursor_expired")
+		d.tenant.Refused(
+			http.MethodGet,
+			path+"?after="+url.QueryEscape(cursor)+wait,
+			nil,
+			http.StatusGone,
+			"cursor_expired",
+		)
 	}
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
-		d.t.Errorf("a stream from a cursor that means nothing: %v, %d %s", err, answer.Status, answer.Body)
+		d.t.Errorf(
+			"a stream from a cursor that means nothing: %v, %d %s",
+			err,
+			answer.Status,
+			answer.Body,
+		)
 	}
 	if stream != nil {
 		stream.Close()

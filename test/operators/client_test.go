@@ -12,7 +12,8 @@ import (
 	"hubcloud/test/population"
 )
 
-// crowd is clients that read and write without a pause, each in an organization of its own, so that each knows what must be there.
+// crowd is clients that read and write without a pause, each in an organization of its own, so that
+// each knows what must be there.
 type crowd struct {
 	t       *testing.T
 	clients []*orgClient
@@ -26,13 +27,15 @@ type orgClient struct {
 	api  *harness.Client
 	also *harness.Client // another replica, or the same
 	org  population.Org
-	// reads and writes count what was answered as it must be; slowest is the longest that a request took.
+	// reads and writes count what was answered as it must be; slowest is the longest that a request
+	// took.
 	reads, writes atomic.Int64
 	slowest       atomic.Int64
 	serial        int
 }
 
-// startCrowd lets clients work against the services, each against two of them in turn when there are two, until close is called.
+// startCrowd lets clients work against the services, each against two of them in turn when there
+// are two, until close is called.
 func startCrowd(t *testing.T, orgs []population.Org, services ...*harness.Service) *crowd {
 	t.Helper()
 	c := &crowd{t: t, stop: make(chan struct{}), ended: make(chan struct{})}
@@ -75,14 +78,19 @@ func (c *crowd) busy(requests int64) {
 	for i, client := range c.clients {
 		before[i] = client.reads.Load() + client.writes.Load()
 	}
-	harness.Eventually(c.t, time.Minute, fmt.Sprintf("every client has done %d more requests", requests), func() bool {
-		for i, client := range c.clients {
-			if client.reads.Load()+client.writes.Load() < before[i]+requests && !c.t.Failed() {
-				return false
+	harness.Eventually(
+		c.t,
+		time.Minute,
+		fmt.Sprintf("every client has done %d more requests", requests),
+		func() bool {
+			for i, client := range c.clients {
+				if client.reads.Load()+client.writes.Load() < before[i]+requests && !c.t.Failed() {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		},
+	)
 }
 
 // close ends the clients and waits for them. It may be called twice.
@@ -99,13 +107,22 @@ func (c *crowd) close() {
 func (c *crowd) report() string {
 	var reads, writes, slowest int64
 	for _, client := range c.clients {
-		reads, writes, slowest = reads+client.reads.Load(), writes+client.writes.Load(), max(slowest, client.slowest.Load())
+		reads, writes, slowest = reads+client.reads.Load(), writes+client.writes.Load(), max(
+			slowest,
+			client.slowest.Load(),
+		)
 	}
-	return fmt.Sprintf("%d clients made %d reads and %d writes, of which none failed; the slowest took %s",
-		len(c.clients), reads, writes, time.Duration(slowest).Round(time.Millisecond))
+	return fmt.Sprintf(
+		"%d clients made %d reads and %d writes, of which none failed; the slowest took %s",
+		len(c.clients),
+		reads,
+		writes,
+		time.Duration(slowest).Round(time.Millisecond),
+	)
 }
 
-// work writes something, reads it back, and now and then everything. False ends the client: what follows would fail for the same reason.
+// work writes something, reads it back, and now and then everything. False ends the client: what
+// follows would fail for the same reason.
 func (c *orgClient) work(n int) bool {
 	switch n % 10 {
 	case 0:
@@ -122,14 +139,29 @@ func (c *orgClient) work(n int) bool {
 }
 
 // ask makes a request that must be answered so, and reads its answer.
-func (c *orgClient) ask(api *harness.Client, method, path string, body any, status int, into any) bool {
+func (c *orgClient) ask(
+	api *harness.Client,
+	method, path string,
+	body any,
+	status int,
+	into any,
+) bool {
 	began := time.Now()
 	answer, err := api.Do(method, path, body)
 	if took := int64(time.Since(began)); took > c.slowest.Load() {
 		c.slowest.Store(took)
 	}
 	if err != nil || answer.Status != status {
-		c.t.Errorf("%s: %s %s: status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status, answer.Body, err, time.Since(began))
+		c.t.Errorf(
+			"%s: %s %s: status %d, %s, %v, after %s",
+			c.org.Name,
+			method,
+			path,
+			answer.Status,
+			answer.Body,
+			err,
+			time.Since(began),
+		)
 		return false
 	}
 	if into != nil {
@@ -154,7 +186,14 @@ func (c *orgClient) name(what string) string {
 func (c *orgClient) newSite() bool {
 	var made struct{ ID string }
 	site := population.Site{Name: c.name("Site")}
-	if !c.ask(c.api, http.MethodPost, "/sites", map[string]string{"name": site.Name}, http.StatusCreated, &made) {
+	if !c.ask(
+		c.api,
+		http.MethodPost,
+		"/sites",
+		map[string]string{"name": site.Name},
+		http.StatusCreated,
+		&made,
+	) {
 		return false
 	}
 	site.ID = made.ID
@@ -165,7 +204,15 @@ func (c *orgClient) newSite() bool {
 func (c *orgClient) renameSite(n int) bool {
 	site := &c.org.Sites[n%len(c.org.Sites)]
 	site.Name = c.name("Renamed site")
-	return c.ask(c.api, http.MethodPatch, "/sites/"+site.ID, map[string]string{"name": site.Name}, http.StatusOK, nil) && c.readSite(*site)
+	return c.ask(
+		c.api,
+		http.MethodPatch,
+		"/sites/"+site.ID,
+		map[string]string{"name": site.Name},
+		http.StatusOK,
+		nil,
+	) &&
+		c.readSite(*site)
 }
 
 // readSite reads what was written, where it was not written when there are two services.
@@ -190,7 +237,15 @@ func (c *orgClient) renameHub(n int) bool {
 		name := c.name("Hub")
 		hub.Name = &name
 	}
-	return c.ask(c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]*string{"name": hub.Name}, http.StatusOK, nil) && c.readHub(*hub)
+	return c.ask(
+		c.api,
+		http.MethodPatch,
+		"/hubs/"+hub.ID,
+		map[string]*string{"name": hub.Name},
+		http.StatusOK,
+		nil,
+	) &&
+		c.readHub(*hub)
 }
 
 func (c *orgClient) moveHub(n int) bool {
@@ -199,7 +254,15 @@ func (c *orgClient) moveHub(n int) bool {
 	}
 	hub := &c.org.Hubs[n%len(c.org.Hubs)]
 	hub.SiteID = c.org.Sites[c.serial%len(c.org.Sites)].ID
-	return c.ask(c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"site_id": hub.SiteID}, http.StatusOK, nil) && c.readHub(*hub)
+	return c.ask(
+		c.api,
+		http.MethodPatch,
+		"/hubs/"+hub.ID,
+		map[string]string{"site_id": hub.SiteID},
+		http.StatusOK,
+		nil,
+	) &&
+		c.readHub(*hub)
 }
 
 // hubAnswer is what is read of a hub.
@@ -245,7 +308,14 @@ func (c *orgClient) readSites() bool {
 	}
 	for i, want := range c.org.Sites {
 		if got[i].Site != want || got[i].HubCount != hubs[want.ID] {
-			c.t.Errorf("%s: site %d is %+v, and must be %+v with %d hubs", c.org.Name, i, got[i], want, hubs[want.ID])
+			c.t.Errorf(
+				"%s: site %d is %+v, and must be %+v with %d hubs",
+				c.org.Name,
+				i,
+				got[i],
+				want,
+				hubs[want.ID],
+			)
 			return false
 		}
 	}
@@ -303,7 +373,14 @@ func (c *orgClient) invite() bool {
 	var made struct{ ID string }
 	address := fmt.Sprintf("guest-%d@%s.example.com", c.serial, c.org.ID)
 	c.serial++
-	return c.ask(c.api, http.MethodPost, "/invitations", map[string]string{"email": address}, http.StatusCreated, &made) &&
+	return c.ask(
+		c.api,
+		http.MethodPost,
+		"/invitations",
+		map[string]string{"email": address},
+		http.StatusCreated,
+		&made,
+	) &&
 		c.findsInvitation(made.ID, true) &&
 		c.ask(c.api, http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) &&
 		c.findsInvitation(made.ID, false)

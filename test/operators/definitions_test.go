@@ -15,9 +15,10 @@ import (
 	"hubcloud/test/population"
 )
 
-// TestTwoDefinitions runs a binary whose read models are defined otherwise beside the one that serves, on the same broker and database: "built
-// beside the old one while the old binary serves, switched when caught up". Clients of the old one notice nothing, whatever becomes of
-// the new one meanwhile, and each of the two answers from its own read models what was just written there.
+// TestTwoDefinitions runs a binary whose read models are defined otherwise beside the one that
+// serves, on the same broker and database: "built beside the old one while the old binary serves,
+// switched when caught up". Clients of the old one notice nothing, whatever becomes of the new one
+// meanwhile, and each of the two answers from its own read models what was just written there.
 func TestTwoDefinitions(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t, 2_000, 6)
@@ -57,7 +58,15 @@ func TestTwoDefinitions(t *testing.T) {
 	// What one wrote the other has too, once it has come that far.
 	for _, s := range []*harness.Service{older, next} {
 		for _, client := range slices.Concat(first.clients, second.clients) {
-			client.api, client.also = harness.NewClient(t, s.Base(), client.org.Key), harness.NewClient(t, s.Base(), client.org.Key)
+			client.api, client.also = harness.NewClient(
+				t,
+				s.Base(),
+				client.org.Key,
+			), harness.NewClient(
+				t,
+				s.Base(),
+				client.org.Key,
+			)
 			caughtUp(t, older, schemas)
 			if !client.readSites() || !client.readHubs() {
 				t.Fatalf("at %s", s.Base())
@@ -86,7 +95,12 @@ func newerBinary(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := bytes.Replace(definition, []byte("CREATE TABLE sites (\n"), []byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1)
+	changed := bytes.Replace(
+		definition,
+		[]byte("CREATE TABLE sites (\n"),
+		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"),
+		1,
+	)
 	if bytes.Equal(changed, definition) {
 		t.Fatalf("%s has no table of sites", file)
 	}
@@ -96,7 +110,11 @@ func newerBinary(t *testing.T) string {
 // liveSchemas names the schemas that have been complete once.
 func liveSchemas(t *testing.T, s *harness.Service) []string {
 	t.Helper()
-	return query[string](t, s, "SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at")
+	return query[string](
+		t,
+		s,
+		"SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at",
+	)
 }
 
 // caughtUp waits until every schema is as far as the others.
@@ -105,7 +123,16 @@ func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
 	harness.Eventually(t, time.Minute, "the read models of both are equally far", func() bool {
 		var at []int64
 		for _, schema := range schemas {
-			at = append(at, query[int64](t, s, "SELECT sequence FROM "+pgx.Identifier{schema, "checkpoints"}.Sanitize()+" WHERE projection = 'directory'")...)
+			at = append(
+				at,
+				query[int64](
+					t,
+					s,
+					"SELECT sequence FROM "+pgx.Identifier{
+						schema,
+						"checkpoints",
+					}.Sanitize()+" WHERE projection = 'directory'",
+				)...)
 		}
 		return slices.Min(at) == slices.Max(at)
 	})

@@ -46,12 +46,15 @@ type diagnosis struct {
 	text       string
 }
 
-// examine asks the doctor about a service. What it says must make sense in itself, whatever it says: it is quick, its exit code fits its
-// verdicts, whatever is not well has something to do, and no secret is in it.
+// examine asks the doctor about a service. What it says must make sense in itself, whatever it
+// says: it is quick, its exit code fits its verdicts, whatever is not well has something to do, and
+// no secret is in it.
 func examine(t *testing.T, s *harness.Service, args ...string) diagnosis {
 	t.Helper()
 	began := time.Now()
-	out, stderr, code := harness.RunBinary(t, append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
+	out, stderr, code := harness.RunBinary(
+		t,
+		append([]string{"doctor", "--json", "--data-dir", s.Dir}, args...)...)
 	if took := time.Since(began); took > time.Minute { // five seconds on a machine of its own
 		t.Errorf("it took %s", took)
 	}
@@ -64,10 +67,12 @@ func examine(t *testing.T, s *harness.Service, args ...string) diagnosis {
 		}
 		d.components[c.Name] = c
 		unwell = unwell || !c.OK
-		if c.Detail == "" || c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
+		if c.Detail == "" ||
+			c.OK != (c.Verdict == "ok" || c.Verdict == "warning" || c.Verdict == "skipped") {
 			t.Errorf("%s", line)
 		}
-		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) && c.Verdict != "skipped" {
+		if (c.Verdict != "ok" && c.Verdict != "skipped") != (len(c.Advice) > 0) &&
+			c.Verdict != "skipped" {
 			t.Errorf("advice for what is well, or none for what is not: %s", line)
 		}
 	}
@@ -112,7 +117,8 @@ func (d diagnosis) says(name, verdict string, texts ...string) {
 
 // hasAll are the components that are told, whatever happens.
 var hasAll = []string{
-	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres", "projections", "mail", "hubs", "logs",
+	"service", "broker", "disk", "sync", "open_files", "clock", "certificates", "postgres",
+	"projections", "mail", "hubs", "logs",
 }
 
 func (d diagnosis) complete() {
@@ -127,7 +133,8 @@ func (d diagnosis) complete() {
 // generous are limits that a busy machine with a small disk does not reach.
 var generous = []string{"--disk-free", "0", "--sync-time", "1m", "--clock-skew", "1m"}
 
-// TestDoctor breaks what can be broken beside a service that runs, one thing after the other, and has the doctor find it.
+// TestDoctor breaks what can be broken beside a service that runs, one thing after the other, and
+// has the doctor find it.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	nowhere := harness.FreeAddress(t)
@@ -159,8 +166,24 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("limits that are not kept", func(t *testing.T) {
-		d := examine(t, s, "--disk-free", "100", "--open-files", "100000000", "--storage-used", "0.00000001", "--connections", "64",
-			"--certificate-days", "4000", "--sync-time", "1ns", "--clock-skew", "1m")
+		d := examine(
+			t,
+			s,
+			"--disk-free",
+			"100",
+			"--open-files",
+			"100000000",
+			"--storage-used",
+			"0.00000001",
+			"--connections",
+			"64",
+			"--certificate-days",
+			"4000",
+			"--sync-time",
+			"1ns",
+			"--clock-skew",
+			"1m",
+		)
 		d.complete()
 		d.says("disk", "wrong", "free")
 		d.says("open_files", "wrong", "needs 100000000")
@@ -171,10 +194,18 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("certificates", func(t *testing.T) {
-		d := ask("--certificate", newCertificate(t, time.Now().Add(-time.Hour)), "--certificate", newCertificate(t, time.Now().Add(3*24*time.Hour)))
+		d := ask(
+			"--certificate",
+			newCertificate(t, time.Now().Add(-time.Hour)),
+			"--certificate",
+			newCertificate(t, time.Now().Add(3*24*time.Hour)),
+		)
 		d.says("certificates", "wrong", "ended on", "ends in 2 days")
 		other := newCertificate(t, time.Now().Add(5*365*24*time.Hour))
-		ask("--ca-cert", other).says("certificates", "wrong", "hubs refuse the broker's certificate", "another authority")
+		ask(
+			"--ca-cert",
+			other,
+		).says("certificates", "wrong", "hubs refuse the broker's certificate", "another authority")
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
 		if err := os.Chmod(key, 0o644); err != nil {
 			t.Fatal(err)
@@ -199,7 +230,10 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("files that cannot be read", func(t *testing.T) {
-		for name, component := range map[string]string{"service.json": "service", "postgres.json": "postgres", "nats-credentials.json": "broker"} {
+		for name, component := range map[string]string{
+			"service.json": "service", "postgres.json": "postgres",
+			"nats-credentials.json": "broker",
+		} {
 			file := filepath.Join(s.Dir, name)
 			kept, err := os.ReadFile(file)
 			if err != nil {
@@ -213,7 +247,8 @@ func TestDoctor(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.complete()
-			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" || !strings.Contains(c.Detail, name) {
+			if c := d.components[component]; c.Verdict != "warning" && c.Verdict != "unknown" ||
+				!strings.Contains(c.Detail, name) {
 				t.Errorf("%s: %+v", name, c)
 			}
 			d.says("disk", "ok")
@@ -221,12 +256,32 @@ func TestDoctor(t *testing.T) {
 	})
 
 	t.Run("the database", func(t *testing.T) {
-		latin, reading := newDatabase(t, s, "latin", "ENCODING 'SQL_ASCII' TEMPLATE template0"), newDatabase(t, s, "reading", "")
-		execute(t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on")
+		latin, reading := newDatabase(
+			t,
+			s,
+			"latin",
+			"ENCODING 'SQL_ASCII' TEMPLATE template0",
+		), newDatabase(
+			t,
+			s,
+			"reading",
+			"",
+		)
+		execute(
+			t,
+			databaseURL(t, s),
+			"ALTER DATABASE reading SET default_transaction_read_only = on",
+		)
 		ask("--postgres-url", latin).says("postgres", "wrong", "its encoding is SQL_ASCII")
 		ask("--postgres-url", reading).says("postgres", "wrong", "takes no writes")
-		ask("--postgres-url", "postgres://ann:pa55word@"+nowhere+"/x").says("postgres", "wrong", "does not answer")
-		ask("--postgres-url", "postgres://ann:pa55word@:x/%zz").says("postgres", "wrong", "is not like")
+		ask(
+			"--postgres-url",
+			"postgres://ann:pa55word@"+nowhere+"/x",
+		).says("postgres", "wrong", "does not answer")
+		ask(
+			"--postgres-url",
+			"postgres://ann:pa55word@:x/%zz",
+		).says("postgres", "wrong", "is not like")
 	})
 
 	t.Run("projections", func(t *testing.T) {
@@ -238,7 +293,8 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("mail", func(t *testing.T) {
 		ask().says("mail", "wrong", "does not take us", nowhere)
-		tenant.For(t).Must("POST", "/invitations", map[string]string{"email": "bea@example.com"}, 201)
+		tenant.For(t).
+			Must("POST", "/invitations", map[string]string{"email": "bea@example.com"}, 201)
 		ask("--mail-age", "1ns").says("mail", "wrong", "1 mails wait")
 		ask("--smtp-url", "smtp://ann:pa55word@").says("mail", "wrong", "--smtp-url")
 	})
@@ -248,9 +304,14 @@ func TestDoctor(t *testing.T) {
 			hub.Disconnect()
 			hub.Come()
 		}
-		harness.Eventually(t, time.Minute, "the hub's log says that it was disconnected four times", func() bool {
-			return examine(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
-		})
+		harness.Eventually(
+			t,
+			time.Minute,
+			"the hub's log says that it was disconnected four times",
+			func() bool {
+				return examine(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
+			},
+		)
 		d := ask("--flaps", "4")
 		d.says("hubs", "warning", "1 hubs flap", hub.ID+" 4 times", "client closed")
 		ask("--flaps", "5").says("hubs", "ok", "none was disconnected 5 times")
@@ -264,14 +325,20 @@ func TestDoctor(t *testing.T) {
 	t.Run("a broker that was named", func(t *testing.T) {
 		credentials := filepath.Join(s.Dir, "nats-credentials.json")
 		elsewhere := &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}
-		d := examine(t, elsewhere, append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
+		d := examine(
+			t,
+			elsewhere,
+			append(generous, "--nats-url", "nats://"+s.NATS, "--nats-credentials", credentials)...)
 		d.complete()
 		for _, name := range []string{"service", "disk", "open_files", "postgres", "projections"} {
 			d.says(name, "skipped")
 		}
 		d.says("broker", "ok")
 		d.says("hubs", "ok", "hubs that have ever connected")
-		d = examine(t, elsewhere, append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
+		d = examine(
+			t,
+			elsewhere,
+			append(generous, "--nats-url", "nats://"+nowhere, "--nats-credentials", credentials)...)
 		d.complete()
 		d.says("broker", "wrong", "cannot be reached at nats://"+nowhere)
 	})
@@ -283,13 +350,15 @@ func TestDoctor(t *testing.T) {
 		})
 		d := ask()
 		d.says("projections", "wrong", "directory at", "stands still", "no.such_fact")
-		if advice := d.components["projections"].Advice; len(advice) != 1 || !strings.Contains(advice[0], "hubcloud projections skip") {
+		if advice := d.components["projections"].Advice; len(advice) != 1 ||
+			!strings.Contains(advice[0], "hubcloud projections skip") {
 			t.Errorf("%q", advice)
 		}
 	})
 }
 
-// TestDoctorOfAServiceThatIsDown looks at a data directory before a service, while it hangs, after it was killed, and after it has stopped.
+// TestDoctorOfAServiceThatIsDown looks at a data directory before a service, while it hangs, after
+// it was killed, and after it has stopped.
 func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 	t.Parallel()
 	empty := examine(t, &harness.Service{Dir: filepath.Join(t.TempDir(), "none")}, generous...)
@@ -336,7 +405,12 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 // TestDoctorForPeople reads what the doctor prints without --json.
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
-	out, stderr, code := harness.RunBinary(t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "none"))
+	out, stderr, code := harness.RunBinary(
+		t,
+		"doctor",
+		"--data-dir",
+		filepath.Join(t.TempDir(), "none"),
+	)
 	if code != 1 || stderr != "" {
 		t.Errorf("exit code %d, %s", code, stderr)
 	}
@@ -358,7 +432,8 @@ func TestDoctorForPeople(t *testing.T) {
 	if !strings.Contains(out, "→ name the service's with --data-dir") {
 		t.Errorf("no advice:\n%s", out)
 	}
-	if out, stderr, code := harness.RunBinary(t, "doctor", "--disk-free", "101"); code != 2 || !strings.Contains(stderr, "--disk-free") {
+	if out, stderr, code := harness.RunBinary(t, "doctor", "--disk-free", "101"); code != 2 ||
+		!strings.Contains(stderr, "--disk-free") {
 		t.Errorf("exit code %d: %s%s", code, out, stderr)
 	}
 }
@@ -371,15 +446,20 @@ func newCertificate(t *testing.T, end time.Time) string {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "trial"}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
-		IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(
+			7,
+		), Subject: pkix.Name{CommonName: "trial"}, NotBefore: time.Now().Add(-48 * time.Hour),
+		NotAfter: end,
+		IsCA:     true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "certificate.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: der,
+	}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -433,7 +513,11 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns, err := streams.Connect(t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)))
+	conns, err := streams.Connect(
+		t.Context(),
+		credentials,
+		streams.WithLog(slog.New(slog.DiscardHandler)),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,8 +529,16 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 func poison(t *testing.T, s *harness.Service) uint64 {
 	t.Helper()
 	org := domain.NewUUIDv7(time.Now(), [10]byte{1})
-	event := fmt.Appendf(nil, `{"id":"01J00000000000000000000000","type":"no.such_fact","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},"data":{"org_id":%q}}`, org)
-	seq, err := streams.Store(t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event})
+	event := fmt.Appendf(
+		nil,
+		`{"id":"01J00000000000000000000000","type":"no.such_fact","v":1,"at":"2026-01-02T03:04:05Z","actor":{"kind":"service"},"data":{"org_id":%q}}`,
+		org,
+	)
+	seq, err := streams.Store(
+		t.Context(),
+		connect(t, s).Cloud,
+		&nats.Msg{Subject: streams.OrgSubject(org), Data: event},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +552,9 @@ func fillStream(t *testing.T, s *harness.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SMALL", Subjects: []string{"small"}, MaxMsgs: 20}); err != nil {
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
+		Name: "SMALL", Subjects: []string{"small"}, MaxMsgs: 20,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for range 19 {

@@ -9,12 +9,23 @@ import (
 	"hubcloud/test/harness"
 )
 
-// One hub could make facts that are kept for ever, 525 a second by being reset, and as many by enrolling. It waits now, also when the service is
-// killed in between; it loses nothing, and the operator sees which hub it is.
+// One hub could make facts that are kept for ever, 525 a second by being reset, and as many by
+// enrolling. It waits now, also when the service is killed in between; it loses nothing, and the
+// operator sees which hub it is.
 func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	t.Parallel()
 	const burst = 3
-	service := harness.Start(t, "--hub-resets", "1", "--hub-reset-burst", fmt.Sprint(burst), "--hub-enrolments", "30", "--hub-enrolment-burst", fmt.Sprint(burst))
+	service := harness.Start(
+		t,
+		"--hub-resets",
+		"1",
+		"--hub-reset-burst",
+		fmt.Sprint(burst),
+		"--hub-enrolments",
+		"30",
+		"--hub-enrolment-burst",
+		fmt.Sprint(burst),
+	)
 	tenant := harness.NewTenant(t, service, "Limits")
 	hub, quiet := harness.NewRawHub(t, service), harness.NewRawHub(t, service)
 	for range burst + 1 {
@@ -48,8 +59,16 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	if !strings.Contains(service.Log(), "hub limited") {
 		t.Error("the log does not say which hub is limited")
 	}
-	out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst))
-	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "without end") || strings.Contains(out, quiet.ID) {
+	out, _, _ := harness.RunBinary(
+		t,
+		"doctor",
+		"--data-dir",
+		service.Dir,
+		"--hub-facts",
+		fmt.Sprint(burst),
+	)
+	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "without end") ||
+		strings.Contains(out, quiet.ID) {
 		t.Errorf("the doctor says\n%s", out)
 	}
 	// Killed, it has not forgotten.
@@ -57,7 +76,12 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	service.Begin()
 	hub.Connect()
 	hub.Hello("again", 1, 9)
-	harness.Eventually(t, time.Minute, "the hello is limited", func() bool { return limited() > 0 || resets() > 0 })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the hello is limited",
+		func() bool { return limited() > 0 || resets() > 0 },
+	)
 	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {
 		t.Errorf("%v resets were taken up after a kill", n)
 	}

@@ -13,8 +13,8 @@ import (
 	"hubcloud/test/harness"
 )
 
-// A stolen enrolment secret could not be ended, a hub could not be kept out, and one that was claimed wrongly stayed where it was. Each command
-// is in force when it returns.
+// A stolen enrolment secret could not be ended, a hub could not be kept out, and one that was
+// claimed wrongly stayed where it was. Each command is in force when it returns.
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	service := harness.Start(t)
@@ -32,7 +32,10 @@ func TestInventory(t *testing.T) {
 	listed := func(serial string) map[string]any {
 		t.Helper()
 		all := service.CLI("inventory", "list")
-		at := slices.IndexFunc(all, func(line map[string]any) bool { return line["serial"] == serial })
+		at := slices.IndexFunc(
+			all,
+			func(line map[string]any) bool { return line["serial"] == serial },
+		)
 		if len(all) != len(made) || at < 0 {
 			t.Fatalf("the inventory is %v", all)
 		}
@@ -47,17 +50,21 @@ func TestInventory(t *testing.T) {
 		}
 	}
 
-	if line := listed(hub.Serial); line["status"] != "never_enrolled" || line["org_id"] != nil || line["enrolled_at"] != nil {
+	if line := listed(hub.Serial); line["status"] != "never_enrolled" || line["org_id"] != nil ||
+		line["enrolled_at"] != nil {
 		t.Errorf("before it has enrolled: %v", line)
 	}
 	hub.Enroll()
 	hub.Come()
 	wrong.Add(hub.Serial)
-	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org || line["site_id"] != wrong.Site || line["enrolled_at"] == nil {
+	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != wrong.Org ||
+		line["site_id"] != wrong.Site ||
+		line["enrolled_at"] == nil {
 		t.Errorf("enrolled and added: %v", line)
 	}
 	text, _, code := harness.RunBinary(t, "inventory", "list", "--data-dir", service.Dir)
-	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) || strings.Count(text, "\n") != 1+len(made) {
+	if code != 0 || !strings.Contains(text, hub.Serial) || !strings.Contains(text, wrong.Org) ||
+		strings.Count(text, "\n") != 1+len(made) {
 		t.Errorf("for people (%d):\n%s", code, text)
 	}
 
@@ -71,7 +78,8 @@ func TestInventory(t *testing.T) {
 	if err := hub.TryConnect(hub.ID); err == nil {
 		t.Error("the certificate from before still connects")
 	}
-	if line := listed(hub.Serial); line["status"] != "no_certificate" || line["org_id"] != wrong.Org {
+	if line := listed(hub.Serial); line["status"] != "no_certificate" ||
+		line["org_id"] != wrong.Org {
 		t.Errorf("rotated: %v", line)
 	}
 	hub.Enroll()
@@ -109,13 +117,22 @@ func TestInventory(t *testing.T) {
 	stream := harness.OpenStream(t, wrong.Client, hub.ID, "")
 	polled := make(chan int, 1)
 	go func() {
-		answer, err := wrong.Do(http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+former, nil)
+		answer, err := wrong.Do(
+			http.MethodGet,
+			"/hubs/"+hub.ID+"/events?wait=60&after="+former,
+			nil,
+		)
 		if err != nil {
 			t.Error(err)
 		}
 		polled <- answer.Status
 	}()
-	harness.Eventually(t, time.Minute, "the long-poll waits", func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 })
+	harness.Eventually(
+		t,
+		time.Minute,
+		"the long-poll waits",
+		func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 },
+	)
 	began := time.Now()
 	service.CLI("inventory", "release", hub.Serial)
 	t.Logf("release: %s", time.Since(began))
@@ -140,7 +157,8 @@ func TestInventory(t *testing.T) {
 		t.Error("the stream goes on")
 	}
 	cut("release")
-	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil || line["added_at"] != nil {
+	if line := listed(hub.Serial); line["status"] != "enrolled" || line["org_id"] != nil ||
+		line["added_at"] != nil {
 		t.Errorf("released: %v", line)
 	}
 	// It was away meanwhile and holds events of the former organization's time.
@@ -155,12 +173,25 @@ func TestInventory(t *testing.T) {
 		t.Errorf("the next organization reads %+v", told)
 	}
 	for _, event := range told {
-		if event.Type == "channel.observed" && string(event.Observed().Value) != "6" && string(event.Observed().Value) != "7" {
+		if event.Type == "channel.observed" && string(event.Observed().Value) != "6" &&
+			string(event.Observed().Value) != "7" {
 			t.Errorf("the next organization reads %+v", event)
 		}
 	}
-	right.Refused(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone, "cursor_expired")
-	wrong.Refused(http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site}, http.StatusUnprocessableEntity, "hub_not_addable")
+	right.Refused(
+		http.MethodGet,
+		"/hubs/"+hub.ID+"/events?after="+former,
+		nil,
+		http.StatusGone,
+		"cursor_expired",
+	)
+	wrong.Refused(
+		http.MethodPost,
+		"/hubs",
+		map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
+		http.StatusUnprocessableEntity,
+		"hub_not_addable",
+	)
 
 	// All of it survives a rebuild, and the log has no secret.
 	for _, row := range service.CLI("projections", "verify") {
@@ -172,7 +203,8 @@ func TestInventory(t *testing.T) {
 		t.Errorf("the secret is in %s", file)
 	}
 	for _, command := range []string{"rotate", "block", "unblock", "release"} {
-		if _, stderr, code := harness.RunBinary(t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC"); code == 0 || !strings.Contains(stderr, "not in the inventory") {
+		if _, stderr, code := harness.RunBinary(t, "inventory", command, "--data-dir", service.Dir, "HUB-AAAA-BBBB-CCCC"); code == 0 ||
+			!strings.Contains(stderr, "not in the inventory") {
 			t.Errorf("%s of an unknown hub: exit code %d, %s", command, code, stderr)
 		}
 	}

@@ -28,9 +28,12 @@ func signIn(t *testing.T, s *harness.Service, email string) *person {
 		t.Fatal(err)
 	}
 	p := &person{t: t, portal: s.Public() + "/portal", client: &http.Client{
-		Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Jar:           jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	if status := p.post(p.portal+"/sign-in", url.Values{"email": {email}}); status != http.StatusOK {
+	if status := p.post(p.portal+"/sign-in", url.Values{
+		"email": {email},
+	}); status != http.StatusOK {
 		t.Fatalf("asked to sign in: %d", status)
 	}
 	link := signInLink.FindString(s.Mails(email, 1)[0].Text)

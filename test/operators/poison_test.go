@@ -20,8 +20,8 @@ func TestRepair(t *testing.T) {
 	t.Run("a poisoned event", func(t *testing.T) { poisonedEvent(t, s.For(t), made) })
 }
 
-// poisonedEvent puts an event into the directory that nobody understands: "everything else still answers, the operator sees why, and gets past
-// it".
+// poisonedEvent puts an event into the directory that nobody understands: "everything else still
+// answers, the operator sees why, and gets past it".
 func poisonedEvent(t *testing.T, s *harness.Service, made population.Population) {
 	tenant := harness.NewTenant(t, s, "Poisoned")
 	hub := harness.NewRawHub(t, s)
@@ -38,11 +38,16 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 		}
 		return stopped != nil
 	})
-	if stopped["stopped_sequence"] != float64(sequence) || stopped["stopped_type"] != "no.such_fact" || stopped["stopped_error"] == "" {
+	if stopped["stopped_sequence"] != float64(sequence) ||
+		stopped["stopped_type"] != "no.such_fact" ||
+		stopped["stopped_error"] == "" {
 		t.Errorf("%v", stopped)
 	}
 	metrics := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
-	if !strings.Contains(string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`) {
+	if !strings.Contains(
+		string(metrics.Body),
+		`hubcloud_projections_stopped{projection="directory"} 1`,
+	) {
 		t.Errorf("no metric tells that the projection is stopped")
 	}
 	ready := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/readyz")
@@ -51,7 +56,11 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	}
 
 	// Reads, hubs and their events go on.
-	client := &orgClient{t: t, org: made.Orgs[0], api: harness.NewClient(t, s.Base(), made.Orgs[0].Key)}
+	client := &orgClient{
+		t:   t,
+		org: made.Orgs[0],
+		api: harness.NewClient(t, s.Base(), made.Orgs[0].Key),
+	}
 	client.also = client.api
 	if !client.readSites() || !client.readHubs() {
 		t.Fatal("reads do not go on")
@@ -65,16 +74,27 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	// What is changed meanwhile is stored and answered, not lost, and no server error.
 	began := time.Now()
 	var site struct{ ID string }
-	tenant.Must(http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"}, http.StatusCreated).JSON(t, &site)
+	tenant.Must(http.MethodPost, "/sites", map[string]string{
+		"name": "Made meanwhile",
+	}, http.StatusCreated).
+		JSON(t, &site)
 	keyID, key := s.Key(tenant.Org)
 	harness.NewClient(t, s.Base(), key).Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	s.CLI("key", "revoke", keyID)
-	harness.NewClient(t, s.Base(), key).Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
-	t.Logf("a site, a key and its end while the projection stands still: %s", time.Since(began).Round(time.Millisecond))
+	harness.NewClient(t, s.Base(), key).
+		Refused(http.MethodGet, "/sites", nil, http.StatusUnauthorized, "unauthenticated")
+	t.Logf(
+		"a site, a key and its end while the projection stands still: %s",
+		time.Since(began).Round(time.Millisecond),
+	)
 
 	// Only what stops it can be skipped, and only with a reason.
-	for _, wrong := range [][]string{{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)}} {
-		if out, _, code := harness.RunBinary(t, append([]string{"projections", "skip", "--data-dir", s.Dir}, wrong...)...); code == 0 {
+	for _, wrong := range [][]string{
+		{fmt.Sprint(sequence + 1), "--why", "a trial"}, {fmt.Sprint(sequence)},
+	} {
+		if out, _, code := harness.RunBinary(t, append([]string{
+			"projections", "skip", "--data-dir", s.Dir,
+		}, wrong...)...); code == 0 {
 			t.Errorf("skip %v: exit code 0: %s", wrong, out)
 		}
 	}

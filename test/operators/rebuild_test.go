@@ -78,13 +78,15 @@ func rebuild(t *testing.T, s *harness.Service) time.Duration {
 		State  string
 		Events uint64
 	}
-	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" || done.Events == 0 {
+	if err := json.Unmarshal(c.out.Bytes(), &done); err != nil || done.State != "switched" ||
+		done.Events == 0 {
 		t.Fatalf("rebuild: %v: %s%s", err, c.out.String(), c.errs.String())
 	}
 	return time.Since(began)
 }
 
-// verify compares the read models with what the streams say, and gives the differences, with the exit code that says whether there are any.
+// verify compares the read models with what the streams say, and gives the differences, with the
+// exit code that says whether there are any.
 func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 	t.Helper()
 	c := begin(t, s, "projections", "verify", "--json")
@@ -108,8 +110,9 @@ func verify(t *testing.T, s *harness.Service) []json.RawMessage {
 	return differences
 }
 
-// TestRebuild builds the read models anew while clients read and write, and while the command is killed again and again: no read fails or
-// is wrong, and what is there at the end is what the streams say.
+// TestRebuild builds the read models anew while clients read and write, and while the command is
+// killed again and again: no read fails or is wrong, and what is there at the end is what the
+// streams say.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	size := sizeOf(t, 5_000, 10)
@@ -119,7 +122,12 @@ func TestRebuild(t *testing.T) {
 	c.busy(5)
 
 	took := rebuild(t, s)
-	t.Logf("rebuild of %d events, beside %d clients: %s", made.Events, size.clients, took.Round(time.Millisecond))
+	t.Logf(
+		"rebuild of %d events, beside %d clients: %s",
+		made.Events,
+		size.clients,
+		took.Round(time.Millisecond),
+	)
 	kills, cut := 3, 0
 	for range kills {
 		killed := begin(t, s, "projections", "rebuild")
@@ -129,9 +137,28 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d rebuilds were killed before their end", cut, kills)
-	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
+	first, second := begin(
+		t,
+		s,
+		"projections",
+		"rebuild",
+		"--json",
+	), begin(
+		t,
+		s,
+		"projections",
+		"rebuild",
+	)
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
-		t.Fatalf("two at once: exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs, &second.out, &second.errs)
+		t.Fatalf(
+			"two at once: exit codes %d and %d: %s%s%s%s",
+			a,
+			b,
+			&first.out,
+			&first.errs,
+			&second.out,
+			&second.errs,
+		)
 	}
 	if !strings.Contains(second.out.String(), "Switched") {
 		t.Errorf("the second said %q", &second.out)
@@ -148,7 +175,9 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	s.CLI("projections", "drop")
-	if left := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'"); len(left) != 1 {
+	if left := query[string](t, s, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'hubcloud\\_%'"); len(
+		left,
+	) != 1 {
 		t.Errorf("after drop there are %v", left)
 	}
 	// The service finds its read models where they are, also after a crash.
@@ -159,7 +188,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// changedByHand changes rows behind the service's back: verify names each by its table and its key, and a rebuild makes it right.
+// changedByHand changes rows behind the service's back: verify names each by its table and its key,
+// and a rebuild makes it right.
 func changedByHand(t *testing.T, s *harness.Service, made population.Population) {
 	if differences := verify(t, s); len(differences) != 0 {
 		t.Fatalf("%d differences, among them %s", len(differences), differences[0])
@@ -169,20 +199,55 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	seen := query[string](t, s, "SELECT hub_id FROM "+schema+".hub_presence LIMIT 1")[0]
 	// What is done to a table, with which key, and what verify must name beside the table.
 	changes := []struct{ sql, key, table, named string }{
-		{"UPDATE sites SET name = 'Elsewhere' WHERE id = $1", org.Sites[0].ID, "sites", org.Sites[0].ID},
+		{
+			"UPDATE sites SET name = 'Elsewhere' WHERE id = $1",
+			org.Sites[0].ID,
+			"sites",
+			org.Sites[0].ID,
+		},
 		{"DELETE FROM hubs WHERE id = $1", org.Hubs[0].ID, "hubs", org.Hubs[0].ID},
-		{"UPDATE members SET role = 'admin' WHERE id = $1", org.Members[0].ID, "members", org.Members[0].ID},
-		{"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Nobody', now())", "nobody", "orgs", "nobody"},
-		{"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1", seen, "hub_presence", seen},
-		{"UPDATE api_keys SET secret_hash = '\\x00' WHERE org_id = $1 AND label = 'key 0'", org.ID, "api_keys", "secret_hash"},
-		{"UPDATE activity SET detail = 'forged' WHERE org_id = $1 AND type = 'org.created'", org.ID, "activity", org.ID},
+		{
+			"UPDATE members SET role = 'admin' WHERE id = $1",
+			org.Members[0].ID,
+			"members",
+			org.Members[0].ID,
+		},
+		{
+			"INSERT INTO orgs (id, name, created_at) VALUES ($1, 'Nobody', now())",
+			"nobody",
+			"orgs",
+			"nobody",
+		},
+		{
+			"UPDATE hub_presence SET online = NOT online WHERE hub_id = $1",
+			seen,
+			"hub_presence",
+			seen,
+		},
+		{
+			"UPDATE api_keys SET secret_hash = '\\x00' WHERE org_id = $1 AND label = 'key 0'",
+			org.ID,
+			"api_keys",
+			"secret_hash",
+		},
+		{
+			"UPDATE activity SET detail = 'forged' WHERE org_id = $1 AND type = 'org.created'",
+			org.ID,
+			"activity",
+			org.ID,
+		},
 	}
 	for _, c := range changes {
 		execute(t, databaseURL(t, s)+"&search_path="+schema, c.sql, c.key)
 	}
 	differences := verify(t, s)
 	if len(differences) != len(changes) {
-		t.Errorf("%d differences, and %d rows were changed: %s", len(differences), len(changes), differences)
+		t.Errorf(
+			"%d differences, and %d rows were changed: %s",
+			len(differences),
+			len(changes),
+			differences,
+		)
 	}
 	for _, c := range changes {
 		if !slices.ContainsFunc(differences, func(d json.RawMessage) bool {
@@ -192,7 +257,9 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 		}
 	}
 	people := begin(t, s, "projections", "verify")
-	if code := people.wait(); code != 1 || !strings.Contains(people.out.String(), org.Sites[0].ID) || !strings.Contains(people.out.String(), "sites") {
+	if code := people.wait(); code != 1 ||
+		!strings.Contains(people.out.String(), org.Sites[0].ID) ||
+		!strings.Contains(people.out.String(), "sites") {
 		t.Errorf("exit code %d: %s%s", code, &people.out, &people.errs)
 	}
 	rebuild(t, s)

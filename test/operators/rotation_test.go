@@ -13,24 +13,39 @@ import (
 	"hubcloud/test/harness"
 )
 
-// TestRotation replaces the certificate authority as the runbook says, with its own commands: a hub that was told of the new one in time stays, one
-// that comes later knows only both, and one that was not told enrols again when it is refused.
+// TestRotation replaces the certificate authority as the runbook says, with its own commands: a hub
+// that was told of the new one in time stays, one that comes later knows only both, and one that
+// was not told enrols again when it is refused.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("NOT TRIED: the runbook makes the new authority with openssl, and there is none here")
+		t.Skip(
+			"NOT TRIED: the runbook makes the new authority with openssl, and there is none here",
+		)
 	}
 	c := harness.NewTarget(t)
 	s, tenant := c.Own(), c.Tenant("Rotation")
 	lock := virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}}
-	late := c.VirtualHub(tenant, lock) // enrolled before anything began, and away while hubs are told
+	// enrolled before anything began, and away while hubs are told
+	late := c.VirtualHub(tenant, lock)
 	late.Offline(true)
 
 	dir := t.TempDir()
-	former, next, key := filepath.Join(dir, "former.pem"), filepath.Join(dir, "next.pem"), filepath.Join(dir, "next-key.pem")
+	former, next, key := filepath.Join(
+		dir,
+		"former.pem",
+	), filepath.Join(
+		dir,
+		"next.pem",
+	), filepath.Join(
+		dir,
+		"next-key.pem",
+	)
 	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10950",
-		"-subj", "/CN=hubcloud authority 2", "-addext", "basicConstraints=critical,CA:TRUE,pathlen:0",
-		"-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", key, "-out", next).CombinedOutput()
+		"-subj", "/CN=hubcloud authority 2", "-addext",
+		"basicConstraints=critical,CA:TRUE,pathlen:0",
+		"-addext", "keyUsage=critical,keyCertSign,cRLSign", "-keyout", key, "-out", next).
+		CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -50,7 +65,10 @@ func TestRotation(t *testing.T) {
 	enrolled := func(want string) {
 		t.Helper()
 		answer := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
-		if !strings.Contains(string(answer.Body), `hubcloud_identity_enrolments_total{result="issued"} `+want+"\n") {
+		if !strings.Contains(
+			string(answer.Body),
+			`hubcloud_identity_enrolments_total{result="issued"} `+want+"\n",
+		) {
 			t.Errorf("not %s hubs have enrolled since the start", want)
 		}
 	}

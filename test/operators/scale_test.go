@@ -10,8 +10,9 @@ import (
 	"hubcloud/test/population"
 )
 
-// envEvents is how many events the directory is filled with, and envClients how many clients read and write meanwhile. Small numbers show that
-// everything works; 200,000 events and 50 clients are the size that is promised.
+// envEvents is how many events the directory is filled with, and envClients how many clients read
+// and write meanwhile. Small numbers show that everything works; 200,000 events and 50 clients are
+// the size that is promised.
 const (
 	envEvents  = "HUBCLOUD_TEST_EVENTS"
 	envClients = "HUBCLOUD_TEST_CLIENTS"
@@ -34,11 +35,16 @@ func sizeOf(t *testing.T, events, clients int) scale {
 	return scale{events: events, orgs: max(clients, events/400), clients: clients}
 }
 
-// populate fills the directory of a running service, and waits until its read models have everything.
+// populate fills the directory of a running service, and waits until its read models have
+// everything.
 func populate(t *testing.T, s *harness.Service, size scale, seed uint64) population.Population {
 	t.Helper()
 	began := time.Now()
-	made, err := population.Write(t.Context(), connect(t, s), population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed})
+	made, err := population.Write(
+		t.Context(),
+		connect(t, s),
+		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +57,13 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 		}
 		return true
 	})
-	t.Logf("%d events of %d organizations were written in %s, and projected %s later", made.Events, len(made.Orgs), wrote.Round(time.Millisecond),
-		(time.Since(began) - wrote).Round(time.Millisecond))
+	t.Logf(
+		"%d events of %d organizations were written in %s, and projected %s later",
+		made.Events,
+		len(made.Orgs),
+		wrote.Round(time.Millisecond),
+		(time.Since(began) - wrote).Round(time.Millisecond),
+	)
 	return made
 }
 

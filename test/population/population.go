@@ -31,7 +31,8 @@ type Org struct {
 	ID, Name string
 	// Key is an API key of every scope.
 	Key string
-	// Sites in the order in which they were created, Hubs by their ids, Members in the order in which they joined.
+	// Sites in the order in which they were created, Hubs by their ids, Members in the order in
+	// which they joined.
 	Sites   []Site
 	Hubs    []Hub
 	Members []domain.OrgMember
@@ -54,12 +55,15 @@ type Population struct {
 	Head   uint64
 }
 
-// Write fills the directory, whose stream must be there, and the presence of a part of the hubs. Nobody else may write to it of these
-// organizations meanwhile.
+// Write fills the directory, whose stream must be there, and the presence of a part of the hubs.
+// Nobody else may write to it of these organizations meanwhile.
 func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Population, error) {
 	w := &writer{
-		ctx: ctx, nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)), at: time.Now().Add(-past),
-		step: past / time.Duration(cfg.Events+cfg.Orgs), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{byte(cfg.Seed)}), 0),
+		ctx: ctx, nc: conns.Cloud, cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0x706f70)),
+		at: time.Now().Add(-past),
+		step: past / time.Duration(
+			cfg.Events+cfg.Orgs,
+		), entropy: ulid.Monotonic(rand.NewChaCha8([32]byte{byte(cfg.Seed)}), 0),
 	}
 	orgs := make([]*org, cfg.Orgs)
 	for i := range orgs {

@@ -16,7 +16,8 @@ import (
 	"hubcloud/streams/survey"
 )
 
-// checkBroker says whether the broker's servers are there, what they may store, and whether their copies of streams are complete.
+// checkBroker says whether the broker's servers are there, what they may store, and whether their
+// copies of streams are complete.
 func checkBroker(ctx context.Context, p *patient, f *findings) {
 	conns, err := p.broker()
 	if err != nil {
@@ -25,7 +26,11 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 	}
 	servers, err := p.servers()
 	if err != nil {
-		f.add(Unknown, err.Error(), "see the broker's log: it lets us in, and its system account does not answer")
+		f.add(
+			Unknown,
+			err.Error(),
+			"see the broker's log: it lets us in, and its system account does not answer",
+		)
 		return
 	}
 	var versions []string
@@ -34,16 +39,29 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 			versions = append(versions, s.Version)
 		}
 	}
-	f.note("nats-server %s at %s, %s", strings.Join(versions, ", "), conns.Cloud.ConnectedAddr(), serversFor(servers))
+	f.note(
+		"nats-server %s at %s, %s",
+		strings.Join(versions, ", "),
+		conns.Cloud.ConnectedAddr(),
+		serversFor(servers),
+	)
 	if len(versions) > 1 {
-		f.add(Warning, "its servers are of different versions", "finish the upgrade: run the same nats-server everywhere")
+		f.add(
+			Warning,
+			"its servers are of different versions",
+			"finish the upgrade: run the same nats-server everywhere",
+		)
 	}
 	for _, s := range servers {
 		if s.JetStream != nil {
 			judgeStorage(p.Limits, s, f)
 		}
 		if s.SlowConsumers > 0 {
-			f.note("%s has cut off %d connections that did not read since it started", s.Name, s.SlowConsumers)
+			f.note(
+				"%s has cut off %d connections that did not read since it started",
+				s.Name,
+				s.SlowConsumers,
+			)
 		}
 	}
 	if servers[0].Cluster != "" {
@@ -93,8 +111,15 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 		return
 	}
 	part := 100 * float64(used) / float64(limit)
-	found := fmt.Sprintf("%s stores %s of the %s that it may (%.0f %%)", s.Name, size(used), size(limit), part)
-	const advice = "what is beyond the limit is refused, of hubs and of management: give the broker's disk more room and start it again, " +
+	found := fmt.Sprintf(
+		"%s stores %s of the %s that it may (%.0f %%)",
+		s.Name,
+		size(used),
+		size(limit),
+		part,
+	)
+	const advice = "what is beyond the limit is refused, of hubs and of management: give the " +
+		"broker's disk more room and start it again, " +
 		"or shorten --event-retention"
 	switch {
 	case part >= limits.Storage:
@@ -106,26 +131,50 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	}
 }
 
-// checkCluster looks at what only several servers have: who is missing, who leads, and whether copies are complete.
-func checkCluster(ctx context.Context, p *patient, conns *streams.Conns, servers []survey.Server, f *findings) {
+// checkCluster looks at what only several servers have: who is missing, who leads, and whether
+// copies are complete.
+func checkCluster(
+	ctx context.Context,
+	p *patient,
+	conns *streams.Conns,
+	servers []survey.Server,
+	f *findings,
+) {
 	var meta *survey.Meta
 	for _, s := range servers {
-		if s.JetStream != nil && s.JetStream.Meta != nil && (meta == nil || len(s.JetStream.Meta.Peers) > len(meta.Peers)) {
+		if s.JetStream != nil && s.JetStream.Meta != nil &&
+			(meta == nil || len(s.JetStream.Meta.Peers) > len(meta.Peers)) {
 			meta = s.JetStream.Meta
 		}
 	}
 	switch {
 	case meta == nil:
-		f.add(Wrong, "no server keeps streams", "configure the servers as `hubcloud broker-config` prints it: with jetstream")
+		f.add(
+			Wrong,
+			"no server keeps streams",
+			"configure the servers as `hubcloud broker-config` prints it: with jetstream",
+		)
 		return
 	case meta.Leader == "":
-		f.add(Wrong, "no server leads the cluster: nothing can be stored", "bring back servers until more than half of them are there")
+		f.add(
+			Wrong,
+			"no server leads the cluster: nothing can be stored",
+			"bring back servers until more than half of them are there",
+		)
 	default:
 		f.note("%s leads the cluster", meta.Leader)
 	}
 	if len(servers) < meta.Size {
-		f.add(Wrong, fmt.Sprintf("%d of the cluster's %d servers answer%s", len(servers), meta.Size, absent(servers, meta)),
-			"start the servers that are missing, or remove their peers for good: nats server cluster peer-remove")
+		f.add(
+			Wrong,
+			fmt.Sprintf(
+				"%d of the cluster's %d servers answer%s",
+				len(servers),
+				meta.Size,
+				absent(servers, meta),
+			),
+			"start the servers that are missing, or remove their peers for good: nats server cluster peer-remove",
+		)
 	}
 	ailments, err := survey.Ailments(ctx, conns.Sys, len(servers))
 	if err != nil {
@@ -133,8 +182,11 @@ func checkCluster(ctx context.Context, p *patient, conns *streams.Conns, servers
 	}
 	for _, name := range slices.Sorted(maps.Keys(ailments)) {
 		lines := ailments[name]
-		f.add(Wrong, fmt.Sprintf("%s says: %s", name, strings.TrimSuffix(several(lines), ".")),
-			"wait for a server that has just been started; one that stays behind wants its log read")
+		f.add(
+			Wrong,
+			fmt.Sprintf("%s says: %s", name, strings.TrimSuffix(several(lines), ".")),
+			"wait for a server that has just been started; one that stays behind wants its log read",
+		)
 	}
 	judgeCopies(p, f)
 }
@@ -143,7 +195,11 @@ func checkCluster(ctx context.Context, p *patient, conns *streams.Conns, servers
 func absent(servers []survey.Server, meta *survey.Meta) string {
 	var names []string
 	for _, peer := range meta.Peers {
-		if peer.Offline && !slices.ContainsFunc(servers, func(s survey.Server) bool { return s.Name == peer.Name }) {
+		if peer.Offline &&
+			!slices.ContainsFunc(
+				servers,
+				func(s survey.Server) bool { return s.Name == peer.Name },
+			) {
 			names = append(names, peer.Name)
 		}
 	}
@@ -153,7 +209,8 @@ func absent(servers []survey.Server, meta *survey.Meta) string {
 	return "; missing: " + strings.Join(names, ", ")
 }
 
-// judgeCopies looks whether the streams of the directory and of everything else that is no hub log have their leader and their copies.
+// judgeCopies looks whether the streams of the directory and of everything else that is no hub log
+// have their leader and their copies.
 func judgeCopies(p *patient, f *findings) {
 	all, err := p.cloud()
 	if err != nil {
@@ -173,13 +230,28 @@ func judgeCopies(p *patient, f *findings) {
 		}
 	}
 	if len(headless) > 0 {
-		f.add(Wrong, "no leader: "+several(headless), "bring back the servers that have copies of them")
+		f.add(
+			Wrong,
+			"no leader: "+several(headless),
+			"bring back the servers that have copies of them",
+		)
 	}
 	if len(behind) > 0 {
-		f.add(Warning, "copies that are behind or away: "+several(behind), "see the server that is missing or has just come back; they catch up by themselves")
+		f.add(
+			Warning,
+			"copies that are behind or away: "+several(behind),
+			"see the server that is missing or has just come back; they catch up by themselves",
+		)
 	}
 	if len(few) > 0 {
-		f.add(Warning, fmt.Sprintf("fewer copies than --log-replicas %d: %s", p.Started.LogReplicas, several(few)),
-			"start the service again with as many servers as copies: it gives its streams what is asked")
+		f.add(
+			Warning,
+			fmt.Sprintf(
+				"fewer copies than --log-replicas %d: %s",
+				p.Started.LogReplicas,
+				several(few),
+			),
+			"start the service again with as many servers as copies: it gives its streams what is asked",
+		)
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// authorityWarning is how long before its end the authority is worth a warning: what it signs lasts a year, and no longer than itself.
+// authorityWarning is how long before its end the authority is worth a warning: what it signs lasts
+// a year, and no longer than itself.
 const authorityWarning = 2 * 365 * 24 * time.Hour
 
-// checkCertificates looks at the end of the authority, of the broker's certificate as hubs are shown it, of the hubs' own, and of files that
-// were named.
+// checkCertificates looks at the end of the authority, of the broker's certificate as hubs are
+// shown it, of the hubs' own, and of files that were named.
 func checkCertificates(ctx context.Context, p *patient, f *findings) {
 	authority := checkAuthority(p, f)
 	checkBrokerCertificate(ctx, p, authority, f)
@@ -27,7 +28,11 @@ func checkCertificates(ctx context.Context, p *patient, f *findings) {
 	for _, file := range p.Certificates {
 		chain, err := readCertificates(file)
 		if err != nil {
-			f.add(Unknown, err.Error(), "see whether the file that is named with --certificate is there, and is PEM")
+			f.add(
+				Unknown,
+				err.Error(),
+				"see whether the file that is named with --certificate is there, and is PEM",
+			)
 			continue
 		}
 		for _, c := range chain {
@@ -35,7 +40,11 @@ func checkCertificates(ctx context.Context, p *patient, f *findings) {
 		}
 	}
 	if len(f.details) == 0 {
-		f.add(Skipped, "there is no certificate to look at from here", "name files with --ca-cert and --certificate")
+		f.add(
+			Skipped,
+			"there is no certificate to look at from here",
+			"name files with --ca-cert and --certificate",
+		)
 	}
 }
 
@@ -56,37 +65,69 @@ func checkAuthority(p *patient, f *findings) *x509.Certificate {
 	case errors.Is(err, fs.ErrNotExist) && key != "" && (p.Started == nil || p.Started.OwnBroker):
 		return nil // never started, or a replica that has none
 	case err != nil:
-		f.add(Wrong, fmt.Sprintf("the authority's certificate: %v", err), "put it back from a backup: without it no hub trusts the broker any more")
+		f.add(
+			Wrong,
+			fmt.Sprintf("the authority's certificate: %v", err),
+			"put it back from a backup: without it no hub trusts the broker any more",
+		)
 		return nil
 	}
 	authority := chain[0]
 	left := time.Until(authority.NotAfter)
 	if left > p.soon() && left < authorityWarning {
-		f.add(Warning, fmt.Sprintf("the authority ends in %s, and nothing that it signs lasts longer", ago(left)),
-			"make another one and give every hub its certificate before: see certificate rotation in the runbook")
+		f.add(
+			Warning,
+			fmt.Sprintf(
+				"the authority ends in %s, and nothing that it signs lasts longer",
+				ago(left),
+			),
+			"make another one and give every hub its certificate before: see certificate rotation in the runbook",
+		)
 	} else {
-		p.judgeEnd(f, "the authority", authority.NotAfter, "hubs need certificates of another authority, with --ca-cert and --ca-key, before: see certificate rotation in the runbook")
+		p.judgeEnd(f, "the authority", authority.NotAfter, "hubs need certificates of another "+
+			"authority, with --ca-cert and --ca-key, before: see certificate rotation in the runbook")
 	}
 	if info, err := os.Stat(key); err == nil && info.Mode().Perm()&0o077 != 0 {
-		f.add(Wrong, fmt.Sprintf("the authority's key can be read by others (%s)", info.Mode().Perm()), "chmod 600 "+key)
+		f.add(
+			Wrong,
+			fmt.Sprintf("the authority's key can be read by others (%s)", info.Mode().Perm()),
+			"chmod 600 "+key,
+		)
 	}
 	return authority
 }
 
 // checkBrokerCertificate connects as a hub would, as far as its certificate.
-func checkBrokerCertificate(ctx context.Context, p *patient, authority *x509.Certificate, f *findings) {
+func checkBrokerCertificate(
+	ctx context.Context,
+	p *patient,
+	authority *x509.Certificate,
+	f *findings,
+) {
 	address, name := p.listener()
 	if address == "" {
 		return
 	}
 	shown, trusted, err := handshake(ctx, address)
 	if err != nil {
-		f.add(Unknown, fmt.Sprintf("the broker's listener for hubs at %s does not get as far as its certificate: %v", address, err),
-			"see whether the service is ready: until it is, hubs wait")
+		f.add(
+			Unknown,
+			fmt.Sprintf(
+				"the broker's listener for hubs at %s does not get as far as its certificate: %v",
+				address,
+				err,
+			),
+			"see whether the service is ready: until it is, hubs wait",
+		)
 		return
 	}
-	p.judgeEnd(f, "the broker's certificate", shown[0].NotAfter,
-		"a service renews its own a month before: start it again; that of a broker of one's own is its operator's to replace")
+	p.judgeEnd(
+		f,
+		"the broker's certificate",
+		shown[0].NotAfter,
+		"a service renews its own a month before: start it again; that of a broker of one's own "+
+			"is its operator's to replace",
+	)
 	if authority == nil {
 		return
 	}
@@ -95,19 +136,33 @@ func checkBrokerCertificate(ctx context.Context, p *patient, authority *x509.Cer
 	for _, c := range shown[1:] {
 		between.AddCert(c)
 	}
-	_, err = shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name})
+	_, err = shown[0].Verify(
+		x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: name},
+	)
 	// What has ended is told already.
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil && (!ok || invalid.Reason != x509.Expired) {
-		f.add(Wrong, fmt.Sprintf("hubs refuse the broker's certificate for %q: %v", name, err),
-			"it must be of the installation's authority and for the name in --public-mqtt, or in --public-url")
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil &&
+		(!ok || invalid.Reason != x509.Expired) {
+		f.add(
+			Wrong,
+			fmt.Sprintf("hubs refuse the broker's certificate for %q: %v", name, err),
+			"it must be of the installation's authority and for the name in --public-mqtt, or in --public-url",
+		)
 	}
-	if len(trusted) > 0 && !slices.ContainsFunc(trusted, func(subject []byte) bool { return string(subject) == string(authority.RawSubject) }) {
-		f.add(Wrong, "the broker's listener takes certificates of another authority than the one that hubs get theirs from",
-			"name the same authority in the broker's MQTT listener (ca_file) and in --ca-cert")
+	if len(trusted) > 0 &&
+		!slices.ContainsFunc(
+			trusted,
+			func(subject []byte) bool { return string(subject) == string(authority.RawSubject) },
+		) {
+		f.add(
+			Wrong,
+			"the broker's listener takes certificates of another authority than the one that hubs get theirs from",
+			"name the same authority in the broker's MQTT listener (ca_file) and in --ca-cert",
+		)
 	}
 }
 
-// listener gives where the listener for hubs can be reached from here, and under which name hubs know it.
+// listener gives where the listener for hubs can be reached from here, and under which name hubs
+// know it.
 func (p *patient) listener() (address, name string) {
 	address = p.Bound.MQTT
 	public := ""
@@ -136,7 +191,10 @@ func (p *patient) listener() (address, name string) {
 }
 
 // handshake gives the certificates that a listener shows, and the subjects of those that it takes.
-func handshake(ctx context.Context, address string) (shown []*x509.Certificate, trusted [][]byte, err error) {
+func handshake(
+	ctx context.Context,
+	address string,
+) (shown []*x509.Certificate, trusted [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	dialer := &tls.Dialer{Config: &tls.Config{

@@ -9,8 +9,9 @@ import (
 	"hubcloud/streams"
 )
 
-// checkClock compares this machine's clock with those of the broker's servers, of the database and of the file system, and with what was
-// written before. It asks nobody else: which of them is right, it cannot say.
+// checkClock compares this machine's clock with those of the broker's servers, of the database and
+// of the file system, and with what was written before. It asks nobody else: which of them is
+// right, it cannot say.
 func checkClock(_ context.Context, p *patient, f *findings) {
 	compared := 0
 	compare := func(who string, theirs, asked, heard time.Time) {
@@ -24,8 +25,17 @@ func checkClock(_ context.Context, p *patient, f *findings) {
 		if apart < 0 {
 			direction = "behind"
 		}
-		f.add(Wrong, fmt.Sprintf("%s is %s %s this machine's clock", who, ago(max(apart, -apart)), direction),
-			"keep the clocks of all machines right with NTP (chrony, systemd-timesyncd): cursors, certificates and invitations go by them")
+		f.add(
+			Wrong,
+			fmt.Sprintf(
+				"%s is %s %s this machine's clock",
+				who,
+				ago(max(apart, -apart)),
+				direction,
+			),
+			"keep the clocks of all machines right with NTP (chrony, systemd-timesyncd): "+
+				"cursors, certificates and invitations go by them",
+		)
 	}
 	if servers, err := p.servers(); err == nil {
 		for _, s := range servers {
@@ -41,13 +51,18 @@ func checkClock(_ context.Context, p *patient, f *findings) {
 		}
 	}
 	if compared == 0 {
-		f.add(Unknown, "there is nothing to compare this machine's clock with: neither broker nor database can be reached", "see the components broker and postgres")
+		f.add(
+			Unknown,
+			"there is nothing to compare this machine's clock with: neither broker nor database can be reached",
+			"see the components broker and postgres",
+		)
 		return
 	}
 	judgePast(p, f)
 }
 
-// offset is how far their clock is ahead of ours, and how unsure that is: they looked at it at some time between asked and heard.
+// offset is how far their clock is ahead of ours, and how unsure that is: they looked at it at some
+// time between asked and heard.
 func offset(theirs, asked, heard time.Time) (apart, unsure time.Duration) {
 	unsure = heard.Sub(asked) / 2
 	return theirs.Sub(asked.Add(unsure)), unsure
@@ -86,13 +101,18 @@ func judgePast(p *patient, f *findings) {
 		return
 	}
 	for _, name := range []string{"endpoints.json", "service.json", "nats-credentials.json"} {
-		if info, err := os.Stat(p.path(name)); err == nil && info.ModTime().Sub(now) > p.Limits.ClockSkew {
+		if info, err := os.Stat(p.path(name)); err == nil &&
+			info.ModTime().Sub(now) > p.Limits.ClockSkew {
 			ahead(f, name, info.ModTime(), now)
 		}
 	}
 }
 
 func ahead(f *findings, what string, at, now time.Time) {
-	f.add(Wrong, fmt.Sprintf("%s is of a time that comes in %s", what, ago(at.Sub(now))),
-		"a clock was ahead then, or has been set back since: set it right; until that time has come hubs and consumers see times that go backwards")
+	f.add(
+		Wrong,
+		fmt.Sprintf("%s is of a time that comes in %s", what, ago(at.Sub(now))),
+		"a clock was ahead then, or has been set back since: set it right; until that time has "+
+			"come hubs and consumers see times that go backwards",
+	)
 }

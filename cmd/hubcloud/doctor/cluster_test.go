@@ -34,9 +34,16 @@ func startCluster(t *testing.T, count int) *brokers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := streams.Credentials{Shards: 1, Users: map[streams.Account]streams.User{}, IssuerSeed: string(seed)}
+	c := streams.Credentials{
+		Shards:     1,
+		Users:      map[streams.Account]streams.User{},
+		IssuerSeed: string(seed),
+	}
 	for _, account := range append(c.Accounts(), streams.AccountTap) {
-		c.Users[account] = streams.User{User: strings.ToLower(string(account)), Password: "pa55word"}
+		c.Users[account] = streams.User{
+			User:     strings.ToLower(string(account)),
+			Password: "pa55word",
+		}
 	}
 	layout, err := broker.NewLayout(c)
 	if err != nil {
@@ -59,7 +66,10 @@ func startCluster(t *testing.T, count int) *brokers {
 		if err := opts.ProcessConfigString("jetstream {}\n" + layout.Text()); err != nil {
 			t.Fatal(err)
 		}
-		opts.ServerName, opts.StoreDir, opts.NoLog, opts.NoSigs = fmt.Sprintf("node-%d", i+1), t.TempDir(), true, true
+		opts.ServerName, opts.StoreDir, opts.NoLog, opts.NoSigs = fmt.Sprintf(
+			"node-%d",
+			i+1,
+		), t.TempDir(), true, true
 		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "trial", "127.0.0.1", port
 		opts.Routes = routes
@@ -106,7 +116,8 @@ func one(t *testing.T, all []Component, name string) Component {
 	return all[i]
 }
 
-// A server of a cluster that is missing is told, with what has a copy less for it; and so is a cluster that nobody leads.
+// A server of a cluster that is missing is told, with what has a copy less for it; and so is a
+// cluster that nobody leads.
 func TestServersThatAreMissing(t *testing.T) {
 	t.Parallel()
 	cluster := startCluster(t, 3)
@@ -120,25 +131,30 @@ func TestServersThatAreMissing(t *testing.T) {
 	}
 	examine := func() Component {
 		return one(t, Examine(t.Context(), Config{
-			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(), Started: &Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
+			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
+			Started: &Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
 		}), "broker")
 	}
 	eventually(t, "three servers are well", func() bool { return examine().Verdict == OK })
-	if c := examine(); !strings.Contains(c.Detail, "leads the cluster") || !strings.Contains(c.Detail, "node-3") {
+	if c := examine(); !strings.Contains(c.Detail, "leads the cluster") ||
+		!strings.Contains(c.Detail, "node-3") {
 		t.Errorf("%+v", c)
 	}
 	cluster.servers[2].Shutdown()
 	cluster.servers[2].WaitForShutdown()
 	eventually(t, "the one that is missing is told", func() bool {
 		c := examine()
-		return c.Verdict == Wrong && strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
+		return c.Verdict == Wrong &&
+			strings.Contains(c.Detail, "2 of the cluster's 3 servers answer") &&
 			strings.Contains(c.Detail, "copies that are behind or away: DIRECTORY")
 	})
 	cluster.servers[1].Shutdown()
 	cluster.servers[1].WaitForShutdown()
 	eventually(t, "that nobody leads is told", func() bool {
 		c := examine()
-		return c.Verdict == Wrong && strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") && strings.Contains(c.Detail, "no server leads")
+		return c.Verdict == Wrong &&
+			strings.Contains(c.Detail, "1 of the cluster's 3 servers answer") &&
+			strings.Contains(c.Detail, "no server leads")
 	})
 	t.Log(examine().Detail)
 }

@@ -14,7 +14,8 @@ const (
 	OK Verdict = "ok"
 	// Skipped says that there is nothing to look at from here; that is nobody's mistake.
 	Skipped Verdict = "skipped"
-	// Warning says that something will go wrong, or is not as it should be in an installation that matters.
+	// Warning says that something will go wrong, or is not as it should be in an installation that
+	// matters.
 	Warning Verdict = "warning"
 	// Unknown says that something that should have answered did not.
 	Unknown Verdict = "unknown"
@@ -32,7 +33,8 @@ type Component struct {
 	Verdict Verdict `json:"verdict"`
 	// Detail says what was found, good and bad.
 	Detail string `json:"detail"`
-	// Advice says what to do, one entry for each thing; empty, not null, when there is nothing to do.
+	// Advice says what to do, one entry for each thing; empty, not null, when there is nothing to
+	// do.
 	Advice []string `json:"advice"`
 }
 
@@ -50,7 +52,8 @@ func (f *findings) note(format string, args ...any) {
 	f.details = append(f.details, fmt.Sprintf(format, args...))
 }
 
-// add adds something that is not, and what to do about it; advice may be empty when other advice says it, or nothing can be done.
+// add adds something that is not, and what to do about it; advice may be empty when other advice
+// says it, or nothing can be done.
 func (f *findings) add(v Verdict, detail, advice string) {
 	if severity[v] > severity[f.verdict] {
 		f.verdict = v

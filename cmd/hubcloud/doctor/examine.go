@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// reachTimeout bounds the way to something that several checks need; questionTimeout what a check does with it; patience all of it. A check
-	// that has not come back by then, such as one of a disk that hangs, is left to itself.
+	// reachTimeout bounds the way to something that several checks need; questionTimeout what a
+	// check does with it; patience all of it. A check that has not come back by then, such as one
+	// of a disk that hangs, is left to itself.
 	reachTimeout    = 2 * time.Second
 	questionTimeout = 4 * time.Second
 	patience        = 4500 * time.Millisecond
@@ -22,11 +23,13 @@ const (
 type Config struct {
 	// DataDir is the data directory of a service on this machine, "" when there is none.
 	DataDir string
-	// Elsewhere says that the broker was named by its address, so that nothing on this machine needs to run.
+	// Elsewhere says that the broker was named by its address, so that nothing on this machine
+	// needs to run.
 	Elsewhere bool
 	// Bound is what the running service bound, the zero value when none runs.
 	Bound Bound
-	// Started is what the service left behind about how it was started; nil when there is nothing, or StartedErr says why it cannot be read.
+	// Started is what the service left behind about how it was started; nil when there is nothing,
+	// or StartedErr says why it cannot be read.
 	Started    *Started
 	StartedErr error
 	// Credentials say how to reach the broker, unless CredentialsErr says why that is not known.
@@ -35,7 +38,8 @@ type Config struct {
 	// PostgresURL is how to reach the database, "" when that is not known; PostgresErr may say why.
 	PostgresURL string
 	PostgresErr error
-	// Projections asks how far the read models are; it is asked only where there is an installation. Required.
+	// Projections asks how far the read models are; it is asked only where there is an
+	// installation. Required.
 	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error)
 	// SMTPURL is the mail server with its login, "" for what Started knows of it.
 	SMTPURL string
@@ -51,7 +55,8 @@ type Bound struct {
 	HTTP, Admin, MQTT, PublicURL string
 }
 
-// Limits are from where on something is wrong, or is worth a warning. The command line has their defaults.
+// Limits are from where on something is wrong, or is worth a warning. The command line has their
+// defaults.
 type Limits struct {
 	// DiskFree is how much of a disk must be free, in percent; below twice as much is a warning.
 	DiskFree float64
@@ -63,7 +68,8 @@ type Limits struct {
 	ClockSkew time.Duration
 	// CertificateDays is how many days a certificate must last at least.
 	CertificateDays int
-	// Storage is how much of what the broker may store, in percent, may be used; four fifths of it is a warning.
+	// Storage is how much of what the broker may store, in percent, may be used; four fifths of it
+	// is a warning.
 	Storage float64
 	// Connections is how many connections the database must have left.
 	Connections int
@@ -73,7 +79,8 @@ type Limits struct {
 	MailAge time.Duration
 	// Flaps is how many times an hour a hub may be disconnected before it is a warning.
 	Flaps int
-	// HubFacts is how many times an hour a hub may be reset, or be issued a certificate, before it is a warning.
+	// HubFacts is how many times an hour a hub may be reset, or be issued a certificate, before it
+	// is a warning.
 	HubFacts int
 }
 
@@ -132,7 +139,11 @@ func examine(ctx context.Context, cfg Config, checks []check) []Component {
 		case all[i] = <-results[i]:
 		default:
 			f := newFindings()
-			f.add(Unknown, fmt.Sprintf("no answer within %s", patience), "look whether a disk or a mount of this machine hangs (dmesg, `df`), and ask again")
+			f.add(
+				Unknown,
+				fmt.Sprintf("no answer within %s", patience),
+				"look whether a disk or a mount of this machine hangs (dmesg, `df`), and ask again",
+			)
 			all[i] = f.component(c.name)
 		}
 	}
@@ -143,7 +154,8 @@ func examine(ctx context.Context, cfg Config, checks []check) []Component {
 
 func (f *findings) component(name string) Component {
 	return Component{
-		Name: name, OK: severity[f.verdict] <= severity[Warning], Verdict: f.verdict, Detail: strings.Join(f.details, "; "), Advice: f.advice,
+		Name: name, OK: severity[f.verdict] <= severity[Warning], Verdict: f.verdict,
+		Detail: strings.Join(f.details, "; "), Advice: f.advice,
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"hubcloud/streams/broker"
 )
 
-// checkOpenFiles compares how many files the service may have open with what the hubs need: a log that is written to is one, a connection
-// another.
+// checkOpenFiles compares how many files the service may have open with what the hubs need: a log
+// that is written to is one, a connection another.
 func checkOpenFiles(_ context.Context, p *patient, f *findings) {
 	if p.DataDir == "" {
 		f.add(Skipped, "there is no service on this machine to look at", "")
@@ -43,23 +43,40 @@ func checkOpenFiles(_ context.Context, p *patient, f *findings) {
 		if !s.OwnBroker {
 			own += uint64(s.HubConnections)
 		}
-		f.note("%d are for connections of API clients and %d for those of hubs at most", s.Connections, s.HubConnections)
+		f.note(
+			"%d are for connections of API clients and %d for those of hubs at most",
+			s.Connections,
+			s.HubConnections,
+		)
 		if own+broker.OwnFiles > limit {
-			f.add(Warning, fmt.Sprintf("connections may take %d of %d files, which leaves too few for logs and the process itself", own, limit),
-				"lower --connections and --broker-connections, or leave them to the service")
+			f.add(
+				Warning,
+				fmt.Sprintf(
+					"connections may take %d of %d files, which leaves too few for logs and the process itself",
+					own,
+					limit,
+				),
+				"lower --connections and --broker-connections, or leave them to the service",
+			)
 		}
 	}
 	found := fmt.Sprintf("%s may open %d files and needs %d", who, limit, need)
 	if limit < need {
-		f.add(Wrong, found, "raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and start the service again: without it "+
-			"hubs cannot connect, and their logs cannot be written")
+		f.add(
+			Wrong,
+			found,
+			"raise the limit (LimitNOFILE of the unit, ulimit -n, the container's ulimits) and "+
+				"start the service again: without it "+
+				"hubs cannot connect, and their logs cannot be written",
+		)
 	} else {
 		f.note("%s", found)
 	}
 	f.lead()
 }
 
-// filesLimit asks the running service. Without one it is what a service started from here would have.
+// filesLimit asks the running service. Without one it is what a service started from here would
+// have.
 func filesLimit(p *patient) (limit uint64, who string, err error) {
 	families, err := p.metrics()
 	if err == nil {
@@ -76,8 +93,8 @@ func filesLimit(p *patient) (limit uint64, who string, err error) {
 	return own.Cur, "a service that is started from here", nil
 }
 
-// countHubLogs asks the broker, and looks at its disk while nothing runs. Of very many some may not have been counted in time; then it is as many
-// as there are streams.
+// countHubLogs asks the broker, and looks at its disk while nothing runs. Of very many some may not
+// have been counted in time; then it is as many as there are streams.
 func countHubLogs(p *patient) (int, error) {
 	list, err := p.hubLogs()
 	if err != nil {

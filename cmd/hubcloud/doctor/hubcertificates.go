@@ -13,10 +13,12 @@ import (
 	"hubcloud/streams/survey"
 )
 
-// readTimeout bounds the reading of the directory: that of a large installation is not read to its end.
+// readTimeout bounds the reading of the directory: that of a large installation is not read to its
+// end.
 const readTimeout = 3 * time.Second
 
-// checkHubCertificates reads the directory for the certificates that hubs may connect with now, and counts those that end soon.
+// checkHubCertificates reads the directory for the certificates that hubs may connect with now, and
+// counts those that end soon.
 func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 	cloud, err := p.cloud()
 	if err != nil {
@@ -25,7 +27,10 @@ func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 		}
 		return
 	}
-	if !slices.ContainsFunc(cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream }) {
+	if !slices.ContainsFunc(
+		cloud,
+		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+	) {
 		return // the component logs tells that
 	}
 	ends, read, head, err := hubCertificates(ctx, p)
@@ -40,7 +45,10 @@ func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 }
 
 // hubCertificates gives when the hubs' current certificates end, as far as there was time to read.
-func hubCertificates(ctx context.Context, p *patient) (ends map[domain.HubID]time.Time, read, head uint64, err error) {
+func hubCertificates(
+	ctx context.Context,
+	p *patient,
+) (ends map[domain.HubID]time.Time, read, head uint64, err error) {
 	conns, err := p.broker()
 	if err != nil {
 		return nil, 0, 0, err
@@ -67,7 +75,8 @@ func hubCertificates(ctx context.Context, p *patient) (ends map[domain.HubID]tim
 		}
 		return nil
 	})
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil { // there is no more time for this
+	// there is no more time for this
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil
 	}
 	return ends, read, head, err
@@ -87,12 +96,26 @@ func judgeHubCertificates(p *patient, ends map[domain.HubID]time.Time, f *findin
 	slices.Sort(ended)
 	slices.Sort(soon)
 	f.note("%d hubs have a certificate", len(ends))
-	const advice = "a hub renews its certificate a month before the end: one that has not is away, or does not reach /link/v1/certificates. " +
+	const advice = "a hub renews its certificate a month before the end: one that has not is " +
+		"away, or does not reach /link/v1/certificates. " +
 		"One that comes back too late gets another by its enrolment secret"
 	if len(soon) > 0 {
-		f.add(Warning, fmt.Sprintf("those of %d hubs end within %d days: %s", len(soon), p.Limits.CertificateDays, several(soon)), advice)
+		f.add(
+			Warning,
+			fmt.Sprintf(
+				"those of %d hubs end within %d days: %s",
+				len(soon),
+				p.Limits.CertificateDays,
+				several(soon),
+			),
+			advice,
+		)
 	}
 	if len(ended) > 0 {
-		f.add(Warning, fmt.Sprintf("those of %d hubs have ended: %s", len(ended), several(ended)), advice)
+		f.add(
+			Warning,
+			fmt.Sprintf("those of %d hubs have ended: %s", len(ended), several(ended)),
+			advice,
+		)
 	}
 }

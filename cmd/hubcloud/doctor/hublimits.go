@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// factsWindow is how far back hubs that have too much recorded are looked for, among the last mostFacts events of the directory.
+	// factsWindow is how far back hubs that have too much recorded are looked for, among the last
+	// mostFacts events of the directory.
 	factsWindow = time.Hour
 	mostFacts   = 50_000
 	// factsTimeout bounds the reading of them.
 	factsTimeout = time.Second
 )
 
-// checkHubLimits names the hubs that are reset, or are issued certificates, again and again: the service limits them.
+// checkHubLimits names the hubs that are reset, or are issued certificates, again and again: the
+// service limits them.
 func checkHubLimits(ctx context.Context, p *patient, f *findings) {
 	busy, err := busyHubs(ctx, p)
 	if err != nil {
@@ -37,10 +39,23 @@ func checkHubLimits(ctx context.Context, p *patient, f *findings) {
 	}
 	names := make([]string, len(busy))
 	for i, hub := range busy {
-		names[i] = fmt.Sprintf("%s (%d resets, %d certificates)", hub.id, hub.resets, hub.certificates)
+		names[i] = fmt.Sprintf(
+			"%s (%d resets, %d certificates)",
+			hub.id,
+			hub.resets,
+			hub.certificates,
+		)
 	}
-	f.add(Warning, fmt.Sprintf("%d hubs are reset or enrol without end: within the hour %s", len(busy), several(names)),
-		"replace a hub that loses its memory at each start; block one that somebody else may have: hubcloud inventory block SERIAL")
+	f.add(
+		Warning,
+		fmt.Sprintf(
+			"%d hubs are reset or enrol without end: within the hour %s",
+			len(busy),
+			several(names),
+		),
+		"replace a hub that loses its memory at each start; block one that somebody else may "+
+			"have: hubcloud inventory block SERIAL",
+	)
 	f.lead()
 }
 
@@ -77,24 +92,29 @@ func busyHubs(ctx context.Context, p *patient) ([]busyHub, error) {
 	since := time.Now().Add(-factsWindow)
 	reading, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
-	err = log.Replay(reading, head-min(head, mostFacts), head, func(batch []directory.Recorded) error {
-		for _, r := range batch {
-			if r.Event.At.Before(since) {
-				continue
+	err = log.Replay(
+		reading,
+		head-min(head, mostFacts),
+		head,
+		func(batch []directory.Recorded) error {
+			for _, r := range batch {
+				if r.Event.At.Before(since) {
+					continue
+				}
+				switch fact := r.Fact.(type) {
+				case domain.HubLogBegun:
+					hub := hubs[fact.HubID]
+					hub.resets++
+					hubs[fact.HubID] = hub
+				case domain.HubCertificateIssued:
+					hub := hubs[fact.HubID]
+					hub.certificates++
+					hubs[fact.HubID] = hub
+				}
 			}
-			switch fact := r.Fact.(type) {
-			case domain.HubLogBegun:
-				hub := hubs[fact.HubID]
-				hub.resets++
-				hubs[fact.HubID] = hub
-			case domain.HubCertificateIssued:
-				hub := hubs[fact.HubID]
-				hub.certificates++
-				hubs[fact.HubID] = hub
-			}
-		}
-		return nil
-	})
+			return nil
+		},
+	)
 	if err != nil && (!errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil) {
 		return nil, err
 	}
@@ -104,6 +124,9 @@ func busyHubs(ctx context.Context, p *patient) ([]busyHub, error) {
 			busy = append(busy, hub)
 		}
 	}
-	slices.SortFunc(busy, func(a, b busyHub) int { return cmp.Or(cmp.Compare(b.most(), a.most()), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(
+		busy,
+		func(a, b busyHub) int { return cmp.Or(cmp.Compare(b.most(), a.most()), cmp.Compare(a.id, b.id)) },
+	)
 	return busy, nil
 }

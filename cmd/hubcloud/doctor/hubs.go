@@ -21,7 +21,8 @@ import (
 const (
 	// flapWindow is how far back hubs that flap are looked for.
 	flapWindow = time.Hour
-	// hubsTimeout bounds the look at their logs, which goes on at flapsAtOnce of them at once; mostEvents is how many events of one are read.
+	// hubsTimeout bounds the look at their logs, which goes on at flapsAtOnce of them at once;
+	// mostEvents is how many events of one are read.
 	hubsTimeout = 2 * time.Second
 	flapsAtOnce = 16
 	mostEvents  = 500
@@ -57,7 +58,11 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 		return
 	}
 	if looked < len(moved) {
-		f.note("there was time to look at the logs of %d of the %d that came or went within the hour", looked, len(moved))
+		f.note(
+			"there was time to look at the logs of %d of the %d that came or went within the hour",
+			looked,
+			len(moved),
+		)
 	}
 	if len(flapping) == 0 {
 		f.note("none was disconnected %d times within the hour", p.Limits.Flaps)
@@ -67,7 +72,15 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 	for i, hub := range flapping {
 		names[i] = fmt.Sprintf("%s %d times, last for %q", hub.id, hub.times, hub.reason)
 	}
-	f.add(Warning, fmt.Sprintf("%d hubs flap: disconnected within the hour were %s", len(flapping), several(names)), flapAdvice(flapping))
+	f.add(
+		Warning,
+		fmt.Sprintf(
+			"%d hubs flap: disconnected within the hour were %s",
+			len(flapping),
+			several(names),
+		),
+		flapAdvice(flapping),
+	)
 	f.lead()
 }
 
@@ -82,14 +95,19 @@ type flapping struct {
 func flapAdvice(all []flapping) string {
 	for _, hub := range all {
 		if hub.reason == "duplicate client id" {
-			return fmt.Sprintf("two devices connect as %s with one certificate: find the copy, and reset the hub's link", hub.id)
+			return fmt.Sprintf(
+				"two devices connect as %s with one certificate: find the copy, and reset the hub's link",
+				hub.id,
+			)
 		}
 	}
-	return "see each hub's network and power; many at once are this side's network, a proxy that cuts idle connections, or too few open files"
+	return "see each hub's network and power; many at once are this side's network, a proxy that " +
+		"cuts idle connections, or too few open files"
 }
 
-// presences reads the presence of every hub that has ever connected. A watch reads one server's copy of the bucket: one that is behind shows a hub as
-// it was some seconds ago, and the doctor's next visit shows the rest.
+// presences reads the presence of every hub that has ever connected. A watch reads one server's
+// copy of the bucket: one that is behind shows a hub as it was some seconds ago, and the doctor's
+// next visit shows the rest.
 func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 	conns, err := p.broker()
 	if err != nil {
@@ -126,14 +144,21 @@ func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 	}
 }
 
-// flaps looks into the logs of hubs for those that were disconnected too often, the worst first. It looks at as many as there is time for.
-func flaps(ctx context.Context, p *patient, hubs []domain.Presence, since time.Time) (found []flapping, looked int, err error) {
+// flaps looks into the logs of hubs for those that were disconnected too often, the worst first. It
+// looks at as many as there is time for.
+func flaps(
+	ctx context.Context,
+	p *patient,
+	hubs []domain.Presence,
+	since time.Time,
+) (found []flapping, looked int, err error) {
 	conns, err := p.broker()
 	if err != nil {
 		return nil, 0, err
 	}
 	logs, err := hublog.New(conns, hublog.Config{
-		Retention: 24 * time.Hour, Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Retention:   24 * time.Hour,
+		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
 	})
 	if err != nil {
 		return nil, 0, err

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockHeld says whether a process has locked a file. It looks at what the kernel lists instead of trying: a lock that is taken for a moment
-// would keep a service from starting at that moment.
+// lockHeld says whether a process has locked a file. It looks at what the kernel lists instead of
+// trying: a lock that is taken for a moment would keep a service from starting at that moment.
 func lockHeld(path string) bool {
 	var file syscall.Stat_t
 	if syscall.Stat(path, &file) != nil {

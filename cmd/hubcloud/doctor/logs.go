@@ -19,15 +19,17 @@ import (
 )
 
 const (
-	// listTimeout bounds the list of hub logs: with tens of thousands of them only some are looked at.
+	// listTimeout bounds the list of hub logs: with tens of thousands of them only some are looked
+	// at.
 	listTimeout = 2500 * time.Millisecond
-	// largePart is what part of everything one hub's log may be before that is worth a warning, in percent, and largeLog how large it is at least.
+	// largePart is what part of everything one hub's log may be before that is worth a warning, in
+	// percent, and largeLog how large it is at least.
 	largePart = 20
 	largeLog  = 256 << 20
 )
 
-// checkLogs compares what is stored with every limit that there is: those of accounts and of streams, of the broker's storage, and of the
-// bucket that remembers commands.
+// checkLogs compares what is stored with every limit that there is: those of accounts and of
+// streams, of the broker's storage, and of the bucket that remembers commands.
 func checkLogs(ctx context.Context, p *patient, f *findings) {
 	judgeFolders(p, f)
 	accounts, err := p.accounts()
@@ -41,7 +43,10 @@ func checkLogs(ctx context.Context, p *patient, f *findings) {
 		f.untold("", err)
 		return
 	}
-	if !slices.ContainsFunc(cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream }) {
+	if !slices.ContainsFunc(
+		cloud,
+		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+	) {
 		f.add(Wrong, "the directory is not there: this broker has no installation, or has lost it",
 			"see whether it is the right broker; bring a lost one back with `hubcloud restore`")
 	}
@@ -61,8 +66,8 @@ func checkLogs(ctx context.Context, p *patient, f *findings) {
 	judgeLargest(accounts, list, f)
 }
 
-// judgeFolders names the streams on the disk of a private broker that the broker does not have. While none runs it names
-// those that its next start cannot recover by itself.
+// judgeFolders names the streams on the disk of a private broker that the broker does not have.
+// While none runs it names those that its next start cannot recover by itself.
 func judgeFolders(p *patient, f *findings) {
 	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
 		return
@@ -74,8 +79,16 @@ func judgeFolders(p *patient, f *findings) {
 			f.untold("the streams on disk cannot be looked at: ", err)
 		}
 		for _, folder := range damaged {
-			f.add(Wrong, fmt.Sprintf("the configuration of stream %s of account %s cannot be read", folder.Stream, folder.Account),
-				"start the service: it declares its streams anew, and their messages are there again; its log names those that stay away")
+			f.add(
+				Wrong,
+				fmt.Sprintf(
+					"the configuration of stream %s of account %s cannot be read",
+					folder.Stream,
+					folder.Account,
+				),
+				"start the service: it declares its streams anew, and their messages are there "+
+					"again; its log names those that stay away",
+			)
 		}
 		return
 	}
@@ -93,8 +106,15 @@ func judgeFolders(p *patient, f *findings) {
 	}
 	for _, folder := range folders {
 		if hub, ok := folder.Hub(); ok && !there[folder.Stream] {
-			f.add(Wrong, fmt.Sprintf("the log of %s is on disk (account %s) and was not recovered", hub, folder.Account),
-				"start the service again: it repairs and declares such logs, or its log says what is wrong with them")
+			f.add(
+				Wrong,
+				fmt.Sprintf(
+					"the log of %s is on disk (account %s) and was not recovered",
+					hub,
+					folder.Account,
+				),
+				"start the service again: it repairs and declares such logs, or its log says what is wrong with them",
+			)
 		}
 	}
 }
@@ -113,14 +133,22 @@ func judgeLost(ctx context.Context, p *patient, f *findings) {
 		f.untold("whether hub logs are missing cannot be told: ", err)
 		return
 	}
-	advice := "bring back the server or disk that had it; without it the hub gets an empty log when it connects (after a restore without hub logs that is as it should be)"
+	advice := "bring back the server or disk that had it; without it the hub gets an empty log " +
+		"when it connects (after a restore without hub logs that is as it should be)"
 	if p.DataDir == "" || p.Started != nil && p.Started.OwnBroker {
-		advice += "; its messages may still be in the store of a nats-server that passes over it at each start (\"checksum\" in that server's log): " +
+		advice += "; its messages may still be in the store of a nats-server that passes over it " +
+			"at each start (\"checksum\" in that server's log): " +
 			"remove nothing there, stop that server, mend its store with `hubcloud broker-repair`, and start it"
 	}
 	for _, hub := range lost {
-		f.add(Wrong, fmt.Sprintf("the log of %s is gone: its events were stored, and the broker has no log of it", hub),
-			advice)
+		f.add(
+			Wrong,
+			fmt.Sprintf(
+				"the log of %s is gone: its events were stored, and the broker has no log of it",
+				hub,
+			),
+			advice,
+		)
 	}
 }
 
@@ -135,14 +163,23 @@ func judgeAccounts(limits Limits, accounts []survey.Account, f *findings) {
 	}
 }
 
-// judgeStreams compares each stream with its own limits, if it has any, and looks for those that have lost something.
+// judgeStreams compares each stream with its own limits, if it has any, and looks for those that
+// have lost something.
 func judgeStreams(limits Limits, all []survey.Stream, f *findings) {
 	for _, s := range all {
 		judge(limits, f, "stream "+s.Name, "bytes", s.Bytes, s.ByteLimit)
 		judge(limits, f, "stream "+s.Name, "messages", s.Messages, s.MessageLimit)
 		if s.Lost > 0 {
-			f.add(Wrong, fmt.Sprintf("%d messages of stream %s cannot be read from the disk", s.Lost, s.Name),
-				"look at the disk (dmesg); a stream with copies mends itself, the directory comes back with `hubcloud restore`")
+			f.add(
+				Wrong,
+				fmt.Sprintf(
+					"%d messages of stream %s cannot be read from the disk",
+					s.Lost,
+					s.Name,
+				),
+				"look at the disk (dmesg); a stream with copies mends itself, the directory "+
+					"comes back with `hubcloud restore`",
+			)
 		}
 	}
 }
@@ -160,11 +197,18 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 	case part < 0.8*limits.Storage:
 		return
 	}
-	f.add(verdict, fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
-		fmt.Sprintf("what is beyond it is refused: raise the limit of %s, or find out what fills it", what))
+	f.add(
+		verdict,
+		fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
+		fmt.Sprintf(
+			"what is beyond it is refused: raise the limit of %s, or find out what fills it",
+			what,
+		),
+	)
 }
 
-// judgeLargest adds the hub logs up, and tells of a hub whose log is a large part of everything: it sends more than it should.
+// judgeLargest adds the hub logs up, and tells of a hub whose log is a large part of everything: it
+// sends more than it should.
 func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 	var all, logs int64
 	for _, a := range accounts {
@@ -180,11 +224,25 @@ func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 		f.note("there are no hub logs")
 		return
 	}
-	largest := slices.MaxFunc(list.logs, func(a, b survey.Stream) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	largest := slices.MaxFunc(
+		list.logs,
+		func(a, b survey.Stream) int { return cmp.Compare(a.Bytes, b.Bytes) },
+	)
 	hub := strings.TrimPrefix(largest.Name, streams.HubStream(""))
-	f.note("%d hub logs hold %s, that of %s the most with %s", len(list.logs), size(logs), hub, size(largest.Bytes))
-	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart && largest.Bytes >= largeLog {
-		f.add(Warning, fmt.Sprintf("the log of %s is %.0f %% of everything", hub, part), fmt.Sprintf("see what that hub sends: hubcloud tap --hub %s", hub))
+	f.note(
+		"%d hub logs hold %s, that of %s the most with %s",
+		len(list.logs),
+		size(logs),
+		hub,
+		size(largest.Bytes),
+	)
+	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
+		largest.Bytes >= largeLog {
+		f.add(
+			Warning,
+			fmt.Sprintf("the log of %s is %.0f %% of everything", hub, part),
+			fmt.Sprintf("see what that hub sends: hubcloud tap --hub %s", hub),
+		)
 	}
 }
 
@@ -207,7 +265,8 @@ func listHubLogs(ctx context.Context, conns *streams.Conns) hubLogList {
 				mu.Lock()
 				defer mu.Unlock()
 				for _, s := range page {
-					if strings.HasPrefix(s.Name, streams.HubStream("")) { // and not one of the broker's own, for MQTT
+					// and not one of the broker's own, for MQTT
+					if strings.HasPrefix(s.Name, streams.HubStream("")) {
 						list.logs = append(list.logs, s)
 					}
 				}

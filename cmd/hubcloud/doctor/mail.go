@@ -14,14 +14,16 @@ import (
 	"hubcloud/streams/survey"
 )
 
-// checkMail says whether the mail server takes us, without sending anything, and which mails wait or have failed.
+// checkMail says whether the mail server takes us, without sending anything, and which mails wait
+// or have failed.
 func checkMail(ctx context.Context, p *patient, f *findings) {
 	checkMailServer(ctx, p, f)
 	checkWaiting(p, f)
 	checkFailed(p, f)
 }
 
-// checkMailServer greets the mail server as a delivery does. Without its password it goes as far as encryption.
+// checkMailServer greets the mail server as a delivery does. Without its password it goes as far as
+// encryption.
 func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	url := p.SMTPURL
 	if url == "" && p.Started != nil {
@@ -29,7 +31,11 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	}
 	switch {
 	case url == "" && p.Started == nil:
-		f.add(Skipped, "it is not known where mails go", "name the mail server with --smtp-url to have it looked at, too")
+		f.add(
+			Skipped,
+			"it is not known where mails go",
+			"name the mail server with --smtp-url to have it looked at, too",
+		)
 		return
 	case url == "" && !p.Started.has("api"):
 		f.note("this service sends no mails: it is not an API")
@@ -40,15 +46,23 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	}
 	server, err := mail.ParseServer(url)
 	if err != nil {
-		f.add(Wrong, fmt.Sprintf("--smtp-url: %v", err), "give it as serve takes it: smtp://USER:PASSWORD@HOST:PORT")
+		f.add(
+			Wrong,
+			fmt.Sprintf("--smtp-url: %v", err),
+			"give it as serve takes it: smtp://USER:PASSWORD@HOST:PORT",
+		)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	secured, err := mail.NewSMTP(server, nil).Greet(ctx)
 	if err != nil {
-		f.add(Wrong, fmt.Sprintf("the mail server does not take us: %v", err),
-			"see its address, its certificate and the login in --smtp-url; mails wait meanwhile, until their links expire")
+		f.add(
+			Wrong,
+			fmt.Sprintf("the mail server does not take us: %v", err),
+			"see its address, its certificate and the login in --smtp-url; mails wait meanwhile, "+
+				"until their links expire",
+		)
 		return
 	}
 	how := "in the clear"
@@ -56,7 +70,11 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 		how = "encrypted"
 	}
 	if server.User == "" && p.SMTPURL == "" {
-		f.note("%s greets us, %s (a login was not tried: its password is known to the service alone, or to --smtp-url)", server, how)
+		f.note(
+			"%s greets us, %s (a login was not tried: its password is known to the service alone, or to --smtp-url)",
+			server,
+			how,
+		)
 		return
 	}
 	f.note("%s takes us, %s", server, how)
@@ -66,7 +84,11 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 func checkFolder(p *patient, f *findings) {
 	entries, err := os.ReadDir(p.path("outbox"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		f.add(Unknown, fmt.Sprintf("the folder that mails are written into cannot be read: %v", err), "ask as the user whom the service runs as")
+		f.add(
+			Unknown,
+			fmt.Sprintf("the folder that mails are written into cannot be read: %v", err),
+			"ask as the user whom the service runs as",
+		)
 		return
 	}
 	written := 0
@@ -75,9 +97,17 @@ func checkFolder(p *patient, f *findings) {
 			written++
 		}
 	}
-	found := fmt.Sprintf("there is no mail server: mails go no further than %s, where %d are", p.path("outbox"), written)
+	found := fmt.Sprintf(
+		"there is no mail server: mails go no further than %s, where %d are",
+		p.path("outbox"),
+		written,
+	)
 	if p.live() {
-		f.add(Warning, found, "name one with --smtp-url: without it nobody gets an invitation, or a link to sign in")
+		f.add(
+			Warning,
+			found,
+			"name one with --smtp-url: without it nobody gets an invitation, or a link to sign in",
+		)
 		return
 	}
 	f.note("%s", found)
@@ -105,7 +135,12 @@ func judgeWaiting(limits Limits, s survey.Stream, f *findings) {
 	age := time.Since(s.Oldest)
 	found := fmt.Sprintf("%d mails wait, the oldest for %s", s.Messages, ago(age))
 	if age > limits.MailAge {
-		f.add(Wrong, found, "see what the service's log says of them (\"mail\"): a server that is away, or that defers or greylists them")
+		f.add(
+			Wrong,
+			found,
+			"see what the service's log says of them (\"mail\"): a server that is away, or that "+
+				"defers or greylists them",
+		)
 		return
 	}
 	f.note("%s", found)
@@ -117,10 +152,16 @@ func checkFailed(p *patient, f *findings) {
 	if err != nil {
 		return // the component service tells that
 	}
-	for _, outcome := range []struct{ name, said string }{{"refused", "refused for good"}, {"expired", "not delivered before their links expired"}} {
-		if n, ok := gauge(families, "hubcloud_outbox_mails_total", "outcome", outcome.name); ok && n > 0 {
-			f.add(Warning, fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.said),
-				"the service's log names each at level error; those people have to be invited again")
+	for _, outcome := range []struct{ name, said string }{
+		{"refused", "refused for good"}, {"expired", "not delivered before their links expired"},
+	} {
+		if n, ok := gauge(families, "hubcloud_outbox_mails_total", "outcome", outcome.name); ok &&
+			n > 0 {
+			f.add(
+				Warning,
+				fmt.Sprintf("%.0f mails were %s since the service started", n, outcome.said),
+				"the service's log names each at level error; those people have to be invited again",
+			)
 		}
 	}
 }

@@ -20,13 +20,14 @@ import (
 	"hubcloud/streams/survey"
 )
 
-// patient is the installation, with what several checks need of it. Each of the functions does its work once, whoever asks first, and gives
-// everybody the same answer.
+// patient is the installation, with what several checks need of it. Each of the functions does its
+// work once, whoever asks first, and gives everybody the same answer.
 type patient struct {
 	Config
 	// broker connects to every account.
 	broker func() (*streams.Conns, error)
-	// servers are those of the broker, accounts its accounts, cloud the streams of the account CLOUD.
+	// servers are those of the broker, accounts its accounts, cloud the streams of the account
+	// CLOUD.
 	servers  func() ([]survey.Server, error)
 	accounts func() ([]survey.Account, error)
 	cloud    func() ([]survey.Stream, error)
@@ -44,7 +45,8 @@ type patient struct {
 var (
 	// errNoService says that something could be asked only of a service that runs on this machine.
 	errNoService = errors.New("no service runs here")
-	// errNoBroker says that something could be asked only of the broker; why it cannot be reached is told once.
+	// errNoBroker says that something could be asked only of the broker; why it cannot be reached
+	// is told once.
 	errNoBroker = errors.New("the broker cannot be reached")
 )
 
@@ -52,10 +54,16 @@ func newPatient(ctx context.Context, cfg Config) *patient {
 	p := &patient{Config: cfg}
 	p.broker = sync.OnceValues(func() (*streams.Conns, error) { return p.connect(ctx) })
 	p.servers = sync.OnceValues(func() ([]survey.Server, error) {
-		return ofBroker(p, func(conns *streams.Conns) ([]survey.Server, error) { return survey.Servers(ctx, conns.Sys) })
+		return ofBroker(
+			p,
+			func(conns *streams.Conns) ([]survey.Server, error) { return survey.Servers(ctx, conns.Sys) },
+		)
 	})
 	p.accounts = sync.OnceValues(func() ([]survey.Account, error) {
-		return ofBroker(p, func(conns *streams.Conns) ([]survey.Account, error) { return survey.Accounts(ctx, conns) })
+		return ofBroker(
+			p,
+			func(conns *streams.Conns) ([]survey.Account, error) { return survey.Accounts(ctx, conns) },
+		)
 	})
 	p.cloud = sync.OnceValues(func() ([]survey.Stream, error) {
 		return ofBroker(p, func(conns *streams.Conns) (all []survey.Stream, err error) {
@@ -67,7 +75,10 @@ func newPatient(ctx context.Context, cfg Config) *patient {
 		})
 	})
 	p.hubLogs = sync.OnceValues(func() (hubLogList, error) {
-		return ofBroker(p, func(conns *streams.Conns) (hubLogList, error) { return listHubLogs(ctx, conns), nil })
+		return ofBroker(
+			p,
+			func(conns *streams.Conns) (hubLogList, error) { return listHubLogs(ctx, conns), nil },
+		)
 	})
 	p.database = sync.OnceValues(func() (databaseFacts, error) {
 		if cfg.PostgresErr != nil {
@@ -75,7 +86,9 @@ func newPatient(ctx context.Context, cfg Config) *patient {
 		}
 		return askDatabase(ctx, cfg.PostgresURL)
 	})
-	p.metrics = sync.OnceValues(func() (map[string]*dto.MetricFamily, error) { return scrape(ctx, cfg.Bound.Admin) })
+	p.metrics = sync.OnceValues(
+		func() (map[string]*dto.MetricFamily, error) { return scrape(ctx, cfg.Bound.Admin) },
+	)
 	return p
 }
 
@@ -153,11 +166,15 @@ func get(ctx context.Context, url string) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{Timeout: reachTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{
+		Timeout:   reachTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}
 	return client.Do(request)
 }
 
-// gauge gives a metric without labels, or the one with a label's value; false when the service has none.
+// gauge gives a metric without labels, or the one with a label's value; false when the service has
+// none.
 func gauge(families map[string]*dto.MetricFamily, name string, label ...string) (float64, bool) {
 	for _, m := range families[name].GetMetric() {
 		if !carries(m, label) {

@@ -18,10 +18,18 @@ var errNoDirectory = errors.New("the directory is not on the broker")
 func checkProjections(ctx context.Context, p *patient, f *findings) {
 	if _, err := p.database(); err != nil {
 		if errors.Is(err, errNoDatabase) && p.DataDir == "" {
-			f.add(Skipped, "cannot be told without the database", "name it with --postgres-url to have them looked at, too")
+			f.add(
+				Skipped,
+				"cannot be told without the database",
+				"name it with --postgres-url to have them looked at, too",
+			)
 			return
 		}
-		f.add(Unknown, "cannot be told: the database cannot be reached", "see the component postgres")
+		f.add(
+			Unknown,
+			"cannot be told: the database cannot be reached",
+			"see the component postgres",
+		)
 		return
 	}
 	all, err := p.projections(ctx)
@@ -39,13 +47,17 @@ func checkProjections(ctx context.Context, p *patient, f *findings) {
 	}
 }
 
-// projections asks for their status, if there is an installation to ask about: looking must not make one.
+// projections asks for their status, if there is an installation to ask about: looking must not
+// make one.
 func (p *patient) projections(ctx context.Context) ([]projections.ProjectionStatus, error) {
 	cloud, err := p.cloud()
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream }) {
+	if !slices.ContainsFunc(
+		cloud,
+		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+	) {
 		return nil, errNoDirectory
 	}
 	conns, err := p.broker()
@@ -64,18 +76,37 @@ func judgeProjection(limits Limits, s projections.ProjectionStatus, f *findings)
 	case projections.StateStopped:
 		advice := "it goes on once a program that understands the event runs"
 		if s.Stopped != nil && s.Stopped.Sequence > s.Sequence {
-			advice += fmt.Sprintf(", or without the event: hubcloud projections skip %d --why REASON", s.Stopped.Sequence)
+			advice += fmt.Sprintf(
+				", or without the event: hubcloud projections skip %d --why REASON",
+				s.Stopped.Sequence,
+			)
 		}
 		f.add(Wrong, fmt.Sprintf("%s stands still: %s", at, s.Reason), advice)
 	case projections.StateStoppedByOperator:
-		f.add(Warning, fmt.Sprintf("%s stands still: %s", at, s.Reason), "it goes on with: hubcloud projections resume "+s.Name)
+		f.add(
+			Warning,
+			fmt.Sprintf("%s stands still: %s", at, s.Reason),
+			"it goes on with: hubcloud projections resume "+s.Name,
+		)
 	case projections.StateUnattended:
-		f.add(Wrong, fmt.Sprintf("%s is %s", at, s.Reason), "see why the service with that role does not reach the database")
+		f.add(
+			Wrong,
+			fmt.Sprintf("%s is %s", at, s.Reason),
+			"see why the service with that role does not reach the database",
+		)
 	case projections.StateBuilding:
-		f.add(Warning, fmt.Sprintf("%s is being built", at), "wait: requests are answered once it is complete; see how far it is with `hubcloud projections status`")
+		f.add(
+			Warning,
+			fmt.Sprintf("%s is being built", at),
+			"wait: requests are answered once it is complete; see how far it is with `hubcloud projections status`",
+		)
 	default:
 		if s.Behind > limits.Lag {
-			f.add(Wrong, fmt.Sprintf("%s is behind", at), "see the service's log and the load of the database: what was changed since is not in lists yet")
+			f.add(
+				Wrong,
+				fmt.Sprintf("%s is behind", at),
+				"see the service's log and the load of the database: what was changed since is not in lists yet",
+			)
 			return
 		}
 		f.note("%s", at)

@@ -12,10 +12,15 @@ import (
 	"time"
 )
 
-// checkService says whether a service runs on this machine's data directory, and what it says of itself.
+// checkService says whether a service runs on this machine's data directory, and what it says of
+// itself.
 func checkService(ctx context.Context, p *patient, f *findings) {
 	if p.DataDir == "" {
-		f.add(Skipped, "there is no data directory here", "name that of a service on this machine with --data-dir to have it looked at, too")
+		f.add(
+			Skipped,
+			"there is no data directory here",
+			"name that of a service on this machine with --data-dir to have it looked at, too",
+		)
 		return
 	}
 	if !p.running() {
@@ -49,35 +54,70 @@ func checkService(ctx context.Context, p *patient, f *findings) {
 		f.advice = append(f.advice, "see the components below, and the service's log")
 	}
 	if p.StartedErr != nil {
-		f.add(Warning, fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr), "ask as the user whom the service runs as; a start writes the file anew")
+		f.add(
+			Warning,
+			fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr),
+			"ask as the user whom the service runs as; a start writes the file anew",
+		)
 	}
 }
 
 // notRunning says what is known of a service that has not written where it listens.
 func notRunning(p *patient, f *findings) {
 	if _, err := os.Stat(p.DataDir); errors.Is(err, fs.ErrNotExist) {
-		f.add(Wrong, fmt.Sprintf("there is no data directory %s", p.DataDir),
-			"name the service's with --data-dir, or the broker with --nats-url and --nats-credentials")
+		f.add(
+			Wrong,
+			fmt.Sprintf("there is no data directory %s", p.DataDir),
+			"name the service's with --data-dir, or the broker with --nats-url and --nats-credentials",
+		)
 		return
 	}
 	if lockHeld(p.path("LOCK")) {
-		f.add(Warning, "a service has the data directory and is not ready yet, or stops"+since(p.Started),
-			"ask again in a minute; a start that takes longer says in the service's log what it waits for")
+		f.add(
+			Warning,
+			"a service has the data directory and is not ready yet, or stops"+since(p.Started),
+			"ask again in a minute; a start that takes longer says in the service's log what it waits for",
+		)
 		return
 	}
-	f.add(Wrong, fmt.Sprintf("no service runs on %s%s", p.DataDir, lastStarted(p.Started)),
-		fmt.Sprintf("start it: hubcloud serve --data-dir %s; why the last one ended is in its log", p.DataDir))
+	f.add(
+		Wrong,
+		fmt.Sprintf("no service runs on %s%s", p.DataDir, lastStarted(p.Started)),
+		fmt.Sprintf(
+			"start it: hubcloud serve --data-dir %s; why the last one ended is in its log",
+			p.DataDir,
+		),
+	)
 }
 
-// notAnswering says what is known of a service that has written where it listens, and does not answer there.
+// notAnswering says what is known of a service that has written where it listens, and does not
+// answer there.
 func notAnswering(p *patient, f *findings, err error) {
 	if lockHeld(p.path("LOCK")) {
-		f.add(Wrong, fmt.Sprintf("the service has the data directory and does not answer at %s: %v", p.Bound.Admin, err),
-			"see its log; if it hangs, keep what its goroutines do (kill -QUIT prints that into the log and ends it), and start it again")
+		f.add(
+			Wrong,
+			fmt.Sprintf(
+				"the service has the data directory and does not answer at %s: %v",
+				p.Bound.Admin,
+				err,
+			),
+			"see its log; if it hangs, keep what its goroutines do (kill -QUIT prints that into "+
+				"the log and ends it), and start it again",
+		)
 		return
 	}
-	f.add(Wrong, fmt.Sprintf("the service was killed: endpoints.json is there and nobody answers at %s: %v", p.Bound.Admin, err),
-		fmt.Sprintf("start it again: hubcloud serve --data-dir %s; the kernel's log says whether memory ran out (dmesg)", p.DataDir))
+	f.add(
+		Wrong,
+		fmt.Sprintf(
+			"the service was killed: endpoints.json is there and nobody answers at %s: %v",
+			p.Bound.Admin,
+			err,
+		),
+		fmt.Sprintf(
+			"start it again: hubcloud serve --data-dir %s; the kernel's log says whether memory ran out (dmesg)",
+			p.DataDir,
+		),
+	)
 }
 
 // readiness is what the service says of itself.
@@ -99,7 +139,8 @@ func askReady(ctx context.Context, admin string) (readiness, error) {
 		return said, err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusServiceUnavailable {
+	if response.StatusCode != http.StatusOK &&
+		response.StatusCode != http.StatusServiceUnavailable {
 		return said, fmt.Errorf("status %d", response.StatusCode)
 	}
 	if err := json.NewDecoder(response.Body).Decode(&said); err != nil {
@@ -112,7 +153,12 @@ func since(s *Started) string {
 	if s == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (process %d, %s, for %s)", s.PID, strings.Join(s.Roles, " "), ago(time.Since(s.At)))
+	return fmt.Sprintf(
+		" (process %d, %s, for %s)",
+		s.PID,
+		strings.Join(s.Roles, " "),
+		ago(time.Since(s.At)),
+	)
 }
 
 func lastStarted(s *Started) string {

@@ -13,7 +13,8 @@ import (
 // syncTries is how often the disk is tried; the middle one counts.
 const syncTries = 5
 
-// checkSync says what a power cut would cost, and how long the disk takes to make sure that it costs nothing.
+// checkSync says what a power cut would cost, and how long the disk takes to make sure that it
+// costs nothing.
 func checkSync(ctx context.Context, p *patient, f *findings) {
 	settings := syncSettings(p)
 	switch {
@@ -36,10 +37,18 @@ func checkSync(ctx context.Context, p *patient, f *findings) {
 	case errors.Is(err, fs.ErrPermission):
 		f.note("the disk was not tried: %v", err)
 	case err != nil:
-		f.add(Wrong, fmt.Sprintf("the data directory cannot be written to: %v", err), "see whether its disk is full or was mounted read-only (dmesg)")
+		f.add(
+			Wrong,
+			fmt.Sprintf("the data directory cannot be written to: %v", err),
+			"see whether its disk is full or was mounted read-only (dmesg)",
+		)
 	case took > p.Limits.SyncTime:
-		f.add(Warning, fmt.Sprintf("the disk takes %s to sync a small file", ago(took)),
-			"every event and every management call waits for that: use a disk with a cache that outlives a power cut, or --sync 2m if losing that much is fine")
+		f.add(
+			Warning,
+			fmt.Sprintf("the disk takes %s to sync a small file", ago(took)),
+			"every event and every management call waits for that: use a disk with a cache that "+
+				"outlives a power cut, or --sync 2m if losing that much is fine",
+		)
 	default:
 		f.note("the disk syncs a small file in %s", took.Round(10*time.Microsecond))
 	}
@@ -61,7 +70,10 @@ func syncSettings(p *patient) []syncSetting {
 	if servers, err := p.servers(); err == nil {
 		for _, s := range servers {
 			if s.JetStream != nil {
-				all = append(all, syncSetting{s.Name, s.JetStream.SyncAlways, s.JetStream.SyncInterval, alone})
+				all = append(
+					all,
+					syncSetting{s.Name, s.JetStream.SyncAlways, s.JetStream.SyncInterval, alone},
+				)
 			}
 		}
 		return all
@@ -69,7 +81,11 @@ func syncSettings(p *patient) []syncSetting {
 	if p.Started == nil || p.Started.OwnBroker {
 		return nil
 	}
-	setting := syncSetting{who: "the service, when it ran,", always: p.Started.Sync == "always", alone: alone}
+	setting := syncSetting{
+		who:    "the service, when it ran,",
+		always: p.Started.Sync == "always",
+		alone:  alone,
+	}
 	if !setting.always {
 		interval, err := time.ParseDuration(p.Started.Sync)
 		if err != nil {
@@ -84,18 +100,33 @@ func judgeSync(p *patient, s syncSetting, f *findings) {
 	every := s.interval.String()
 	switch {
 	case s.always:
-		f.note("%s syncs every write before it acknowledges it: nothing that was acknowledged is lost in a power cut", s.who)
+		f.note(
+			"%s syncs every write before it acknowledges it: nothing that was acknowledged is lost in a power cut",
+			s.who,
+		)
 	case !s.alone:
-		f.note("%s syncs every %s: a power cut at all machines with a copy at once can lose what came since", s.who, every)
+		f.note(
+			"%s syncs every %s: a power cut at all machines with a copy at once can lose what came since",
+			s.who,
+			every,
+		)
 	case p.live():
-		f.add(Warning, fmt.Sprintf("%s syncs every %s: a power cut can lose what was acknowledged since", s.who, every),
-			"start with --sync always (sync_interval: always in a broker of one's own), unless speed is worth that")
+		f.add(
+			Warning,
+			fmt.Sprintf(
+				"%s syncs every %s: a power cut can lose what was acknowledged since",
+				s.who,
+				every,
+			),
+			"start with --sync always (sync_interval: always in a broker of one's own), unless speed is worth that",
+		)
 	default:
 		f.note("%s syncs every %s: a power cut can lose what was acknowledged since", s.who, every)
 	}
 }
 
-// trySync writes a small file, over and over, and gives how long it mostly takes until it is on the disk.
+// trySync writes a small file, over and over, and gives how long it mostly takes until it is on the
+// disk.
 func trySync(ctx context.Context, dir string) (time.Duration, error) {
 	file, err := os.CreateTemp(dir, "doctor-*.tmp")
 	if err != nil {

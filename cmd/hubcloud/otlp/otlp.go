@@ -1,12 +1,16 @@
-// Package otlp sends spans to a collector by OTLP, the OpenTelemetry protocol, as the standard environment variables of OpenTelemetry say, and only
-// when they name a collector: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
+// Package otlp sends spans to a collector by OTLP, the OpenTelemetry protocol, as the standard
+// environment variables of OpenTelemetry say, and only when they name a collector:
+// OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
 //
-// OTEL_EXPORTER_OTLP_PROTOCOL (…_TRACES_PROTOCOL) is http/protobuf, the default, or grpc. OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _INSECURE and
-// _CERTIFICATE, OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and its _ARG, OTEL_BSP_… and the limits of spans are read by the SDK;
-// OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch it off.
+// OTEL_EXPORTER_OTLP_PROTOCOL (…_TRACES_PROTOCOL) is http/protobuf, the default, or grpc.
+// OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _INSECURE and _CERTIFICATE,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and its _ARG, OTEL_BSP_… and the
+// limits of spans are read by the SDK; OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch
+// it off.
 //
-// Spans wait for the collector in a queue that is bounded (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE): with the collector away what does not fit is dropped.
-// Failures are told to the log once a minute at most.
+// Spans wait for the collector in a queue that is bounded (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE):
+// with the collector away what does not fit is dropped. Failures are told to the log once a minute
+// at most.
 package otlp
 
 import (
@@ -33,7 +37,8 @@ import (
 )
 
 const (
-	// serviceName is what the service is called unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say otherwise.
+	// serviceName is what the service is called unless OTEL_SERVICE_NAME or
+	// OTEL_RESOURCE_ATTRIBUTES say otherwise.
 	serviceName = "hubcloud"
 	// complainEvery is how often the log hears of a collector that takes nothing.
 	complainEvery = time.Minute
@@ -45,7 +50,8 @@ var ErrProtocol = errors.New("is neither http/protobuf nor grpc")
 // Sender sends spans. Its zero value sends none.
 type Sender struct{ provider *sdktrace.TracerProvider }
 
-// Start makes the sender that the environment asks for. It reaches for no collector: that may come later. The errors are those of variables that say what cannot be, such as ErrProtocol.
+// Start makes the sender that the environment asks for. It reaches for no collector: that may come
+// later. The errors are those of variables that say what cannot be, such as ErrProtocol.
 func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 	if !Wanted() {
 		return Sender{}, nil
@@ -58,10 +64,15 @@ func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 	if build, ok := debug.ReadBuildInfo(); ok {
 		version = build.Main.Version
 	}
-	about, err := resource.New(ctx,
+	about, err := resource.New(
+		ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithHost(),
-		resource.WithAttributes(semconv.ServiceName(serviceName), semconv.ServiceVersion(version), semconv.ServiceInstanceID(uuid.NewString())),
+		resource.WithAttributes(
+			semconv.ServiceName(serviceName),
+			semconv.ServiceVersion(version),
+			semconv.ServiceInstanceID(uuid.NewString()),
+		),
 		resource.WithFromEnv(), // last: what it says counts
 	)
 	if err != nil {
@@ -72,13 +83,18 @@ func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		complaints.Do(func() { log.Warn("traces do not get out", "error", err) })
 	}))
-	return Sender{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
+	return Sender{
+		sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)),
+	}, nil
 }
 
 // Wanted says whether the environment names a collector, and nothing switches it off.
 func Wanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
-		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
+		!strings.EqualFold(
+			os.Getenv("OTEL_SDK_DISABLED"),
+			"true",
+		) && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
 func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {

@@ -1,5 +1,6 @@
-// Command tapclient follows the event log of one hub with nothing but a NATS client: first what is kept, then what comes, in order, without a gap and
-// without a repeat. It is the example of ../tap.md.
+// Command tapclient follows the event log of one hub with nothing but a NATS client: first what is
+// kept, then what comes, in order, without a gap and without a repeat. It is the example of
+// ../tap.md.
 //
 //	go run ./deploy/docs/tapclient tap.json hub-7k2m-q4xd-93ta
 package main
@@ -51,12 +52,19 @@ func connect(path string, opts ...nats.Option) (*nats.Conn, credentials, error) 
 	if err != nil {
 		return nil, c, err
 	}
-	opts = append(opts, nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(c.InboxPrefix), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort())
+	opts = append(
+		opts,
+		nats.UserInfo(c.User, c.Password),
+		nats.CustomInboxPrefix(c.InboxPrefix),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
+	)
 	nc, err := nats.Connect(c.URL, opts...)
 	return nc, c, err
 }
 
-// api is the JetStream API prefix of the shard that has a hub's log: FNV-1a, 32 bits, of its id, modulo the number of shards.
+// api is the JetStream API prefix of the shard that has a hub's log: FNV-1a, 32 bits, of its id,
+// modulo the number of shards.
 func api(hub string, shards uint32) string {
 	h := fnv.New32a()
 	io.WriteString(h, hub) // it never fails
@@ -70,7 +78,8 @@ func follow(ctx context.Context, path, hub string, out io.Writer, opts ...nats.O
 		return err
 	}
 	defer nc.Close()
-	// The feed first, then the log: so nothing falls between the two. Of the feed only matters that there is something new.
+	// The feed first, then the log: so nothing falls between the two. Of the feed only matters that
+	// there is something new.
 	news := make(chan *nats.Msg, 1024)
 	if _, err := nc.ChanSubscribe("feed."+hub+".>", news); err != nil {
 		return err
@@ -115,9 +124,15 @@ func pause(ctx context.Context, news <-chan *nats.Msg, most time.Duration) {
 	}
 }
 
-// read gets up to 500 messages of a log from a sequence on: many answers to one request, up to one without a body that has a Status. 204 ends
-// them; 404 says that there is nothing, and 503 that there is no such log (yet).
-func read(ctx context.Context, nc *nats.Conn, subject string, from uint64) (messages []*nats.Msg, err error) {
+// read gets up to 500 messages of a log from a sequence on: many answers to one request, up to one
+// without a body that has a Status. 204 ends them; 404 says that there is nothing, and 503 that
+// there is no such log (yet).
+func read(
+	ctx context.Context,
+	nc *nats.Conn,
+	subject string,
+	from uint64,
+) (messages []*nats.Msg, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	inbox := nc.NewInbox()
@@ -143,7 +158,12 @@ func read(ctx context.Context, nc *nats.Conn, subject string, from uint64) (mess
 		case "204", "404", "503":
 			return messages, nil
 		default:
-			return nil, fmt.Errorf("%s: %s %s", subject, m.Header.Get("Status"), m.Header.Get("Description"))
+			return nil, fmt.Errorf(
+				"%s: %s %s",
+				subject,
+				m.Header.Get("Status"),
+				m.Header.Get("Description"),
+			)
 		}
 	}
 }

@@ -25,13 +25,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }
 
-// TestFollow runs the example against a real broker that is restarted meanwhile: it gets every event once and in order.
+// TestFollow runs the example against a real broker that is restarted meanwhile: it gets every
+// event once and in order.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	const hub, before, after = domain.HubID("hub-aaaa-aaaa-0001"), 1200, 300
 	broker := streamstest.New(t)
 	logs, err := hublog.New(broker.Connect(t), hublog.Config{
-		Retention: time.Hour, Log: slog.New(slog.DiscardHandler), Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Retention: time.Hour, Log: slog.New(slog.DiscardHandler),
+		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +45,12 @@ func TestFollow(t *testing.T) {
 		for n := from; n <= to; n += 100 {
 			var records []hublog.Record
 			for i := n; i < n+100; i++ {
-				payload := fmt.Appendf(nil, `{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`, hub, i)
+				payload := fmt.Appendf(
+					nil,
+					`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
+					hub,
+					i,
+				)
 				records = append(records, hublog.Record{Payload: payload, Incarnation: "0000000a"})
 			}
 			if last, err = logs.Append(context.Background(), hub, last, records); err != nil {
@@ -57,7 +64,13 @@ func TestFollow(t *testing.T) {
 	}
 
 	path := filepath.Join(t.TempDir(), "tap.json")
-	text, err := json.Marshal(tap.ForUser("nats://in-process", streamstest.Shards, broker.Credentials().Users[streams.AccountTap]))
+	text, err := json.Marshal(
+		tap.ForUser(
+			"nats://in-process",
+			streamstest.Shards,
+			broker.Credentials().Users[streams.AccountTap],
+		),
+	)
 	if err == nil {
 		err = os.WriteFile(path, text, 0o600)
 	}
@@ -69,7 +82,14 @@ func TestFollow(t *testing.T) {
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := follow(ctx, path, string(hub), writer, nats.InProcessServer(broker), nats.ReconnectWait(100*time.Millisecond))
+		err := follow(
+			ctx,
+			path,
+			string(hub),
+			writer,
+			nats.InProcessServer(broker),
+			nats.ReconnectWait(100*time.Millisecond),
+		)
 		writer.CloseWithError(err)
 		done <- err
 	}()

@@ -11,13 +11,15 @@ import (
 
 // Control is how a channel is set. The zero value is none.
 type Control struct {
-	// Kind is toggle, guarded (a toggle that asks once more), percent, degrees, choice or color; "" for none.
+	// Kind is toggle, guarded (a toggle that asks once more), percent, degrees, choice or color; ""
+	// for none.
 	Kind string
 	// On and Off are what the two ends of a toggle are called when one brings them about.
 	On, Off string
 	// IsOn says where a toggle stands, Unknown that nobody knows: then it can be set either way.
 	IsOn, Unknown bool
-	// Current is the value to begin with; Min and Max are the bounds of a setpoint, empty when the hub names none.
+	// Current is the value to begin with; Min and Max are the bounds of a setpoint, empty when the
+	// hub names none.
 	Current  string
 	Min, Max string
 	// Bounds says them in words.
@@ -28,7 +30,8 @@ type Control struct {
 	Choices []string
 }
 
-// controlOf gives the control that fits a channel that takes commands. A channel of an unknown key has none.
+// controlOf gives the control that fits a channel that takes commands. A channel of an unknown key
+// has none.
 func controlOf(c domain.Channel) Control {
 	switch c.Key {
 	case "switch":
@@ -57,9 +60,17 @@ func controlOf(c domain.Channel) Control {
 		}
 		return control
 	case "mode":
-		return Control{Kind: "choice", Current: name(c), Choices: []string{"off", "heat", "cool", "auto", "eco"}}
+		return Control{
+			Kind:    "choice",
+			Current: name(c),
+			Choices: []string{"off", "heat", "cool", "auto", "eco"},
+		}
 	case "fan_mode":
-		return Control{Kind: "choice", Current: name(c), Choices: []string{"auto_low", "low", "medium", "high"}}
+		return Control{
+			Kind:    "choice",
+			Current: name(c),
+			Choices: []string{"auto_low", "low", "medium", "high"},
+		}
 	case "color":
 		control := Control{Kind: "color", Current: "#ffffff"}
 		var v map[string]any
@@ -75,7 +86,13 @@ func controlOf(c domain.Channel) Control {
 }
 
 func toggle(c domain.Channel, kind, on, off string) Control {
-	return Control{Kind: kind, On: on, Off: off, IsOn: string(c.Value) == "true", Unknown: string(c.Value) != "true" && string(c.Value) != "false"}
+	return Control{
+		Kind:    kind,
+		On:      on,
+		Off:     off,
+		IsOn:    string(c.Value) == "true",
+		Unknown: string(c.Value) != "true" && string(c.Value) != "false",
+	}
 }
 
 func number(c domain.Channel) string {
@@ -100,18 +117,36 @@ func bound(n *float64) string {
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// ReadCommand makes a command of the fields of a control's form: key, endpoint, value, and warm_white for a color. The errors are those of
-// domain.CheckCommandValue.
-func ReadCommand(org string, hub domain.HubID, device int64, form url.Values) (domain.Command, error) {
-	c := domain.Command{OrgID: org, HubID: hub, DeviceID: device, Key: form.Get("key"), IdempotencyKey: form.Get("idempotency_key")}
+// ReadCommand makes a command of the fields of a control's form: key, endpoint, value, and
+// warm_white for a color. The errors are those of domain.CheckCommandValue.
+func ReadCommand(
+	org string,
+	hub domain.HubID,
+	device int64,
+	form url.Values,
+) (domain.Command, error) {
+	c := domain.Command{
+		OrgID:          org,
+		HubID:          hub,
+		DeviceID:       device,
+		Key:            form.Get("key"),
+		IdempotencyKey: form.Get("idempotency_key"),
+	}
 	var err error
-	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil || c.Endpoint < 0 {
-		return c, domain.Errorf(domain.CodeInvalidRequest, "endpoint: must be a non-negative integer")
+	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil ||
+		c.Endpoint < 0 {
+		return c, domain.Errorf(
+			domain.CodeInvalidRequest,
+			"endpoint: must be a non-negative integer",
+		)
 	}
 	if err := domain.CheckIdempotencyKey(c.IdempotencyKey); err != nil {
 		return c, err
 	}
-	c.Value, err = domain.CheckCommandValue(c.Key, valueOf(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")))
+	c.Value, err = domain.CheckCommandValue(
+		c.Key,
+		valueOf(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
+	)
 	return c, err
 }
 

@@ -8,7 +8,8 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// FuzzReadCommand: whatever a form says, what is made of it is a command that the API would take as it is.
+// FuzzReadCommand: whatever a form says, what is made of it is a command that the API would take as
+// it is.
 func FuzzReadCommand(f *testing.F) {
 	f.Add("lock", "0", "true", "", "once")
 	f.Add("color", "1", "#ff0080", "7", "once")
@@ -16,13 +17,20 @@ func FuzzReadCommand(f *testing.F) {
 	f.Add("mode", "0", "\"\\", "", "once")
 	f.Add("level", "-1", "1e1", "x", "")
 	f.Fuzz(func(t *testing.T, key, endpoint, value, white, once string) {
-		form := url.Values{"key": {key}, "endpoint": {endpoint}, "value": {value}, "warm_white": {white}, "idempotency_key": {once}}
+		form := url.Values{
+			"key":             {key},
+			"endpoint":        {endpoint},
+			"value":           {value},
+			"warm_white":      {white},
+			"idempotency_key": {once},
+		}
 		command, err := live.ReadCommand("org", "hub-aaaa-aaaa-aaaa", 1, form)
 		if err != nil {
 			return
 		}
 		again, err := domain.CheckCommandValue(command.Key, command.Value)
-		if err != nil || string(again) != string(command.Value) || command.Endpoint < 0 || domain.CheckIdempotencyKey(command.IdempotencyKey) != nil {
+		if err != nil || string(again) != string(command.Value) || command.Endpoint < 0 ||
+			domain.CheckIdempotencyKey(command.IdempotencyKey) != nil {
 			t.Errorf("%v became %+v: %v", form, command, err)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 const (
 	// askedAtOnce is how many devices of a hub are asked for at a time.
 	askedAtOnce = 8
-	// askedFor is how long all of a page's devices together may take: a page that shows some of them is better than one that comes late.
+	// askedFor is how long all of a page's devices together may take: a page that shows some of
+	// them is better than one that comes late.
 	askedFor = 15 * time.Second
 	// devicesPage is how many devices a page shows, and asks for.
 	devicesPage = 60
@@ -30,14 +31,16 @@ type DevicesRequest struct {
 	Find string
 	// Page counts from 0.
 	Page int
-	// Within is how long the hub may take to tell about them. 0 stands for 15 s, which is also the most.
+	// Within is how long the hub may take to tell about them. 0 stands for 15 s, which is also the
+	// most.
 	Within time.Duration
 }
 
 // DeviceList is a page of a hub's devices.
 type DeviceList struct {
 	Rooms []Room
-	// Total is how many devices the hub has, Found how many of them were asked for, on Pages pages, of which this is Page, counted from 0.
+	// Total is how many devices the hub has, Found how many of them were asked for, on Pages pages,
+	// of which this is Page, counted from 0.
 	Total, Found, Page, Pages int
 	// Late says that the hub did not tell everything in time.
 	Late bool
@@ -76,7 +79,8 @@ type Channel struct {
 	Label string
 	Text  string
 	Unit  string
-	// Value and Desired are the JSON of what was last reported and asked; Wanted is Desired in words.
+	// Value and Desired are the JSON of what was last reported and asked; Wanted is Desired in
+	// words.
 	Value   string
 	Desired string
 	Wanted  string
@@ -89,9 +93,15 @@ type Channel struct {
 	Control Control
 }
 
-// DevicesOf asks the hub for its devices, and for the values of those of a page. They are given by room, those without a room last. A device that
-// cannot be asked for is there without values; the error is that of the list.
-func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID, want DevicesRequest) (DeviceList, error) {
+// DevicesOf asks the hub for its devices, and for the values of those of a page. They are given by
+// room, those without a room last. A device that cannot be asked for is there without values; the
+// error is that of the list.
+func (l *Live) DevicesOf(
+	ctx context.Context,
+	org string,
+	hub domain.HubID,
+	want DevicesRequest,
+) (DeviceList, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return DeviceList{}, err
@@ -116,7 +126,11 @@ func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID, want
 		}
 	}
 	slices.SortStableFunc(devices, inRooms)
-	list := DeviceList{Total: len(listed), Found: len(devices), Pages: max(1, (len(devices)+devicesPage-1)/devicesPage)}
+	list := DeviceList{
+		Total: len(listed),
+		Found: len(devices),
+		Pages: max(1, (len(devices)+devicesPage-1)/devicesPage),
+	}
 	list.Page = max(0, min(want.Page, list.Pages-1))
 	devices = devices[list.Page*devicesPage : min(len(devices), (list.Page+1)*devicesPage)]
 	asking := new(errgroup.Group)
@@ -138,9 +152,13 @@ func (l *Live) DevicesOf(ctx context.Context, org string, hub domain.HubID, want
 	return list, nil
 }
 
-// DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a hub that does not answer it gives the names
-// that were set in the cloud.
-func (l *Live) DeviceNames(ctx context.Context, org string, hub domain.HubID) (map[int64]string, error) {
+// DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a
+// hub that does not answer it gives the names that were set in the cloud.
+func (l *Live) DeviceNames(
+	ctx context.Context,
+	org string,
+	hub domain.HubID,
+) (map[int64]string, error) {
 	names, err := l.GivenNames(ctx, org, hub)
 	if err != nil {
 		return nil, err
@@ -158,7 +176,11 @@ func (l *Live) DeviceNames(ctx context.Context, org string, hub domain.HubID) (m
 }
 
 // GivenNames gives the names that were set for devices of a hub in the cloud, 1,000 at most.
-func (l *Live) GivenNames(ctx context.Context, org string, hub domain.HubID) (map[int64]string, error) {
+func (l *Live) GivenNames(
+	ctx context.Context,
+	org string,
+	hub domain.HubID,
+) (map[int64]string, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return nil, err
@@ -173,7 +195,12 @@ func (l *Live) GivenNames(ctx context.Context, org string, hub domain.HubID) (ma
 }
 
 // DeviceOf asks the hub for one device.
-func (l *Live) DeviceOf(ctx context.Context, org string, hub domain.HubID, id int64) (Device, error) {
+func (l *Live) DeviceOf(
+	ctx context.Context,
+	org string,
+	hub domain.HubID,
+	id int64,
+) (Device, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
 		return Device{}, err
@@ -201,7 +228,10 @@ func inRooms(a, b Device) int {
 	if (a.Room == "") != (b.Room == "") {
 		return strings.Compare(b.Room, a.Room)
 	}
-	return cmp.Or(strings.Compare(strings.ToLower(a.Room), strings.ToLower(b.Room)), strings.Compare(a.Room, b.Room))
+	return cmp.Or(
+		strings.Compare(strings.ToLower(a.Room), strings.ToLower(b.Room)),
+		strings.Compare(a.Room, b.Room),
+	)
 }
 
 // byRoom puts devices that are in that order into their rooms.
@@ -217,7 +247,16 @@ func byRoom(devices []Device) []Room {
 }
 
 func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, failed string) Device {
-	device := Device{Hub: hub, ID: d.ID, Name: d.Name, Reported: d.Name, Manufacturer: d.Manufacturer, Model: d.Model, Available: true, Failure: failed}
+	device := Device{
+		Hub:          hub,
+		ID:           d.ID,
+		Name:         d.Name,
+		Reported:     d.Name,
+		Manufacturer: d.Manufacturer,
+		Model:        d.Model,
+		Available:    true,
+		Failure:      failed,
+	}
 	if label.Name != nil {
 		device.Name = *label.Name
 	}
@@ -229,7 +268,10 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, faile
 	}
 	for _, c := range d.Channels {
 		device.Available = device.Available && c.Available
-		device.Channels = append(device.Channels, channelOf(hub, d.ID, c, severalOf(d.Channels, c.Key)))
+		device.Channels = append(
+			device.Channels,
+			channelOf(hub, d.ID, c, severalOf(d.Channels, c.Key)),
+		)
 	}
 	return device
 }
@@ -251,8 +293,12 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 		unit = *c.Unit
 	}
 	view := Channel{
-		Hub: hub, DeviceID: device, Key: c.Key, Endpoint: c.Endpoint, Label: nameOfKey(c.Key), Unit: unit, Text: text(c.Key, unit, c.Value),
-		Value: jsonText(c.Value), Desired: jsonText(c.Desired), Status: c.Status, Explained: statusWords[c.Status], Available: c.Available,
+		Hub: hub, DeviceID: device, Key: c.Key, Endpoint: c.Endpoint, Label: nameOfKey(c.Key),
+		Unit: unit, Text: text(c.Key, unit, c.Value),
+		Value: jsonText(
+			c.Value,
+		), Desired: jsonText(c.Desired), Status: c.Status, Explained: statusWords[c.Status],
+		Available: c.Available,
 	}
 	if several {
 		view.Label += " " + formatInt(c.Endpoint)
@@ -261,7 +307,8 @@ func channelOf(hub domain.HubID, device int64, c domain.Channel, several bool) C
 		view.Wanted = text(c.Key, unit, c.Desired)
 	}
 	if c.ObservedAt != nil {
-		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt) // a time that is none is not shown
+		// a time that is none is not shown
+		view.ObservedAt, _ = time.Parse(domain.TimeLayout, *c.ObservedAt)
 	}
 	if c.Writable {
 		view.Control = controlOf(c)

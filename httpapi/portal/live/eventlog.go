@@ -10,7 +10,8 @@ import (
 	"hubcloud/domain"
 )
 
-// logPage is how many events a page of a log shows; logScan how many are looked through for those of one device.
+// logPage is how many events a page of a log shows; logScan how many are looked through for those
+// of one device.
 const (
 	logPage = 100
 	logScan = 5000
@@ -30,20 +31,23 @@ type LogPage struct {
 	Entries []LogEntry
 	// Next is where the following part begins; empty when there is none yet.
 	Next string
-	// Expired says that what was asked for is gone, and the part begins with the oldest event that is kept.
+	// Expired says that what was asked for is gone, and the part begins with the oldest event that
+	// is kept.
 	Expired bool
 }
 
 // LogRequest says which part.
 type LogRequest struct {
-	// At is the time to begin at, After the cursor to go on from, which wins; without both the log begins with the oldest event.
+	// At is the time to begin at, After the cursor to go on from, which wins; without both the log
+	// begins with the oldest event.
 	At    time.Time
 	After string
 	// Device leaves only its events; nil leaves all.
 	Device *int64
 }
 
-// ReadLog reads a part of a hub's log, oldest first. What is asked for that has expired begins with the oldest event.
+// ReadLog reads a part of a hub's log, oldest first. What is asked for that has expired begins with
+// the oldest event.
 func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (LogPage, error) {
 	after, err := want.After, error(nil)
 	if after == "" && !want.At.IsZero() {
@@ -51,7 +55,9 @@ func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (
 			return LogPage{}, err
 		}
 	}
-	page := LogPage{Expired: want.After == "" && !want.At.IsZero() && want.At.Before(l.Now().Add(-l.Retention))}
+	page := LogPage{
+		Expired: want.After == "" && !want.At.IsZero() && want.At.Before(l.Now().Add(-l.Retention)),
+	}
 	for scanned := 0; len(page.Entries) < logPage && scanned < logScan; {
 		part, err := l.Events.Page(ctx, hub, after, logPage)
 		if codeOf(err) == domain.CodeCursorExpired && after != "" && scanned == 0 {
@@ -63,7 +69,8 @@ func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (
 		}
 		for i, encoded := range part.Events {
 			after = encoded.Cursor
-			if event, ok := decode(encoded); ok && (want.Device == nil || event.DeviceID != nil && *event.DeviceID == *want.Device) {
+			if event, ok := decode(encoded); ok &&
+				(want.Device == nil || event.DeviceID != nil && *event.DeviceID == *want.Device) {
 				page.Entries = append(page.Entries, entryOf(event))
 			}
 			if len(page.Entries) == logPage && (i < len(part.Events)-1 || part.HasMore) {
@@ -80,7 +87,11 @@ func (l *Live) ReadLog(ctx context.Context, hub domain.HubID, want LogRequest) (
 }
 
 func entryOf(event Event) LogEntry {
-	return LogEntry{Event: event, Text: describe(event), Untrusted: event.ClockTrusted != nil && !*event.ClockTrusted}
+	return LogEntry{
+		Event:     event,
+		Text:      describe(event),
+		Untrusted: event.ClockTrusted != nil && !*event.ClockTrusted,
+	}
 }
 
 // describe says what an event tells. Data of types that nobody knows yet is shown as it is.

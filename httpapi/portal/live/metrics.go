@@ -21,7 +21,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		gaps: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_live_gaps_total",
-			Help: "Logs that a page could not go on reading where it was, because events had expired or the log was begun anew; the page says that there is a gap.",
+			Help: "Logs that a page could not go on reading where it was, because events had " +
+				"expired or the log was begun anew; the page says that there is a gap.",
 		}),
 	}
 	if registerer != nil {

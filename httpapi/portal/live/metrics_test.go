@@ -25,7 +25,9 @@ func TestMetrics(t *testing.T) {
 	p.await("hub.portal_states", &struct{}{})
 	r.append(hubA, "channel.observed", 1, levels(1, 7)...)
 	p.values(map[domain.HubID]int{hubA: 7})
-	if streams, events, gaps := value("streams"), value("stream_events_total"), value("gaps_total"); streams != 1 || events != 7 || gaps != 0 {
+	if streams, events, gaps := value("streams"), value("stream_events_total"), value("gaps_total"); streams != 1 ||
+		events != 7 ||
+		gaps != 0 {
 		t.Errorf("%v streams, %v events, %v gaps", streams, events, gaps)
 	}
 	r.mu.Lock()

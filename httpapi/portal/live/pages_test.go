@@ -14,45 +14,74 @@ import (
 
 func text(s string) *string { return &s }
 
-// Devices stand in their rooms, those without one last; one that cannot be asked for is there without values.
+// Devices stand in their rooms, those without one last; one that cannot be asked for is there
+// without values.
 func TestDevicesByRoom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
 	observed := "2026-01-02T03:04:05.000000Z"
 	lock := domain.Channel{
-		Key: "lock", Kind: "lock", Readable: true, Writable: true, Available: true, Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
+		Key: "lock", Kind: "lock", Readable: true, Writable: true, Available: true,
+		Value: json.RawMessage("false"), Desired: json.RawMessage("true"),
 		ObservedAt: &observed, Status: domain.ChannelDiverged,
 	}
 	gang := func(endpoint int64) domain.Channel {
-		return domain.Channel{Key: "switch", Endpoint: endpoint, Writable: true, Available: true, Value: json.RawMessage("true")}
+		return domain.Channel{
+			Key:       "switch",
+			Endpoint:  endpoint,
+			Writable:  true,
+			Available: true,
+			Value:     json.RawMessage("true"),
+		}
 	}
 	r.devices = []domain.Device{
 		{ID: 1, Name: "Lock", Channels: []domain.Channel{lock}},
 		{ID: 2, Name: "Gangs", Channels: []domain.Channel{gang(1), gang(2)}},
-		{ID: 3, Name: "Sensor", Channels: []domain.Channel{{Key: "temperature", Unit: text("°C"), Value: json.RawMessage("21.456"), Available: false}}},
+		{
+			ID:   3,
+			Name: "Sensor",
+			Channels: []domain.Channel{
+				{
+					Key:       "temperature",
+					Unit:      text("°C"),
+					Value:     json.RawMessage("21.456"),
+					Available: false,
+				},
+			},
+		},
 		{ID: 4, Name: "Gone", Channels: []domain.Channel{}},
 	}
-	r.labels = map[int64]domain.DeviceLabel{1: {Name: text("Front door"), Room: text("hall")}, 3: {Room: text("Attic")}}
+	r.labels = map[int64]domain.DeviceLabel{
+		1: {Name: text("Front door"), Room: text("hall")},
+		3: {Room: text("Attic")},
+	}
 	r.refused[4] = domain.Errorf(domain.CodeHubTimeout, "no answer")
 	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{})
 	if err != nil || list.Late || list.Total != 4 || list.Pages != 1 {
 		t.Fatal(list, err)
 	}
 	rooms := list.Rooms
-	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" || rooms[2].Name != "" {
+	if len(rooms) != 3 || rooms[0].Name != "Attic" || rooms[1].Name != "hall" ||
+		rooms[2].Name != "" {
 		t.Fatalf("the rooms are %+v", rooms)
 	}
 	front := rooms[1].Devices[0]
 	c := front.Channels[0]
-	if front.Name != "Front door" || front.Reported != "Lock" || c.Text != "unlocked" || c.Wanted != "locked" || c.Explained == "" ||
-		c.Control.Kind != "guarded" || c.Control.IsOn || c.ObservedAt.IsZero() {
+	if front.Name != "Front door" || front.Reported != "Lock" || c.Text != "unlocked" ||
+		c.Wanted != "locked" ||
+		c.Explained == "" ||
+		c.Control.Kind != "guarded" ||
+		c.Control.IsOn ||
+		c.ObservedAt.IsZero() {
 		t.Errorf("the lock is %+v", front)
 	}
 	sensor := rooms[0].Devices[0]
-	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" || sensor.Channels[0].Control.Kind != "" {
+	if sensor.Available || sensor.Channels[0].Text != "21.46 °C" ||
+		sensor.Channels[0].Control.Kind != "" {
 		t.Errorf("the sensor is %+v", sensor)
 	}
-	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" || !gangs.Channels[0].Control.IsOn {
+	if gangs := rooms[2].Devices[0]; gangs.Channels[0].Label != "Switch 1" ||
+		!gangs.Channels[0].Control.IsOn {
 		t.Errorf("the gangs are %+v", gangs)
 	}
 	if gone := rooms[2].Devices[1]; gone.Failure == "" {
@@ -64,13 +93,21 @@ func TestDevicesByRoom(t *testing.T) {
 	}
 }
 
-// A hub with very many devices made a page of megabytes, for which each of them was asked: a page has a bounded number, by room, and asks for those
-// alone; what is looked for is found on whatever page it would be.
+// A hub with very many devices made a page of megabytes, for which each of them was asked: a page
+// has a bounded number, by room, and asks for those alone; what is looked for is found on whatever
+// page it would be.
 func TestManyDevices(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
 	for id := range int64(1000) {
-		r.devices = append(r.devices, domain.Device{ID: id, Name: "Sensor " + strconv.FormatInt(id, 10), Channels: []domain.Channel{}})
+		r.devices = append(
+			r.devices,
+			domain.Device{
+				ID:       id,
+				Name:     "Sensor " + strconv.FormatInt(id, 10),
+				Channels: []domain.Channel{},
+			},
+		)
 	}
 	r.labels = map[int64]domain.DeviceLabel{999: {Name: text("Cellar"), Room: text("Below")}}
 	seen, pages := 0, 1
@@ -90,7 +127,12 @@ func TestManyDevices(t *testing.T) {
 	if asked := r.asked.Load(); seen != 1000 || asked != 1000 || pages < 10 {
 		t.Errorf("%d devices on %d pages, for which %d were asked", seen, pages, asked)
 	}
-	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7})
+	list, err := r.live.DevicesOf(
+		t.Context(),
+		"org",
+		hubA,
+		live.DevicesRequest{Find: "cellar", Page: 7},
+	)
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
 		t.Errorf("the cellar is %+v, %v", list, err)
 	}
@@ -99,27 +141,39 @@ func TestManyDevices(t *testing.T) {
 		t.Errorf("%d names, %v", len(names), err)
 	}
 	r.refused[0] = domain.Errorf(domain.CodeHubOffline, "offline")
-	if names, err = r.live.DeviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 || names[999] != "Cellar" {
+	if names, err = r.live.DeviceNames(t.Context(), "org", hubA); err != nil || len(names) != 1 ||
+		names[999] != "Cellar" {
 		t.Errorf("names of a hub that is away: %v, %v", names, err)
 	}
 }
 
-// A hub that took its time held up its whole page: now there is a page without its devices, or without their values, that says so.
+// A hub that took its time held up its whole page: now there is a page without its devices, or
+// without their values, that says so.
 func TestHubThatAnswersLate(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
 	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
 	r.slow = make(chan struct{})
-	list, err := r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond})
+	list, err := r.live.DevicesOf(
+		t.Context(),
+		"org",
+		hubA,
+		live.DevicesRequest{Within: 10 * time.Millisecond},
+	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
 		t.Errorf("values that come late: %+v, %v", list, err)
 	}
 	r.slowList = true
-	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond}); err != nil || !list.Late {
+	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{
+		Within: 10 * time.Millisecond,
+	}); err != nil ||
+		!list.Late {
 		t.Errorf("a list that comes late: %+v, %v", list, err)
 	}
 	close(r.slow)
-	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil || list.Late || list.Rooms[0].Devices[0].Failure != "" {
+	if list, err = r.live.DevicesOf(t.Context(), "org", hubA, live.DevicesRequest{}); err != nil ||
+		list.Late ||
+		list.Rooms[0].Devices[0].Failure != "" {
 		t.Errorf("in the end: %+v, %v", list, err)
 	}
 }
@@ -128,7 +182,16 @@ func TestHubThatAnswersLate(t *testing.T) {
 func TestUnknownValueIsSetEitherWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
-	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{{Key: "lock", Writable: true}, {Key: "switch", Writable: true, Value: json.RawMessage("false")}}}}
+	r.devices = []domain.Device{
+		{
+			ID:   1,
+			Name: "Lock",
+			Channels: []domain.Channel{
+				{Key: "lock", Writable: true},
+				{Key: "switch", Writable: true, Value: json.RawMessage("false")},
+			},
+		},
+	}
 	device, err := r.live.DeviceOf(t.Context(), "org", hubA, 1)
 	if err != nil || !device.Channels[0].Control.Unknown || device.Channels[1].Control.Unknown {
 		t.Errorf("%+v, %v", device, err)
@@ -177,7 +240,9 @@ func TestReadCommand(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || string(command.Value) != want || command.HubID != hubA || command.DeviceID != 1 || command.IdempotencyKey != "once" {
+		if err != nil || string(command.Value) != want || command.HubID != hubA ||
+			command.DeviceID != 1 ||
+			command.IdempotencyKey != "once" {
 			t.Errorf("%s became %+v, %v", form, command, err)
 		}
 	}
@@ -190,16 +255,26 @@ func TestLogByTime(t *testing.T) {
 	r.append(hubA, "channel.observed", 1, levels(1, 150)...)
 	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
 	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
-	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute)})
-	if err != nil || len(page.Entries) != 100 || page.Next == "" || page.Entries[0].Text != "Level is 1" {
+	page, err := r.live.ReadLog(
+		t.Context(),
+		hubA,
+		live.LogRequest{At: time.Now().Add(-time.Minute)},
+	)
+	if err != nil || len(page.Entries) != 100 || page.Next == "" ||
+		page.Entries[0].Text != "Level is 1" {
 		t.Fatalf("the first page has %d, %v", len(page.Entries), err)
 	}
 	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: page.Next})
-	if err != nil || len(page.Entries) != 54 || page.Next != "" || page.Entries[53].Text != "Joined as <script>" {
+	if err != nil || len(page.Entries) != 54 || page.Next != "" ||
+		page.Entries[53].Text != "Joined as <script>" {
 		t.Errorf("the second page has %d, %v", len(page.Entries), err)
 	}
 	device := int64(2)
-	page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device})
+	page, err = r.live.ReadLog(
+		t.Context(),
+		hubA,
+		live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
+	)
 	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
 		t.Errorf("of one device: %+v, %v", page, err)
 	}
@@ -207,7 +282,11 @@ func TestLogByTime(t *testing.T) {
 	if err != nil || len(page.Entries) != 0 {
 		t.Errorf("of the future: %+v, %v", page, err)
 	}
-	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{After: "AQAAAAEAAAAAAAEBm"}); domain.CodeOf(err) != domain.CodeInvalidRequest {
+	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{
+		After: "AQAAAAEAAAAAAAEBm",
+	}); domain.CodeOf(
+		err,
+	) != domain.CodeInvalidRequest {
 		t.Errorf("what is no cursor: %+v, %v", page, err)
 	}
 }
@@ -217,22 +296,37 @@ func TestCharts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
 	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
-	r.append(hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`, `{"key":"level","endpoint":0,"value":null}`, `{"key":"level","endpoint":1,"value":99}`)
+	r.append(
+		hubA,
+		"channel.observed",
+		1,
+		`{"key":"level","endpoint":0,"value":7}`,
+		`{"key":"level","endpoint":0,"value":null}`,
+		`{"key":"level","endpoint":1,"value":99}`,
+	)
 	r.append(hubA, "channel.observed", 2, levels(90, 99)...)
 	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{
-		{Key: "level", Label: "Level", Value: "7"}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"}, {Key: "lock", Label: "Lock", Value: "true"},
+		{
+			Key:   "level",
+			Label: "Level",
+			Value: "7",
+		}, {Key: "battery", Label: "Battery", Value: "80", Unit: "%"},
+		{Key: "lock", Label: "Lock", Value: "true"},
 	}}
 	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || !charts.Whole {
 		t.Fatalf("%+v, %v", charts, err)
 	}
 	c := charts.Charts[0]
-	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 || !strings.HasPrefix(c.Path, "M") || !strings.HasSuffix(c.Path, "H600") {
+	if c.Low != "3" || c.High != "42" || c.Last != "7" || c.Count != 41 ||
+		!strings.HasPrefix(c.Path, "M") ||
+		!strings.HasSuffix(c.Path, "H600") {
 		t.Errorf("the chart is %+v", c)
 	}
 }
 
-// A chart of a busy hub ended long before now: the newest was missing. It is drawn of samples from all over the time, and says so.
+// A chart of a busy hub ended long before now: the newest was missing. It is drawn of samples from
+// all over the time, and says so.
 func TestChartOfABusyHub(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -241,12 +335,21 @@ func TestChartOfABusyHub(t *testing.T) {
 		r.append(hubA, "channel.observed", 1, levels(from, from+499)...)
 	}
 	observed := time.Now()
-	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed}}}
+	device := live.Device{
+		Hub: hubA,
+		ID:  1,
+		Channels: []live.Channel{
+			{Key: "level", Label: "Level", Value: strconv.Itoa(events), ObservedAt: observed},
+		},
+	}
 	charts, err := r.live.ChartsOf(t.Context(), device, time.Hour)
 	if err != nil || len(charts.Charts) != 1 || charts.Whole {
 		t.Fatalf("%+v, %v", charts, err)
 	}
-	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) || c.Last != strconv.Itoa(events) || c.Count > 21_000 || c.Count < 5_000 {
+	if c := charts.Charts[0]; c.Low != "1" || c.High != strconv.Itoa(events) ||
+		c.Last != strconv.Itoa(events) ||
+		c.Count > 21_000 ||
+		c.Count < 5_000 {
 		t.Errorf("the chart is from %s to %s, at last %s, of %d", c.Low, c.High, c.Last, c.Count)
 	}
 }

@@ -12,12 +12,23 @@ import (
 
 // ReadModels answers what an organization has.
 type ReadModels interface {
-	// Hubs lists hubs by id, only those at a site when that is not nil, after the one named by startingAfter.
-	Hubs(ctx context.Context, org string, site *string, limit int, startingAfter string) (domain.Page[domain.Hub], error)
+	// Hubs lists hubs by id, only those at a site when that is not nil, after the one named by
+	// startingAfter.
+	Hubs(
+		ctx context.Context,
+		org string,
+		site *string,
+		limit int,
+		startingAfter string,
+	) (domain.Page[domain.Hub], error)
 	// Hub gives one with everything; a hub that is not the organization's is not_found.
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// DeviceLabels gives the names and rooms that were set for a hub's devices, by device id.
-	DeviceLabels(ctx context.Context, org string, hub domain.HubID) (map[int64]domain.DeviceLabel, error)
+	DeviceLabels(
+		ctx context.Context,
+		org string,
+		hub domain.HubID,
+	) (map[int64]domain.DeviceLabel, error)
 }
 
 // Devices asks hubs about their devices, live.
@@ -42,8 +53,8 @@ type EventGroup interface {
 	Follow(ctx context.Context, hub domain.HubID, after string) error
 	// Leave takes a hub out.
 	Leave(hub domain.HubID)
-	// Next gives at most limit events of one hub; none when there are none of any yet. After an error that hub has no turn until it is followed
-	// again. ErrEventsClosed ends all of them.
+	// Next gives at most limit events of one hub; none when there are none of any yet. After an
+	// error that hub has no turn until it is followed again. ErrEventsClosed ends all of them.
 	Next(limit int) (domain.HubID, []domain.EncodedEvent, error)
 	// Ready has something once Next may have.
 	Ready() <-chan struct{}
@@ -56,7 +67,8 @@ type EventGroup interface {
 type Freshness interface {
 	// Fresh reports whether it is at this moment.
 	Fresh() bool
-	// Confirm returns nil once it is, at once if it is now. Otherwise the error is service_unavailable.
+	// Confirm returns nil once it is, at once if it is now. Otherwise the error is
+	// service_unavailable.
 	Confirm(ctx context.Context) error
 	// Lost returns a channel that is closed once the replica is cut off.
 	Lost() <-chan struct{}
@@ -67,14 +79,15 @@ type Config struct {
 	ReadModels ReadModels
 	Devices    Devices
 	Events     Events
-	// DisconnectReason says why a hub that is offline has gone, in the broker's words; nil when nobody knows.
+	// DisconnectReason says why a hub that is offline has gone, in the broker's words; nil when
+	// nobody knows.
 	DisconnectReason func(hub domain.HubID) *string
 
 	// Freshness ends streams on a replica that is cut off; nil: none ever is.
 	Freshness Freshness
 
-	// StreamLifetime is the longest that a stream lasts, StreamKeepalive the longest that it is silent, 30 s at most. 0 stands for 15 minutes and
-	// 30 s.
+	// StreamLifetime is the longest that a stream lasts, StreamKeepalive the longest that it is
+	// silent, 30 s at most. 0 stands for 15 minutes and 30 s.
 	StreamLifetime  time.Duration
 	StreamKeepalive time.Duration
 	// StateInterval is how often a stream looks at all states again. 0 stands for 15 s.
@@ -97,8 +110,9 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	for value, standard := range map[*time.Duration]time.Duration{
-		&c.StreamLifetime: 15 * time.Minute, &c.StreamKeepalive: 30 * time.Second, &c.StateInterval: 15 * time.Second,
-		&c.Pace: 100 * time.Millisecond, &c.Retention: 24 * time.Hour,
+		&c.StreamLifetime: 15 * time.Minute, &c.StreamKeepalive: 30 * time.Second,
+		&c.StateInterval: 15 * time.Second,
+		&c.Pace:          100 * time.Millisecond, &c.Retention: 24 * time.Hour,
 	} {
 		if *value <= 0 {
 			*value = standard

@@ -46,7 +46,8 @@ type rig struct {
 	labels  map[int64]domain.DeviceLabel
 	refused map[int64]error // what asking for a device answers
 	asked   atomic.Int64    // how many devices were asked for
-	// slow holds up what is asked for a device, and with slowList for all of them, until it is closed; nil holds up nothing.
+	// slow holds up what is asked for a device, and with slowList for all of them, until it is
+	// closed; nil holds up nothing.
 	slow     chan struct{}
 	slowList bool
 	out      bool // the viewer has signed out
@@ -55,13 +56,21 @@ type rig struct {
 func newRig(t testing.TB, cfg live.Config) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}), hubs: map[domain.HubID]domain.Hub{}, tags: map[domain.HubID]hublog.Incarnation{},
+		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
+		hubs: map[domain.HubID]domain.Hub{}, tags: map[domain.HubID]hublog.Incarnation{},
 		last: map[domain.HubID]uint64{}, refused: map[int64]error{},
 	}
 	r.add(hubA)
 	r.add(hubB)
 	var err error
-	r.logs, err = hublog.New(streamstest.Start(t), hublog.Config{Retention: time.Hour, Incarnation: r.incarnation, Log: slog.New(slog.DiscardHandler)})
+	r.logs, err = hublog.New(
+		streamstest.Start(t),
+		hublog.Config{
+			Retention:   time.Hour,
+			Incarnation: r.incarnation,
+			Log:         slog.New(slog.DiscardHandler),
+		},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,8 +132,18 @@ func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...s
 	var records []hublog.Record
 	for i, d := range data {
 		n := uint64(i) + r.last[hub] + 1
-		records = append(records, hublog.Record{Incarnation: inc.Tag, Log: "a", Through: n, Payload: fmt.Appendf(nil,
-			`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`, eventType, hub, device, domain.FormatTime(time.Now()), d)})
+		records = append(
+			records,
+			hublog.Record{Incarnation: inc.Tag, Log: "a", Through: n, Payload: fmt.Appendf(
+				nil,
+				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
+				eventType,
+				hub,
+				device,
+				domain.FormatTime(time.Now()),
+				d,
+			)},
+		)
 	}
 	last, err := r.logs.Append(r.t.Context(), hub, r.last[hub], records)
 	if err != nil {
@@ -133,7 +152,13 @@ func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...s
 	r.last[hub] = last
 }
 
-func (r *rig) Hubs(_ context.Context, _ string, _ *string, limit int, after string) (domain.Page[domain.Hub], error) {
+func (r *rig) Hubs(
+	_ context.Context,
+	_ string,
+	_ *string,
+	limit int,
+	after string,
+) (domain.Page[domain.Hub], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
@@ -160,7 +185,11 @@ func (r *rig) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, err
 	return hub, nil
 }
 
-func (r *rig) DeviceLabels(context.Context, string, domain.HubID) (map[int64]domain.DeviceLabel, error) {
+func (r *rig) DeviceLabels(
+	context.Context,
+	string,
+	domain.HubID,
+) (map[int64]domain.DeviceLabel, error) {
 	return r.labels, nil
 }
 
@@ -191,7 +220,10 @@ func (r *rig) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device,
 	}
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.refused[id] != nil {
-		return domain.Device{}, cmp.Or(r.refused[id], error(domain.Errorf(domain.CodeNotFound, "no such device")))
+		return domain.Device{}, cmp.Or(
+			r.refused[id],
+			error(domain.Errorf(domain.CodeNotFound, "no such device")),
+		)
 	}
 	return r.devices[i], nil
 }
@@ -214,16 +246,24 @@ type block struct {
 // open begins a stream. It ends with the test.
 func (r *rig) open(want live.StreamRequest) *page {
 	r.t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		viewer := live.Viewer{OrgID: "org", MemberID: "member", Ended: r.ended, SignedOut: r.signedOut, SignedIn: func(context.Context) bool {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return !r.out
-		}}
-		if err := r.live.Stream(w, request, viewer, want); err != nil {
-			http.Error(w, err.Error(), http.StatusTooManyRequests)
-		}
-	}))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			viewer := live.Viewer{
+				OrgID:     "org",
+				MemberID:  "member",
+				Ended:     r.ended,
+				SignedOut: r.signedOut,
+				SignedIn: func(context.Context) bool {
+					r.mu.Lock()
+					defer r.mu.Unlock()
+					return !r.out
+				},
+			}
+			if err := r.live.Stream(w, request, viewer, want); err != nil {
+				http.Error(w, err.Error(), http.StatusTooManyRequests)
+			}
+		}),
+	)
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, "POST", server.URL, nil)
 	if err != nil {
@@ -233,7 +273,12 @@ func (r *rig) open(want live.StreamRequest) *page {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	p := &page{t: r.t, lines: bufio.NewScanner(response.Body), cancel: cancel, positions: map[domain.HubID]string{}}
+	p := &page{
+		t:         r.t,
+		lines:     bufio.NewScanner(response.Body),
+		cancel:    cancel,
+		positions: map[domain.HubID]string{},
+	}
 	p.lines.Buffer(nil, 1<<20)
 	r.t.Cleanup(func() {
 		cancel()

@@ -11,8 +11,8 @@ import (
 	"hubcloud/httpapi/portal/live"
 )
 
-// A hub that says rubbish made pages of it: a device without a name had a link that nobody could see, a value of kilobytes was shown whole, and of
-// very large numbers there was no chart.
+// A hub that says rubbish made pages of it: a device without a name had a link that nobody could
+// see, a value of kilobytes was shown whole, and of very large numbers there was no chart.
 func TestHubThatSaysRubbish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -22,16 +22,31 @@ func TestHubThatSaysRubbish(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := map[string]json.RawMessage{
-		"mode": quoted, "alarm": json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`), "lock": json.RawMessage(`"perhaps"`),
-		"temperature": json.RawMessage("1e308"), "power": json.RawMessage("-1e308"), "color": json.RawMessage(`{"red":"x","green":-5,"blue":1e9}`), "level": json.RawMessage(`[1,2]`),
+		"mode":  quoted,
+		"alarm": json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`),
+		"lock":  json.RawMessage(`"perhaps"`),
+		"temperature": json.RawMessage(
+			"1e308",
+		), "power": json.RawMessage("-1e308"),
+		"color": json.RawMessage(`{"red":"x","green":-5,"blue":1e9}`),
+		"level": json.RawMessage(`[1,2]`),
 	}
 	device := domain.Device{ID: -7, Name: " ", Manufacturer: long, Model: long}
 	for key, value := range values {
 		device.Channels = append(device.Channels, domain.Channel{
-			Key: key, Endpoint: 1 << 40, Unit: &long, Value: value, Writable: true, Available: true, Status: "surprised", Capabilities: json.RawMessage(`{"min":"x"}`),
+			Key: key, Endpoint: 1 << 40, Unit: &long, Value: value, Writable: true,
+			Available: true, Status: "surprised", Capabilities: json.RawMessage(`{"min":"x"}`),
 		})
 	}
-	device.Channels = append(device.Channels, domain.Channel{Key: `"><script> x`, Value: json.RawMessage(`null`)}, domain.Channel{Key: "heating_setpoint", Writable: true, Capabilities: json.RawMessage(`[]`)})
+	device.Channels = append(
+		device.Channels,
+		domain.Channel{Key: `"><script> x`, Value: json.RawMessage(`null`)},
+		domain.Channel{
+			Key:          "heating_setpoint",
+			Writable:     true,
+			Capabilities: json.RawMessage(`[]`),
+		},
+	)
 	r.devices = []domain.Device{device}
 	shown, err := r.live.DeviceOf(t.Context(), "org", hubA, -7)
 	if err != nil || shown.Name != "Device -7" {
@@ -42,11 +57,20 @@ func TestHubThatSaysRubbish(t *testing.T) {
 			t.Errorf("%s is shown with %d characters", c.Key, n)
 		}
 	}
-	r.append(hubA, "channel.observed", -7, `{"key":"temperature","endpoint":1099511627776,"value":1e308}`, `{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
-		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`)
+	r.append(
+		hubA,
+		"channel.observed",
+		-7,
+		`{"key":"temperature","endpoint":1099511627776,"value":1e308}`,
+		`{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
+		`{"key":"temperature","endpoint":1099511627776,"value":[]}`,
+		`{"key":{}}`,
+		`{}`,
+	)
 	r.append(hubA, "device.added", 3, `{"name":7}`, `{"name":null}`, `{"name":`+string(quoted)+`}`)
 	charts, err := r.live.ChartsOf(t.Context(), shown, time.Hour)
-	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") || strings.Contains(charts.Charts[0].Path, "Inf") {
+	if err != nil || len(charts.Charts) != 1 || strings.Contains(charts.Charts[0].Path, "NaN") ||
+		strings.Contains(charts.Charts[0].Path, "Inf") {
 		t.Errorf("%+v, %v", charts, err)
 	}
 	page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{})
@@ -71,7 +95,13 @@ func TestLogOfTheDayBefore(t *testing.T) {
 	for ago, expired := range map[time.Duration]bool{2 * time.Hour: true, 50 * time.Minute: false} {
 		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-ago)})
 		if err != nil || len(page.Entries) != 3 || page.Expired != expired {
-			t.Errorf("%s ago: %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err)
+			t.Errorf(
+				"%s ago: %d entries, expired %v, %v",
+				ago,
+				len(page.Entries),
+				page.Expired,
+				err,
+			)
 		}
 	}
 }

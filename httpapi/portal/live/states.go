@@ -22,7 +22,8 @@ type HubState struct {
 	Reason string `json:"reason"`
 }
 
-// States gives an organization's hubs in the order of their ids, or only the one that is asked for when it is not "".
+// States gives an organization's hubs in the order of their ids, or only the one that is asked for
+// when it is not "".
 func (l *Live) States(ctx context.Context, org string, only domain.HubID) ([]HubState, error) {
 	if only != "" {
 		hub, err := l.ReadModels.Hub(ctx, org, only)

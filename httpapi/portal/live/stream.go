@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// streamBatch is the most events of one hub's turn, streamBytes about the most bytes of one write.
+	// streamBatch is the most events of one hub's turn, streamBytes about the most bytes of one
+	// write.
 	streamBatch = 100
 	streamBytes = 32 << 10
-	// settleAfter is how soon after an event of a hub's connection the states are looked at: the read models have it by then.
+	// settleAfter is how soon after an event of a hub's connection the states are looked at: the
+	// read models have it by then.
 	settleAfter = time.Second
-	// recentHubs is the most hubs of which a stream that begins anew tells what was before, recentEvents the most events of each: of more, nobody
-	// reads it.
+	// recentHubs is the most hubs of which a stream that begins anew tells what was before,
+	// recentEvents the most events of each: of more, nobody reads it.
 	recentHubs   = 50
 	recentEvents = 100
 )
@@ -36,10 +38,11 @@ var ErrTooManyStreams = &domain.Error{Code: domain.CodeRateLimited, RetryAfter: 
 type Viewer struct {
 	OrgID    string
 	MemberID string
-	// Ended is closed when the viewer is a member no more, SignedOut when the viewer's session ends.
+	// Ended is closed when the viewer is a member no more, SignedOut when the viewer's session
+	// ends.
 	Ended, SignedOut <-chan struct{}
-	// SignedIn says whether the session still stands. It is asked with each keepalive: nobody tells of the end of a
-	// session while the broker is away.
+	// SignedIn says whether the session still stands. It is asked with each keepalive: nobody tells
+	// of the end of a session while the broker is away.
 	SignedIn func(ctx context.Context) bool
 }
 
@@ -49,7 +52,8 @@ type StreamRequest struct {
 	Hub domain.HubID
 	// Positions are where an earlier stream stood.
 	Positions map[domain.HubID]string
-	// Recent is how many seconds before now the stream begins, for hubs without a position, when there are few.
+	// Recent is how many seconds before now the stream begins, for hubs without a position, when
+	// there are few.
 	Recent int
 }
 
@@ -75,8 +79,14 @@ type stream struct {
 	lost <-chan struct{}
 }
 
-// Stream answers with the events of the viewer's organization until there is a reason to end. An error is a refusal: nothing is out by then.
-func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, want StreamRequest) error {
+// Stream answers with the events of the viewer's organization until there is a reason to end. An
+// error is a refusal: nothing is out by then.
+func (l *Live) Stream(
+	w http.ResponseWriter,
+	r *http.Request,
+	viewer Viewer,
+	want StreamRequest,
+) error {
 	if !l.open.acquire(viewer.MemberID, l.StreamsPerMember) {
 		return ErrTooManyStreams
 	}
@@ -84,7 +94,8 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, wan
 	group := l.Events.Group()
 	defer group.Close()
 	s := &stream{
-		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w), multiplexed: r.ProtoMajor >= 2, viewer: viewer, only: want.Hub, group: group,
+		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w),
+		multiplexed: r.ProtoMajor >= 2, viewer: viewer, only: want.Hub, group: group,
 		told: map[domain.HubID]HubState{},
 	}
 	if l.Freshness != nil {
@@ -102,13 +113,22 @@ func (l *Live) Stream(w http.ResponseWriter, r *http.Request, viewer Viewer, wan
 	header.Set("X-Accel-Buffering", "no")
 	header.Set("X-Content-Type-Options", "nosniff")
 	if err := s.run(); err != nil {
-		l.Log.ErrorContext(s.ctx, "a stream of events has failed", "request_id", telemetry.RequestID(s.ctx), "org_id", viewer.OrgID, "error", err)
+		l.Log.ErrorContext(
+			s.ctx,
+			"a stream of events has failed",
+			"request_id",
+			telemetry.RequestID(s.ctx),
+			"org_id",
+			viewer.OrgID,
+			"error",
+			err,
+		)
 	}
 	return nil
 }
 
-// begin follows every hub and puts positions and states before everything else. States are read after the positions: what happens in between
-// is told twice rather than not at all.
+// begin follows every hub and puts positions and states before everything else. States are read
+// after the positions: what happens in between is told twice rather than not at all.
 func (s *stream) begin(want StreamRequest) error {
 	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
 	if err != nil {
@@ -148,17 +168,24 @@ func (s *stream) start(hub domain.HubID, after string, recent time.Duration) (er
 	return s.follow(hub, after)
 }
 
-// unknown reports whether an error means that a hub of several belongs to the organization no more, or not yet as far as this
-// process knows. The read models may be ahead or behind.
-func (s *stream) unknown(err error) bool { return s.only == "" && codeOf(err) == domain.CodeNotFound }
+// unknown reports whether an error means that a hub of several belongs to the organization no more,
+// or not yet as far as this process knows. The read models may be ahead or behind.
+func (s *stream) unknown(
+	err error,
+) bool {
+	return s.only == "" && codeOf(err) == domain.CodeNotFound
+}
 
 // followed returns the states of the hubs whose logs are followed.
 func (s *stream) followed(states []HubState) []HubState {
-	return slices.DeleteFunc(states, func(state HubState) bool { return s.group.Position(state.ID) == "" })
+	return slices.DeleteFunc(
+		states,
+		func(state HubState) bool { return s.group.Position(state.ID) == "" },
+	)
 }
 
-// recently gives a cursor to begin with what a hub has told since so long ago; where that is more than anybody reads, since a tenth or a hundredth of
-// it, or its log's end.
+// recently gives a cursor to begin with what a hub has told since so long ago; where that is more
+// than anybody reads, since a tenth or a hundredth of it, or its log's end.
 func (s *stream) recently(hub domain.HubID, ago time.Duration) (string, error) {
 	for range 3 {
 		after, err := s.Events.At(s.ctx, hub, s.Now().Add(-ago))
@@ -177,10 +204,12 @@ func (s *stream) recently(hub domain.HubID, ago time.Duration) (string, error) {
 	return "", nil
 }
 
-// follow goes on with a hub's log, or begins at its end and says that there is a gap where that cannot be.
+// follow goes on with a hub's log, or begins at its end and says that there is a gap where that
+// cannot be.
 func (s *stream) follow(hub domain.HubID, after string) error {
 	err := s.group.Follow(s.ctx, hub, after)
-	if code := codeOf(err); after != "" && (code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
+	if code := codeOf(err); after != "" &&
+		(code == domain.CodeCursorExpired || code == domain.CodeInvalidRequest) {
 		s.tellGap(hub)
 		return s.group.Follow(s.ctx, hub, "")
 	}
@@ -190,7 +219,13 @@ func (s *stream) follow(hub domain.HubID, after string) error {
 // run sends until there is a reason to end. An error is a fault of the service.
 func (s *stream) run() error {
 	now := time.Now()
-	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
+	expires, keepalive, look := now.Add(
+		s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1),
+	), now.Add(
+		s.StreamKeepalive,
+	), now.Add(
+		s.StateInterval,
+	)
 	if s.behind {
 		look = sooner(look, now.Add(settleAfter))
 	}
@@ -256,7 +291,8 @@ func (s *stream) run() error {
 	return nil
 }
 
-// confirmed reports whether the viewer is still known to be one: a process that stood still may hold what came afterwards.
+// confirmed reports whether the viewer is still known to be one: a process that stood still may
+// hold what came afterwards.
 func (s *stream) confirmed() bool {
 	return s.Freshness == nil || s.Freshness.Fresh() || s.Freshness.Confirm(s.ctx) == nil
 }
@@ -275,7 +311,8 @@ func (s *stream) over() bool {
 	return true
 }
 
-// collect puts what hubs have into the buffer, as far as one write goes: more says that there may be more, moved that a hub may have another state.
+// collect puts what hubs have into the buffer, as far as one write goes: more says that there may
+// be more, moved that a hub may have another state.
 func (s *stream) collect() (more, moved bool, err error) {
 	for len(s.buffer) < streamBytes {
 		hub, events, err := s.group.Next(streamBatch)
@@ -303,8 +340,8 @@ func (s *stream) collect() (more, moved bool, err error) {
 	return true, moved, nil
 }
 
-// look reads the states again, tells what has changed, follows hubs that were added meanwhile, and tells all states when hubs
-// were released.
+// look reads the states again, tells what has changed, follows hubs that were added meanwhile, and
+// tells all states when hubs were released.
 func (s *stream) look() error {
 	states, err := s.States(s.ctx, s.viewer.OrgID, s.only)
 	if err != nil {
@@ -321,7 +358,10 @@ func (s *stream) look() error {
 		if err != nil {
 			return err
 		}
-		s.tell("hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)})
+		s.tell(
+			"hub.portal_positions",
+			map[domain.HubID]string{state.ID: s.group.Position(state.ID)},
+		)
 	}
 	states = s.followed(states)
 	if s.forget(states) {
@@ -335,7 +375,8 @@ func (s *stream) look() error {
 	return nil
 }
 
-// forget leaves the logs of hubs that the page was told of and that are not among the states, and reports whether there are any.
+// forget leaves the logs of hubs that the page was told of and that are not among the states, and
+// reports whether there are any.
 func (s *stream) forget(states []HubState) bool {
 	gone := maps.Clone(s.told)
 	for _, state := range states {
@@ -347,10 +388,11 @@ func (s *stream) forget(states []HubState) bool {
 	return len(gone) > 0
 }
 
-// ended tells a fault from the end of the request or of the service, and from a hub that is so new that its owner is not known here yet: the page
-// comes back.
+// ended tells a fault from the end of the request or of the service, and from a hub that is so new
+// that its owner is not known here yet: the page comes back.
 func (s *stream) ended(err error) error {
-	if code := codeOf(err); s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) || code == domain.CodeNotFound ||
+	if code := codeOf(err); s.ctx.Err() != nil || errors.Is(err, ErrEventsClosed) ||
+		code == domain.CodeNotFound ||
 		code == domain.CodeServiceUnavailable {
 		return nil
 	}

@@ -10,7 +10,8 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// One stream carries the events of all hubs, each hub's in order; a page that comes back gets what it has missed, and nothing twice.
+// One stream carries the events of all hubs, each hub's in order; a page that comes back gets what
+// it has missed, and nothing twice.
 func TestStreamGoesOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -37,7 +38,8 @@ func TestStreamGoesOn(t *testing.T) {
 	}
 }
 
-// A page of one hub hears nothing of the others, and a page that asks for what was shortly before gets it.
+// A page of one hub hears nothing of the others, and a page that asks for what was shortly before
+// gets it.
 func TestStreamOfOneHub(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -53,7 +55,8 @@ func TestStreamOfOneHub(t *testing.T) {
 	}
 }
 
-// A page that was opened got all that had happened in ten minutes: of a busy hub, tens of thousands of events, of which it shows 500.
+// A page that was opened got all that had happened in ten minutes: of a busy hub, tens of thousands
+// of events, of which it shows 500.
 func TestStreamBeginsWithFewEvents(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -69,7 +72,8 @@ func TestStreamBeginsWithFewEvents(t *testing.T) {
 	}
 }
 
-// Positions that are none, or from before a reset, begin at the log's end, and the page is told that there is a gap.
+// Positions that are none, or from before a reset, begin at the log's end, and the page is told
+// that there is a gap.
 func TestStreamTellsGaps(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, live.Config{})
@@ -96,7 +100,8 @@ func TestStreamTellsGaps(t *testing.T) {
 	}
 }
 
-// States are right in the end whatever the events said: a change that comes without an event is told, a hub that is added is followed.
+// States are right in the end whatever the events said: a change that comes without an event is
+// told, a hub that is added is followed.
 func TestStreamLooksAtStates(t *testing.T) {
 	t.Parallel()
 	const hubC = domain.HubID("hub-cccc-cccc-cccc")
@@ -109,7 +114,8 @@ func TestStreamLooksAtStates(t *testing.T) {
 		h.Status, h.DisconnectReason, h.Since = domain.HubOffline, &reason, day.Add(time.Minute)
 	})
 	p.await("hub.portal_states", &told)
-	if told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubB || told.Hubs[0].Status != domain.HubOffline ||
+	if told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubB ||
+		told.Hubs[0].Status != domain.HubOffline ||
 		told.Hubs[0].Reason != "the connection broke: its power or network may be down (read error)" {
 		t.Errorf("told %+v", told)
 	}
@@ -124,8 +130,9 @@ func TestStreamLooksAtStates(t *testing.T) {
 	}
 }
 
-// TestStreamOfReleasedHubs: a page of all hubs went on showing one that had been taken from the organization; its stream ended, and
-// while the read models were behind, the page heard that its viewer is no member any more.
+// TestStreamOfReleasedHubs: a page of all hubs went on showing one that had been taken from the
+// organization; its stream ended, and while the read models were behind, the page heard that its
+// viewer is no member any more.
 func TestStreamOfReleasedHubs(t *testing.T) {
 	t.Parallel()
 	const hubC = domain.HubID("hub-cccc-cccc-cccc")
@@ -134,7 +141,8 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 	var told states
 	p.await("hub.portal_states", &told)
 	r.release(hubB)
-	for range 2 { // the same stream, then one that begins; the read models have the hub all the time
+	// the same stream, then one that begins; the read models have the hub all the time
+	for range 2 {
 		p.await("hub.portal_states", &told)
 		if !told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubA {
 			t.Errorf("told %+v, want all hubs without %s", told, hubB)
@@ -175,12 +183,14 @@ func TestStreamLooksAfterConnections(t *testing.T) {
 	r.change(hubA, func(h *domain.Hub) { h.Status = domain.HubOffline })
 	r.append(hubA, "hub.disconnected", 0, `{"reason":null}`)
 	p.await("hub.portal_states", &told)
-	if len(told.Hubs) != 1 || told.Hubs[0].Status != domain.HubOffline || told.Hubs[0].Reason != "nobody said why" {
+	if len(told.Hubs) != 1 || told.Hubs[0].Status != domain.HubOffline ||
+		told.Hubs[0].Reason != "nobody said why" {
 		t.Errorf("told %+v", told)
 	}
 }
 
-// A stream ends at once with the membership and with the session, with the next keepalive at the latest, and with its lifetime; one member has a bounded number.
+// A stream ends at once with the membership and with the session, with the next keepalive at the
+// latest, and with its lifetime; one member has a bounded number.
 func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -28,7 +28,11 @@ func (s *stream) tell(eventType string, data any) {
 	if err != nil {
 		panic(err) // strings and times can be marshalled
 	}
-	s.buffer = append(append(append(append(append(s.buffer, "event: "...), eventType...), "\ndata: "...), text...), "\n\n"...)
+	s.buffer = append(
+		append(
+			append(append(append(s.buffer, "event: "...), eventType...), "\ndata: "...),
+			text...),
+		"\n\n"...)
 }
 
 // flush sends the buffer; false says that the page is gone or does not read.

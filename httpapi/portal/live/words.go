@@ -19,7 +19,8 @@ type Word struct {
 	False string `json:"false,omitempty"`
 }
 
-// Words are those of the contract's channel keys. Pages hand them on to their scripts, so that both say the same.
+// Words are those of the contract's channel keys. Pages hand them on to their scripts, so that both
+// say the same.
 var Words = map[string]Word{
 	"lock":             {"Lock", "locked", "unlocked"},
 	"barrier":          {"Barrier", "open", "closed"},
@@ -56,7 +57,8 @@ var Words = map[string]Word{
 	"scene":            {Name: "Scene"},
 }
 
-// nameOfKey gives a channel key as people call it; one that the contract does not have is written with spaces.
+// nameOfKey gives a channel key as people call it; one that the contract does not have is written
+// with spaces.
 func nameOfKey(key string) string {
 	if word, ok := Words[key]; ok {
 		return word.Name
@@ -69,8 +71,9 @@ var statusWords = map[domain.ChannelStatus]string{
 	domain.ChannelUnknown:      "Nothing reported yet",
 	domain.ChannelSynchronized: "",
 	domain.ChannelPending:      "Waiting for the device",
-	domain.ChannelDiverged:     "The device reports something else than was asked; it may be jammed, or was changed by hand",
-	domain.ChannelFailed:       "The hub gave the command up; the device may be out of reach",
+	domain.ChannelDiverged: "The device reports something else than was asked; it may be " +
+		"jammed, or was changed by hand",
+	domain.ChannelFailed: "The hub gave the command up; the device may be out of reach",
 }
 
 // text writes a channel's value for people; "–" for none.

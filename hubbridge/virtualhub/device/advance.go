@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Advance carries the device on to now and returns what is to be told, in order, and whether anything at all has changed (a command
-// given up changes a state and tells nothing).
+// Advance carries the device on to now and returns what is to be told, in order, and whether
+// anything at all has changed (a command given up changes a state and tells nothing).
 func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, changed bool) {
 	reachable := d.Available && s.Radio
 	for {
@@ -25,7 +25,8 @@ func (d *Device) Advance(now time.Time, s Surroundings) (told []Observation, cha
 		told = append(told, d.take(d.settle(a), now)...)
 	}
 	if d.sampled(s) && !now.Before(d.nextSample) {
-		// Spread, so that the devices of many hubs do not report in step: the first time anywhere within the interval, then by a fifth.
+		// Spread, so that the devices of many hubs do not report in step: the first time anywhere
+		// within the interval, then by a fifth.
 		wait := d.rnd.Float64()
 		if !d.nextSample.IsZero() {
 			wait = 0.8 + 0.4*wait
@@ -57,7 +58,8 @@ func (d *Device) Due(s Surroundings) time.Time {
 
 func (d *Device) sampled(s Surroundings) bool { return d.kind.sample != nil && !s.Quiet }
 
-// actionDue is when something comes of a: the device is done with it, or the hub gives up since it cannot hear of it.
+// actionDue is when something comes of a: the device is done with it, or the hub gives up since it
+// cannot hear of it.
 func (d *Device) actionDue(a action, s Surroundings) time.Time {
 	if d.Available && s.Radio {
 		return a.Due
@@ -78,7 +80,10 @@ func (d *Device) nextAction() int {
 // settle carries out a and gives the readings that follow.
 func (d *Device) settle(a action) []reading {
 	if on, ok := a.Value.(bool); ok && d.Jammed {
-		return []reading{{a.Ref, !on}, {Ref{Key: "alarm"}, Alarm{Type: a.Key, Event: "jammed", Active: true}}}
+		return []reading{
+			{a.Ref, !on},
+			{Ref{Key: "alarm"}, Alarm{Type: a.Key, Event: "jammed", Active: true}},
+		}
 	}
 	v := a.Value
 	if c, ok := v.(Color); ok && c.WarmWhite == NotAsked {
@@ -95,7 +100,8 @@ func (d *Device) settle(a action) []reading {
 	return append([]reading{own}, d.kind.settle(d, own)...)
 }
 
-// take lays readings into the channels. A reading of a channel that the device does not have is passed over.
+// take lays readings into the channels. A reading of a channel that the device does not have is
+// passed over.
 func (d *Device) take(readings []reading, now time.Time) []Observation {
 	var told []Observation
 	for _, r := range readings {

@@ -38,7 +38,8 @@ type limits struct {
 	Max float64 `json:"max"`
 }
 
-// accept reads the value of a command to the channel. The error is fit for the caller of the command.
+// accept reads the value of a command to the channel. The error is fit for the caller of the
+// command.
 func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 	if !keys[c.Key].writable {
 		return nil, fmt.Errorf("channel %s is read-only", c.Ref)
@@ -48,7 +49,12 @@ func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 		return nil, err
 	}
 	if n, ok := v.(float64); ok && c.limits != nil && (n < c.limits.Min || n > c.limits.Max) {
-		return nil, fmt.Errorf("value of %s must be from %g to %g", c.Key, c.limits.Min, c.limits.Max)
+		return nil, fmt.Errorf(
+			"value of %s must be from %g to %g",
+			c.Key,
+			c.limits.Min,
+			c.limits.Max,
+		)
 	}
 	if s, ok := v.(string); ok && c.choices != nil {
 		for _, choice := range c.choices {
@@ -56,12 +62,17 @@ func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 				return v, nil
 			}
 		}
-		return nil, fmt.Errorf("value of %s must be one of %s", c.Key, strings.Join(c.choices, ", "))
+		return nil, fmt.Errorf(
+			"value of %s must be one of %s",
+			c.Key,
+			strings.Join(c.choices, ", "),
+		)
 	}
 	return v, nil
 }
 
-// The parts of a channel as the API contract has them: which of them are present depends on what was asked for.
+// The parts of a channel as the API contract has them: which of them are present depends on what
+// was asked for.
 type (
 	channelHead struct {
 		Key       string  `json:"key"`

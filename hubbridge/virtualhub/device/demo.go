@@ -21,7 +21,12 @@ func Demo() []Spec {
 		{Kind: "outlet", Name: "Desk outlet"},
 		{Kind: "water_meter", Name: "Water"},
 		{Kind: "gas_meter", Name: "Gas"},
-		{Kind: "lock", Name: "Shed door", Insecure: true, Values: map[string]json.RawMessage{"lock": json.RawMessage("false")}},
+		{
+			Kind:     "lock",
+			Name:     "Shed door",
+			Insecure: true,
+			Values:   map[string]json.RawMessage{"lock": json.RawMessage("false")},
+		},
 	}
 }
 

@@ -74,7 +74,8 @@ func (s Surroundings) giveUp() time.Duration {
 	return s.GiveUp
 }
 
-// New makes a device of the given spec that has just joined: its channels have reported their first values at now.
+// New makes a device of the given spec that has just joined: its channels have reported their first
+// values at now.
 func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
 	spec, err := spec.complete()
 	if err != nil {
@@ -96,7 +97,8 @@ func New(id int64, spec Spec, seed uint64, now time.Time) (*Device, error) {
 
 func blank(id int64, spec Spec, seed uint64) *Device {
 	return &Device{
-		ID: id, Spec: spec, kind: kinds[spec.Kind], memory: map[string]float64{}, rnd: rand.New(rand.NewPCG(seed, uint64(id))),
+		ID: id, Spec: spec, kind: kinds[spec.Kind], memory: map[string]float64{},
+		rnd: rand.New(rand.NewPCG(seed, uint64(id))),
 	}
 }
 
@@ -131,19 +133,26 @@ func (d *Device) Channel(ref Ref) *Channel {
 func (d *Device) Check(ref Ref, raw json.RawMessage) (Value, error) {
 	c := d.Channel(ref)
 	if c == nil {
-		return nil, &Refusal{Type: "not_found", Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref)}
+		return nil, &Refusal{
+			Type:    "not_found",
+			Message: fmt.Sprintf("device %d has no channel %s", d.ID, ref),
+		}
 	}
 	v, err := c.accept(raw)
 	if err != nil {
 		return nil, &Refusal{Type: "invalid_request", Message: err.Error()}
 	}
 	if d.Spec.Insecure && (ref.Key == "lock" || ref.Key == "barrier") {
-		return nil, &Refusal{Type: "command_refused", Message: fmt.Sprintf("%s did not join securely enough to be driven", d.Spec.Name)}
+		return nil, &Refusal{
+			Type:    "command_refused",
+			Message: fmt.Sprintf("%s did not join securely enough to be driven", d.Spec.Name),
+		}
 	}
 	return v, nil
 }
 
-// Command accepts a command whose value Check has read: the channel is pending, and what comes of it shows in a later Advance.
+// Command accepts a command whose value Check has read: the channel is pending, and what comes of
+// it shows in a later Advance.
 func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Observation) {
 	c := d.Channel(ref)
 	if i := slices.IndexFunc(d.actions, func(a action) bool { return a.Ref == ref }); i >= 0 {
@@ -153,7 +162,10 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Obs
 		d.actions = slices.Delete(d.actions, i, i+1)
 	}
 	c.ChannelState = c.Commanded(v, now)
-	d.actions = append(d.actions, action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))})
+	d.actions = append(
+		d.actions,
+		action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))},
+	)
 	return CommandedChannel{c.head(d.Available), c.state()}, Observation{ref, v}
 }
 
@@ -180,7 +192,8 @@ func (d *Device) Report(ref Ref, raw json.RawMessage, now time.Time) ([]Observat
 	return d.take([]reading{{ref, v}}, now), nil
 }
 
-// First is what a device that has just joined has reported: an observation for each channel with a value.
+// First is what a device that has just joined has reported: an observation for each channel with a
+// value.
 func (d *Device) First() []Observation {
 	var out []Observation
 	for _, c := range d.Channels {

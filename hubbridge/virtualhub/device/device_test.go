@@ -71,18 +71,36 @@ func TestValues(t *testing.T) {
 		{"shade", "position", `true`, "value of position must be an integer from 0 to 99"},
 		{"thermostat", "heating_setpoint", `21.35`, ""},
 		{"thermostat", "heating_setpoint", `4.9`, "value of heating_setpoint must be from 5 to 35"},
-		{"thermostat", "heating_setpoint", `35.01`, "value of heating_setpoint must be from 5 to 35"},
+		{
+			"thermostat", "heating_setpoint", `35.01`,
+			"value of heating_setpoint must be from 5 to 35",
+		},
 		{"thermostat", "heating_setpoint", `"warm"`, "value of heating_setpoint must be a number"},
 		{"thermostat", "mode", `"eco"`, ""},
-		{"thermostat", "mode", `"party"`, "value of mode must be one of off, heat, cool, auto, eco"},
+		{
+			"thermostat", "mode", `"party"`,
+			"value of mode must be one of off, heat, cool, auto, eco",
+		},
 		{"thermostat", "mode", `true`, "value of mode must be a name, as a string"},
 		{"thermostat", "temperature", `20`, "channel temperature is read-only"},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3}`, ""},
 		{"color_bulb", "color", `{"red":1,"green":2,"blue":3,"warm_white":255}`, ""},
-		{"color_bulb", "color", `{"red":1,"green":2}`, "blue of color must be an integer from 0 to 255"},
-		{"color_bulb", "color", `{"red":256,"green":2,"blue":3}`, "red of color must be an integer from 0 to 255"},
-		{"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`, `color has no component "Red": it takes red, green, blue and warm_white`},
-		{"color_bulb", "color", `[1,2,3]`, "value of color must be an object of red, green and blue, and warm_white if wanted"},
+		{
+			"color_bulb", "color", `{"red":1,"green":2}`,
+			"blue of color must be an integer from 0 to 255",
+		},
+		{
+			"color_bulb", "color", `{"red":256,"green":2,"blue":3}`,
+			"red of color must be an integer from 0 to 255",
+		},
+		{
+			"color_bulb", "color", `{"Red":1,"green":2,"blue":3}`,
+			`color has no component "Red": it takes red, green, blue and warm_white`,
+		},
+		{
+			"color_bulb", "color", `[1,2,3]`,
+			"value of color must be an object of red, green and blue, and warm_white if wanted",
+		},
 		{"outlet", "local_protection", `true`, ""},
 		{"keypad", "scene", `{"scene":1}`, "channel scene is read-only"},
 		{"outlet", "lock", `true`, "device 1 has no channel lock"},
@@ -129,19 +147,26 @@ func quiet() Surroundings { return Surroundings{Radio: true, Quiet: true} }
 func TestCommandOutcomes(t *testing.T) {
 	t.Parallel()
 	lock := make1(t, Spec{Kind: "lock"})
-	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(told, []Observation{{Ref{Key: "lock"}, false}}) {
+	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
+		told,
+		[]Observation{{Ref{Key: "lock"}, false}},
+	) {
 		t.Errorf("unlock: %v", told)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized || c.Value != false {
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelSynchronized ||
+		c.Value != false {
 		t.Errorf("after unlock: %+v", c.ChannelState)
 	}
 
 	lock.Jammed = true
 	told := do(t, lock, Ref{Key: "lock"}, "true", quiet())
-	if len(told) != 2 || told[0] != (Observation{Ref{Key: "lock"}, false}) || told[1].Key != "alarm" {
+	if len(told) != 2 || told[0] != (Observation{Ref{Key: "lock"}, false}) ||
+		told[1].Key != "alarm" {
 		t.Errorf("jammed: %v", told)
 	}
-	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged || c.Value != false || c.Desired != true {
+	if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelDiverged ||
+		c.Value != false ||
+		c.Desired != true {
 		t.Errorf("after a jam: %+v", c.ChannelState)
 	}
 
@@ -152,7 +177,8 @@ func TestCommandOutcomes(t *testing.T) {
 		if told := do(t, lock, Ref{Key: "lock"}, "false", s); len(told) != 0 {
 			t.Errorf("%s: %v", name, told)
 		}
-		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed || c.Value != true {
+		if c := lock.Channel(Ref{Key: "lock"}); c.Status != domain.ChannelFailed ||
+			c.Value != true {
 			t.Errorf("%s: %+v", name, c.ChannelState)
 		}
 	}
@@ -168,11 +194,18 @@ func TestDimmer(t *testing.T) {
 		level float64
 		on    bool
 	}{
-		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true}, {level, "0", 0, false}, {on, "true", 40, true},
+		{level, "40", 40, true}, {on, "false", 0, false}, {on, "true", 40, true},
+		{level, "0", 0, false}, {on, "true", 40, true},
 	} {
 		do(t, d, step.ref, step.value, quiet())
 		if d.number("level") != step.level || d.flag("switch") != step.on {
-			t.Fatalf("%s %s: level %v, switch %v", step.ref, step.value, d.number("level"), d.flag("switch"))
+			t.Fatalf(
+				"%s %s: level %v, switch %v",
+				step.ref,
+				step.value,
+				d.number("level"),
+				d.flag("switch"),
+			)
 		}
 	}
 }
@@ -189,7 +222,8 @@ func TestShadeTurnsAround(t *testing.T) {
 	}
 	half := start.Add(whole / 2)
 	d.Command(ref, 99.0, half)
-	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second || back > fullTravel/2+time.Second {
+	if back := d.Due(quiet()).Sub(half); back < fullTravel/2-time.Second ||
+		back > fullTravel/2+time.Second {
 		t.Errorf("%v for the way back from the middle", back)
 	}
 	told, _ := d.Advance(d.Due(quiet()), quiet())
@@ -201,7 +235,16 @@ func TestShadeTurnsAround(t *testing.T) {
 // TestThermostat holds that the room goes to the setpoint and stays about there.
 func TestThermostat(t *testing.T) {
 	t.Parallel()
-	d := make1(t, Spec{Kind: "thermostat", Values: map[string]json.RawMessage{"temperature": json.RawMessage("15"), "heating_setpoint": json.RawMessage("22")}})
+	d := make1(
+		t,
+		Spec{
+			Kind: "thermostat",
+			Values: map[string]json.RawMessage{
+				"temperature":      json.RawMessage("15"),
+				"heating_setpoint": json.RawMessage("22"),
+			},
+		},
+	)
 	now, heated, news := start, false, 0
 	for range 400 {
 		now = now.Add(5 * time.Second)
@@ -245,7 +288,8 @@ func TestDemoIsAlive(t *testing.T) {
 	}
 }
 
-// TestAlarmsAndScenesAreAlwaysTold holds that a report that repeats the last one is an event for them, and only for them.
+// TestAlarmsAndScenesAreAlwaysTold holds that a report that repeats the last one is an event for
+// them, and only for them.
 func TestAlarmsAndScenesAreAlwaysTold(t *testing.T) {
 	t.Parallel()
 	d := make1(t, Spec{Kind: "keypad"})
@@ -253,7 +297,9 @@ func TestAlarmsAndScenesAreAlwaysTold(t *testing.T) {
 		value string
 		again int
 	}{
-		"scene": {`{"scene":2,"attribute":"pressed"}`, 1}, "alarm": {`{"type":"intrusion","event":"tamper","active":true,"user":null}`, 1}, "tamper": {`true`, 0},
+		"scene":  {`{"scene":2,"attribute":"pressed"}`, 1},
+		"alarm":  {`{"type":"intrusion","event":"tamper","active":true,"user":null}`, 1},
+		"tamper": {`true`, 0},
 	} {
 		for i, want := range []int{1, tc.again} {
 			told, err := d.Report(Ref{Key: key}, json.RawMessage(tc.value), start)
@@ -300,7 +346,9 @@ func TestForms(t *testing.T) {
 		`"capabilities":{"min":7.5,"max":35},"value":21,"observed_at":"2026-01-02T03:04:05.123456Z","desired":null,"desired_at":null,"status":"synchronized"}`; full != want {
 		t.Errorf("%s\nwant %s", full, want)
 	}
-	if unknown := string(encode(make1(t, Spec{Kind: "keypad"}).Full().Channels[0])); unknown != `{"key":"alarm","endpoint":0,"kind":"alarm","unit":null,`+
+	if unknown := string(encode(make1(t, Spec{
+		Kind: "keypad",
+	}).Full().Channels[0])); unknown != `{"key":"alarm","endpoint":0,"kind":"alarm","unit":null,`+
 		`"available":true,"readable":true,"writable":false,"capabilities":{},"value":null,"observed_at":null,"desired":null,"desired_at":null,"status":"unknown"}` {
 		t.Error(unknown)
 	}
@@ -345,15 +393,22 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	for name, spec := range map[string]Spec{
-		"no kind":               {},
-		"no such kind":          {Kind: "toaster"},
-		"gangs of a lock":       {Kind: "lock", Gangs: 2},
-		"nine gangs":            {Kind: "switch", Gangs: 9},
-		"setpoints of a lock":   {Kind: "lock", Min: new(1.0)},
-		"min above max":         {Kind: "thermostat", Min: new(40.0)},
-		"value of no channel":   {Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")}},
-		"value of another form": {Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")}},
-		"bad endpoint":          {Kind: "switch", Gangs: 2, Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")}},
+		"no kind":             {},
+		"no such kind":        {Kind: "toaster"},
+		"gangs of a lock":     {Kind: "lock", Gangs: 2},
+		"nine gangs":          {Kind: "switch", Gangs: 9},
+		"setpoints of a lock": {Kind: "lock", Min: new(1.0)},
+		"min above max":       {Kind: "thermostat", Min: new(40.0)},
+		"value of no channel": {
+			Kind: "lock", Values: map[string]json.RawMessage{"switch": json.RawMessage("true")},
+		},
+		"value of another form": {
+			Kind: "lock", Values: map[string]json.RawMessage{"lock": json.RawMessage("7")},
+		},
+		"bad endpoint": {
+			Kind: "switch", Gangs: 2,
+			Values: map[string]json.RawMessage{"switch/x": json.RawMessage("true")},
+		},
 	} {
 		if Check(spec) == nil {
 			t.Errorf("%s: taken", name)
@@ -361,9 +416,13 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// FuzzCommand: whatever is commanded is refused with a type of the hub link, or taken and then reported.
+// FuzzCommand: whatever is commanded is refused with a type of the hub link, or taken and then
+// reported.
 func FuzzCommand(f *testing.F) {
-	for _, seed := range []string{`true`, `50`, `{"red":1,"green":2,"blue":3}`, `"heat"`, `1e308`, `-0`, `null`, `[`, `{"red":null}`} {
+	for _, seed := range []string{
+		`true`, `50`, `{"red":1,"green":2,"blue":3}`, `"heat"`, `1e308`, `-0`, `null`, `[`,
+		`{"red":null}`,
+	} {
 		f.Add("level", 0, []byte(seed))
 		f.Add("color", 0, []byte(seed))
 		f.Add("mode", 1, []byte(seed))

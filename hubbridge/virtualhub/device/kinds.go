@@ -10,9 +10,11 @@ import (
 // kind is what all devices of one kind have in common.
 type kind struct {
 	name, manufacturer, model string
-	// channels are the channels of a device with their first values; nil: the channel has not reported yet.
+	// channels are the channels of a device with their first values; nil: the channel has not
+	// reported yet.
 	channels func(Spec) []Channel
-	// latency is how long a command takes, delay the same for kinds where it depends on what is asked.
+	// latency is how long a command takes, delay the same for kinds where it depends on what is
+	// asked.
 	latency time.Duration
 	delay   func(*Device, Ref, Value) time.Duration
 	// interrupt is told of a command under way that another replaces.

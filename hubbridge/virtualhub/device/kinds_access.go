@@ -20,8 +20,13 @@ var garageDoor = kind{
 // keypad: presses of its keys are scenes, wrong codes and the like are alarms.
 var keypad = kind{
 	name: "Keypad", manufacturer: "Castellan", model: "Touch 12",
-	channels: fixed(channel("alarm", nil), channel("scene", nil), channel("tamper", false), channel("battery", 71.0)),
-	every:    20 * time.Second,
+	channels: fixed(
+		channel("alarm", nil),
+		channel("scene", nil),
+		channel("tamper", false),
+		channel("battery", 71.0),
+	),
+	every: 20 * time.Second,
 	sample: func(d *Device) []reading {
 		switch {
 		case d.chance(0.3):
@@ -31,9 +36,24 @@ var keypad = kind{
 			}
 			return []reading{d.read("scene", Scene{Scene: 1 + d.rnd.IntN(4), Attribute: attribute})}
 		case d.chance(0.1):
-			return []reading{d.read("alarm", Alarm{Type: "access_control", Event: "keypad_code_accepted", Active: true, User: 1 + d.rnd.IntN(5)})}
+			return []reading{
+				d.read(
+					"alarm",
+					Alarm{
+						Type:   "access_control",
+						Event:  "keypad_code_accepted",
+						Active: true,
+						User:   1 + d.rnd.IntN(5),
+					},
+				),
+			}
 		case d.chance(0.05):
-			return []reading{d.read("alarm", Alarm{Type: "access_control", Event: "keypad_code_rejected", Active: true})}
+			return []reading{
+				d.read(
+					"alarm",
+					Alarm{Type: "access_control", Event: "keypad_code_rejected", Active: true},
+				),
+			}
 		}
 		return d.drain()
 	},

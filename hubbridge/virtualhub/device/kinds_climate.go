@@ -2,18 +2,26 @@ package device
 
 import "time"
 
-// thermostat: a room that cools or warms by itself towards outside, and a plant that takes it to the setpoint and keeps it there.
+// thermostat: a room that cools or warms by itself towards outside, and a plant that takes it to
+// the setpoint and keeps it there.
 var thermostat = kind{
 	name: "Thermostat", manufacturer: "Aerotherm", model: "T3",
 	channels: func(s Spec) []Channel {
 		l := s.limits()
-		heating, cooling := channel("heating_setpoint", min(max(21.0, l.Min), l.Max)), channel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
+		heating, cooling := channel(
+			"heating_setpoint",
+			min(max(21.0, l.Min), l.Max),
+		), channel(
+			"cooling_setpoint",
+			min(max(25.0, l.Min), l.Max),
+		)
 		heating.limits, cooling.limits = &l, &l
 		mode, fan := channel("mode", "heat"), channel("fan_mode", "auto_low")
 		mode.choices = []string{"off", "heat", "cool", "auto", "eco"}
 		fan.choices = []string{"auto_low", "auto_high", "low", "high", "circulation"}
 		return []Channel{
-			mode, heating, cooling, fan, channel("operating_state", "idle"), channel("fan_state", "idle"),
+			mode, heating, cooling, fan, channel("operating_state", "idle"),
+			channel("fan_state", "idle"),
 			channel("temperature", 19.4), channel("humidity", 44.0), channel("battery", 90.0),
 		}
 	},
@@ -30,20 +38,24 @@ var thermostat = kind{
 		case "cooling":
 			step -= 0.25
 		}
-		// The sensor shows tenths; what is below them must not be lost, or a slow drift would never show.
+		// The sensor shows tenths; what is below them must not be lost, or a slow drift would never
+		// show.
 		rest := d.memory["temperature"] + step
 		next := round(t+rest, 0.1)
 		d.memory["temperature"] = rest - (next - t)
 		readings := []reading{d.read("temperature", next)}
 		if d.chance(0.15) {
-			readings = append(readings, d.read("humidity", round(d.wander(d.number("humidity"), 1.5, 30, 65), 0.5)))
+			readings = append(
+				readings,
+				d.read("humidity", round(d.wander(d.number("humidity"), 1.5, 30, 65), 0.5)),
+			)
 		}
 		return append(readings, append(d.climate(readings[0]), d.drain()...)...)
 	},
 }
 
-// climate says what plant and fan do, given one reading that is not yet in the channels. Half a degree of hysteresis keeps the plant
-// from going on and off.
+// climate says what plant and fan do, given one reading that is not yet in the channels. Half a
+// degree of hysteresis keeps the plant from going on and off.
 func (d *Device) climate(latest reading) []reading {
 	number := func(key string) float64 {
 		if n, ok := latest.Value.(float64); ok && latest.Key == key {
@@ -57,11 +69,23 @@ func (d *Device) climate(latest reading) []reading {
 		}
 		return d.text(key)
 	}
-	t, low, high, mode, now := number("temperature"), number("heating_setpoint"), number("cooling_setpoint"), text("mode"), d.text("operating_state")
+	t, low, high, mode, now := number(
+		"temperature",
+	), number(
+		"heating_setpoint",
+	), number(
+		"cooling_setpoint",
+	), text(
+		"mode",
+	), d.text(
+		"operating_state",
+	)
 	if mode == "eco" {
 		low, high = low-3, high+3
 	}
-	heats, cools := mode == "heat" || mode == "auto" || mode == "eco", mode == "cool" || mode == "auto" || mode == "eco"
+	heats, cools := mode == "heat" || mode == "auto" ||
+		mode == "eco", mode == "cool" || mode == "auto" ||
+		mode == "eco"
 	state := "idle"
 	switch {
 	case heats && (t < low-0.25 || now == "heating" && t < low+0.25):
@@ -85,8 +109,16 @@ func (d *Device) climate(latest reading) []reading {
 var climateSensor = kind{
 	name: "Room sensor", manufacturer: "Sentire", model: "Multi 6",
 	channels: fixed(
-		channel("motion", false), channel("temperature", 20.8), channel("humidity", 41.0), channel("luminance", 180.0),
-		channel("co2", 640.0), channel("tamper", false), channel("battery", 83.0),
+		channel(
+			"motion",
+			false,
+		),
+		channel("temperature", 20.8),
+		channel("humidity", 41.0),
+		channel("luminance", 180.0),
+		channel("co2", 640.0),
+		channel("tamper", false),
+		channel("battery", 83.0),
 	),
 	every: 5 * time.Second,
 	sample: func(d *Device) []reading {
@@ -101,13 +133,25 @@ var climateSensor = kind{
 		}
 		switch d.rnd.IntN(4) {
 		case 0:
-			readings = append(readings, d.read("temperature", round(d.wander(d.number("temperature"), 0.25, 17, 26), 0.1)))
+			readings = append(
+				readings,
+				d.read("temperature", round(d.wander(d.number("temperature"), 0.25, 17, 26), 0.1)),
+			)
 		case 1:
-			readings = append(readings, d.read("humidity", round(d.wander(d.number("humidity"), 1, 25, 70), 0.5)))
+			readings = append(
+				readings,
+				d.read("humidity", round(d.wander(d.number("humidity"), 1, 25, 70), 0.5)),
+			)
 		case 2:
-			readings = append(readings, d.read("luminance", round(d.wander(d.number("luminance"), 30, 0, 900), 1)))
+			readings = append(
+				readings,
+				d.read("luminance", round(d.wander(d.number("luminance"), 30, 0, 900), 1)),
+			)
 		case 3:
-			readings = append(readings, d.read("co2", round(d.wander(d.number("co2")*(1+breath), 8, 410, 1800), 1)))
+			readings = append(
+				readings,
+				d.read("co2", round(d.wander(d.number("co2")*(1+breath), 8, 410, 1800), 1)),
+			)
 		}
 		return append(readings, d.drain()...)
 	},

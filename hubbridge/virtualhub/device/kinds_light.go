@@ -16,7 +16,13 @@ var gangedSwitch = kind{
 		}
 		var gangs []Channel
 		for endpoint := 1; endpoint <= s.Gangs; endpoint++ {
-			gangs = append(gangs, Channel{Ref: Ref{Key: "switch", Endpoint: endpoint}, ChannelState: domain.ChannelState{Value: false}})
+			gangs = append(
+				gangs,
+				Channel{
+					Ref:          Ref{Key: "switch", Endpoint: endpoint},
+					ChannelState: domain.ChannelState{Value: false},
+				},
+			)
 		}
 		return gangs
 	},
@@ -34,9 +40,13 @@ var dimmer = kind{
 // colorBulb is a dimmer with a color.
 var colorBulb = kind{
 	name: "Color bulb", manufacturer: "Lumen", model: "Spectrum",
-	channels: fixed(channel("switch", true), channel("level", 80.0), channel("color", Color{Red: 255, Green: 180, Blue: 90})),
-	latency:  150 * time.Millisecond,
-	settle:   settleDimmer,
+	channels: fixed(
+		channel("switch", true),
+		channel("level", 80.0),
+		channel("color", Color{Red: 255, Green: 180, Blue: 90}),
+	),
+	latency: 150 * time.Millisecond,
+	settle:  settleDimmer,
 }
 
 func settleDimmer(d *Device, r reading) []reading {
@@ -65,7 +75,8 @@ func settleDimmer(d *Device, r reading) []reading {
 	return nil
 }
 
-// follow is a reading of a channel that moves with another: only when it does move, since its own command may be under way.
+// follow is a reading of a channel that moves with another: only when it does move, since its own
+// command may be under way.
 func (d *Device) follow(key string, v Value) []reading {
 	if c := d.Channel(Ref{Key: key}); c == nil || c.Value == v {
 		return nil
@@ -76,8 +87,13 @@ func (d *Device) follow(key string, v Value) []reading {
 // outlet: a switched socket that measures, and whose button can be locked out.
 var outlet = kind{
 	name: "Outlet", manufacturer: "Lumen", model: "Socket M",
-	channels: fixed(channel("switch", true), channel("local_protection", false), channel("power", 60.0), channel("energy", 12.4)),
-	latency:  100 * time.Millisecond,
+	channels: fixed(
+		channel("switch", true),
+		channel("local_protection", false),
+		channel("power", 60.0),
+		channel("energy", 12.4),
+	),
+	latency: 100 * time.Millisecond,
 	settle: func(d *Device, r reading) []reading {
 		if on, ok := r.Value.(bool); ok && r.Key == "switch" && !on {
 			return d.follow("power", 0.0)
@@ -97,18 +113,24 @@ var outlet = kind{
 // fullTravel is how long a shade takes from one end to the other.
 const fullTravel = 8 * time.Second
 
-// shade: it moves at a steady speed and reports its position when it has come to rest. Sent elsewhere on its way, it turns where it is.
+// shade: it moves at a steady speed and reports its position when it has come to rest. Sent
+// elsewhere on its way, it turns where it is.
 var shade = kind{
 	name: "Shade", manufacturer: "Umbra", model: "Roll 1",
 	channels: fixed(channel("position", 99.0), channel("battery", 64.0)),
 	delay: func(d *Device, _ Ref, v Value) time.Duration {
 		target, _ := v.(float64)
-		return 200*time.Millisecond + time.Duration(math.Abs(target-d.position())/99*float64(fullTravel))
+		return 200*time.Millisecond + time.Duration(
+			math.Abs(target-d.position())/99*float64(fullTravel),
+		)
 	},
 	interrupt: func(d *Device, a action, now time.Time) {
 		target, _ := a.Value.(float64)
 		if whole := a.Due.Sub(a.Since); whole > 0 {
-			d.memory["position"] = d.position() + (target-d.position())*min(1, float64(now.Sub(a.Since))/float64(whole))
+			d.memory["position"] = d.position() + (target-d.position())*min(
+				1,
+				float64(now.Sub(a.Since))/float64(whole),
+			)
 		}
 	},
 	settle: func(d *Device, _ reading) []reading {
@@ -118,7 +140,8 @@ var shade = kind{
 	every: time.Minute, sample: (*Device).drain,
 }
 
-// position is where the shade is: where it turned around on its way, otherwise what it last reported.
+// position is where the shade is: where it turned around on its way, otherwise what it last
+// reported.
 func (d *Device) position() float64 {
 	if p, ok := d.memory["position"]; ok {
 		return p

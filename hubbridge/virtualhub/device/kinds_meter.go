@@ -8,8 +8,13 @@ import (
 // electricityMeter: a household's consumption, which wanders and now and then jumps.
 var electricityMeter = kind{
 	name: "Electricity meter", manufacturer: "Ampere", model: "EM-1",
-	channels: fixed(channel("energy", 1834.2), channel("power", 420.0), channel("voltage", 230.1), channel("current", 1.83)),
-	every:    3 * time.Second,
+	channels: fixed(
+		channel("energy", 1834.2),
+		channel("power", 420.0),
+		channel("voltage", 230.1),
+		channel("current", 1.83),
+	),
+	every: 3 * time.Second,
 	sample: func(d *Device) []reading {
 		power := d.wander(d.number("power"), 40, 120, 3400)
 		if d.chance(0.06) { // a kettle goes on, or off
@@ -23,7 +28,11 @@ var electricityMeter = kind{
 		readings := append(d.accumulate("energy", power*3/3.6e6, 0.001), d.read("power", power))
 		if d.chance(0.2) {
 			voltage := round(d.wander(d.number("voltage"), 0.6, 226, 234), 0.1)
-			readings = append(readings, d.read("voltage", voltage), d.read("current", round(power/voltage, 0.01)))
+			readings = append(
+				readings,
+				d.read("voltage", voltage),
+				d.read("current", round(power/voltage, 0.01)),
+			)
 		}
 		return readings
 	},

@@ -18,15 +18,17 @@ type Spec struct {
 	// Manufacturer and Model default to the kind's.
 	Manufacturer string `json:"manufacturer,omitempty"`
 	Model        string `json:"model,omitempty"`
-	// Insecure says that the device did not join securely enough. A lock or a barrier that did not is not driven.
+	// Insecure says that the device did not join securely enough. A lock or a barrier that did not
+	// is not driven.
 	Insecure bool `json:"insecure,omitempty"`
-	// Gangs is how many switches a `switch` has, 1 to 8: two or more are the endpoints 1, 2, …. Default 1, at endpoint 0.
+	// Gangs is how many switches a `switch` has, 1 to 8: two or more are the endpoints 1, 2, ….
+	// Default 1, at endpoint 0.
 	Gangs int `json:"gangs,omitempty"`
 	// Min and Max bound the setpoints of a `thermostat`, in degrees C. Default 5 and 35.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// Latency is how long the device takes for a command. Default: as long as such a device takes, some tenths of a second for a
-	// switch, seconds for a garage door.
+	// Latency is how long the device takes for a command. Default: as long as such a device takes,
+	// some tenths of a second for a switch, seconds for a garage door.
 	Latency Duration `json:"latency,omitempty"`
 	// Values are first values, by channel key; a key with an endpoint is written "switch/2".
 	Values map[string]json.RawMessage `json:"values,omitempty"`
@@ -69,7 +71,11 @@ func Kinds() []string {
 func (s Spec) complete() (Spec, error) {
 	k, ok := kinds[s.Kind]
 	if !ok {
-		return s, fmt.Errorf("there is no kind of device %q: kind is one of %s", s.Kind, strings.Join(Kinds(), ", "))
+		return s, fmt.Errorf(
+			"there is no kind of device %q: kind is one of %s",
+			s.Kind,
+			strings.Join(Kinds(), ", "),
+		)
 	}
 	if s.Gangs != 0 && s.Kind != "switch" {
 		return s, fmt.Errorf("gangs is for a switch, not for a %s", s.Kind)
@@ -114,7 +120,10 @@ func parseRef(s string) (Ref, error) {
 	}
 	n, err := strconv.Atoi(endpoint)
 	if err != nil || n < 0 {
-		return Ref{}, fmt.Errorf("%q is no channel: write a key, or a key and its endpoint as in switch/2", s)
+		return Ref{}, fmt.Errorf(
+			"%q is no channel: write a key, or a key and its endpoint as in switch/2",
+			s,
+		)
 	}
 	return Ref{Key: name, Endpoint: n}, nil
 }

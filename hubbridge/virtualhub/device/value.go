@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// Value is what a channel reads or takes: nil (nothing yet), bool, float64, string, Color, Alarm or Scene. All are comparable with ==.
+// Value is what a channel reads or takes: nil (nothing yet), bool, float64, string, Color, Alarm or
+// Scene. All are comparable with ==.
 type Value any
 
 // Color is the value of a color channel; each component is 0 to 255.
@@ -24,7 +25,14 @@ func (c Color) MarshalJSON() ([]byte, error) {
 	if c.WarmWhite == NotAsked {
 		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
 	}
-	return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`, c.Red, c.Green, c.Blue, c.WarmWhite), nil
+	return fmt.Appendf(
+		nil,
+		`{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`,
+		c.Red,
+		c.Green,
+		c.Blue,
+		c.WarmWhite,
+	), nil
 }
 
 // Alarm is one report of an alarm channel.
@@ -52,13 +60,15 @@ func (a Alarm) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Scene is one report of a scene channel: which scene, and what was done with its button (for example pressed or held).
+// Scene is one report of a scene channel: which scene, and what was done with its button (for
+// example pressed or held).
 type Scene struct {
 	Scene     int    `json:"scene"`
 	Attribute string `json:"attribute"`
 }
 
-// FulfilledBy says whether a reported value is the color that was asked, in the components that were (domain.Wish).
+// FulfilledBy says whether a reported value is the color that was asked, in the components that
+// were (domain.Wish).
 func (c Color) FulfilledBy(reported any) bool {
 	r, ok := reported.(Color)
 	if c.WarmWhite == NotAsked {
@@ -67,7 +77,8 @@ func (c Color) FulfilledBy(reported any) bool {
 	return ok && r == c
 }
 
-// parse reads a value of the given key. The error says what the key takes, in words fit for the caller of a command.
+// parse reads a value of the given key. The error says what the key takes, in words fit for the
+// caller of a command.
 func parse(keyName string, raw json.RawMessage) (Value, error) {
 	k, ok := keys[keyName]
 	if !ok {
@@ -104,7 +115,10 @@ func parse(keyName string, raw json.RawMessage) (Value, error) {
 			}
 			return value, nil
 		}
-		return nil, fmt.Errorf("value of %s must be an object of type, event, active and user", k.name)
+		return nil, fmt.Errorf(
+			"value of %s must be an object of type, event, active and user",
+			k.name,
+		)
 	default:
 		if s, ok := decode[Scene](raw); ok {
 			return s, nil
@@ -116,13 +130,23 @@ func parse(keyName string, raw json.RawMessage) (Value, error) {
 func parseColor(raw json.RawMessage) (Value, error) {
 	components, ok := decode[map[string]json.RawMessage](raw)
 	if !ok {
-		return nil, fmt.Errorf("value of color must be an object of red, green and blue, and warm_white if wanted")
+		return nil, fmt.Errorf(
+			"value of color must be an object of red, green and blue, and warm_white if wanted",
+		)
 	}
 	c := Color{WarmWhite: NotAsked}
-	fields := map[string]*int{"red": &c.Red, "green": &c.Green, "blue": &c.Blue, "warm_white": &c.WarmWhite}
+	fields := map[string]*int{
+		"red":        &c.Red,
+		"green":      &c.Green,
+		"blue":       &c.Blue,
+		"warm_white": &c.WarmWhite,
+	}
 	for name := range components {
 		if fields[name] == nil {
-			return nil, fmt.Errorf("color has no component %q: it takes red, green, blue and warm_white", name)
+			return nil, fmt.Errorf(
+				"color has no component %q: it takes red, green, blue and warm_white",
+				name,
+			)
 		}
 	}
 	for _, name := range []string{"red", "green", "blue", "warm_white"} {
@@ -139,7 +163,8 @@ func parseColor(raw json.RawMessage) (Value, error) {
 	return c, nil
 }
 
-// decode reads raw as a T. null is no T: encoding/json would leave the zero value, and a command for null would be one for false.
+// decode reads raw as a T. null is no T: encoding/json would leave the zero value, and a command
+// for null would be one for false.
 func decode[T any](raw json.RawMessage) (T, bool) {
 	var value *T
 	if len(raw) == 0 || json.Unmarshal(raw, &value) != nil || value == nil {

@@ -19,16 +19,32 @@ type View[C any] struct {
 
 // Listed is the device as in a list: without values.
 func (d *Device) Listed() View[ListedChannel] {
-	return view(d, func(c *Channel) ListedChannel { return ListedChannel{c.head(d.Available), c.abilities()} })
+	return view(
+		d,
+		func(c *Channel) ListedChannel { return ListedChannel{c.head(d.Available), c.abilities()} },
+	)
 }
 
 // Full is the device with everything.
 func (d *Device) Full() View[FullChannel] {
-	return view(d, func(c *Channel) FullChannel { return FullChannel{c.head(d.Available), c.abilities(), c.state()} })
+	return view(
+		d,
+		func(c *Channel) FullChannel {
+			return FullChannel{
+				c.head(d.Available), c.abilities(), c.state(),
+			}
+		},
+	)
 }
 
 func view[C any](d *Device, channel func(*Channel) C) View[C] {
-	v := View[C]{ID: d.ID, Name: d.Spec.Name, Manufacturer: d.Spec.Manufacturer, Model: d.Spec.Model, Channels: []C{}}
+	v := View[C]{
+		ID:           d.ID,
+		Name:         d.Spec.Name,
+		Manufacturer: d.Spec.Manufacturer,
+		Model:        d.Spec.Model,
+		Channels:     []C{},
+	}
 	for _, c := range d.Channels {
 		v.Channels = append(v.Channels, channel(c))
 	}
@@ -66,16 +82,21 @@ func (d *Device) Snapshot() Snapshot {
 	s := Snapshot{ID: d.ID, Spec: d.Spec, Available: d.Available, Memory: d.memory}
 	for _, c := range d.Channels {
 		s.Channels = append(s.Channels, channelSnapshot{
-			Ref: c.Ref, Value: encode(c.Value), ObservedAt: c.ObservedAt, Desired: encode(c.Desired), DesiredAt: c.DesiredAt, Status: c.Status,
+			Ref: c.Ref, Value: encode(c.Value), ObservedAt: c.ObservedAt,
+			Desired: encode(c.Desired), DesiredAt: c.DesiredAt, Status: c.Status,
 		})
 	}
 	for _, a := range d.actions {
-		s.Actions = append(s.Actions, actionSnapshot{Ref: a.Ref, Value: encode(a.Value), Since: a.Since, Due: a.Due})
+		s.Actions = append(
+			s.Actions,
+			actionSnapshot{Ref: a.Ref, Value: encode(a.Value), Since: a.Since, Due: a.Due},
+		)
 	}
 	return s
 }
 
-// Restore makes the device of a snapshot. Commands that were under way still are: the device went on while its hub was down.
+// Restore makes the device of a snapshot. Commands that were under way still are: the device went
+// on while its hub was down.
 func Restore(s Snapshot, seed uint64) (*Device, error) {
 	spec, err := s.Spec.complete()
 	if err != nil {
@@ -108,7 +129,10 @@ func Restore(s Snapshot, seed uint64) (*Device, error) {
 			return nil, fmt.Errorf("device %d: %w", s.ID, err)
 		}
 		if d.Channel(kept.Ref) != nil && v != nil {
-			d.actions = append(d.actions, action{Ref: kept.Ref, Value: v, Since: kept.Since, Due: kept.Due})
+			d.actions = append(
+				d.actions,
+				action{Ref: kept.Ref, Value: v, Since: kept.Since, Due: kept.Due},
+			)
 		}
 	}
 	return d, nil

@@ -97,8 +97,9 @@ func (d *disk) load(apply func(record)) error {
 	return nil
 }
 
-// decode reads records until the data ends, and returns how many bytes of it are whole frames. What a crash may have left at the end (a
-// part of a frame, or zeros) is not among them; anything else that is no frame is ErrCorrupt.
+// decode reads records until the data ends, and returns how many bytes of it are whole frames. What
+// a crash may have left at the end (a part of a frame, or zeros) is not among them; anything else
+// that is no frame is ErrCorrupt.
 func decode(data []byte, apply func(record)) (whole int, err error) {
 	for whole < len(data) {
 		rest := data[whole:]
@@ -117,7 +118,8 @@ func decode(data []byte, apply func(record)) (whole int, err error) {
 		}
 		body := rest[frameHead : frameHead+length]
 		var r record
-		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[4:]) || json.Unmarshal(body, &r) != nil {
+		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(rest[4:]) ||
+			json.Unmarshal(body, &r) != nil {
 			if len(bytes.Trim(rest[frameHead+length:], "\x00")) == 0 {
 				return whole, nil // the last one
 			}
@@ -174,7 +176,8 @@ func (d *disk) sync() error {
 
 func (d *disk) mostlyHistory() bool { return d.size > leastRewrite && d.size > 3*d.base }
 
-// rewrite puts a new file of the given records in the place of the old one: after a crash there is one or the other.
+// rewrite puts a new file of the given records in the place of the old one: after a crash there is
+// one or the other.
 func (d *disk) rewrite(records []record) (err error) {
 	fresh := d.path() + ".new"
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -184,7 +187,10 @@ func (d *disk) rewrite(records []record) (err error) {
 	var size int64
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("rewrite the journal: %w", errors.Join(err, f.Close(), os.Remove(fresh)))
+			err = fmt.Errorf(
+				"rewrite the journal: %w",
+				errors.Join(err, f.Close(), os.Remove(fresh)),
+			)
 		}
 	}()
 	for _, r := range records {

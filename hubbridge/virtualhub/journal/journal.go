@@ -84,7 +84,8 @@ func (j *Journal) Log() string {
 	return j.log
 }
 
-// Bounds are the lowest number held and the highest ever given; oldest is newest+1 when none is held.
+// Bounds are the lowest number held and the highest ever given; oldest is newest+1 when none is
+// held.
 func (j *Journal) Bounds() (oldest, newest uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -93,8 +94,8 @@ func (j *Journal) Bounds() (oldest, newest uint64) {
 
 func (j *Journal) oldest() uint64 { return j.newest + 1 - uint64(j.events.len()) }
 
-// Commit keeps a change, and returns the number of its last event, or the highest number yet when it has none. An error (of the disk,
-// or ErrClosed) leaves everything as it was.
+// Commit keeps a change, and returns the number of its last event, or the highest number yet when
+// it has none. An error (of the disk, or ErrClosed) leaves everything as it was.
 func (j *Journal) Commit(c Change) (last uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,17 +113,20 @@ func (j *Journal) Commit(c Change) (last uint64, err error) {
 	return j.newest, nil
 }
 
-// Ack lets go of the events up to through. Numbers beyond newest are taken as given: whoever acknowledges them has seen them from this
-// log, whatever happened to its file, and they must not be given to other events.
+// Ack lets go of the events up to through. Numbers beyond newest are taken as given: whoever
+// acknowledges them has seen them from this log, whatever happened to its file, and they must not
+// be given to other events.
 //
-// It is written with the next change: events that come back after a crash are sent again, and recognized by their numbers.
+// It is written with the next change: events that come back after a crash are sent again, and
+// recognized by their numbers.
 func (j *Journal) Ack(through uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.release(through)
 }
 
-// Skip gives out n numbers without events, and drops the events held before them. It returns the bounds of what is lost.
+// Skip gives out n numbers without events, and drops the events held before them. It returns the
+// bounds of what is lost.
 func (j *Journal) Skip(n uint64) (from, to uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -149,8 +153,8 @@ func (j *Journal) Reset(log string, entries map[string]json.RawMessage) error {
 	return nil
 }
 
-// Events are events from the given number on, with their numbers in them: at most limit of them and maxBytes together, but one in any
-// case. None are returned when that number is not held.
+// Events are events from the given number on, with their numbers in them: at most limit of them and
+// maxBytes together, but one in any case. None are returned when that number is not held.
 func (j *Journal) Events(from uint64, limit, maxBytes int) []json.RawMessage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,7 +231,8 @@ func (j *Journal) keep(r record) error {
 	return nil
 }
 
-// apply folds a record into what is held. It is the same for records that are made and for records that are read back.
+// apply folds a record into what is held. It is the same for records that are made and for records
+// that are read back.
 func (j *Journal) apply(r record) {
 	if r.Log != "" {
 		j.log = r.Log

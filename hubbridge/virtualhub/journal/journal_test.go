@@ -86,7 +86,12 @@ func TestJournal(t *testing.T) {
 			}
 			holds(t, j, 1, 0)
 			again()
-			if last := commit(t, j, Change{Events: events(5), Set: map[string]json.RawMessage{"a": json.RawMessage("1"), "b": json.RawMessage("2")}}); last != 5 {
+			if last := commit(t, j, Change{
+				Events: events(5),
+				Set: map[string]json.RawMessage{
+					"a": json.RawMessage("1"), "b": json.RawMessage("2"),
+				},
+			}); last != 5 {
 				t.Errorf("last is %d", last)
 			}
 			again()
@@ -107,7 +112,9 @@ func TestJournal(t *testing.T) {
 			commit(t, j, Change{Events: events(1)})
 			again()
 			holds(t, j, 31, 31, "b")
-			if err := j.Reset("log-2", map[string]json.RawMessage{"c": json.RawMessage("3")}); err != nil {
+			if err := j.Reset("log-2", map[string]json.RawMessage{
+				"c": json.RawMessage("3"),
+			}); err != nil {
 				t.Fatal(err)
 			}
 			again()
@@ -129,21 +136,33 @@ func TestEventsKeepToTheirBounds(t *testing.T) {
 		from           uint64
 		limit, maxSize int
 		want           int
-	}{{3, 100, 1 << 20, 8}, {3, 4, 1 << 20, 4}, {9, 4, 1 << 20, 2}, {2, 4, 1 << 20, 0}, {11, 4, 1 << 20, 0}, {3, 100, 3 * size, 3}, {3, 100, 1, 1}} {
+	}{
+		{3, 100, 1 << 20, 8}, {3, 4, 1 << 20, 4}, {9, 4, 1 << 20, 2}, {2, 4, 1 << 20, 0},
+		{11, 4, 1 << 20, 0}, {3, 100, 3 * size, 3}, {3, 100, 1, 1},
+	} {
 		if got := len(j.Events(tc.from, tc.limit, tc.maxSize)); got != tc.want {
 			t.Errorf("%+v: %d events", tc, got)
 		}
 	}
 }
 
-// TestTornTail cuts the file after every byte: what was committed before the cut record is there, and numbering goes on after it.
+// TestTornTail cuts the file after every byte: what was committed before the cut record is there,
+// and numbering goes on after it.
 func TestTornTail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
-	commit(t, j, Change{Events: events(3), Set: map[string]json.RawMessage{"kept": json.RawMessage("1")}})
+	commit(
+		t,
+		j,
+		Change{Events: events(3), Set: map[string]json.RawMessage{"kept": json.RawMessage("1")}},
+	)
 	kept := size(t, dir)
-	commit(t, j, Change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}})
+	commit(
+		t,
+		j,
+		Change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}},
+	)
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +193,8 @@ func size(t *testing.T, dir string) int {
 	return int(info.Size())
 }
 
-// TestDamage: what may have been told must not be told differently, so a journal that is damaged before its end does not open.
+// TestDamage: what may have been told must not be told differently, so a journal that is damaged
+// before its end does not open.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -191,7 +211,10 @@ func TestDamage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(after, fileName), whole, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Dir: after, NewLog: func() string { return "x" }}); !errors.Is(err, ErrCorrupt) {
+	if _, err := Open(Config{Dir: after, NewLog: func() string { return "x" }}); !errors.Is(
+		err,
+		ErrCorrupt,
+	) {
 		t.Errorf("%v", err)
 	}
 }
@@ -200,7 +223,10 @@ func TestOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir, 100)
-	if _, err := Open(Config{Dir: dir, NewLog: func() string { return "x" }}); !errors.Is(err, ErrInUse) {
+	if _, err := Open(Config{Dir: dir, NewLog: func() string { return "x" }}); !errors.Is(
+		err,
+		ErrInUse,
+	) {
 		t.Errorf("a second journal: %v", err)
 	}
 	if err := j.Close(); err != nil {
@@ -212,7 +238,8 @@ func TestOneAtATime(t *testing.T) {
 	open(t, dir, 100)
 }
 
-// TestRewrite holds that the file stays near the size of what is held, and that nothing is lost on the way.
+// TestRewrite holds that the file stays near the size of what is held, and that nothing is lost on
+// the way.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -220,7 +247,14 @@ func TestRewrite(t *testing.T) {
 	pad := json.RawMessage(`{"padding":"` + strings.Repeat("x", 1000) + `"}`)
 	largest := 0
 	for i := range 300 {
-		last := commit(t, j, Change{Events: slices.Repeat([]json.RawMessage{pad}, 20), Set: map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(i))}})
+		last := commit(
+			t,
+			j,
+			Change{
+				Events: slices.Repeat([]json.RawMessage{pad}, 20),
+				Set:    map[string]json.RawMessage{"last": json.RawMessage(fmt.Sprint(i))},
+			},
+		)
 		if i%3 == 0 {
 			j.Ack(last - 5)
 		}
@@ -251,7 +285,8 @@ func TestBadEvent(t *testing.T) {
 	holds(t, open(t, crash(t, dir), 50), 1, 2)
 }
 
-// FuzzDecode: whatever is in a file, decode ends without a panic, and what it takes for whole frames decodes to the same again.
+// FuzzDecode: whatever is in a file, decode ends without a panic, and what it takes for whole
+// frames decodes to the same again.
 func FuzzDecode(f *testing.F) {
 	frame, err := encode(record{Log: "a", First: 1, Events: events(2)})
 	if err != nil {
@@ -269,8 +304,17 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := decode(data[:whole], func(record) { second++ }); again != whole || err != nil || first != second {
-			t.Fatalf("%d bytes and %d records, then %d and %d: %v", whole, first, again, second, err)
+		if again, err := decode(data[:whole], func(record) { second++ }); again != whole ||
+			err != nil ||
+			first != second {
+			t.Fatalf(
+				"%d bytes and %d records, then %d and %d: %v",
+				whole,
+				first,
+				again,
+				second,
+				err,
+			)
 		}
 	})
 }

@@ -15,8 +15,9 @@ func (r *ring) from(n int) []json.RawMessage { return r.held[r.head+n:] }
 
 func (r *ring) push(events []json.RawMessage) { r.held = append(r.held, events...) }
 
-// drop drops the first n events; less than one is none. Once most of the slice is behind the head, the rest moves to a slice of its
-// own: each event is moved a bounded number of times, and no memory is held for what is gone.
+// drop drops the first n events; less than one is none. Once most of the slice is behind the head,
+// the rest moves to a slice of its own: each event is moved a bounded number of times, and no
+// memory is held for what is gone.
 func (r *ring) drop(n int) {
 	if n <= 0 {
 		return

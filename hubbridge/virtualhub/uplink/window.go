@@ -8,11 +8,12 @@ import (
 // Interval is how long a hub waits for an ack, of a hello as of events.
 const Interval = 5 * time.Second
 
-// leastHello is the least time between two hellos that are not an answer to silence: a hub that drops events all the time would
-// otherwise say nothing but hello.
+// leastHello is the least time between two hellos that are not an answer to silence: a hub that
+// drops events all the time would otherwise say nothing but hello.
 const leastHello = time.Second
 
-// Window is the hub's end of the link. The zero Window is not connected. It is not safe for concurrent use.
+// Window is the hub's end of the link. The zero Window is not connected. It is not safe for
+// concurrent use.
 type Window struct {
 	// Limit is the most events without an ack. 0 is no limit: that is a hub that breaks the rule.
 	Limit uint64
@@ -28,10 +29,12 @@ type Window struct {
 	echoes int
 }
 
-// Step is what to do next. When neither Hello nor From is set there is nothing to do before Wake (zero: before something happens).
+// Step is what to do next. When neither Hello nor From is set there is nothing to do before Wake
+// (zero: before something happens).
 type Step struct {
 	Hello bool
-	// From is the first number of the next events message, Limit how many it may have at most; 0 is no message.
+	// From is the first number of the next events message, Limit how many it may have at most; 0 is
+	// no message.
 	From  uint64
 	Limit uint64
 	Wake  time.Time
@@ -112,7 +115,8 @@ func (w *Window) Ack(through uint64, now time.Time) {
 			done++
 		}
 		w.flying = slices.Delete(w.flying, 0, done)
-		// The cloud may have taken several messages at once and acknowledge each of them with the same number.
+		// The cloud may have taken several messages at once and acknowledge each of them with the
+		// same number.
 		w.echoes = max(done-1, 0)
 	case through == w.through && w.echoes > 0:
 		w.echoes--
@@ -124,7 +128,8 @@ func (w *Window) Ack(through uint64, now time.Time) {
 	}
 }
 
-// turnBack goes back to the first number without an ack. echoes acks are still to come for what was sent before.
+// turnBack goes back to the first number without an ack. echoes acks are still to come for what was
+// sent before.
 func (w *Window) turnBack(echoes int) {
 	w.sent, w.flying, w.echoes = w.through, w.flying[:0], max(echoes, 0)
 }

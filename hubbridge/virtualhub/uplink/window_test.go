@@ -11,7 +11,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// hub drives a window as a hub does, and writes down what it sends: "hello", or the numbers of a message.
+// hub drives a window as a hub does, and writes down what it sends: "hello", or the numbers of a
+// message.
 type hub struct {
 	w              Window
 	now            time.Time
@@ -73,24 +74,70 @@ func TestRules(t *testing.T) {
 		h    *hub
 		want []string
 	}{
-		"hello, and nothing before its ack":      {newHub(3).send(), []string{"hello"}},
-		"hello again every 5 s":                  {newHub(3).send().after(4999 * ms).send().after(ms).send().after(5 * time.Second).send(), []string{"hello", "hello", "hello"}},
-		"from through + 1 on":                    {newHub(42).send().ack(40).send(), []string{"hello", "41-42"}},
-		"nothing to send":                        {newHub(42).send().ack(42).send().after(time.Hour).send(), []string{"hello"}},
-		"without waiting, up to 2,000":           {newHub(5000).send().ack(0).send(), []string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000"}},
-		"on with each ack":                       {newHub(5000).send().ack(0).send().ack(500).send(), []string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500"}},
-		"again after 5 s without an ack":         {newHub(2).send().ack(0).send().after(4999 * ms).send().after(ms).send(), []string{"hello", "1-2", "1-2"}},
-		"an ack puts that off":                   {newHub(1000).send().ack(0).send().after(4 * time.Second).ack(500).send().after(4 * time.Second).send(), []string{"hello", "1-500", "501-1000"}},
-		"a repeat of the last ack is a gap":      {newHub(1000).send().ack(0).send().ack(0).send(), []string{"hello", "1-500", "501-1000", "1-500", "501-1000"}},
-		"the repeats that follow are known":      {newHub(1500).send().ack(0).send().ack(0).send().ack(0).ack(0).send(), []string{"hello", "1-500", "501-1000", "1001-1500", "1-500", "501-1000", "1001-1500"}},
-		"several messages with one ack for each": {newHub(1500).send().ack(0).send().ack(1000).ack(1000).send(), []string{"hello", "1-500", "501-1000", "1001-1500"}},
-		"a gap after an ack":                     {newHub(1500).send().ack(0).send().ack(500).ack(500).send(), []string{"hello", "1-500", "501-1000", "1001-1500", "501-1000", "1001-1500"}},
-		"a repeat with nothing out is nothing":   {newHub(2).send().ack(2).ack(2).send(), []string{"hello"}},
-		"dropped events: hello, then the rest":   {newHub(10).send().ack(2).drop(6).after(time.Second).send().ack(5).send(), []string{"hello", "hello", "6-10"}},
-		"hellos for drops are a second apart":    {newHub(10).send().ack(2).drop(6).after(900 * ms).send().after(100 * ms).send(), []string{"hello", "hello"}},
-		"the cloud is ahead":                     {newHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"}},
-		"the cloud fell behind what is held":     {newHub(10).send().ack(10).ack(4).after(time.Second).send(), []string{"hello", "hello"}},
-		"an event at a time":                     {newHub(0).send().ack(0).add(1).send().ack(1).add(1).send(), []string{"hello", "1-1", "2-2"}},
+		"hello, and nothing before its ack": {newHub(3).send(), []string{"hello"}},
+		"hello again every 5 s": {
+			newHub(3).send().after(4999 * ms).send().after(ms).send().after(5 * time.Second).send(),
+			[]string{"hello", "hello", "hello"},
+		},
+		"from through + 1 on": {
+			newHub(42).send().ack(40).send(), []string{"hello", "41-42"},
+		},
+		"nothing to send": {
+			newHub(42).send().ack(42).send().after(time.Hour).send(), []string{"hello"},
+		},
+		"without waiting, up to 2,000": {
+			newHub(5000).send().ack(0).send(),
+			[]string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000"},
+		},
+		"on with each ack": {
+			newHub(5000).send().ack(0).send().ack(500).send(),
+			[]string{"hello", "1-500", "501-1000", "1001-1500", "1501-2000", "2001-2500"},
+		},
+		"again after 5 s without an ack": {
+			newHub(2).send().ack(0).send().after(4999 * ms).send().after(ms).send(),
+			[]string{"hello", "1-2", "1-2"},
+		},
+		"an ack puts that off": {
+			newHub(1000).send().ack(0).send().after(4 * time.Second).ack(500).send().after(4 * time.Second).send(),
+			[]string{"hello", "1-500", "501-1000"},
+		},
+		"a repeat of the last ack is a gap": {
+			newHub(1000).send().ack(0).send().ack(0).send(),
+			[]string{"hello", "1-500", "501-1000", "1-500", "501-1000"},
+		},
+		"the repeats that follow are known": {
+			newHub(1500).send().ack(0).send().ack(0).send().ack(0).ack(0).send(),
+			[]string{"hello", "1-500", "501-1000", "1001-1500", "1-500", "501-1000", "1001-1500"},
+		},
+		"several messages with one ack for each": {
+			newHub(1500).send().ack(0).send().ack(1000).ack(1000).send(),
+			[]string{"hello", "1-500", "501-1000", "1001-1500"},
+		},
+		"a gap after an ack": {
+			newHub(1500).send().ack(0).send().ack(500).ack(500).send(),
+			[]string{"hello", "1-500", "501-1000", "1001-1500", "501-1000", "1001-1500"},
+		},
+		"a repeat with nothing out is nothing": {
+			newHub(2).send().ack(2).ack(2).send(), []string{"hello"},
+		},
+		"dropped events: hello, then the rest": {
+			newHub(10).send().ack(2).drop(6).after(time.Second).send().ack(5).send(),
+			[]string{"hello", "hello", "6-10"},
+		},
+		"hellos for drops are a second apart": {
+			newHub(10).send().ack(2).drop(6).after(900 * ms).send().after(100 * ms).send(),
+			[]string{"hello", "hello"},
+		},
+		"the cloud is ahead": {
+			newHub(10).send().ack(20).add(1).send(), []string{"hello", "21-21"},
+		},
+		"the cloud fell behind what is held": {
+			newHub(10).send().ack(10).ack(4).after(time.Second).send(), []string{"hello", "hello"},
+		},
+		"an event at a time": {
+			newHub(0).send().ack(0).add(1).send().ack(1).add(1).send(),
+			[]string{"hello", "1-1", "2-2"},
+		},
 	} {
 		if !slices.Equal(tc.h.sent, tc.want) {
 			t.Errorf("%s: sent %v, want %v", name, tc.h.sent, tc.want)
@@ -116,9 +163,10 @@ func TestHeedless(t *testing.T) {
 	}
 }
 
-// TestEverythingArrives plays a hub against a cloud that keeps to the hub link, over a line that loses messages both ways and a hub that
-// has little room: whatever happens, the cloud ends up with every number once, stored or known to be lost, in order, and the hub never
-// has more than 2,000 out.
+// TestEverythingArrives plays a hub against a cloud that keeps to the hub link, over a line that
+// loses messages both ways and a hub that has little room: whatever happens, the cloud ends up with
+// every number once, stored or known to be lost, in order, and the hub never has more than 2,000
+// out.
 func TestEverythingArrives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Value gives the sum of the series of a metric that have the labels, given as name and value in turn: of a histogram how much it has observed. A
-// metric without such a series fails the test.
+// Value gives the sum of the series of a metric that have the labels, given as name and value in
+// turn: of a histogram how much it has observed. A metric without such a series fails the test.
 func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -35,7 +35,13 @@ func Sum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 	for _, metric := range family.GetMetric() {
 		if hasLabels(metric, labels) {
 			found = true
-			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount())
+			sum += metric.GetCounter().
+				GetValue() +
+				metric.GetGauge().
+					GetValue() +
+				float64(
+					metric.GetHistogram().GetSampleCount(),
+				)
 		}
 	}
 	return sum, found
