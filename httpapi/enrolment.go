@@ -3,7 +3,7 @@ package httpapi
 import (
 	"net/http"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // issueCertificate is POST /link/v1/certificates of the hub link. Hubs are other people's and newer
@@ -13,7 +13,7 @@ func (a *api) issueCertificate(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var req link.CertificateRequest
+	var req protocol.CertificateRequest
 	if req.Serial, err = body.text("serial"); err != nil {
 		return err
 	}

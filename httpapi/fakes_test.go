@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/streamstest"
 )
 
@@ -289,14 +289,14 @@ func (w *world) ResetLink(
 	return w.fault
 }
 
-func (w *world) Issue(_ context.Context, req link.CertificateRequest) (link.Certificate, error) {
+func (w *world) Issue(_ context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
 	if req.Secret != "right" {
-		return link.Certificate{}, domain.Errorf(
+		return protocol.Certificate{}, domain.Errorf(
 			domain.CodeUnauthenticated,
 			"serial or secret is wrong",
 		)
 	}
-	return link.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
+	return protocol.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
 }
 
 // emit writes n events of about size bytes into the log.

@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/openapitest"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // there and notThere make paths and bodies of what the world has, and of what it has not.
@@ -71,8 +71,8 @@ func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (Eve
 	return w.world.Follow(ctx, hub, after)
 }
 
-func (w faulty) Issue(context.Context, link.CertificateRequest) (link.Certificate, error) {
-	return link.Certificate{
+func (w faulty) Issue(context.Context, protocol.CertificateRequest) (protocol.Certificate, error) {
+	return protocol.Certificate{
 		HubID: string(
 			hubOne,
 		), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
@@ -205,7 +205,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 		}
 		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
 		if op.Body == "CertificateRequest" { // hubs may say more than we know
-			if sent := namesOf(fieldsOf(reflect.TypeFor[link.CertificateRequest]())); !slices.Equal(
+			if sent := namesOf(fieldsOf(reflect.TypeFor[protocol.CertificateRequest]())); !slices.Equal(
 				namesOf(fields),
 				sent,
 			) {

@@ -13,7 +13,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/openapitest"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // bodies are the objects that answers are made of, by the name of their schema.
@@ -23,7 +23,7 @@ var bodies = map[string]any{
 	"SiteList":          listBody[siteBody]{},
 	"Hub":               hubBody{},
 	"HubConnection":     hubConnection{},
-	"Firmware":          link.Firmware{},
+	"Firmware":          protocol.Firmware{},
 	"Network":           reportedNetwork{},
 	"HubItem":           hubItem{},
 	"HubItemConnection": itemConnection{},
@@ -41,13 +41,13 @@ var bodies = map[string]any{
 	"MemberList":        listBody[memberBody]{},
 	"Invitation":        invitationBody{},
 	"InvitationList":    listBody[invitationBody]{},
-	"Certificate":       link.Certificate{},
+	"Certificate":       protocol.Certificate{},
 	"Readiness":         readinessBody{},
 }
 
 // reportedNetwork is the network of a hello with what the hub bridge adds.
 type reportedNetwork struct {
-	link.Network
+	protocol.Network
 	ReportedAt string `json:"reported_at"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Keys finds API keys. It is asked on every request and must answer from memory.
@@ -232,7 +232,7 @@ type EventReader interface {
 // Enrolment issues hubs their certificates. Errors are domain.Errors: invalid_request and
 // unauthenticated.
 type Enrolment interface {
-	Issue(ctx context.Context, req link.CertificateRequest) (link.Certificate, error)
+	Issue(ctx context.Context, req protocol.CertificateRequest) (protocol.Certificate, error)
 }
 
 // Component is one part of the service as /readyz shows it to operators.

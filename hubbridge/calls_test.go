@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // TestCallsOverMQTT asks a hub over real MQTT: an answer, a refusal, no answer, no hub.
@@ -19,9 +19,9 @@ func TestCallsOverMQTT(t *testing.T) {
 	h := i.hub()
 	client := h.connect(func(r request) string {
 		switch r.Method {
-		case link.MethodDevicesList:
+		case protocol.MethodDevicesList:
 			return fmt.Sprintf(`{"id":%q,"result":{"devices":[{"id":3}]}}`, r.ID)
-		case link.MethodDevicesGet:
+		case protocol.MethodDevicesGet:
 			return fmt.Sprintf(
 				`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`,
 				r.ID,
@@ -32,13 +32,13 @@ func TestCallsOverMQTT(t *testing.T) {
 	h.eventuallyOnline(true)
 	var result struct{ Devices []struct{ ID int64 } }
 	read := func(raw []byte) error { return json.Unmarshal(raw, &result) }
-	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, read); err != nil ||
+	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, read); err != nil ||
 		len(result.Devices) != 1 ||
 		result.Devices[0].ID != 3 {
 		t.Errorf("%+v, %v", result, err)
 	}
 	for method, code := range map[string]domain.Code{
-		link.MethodDevicesGet: domain.CodeNotFound, link.MethodPairingOpen: domain.CodeHubTimeout,
+		protocol.MethodDevicesGet: domain.CodeNotFound, protocol.MethodPairingOpen: domain.CodeHubTimeout,
 	} {
 		if err := i.caller.Call(t.Context(), h.id, method, struct{}{}, nil); err == nil ||
 			domain.CodeOf(err) != code {
@@ -48,7 +48,7 @@ func TestCallsOverMQTT(t *testing.T) {
 	var latencies []time.Duration
 	for range 200 {
 		began := time.Now()
-		if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); err != nil {
+		if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		latencies = append(latencies, time.Since(began))
@@ -57,7 +57,7 @@ func TestCallsOverMQTT(t *testing.T) {
 	t.Logf("latency: median %v, p99 %v", latencies[100], latencies[198])
 	client.Disconnect(50)
 	h.eventuallyOnline(false)
-	if err := i.caller.Call(t.Context(), h.id, link.MethodDevicesList, struct{}{}, nil); domain.CodeOf(
+	if err := i.caller.Call(t.Context(), h.id, protocol.MethodDevicesList, struct{}{}, nil); domain.CodeOf(
 		err,
 	) != domain.CodeHubOffline {
 		t.Errorf("offline: %v", err)

@@ -11,7 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/devices"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -156,21 +156,21 @@ func TestNonsense(t *testing.T) {
 	d, ctx := devices.New(i.caller, nil), t.Context()
 	command := domain.Command{HubID: h.id, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
 	asks := map[string]func() error{
-		link.MethodDevicesList:     func() error { _, err := d.List(ctx, h.id); return err },
-		link.MethodDevicesGet:      func() error { _, err := d.Get(ctx, h.id, 3); return err },
-		link.MethodDevicesForget:   func() error { return d.Forget(ctx, h.id, 3) },
-		link.MethodPairingOpen:     func() error { _, err := d.OpenPairing(ctx, h.id, nil); return err },
-		link.MethodPairingClose:    func() error { return d.ClosePairing(ctx, h.id) },
-		link.MethodRemovalOpen:     func() error { _, err := d.OpenRemoval(ctx, h.id); return err },
-		link.MethodRemovalClose:    func() error { return d.CloseRemoval(ctx, h.id) },
-		link.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
+		protocol.MethodDevicesList:     func() error { _, err := d.List(ctx, h.id); return err },
+		protocol.MethodDevicesGet:      func() error { _, err := d.Get(ctx, h.id, 3); return err },
+		protocol.MethodDevicesForget:   func() error { return d.Forget(ctx, h.id, 3) },
+		protocol.MethodPairingOpen:     func() error { _, err := d.OpenPairing(ctx, h.id, nil); return err },
+		protocol.MethodPairingClose:    func() error { return d.ClosePairing(ctx, h.id) },
+		protocol.MethodRemovalOpen:     func() error { _, err := d.OpenRemoval(ctx, h.id); return err },
+		protocol.MethodRemovalClose:    func() error { return d.CloseRemoval(ctx, h.id) },
+		protocol.MethodChannelsCommand: func() error { _, err := d.Command(ctx, command, "c"); return err },
 	}
 	for method, ask := range asks {
 		for _, nonsense := range []string{
 			"", "[]", "7", `"open"`, "{", `{"device":{"id":3}}`, strings.Repeat("[", 20_000),
 		} {
 			if strings.HasSuffix(method, "close") && strings.HasPrefix(nonsense, `{"`) ||
-				method == link.MethodDevicesForget && strings.HasPrefix(nonsense, `{"`) {
+				method == protocol.MethodDevicesForget && strings.HasPrefix(nonsense, `{"`) {
 				continue // an object is all that these ask for
 			}
 			answer <- nonsense
@@ -181,9 +181,9 @@ func TestNonsense(t *testing.T) {
 	}
 	const whole = `{"device":{"id":%d,"name":"n","manufacturer":"m","model":"m","channels":[]}}`
 	answer <- fmt.Sprintf(whole, 4)
-	wantCode(t, "another device", asks[link.MethodDevicesGet](), domain.CodeHubError)
+	wantCode(t, "another device", asks[protocol.MethodDevicesGet](), domain.CodeHubError)
 	answer <- fmt.Sprintf(whole, 3)
-	if err := asks[link.MethodDevicesGet](); err != nil {
+	if err := asks[protocol.MethodDevicesGet](); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -43,7 +43,7 @@ func (i *installation) wholeHub(
 		i.t.Fatal(err)
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var request link.CertificateRequest
+		var request protocol.CertificateRequest
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 			i.t.Errorf("enrolment: %v", err)
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"hubcloud/cmd/hubcloud/doctor"
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/streams/backup"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/doctor"
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/projections"
 	"hubcloud/streams"
 )

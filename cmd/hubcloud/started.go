@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/cmd/hubcloud/doctor"
+	"hubcloud/cmd/hubcloud/internal/doctor"
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams"
 	"hubcloud/streams/durablefile"

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
 )
 
 const (
@@ -22,22 +22,22 @@ const (
 // errorsOf lists the methods, and the errors that a hub may answer to each beside hub_unavailable.
 func errorsOf(method string) (codes []domain.Code, ok bool) {
 	switch method {
-	case link.MethodDevicesGet:
+	case protocol.MethodDevicesGet:
 		return []domain.Code{domain.CodeNotFound}, true
-	case link.MethodDevicesForget:
+	case protocol.MethodDevicesForget:
 		return []domain.Code{domain.CodeNotFound, domain.CodeInvalidRequest}, true
-	case link.MethodChannelsCommand:
+	case protocol.MethodChannelsCommand:
 		return []domain.Code{
 			domain.CodeNotFound,
 			domain.CodeInvalidRequest,
 			domain.CodeCommandRefused,
 		}, true
-	case link.MethodPairingOpen:
+	case protocol.MethodPairingOpen:
 		return []domain.Code{domain.CodeInvalidRequest}, true
-	case link.MethodDevicesList,
-		link.MethodPairingClose,
-		link.MethodRemovalOpen,
-		link.MethodRemovalClose:
+	case protocol.MethodDevicesList,
+		protocol.MethodPairingClose,
+		protocol.MethodRemovalOpen,
+		protocol.MethodRemovalClose:
 		return nil, true
 	}
 	return nil, false
@@ -55,7 +55,7 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 			maxAnswerBytes,
 		)
 	}
-	answer, err := wire.ParseAnswer(payload)
+	answer, err := codec.ParseAnswer(payload)
 	switch {
 	case err != nil:
 	case answer.ID != id:
@@ -72,7 +72,7 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 }
 
 // refused translates a hub's refusal.
-func refused(method string, refusal link.Error) error {
+func refused(method string, refusal protocol.Error) error {
 	code := domain.Code(refusal.Type)
 	allowed, _ := errorsOf(method)
 	if code != domain.CodeHubUnavailable && !slices.Contains(allowed, code) {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 func TestDecode(t *testing.T) {
@@ -19,102 +19,102 @@ func TestDecode(t *testing.T) {
 		message        string
 	}{
 		"a result": {
-			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
+			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
 		},
 		"beside null": {
-			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", "",
+			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", "",
 		},
 		"members of its own": {
-			link.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
+			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
 			"",
 		},
 		"not found": {
-			link.MethodDevicesGet,
+			protocol.MethodDevicesGet,
 			`{"id":"R","error":{"type":"not_found","message":"no device 3"}}`, domain.CodeNotFound,
 			"no device 3",
 		},
 		"unavailable, any method": {
-			link.MethodRemovalClose,
+			protocol.MethodRemovalClose,
 			`{"id":"R","error":{"type":"hub_unavailable","message":"radio"}}`,
 			domain.CodeHubUnavailable, "radio",
 		},
 		"refused": {
-			link.MethodChannelsCommand,
+			protocol.MethodChannelsCommand,
 			`{"id":"R","error":{"type":"command_refused","message":"m"}}`,
 			domain.CodeCommandRefused, "m",
 		},
 		"invalid": {
-			link.MethodPairingOpen, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
+			protocol.MethodPairingOpen, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
 			domain.CodeInvalidRequest, "m",
 		},
 		"still on the network": {
-			link.MethodDevicesForget,
+			protocol.MethodDevicesForget,
 			`{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
 			domain.CodeInvalidRequest, "m",
 		},
 		"not of this method": {
-			link.MethodDevicesList, `{"id":"R","error":{"type":"not_found","message":"m"}}`,
+			protocol.MethodDevicesList, `{"id":"R","error":{"type":"not_found","message":"m"}}`,
 			domain.CodeHubError, "m",
 		},
 		"not of a hub at all": {
-			link.MethodDevicesGet, `{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
+			protocol.MethodDevicesGet, `{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
 			domain.CodeHubError, "m",
 		},
 		"no message": {
-			link.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`, domain.CodeNotFound,
+			protocol.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`, domain.CodeNotFound,
 			"without giving a reason",
 		},
 		"words with control codes": {
-			link.MethodDevicesGet,
+			protocol.MethodDevicesGet,
 			`{"id":"R","error":{"type":"not_found","message":"a\u0000\n\u001b[31mb"}}`,
 			domain.CodeNotFound, "a[31mb",
 		},
 		"both": {
-			link.MethodDevicesGet, `{"id":"R","result":{},"error":{"type":"not_found"}}`,
+			protocol.MethodDevicesGet, `{"id":"R","result":{},"error":{"type":"not_found"}}`,
 			domain.CodeHubError, "exactly one",
 		},
 		"neither": {
-			link.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one",
+			protocol.MethodDevicesGet, `{"id":"R"}`, domain.CodeHubError, "exactly one",
 		},
 		"a null result": {
-			link.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError,
+			protocol.MethodPairingClose, `{"id":"R","result":null}`, domain.CodeHubError,
 			"exactly one",
 		},
 		"a result that is a list": {
-			link.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError, "no object",
+			protocol.MethodDevicesList, `{"id":"R","result":[]}`, domain.CodeHubError, "no object",
 		},
 		"a result of another shape": {
-			link.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError,
+			protocol.MethodDevicesGet, `{"id":"R","result":{"device":5}}`, domain.CodeHubError,
 			"shape",
 		},
 		"an error that is a text": {
-			link.MethodDevicesGet, `{"id":"R","error":"not_found"}`, domain.CodeHubError,
+			protocol.MethodDevicesGet, `{"id":"R","error":"not_found"}`, domain.CodeHubError,
 			"without a type",
 		},
 		"an error without a type": {
-			link.MethodDevicesGet, `{"id":"R","error":{"message":"m"}}`, domain.CodeHubError,
+			protocol.MethodDevicesGet, `{"id":"R","error":{"message":"m"}}`, domain.CodeHubError,
 			"without a type",
 		},
 		"names in another case": {
-			link.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError,
+			protocol.MethodDevicesGet, `{"id":"R","Result":{"device":{}}}`, domain.CodeHubError,
 			"exactly one",
 		},
 		"the id of another request": {
-			link.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id",
+			protocol.MethodDevicesGet, `{"id":"Q","result":{}}`, domain.CodeHubError, "id",
 		},
 		"no id": {
-			link.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id",
+			protocol.MethodDevicesGet, `{"result":{}}`, domain.CodeHubError, "id",
 		},
-		"nothing": {link.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
+		"nothing": {protocol.MethodDevicesGet, ``, domain.CodeHubError, "no object"},
 		"no JSON": {
-			link.MethodDevicesGet, `hello`, domain.CodeHubError, "no object",
+			protocol.MethodDevicesGet, `hello`, domain.CodeHubError, "no object",
 		},
 		"too long": {
-			link.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError,
+			protocol.MethodDevicesGet, strings.Repeat(" ", maxAnswerBytes+1), domain.CodeHubError,
 			"bytes",
 		},
 		"something after the object": {
-			link.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON",
+			protocol.MethodDevicesGet, `{"id":"R","result":{}} {}`, domain.CodeHubError, "not JSON",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,12 +139,12 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
-	if err := decode(link.MethodPairingClose, "R", []byte(`{"id":"R","result":{}}`), nil); err != nil {
+	if err := decode(protocol.MethodPairingClose, "R", []byte(`{"id":"R","result":{}}`), nil); err != nil {
 		t.Errorf("a result that nobody wants: %v", err)
 	}
 	var raw string
 	read := func(result []byte) error { raw = string(result); return nil }
-	if err := decode(link.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil ||
+	if err := decode(protocol.MethodDevicesList, "R", []byte(`{"id":"R","result":{"devices":[1.50]}}`), read); err != nil ||
 		raw != `{"devices":[1.50]}` {
 		t.Errorf("as it stands: %s, %v", raw, err)
 	}
@@ -156,7 +156,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var result []byte
 		err := decode(
-			link.MethodDevicesGet,
+			protocol.MethodDevicesGet,
 			"R",
 			answer,
 			func(raw []byte) error { result = raw; return nil },

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/telemetry"
 )
@@ -163,7 +163,7 @@ func (c *Caller) call(
 	token, subject, answers := c.expect(hub)
 	defer c.forget(subject)
 	payload, err := json.Marshal(
-		link.Request{
+		protocol.Request{
 			ID:        id,
 			Token:     token,
 			Method:    method,

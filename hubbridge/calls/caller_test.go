@@ -17,7 +17,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/calls"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
@@ -81,11 +81,11 @@ func newRig(t *testing.T, timeout time.Duration) *rig {
 }
 
 // answers has the hub answer requests; what answer gives is sent, unless it is empty.
-func (r *rig) answers(answer func(link.Request) string) *nats.Subscription {
+func (r *rig) answers(answer func(protocol.Request) string) *nats.Subscription {
 	r.t.Helper()
 	nc := r.hubs.Shard(hub)
 	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
-		var request link.Request
+		var request protocol.Request
 		if err := json.Unmarshal(msg.Data, &request); err != nil {
 			r.t.Errorf("request %q: %v", msg.Data, err)
 			return
@@ -109,7 +109,7 @@ func (r *rig) answers(answer func(link.Request) string) *nats.Subscription {
 	return sub
 }
 
-func echo(request link.Request) string {
+func echo(request protocol.Request) string {
 	return fmt.Sprintf(
 		`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`,
 		request.ID,
@@ -147,7 +147,7 @@ func TestCall(t *testing.T) {
 		}
 		TimeoutMS int `json:"timeout_ms"`
 	}
-	if err := r.call(link.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 ||
+	if err := r.call(protocol.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 ||
 		result.TimeoutMS != 5000 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -161,7 +161,7 @@ func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 10*time.Second)
 	release := make(chan struct{})
-	r.answers(func(request link.Request) string {
+	r.answers(func(request protocol.Request) string {
 		if strings.Contains(string(request.Params), "slow") {
 			<-release
 		}
@@ -171,7 +171,7 @@ func TestSideBySide(t *testing.T) {
 	call := func(wait *sync.WaitGroup, value string) {
 		wait.Go(func() {
 			var result map[string]string
-			if err := r.Call(t.Context(), hub, link.MethodDevicesList, map[string]string{
+			if err := r.Call(t.Context(), hub, protocol.MethodDevicesList, map[string]string{
 				"x": value,
 			}, into(&result)); err != nil ||
 				result["x"] != value {
@@ -191,10 +191,10 @@ func TestSideBySide(t *testing.T) {
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 10*time.Second)
-	r.answers(func(link.Request) string { t.Error("asked"); return "" })
+	r.answers(func(protocol.Request) string { t.Error("asked"); return "" })
 	r.online.set(false, false)
 	began := time.Now()
-	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubOffline)
+	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
 	if took := time.Since(began); took > 8*time.Second { // the hub has ten
 		t.Errorf("it took %v", took)
 	}
@@ -206,7 +206,7 @@ func TestViewBehind(t *testing.T) {
 	r := newRig(t, 10*time.Second)
 	r.answers(echo)
 	r.online.set(false, true)
-	if err := r.call(link.MethodDevicesList, nil); err != nil {
+	if err := r.call(protocol.MethodDevicesList, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -214,9 +214,9 @@ func TestViewBehind(t *testing.T) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 100*time.Millisecond)
-	late := make(chan link.Request, 1)
-	r.answers(func(request link.Request) string { late <- request; return "" })
-	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubTimeout)
+	late := make(chan protocol.Request, 1)
+	r.answers(func(request protocol.Request) string { late <- request; return "" })
+	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
 	// What comes later, or was never asked for, is passed over.
 	request := <-late
 	nc := r.hubs.Shard(hub)
@@ -225,7 +225,7 @@ func TestTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := r.counted(link.MethodDevicesList, "hub_timeout"); got != 1 {
+	if got := r.counted(protocol.MethodDevicesList, "hub_timeout"); got != 1 {
 		t.Errorf("%d time-outs are counted", got)
 	}
 }
@@ -255,20 +255,20 @@ func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 300*time.Millisecond)
 	other := domain.HubID("hub-dddd-dddd-dddd")
-	r.answers(func(request link.Request) string {
+	r.answers(func(request protocol.Request) string {
 		_ = r.hubs.Shard(hub).
 			Publish(streams.ResponseSubject(other, strings.ReplaceAll(request.Token, "/", ".")), []byte(echo(request)))
 		return ""
 	})
-	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubTimeout)
+	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubTimeout)
 }
 
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 10*time.Second)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.answers(func(link.Request) string { cancel(); return "" })
-	if err := r.Call(ctx, hub, link.MethodDevicesList, struct{}{}, nil); !errors.Is(
+	r.answers(func(protocol.Request) string { cancel(); return "" })
+	if err := r.Call(ctx, hub, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
 		err,
 		context.Canceled,
 	) {
@@ -282,10 +282,10 @@ func TestNotListeningYet(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 10*time.Second)
 	called := make(chan error, 1)
-	go func() { called <- r.call(link.MethodDevicesList, nil) }()
+	go func() { called <- r.call(protocol.MethodDevicesList, nil) }()
 	<-time.After(120 * time.Millisecond)
 	asked := make(chan struct{}, 10)
-	r.answers(func(request link.Request) string { asked <- struct{}{}; return echo(request) })
+	r.answers(func(request protocol.Request) string { asked <- struct{}{}; return echo(request) })
 	if err := <-called; err != nil {
 		t.Error(err)
 	}
@@ -297,12 +297,12 @@ func TestNotListeningYet(t *testing.T) {
 func TestNeverListening(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Second)
-	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubError)
+	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubError)
 	go func() {
 		<-time.After(80 * time.Millisecond)
 		r.online.set(false, false)
 	}()
-	wantCode(t, r.call(link.MethodDevicesList, nil), domain.CodeHubOffline)
+	wantCode(t, r.call(protocol.MethodDevicesList, nil), domain.CodeHubOffline)
 }
 
 func BenchmarkCall(b *testing.B) {
@@ -315,7 +315,7 @@ func BenchmarkCall(b *testing.B) {
 	defer caller.Close()
 	nc := hubs.Shard(hub)
 	sub, err := nc.Subscribe(streams.RequestSubject(hub), func(msg *nats.Msg) {
-		var request link.Request
+		var request protocol.Request
 		_ = json.Unmarshal(msg.Data, &request)
 		_ = nc.Publish(
 			streams.ResponseSubject(hub, strings.ReplaceAll(request.Token, "/", ".")),
@@ -330,7 +330,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := caller.Call(b.Context(), hub, link.MethodDevicesList, struct{}{}, nil); err != nil {
+		if err := caller.Call(b.Context(), hub, protocol.MethodDevicesList, struct{}{}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

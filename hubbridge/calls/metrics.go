@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Outcomes of calls beside the codes of errors.
@@ -28,7 +28,7 @@ func newLatency(r prometheus.Registerer) *prometheus.HistogramVec {
 		// From a hub beside the broker to the longest time-out there is.
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 	}, []string{"method", "outcome"})
-	for _, method := range link.Methods() {
+	for _, method := range protocol.Methods() {
 		for _, outcome := range []string{
 			outcomeOK, string(domain.CodeHubOffline), string(domain.CodeHubTimeout),
 			string(domain.CodeHubError),

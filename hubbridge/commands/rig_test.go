@@ -21,7 +21,7 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/streamstest"
@@ -330,11 +330,11 @@ func newHubOf(t testing.TB, conns *streams.Conns, id domain.HubID) *hub {
 	h := &hub{t: t, id: id, answers: map[string]string{}}
 	h.nc = conns.Shard(h.id)
 	sub, err := h.nc.Subscribe(streams.RequestSubject(h.id), func(msg *nats.Msg) {
-		var request link.Request
+		var request protocol.Request
 		var command hubCommand
 		if json.Unmarshal(msg.Data, &request) != nil ||
 			json.Unmarshal(request.Params, &command) != nil ||
-			request.Method != link.MethodChannelsCommand {
+			request.Method != protocol.MethodChannelsCommand {
 			t.Errorf("request %q", msg.Data)
 			return
 		}

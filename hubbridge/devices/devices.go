@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Caller asks hubs (calls.Caller).
@@ -82,8 +82,8 @@ func (d *Devices) MustBeOnline(ctx context.Context, hub domain.HubID) error {
 
 // List gives the hub's devices, in its order; their channels have no values and no status.
 func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.Device, err error) {
-	err = d.call(ctx, hub, link.MethodDevicesList, none{}, func(result []byte) (err error) {
-		devices, err = wire.ParseDevices(result)
+	err = d.call(ctx, hub, protocol.MethodDevicesList, none{}, func(result []byte) (err error) {
+		devices, err = codec.ParseDevices(result)
 		return err
 	})
 	return devices, err
@@ -95,8 +95,8 @@ func (d *Devices) Get(
 	hub domain.HubID,
 	id int64,
 ) (device domain.Device, err error) {
-	err = d.call(ctx, hub, link.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
-		if device, err = wire.ParseDevice(result); err == nil && device.ID != id {
+	err = d.call(ctx, hub, protocol.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
+		if device, err = codec.ParseDevice(result); err == nil && device.ID != id {
 			err = fmt.Errorf("it is about device %d, not %d", device.ID, id)
 		}
 		return err
@@ -107,7 +107,7 @@ func (d *Devices) Get(
 // Forget makes the hub forget a device that it can no longer reach. One that is still on its
 // network is an invalid_request, one that it does not have not_found.
 func (d *Devices) Forget(ctx context.Context, hub domain.HubID, id int64) error {
-	return d.call(ctx, hub, link.MethodDevicesForget, deviceOf{id}, nil)
+	return d.call(ctx, hub, protocol.MethodDevicesForget, deviceOf{id}, nil)
 }
 
 // Command hands a command to the hub under an id under which the hub runs it once, and gives the
@@ -122,10 +122,10 @@ func (d *Devices) Command(
 	err = d.caller.Call(
 		ctx,
 		c.HubID,
-		link.MethodChannelsCommand,
+		protocol.MethodChannelsCommand,
 		params,
 		func(result []byte) (err error) {
-			channel, err = wire.ParseChannel(result)
+			channel, err = codec.ParseChannel(result)
 			switch {
 			case err != nil:
 			case channel.Key != c.Key || channel.Endpoint != c.Endpoint:

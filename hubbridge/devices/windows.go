@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
 )
 
 // OpenPairing opens the hub's pairing window, or opens it anew, with the setup code of the device
@@ -15,22 +15,22 @@ func (d *Devices) OpenPairing(
 	hub domain.HubID,
 	setupCode *string,
 ) (domain.Window, error) {
-	return d.open(ctx, hub, link.MethodPairingOpen, pairing{setupCode})
+	return d.open(ctx, hub, protocol.MethodPairingOpen, pairing{setupCode})
 }
 
 // ClosePairing closes the hub's pairing window; one that is closed stays so.
 func (d *Devices) ClosePairing(ctx context.Context, hub domain.HubID) error {
-	return d.call(ctx, hub, link.MethodPairingClose, none{}, nil)
+	return d.call(ctx, hub, protocol.MethodPairingClose, none{}, nil)
 }
 
 // OpenRemoval opens the hub's removal window, or opens it anew.
 func (d *Devices) OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error) {
-	return d.open(ctx, hub, link.MethodRemovalOpen, none{})
+	return d.open(ctx, hub, protocol.MethodRemovalOpen, none{})
 }
 
 // CloseRemoval closes the hub's removal window; one that is closed stays so.
 func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
-	return d.call(ctx, hub, link.MethodRemovalClose, none{}, nil)
+	return d.call(ctx, hub, protocol.MethodRemovalClose, none{}, nil)
 }
 
 func (d *Devices) open(
@@ -40,7 +40,7 @@ func (d *Devices) open(
 	params any,
 ) (window domain.Window, err error) {
 	err = d.call(ctx, hub, method, params, func(result []byte) (err error) {
-		window, err = wire.ParseWindow(result)
+		window, err = codec.ParseWindow(result)
 		return err
 	})
 	return window, err

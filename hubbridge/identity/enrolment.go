@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/telemetry"
 )
 
@@ -97,8 +97,8 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 // answer. What else fails is no domain.Error.
 func (e *Enrolment) Issue(
 	ctx context.Context,
-	req link.CertificateRequest,
-) (link.Certificate, error) {
+	req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	refusal := time.NewTimer(refusalTime)
 	defer refusal.Stop()
 	issued, err := e.issue(ctx, req)
@@ -118,28 +118,28 @@ func (e *Enrolment) Issue(
 
 func (e *Enrolment) issue(
 	ctx context.Context,
-	req link.CertificateRequest,
-) (link.Certificate, error) {
+	req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	hub, ok := domain.ParseSerial(req.Serial)
 	if !ok {
-		return link.Certificate{}, domain.Errorf(
+		return protocol.Certificate{}, domain.Errorf(
 			domain.CodeInvalidRequest,
 			"serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
 		)
 	}
 	if req.Secret == "" || len(req.Secret) > maxSecretBytes {
-		return link.Certificate{}, domain.Errorf(
+		return protocol.Certificate{}, domain.Errorf(
 			domain.CodeInvalidRequest,
 			"secret: is no enrolment secret; one is 32 random bytes, written base64url without padding",
 		)
 	}
 	key, err := parseCSR(req.CSR)
 	if err != nil {
-		return link.Certificate{}, err
+		return protocol.Certificate{}, err
 	}
 	state, _, err := e.cfg.Directory.Hub(ctx, hub)
 	if err != nil {
-		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
+		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	if !secretMatches(state, req.Secret) {
 		e.cfg.Log.InfoContext(
@@ -154,14 +154,14 @@ func (e *Enrolment) issue(
 			"blocked",
 			state.Blocked,
 		)
-		return link.Certificate{}, domain.Errorf(
+		return protocol.Certificate{}, domain.Errorf(
 			domain.CodeUnauthenticated,
 			"unknown serial or wrong secret",
 		)
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
 	if err != nil {
-		return link.Certificate{}, err
+		return protocol.Certificate{}, err
 	}
 	origin := domain.Origin{
 		At:        e.cfg.Now(),
@@ -175,7 +175,7 @@ func (e *Enrolment) issue(
 		if domain.CodeOf(err) == domain.CodeRateLimited {
 			e.warnLimited(ctx, hub)
 		}
-		return link.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
+		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	e.cfg.Log.InfoContext(
 		ctx,
@@ -189,7 +189,7 @@ func (e *Enrolment) issue(
 		"expires_at",
 		domain.FormatTime(issued.ExpiresAt),
 	)
-	return link.Certificate{
+	return protocol.Certificate{
 		HubID:       string(hub),
 		Certificate: string(issued.PEM),
 		CA:          string(e.cfg.Authority.CAPEM()),

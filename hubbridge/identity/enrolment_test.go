@@ -14,7 +14,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // kept is a directory in memory: enrolment's decisions, without a broker. It counts how often it is
@@ -89,7 +89,7 @@ func TestEnrolment(t *testing.T) {
 	for _, serial := range []string{"HUB-7K2M-Q4XD-93TA", "hub7k2mq4xd93ta", "Hub-7k2M-Q4xd93tA"} {
 		answer, err := e.Issue(
 			t.Context(),
-			link.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)},
+			protocol.CertificateRequest{Serial: serial, Secret: secret, CSR: newCSR(t, key)},
 		)
 		if err != nil {
 			t.Fatalf("%s: %v", serial, err)
@@ -142,47 +142,47 @@ func TestRefusals(t *testing.T) {
 	e, directory, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
 	for what, c := range map[string]struct {
-		req   link.CertificateRequest
+		req   protocol.CertificateRequest
 		code  domain.Code
 		names string
 		reads int
 	}{
 		"no serial": {
-			link.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial",
+			protocol.CertificateRequest{Secret: secret, CSR: csr}, domain.CodeInvalidRequest, "serial",
 			0,
 		},
 		"a serial that is no": {
-			link.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr},
+			protocol.CertificateRequest{Serial: "HUB-1", Secret: secret, CSR: csr},
 			domain.CodeInvalidRequest, "serial", 0,
 		},
 		"a subject as serial": {
-			link.CertificateRequest{Serial: "*", Secret: secret, CSR: csr},
+			protocol.CertificateRequest{Serial: "*", Secret: secret, CSR: csr},
 			domain.CodeInvalidRequest, "serial", 0,
 		},
 		"no secret": {
-			link.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest,
+			protocol.CertificateRequest{Serial: string(known), CSR: csr}, domain.CodeInvalidRequest,
 			"secret", 0,
 		},
 		"an endless secret": {
-			link.CertificateRequest{
+			protocol.CertificateRequest{
 				Serial: string(known), Secret: strings.Repeat("x", 1<<20), CSR: csr,
 			},
 			domain.CodeInvalidRequest, "secret", 0,
 		},
 		"no request": {
-			link.CertificateRequest{Serial: string(known), Secret: secret},
+			protocol.CertificateRequest{Serial: string(known), Secret: secret},
 			domain.CodeInvalidRequest, "csr", 0,
 		},
 		"no request, from an unknown hub": {
-			link.CertificateRequest{Serial: string(unknown), Secret: secret},
+			protocol.CertificateRequest{Serial: string(unknown), Secret: secret},
 			domain.CodeInvalidRequest, "csr", 0,
 		},
 		"a wrong secret": {
-			link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+			protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
 			domain.CodeUnauthenticated, "", 1,
 		},
 		"an unknown serial": {
-			link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr},
+			protocol.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr},
 			domain.CodeUnauthenticated, "", 1,
 		},
 	} {
@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 	directory.err = errors.New("away")
 	_, err := e.Issue(
 		t.Context(),
-		link.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
+		protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
 	)
 	if domain.CodeOf(err) != domain.CodeInternal {
 		t.Errorf("a directory that cannot be read: %v", err)
@@ -222,7 +222,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	e, _, _ := newEnrolment(t)
 	csr := newCSR(t, newKey(t))
 	// The fastest of several is what the machine's other business disturbs least.
-	took := func(req link.CertificateRequest) time.Duration {
+	took := func(req protocol.CertificateRequest) time.Duration {
 		fastest := time.Hour
 		for range 9 {
 			began := time.Now()
@@ -236,8 +236,8 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 		return fastest
 	}
 	for tries := 1; ; tries++ { // on a busy machine nine of one kind can be disturbed
-		wrong := took(link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
-		none := took(link.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
+		wrong := took(protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr})
+		none := took(protocol.CertificateRequest{Serial: string(unknown), Secret: secret, CSR: csr})
 		if difference := (wrong - none).Abs(); difference <= 20*time.Millisecond {
 			break
 		}
@@ -252,7 +252,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	for range 100 {
 		_, _ = e.Issue(
 			ended,
-			link.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+			protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
 		)
 	}
 	if took := time.Since(began); took >= 100*50*time.Millisecond {
@@ -263,7 +263,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 // BenchmarkEnrolment is the cost of a certificate without the directory's.
 func BenchmarkEnrolment(b *testing.B) {
 	e, _, _ := newEnrolment(b)
-	req := link.CertificateRequest{Serial: string(known), Secret: secret, CSR: newCSR(b, newKey(b))}
+	req := protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: newCSR(b, newKey(b))}
 	for b.Loop() {
 		if _, err := e.Issue(b.Context(), req); err != nil {
 			b.Fatal(err)

@@ -24,7 +24,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -166,7 +166,7 @@ func (i *installation) enrol(t testing.TB, id domain.HubID) *hub {
 	key := newKey(t)
 	answer, err := i.enrolment.Issue(
 		t.Context(),
-		link.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)},
+		protocol.CertificateRequest{Serial: id.Serial(), Secret: secret, CSR: newCSR(t, key)},
 	)
 	if err != nil {
 		t.Fatal(err)

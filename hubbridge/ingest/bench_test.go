@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 )
@@ -55,7 +55,7 @@ func BenchmarkIngest(b *testing.B) {
 		inParallel(b, hubs, func(h *hub, messages int) {
 			access, _ := h.r.Hub(h.id)
 			var last uint64
-			var reader wire.Reader
+			var reader codec.Reader
 			for n := range messages {
 				batch, err := reader.Events(h.id, benchMessage(n))
 				if err != nil {

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/telemetry"
@@ -19,7 +19,7 @@ import (
 
 // events deals with an events message, and with those that wait behind it if they go on with the
 // same log: all as one atomic batch.
-func (s *session) events(ctx context.Context, reader *wire.Reader, message []byte) error {
+func (s *session) events(ctx context.Context, reader *codec.Reader, message []byte) error {
 	metrics := s.shard.cfg.Metrics
 	batch, err := reader.Events(s.hub, message)
 	if err != nil {
@@ -32,8 +32,8 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 			return nil
 		})
 	}
-	run, count := []wire.Batch{batch}, len(batch.Events)
-	for s.loaded && batch.Log == s.log.name && count+link.MaxMessageEvents <= streams.MaxBatch {
+	run, count := []codec.Batch{batch}, len(batch.Events)
+	for s.loaded && batch.Log == s.log.name && count+protocol.MaxMessageEvents <= streams.MaxBatch {
 		message, ok := s.shard.more(s)
 		if !ok {
 			break
@@ -76,7 +76,7 @@ func (s *session) events(ctx context.Context, reader *wire.Reader, message []byt
 
 // store stores the new events of messages of one log, and acknowledges each message. More than one
 // message is of the log that the hub has.
-func (s *session) store(ctx context.Context, run []wire.Batch) error {
+func (s *session) store(ctx context.Context, run []codec.Batch) error {
 	if err := s.admit(run); err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *session) store(ctx context.Context, run []wire.Batch) error {
 
 // admit asks for room for a run of messages. Also what is not kept of them takes room: a skip, or
 // the number up to which the events of a hub that nobody has added are acknowledged.
-func (s *session) admit(run []wire.Batch) error {
+func (s *session) admit(run []codec.Batch) error {
 	bytes := 0
 	for i := range run {
 		for _, e := range run[i].Events {
@@ -166,7 +166,7 @@ func (s *session) forgetDevices(ctx context.Context, devices []int64) error {
 }
 
 // forgo acknowledges events of a hub that nobody has added, and keeps none.
-func (s *session) forgo(ctx context.Context, run []wire.Batch) error {
+func (s *session) forgo(ctx context.Context, run []codec.Batch) error {
 	unowned := 0
 	for i := range run {
 		s.log.through = max(s.log.through, run[i].Last())
@@ -193,12 +193,12 @@ type plan struct {
 	forgotten []int64
 
 	repeats, beyond int
-	flaws           map[wire.Flaw]int
+	flaws           map[codec.Flaw]int
 }
 
 // plan passes over what is stored already and what lies beyond the next number, and makes a record
 // of everything else.
-func (s *session) plan(run []wire.Batch) plan {
+func (s *session) plan(run []codec.Batch) plan {
 	p := plan{acks: make([]uint64, 0, len(run))}
 	through := s.log.through
 	for i := range run {
@@ -221,7 +221,7 @@ func (s *session) plan(run []wire.Batch) plan {
 			}
 			p.records = append(p.records, s.skipRecord(through, through))
 			if p.flaws == nil {
-				p.flaws = make(map[wire.Flaw]int)
+				p.flaws = make(map[codec.Flaw]int)
 			}
 			p.flaws[e.Flaw]++
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
 	"hubcloud/streams/hublog"
 )
 
@@ -16,7 +16,7 @@ func (s *session) hello(ctx context.Context, message []byte) error {
 		s.warnLimited("it says hello too often")
 		return nil
 	}
-	h, err := wire.ParseHello(message)
+	h, err := codec.ParseHello(message)
 	if err != nil {
 		cfg.Metrics.hellos.WithLabelValues(helloOutcome(err)).Inc()
 		s.shard.oddities.Do(
@@ -58,14 +58,14 @@ func (s *session) greet() {
 }
 
 func helloOutcome(err error) string {
-	if errors.Is(err, wire.ErrProtocol) {
+	if errors.Is(err, codec.ErrProtocol) {
 		return "protocol"
 	}
 	return "unreadable"
 }
 
 // agree settles with the hub from where it goes on.
-func (s *session) agree(ctx context.Context, h wire.Hello) error {
+func (s *session) agree(ctx context.Context, h codec.Hello) error {
 	cfg := &s.shard.cfg
 	before := h.Oldest - 1
 	// What follows from a hello is stored for a new log or a gap alone.
@@ -121,7 +121,7 @@ func (s *session) agree(ctx context.Context, h wire.Hello) error {
 // passOver goes on behind everything that the hub holds: it is of an organization that has the hub
 // no more. An organization that has added the hub since is told of the gap, because some of that
 // may have happened in its time.
-func (s *session) passOver(ctx context.Context, h wire.Hello) error {
+func (s *session) passOver(ctx context.Context, h codec.Hello) error {
 	if s.log.owned() && s.log.name == h.Log && h.Newest > s.log.through {
 		if err := s.append(ctx, []hublog.Record{
 			s.skipRecord(s.log.through+1, h.Newest),
@@ -141,9 +141,9 @@ func (s *session) passOver(ctx context.Context, h wire.Hello) error {
 
 // introduce keeps what the hub says of itself. Without a record in the bucket it waits for the
 // broker's word that the hub is there.
-func (s *session) introduce(ctx context.Context, h wire.Hello) error {
+func (s *session) introduce(ctx context.Context, h codec.Hello) error {
 	s.presence.HubID = s.hub
-	s.presence.Firmware, s.presence.Network = h.Firmware, wire.Network(h.Network, s.now())
+	s.presence.Firmware, s.presence.Network = h.Firmware, codec.Network(h.Network, s.now())
 	s.presenceDirty = s.presenceDirty || s.presenceRevision > 0
 	return s.putPresence(ctx)
 }

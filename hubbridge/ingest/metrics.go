@@ -3,7 +3,7 @@ package ingest
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
 )
 
 // Metrics counts what all shards of a process do.
@@ -46,8 +46,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		all = append(all, g)
 		return g
 	}
-	flaws := make([]string, 0, len(wire.Flaws()))
-	for _, flaw := range wire.Flaws() {
+	flaws := make([]string, 0, len(codec.Flaws()))
+	for _, flaw := range codec.Flaws() {
 		flaws = append(flaws, string(flaw))
 	}
 	gaps := vector(

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/ingest"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // adopted gives a hub that belongs to somebody and has said hello with an empty log.
@@ -188,7 +188,7 @@ func TestMalformedEventsAreMarked(t *testing.T) {
 			`true`,
 			`1`,
 		),
-		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", link.MaxEventBytes)+`"}`),
+		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", protocol.MaxEventBytes)+`"}`),
 		`9`,
 		without(11, `channel.observed`, `weather.changed`),
 	)
@@ -215,7 +215,7 @@ func TestUnreadableMessagesAreDroppedWhole(t *testing.T) {
 		`{"log":"a","events":[` + event(2) + "," + event(4) + `]}`,
 		`{"log":"a","events":[{"type":"x"}]}`,
 		`{"log":"a","events":[` + strings.Join(many, ",") + `]}`,
-		`{"log":"a","events":[` + event(2) + `]}` + strings.Repeat(" ", link.MaxMessageBytes),
+		`{"log":"a","events":[` + event(2) + `]}` + strings.Repeat(" ", protocol.MaxMessageBytes),
 	} {
 		h.send("events", payload)
 		h.wantAck("a", 1)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/codec"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/hubbridge/wire"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 )
@@ -54,7 +54,7 @@ func (s *session) now() time.Time { return s.shard.cfg.Now().UTC().Truncate(time
 
 // do does one thing. An error means that it was not done, or not wholly, and that it may be done
 // again.
-func (s *session) do(ctx context.Context, reader *wire.Reader, it item) error {
+func (s *session) do(ctx context.Context, reader *codec.Reader, it item) error {
 	switch it.kind {
 	case kindHello:
 		return s.hello(ctx, it.data)
@@ -145,7 +145,7 @@ func (s *session) linkRecord(
 	told domain.Presence,
 ) hublog.Record {
 	r := hublog.Record{
-		Link: true, Payload: wire.AppendLinkEvent(nil, typ, s.hub, at, data),
+		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),
 		Incarnation: s.log.incarnation, OrgID: s.log.org,
 		Connection: presence.Tell(told),
 	}

@@ -13,8 +13,8 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/lease"
-	"hubcloud/hubbridge/link"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams"
 )
 
@@ -152,7 +152,7 @@ func (sh *Shard) deliver(msg *nats.Msg) {
 	if topic == "hello" {
 		it.kind = kindHello
 	}
-	if len(it.data) > link.MaxMessageBytes {
+	if len(it.data) > protocol.MaxMessageBytes {
 		it.data = nil // too big in any case: what is left of it is unreadable too
 	}
 	sh.mu.Lock()

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"time"
 
-	"hubcloud/hubbridge/wire"
+	"hubcloud/hubbridge/codec"
 	"hubcloud/streams/diskspace"
 )
 
 // workOff is a worker: it takes sessions in turn until none is ready.
 func (sh *Shard) workOff() {
-	var reader wire.Reader
+	var reader codec.Reader
 	for {
 		s, it, ok := sh.take()
 		if !ok {

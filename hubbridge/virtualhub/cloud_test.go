@@ -21,7 +21,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
@@ -53,7 +53,7 @@ type cloud struct {
 
 	mu    sync.Mutex
 	hubs  map[domain.HubID]*remote
-	calls map[string]chan link.Response
+	calls map[string]chan protocol.Response
 	token int
 }
 
@@ -62,8 +62,8 @@ type remote struct {
 	known   bool
 	log     string
 	through uint64
-	hellos  []link.Hello
-	stored  []link.Event
+	hellos  []protocol.Hello
+	stored  []protocol.Event
 	skipped [][2]uint64
 	logs    []string
 	// loseNext is how many events messages are taken for lost on the way, silent whether acks are.
@@ -81,7 +81,7 @@ func startCloud(t testing.TB) *cloud {
 	quiet := slog.New(slog.DiscardHandler)
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{Dir: dir + "/ca", Log: quiet})
 	must(t, err)
-	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan link.Response{}}
+	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
 		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet,
@@ -132,7 +132,7 @@ func (c *cloud) enrol(enrolment *identity.Enrolment) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c.enrolments.Add(1)
 		body, _ := io.ReadAll(r.Body)
-		var req link.CertificateRequest
+		var req protocol.CertificateRequest
 		if json.Unmarshal(body, &req) != nil || r.Method != http.MethodPost ||
 			r.URL.Path != "/link/v1/certificates" {
 			w.WriteHeader(http.StatusBadRequest)
@@ -202,7 +202,7 @@ func (c *cloud) hear(m *nats.Msg) {
 		}
 		r.events(m.Data)
 	case "response":
-		var response link.Response
+		var response protocol.Response
 		if err := json.Unmarshal(m.Data, &response); err != nil ||
 			(response.Result == nil) == (response.Error == nil) {
 			r.faults = append(r.faults, fmt.Sprintf("response %s", m.Data))
@@ -216,7 +216,7 @@ func (c *cloud) hear(m *nats.Msg) {
 		return
 	}
 	if !r.silent {
-		ack, _ := json.Marshal(link.Ack{Log: r.log, Through: r.through})
+		ack, _ := json.Marshal(protocol.Ack{Log: r.log, Through: r.through})
 		_ = c.conns.Shard(id).Publish(streams.AckSubject(id), ack)
 	}
 }
@@ -231,7 +231,7 @@ func (c *cloud) remote(id domain.HubID) *remote {
 }
 
 func (r *remote) hello(data []byte) {
-	var h link.Hello
+	var h protocol.Hello
 	if err := json.Unmarshal(data, &h); err != nil || h.Protocol != 1 || h.ClockTrusted == nil ||
 		h.Firmware == nil ||
 		h.Network == nil ||
@@ -253,7 +253,7 @@ func (r *remote) hello(data []byte) {
 func (r *remote) events(data []byte) {
 	r.messages++
 	r.largest = max(r.largest, len(data))
-	var m link.Events
+	var m protocol.Events
 	if err := json.Unmarshal(data, &m); err != nil || m.Log != r.log || len(m.Events) == 0 ||
 		len(m.Events) > 500 ||
 		len(data) > 256<<10 {
@@ -288,7 +288,7 @@ func (c *cloud) with(h *virtualhub.Hub, do func(*remote)) {
 }
 
 // of gives the stored events of the given types, all when none is given.
-func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []link.Event) {
+func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []protocol.Event) {
 	c.with(h, func(r *remote) {
 		for _, e := range r.stored {
 			for _, t := range types {
@@ -305,7 +305,7 @@ func (c *cloud) of(h *virtualhub.Hub, types ...string) (found []link.Event) {
 }
 
 // call asks a hub.
-func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any) link.Response {
+func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any) protocol.Response {
 	t.Helper()
 	response := c.ask(t, h, method, params)
 	select {
@@ -313,7 +313,7 @@ func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any)
 		return r
 	case <-time.After(patient):
 		t.Fatalf("%s: no answer", method)
-		return link.Response{}
+		return protocol.Response{}
 	}
 }
 
@@ -322,18 +322,18 @@ func (c *cloud) ask(
 	h *virtualhub.Hub,
 	method string,
 	params any,
-) <-chan link.Response {
+) <-chan protocol.Response {
 	t.Helper()
 	raw, err := json.Marshal(params)
 	must(t, err)
-	answer := make(chan link.Response, 2)
+	answer := make(chan protocol.Response, 2)
 	c.mu.Lock()
 	c.token++
 	token := fmt.Sprintf("k3/%d", c.token)
 	c.calls[strings.ReplaceAll(token, "/", ".")] = answer
 	c.mu.Unlock()
 	request, err := json.Marshal(
-		link.Request{
+		protocol.Request{
 			ID:        token + "-id",
 			Token:     token,
 			Method:    method,

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 	"hubcloud/hubbridge/virtualhub/journal"
 )
@@ -22,7 +22,7 @@ const maxCommandID = 255
 type answered struct {
 	At     time.Time       `json:"at"`
 	Result json.RawMessage `json:"result,omitempty"`
-	Error  *link.Error     `json:"error,omitempty"`
+	Error  *protocol.Error `json:"error,omitempty"`
 }
 
 type commandParams struct {
@@ -39,7 +39,7 @@ type commandResult struct {
 
 // command runs a command once. It is called with the lock held, so that of two with the same id one
 // is the first.
-func (c *controller) command(params commandParams, now time.Time) (any, *link.Error) {
+func (c *controller) command(params commandParams, now time.Time) (any, *protocol.Error) {
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
 		return nil, refuse(
@@ -85,7 +85,7 @@ func (c *controller) run(
 	params commandParams,
 	now time.Time,
 	change *journal.Change,
-) (result any, refusal *link.Error, undo func()) {
+) (result any, refusal *protocol.Error, undo func()) {
 	undo = func() {}
 	d := c.device(*params.DeviceID)
 	if d == nil {
@@ -95,7 +95,7 @@ func (c *controller) run(
 	value, err := d.Check(ref, params.Value)
 	var refused *device.Refusal
 	if errors.As(err, &refused) {
-		return nil, &link.Error{Type: refused.Type, Message: refused.Message}, undo
+		return nil, &protocol.Error{Type: refused.Type, Message: refused.Message}, undo
 	}
 	if c.faults.RefuseCommands {
 		return nil, refuse("command_refused", "the hub will not drive %s", d.Spec.Name), undo
@@ -113,7 +113,7 @@ func (c *controller) run(
 }
 
 // unavailable is why the hub cannot act now; nil when it can.
-func (c *controller) unavailable() *link.Error {
+func (c *controller) unavailable() *protocol.Error {
 	switch {
 	case c.faults.RadioDown:
 		return refuse("hub_unavailable", "the hub's radio is down")
@@ -142,6 +142,6 @@ func (c *controller) sweep(now time.Time) (expired []string) {
 	return expired
 }
 
-func refuse(kind, format string, args ...any) *link.Error {
-	return &link.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
+func refuse(kind, format string, args ...any) *protocol.Error {
+	return &protocol.Error{Type: kind, Message: fmt.Sprintf(format, args...)}
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
@@ -59,7 +59,7 @@ type Config struct {
 	Firmware string
 	// Network is what the hub reports as its network. Default: an ethernet with an address made
 	// from the hub ID.
-	Network *link.Network
+	Network *protocol.Network
 
 	// HTTPClient is used to enrol. Default: a client with a time-out of 30 s.
 	HTTPClient *http.Client
@@ -88,8 +88,8 @@ func (cfg Config) withDefaults() (Config, domain.HubID, error) {
 	if cfg.EnrollURL == "" || cfg.Secret == "" {
 		return cfg, "", errors.New("a hub needs an address to enrol at and an enrolment secret")
 	}
-	if cfg.Batch < 0 || cfg.Batch > link.MaxMessageEvents {
-		return cfg, "", fmt.Errorf("batch must be from 1 to %d", link.MaxMessageEvents)
+	if cfg.Batch < 0 || cfg.Batch > protocol.MaxMessageEvents {
+		return cfg, "", fmt.Errorf("batch must be from 1 to %d", protocol.MaxMessageEvents)
 	}
 	if cfg.KeepAlive < 0 || cfg.KeepAlive > time.Minute || cfg.KeepAlive%time.Second != 0 {
 		return cfg, "", errors.New("keep-alive must be whole seconds, 60 at most")
@@ -112,7 +112,7 @@ func (cfg Config) withDefaults() (Config, domain.HubID, error) {
 	cfg.Log = cfg.Log.With("hub_id", string(id))
 	fill(&cfg.PairingWindow, 120*time.Second)
 	fill(&cfg.GiveUp, 10*time.Second)
-	fill(&cfg.Batch, link.MaxMessageEvents)
+	fill(&cfg.Batch, protocol.MaxMessageEvents)
 	fill(&cfg.Firmware, "2.4.1")
 	fill(&cfg.RenewBefore, 30*24*time.Hour)
 	fill(&cfg.EnrollEvery, 6*time.Hour)
@@ -137,11 +137,11 @@ func seed(id domain.HubID) uint64 {
 }
 
 // wired is a plausible network for a hub: the same one every time.
-func wired(id domain.HubID) *link.Network {
+func wired(id domain.HubID) *protocol.Network {
 	n := seed(id)
 	ip := fmt.Sprintf("10.%d.%d.%d", byte(n>>16), byte(n>>8), 2+byte(n)%250)
 	mac := fmt.Sprintf("02:00:%02x:%02x:%02x:%02x", byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-	return &link.Network{Type: "ethernet", Interface: "eth0", IPAddress: &ip, MACAddress: &mac}
+	return &protocol.Network{Type: "ethernet", Interface: "eth0", IPAddress: &ip, MACAddress: &mac}
 }
 
 // newLog makes the identity of a log.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 	"hubcloud/hubbridge/virtualhub/journal"
-	"hubcloud/hubbridge/virtualhub/uplink"
+	"hubcloud/hubbridge/virtualhub/sendwindow"
 )
 
 // Names of the journal's entries.
@@ -49,7 +49,7 @@ type controller struct {
 	unpacked   int   // how many of cfg.Joinable have joined
 	faults     Faults
 	booted     time.Time
-	window     uplink.Window
+	window     sendwindow.Window
 	connection uint64 // counts connections and their ends
 	acked      uint64
 }
@@ -63,7 +63,7 @@ func newController(cfg Config, id domain.HubID) (*controller, error) {
 	c := &controller{
 		cfg: cfg, id: id, log: cfg.Log, wake: func() {}, journal: j,
 		faults: cfg.Faults.clone(), booted: time.Now(),
-		window: uplink.Window{Limit: link.MaxUnacknowledged},
+		window: sendwindow.Window{Limit: protocol.MaxUnacknowledged},
 	}
 	if err := c.load(time.Now()); err != nil {
 		return nil, errors.Join(fmt.Errorf("hub %s: %w", id, err), j.Close())

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -33,9 +33,9 @@ func newTestController(t testing.TB, dir string) *controller {
 	return c
 }
 
-func (c *controller) ask(method, params string, now time.Time) link.Response {
+func (c *controller) ask(method, params string, now time.Time) protocol.Response {
 	return c.answer(
-		link.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)},
+		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)},
 		now,
 	)
 }
@@ -48,12 +48,12 @@ func TestCommandMemory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := newTestController(t, dir)
-	first := c.ask(link.MethodChannelsCommand, unlock, noon)
+	first := c.ask(protocol.MethodChannelsCommand, unlock, noon)
 	if first.Error != nil {
 		t.Fatal(first.Error)
 	}
 	c.advance(noon.Add(time.Hour))
-	again := c.ask(link.MethodChannelsCommand, unlock, noon.Add(commandMemory-time.Second))
+	again := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory-time.Second))
 	if string(again.Result) != string(first.Result) {
 		t.Errorf("%s, first %s", again.Result, first.Result)
 	}
@@ -61,7 +61,7 @@ func TestCommandMemory(t *testing.T) {
 	if n := len(c.journal.Entries(entryCommand)); n != 0 || len(c.commands) != 0 {
 		t.Errorf("%d entries, %d commands after their time", n, len(c.commands))
 	}
-	if late := c.ask(link.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
+	if late := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
 		late.Result,
 	) == string(
 		first.Result,
@@ -82,7 +82,7 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 			id,
 			value,
 		)
-		return string(mustJSON(c.ask(link.MethodChannelsCommand, params, now)))
+		return string(mustJSON(c.ask(protocol.MethodChannelsCommand, params, now)))
 	}
 	c := newTestController(t, dir)
 	accepted, refused := ask(c, "accepted", "false", noon), ask(c, "refused", "7", noon)
@@ -124,15 +124,15 @@ func TestWindows(t *testing.T) {
 	t.Parallel()
 	c := newTestController(t, "")
 	lock := DeviceSpec{Kind: "lock"}
-	c.ask(link.MethodPairingOpen, `{}`, noon)
+	c.ask(protocol.MethodPairingOpen, `{}`, noon)
 	if due := c.advance(noon.Add(time.Second)); !due.Equal(noon.Add(120 * time.Second)) {
 		t.Errorf("due %v", due)
 	}
 	if _, err := c.join(lock, noon.Add(120*time.Second)); !errors.Is(err, ErrNoWindow) {
 		t.Errorf("after 120 s: %v", err)
 	}
-	c.ask(link.MethodPairingOpen, `{}`, noon)
-	c.ask(link.MethodPairingOpen, `{}`, noon.Add(100*time.Second)) // open anew
+	c.ask(protocol.MethodPairingOpen, `{}`, noon)
+	c.ask(protocol.MethodPairingOpen, `{}`, noon.Add(100*time.Second)) // open anew
 	if _, err := c.join(lock, noon.Add(219*time.Second)); err != nil {
 		t.Error(err)
 	}
@@ -332,7 +332,7 @@ func FuzzAck(f *testing.F) {
 		for range 10 {
 			c.outgoing(connection, noon)
 		}
-		if s := c.status(); s.Oldest > s.Newest+1 || s.Newest > link.MaxNumber+256 {
+		if s := c.status(); s.Oldest > s.Newest+1 || s.Newest > protocol.MaxNumber+256 {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -345,12 +345,12 @@ func TestFullDisk(t *testing.T) {
 	if err := c.journal.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon)
-	if r := c.ask(link.MethodChannelsCommand, unlock, noon); r.Error == nil ||
+	before := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon)
+	if r := c.ask(protocol.MethodChannelsCommand, unlock, noon); r.Error == nil ||
 		r.Error.Type != "storage" {
 		t.Errorf("%s %+v", r.Result, r.Error)
 	}
-	if after := c.ask(link.MethodDevicesGet, `{"device_id":1}`, noon); string(
+	if after := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon); string(
 		after.Result,
 	) != string(
 		before.Result,

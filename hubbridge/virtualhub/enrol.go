@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // maxAnswer is the most that is read of an answer to an enrolment.
@@ -54,7 +54,7 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 	if err != nil {
 		return nil, fmt.Errorf("encode the key: %w", err)
 	}
-	certificate, err := requestCertificate(ctx, cfg, link.CertificateRequest{
+	certificate, err := requestCertificate(ctx, cfg, protocol.CertificateRequest{
 		Serial: id.Serial(), Secret: cfg.Secret, CSR: pemText("CERTIFICATE REQUEST", csr),
 	})
 	if err != nil {
@@ -74,9 +74,9 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 func requestCertificate(
 	ctx context.Context,
 	cfg Config,
-	body link.CertificateRequest,
-) (link.Certificate, error) {
-	var certificate link.Certificate
+	body protocol.CertificateRequest,
+) (protocol.Certificate, error) {
+	var certificate protocol.Certificate
 	url := strings.TrimRight(cfg.EnrollURL, "/") + "/link/v1/certificates"
 	req, err := http.NewRequestWithContext(
 		ctx,
@@ -108,7 +108,7 @@ func requestCertificate(
 
 func refusedEnrolment(resp *http.Response, answer []byte) error {
 	var body struct {
-		Error link.Error `json:"error"`
+		Error protocol.Error `json:"error"`
 	}
 	_ = json.Unmarshal(answer, &body) // an answer that says nothing readable is told by its status
 	e := &enrolError{Status: resp.StatusCode, Type: body.Error.Type, Message: body.Error.Message}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 	"hubcloud/hubbridge/virtualhub/journal"
 )
@@ -155,7 +155,7 @@ func (h *Hub) EmitMalformed() (last uint64, err error) {
 // room for.
 func (h *Hub) Flood(n int) (last uint64, err error) {
 	for n > 0 {
-		events := make([]Event, min(n, link.MaxMessageEvents))
+		events := make([]Event, min(n, protocol.MaxMessageEvents))
 		for i := range events {
 			events[i] = Event{
 				Type:     eventObserved,

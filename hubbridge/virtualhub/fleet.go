@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // Credentials are a hub's for its enrolment.
@@ -103,12 +103,12 @@ func NewFleet(cfg FleetConfig) (*Fleet, error) {
 	switch {
 	case cfg.Rate < 0 || cfg.Rate > 0 && cfg.Saturate:
 		return nil, errors.New("a fleet has a rate, or it saturates, or neither")
-	case cfg.Batch < 0 || cfg.Batch > link.MaxMessageEvents:
-		return nil, fmt.Errorf("batch must be from 1 to %d", link.MaxMessageEvents)
-	case cfg.Depth < 0 || cfg.Depth*cfg.Batch > link.MaxUnacknowledged:
-		return nil, fmt.Errorf("depth × batch must be from 1 to %d", link.MaxUnacknowledged)
-	case cfg.Padding < 0 || cfg.Padding > link.MaxEventBytes/2:
-		return nil, fmt.Errorf("padding must be from 0 to %d", link.MaxEventBytes/2)
+	case cfg.Batch < 0 || cfg.Batch > protocol.MaxMessageEvents:
+		return nil, fmt.Errorf("batch must be from 1 to %d", protocol.MaxMessageEvents)
+	case cfg.Depth < 0 || cfg.Depth*cfg.Batch > protocol.MaxUnacknowledged:
+		return nil, fmt.Errorf("depth × batch must be from 1 to %d", protocol.MaxUnacknowledged)
+	case cfg.Padding < 0 || cfg.Padding > protocol.MaxEventBytes/2:
+		return nil, fmt.Errorf("padding must be from 0 to %d", protocol.MaxEventBytes/2)
 	case cfg.Parallel < 0:
 		return nil, errors.New("parallel must be above 0")
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -109,7 +109,7 @@ func TestFleet(t *testing.T) {
 		defer func() { must(t, like.Close()) }()
 		answer := result[channelAnswer](
 			t,
-			c.call(t, like, link.MethodChannelsCommand, command("c", 1, "switch", false)),
+			c.call(t, like, protocol.MethodChannelsCommand, command("c", 1, "switch", false)),
 		)
 		if answer.Channel.Status != "pending" {
 			t.Errorf("%+v", answer)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
@@ -68,7 +68,7 @@ func (f *Fleet) batch() int {
 	if f.cfg.Saturate {
 		return f.cfg.Batch
 	}
-	return link.MaxMessageEvents
+	return protocol.MaxMessageEvents
 }
 
 // run keeps the hub connected until ctx ends.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -28,14 +28,14 @@ func command(id string, device int, key string, value any) params {
 }
 
 // refused holds that an answer is a refusal of the given type, with words.
-func refused(t testing.TB, r link.Response, kind string) {
+func refused(t testing.TB, r protocol.Response, kind string) {
 	t.Helper()
 	if r.Error == nil || r.Error.Type != kind || r.Error.Message == "" {
 		t.Errorf("answer %s %+v, want %s", r.Result, r.Error, kind)
 	}
 }
 
-func result[T any](t testing.TB, r link.Response) (value T) {
+func result[T any](t testing.TB, r protocol.Response) (value T) {
 	t.Helper()
 	if r.Error != nil {
 		t.Fatalf("refused: %+v", r.Error)
@@ -63,7 +63,7 @@ type deviceAnswer struct {
 
 func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string) channel {
 	t.Helper()
-	d := result[deviceAnswer](t, c.call(t, h, link.MethodDevicesGet, params{"device_id": device}))
+	d := result[deviceAnswer](t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": device}))
 	i := slices.IndexFunc(d.Device.Channels, func(ch channel) bool { return ch.Key == key })
 	if i < 0 {
 		t.Fatalf("device %d has no %s", device, key)
@@ -104,7 +104,7 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0001")
 		list := result[struct{ Devices []map[string]any }](
 			t,
-			c.call(t, h, link.MethodDevicesList, params{}),
+			c.call(t, h, protocol.MethodDevicesList, params{}),
 		)
 		if len(list.Devices) != 17 || len(list.Devices[0]) != 5 ||
 			list.Devices[0]["name"] != "Front door" {
@@ -112,37 +112,37 @@ func TestMethods(t *testing.T) {
 		}
 		d := result[deviceAnswer](
 			t,
-			c.call(t, h, link.MethodDevicesGet, params{"device_id": thermostat}),
+			c.call(t, h, protocol.MethodDevicesGet, params{"device_id": thermostat}),
 		)
 		if d.Device.ID != thermostat || d.Device.Name != "Hall thermostat" ||
 			len(d.Device.Channels) != 9 {
 			t.Errorf("%+v", d)
 		}
-		refused(t, c.call(t, h, link.MethodDevicesGet, params{"device_id": 99}), "not_found")
-		refused(t, c.call(t, h, link.MethodDevicesGet, params{}), "invalid_request")
-		refused(t, c.call(t, h, link.MethodDevicesGet, params{"device_id": "1"}), "invalid_request")
-		refused(t, c.call(t, h, link.MethodDevicesGet, []int{1}), "invalid_request")
+		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": 99}), "not_found")
+		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{}), "invalid_request")
+		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": "1"}), "invalid_request")
+		refused(t, c.call(t, h, protocol.MethodDevicesGet, []int{1}), "invalid_request")
 		refused(t, c.call(t, h, "devices.paint", params{}), "unknown_method")
-		if r := c.call(t, h, link.MethodDevicesList, nil); r.Error != nil {
+		if r := c.call(t, h, protocol.MethodDevicesList, nil); r.Error != nil {
 			t.Errorf("without params: %+v", r.Error)
 		}
 	})
 
 	t.Run("forget", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0002")
-		refused(t, c.call(t, h, link.MethodDevicesForget, params{"device_id": 99}), "not_found")
+		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": 99}), "not_found")
 		refused(
 			t,
-			c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}),
+			c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}),
 			"invalid_request",
 		)
 		must(t, h.Unreachable(keypad))
-		if got := string(c.call(t, h, link.MethodDevicesForget, params{
+		if got := string(c.call(t, h, protocol.MethodDevicesForget, params{
 			"device_id": keypad,
 		}).Result); got != "{}" {
 			t.Errorf("answer %s", got)
 		}
-		refused(t, c.call(t, h, link.MethodDevicesForget, params{"device_id": keypad}), "not_found")
+		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}), "not_found")
 		eventually(
 			t,
 			"told",
@@ -158,7 +158,7 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0003")
 		answer := result[channelAnswer](
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c1", frontDoor, "lock", false)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c1", frontDoor, "lock", false)),
 		)
 		if answer.Channel != (channel{"lock", "pending", true, false}) {
 			t.Errorf("answer %+v", answer)
@@ -174,32 +174,32 @@ func TestMethods(t *testing.T) {
 		}
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c2", frontDoor, "lock", "shut")),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c2", frontDoor, "lock", "shut")),
 			"invalid_request",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c3", frontDoor, "battery", 100)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c3", frontDoor, "battery", 100)),
 			"invalid_request",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c4", frontDoor, "switch", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c4", frontDoor, "switch", true)),
 			"not_found",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c5", 99, "lock", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c5", 99, "lock", true)),
 			"not_found",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("c6", shed, "lock", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("c6", shed, "lock", true)),
 			"command_refused",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("", frontDoor, "lock", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("", frontDoor, "lock", true)),
 			"invalid_request",
 		)
 		// somebody turns the knob
@@ -209,11 +209,11 @@ func TestMethods(t *testing.T) {
 
 	t.Run("a command id runs once", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0004")
-		var answers []<-chan link.Response
+		var answers []<-chan protocol.Response
 		for range 20 {
 			answers = append(
 				answers,
-				c.ask(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", false)),
+				c.ask(t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", false)),
 			)
 		}
 		first := <-answers[0]
@@ -223,7 +223,7 @@ func TestMethods(t *testing.T) {
 			}
 		}
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
-		if r := c.call(t, h, link.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(
+		if r := c.call(t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(
 			r.Result,
 		) != string(
 			first.Result,
@@ -232,12 +232,12 @@ func TestMethods(t *testing.T) {
 		}
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
 			"invalid_request",
 		)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("bad", frontDoor, "lock", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", true)),
 			"invalid_request",
 		)
 		if n := len(c.of(h, "channel.desired")); n != 1 {
@@ -254,21 +254,21 @@ func TestMethods(t *testing.T) {
 				c.call(
 					t,
 					h,
-					link.MethodChannelsCommand,
+					protocol.MethodChannelsCommand,
 					command("again", frontDoor, "lock", false),
 				),
 				"hub_unavailable",
 			)
-			refused(t, c.call(t, h, link.MethodPairingOpen, params{}), "hub_unavailable")
-			refused(t, c.call(t, h, link.MethodRemovalOpen, params{}), "hub_unavailable")
+			refused(t, c.call(t, h, protocol.MethodPairingOpen, params{}), "hub_unavailable")
+			refused(t, c.call(t, h, protocol.MethodRemovalOpen, params{}), "hub_unavailable")
 			fault(false)
 		}
 		result[channelAnswer](
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)),
 		)
 		h.RadioDown(true)
-		if r := c.call(t, h, link.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
+		if r := c.call(t, h, protocol.MethodChannelsCommand, command("again", frontDoor, "lock", false)); r.Error != nil {
 			t.Errorf("what was run is answered again: %+v", r.Error)
 		}
 		c.becomes(t, h, frontDoor, "lock", "failed", true)
@@ -279,24 +279,24 @@ func TestMethods(t *testing.T) {
 		h.Jam(frontDoor)
 		result[channelAnswer](
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("j", frontDoor, "lock", false)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("j", frontDoor, "lock", false)),
 		)
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 		h.Unjam(frontDoor)
 		result[channelAnswer](
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
 		)
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		h.RefuseCommands(true)
 		refused(
 			t,
-			c.call(t, h, link.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
+			c.call(t, h, protocol.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
 			"command_refused",
 		)
 		h.LateAnswers(300 * time.Millisecond)
 		begun := time.Now()
-		late := c.ask(t, h, link.MethodDevicesList, params{})
+		late := c.ask(t, h, protocol.MethodDevicesList, params{})
 		<-late
 		if took := time.Since(begun); took < 300*time.Millisecond {
 			t.Errorf("late by %v", took)
@@ -327,7 +327,7 @@ func TestMethods(t *testing.T) {
 		for _, code := range []any{"1234", "123456", "abcde", "", "12345-12345", "90", 12345} {
 			refused(
 				t,
-				c.call(t, h, link.MethodPairingOpen, params{"setup_code": code}),
+				c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}),
 				"invalid_request",
 			)
 		}
@@ -339,7 +339,7 @@ func TestMethods(t *testing.T) {
 			if code != nil {
 				body["setup_code"] = code
 			}
-			r := c.call(t, h, link.MethodPairingOpen, body)
+			r := c.call(t, h, protocol.MethodPairingOpen, body)
 			if string(r.Result) != `{"status":"open","expires_in":120}` {
 				t.Fatalf("%v: %s %+v", code, r.Result, r.Error)
 			}
@@ -353,7 +353,7 @@ func TestMethods(t *testing.T) {
 			r = c.call(
 				t,
 				h,
-				link.MethodChannelsCommand,
+				protocol.MethodChannelsCommand,
 				command("p"+side.Name+string(rune('a'+i)), int(id), "lock", false),
 			)
 			if code == nil {
@@ -362,8 +362,8 @@ func TestMethods(t *testing.T) {
 				result[channelAnswer](t, r)
 			}
 		}
-		result[struct{}](t, c.call(t, h, link.MethodPairingOpen, params{}))
-		result[struct{}](t, c.call(t, h, link.MethodPairingClose, params{}))
+		result[struct{}](t, c.call(t, h, protocol.MethodPairingOpen, params{}))
+		result[struct{}](t, c.call(t, h, protocol.MethodPairingClose, params{}))
 		if _, err := h.Join(side); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v", err)
 		}
@@ -379,7 +379,7 @@ func TestMethods(t *testing.T) {
 		if err := h.Press(keypad); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("without a window: %v", err)
 		}
-		if r := c.call(t, h, link.MethodRemovalOpen, params{}); string(
+		if r := c.call(t, h, protocol.MethodRemovalOpen, params{}); string(
 			r.Result,
 		) != `{"status":"open","expires_in":120}` {
 			t.Errorf("%s %+v", r.Result, r.Error)
@@ -388,13 +388,13 @@ func TestMethods(t *testing.T) {
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("a second device: %v", err)
 		}
-		result[struct{}](t, c.call(t, h, link.MethodRemovalOpen, params{}))
-		result[struct{}](t, c.call(t, h, link.MethodRemovalClose, params{}))
+		result[struct{}](t, c.call(t, h, protocol.MethodRemovalOpen, params{}))
+		result[struct{}](t, c.call(t, h, protocol.MethodRemovalClose, params{}))
 		if err := h.Press(frontDoor); !errors.Is(err, virtualhub.ErrNoWindow) {
 			t.Errorf("in a closed window: %v", err)
 		}
 		eventually(t, "told", func() bool { return len(c.of(h, "device.forgotten")) == 1 })
-		refused(t, c.call(t, h, link.MethodDevicesGet, params{"device_id": keypad}), "not_found")
+		refused(t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": keypad}), "not_found")
 	})
 
 	t.Run("reports", func(t *testing.T) {
@@ -436,10 +436,10 @@ func TestMethods(t *testing.T) {
 	t.Run("side by side", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0011")
 		h.LateAnswers(500 * time.Millisecond)
-		var answers []<-chan link.Response
+		var answers []<-chan protocol.Response
 		begun := time.Now()
 		for range 50 {
-			answers = append(answers, c.ask(t, h, link.MethodDevicesList, params{}))
+			answers = append(answers, c.ask(t, h, protocol.MethodDevicesList, params{}))
 		}
 		for _, answer := range answers {
 			<-answer
@@ -459,9 +459,9 @@ func TestInstaller(t *testing.T) {
 		"hub-wind-0000-0002",
 		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
 	)
-	result[struct{}](t, c.call(t, staffed, link.MethodPairingOpen, params{"setup_code": "12345"}))
+	result[struct{}](t, c.call(t, staffed, protocol.MethodPairingOpen, params{"setup_code": "12345"}))
 	eventually(t, "a device joins", func() bool { return len(c.of(staffed, "device.added")) == 1 })
-	result[struct{}](t, c.call(t, staffed, link.MethodRemovalOpen, params{}))
+	result[struct{}](t, c.call(t, staffed, protocol.MethodRemovalOpen, params{}))
 	eventually(t, "it leaves", func() bool { return len(c.of(staffed, "device.forgotten")) == 1 })
 	if added, gone := c.of(staffed, "device.added")[0], c.of(staffed, "device.forgotten")[0]; *added.DeviceID != *gone.DeviceID {
 		t.Errorf("%d joined, %d left", *added.DeviceID, *gone.DeviceID)
@@ -484,8 +484,8 @@ func TestRestartKeeps(t *testing.T) {
 	}
 	h, stop := c.start(t, cfg)
 	c.connected(t, h)
-	first := c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", false))
-	result[struct{}](t, c.call(t, h, link.MethodPairingOpen, params{}))
+	first := c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", false))
+	result[struct{}](t, c.call(t, h, protocol.MethodPairingOpen, params{}))
 	id, err := h.Join(virtualhub.DeviceSpec{Kind: "leak_sensor", Name: "Boiler"})
 	must(t, err)
 	must(t, h.Rename(2, "Twins"))
@@ -496,7 +496,7 @@ func TestRestartKeeps(t *testing.T) {
 	cfg.Dir = copied
 	h, _ = c.start(t, cfg)
 	c.connected(t, h)
-	if again := c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", false)); string(
+	if again := c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", false)); string(
 		again.Result,
 	) != string(
 		first.Result,
@@ -519,7 +519,7 @@ func TestRestartKeeps(t *testing.T) {
 	c.connected(t, h)
 	result[channelAnswer](
 		t,
-		c.call(t, h, link.MethodChannelsCommand, command("once", 1, "lock", true)),
+		c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", true)),
 	)
 	c.becomes(t, h, 1, "lock", "synchronized", true)
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // message is something to publish below hub/<id>/.
@@ -19,7 +19,7 @@ func windowLimit(heedless bool) uint64 {
 	if heedless {
 		return 0
 	}
-	return link.MaxUnacknowledged
+	return protocol.MaxUnacknowledged
 }
 
 // connect begins a connection: hello is what goes out next. It returns the connection's number, by
@@ -62,7 +62,7 @@ func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake
 		events := c.journal.Events(
 			step.From,
 			int(min(step.Limit, uint64(c.cfg.Batch))),
-			link.MaxMessageBytes-frame-len(c.journal.Log()),
+			protocol.MaxMessageBytes-frame-len(c.journal.Log()),
 		)
 		if len(events) == 0 {
 			return message{}, now // let go in between; what to do then is decided anew
@@ -77,10 +77,10 @@ func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake
 
 func (c *controller) hello(oldest, newest uint64) []byte {
 	trusted := !c.faults.ClockUnknown
-	return mustJSON(link.Hello{
-		Protocol: link.Protocol, Log: c.journal.Log(), Oldest: oldest, Newest: newest,
+	return mustJSON(protocol.Hello{
+		Protocol: protocol.Version, Log: c.journal.Log(), Oldest: oldest, Newest: newest,
 		ClockTrusted: &trusted,
-		Firmware:     &link.Firmware{Version: c.cfg.Firmware}, Network: c.cfg.Network,
+		Firmware:     &protocol.Firmware{Version: c.cfg.Firmware}, Network: c.cfg.Network,
 	})
 }
 
@@ -109,8 +109,8 @@ func (c *controller) ack(
 	payload []byte,
 	now time.Time,
 ) (through uint64, ok bool) {
-	var a link.Ack
-	if json.Unmarshal(payload, &a) != nil || a.Through > link.MaxNumber {
+	var a protocol.Ack
+	if json.Unmarshal(payload, &a) != nil || a.Through > protocol.MaxNumber {
 		return 0, false
 	}
 	c.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 	"hubcloud/hubbridge/virtualhub/device"
 )
 
@@ -18,8 +18,8 @@ var errBadRequest = errors.New("not a request")
 
 // decodeRequest reads a request. One that cannot be answered, since it is not readable or its token
 // is no topic levels, is an error.
-func decodeRequest(payload []byte) (link.Request, error) {
-	var req link.Request
+func decodeRequest(payload []byte) (protocol.Request, error) {
+	var req protocol.Request
 	if err := json.Unmarshal(payload, &req); err != nil {
 		return req, errors.Join(errBadRequest, err)
 	}
@@ -52,7 +52,7 @@ func topicLevels(s string) bool {
 }
 
 // answer answers a request.
-func (c *controller) answer(req link.Request, now time.Time) link.Response {
+func (c *controller) answer(req protocol.Request, now time.Time) protocol.Response {
 	c.mu.Lock()
 	result, refusal := c.dispatch(req, now)
 	c.mu.Unlock()
@@ -66,10 +66,10 @@ func (c *controller) answer(req link.Request, now time.Time) link.Response {
 			"refusal",
 			refusal.Type,
 		)
-		return link.Response{ID: req.ID, Error: refusal}
+		return protocol.Response{ID: req.ID, Error: refusal}
 	}
 	c.log.Info("hub request", "request_id", req.ID, "method", req.Method)
-	return link.Response{ID: req.ID, Result: mustJSON(result)}
+	return protocol.Response{ID: req.ID, Result: mustJSON(result)}
 }
 
 type (
@@ -89,30 +89,30 @@ type (
 	}
 )
 
-func (c *controller) dispatch(req link.Request, now time.Time) (any, *link.Error) {
+func (c *controller) dispatch(req protocol.Request, now time.Time) (any, *protocol.Error) {
 	switch req.Method {
-	case link.MethodDevicesList:
-		return with(req, func(noParams) (any, *link.Error) { return c.listDevices(), nil })
-	case link.MethodDevicesGet:
-		return with(req, func(p deviceParams) (any, *link.Error) {
+	case protocol.MethodDevicesList:
+		return with(req, func(noParams) (any, *protocol.Error) { return c.listDevices(), nil })
+	case protocol.MethodDevicesGet:
+		return with(req, func(p deviceParams) (any, *protocol.Error) {
 			d, refusal := c.find(p)
 			if refusal != nil {
 				return nil, refusal
 			}
 			return deviceResult{d.Full()}, nil
 		})
-	case link.MethodDevicesForget:
-		return with(req, func(p deviceParams) (any, *link.Error) { return c.forget(p, now) })
-	case link.MethodChannelsCommand:
-		return with(req, func(p commandParams) (any, *link.Error) { return c.command(p, now) })
-	case link.MethodPairingOpen:
-		return with(req, func(p pairingParams) (any, *link.Error) { return c.openPairing(p, now) })
-	case link.MethodPairingClose:
-		return with(req, func(noParams) (any, *link.Error) { return c.closeWindow(&c.pairing) })
-	case link.MethodRemovalOpen:
-		return with(req, func(noParams) (any, *link.Error) { return c.openRemoval(now) })
-	case link.MethodRemovalClose:
-		return with(req, func(noParams) (any, *link.Error) { return c.closeWindow(&c.removal) })
+	case protocol.MethodDevicesForget:
+		return with(req, func(p deviceParams) (any, *protocol.Error) { return c.forget(p, now) })
+	case protocol.MethodChannelsCommand:
+		return with(req, func(p commandParams) (any, *protocol.Error) { return c.command(p, now) })
+	case protocol.MethodPairingOpen:
+		return with(req, func(p pairingParams) (any, *protocol.Error) { return c.openPairing(p, now) })
+	case protocol.MethodPairingClose:
+		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.pairing) })
+	case protocol.MethodRemovalOpen:
+		return with(req, func(noParams) (any, *protocol.Error) { return c.openRemoval(now) })
+	case protocol.MethodRemovalClose:
+		return with(req, func(noParams) (any, *protocol.Error) { return c.closeWindow(&c.removal) })
 	default:
 		return nil, refuse("unknown_method", "this hub has no method %q", req.Method)
 	}
@@ -120,7 +120,7 @@ func (c *controller) dispatch(req link.Request, now time.Time) (any, *link.Error
 
 // with reads a request's params and hands them to do. Absent params are an empty object; fields
 // that nobody knows are passed over, for a cloud that is newer than its hubs.
-func with[P any](req link.Request, do func(P) (any, *link.Error)) (any, *link.Error) {
+func with[P any](req protocol.Request, do func(P) (any, *protocol.Error)) (any, *protocol.Error) {
 	var params P
 	if len(req.Params) > 0 && string(req.Params) != "null" {
 		if err := json.Unmarshal(req.Params, &params); err != nil {
@@ -138,7 +138,7 @@ func (c *controller) listDevices() devicesResult {
 	return out
 }
 
-func (c *controller) find(p deviceParams) (*device.Device, *link.Error) {
+func (c *controller) find(p deviceParams) (*device.Device, *protocol.Error) {
 	if p.DeviceID == nil {
 		return nil, refuse("invalid_request", "device_id is missing")
 	}
@@ -149,7 +149,7 @@ func (c *controller) find(p deviceParams) (*device.Device, *link.Error) {
 	return d, nil
 }
 
-func (c *controller) forget(p deviceParams, now time.Time) (any, *link.Error) {
+func (c *controller) forget(p deviceParams, now time.Time) (any, *protocol.Error) {
 	d, refusal := c.find(p)
 	if refusal != nil {
 		return nil, refusal
@@ -165,7 +165,7 @@ func (c *controller) forget(p deviceParams, now time.Time) (any, *link.Error) {
 	return noParams{}, nil
 }
 
-func (c *controller) openPairing(p pairingParams, now time.Time) (any, *link.Error) {
+func (c *controller) openPairing(p pairingParams, now time.Time) (any, *protocol.Error) {
 	code := ""
 	if p.SetupCode != nil {
 		if code = strings.TrimSpace(*p.SetupCode); !setupCodes.MatchString(code) {
@@ -182,7 +182,7 @@ func (c *controller) openPairing(p pairingParams, now time.Time) (any, *link.Err
 	return c.begin(&c.pairing, code, now), nil
 }
 
-func (c *controller) openRemoval(now time.Time) (any, *link.Error) {
+func (c *controller) openRemoval(now time.Time) (any, *protocol.Error) {
 	if unavailable := c.unavailable(); unavailable != nil {
 		return nil, unavailable
 	}
@@ -190,7 +190,7 @@ func (c *controller) openRemoval(now time.Time) (any, *link.Error) {
 	return c.begin(&c.removal, "", now), nil
 }
 
-func (c *controller) closeWindow(w *window) (any, *link.Error) {
+func (c *controller) closeWindow(w *window) (any, *protocol.Error) {
 	*w = window{}
 	return noParams{}, nil
 }

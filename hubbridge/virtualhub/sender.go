@@ -8,7 +8,7 @@ import (
 
 	mqtt "github.com/eclipse/paho.mqtt.golang"
 
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // maxRequests is how many requests are worked on at a time. More are answered busy, which the cloud
@@ -102,7 +102,7 @@ func (s *sender) request(ctx context.Context, payload []byte) {
 		s.hub.workers.run(func() {
 			s.respond(
 				req,
-				link.Response{
+				protocol.Response{
 					ID:    req.ID,
 					Error: refuse("busy", "the hub has %d requests under way", maxRequests),
 				},
@@ -126,7 +126,7 @@ func (s *sender) request(ctx context.Context, payload []byte) {
 	})
 }
 
-func (s *sender) respond(req link.Request, response link.Response) {
+func (s *sender) respond(req protocol.Request, response protocol.Response) {
 	s.client.Publish(s.topic("response/"+req.Token), 0, false, []byte(mustJSON(response)))
 	if response.Error != nil {
 		s.hub.cfg.Log.Debug(

@@ -53,7 +53,7 @@ var rooms = []room{
 		why:    "read models are made from streams, and from nothing else, so that they can be rebuilt",
 	},
 	{
-		folder: "hubcloud/hubbridge/link", may: []string{"hubcloud/hubbridge/link"},
+		folder: "hubcloud/hubbridge/protocol", may: []string{"hubcloud/hubbridge/protocol"},
 		libraries: []string{},
 		why:       "the messages of the hub link are shared with hubs, which know nothing of the cloud",
 	},
@@ -61,7 +61,7 @@ var rooms = []room{
 		folder: "hubcloud/hubbridge/virtualhub",
 		may: []string{
 			"hubcloud/domain",
-			"hubcloud/hubbridge/link",
+			"hubcloud/hubbridge/protocol",
 			"hubcloud/hubbridge/virtualhub",
 		},
 		why: "a virtual hub speaks the hub link and shares nothing else with the cloud's side: it tests that side",
@@ -78,7 +78,7 @@ var rooms = []room{
 	{
 		folder: "hubcloud/httpapi",
 		may: []string{
-			"hubcloud/domain", "hubcloud/hubbridge/link", "hubcloud/httpapi",
+			"hubcloud/domain", "hubcloud/hubbridge/protocol", "hubcloud/httpapi",
 			"hubcloud/streams/telemetry",
 		},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",

@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 const hub domain.HubID = "hub-aaaa-bbbb-cccc"
@@ -107,8 +107,8 @@ func TestFlaws(t *testing.T) {
 	}{
 		"not an object":          {`[2]`, FlawNoObject},
 		"null":                   {`null`, FlawNoObject},
-		"as big as allowed":      {pad(link.MaxEventBytes), ""},
-		"one byte too big":       {pad(link.MaxEventBytes + 1), FlawSize},
+		"as big as allowed":      {pad(protocol.MaxEventBytes), ""},
+		"one byte too big":       {pad(protocol.MaxEventBytes + 1), FlawSize},
 		"not UTF-8":              {event(2, "data", "{\"x\":\"\xff\"}"), FlawEncoding},
 		"no type":                {event(2, "type", ""), FlawType},
 		"empty type":             {event(2, "type", `""`), FlawType},
@@ -185,7 +185,7 @@ func TestUnreadable(t *testing.T) {
 		"only elements without": {message("1", "2"), "b2f0c1"},
 		"no room before":        {message("null", event(1)), "b2f0c1"},
 		"too big": {
-			[]byte(string(message(event(1))) + strings.Repeat(" ", link.MaxMessageBytes)), "",
+			[]byte(string(message(event(1))) + strings.Repeat(" ", protocol.MaxMessageBytes)), "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

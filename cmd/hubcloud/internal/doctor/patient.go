@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/streams"
-	"hubcloud/streams/survey"
 )
 
 // patient is the installation, with what several checks need of it. Each of the functions does its

@@ -12,10 +12,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
-	"hubcloud/streams/survey"
 )
 
 const (

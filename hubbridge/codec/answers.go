@@ -1,10 +1,10 @@
-package wire
+package codec
 
 import (
 	"encoding/json"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 const (
@@ -13,7 +13,7 @@ const (
 	// not be written to everyone who asks for it.
 	maxValueDepth = 64
 	// maxValueBytes bounds a channel's value: what an event could tell.
-	maxValueBytes = link.MaxEventBytes
+	maxValueBytes = protocol.MaxEventBytes
 	// maxWindow is the longest that a window may be open, in seconds: a day.
 	maxWindow = 24 * 60 * 60
 )

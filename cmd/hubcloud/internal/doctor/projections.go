@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/projections"
 	"hubcloud/streams"
-	"hubcloud/streams/survey"
 )
 
 // errNoDirectory says that the broker has no installation on it.

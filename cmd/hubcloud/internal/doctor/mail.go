@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/httpapi/mail"
 	"hubcloud/streams/outbox"
-	"hubcloud/streams/survey"
 )
 
 // checkMail says whether the mail server takes us, without sending anything, and which mails wait

@@ -1,4 +1,4 @@
-package uplink
+package sendwindow
 
 import (
 	"slices"

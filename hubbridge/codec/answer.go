@@ -1,6 +1,6 @@
-package wire
+package codec
 
-import "hubcloud/hubbridge/link"
+import "hubcloud/hubbridge/protocol"
 
 // Answer is a hub's answer to a request: either a result or a refusal.
 type Answer struct {
@@ -9,7 +9,7 @@ type Answer struct {
 	// Result is a JSON object, a part of what was read; nil when the hub refuses.
 	Result []byte
 	// Refusal has a type; its message may be empty.
-	Refusal link.Error
+	Refusal protocol.Error
 }
 
 // ParseAnswer reads an answer. The error says in words fit for an API caller why it is none.
@@ -52,7 +52,7 @@ func ParseAnswer(payload []byte) (Answer, error) {
 }
 
 // refusal reads an error, which must have a type; without a message the type says it.
-func (r *reader) refusal(text []byte) (e link.Error) {
+func (r *reader) refusal(text []byte) (e protocol.Error) {
 	inner := newReader(text)
 	if !inner.members("its error", func(name []byte) bool {
 		switch {

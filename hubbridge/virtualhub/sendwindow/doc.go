@@ -1,4 +1,4 @@
-// Package uplink decides when a hub says hello and which of its events it sends, by the hub link's
+// Package sendwindow decides when a hub says hello and which of its events it sends, by the hub link's
 // rules of flow control. It is pure: the time is an input, and sending is left to the caller.
 //
 //   - After a connect: hello, again every 5 s, and nothing else until an ack has said where the
@@ -11,4 +11,4 @@
 //     same number, and are known for what they are.
 //   - The hub no longer holds the number that comes next, since it had to drop events: hello, so
 //     that the cloud learns what is lost.
-package uplink
+package sendwindow

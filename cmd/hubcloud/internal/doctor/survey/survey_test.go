@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
-	"hubcloud/streams/survey"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, streamstest.Leaks()...) }

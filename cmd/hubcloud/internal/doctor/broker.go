@@ -12,8 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/streams"
-	"hubcloud/streams/survey"
 )
 
 // checkBroker says whether the broker's servers are there, what they may store, and whether their

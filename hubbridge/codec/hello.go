@@ -1,4 +1,4 @@
-package wire
+package codec
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // What is wrong with a hello that is to be passed over.
@@ -37,7 +37,7 @@ type Hello struct {
 	// Firmware and Network are as the contract writes them, network without reported_at; nil when
 	// the hub did not say, or not in a form that can be shown.
 	Firmware json.RawMessage
-	Network  *link.Network
+	Network  *protocol.Network
 }
 
 // ParseHello reads a hello. Its errors are ErrHello and ErrProtocol. What a hub says about its
@@ -48,11 +48,11 @@ func ParseHello(message []byte) (Hello, error) {
 	if len(message) > maxHelloBytes || json.Unmarshal(message, &members) != nil {
 		return Hello{}, ErrHello
 	}
-	protocol, ok := number(members["protocol"])
+	version, ok := number(members["protocol"])
 	if !ok {
 		return Hello{}, ErrHello
 	}
-	if protocol != link.Protocol {
+	if version != protocol.Version {
 		return Hello{}, ErrProtocol
 	}
 	var h Hello
@@ -75,7 +75,7 @@ func firmware(raw json.RawMessage) json.RawMessage {
 	if version == nil || *version == "" {
 		return nil
 	}
-	out, err := json.Marshal(link.Firmware{Version: *version})
+	out, err := json.Marshal(protocol.Firmware{Version: *version})
 	if err != nil {
 		return nil
 	}
@@ -84,13 +84,13 @@ func firmware(raw json.RawMessage) json.RawMessage {
 
 // network reads what the hub says of its network. A member that may be null is null when it cannot
 // be read; without a type that the contract knows there is nothing to show.
-func network(raw json.RawMessage) *link.Network {
+func network(raw json.RawMessage) *protocol.Network {
 	members := object(raw)
 	kind := text(members["type"])
 	if kind == nil || !slices.Contains([]string{"wifi", "ethernet", "cellular"}, *kind) {
 		return nil
 	}
-	n := &link.Network{
+	n := &protocol.Network{
 		Type:        *kind,
 		IPAddress:   text(members["ip_address"]),
 		IPv6Address: text(members["ipv6_address"]),
@@ -110,12 +110,12 @@ func network(raw json.RawMessage) *link.Network {
 }
 
 // Network gives a network as the contract writes it; nil for none.
-func Network(n *link.Network, reportedAt time.Time) json.RawMessage {
+func Network(n *protocol.Network, reportedAt time.Time) json.RawMessage {
 	if n == nil {
 		return nil
 	}
 	out, err := json.Marshal(struct {
-		link.Network
+		protocol.Network
 		ReportedAt string `json:"reported_at"`
 	}{*n, domain.FormatTime(reportedAt)})
 	if err != nil {

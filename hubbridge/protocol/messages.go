@@ -1,11 +1,11 @@
-package link
+package protocol
 
 import "encoding/json"
 
 // Limits of the link.
 const (
-	// Protocol is the version that a hello names.
-	Protocol = 1
+	// Version is the version that a hello names.
+	Version = 1
 	// MaxMessageEvents is the most events that one message may hold.
 	MaxMessageEvents = 500
 	// MaxMessageBytes is the most bytes that an events message may have.

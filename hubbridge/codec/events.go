@@ -1,11 +1,11 @@
-package wire
+package codec
 
 import (
 	"errors"
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/link"
+	"hubcloud/hubbridge/protocol"
 )
 
 // ErrUnreadable says that an events message is to be dropped whole: it is too big, no JSON, has no
@@ -18,7 +18,7 @@ type Batch struct {
 	Log string
 	// First is the number of the first event; the others follow by one.
 	First uint64
-	// Events has 1 to link.MaxMessageEvents events.
+	// Events has 1 to protocol.MaxMessageEvents events.
 	Events []Event
 }
 
@@ -83,7 +83,7 @@ type Reader struct {
 // Events reads an events message of a hub. The error is ErrUnreadable; then Batch.Log is the
 // message's log if at least that could be read. The batch does not refer to message.
 func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
-	if len(message) > link.MaxMessageBytes {
+	if len(message) > protocol.MaxMessageBytes {
 		return Batch{}, ErrUnreadable
 	}
 	log, ok := r.locate(message)
@@ -115,7 +115,7 @@ func (r *Reader) Events(hub domain.HubID, message []byte) (Batch, error) {
 }
 
 // locate finds the parts of the message and checks that the whole of it is JSON, with 1 to
-// link.MaxMessageEvents events.
+// protocol.MaxMessageEvents events.
 func (r *Reader) locate(message []byte) (log span, ok bool) {
 	s := &r.scan
 	s.text, s.pos = message, 0
@@ -139,7 +139,7 @@ func (r *Reader) locate(message []byte) (log span, ok bool) {
 	})
 	s.space()
 	return log, ok && s.pos == len(message) && len(r.parts) > 0 &&
-		len(r.parts) <= link.MaxMessageEvents
+		len(r.parts) <= protocol.MaxMessageEvents
 }
 
 // event finds the parts of the element at which the scanner stands.
@@ -171,7 +171,7 @@ func (r *Reader) event() (ok bool) {
 	}
 	p.whole = span{from, s.pos}
 	// One beyond the limit is kept, so that the excess shows; the rest is only checked.
-	if len(r.parts) <= link.MaxMessageEvents {
+	if len(r.parts) <= protocol.MaxMessageEvents {
 		r.parts = append(r.parts, p)
 	}
 	return ok
@@ -190,13 +190,13 @@ func (r *Reader) first(message []byte) (first uint64, ok bool) {
 		}
 		first, ok = n-uint64(i), true
 	}
-	return first, ok && first+uint64(len(r.parts))-1 <= link.MaxNumber
+	return first, ok && first+uint64(len(r.parts))-1 <= protocol.MaxNumber
 }
 
-// number reads a number of the hub link: a plain integer from 0 to link.MaxNumber.
+// number reads a number of the hub link: a plain integer from 0 to protocol.MaxNumber.
 func number(text []byte) (uint64, bool) {
 	n, ok := integer(text)
-	return uint64(n), ok && n >= 0 && n <= link.MaxNumber && text[0] != '-'
+	return uint64(n), ok && n >= 0 && n <= protocol.MaxNumber && text[0] != '-'
 }
 
 // ValidLog says whether text is a log's identity: [A-Za-z0-9_-]{1,64}.
@@ -225,7 +225,7 @@ func flawOf(message []byte, p *parts) Flaw {
 	switch {
 	case whole[0] != '{':
 		return FlawNoObject
-	case len(whole) > link.MaxEventBytes:
+	case len(whole) > protocol.MaxEventBytes:
 		return FlawSize
 	case !utf8.Valid(whole):
 		return FlawEncoding

@@ -1,4 +1,4 @@
-// Package wire reads what hubs say, hello and events messages and answers to requests, as bytes
+// Package codec reads what hubs say, hello and events messages and answers to requests, as bytes
 // from the outside, into values that the bridge can act on. It is pure and keeps nothing.
 //
 // An events message is read in one pass over its bytes, which at the same time checks that it is
@@ -20,4 +20,4 @@
 //   - An event that is not UTF-8 is malformed. A type is any text that is not empty.
 //   - A time in a leap second (23:59:60 UTC) is the last microsecond before it. Digits beyond
 //     microseconds are cut off.
-package wire
+package codec

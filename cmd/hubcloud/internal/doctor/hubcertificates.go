@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/doctor/survey"
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
-	"hubcloud/streams/survey"
 )
 
 // readTimeout bounds the reading of the directory: that of a large installation is not read to its
