@@ -48,11 +48,7 @@ func fold[S any](t testing.TB, evolve func(S, domain.Event) (S, error), facts ..
 
 // decided compares what a decision gave with the facts or the code that were expected.
 func decided(
-	t *testing.T,
-	events []domain.Event,
-	err error,
-	facts []domain.Fact,
-	code domain.Code,
+	t *testing.T, events []domain.Event, err error, facts []domain.Fact, code domain.Code,
 ) {
 	t.Helper()
 	if code != "" {
@@ -95,12 +91,7 @@ func TestOrg(t *testing.T) {
 	}
 
 	events, err := domain.DecideCreateOrg(
-		domain.OrgState{},
-		origin,
-		orgA,
-		"Acme",
-		"m",
-		"a@example.org",
+		domain.OrgState{}, origin, orgA, "Acme", "m", "a@example.org",
 	)
 	decided(t, events, err, []domain.Fact{created, owner}, "")
 

@@ -35,14 +35,11 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 		}
 	}
 	clean := slices.DeleteFunc(
-		AllScopes(),
-		func(scope Scope) bool { return !slices.Contains(scopes, scope) },
+		AllScopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) },
 	)
 	if len(clean) == 0 {
 		return nil, Errorf(
-			CodeInvalidRequest,
-			"scopes: at least one is needed; allowed are %s",
-			scopeNames(),
+			CodeInvalidRequest, "scopes: at least one is needed; allowed are %s", scopeNames(),
 		)
 	}
 	return clean, nil
@@ -50,11 +47,7 @@ func CleanScopes(scopes []Scope) ([]Scope, error) {
 
 // DecideCreateKey makes a key for an organization. Label and scopes are given clean.
 func DecideCreateKey(
-	s KeyState,
-	o Origin,
-	orgID, label string,
-	scopes []Scope,
-	key Key,
+	s KeyState, o Origin, orgID, label string, scopes []Scope, key Key,
 ) ([]Event, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("key %s is there already", key.ID)

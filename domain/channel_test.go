@@ -122,13 +122,8 @@ func TestChannelState(t *testing.T) {
 			got, news := tc.do(s)
 			if got.Status != tc.then || got.Value != tc.read || news != tc.news {
 				t.Errorf(
-					"status %s, value %v, news %t; want %s, %v, %t",
-					got.Status,
-					got.Value,
-					news,
-					tc.then,
-					tc.read,
-					tc.news,
+					"status %s, value %v, news %t; want %s, %v, %t", got.Status, got.Value, news,
+					tc.then, tc.read, tc.news,
 				)
 			}
 		})
@@ -202,12 +197,8 @@ func TestChannelHistories(t *testing.T) {
 			}
 			if s.Status != want {
 				t.Fatalf(
-					"status %s, want %s: %+v, reports since the command %v, given up %t",
-					s.Status,
-					want,
-					s,
-					reports,
-					given,
+					"status %s, want %s: %+v, reports since the command %v, given up %t", s.Status,
+					want, s, reports, given,
 				)
 			}
 		}

@@ -26,9 +26,7 @@ const (
 func CheckIdempotencyKey(key string) error {
 	if n := utf8.RuneCountInString(key); n < 1 || n > MaxIdempotencyKey {
 		return Errorf(
-			CodeInvalidRequest,
-			"Idempotency-Key: has %d characters; 1 to %d are allowed",
-			n,
+			CodeInvalidRequest, "Idempotency-Key: has %d characters; 1 to %d are allowed", n,
 			MaxIdempotencyKey,
 		)
 	}
@@ -47,17 +45,12 @@ func CheckCommandValue(key string, value json.RawMessage) (canonical json.RawMes
 		return nil, Errorf(CodeNotFound, "no such channel")
 	case form == readOnly:
 		return nil, Errorf(
-			CodeInvalidRequest,
-			"key: %s channels are read-only; commands are for %s",
-			key,
+			CodeInvalidRequest, "key: %s channels are read-only; commands are for %s", key,
 			writableKeys,
 		)
 	case len(value) == 0:
 		return nil, Errorf(
-			CodeInvalidRequest,
-			"value: is required; %s takes %s",
-			key,
-			form.allowed(),
+			CodeInvalidRequest, "value: is required; %s takes %s", key, form.allowed(),
 		)
 	}
 	if canonical, ok = form.take(value); !ok {

@@ -109,8 +109,7 @@ func TestCanonicalValues(t *testing.T) {
 	number := rapid.Custom(func(t *rapid.T) string {
 		n := rapid.SampledFrom([]float64{0, 1, 2, 21.5, 50, 99}).Draw(t, "number")
 		return fmt.Sprintf(
-			rapid.SampledFrom([]string{"%g", "%.3f", "%e", " %g "}).Draw(t, "form"),
-			n,
+			rapid.SampledFrom([]string{"%g", "%.3f", "%e", " %g "}).Draw(t, "form"), n,
 		)
 	})
 	colors := rapid.Custom(func(t *rapid.T) string {
@@ -131,10 +130,7 @@ func TestCanonicalValues(t *testing.T) {
 		key := rapid.SampledFrom([]string{"lock", "level", "heating_setpoint", "mode", "color"}).
 			Draw(t, "key")
 		value := rapid.OneOf(
-			number,
-			colors,
-			text,
-			rapid.SampledFrom([]string{"true", "false", "null"}),
+			number, colors, text, rapid.SampledFrom([]string{"true", "false", "null"}),
 		)
 		a, b := value.Draw(t, "a"), value.Draw(t, "b")
 		ca, erra := domain.CheckCommandValue(key, json.RawMessage(a))

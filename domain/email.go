@@ -32,8 +32,7 @@ func CleanEmail(field, s string) (string, error) {
 	invalid := Errorf(
 		CodeInvalidRequest,
 		"%s: is no e-mail address; allowed is one like name@example.org, of %d bytes at most",
-		field,
-		MaxEmailLength,
+		field, MaxEmailLength,
 	)
 	s = strings.TrimSpace(s)
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {

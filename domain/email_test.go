@@ -78,10 +78,7 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 			for _, same := range []string{stored, mailed, normal} {
 				if domain.NormalizeEmail(same) != normal {
 					t.Fatalf(
-						"%+q compares as %+q, and %+q as %+q",
-						given,
-						normal,
-						same,
+						"%+q compares as %+q, and %+q as %+q", given, normal, same,
 						domain.NormalizeEmail(same),
 					)
 				}
@@ -104,11 +101,8 @@ func TestOneAccountIsOneMailbox(t *testing.T) {
 				local, _, _ := strings.Cut(mailed, "@")
 				if theirHost != host || theirLocal != local && !casePair(local, theirLocal) {
 					t.Fatalf(
-						"%+q and %+q are one account, and two mailboxes: %+q and %+q",
-						given,
-						other,
-						mailed,
-						there,
+						"%+q and %+q are one account, and two mailboxes: %+q and %+q", given, other,
+						mailed, there,
 					)
 				}
 			}
@@ -155,13 +149,8 @@ func TestDomainsCompareInASCII(t *testing.T) {
 			if err != nil || domain.NormalizeEmail(s) != domain.NormalizeEmail(same[0]) ||
 				domain.AccountKey(stored) != domain.AccountKey(same[0]) {
 				t.Errorf(
-					"%q and %q: stored as %q, %v; they compare as %q and %q",
-					same[0],
-					s,
-					stored,
-					err,
-					domain.NormalizeEmail(same[0]),
-					domain.NormalizeEmail(s),
+					"%q and %q: stored as %q, %v; they compare as %q and %q", same[0], s, stored,
+					err, domain.NormalizeEmail(same[0]), domain.NormalizeEmail(s),
 				)
 			}
 		}

@@ -111,9 +111,7 @@ type UpdateHub struct {
 func DecideRegisterHub(s HubState, o Origin, id HubID, secretHash []byte) ([]Event, error) {
 	if s.Registered {
 		return nil, Errorf(
-			CodeInvalidRequest,
-			"serial: %s is in the inventory already",
-			id.Serial(),
+			CodeInvalidRequest, "serial: %s is in the inventory already", id.Serial(),
 		)
 	}
 	if len(secretHash) != 32 {
@@ -134,10 +132,7 @@ type IssueCertificate struct {
 // is no event. A hub that is not in the inventory, is blocked, or has had another secret since, is
 // unauthenticated, as a wrong secret is. A hub over the limit is rate_limited.
 func DecideIssueCertificate(
-	s HubState,
-	o Origin,
-	c IssueCertificate,
-	limit HubLimit,
+	s HubState, o Origin, c IssueCertificate, limit HubLimit,
 ) ([]Event, error) {
 	if !s.Registered || s.Blocked || !bytes.Equal(s.SecretHash, c.SecretHash) {
 		return nil, Errorf(CodeUnauthenticated, "unknown serial or wrong secret")
@@ -209,9 +204,7 @@ func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, 
 	}
 	if c.OrgID == "" || !isLowerHex(incarnation, 8) {
 		return nil, fmt.Errorf(
-			"hub %s: cannot be added to organization %q with incarnation %q",
-			s.ID,
-			c.OrgID,
+			"hub %s: cannot be added to organization %q with incarnation %q", s.ID, c.OrgID,
 			incarnation,
 		)
 	}
@@ -254,18 +247,13 @@ func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Even
 	}
 	if !isLowerHex(b.Incarnation, 8) || b.Incarnation == s.Incarnation {
 		return nil, fmt.Errorf(
-			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own",
-			s.ID,
-			b.Incarnation,
-			s.Incarnation,
+			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID,
+			b.Incarnation, s.Incarnation,
 		)
 	}
 	if b.After < s.LogAfter {
 		return nil, fmt.Errorf(
-			"hub %s: a log after %d cannot follow one after %d",
-			s.ID,
-			b.After,
-			s.LogAfter,
+			"hub %s: a log after %d cannot follow one after %d", s.ID, b.After, s.LogAfter,
 		)
 	}
 	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
@@ -289,10 +277,8 @@ func DecideRestoreLog(s HubState, o Origin, incarnation string, kept uint64) ([]
 	if _, used := s.Former.Find(incarnation); used || !isLowerHex(incarnation, 8) ||
 		incarnation == s.Incarnation {
 		return nil, fmt.Errorf(
-			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own",
-			s.ID,
-			incarnation,
-			s.Incarnation,
+			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID,
+			incarnation, s.Incarnation,
 		)
 	}
 	return []Event{Record(o, HubLogRestored{

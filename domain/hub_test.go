@@ -34,10 +34,7 @@ func TestRegisterHub(t *testing.T) {
 	events, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, hash(1))
 	decided(t, events, err, []domain.Fact{registered}, "")
 	events, err = domain.DecideRegisterHub(
-		fold(t, domain.EvolveHub, registered),
-		origin,
-		hub,
-		hash(2),
+		fold(t, domain.EvolveHub, registered), origin, hub, hash(2),
 	)
 	decided(t, events, err, nil, domain.CodeInvalidRequest)
 	if _, err := domain.DecideRegisterHub(domain.HubState{}, origin, hub, []byte("secret")); err == nil {
@@ -118,10 +115,7 @@ func TestNotAddableSaysNoReason(t *testing.T) {
 	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1, Ever: true}
 	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, "0000000a")
 	_, others := domain.DecideAddHub(
-		fold(t, domain.EvolveHub, registered, added),
-		origin,
-		c,
-		"0000000a",
+		fold(t, domain.EvolveHub, registered, added), origin, c, "0000000a",
 	)
 	c.Ever = false
 	_, never := domain.DecideAddHub(fold(t, domain.EvolveHub, registered), origin, c, "0000000a")
@@ -230,8 +224,7 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("after the revocation %q is current", state.Certificate)
 	}
 	if want := []string{fingerprint(1), fingerprint(2)}; !slices.Equal(
-		state.RevokedCertificates,
-		want,
+		state.RevokedCertificates, want,
 	) {
 		t.Errorf("revoked are %q, want %q", state.RevokedCertificates, want)
 	}
@@ -248,8 +241,7 @@ func TestCertificates(t *testing.T) {
 	state = fold(t, domain.EvolveHub, registered, added, issued(1), issued(2), revoked, issued(3))
 	if state.Certificate != fingerprint(3) || len(state.RevokedCertificates) != 2 {
 		t.Errorf(
-			"after the new enrolment %q is current, %d are revoked",
-			state.Certificate,
+			"after the new enrolment %q is current, %d are revoked", state.Certificate,
 			len(state.RevokedCertificates),
 		)
 	}
@@ -271,10 +263,7 @@ func TestBeginLog(t *testing.T) {
 	events, err := domain.DecideBeginLog(owned, origin, ask, domain.HubLimit{})
 	decided(t, events, err, []domain.Fact{begun}, "")
 	events, err = domain.DecideBeginLog(
-		fold(t, domain.EvolveHub, registered),
-		origin,
-		ask,
-		domain.HubLimit{},
+		fold(t, domain.EvolveHub, registered), origin, ask, domain.HubLimit{},
 	)
 	decided(t, events, err, nil, domain.CodeNotFound)
 
@@ -322,10 +311,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(t, "command") {
 			case 6:
 				events, err = domain.DecideRotateSecret(
-					state,
-					origin,
-					hash(byte(step)),
-					rapid.Bool().Draw(t, "keep"),
+					state, origin, hash(byte(step)), rapid.Bool().Draw(t, "keep"),
 				)
 			case 7:
 				events, err = domain.DecideBlockHub(state, origin)
@@ -338,9 +324,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 1:
 				ever := rapid.Bool().Draw(t, "ever")
 				events, err = domain.DecideAddHub(
-					state,
-					origin,
-					domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever},
+					state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever},
 					incarnation,
 				)
 			case 2:
@@ -357,8 +341,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 3:
 				events, err = domain.DecideIssueCertificate(state, origin, domain.IssueCertificate{
 					Fingerprint: fmt.Sprintf(
-						"%064x",
-						rapid.IntRange(0, 30).Draw(t, "certificate"),
+						"%064x", rapid.IntRange(0, 30).Draw(t, "certificate"),
 					), ExpiresAt: expires, SecretHash: state.SecretHash,
 				}, domain.HubLimit{})
 			case 4:
@@ -423,8 +406,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				t.Fatalf("a former certificate is current: %#v", state)
 			}
 			if max(
-				len(state.RevokedCertificates),
-				len(state.SupersededCertificates),
+				len(state.RevokedCertificates), len(state.SupersededCertificates),
 			) > domain.MaxFormerCertificates {
 				t.Fatalf("memory without bounds: %#v", state)
 			}

@@ -8,10 +8,7 @@ import "fmt"
 // DecideRotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and
 // revokes the hub's certificates unless they are to be kept.
 func DecideRotateSecret(
-	s HubState,
-	o Origin,
-	secretHash []byte,
-	keepCertificate bool,
+	s HubState, o Origin, secretHash []byte, keepCertificate bool,
 ) ([]Event, error) {
 	if !s.Registered {
 		return nil, ErrNotInInventory()

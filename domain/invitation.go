@@ -28,8 +28,7 @@ const (
 // ErrInvitationExpired is the refusal of an invitation that was not accepted in time: a not_found
 // that errors.Is tells from others.
 var ErrInvitationExpired error = Errorf(
-	CodeNotFound,
-	"the invitation has expired; ask for a new one",
+	CodeNotFound, "the invitation has expired; ask for a new one",
 )
 
 // OrgInvitation is an invitation as the organization keeps it.
@@ -143,8 +142,7 @@ func DecideInvite(s OrgState, o Origin, c Invite) ([]Event, error) {
 		return nil, rateLimited(
 			time.Minute,
 			"the organization has %d pending invitations; at most %d are allowed. Revoke some first",
-			pending,
-			most,
+			pending, most,
 		)
 	}
 	if most := cmp.Or(c.MaxPerHour, DefaultInvitationsPerHour); o.Actor.Kind != ActorOperator {
@@ -180,9 +178,7 @@ func rateLimited(after time.Duration, format string, args ...any) *Error {
 func CheckInvitedRole(role Role) error {
 	if role == RoleOwner {
 		return Errorf(
-			CodeForbidden,
-			"role: nobody is invited as an owner; allowed are %s and %s",
-			RoleAdmin,
+			CodeForbidden, "role: nobody is invited as an owner; allowed are %s and %s", RoleAdmin,
 			RoleMember,
 		)
 	}
@@ -207,10 +203,7 @@ func DecideRevokeInvitation(s OrgState, o Origin, invitationID string) ([]Event,
 // or replaced, whose member was removed, or that there never was is not_found, as a wrong secret
 // is; one that was not accepted in time is ErrInvitationExpired.
 func DecideAcceptInvitation(
-	s OrgState,
-	o Origin,
-	token InvitationToken,
-	memberID string,
+	s OrgState, o Origin, token InvitationToken, memberID string,
 ) ([]Event, Acceptance, error) {
 	if m, ok := s.member(func(m OrgMember) bool { return m.Accepted.matches(token) }); ok {
 		return nil, s.acceptance(m, true), nil
@@ -252,10 +245,7 @@ func (i OrgInvitation) matches(token InvitationToken) bool {
 func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 	if len(f.TokenHash) != 32 {
 		return s, fmt.Errorf(
-			"event %s (%s): a token's hash of %d bytes",
-			e.ID,
-			e.Type,
-			len(f.TokenHash),
+			"event %s (%s): a token's hash of %d bytes", e.ID, e.Type, len(f.TokenHash),
 		)
 	}
 	address, expired := NormalizeEmail(f.Email), 0
@@ -273,8 +263,7 @@ func (s OrgState) invite(e Event, f MemberInvited) (OrgState, error) {
 		return i.Address == address || i.ID == f.Replaces
 	})
 	s.InvitedAt = append(
-		slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]),
-		e.At,
+		slices.Clone(s.InvitedAt[max(0, len(s.InvitedAt)+1-MaxInvitationsPerHour):]), e.At,
 	)
 	s.Invitations = append(kept, OrgInvitation{
 		ID: f.InvitationID, Email: f.Email, Address: address, Role: f.Role,

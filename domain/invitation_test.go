@@ -54,12 +54,7 @@ func later(o domain.Origin, by time.Duration) domain.Origin {
 func TestInvite(t *testing.T) {
 	t.Parallel()
 	few := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		admin1,
-		member1,
+		t, domain.EvolveOrg, created, owner1, admin1, member1,
 		invited(1, "Ann@example.org", domain.RoleMember),
 	)
 	again := invited(2, "ann@Example.org", domain.RoleAdmin)
@@ -123,11 +118,7 @@ func TestInvite(t *testing.T) {
 		})
 	}
 	after := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "Ann@example.org", domain.RoleMember),
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleMember),
 		again,
 	)
 	if len(after.Invitations) != 1 || after.Invitations[0].ID != invitationID(2) {
@@ -153,11 +144,7 @@ func TestInvite(t *testing.T) {
 func TestInviteAfterTheFirstHasExpired(t *testing.T) {
 	t.Parallel()
 	state := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "ann@example.org", domain.RoleMember),
+		t, domain.EvolveOrg, created, owner1, invited(1, "ann@example.org", domain.RoleMember),
 	)
 	o := later(origin, ttl)
 	events, err := domain.DecideInvite(state, o, invite(2, "ann@example.org", domain.RoleMember))
@@ -181,12 +168,7 @@ func TestInviteAfterTheFirstHasExpired(t *testing.T) {
 func TestRevokeInvitation(t *testing.T) {
 	t.Parallel()
 	state := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		admin1,
-		member1,
+		t, domain.EvolveOrg, created, owner1, admin1, member1,
 		invited(1, "ann@example.org", domain.RoleMember),
 	)
 	revoked := []domain.Fact{
@@ -230,11 +212,7 @@ func TestRevokeInvitation(t *testing.T) {
 func TestAcceptInvitation(t *testing.T) {
 	t.Parallel()
 	pending := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "Ann@example.org", domain.RoleAdmin),
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
 	)
 	memberAdded := joined(nemo, "Ann@example.org", domain.RoleAdmin)
 	done := domain.MemberInvitationAccepted{
@@ -244,10 +222,7 @@ func TestAcceptInvitation(t *testing.T) {
 	}
 
 	events, acceptance, err := domain.DecideAcceptInvitation(
-		pending,
-		later(origin, ttl-time.Microsecond),
-		link(1),
-		nemo,
+		pending, later(origin, ttl-time.Microsecond), link(1), nemo,
 	)
 	for i := range events {
 		events[i].At = origin.At
@@ -264,13 +239,8 @@ func TestAcceptInvitation(t *testing.T) {
 		t.Errorf("accepted %+v, want %+v", acceptance, want)
 	}
 	member, _ := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "Ann@example.org", domain.RoleAdmin),
-		memberAdded,
-		done,
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded, done,
 	).Member(nemo)
 	if got := member.View(); got != (domain.Member{
 		ID: nemo, Email: "Ann@example.org", Role: domain.RoleAdmin, JoinedAt: origin.At,
@@ -278,8 +248,7 @@ func TestAcceptInvitation(t *testing.T) {
 		t.Errorf("the member is shown as %+v", got)
 	}
 	if _, _, err := domain.DecideAcceptInvitation(pending, later(origin, ttl), link(1), nemo); !errors.Is(
-		err,
-		domain.ErrInvitationExpired,
+		err, domain.ErrInvitationExpired,
 	) ||
 		domain.CodeOf(err) != domain.CodeNotFound {
 		t.Errorf("too late: %v", err)
@@ -302,21 +271,13 @@ func TestAcceptInvitation(t *testing.T) {
 	// Again it is nothing, whenever that is and whatever the member has become; but the secret must
 	// still be right.
 	accepted := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "Ann@example.org", domain.RoleAdmin),
-		memberAdded,
-		done,
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded, done,
 		domain.MemberRoleChanged{OrgID: orgA, MemberID: nemo, Role: domain.RoleMember},
 	)
 	want.Already, want.Role = true, domain.RoleMember
 	events, acceptance, err = domain.DecideAcceptInvitation(
-		accepted,
-		later(origin, 2*ttl),
-		link(1),
-		maxi,
+		accepted, later(origin, 2*ttl), link(1), maxi,
 	)
 	decided(t, events, err, nil, "")
 	if acceptance != want || len(accepted.Invitations) != 0 {
@@ -330,22 +291,14 @@ func TestAcceptInvitation(t *testing.T) {
 		}
 	}
 	events, err = domain.DecideInvite(
-		accepted,
-		origin,
-		invite(2, "ann@EXAMPLE.org", domain.RoleMember),
+		accepted, origin, invite(2, "ann@EXAMPLE.org", domain.RoleMember),
 	)
 	decided(t, events, err, nil, domain.CodeInvalidRequest)
 	// Whoever was removed does not come back by the old link, only by another invitation, as
 	// another member.
 	gone := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		invited(1, "Ann@example.org", domain.RoleAdmin),
-		memberAdded,
-		done,
-		domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
+		t, domain.EvolveOrg, created, owner1, invited(1, "Ann@example.org", domain.RoleAdmin),
+		memberAdded, done, domain.MemberRemoved{OrgID: orgA, MemberID: nemo},
 	)
 	if _, _, err := domain.DecideAcceptInvitation(gone, origin, link(1), maxi); domain.CodeOf(
 		err,
@@ -376,9 +329,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		}
 		ask := func(n int) error {
 			events, err := domain.DecideInvite(
-				state,
-				week(w),
-				invite(n, address(n), domain.RoleMember),
+				state, week(w), invite(n, address(n), domain.RoleMember),
 			)
 			for _, e := range events {
 				if state, err = domain.EvolveOrg(state, e); err != nil {
@@ -404,8 +355,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	}
 	// Who comes late hears that it was too late.
 	if _, _, err := domain.DecideAcceptInvitation(state, week(2), link(each+1), nemo); !errors.Is(
-		err,
-		domain.ErrInvitationExpired,
+		err, domain.ErrInvitationExpired,
 	) {
 		t.Errorf("last week's: %v", err)
 	}
@@ -424,8 +374,7 @@ func TestInvitationToken(t *testing.T) {
 		at := time.UnixMilli(rapid.Int64Range(0, 1<<48-1).Draw(t, "time"))
 		token := domain.InvitationToken{
 			OrgID: domain.NewUUIDv7(
-				at,
-				[10]byte(bytes(10, "org")),
+				at, [10]byte(bytes(10, "org")),
 			), InvitationID: domain.NewUUIDv7(at, [10]byte(bytes(10, "invitation"))),
 			Secret: [32]byte(bytes(32, "secret")),
 		}
@@ -435,8 +384,7 @@ func TestInvitationToken(t *testing.T) {
 		}
 		if len(text) != 86 || strings.ContainsFunc(text, func(r rune) bool {
 			return !strings.ContainsRune(
-				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
-				r,
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", r,
 			)
 		}) {
 			t.Fatalf("%s is no text for a link", text)

@@ -68,8 +68,7 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 	for i, id := range deviceIDs {
 		if _, labeled := s.Labels[id]; labeled && !slices.Contains(deviceIDs[:i], id) {
 			events = append(
-				events,
-				Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}),
+				events, Record(o, DeviceForgotten{HubID: s.ID, OrgID: s.OrgID, DeviceID: id}),
 			)
 		}
 	}
@@ -79,9 +78,7 @@ func DecideForgetDevices(s HubState, o Origin, deviceIDs []int64) []Event {
 // withLabel gives the labels with one changed, which the zero label removes. The former map may be
 // in someone's hands: it is not touched.
 func withLabel(
-	labels map[int64]DeviceLabel,
-	deviceID int64,
-	label DeviceLabel,
+	labels map[int64]DeviceLabel, deviceID int64, label DeviceLabel,
 ) map[int64]DeviceLabel {
 	labels = maps.Clone(labels)
 	if label == (DeviceLabel{}) {

@@ -80,30 +80,18 @@ func TestForgetDevices(t *testing.T) {
 	t.Parallel()
 	forgotten := domain.DeviceForgotten{HubID: hub, OrgID: orgA, DeviceID: 3}
 	both := fold(
-		t,
-		domain.EvolveHub,
-		registered,
-		added,
-		labeled(3, ptr("Door"), nil),
+		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
 		labeled(4, nil, ptr("Hall")),
 	)
 	decided(
-		t,
-		domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}),
-		nil,
-		[]domain.Fact{forgotten},
-		"",
+		t, domain.DecideForgetDevices(both, origin, []int64{5, 3, 3}), nil,
+		[]domain.Fact{forgotten}, "",
 	)
 	decided(t, domain.DecideForgetDevices(both, origin, []int64{5}), nil, nil, "")
 	decided(t, domain.DecideForgetDevices(domain.HubState{}, origin, []int64{3}), nil, nil, "")
 	after := fold(
-		t,
-		domain.EvolveHub,
-		registered,
-		added,
-		labeled(3, ptr("Door"), nil),
-		labeled(4, nil, ptr("Hall")),
-		forgotten,
+		t, domain.EvolveHub, registered, added, labeled(3, ptr("Door"), nil),
+		labeled(4, nil, ptr("Hall")), forgotten,
 	)
 	if len(after.Labels) != 1 || *after.Labels[4].Room != "Hall" {
 		t.Errorf("labels are %v", after.Labels)

@@ -9,11 +9,7 @@ func ParseRole(field, s string) (Role, error) {
 		return role, nil
 	}
 	return "", Errorf(
-		CodeInvalidRequest,
-		"%s: %q is none; allowed are %s and %s",
-		field,
-		s,
-		RoleAdmin,
+		CodeInvalidRequest, "%s: %q is none; allowed are %s and %s", field, s, RoleAdmin,
 		RoleMember,
 	)
 }
@@ -117,8 +113,7 @@ func (s OrgState) mayManage(actor Actor, role Role) error {
 func (s OrgState) isLastOwner(member OrgMember) bool {
 	return member.Role == RoleOwner &&
 		!slices.ContainsFunc(
-			s.Members,
-			func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID },
+			s.Members, func(m OrgMember) bool { return m.Role == RoleOwner && m.ID != member.ID },
 		)
 }
 
@@ -127,7 +122,6 @@ func ErrMemberNotFound() *Error { return Errorf(CodeNotFound, "no such member") 
 
 func errLastOwner() *Error {
 	return Errorf(
-		CodeForbidden,
-		"this is the organization's last owner; make another member an owner first",
+		CodeForbidden, "this is the organization's last owner; make another member an owner first",
 	)
 }

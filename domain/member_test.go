@@ -47,11 +47,7 @@ func acting(who string) domain.Origin {
 
 // decidedBy is decided for events of somebody else's.
 func decidedBy(
-	t *testing.T,
-	o domain.Origin,
-	events []domain.Event,
-	err error,
-	facts []domain.Fact,
+	t *testing.T, o domain.Origin, events []domain.Event, err error, facts []domain.Fact,
 	code domain.Code,
 ) {
 	t.Helper()
@@ -83,10 +79,7 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			t.Helper()
 			events, err := domain.DecideChangeRole(all, o, member, role)
 			decidedBy(
-				t,
-				o,
-				events,
-				err,
+				t, o, events, err,
 				[]domain.Fact{domain.MemberRoleChanged{OrgID: orgA, MemberID: member, Role: role}},
 				code(may),
 			)
@@ -95,12 +88,8 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			t.Helper()
 			events, err := domain.DecideRemoveMember(all, o, member)
 			decidedBy(
-				t,
-				o,
-				events,
-				err,
-				[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}},
-				code(may),
+				t, o, events, err,
+				[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: member}}, code(may),
 			)
 		}
 		t.Run("by "+who, func(t *testing.T) {
@@ -174,28 +163,16 @@ func TestTheLastOwnerStays(t *testing.T) {
 		}
 	}
 	two := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		admin1,
+		t, domain.EvolveOrg, created, owner1, admin1,
 		domain.MemberRoleChanged{OrgID: orgA, MemberID: ada, Role: domain.RoleOwner},
 	)
 	events, err := domain.DecideRemoveMember(two, acting(olga), olga)
 	decidedBy(
-		t,
-		acting(olga),
-		events,
-		err,
-		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}},
-		"",
+		t, acting(olga), events, err,
+		[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: olga}}, "",
 	)
 	after := fold(
-		t,
-		domain.EvolveOrg,
-		created,
-		owner1,
-		owner2,
+		t, domain.EvolveOrg, created, owner1, owner2,
 		domain.MemberRemoved{OrgID: orgA, MemberID: olga},
 	)
 	if len(after.Members) != 1 || after.Members[0].ID != omar {
@@ -207,11 +184,8 @@ func TestAccount(t *testing.T) {
 	t.Parallel()
 	made := domain.AccountCreated{AccountID: olga, Email: "Olga@example.org"}
 	decided(
-		t,
-		domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"),
-		nil,
-		[]domain.Fact{made},
-		"",
+		t, domain.DecideCreateAccount(domain.AccountState{}, origin, olga, "Olga@example.org"), nil,
+		[]domain.Fact{made}, "",
 	)
 	state := fold(t, domain.EvolveAccount, made)
 	if want := (domain.AccountState{
@@ -235,12 +209,8 @@ func TestEveryMemberMayLeave(t *testing.T) {
 	for _, who := range []string{ada, maxi} {
 		events, err := domain.DecideRemoveMember(all, acting(who), who)
 		decidedBy(
-			t,
-			acting(who),
-			events,
-			err,
-			[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}},
-			"",
+			t, acting(who), events, err,
+			[]domain.Fact{domain.MemberRemoved{OrgID: orgA, MemberID: who}}, "",
 		)
 	}
 	for who, code := range map[string]domain.Code{

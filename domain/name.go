@@ -20,9 +20,7 @@ func CleanName(field, s string) (string, error) {
 	}
 	if name == "" {
 		return "", Errorf(
-			CodeInvalidRequest,
-			"%s: must not be empty; 1 to %d characters are allowed",
-			field,
+			CodeInvalidRequest, "%s: must not be empty; 1 to %d characters are allowed", field,
 			MaxNameLength,
 		)
 	}
@@ -39,10 +37,7 @@ func cleanText(field, s string) (string, error) {
 	s = strings.TrimSpace(s)
 	if n := utf8.RuneCountInString(s); n > MaxNameLength {
 		return "", Errorf(
-			CodeInvalidRequest,
-			"%s: has %d characters; 1 to %d are allowed",
-			field,
-			n,
+			CodeInvalidRequest, "%s: has %d characters; 1 to %d are allowed", field, n,
 			MaxNameLength,
 		)
 	}
@@ -52,8 +47,7 @@ func cleanText(field, s string) (string, error) {
 	// Zero-width spaces and marks of direction alone would be a link that nobody sees.
 	if s != "" &&
 		!strings.ContainsFunc(
-			s,
-			func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) },
+			s, func(r rune) bool { return unicode.IsGraphic(r) && !unicode.IsSpace(r) },
 		) {
 		return "", Errorf(CodeInvalidRequest, "%s: must hold something that can be seen", field)
 	}

@@ -41,9 +41,7 @@ func (s OrgState) Exists() bool { return s.ID != "" }
 // DecideCreateOrg begins an organization with its first owner: it never is without one. Ids, name
 // and address are given clean.
 func DecideCreateOrg(
-	s OrgState,
-	o Origin,
-	orgID, name, ownerID, ownerEmail string,
+	s OrgState, o Origin, orgID, name, ownerID, ownerEmail string,
 ) ([]Event, error) {
 	if s.Exists() {
 		return nil, fmt.Errorf("organization %s is there already", orgID)

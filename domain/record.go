@@ -72,8 +72,7 @@ func EventTypes() []EventType {
 	}
 	slices.SortFunc(types, func(a, b EventType) int {
 		return bytes.Compare(
-			fmt.Appendf(nil, "%s.%09d", a.Type, a.V),
-			fmt.Appendf(nil, "%s.%09d", b.Type, b.V),
+			fmt.Appendf(nil, "%s.%09d", a.Type, a.V), fmt.Appendf(nil, "%s.%09d", b.Type, b.V),
 		)
 	})
 	return types

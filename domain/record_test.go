@@ -39,14 +39,7 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			OrgID: orgA, InvitationID: "01935f2e-0000-7000-8000-0000000000c1",
 			Email: "Ann@Example.org", Role: domain.RoleMember, TokenHash: hash(3),
 			ExpiresAt: time.Date(
-				2026,
-				11,
-				28,
-				4,
-				5,
-				6,
-				123456000,
-				time.UTC,
+				2026, 11, 28, 4, 5, 6, 123456000, time.UTC,
 			), Replaces: "01935f2e-0000-7000-8000-0000000000c0",
 		},
 		"org.invitation_revoked.v1": domain.MemberInvitationRevoked{
@@ -173,8 +166,7 @@ func TestDecodeEventRefusesWhatItCannotUnderstand(t *testing.T) {
 		"a newer type":    head + `"type":"site.painted","v":1,"data":{}}`,
 	} {
 		if event, _, err := domain.DecodeEvent([]byte(raw)); !errors.Is(
-			err,
-			domain.ErrUnknownEvent,
+			err, domain.ErrUnknownEvent,
 		) ||
 			event.ID != eventID {
 			t.Errorf("%s: %v, event %q", name, err, event.ID)

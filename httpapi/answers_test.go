@@ -42,9 +42,7 @@ func TestPageInParts(t *testing.T) {
 				after, got := "", 0
 				for more := true; more; {
 					a := s.do(
-						"GET",
-						fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after),
-						"",
+						"GET", fmt.Sprintf("%s?limit=%d&after=%s", eventsPath, limit, after), "",
 					)
 					if after == "" {
 						a = s.do("GET", fmt.Sprintf("%s?limit=%d", eventsPath, limit), "")
@@ -57,11 +55,7 @@ func TestPageInParts(t *testing.T) {
 					if err := json.Unmarshal([]byte(a.body), &page); err != nil ||
 						a.StatusCode != 200 {
 						t.Fatalf(
-							"limit %d after %q: %d %.200s: %v",
-							limit,
-							after,
-							a.StatusCode,
-							a.body,
+							"limit %d after %q: %d %.200s: %v", limit, after, a.StatusCode, a.body,
 							err,
 						)
 					}
@@ -74,12 +68,8 @@ func TestPageInParts(t *testing.T) {
 						page.HasMore != (got < events) ||
 						page.HasMore && len(page.Data) != limit {
 						t.Fatalf(
-							"limit %d: %d events, next %s, want %s, more %v",
-							limit,
-							len(page.Data),
-							page.NextCursor,
-							want,
-							page.HasMore,
+							"limit %d: %d events, next %s, want %s, more %v", limit, len(page.Data),
+							page.NextCursor, want, page.HasMore,
 						)
 					}
 					after, more = page.NextCursor, page.HasMore
@@ -205,10 +195,7 @@ func TestSlowPage(t *testing.T) {
 		if err != nil || len(page.Data) < 5 || len(page.Data) > 400 || !page.HasMore ||
 			page.NextCursor != fmt.Sprintf("c%d", len(page.Data)) {
 			t.Errorf(
-				"%d events, next %s, more %v: %v",
-				len(page.Data),
-				page.NextCursor,
-				page.HasMore,
+				"%d events, next %s, more %v: %v", len(page.Data), page.NextCursor, page.HasMore,
 				err,
 			)
 		}
@@ -296,17 +283,14 @@ func TestAnswersOfManyOrganizations(t *testing.T) {
 		if err := a.acquire(victim, size); err != nil {
 			t.Errorf(
 				"%d organizations that do not read: a page of %d bytes of another is refused: %v",
-				attackers,
-				size,
-				err,
+				attackers, size, err,
 			)
 		}
 		if attackers <= 3 {
 			if err := a.acquire(victim, 256<<10); err != nil {
 				t.Errorf(
 					"%d organizations that do not read: more pages of another are refused: %v",
-					attackers,
-					err,
+					attackers, err,
 				)
 			}
 		}

@@ -187,10 +187,7 @@ func New(cfg Config) API {
 		metrics:   newMetrics(cfg.Metrics),
 	}
 	a.connections = newConnections(
-		cfg.Connections,
-		cfg.ConnectionsPerAddress,
-		a.isTrustedProxy,
-		a.metrics.connections,
+		cfg.Connections, cfg.ConnectionsPerAddress, a.isTrustedProxy, a.metrics.connections,
 	)
 	a.answers = newAnswers(cfg.AnswerBytesPerKey, cfg.AnswerBytes, a.metrics.answers)
 	a.router = a.newRouter()

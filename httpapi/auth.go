@@ -14,8 +14,7 @@ var (
 		"Authorization: an API key is needed, in exactly one header of the form `Authorization: Bearer <API_KEY>`",
 	)
 	errBadKey = domain.Errorf(
-		domain.CodeUnauthenticated,
-		"Authorization: the API key is unknown or revoked",
+		domain.CodeUnauthenticated, "Authorization: the API key is unknown or revoked",
 	)
 )
 

@@ -131,8 +131,7 @@ func BenchmarkEventPage(b *testing.B) {
 				reader := bufio.NewReaderSize(conn, 64<<10)
 				request := fmt.Sprintf(
 					"GET /v1/hubs/%s/events?limit=100&after=c0 HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
-					hubOne,
-					bearer,
+					hubOne, bearer,
 				)
 				for pb.Next() {
 					_, _ = io.WriteString(conn, request)
@@ -197,9 +196,7 @@ func BenchmarkIdleStream(b *testing.B) {
 					}
 					conns[i] = conn
 					_, _ = fmt.Fprintf(
-						conn,
-						"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
-						streamPath,
+						conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
 						bearer,
 					)
 					if _, err := conn.Read(buf); err != nil {
@@ -255,9 +252,7 @@ func BenchmarkStreamDelivery(b *testing.B) {
 				}
 				defer conn.Close()
 				_, _ = fmt.Fprintf(
-					conn,
-					"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
-					streamPath,
+					conn, "GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath,
 					bearer,
 				)
 				buf := make([]byte, 4096)

@@ -179,9 +179,7 @@ func malformed(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		return invalid(
-			"body: must be one JSON object: %s, at byte %d",
-			syntax.Error(),
-			syntax.Offset,
+			"body: must be one JSON object: %s, at byte %d", syntax.Error(), syntax.Offset,
 		)
 	}
 	return invalid("body: must be one JSON object")
@@ -192,9 +190,7 @@ func (o object) allow(names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
 			return invalid(
-				"body: unknown field %q; allowed are %s",
-				shorten(name),
-				strings.Join(names, ", "),
+				"body: unknown field %q; allowed are %s", shorten(name), strings.Join(names, ", "),
 			)
 		}
 	}

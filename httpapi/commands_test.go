@@ -176,9 +176,7 @@ func TestIdempotencyKey(t *testing.T) {
 		"nothing and then one key": {[]string{"", "x"}, false},
 	} {
 		req, err := http.NewRequest(
-			"POST",
-			s.base+commandPath,
-			strings.NewReader(`{"key":"lock","value":true}`),
+			"POST", s.base+commandPath, strings.NewReader(`{"key":"lock","value":true}`),
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -203,9 +201,7 @@ func TestIdempotencyKey(t *testing.T) {
 		if tt.ok && len(tt.values) == 1 &&
 			s.hub.sent[len(s.hub.sent)-1].IdempotencyKey != tt.values[0] {
 			t.Errorf(
-				"%s: the key was taken as %q",
-				name,
-				s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
+				"%s: the key was taken as %q", name, s.hub.sent[len(s.hub.sent)-1].IdempotencyKey,
 			)
 		}
 	}

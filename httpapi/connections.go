@@ -58,9 +58,7 @@ type addressConnections struct {
 }
 
 func newConnections(
-	limit, perAddress int,
-	proxy func(netip.Addr) bool,
-	m connectionMetrics,
+	limit, perAddress int, proxy func(netip.Addr) bool, m connectionMetrics,
 ) *connections {
 	return &connections{
 		limit: limit, perAddress: perAddress, proxy: proxy, metrics: m,
@@ -119,9 +117,7 @@ func (cs *connections) admit(c *conn) (victim *conn, err error) {
 // is idle, or else the one of a block, or of all if block is the zero value, whose client does not
 // read.
 func (cs *connections) longestWaiting(
-	idle *list.List,
-	block netip.Prefix,
-	searched *time.Time,
+	idle *list.List, block netip.Prefix, searched *time.Time,
 ) (longest *conn) {
 	if front := idle.Front(); front != nil {
 		return front.Value.(*conn)
@@ -248,9 +244,7 @@ func (a API) OperatorsListener(l net.Listener) net.Listener {
 		l,
 		a.api,
 		newConnections(
-			operatorsConnections,
-			operatorsConnections,
-			a.api.isTrustedProxy,
+			operatorsConnections, operatorsConnections, a.api.isTrustedProxy,
 			newConnectionMetrics(nil),
 		),
 	)

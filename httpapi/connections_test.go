@@ -65,8 +65,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			t.Parallel()
 			s := start(t, change)
 			_, stream := s.opened(
-				t,
-				"GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+				t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
 			)
 			if res, err := http.ReadResponse(stream, nil); err != nil || res.StatusCode != 200 {
 				t.Fatalf("%v %v", res, err)
@@ -76,8 +75,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 			var idle []*bufio.Reader
 			for i := range 200 {
 				_, answers := s.opened(
-					t,
-					[]string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3],
+					t, []string{"", "GET /v1/si", "GET /v1/sites HTTP/1.1\r\nHost: h\r\n"}[i%3],
 				)
 				idle = append(idle, answers)
 			}
@@ -265,8 +263,7 @@ func TestUnreadAnswersGiveWay(t *testing.T) {
 			began := time.Now()
 			eventually(t, func() bool {
 				_, answers := s.opened(
-					t,
-					"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+					t, "GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
 				)
 				res, err := http.ReadResponse(answers, nil)
 				return err == nil && res.StatusCode == 200
@@ -284,8 +281,7 @@ func TestStreamsLeaveConnections(t *testing.T) {
 	s := start(t, func(c *Config) { c.Connections, c.ConnectionsPerAddress = 10, 10 })
 	for i := range 6 {
 		_, answers := s.opened(
-			t,
-			"GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
+			t, "GET "+streamPath+" HTTP/1.1\r\nHost: h\r\nAuthorization: "+s.bearer+"\r\n\r\n",
 		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != map[bool]int{true: 200, false: 429}[i < 5] {

@@ -29,10 +29,7 @@ func TestForms(t *testing.T) {
 		certificate = `{"hub_id":"hub-7k2m-q4xd-93ta","certificate":"","ca":"","broker":"mqtts://127.0.0.1:8883","expires_at":""}`
 	)
 	newSite := strings.Replace(
-		strings.Replace(site, `"Mill"`, `"A <b>"`, 1),
-		`"hub_count":1`,
-		`"hub_count":0`,
-		1,
+		strings.Replace(site, `"Mill"`, `"A <b>"`, 1), `"hub_count":1`, `"hub_count":0`, 1,
 	)
 	tests := []struct {
 		method, path, body string
@@ -113,14 +110,8 @@ func TestForms(t *testing.T) {
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
 			t.Errorf(
-				"%s %s %s: %d %s\nwant %d %s",
-				tt.method,
-				tt.path,
-				tt.body,
-				a.StatusCode,
-				a.body,
-				tt.status,
-				tt.want,
+				"%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body,
+				tt.status, tt.want,
 			)
 		}
 		checkHeaders(t, a)
@@ -132,11 +123,8 @@ func checkHeaders(t *testing.T, a answer) {
 	t.Helper()
 	if _, err := ulid.ParseStrict(a.Header.Get("X-Request-Id")); err != nil {
 		t.Errorf(
-			"%s %s: X-Request-Id %q: %v",
-			a.Request.Method,
-			a.Request.URL,
-			a.Header.Get("X-Request-Id"),
-			err,
+			"%s %s: X-Request-Id %q: %v", a.Request.Method, a.Request.URL,
+			a.Header.Get("X-Request-Id"), err,
 		)
 	}
 	limited := a.Request.URL.Path != "/healthz" && a.Request.URL.Path != "/readyz"
@@ -169,8 +157,7 @@ func TestEventPage(t *testing.T) {
 		}
 	}
 	if msg := refused(t, s.do("GET", path+"?after=old", ""), 410, domain.CodeCursorExpired); !strings.Contains(
-		msg,
-		"after",
+		msg, "after",
 	) {
 		t.Error(msg)
 	}
@@ -374,19 +361,12 @@ func TestForeignHubLooksUnknown(t *testing.T) {
 		foreign := s.do("GET", "/v1/hubs/"+string(hubTwo)+path, "")
 		unknown := s.do("GET", "/v1/hubs/"+string(hubNone)+path, "")
 		same := strings.Replace(
-			foreign.body,
-			foreign.Header.Get("X-Request-Id"),
-			unknown.Header.Get("X-Request-Id"),
-			1,
+			foreign.body, foreign.Header.Get("X-Request-Id"), unknown.Header.Get("X-Request-Id"), 1,
 		)
 		if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
 			len(foreign.Header) != len(unknown.Header) {
 			t.Errorf(
-				"%s: %d %s and %d %s",
-				path,
-				foreign.StatusCode,
-				foreign.body,
-				unknown.StatusCode,
+				"%s: %d %s and %d %s", path, foreign.StatusCode, foreign.body, unknown.StatusCode,
 				unknown.body,
 			)
 		}
@@ -412,8 +392,7 @@ func TestContentType(t *testing.T) {
 		}
 		if !ok {
 			if msg := refused(t, a, 400, domain.CodeInvalidRequest); !strings.Contains(
-				msg,
-				"Content-Type",
+				msg, "Content-Type",
 			) {
 				t.Errorf("%q: %s", value, msg)
 			}
@@ -484,15 +463,13 @@ func TestReadiness(t *testing.T) {
 		expect(200, "ready", `{"ready":true,"degraded":false,"components":[`+ok+`]}`)
 		component.Store(&Component{Name: "broker", Detail: "16 shards"})
 		expect(
-			503,
-			"not_ready",
+			503, "not_ready",
 			`{"ready":false,"degraded":false,"components":[{"name":"broker","ok":false,"degraded":false,"detail":"16 shards","action":""}]}`,
 		)
 		// it serves all the same
 		component.Store(&Component{Name: "broker", Degraded: true, Detail: "16 shards"})
 		expect(
-			200,
-			"degraded",
+			200, "degraded",
 			`{"ready":true,"degraded":true,"components":[{"name":"broker","ok":false,"degraded":true,"detail":"16 shards","action":""}]}`,
 		)
 		component.Store(&Component{Name: "broker", OK: true, Detail: "16 shards"})
@@ -518,8 +495,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("%d %s", a.StatusCode, a.body)
 		}
 		expect(
-			503,
-			"not_ready",
+			503, "not_ready",
 			`{"ready":false,"degraded":false,"components":[`+ok+`,{"name":"http","ok":false,"degraded":false,"detail":"stopping","action":""}]}`,
 		)
 		if a := s.do("GET", "/healthz", ""); a.StatusCode != 200 {

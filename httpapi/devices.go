@@ -109,9 +109,7 @@ func fullForm(c domain.Channel) fullChannel {
 // formOfDevice lays the name and the room that were set through the API over what the hub says of a
 // device.
 func formOfDevice[C any](
-	d domain.Device,
-	label domain.DeviceLabel,
-	channel func(domain.Channel) C,
+	d domain.Device, label domain.DeviceLabel, channel func(domain.Channel) C,
 ) deviceBody[C] {
 	body := deviceBody[C]{
 		ID: d.ID, Name: nameOf(d, label), Manufacturer: d.Manufacturer, Model: d.Model,
@@ -218,8 +216,7 @@ func (a *api) updateDevice(x *exchange) error {
 		return err
 	}
 	return x.writeJSON(
-		http.StatusOK,
-		labelBody{ID: id, Name: nameOf(device, label), Room: label.Room},
+		http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room},
 	)
 }
 
@@ -253,8 +250,7 @@ func (a *api) ownDevice(x *exchange) (domain.HubID, int64, error) {
 // labelsOf begins to read what was set through the API for a hub's devices, and gives what waits
 // for it: the hub is asked meanwhile.
 func (a *api) labelsOf(
-	x *exchange,
-	hub domain.HubID,
+	x *exchange, hub domain.HubID,
 ) (wait func() (map[int64]domain.DeviceLabel, error)) {
 	var labels map[int64]domain.DeviceLabel
 	var err error

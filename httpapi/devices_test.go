@@ -79,14 +79,8 @@ func TestDeviceForms(t *testing.T) {
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
 			t.Errorf(
-				"%s %s %s: %d %s\nwant %d %s",
-				tt.method,
-				tt.path,
-				tt.body,
-				a.StatusCode,
-				a.body,
-				tt.status,
-				tt.want,
+				"%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body,
+				tt.status, tt.want,
 			)
 		}
 		checkHeaders(t, a)
@@ -182,8 +176,7 @@ func TestHubRefusals(t *testing.T) {
 	}
 	s.hub.fault = errors.New("subject is closed: password hunter2")
 	if msg := refused(t, s.do("GET", devicesPath, ""), 500, domain.CodeInternal); strings.Contains(
-		msg,
-		"hunter2",
+		msg, "hunter2",
 	) {
 		t.Error(msg)
 	}
@@ -287,32 +280,20 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 						Replace(rt.pattern)
 				}
 				foreign, unknown := s.do(
-					rt.method,
-					path(hubTwo),
-					body,
+					rt.method, path(hubTwo), body,
 				), s.do(
-					rt.method,
-					path(hubNone),
-					body,
+					rt.method, path(hubNone), body,
 				)
 				refused(t, foreign, http.StatusNotFound, domain.CodeNotFound)
 				same := strings.Replace(
-					foreign.body,
-					foreign.Header.Get("X-Request-Id"),
-					unknown.Header.Get("X-Request-Id"),
-					1,
+					foreign.body, foreign.Header.Get("X-Request-Id"),
+					unknown.Header.Get("X-Request-Id"), 1,
 				)
 				if foreign.StatusCode != unknown.StatusCode || same != unknown.body ||
 					fmt.Sprint(names(foreign.Header)) != fmt.Sprint(names(unknown.Header)) {
 					t.Errorf(
-						"%s %s %s: %d %s and %d %s",
-						rt.method,
-						rt.pattern,
-						body,
-						foreign.StatusCode,
-						foreign.body,
-						unknown.StatusCode,
-						unknown.body,
+						"%s %s %s: %d %s and %d %s", rt.method, rt.pattern, body,
+						foreign.StatusCode, foreign.body, unknown.StatusCode, unknown.body,
 					)
 				}
 			}

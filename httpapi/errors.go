@@ -55,8 +55,7 @@ func (x *exchange) refuse(err error) {
 	if !told {
 		x.err = err
 		known, status = domain.Errorf(
-			domain.CodeInternal,
-			"something failed on our side; quote the request id to support",
+			domain.CodeInternal, "something failed on our side; quote the request id to support",
 		), http.StatusInternalServerError
 	}
 	if known.Code == domain.CodeServiceUnavailable {

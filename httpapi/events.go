@@ -56,11 +56,7 @@ func (a *api) readEvents(x *exchange) error {
 // the service is stopping, with 401 when the key is revoked in the meantime, and with 503 when this
 // replica is cut off from the broker.
 func (a *api) waitForEvents(
-	x *exchange,
-	hub domain.HubID,
-	after string,
-	limit, size int,
-	wait time.Duration,
+	x *exchange, hub domain.HubID, after string, limit, size int, wait time.Duration,
 ) (domain.EventPage, error) {
 	a.metrics.longPolls.Inc()
 	defer a.metrics.longPolls.Dec()

@@ -225,11 +225,9 @@ func (x *exchange) report() {
 		attrs = append(attrs, slog.String("route", x.route.pattern))
 	}
 	attrs = append(
-		attrs,
-		slog.Int("status", x.status),
+		attrs, slog.Int("status", x.status),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
-		slog.Int64("bytes", x.bytes),
-		slog.String("remote", x.remote.String()),
+		slog.Int64("bytes", x.bytes), slog.String("remote", x.remote.String()),
 	)
 	if x.key.ID != "" {
 		attrs = append(attrs, slog.String("key_id", x.key.ID), slog.String("org_id", x.key.OrgID))

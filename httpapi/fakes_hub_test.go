@@ -93,8 +93,7 @@ func (w live) List(_ context.Context, hub domain.HubID) ([]domain.Device, error)
 	// something happens right after the list was made
 	w.log = append(w.log, encodedEvent(uint64(len(w.log)+1), 0))
 	return slices.SortedFunc(
-		maps.Values(w.hub.devices),
-		func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) },
+		maps.Values(w.hub.devices), func(a, b domain.Device) int { return cmp.Compare(a.ID, b.ID) },
 	), nil
 }
 
@@ -133,9 +132,7 @@ func (w live) Forget(_ context.Context, hub domain.HubID, device int64) error {
 }
 
 func (w live) OpenPairing(
-	_ context.Context,
-	hub domain.HubID,
-	setupCode *string,
+	_ context.Context, hub domain.HubID, setupCode *string,
 ) (domain.Window, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,9 +172,7 @@ func (w live) Send(_ context.Context, _ domain.Origin, c domain.Command) (domain
 }
 
 func (w *world) DeviceLabels(
-	context.Context,
-	string,
-	domain.HubID,
+	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,9 +180,7 @@ func (w *world) DeviceLabels(
 }
 
 func (w *world) LabelDevice(
-	_ context.Context,
-	_ domain.Origin,
-	c domain.LabelDevice,
+	_ context.Context, _ domain.Origin, c domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,10 +210,7 @@ func (w *world) members() []domain.Member {
 }
 
 func (w *world) Members(
-	_ context.Context,
-	org string,
-	limit int,
-	after string,
+	_ context.Context, org string, limit int, after string,
 ) (domain.Page[domain.Member], error) {
 	all := w.members()
 	if org != orgOne {
@@ -230,8 +220,7 @@ func (w *world) Members(
 		i := slices.IndexFunc(all, func(m domain.Member) bool { return m.ID == after })
 		if i < 0 {
 			return domain.Page[domain.Member]{}, domain.Errorf(
-				domain.CodeInvalidRequest,
-				"starting_after: no such member",
+				domain.CodeInvalidRequest, "starting_after: no such member",
 			)
 		}
 		all = all[i+1:]
@@ -252,15 +241,11 @@ func (w *world) Member(_ context.Context, org, id string) (domain.Member, error)
 }
 
 func (w *world) ChangeRole(
-	ctx context.Context,
-	_ domain.Origin,
-	org, id string,
-	role domain.Role,
+	ctx context.Context, _ domain.Origin, org, id string, role domain.Role,
 ) (domain.Member, error) {
 	if role == domain.RoleOwner {
 		return domain.Member{}, domain.Errorf(
-			domain.CodeForbidden,
-			"role: an API key makes nobody an owner",
+			domain.CodeForbidden, "role: an API key makes nobody an owner",
 		)
 	}
 	m, err := w.Member(ctx, org, id)
@@ -294,10 +279,7 @@ func (w *world) Invitations(
 }
 
 func (w *world) Invite(
-	_ context.Context,
-	_ domain.Origin,
-	_, email string,
-	role domain.Role,
+	_ context.Context, _ domain.Origin, _, email string, role domain.Role,
 ) (domain.Invitation, error) {
 	if err := domain.CheckInvitedRole(role); err != nil {
 		return domain.Invitation{}, err

@@ -82,9 +82,7 @@ func newWorld() *world {
 
 // addKey makes a key; seed tells keys apart.
 func (w *world) addKey(
-	org string,
-	seed byte,
-	scopes ...domain.Scope,
+	org string, seed byte, scopes ...domain.Scope,
 ) (bearer string, revoke func()) {
 	var entropy [domain.KeyEntropy]byte
 	for i := range entropy {
@@ -128,10 +126,7 @@ func (w *world) orgOf(site string) string {
 }
 
 func (w *world) Sites(
-	_ context.Context,
-	org string,
-	limit int,
-	after string,
+	_ context.Context, org string, limit int, after string,
 ) (domain.Page[domain.Site], error) {
 	page := domain.Page[domain.Site]{Data: []domain.Site{}}
 	for id, s := range w.sites {
@@ -150,11 +145,7 @@ func (w *world) Site(_ context.Context, org, site string) (domain.Site, error) {
 }
 
 func (w *world) Hubs(
-	_ context.Context,
-	org string,
-	site *string,
-	limit int,
-	after string,
+	_ context.Context, org string, site *string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	page := domain.Page[domain.Hub]{Data: []domain.Hub{}}
 	for id, h := range w.hubs {
@@ -185,9 +176,7 @@ type remembered struct {
 }
 
 func (m *remembered) Once(
-	ctx context.Context,
-	org, key string,
-	request []byte,
+	ctx context.Context, org, key string, request []byte,
 	do func(ctx context.Context, id string) ([]byte, error),
 ) ([]byte, error) {
 	m.mu.Lock()
@@ -213,17 +202,13 @@ func (m *remembered) Once(
 }
 
 func (w *world) CreateSiteAs(
-	_ context.Context,
-	o domain.Origin,
-	org, _, name string,
+	_ context.Context, o domain.Origin, org, _, name string,
 ) (domain.SiteState, error) {
 	return domain.SiteState{OrgID: org, ID: siteOne, Name: name, CreatedAt: day}, w.fault
 }
 
 func (w *world) RenameSite(
-	ctx context.Context,
-	o domain.Origin,
-	org, site, name string,
+	ctx context.Context, o domain.Origin, org, site, name string,
 ) (domain.SiteState, error) {
 	s, err := w.Site(ctx, org, site)
 	if err != nil {
@@ -235,9 +220,7 @@ func (w *world) RenameSite(
 }
 
 func (w *world) AddHub(
-	_ context.Context,
-	_ domain.Origin,
-	add HubAddition,
+	_ context.Context, _ domain.Origin, add HubAddition,
 ) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,9 +243,7 @@ func decidedOf(h domain.Hub) domain.HubState {
 }
 
 func (w *world) UpdateHub(
-	_ context.Context,
-	_ domain.Origin,
-	change HubChange,
+	_ context.Context, _ domain.Origin, change HubChange,
 ) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -281,10 +262,7 @@ func (w *world) UpdateHub(
 }
 
 func (w *world) ResetLink(
-	context.Context,
-	domain.Origin,
-	string,
-	domain.HubID,
+	context.Context, domain.Origin, string, domain.HubID,
 ) error {
 	return w.fault
 }
@@ -292,8 +270,7 @@ func (w *world) ResetLink(
 func (w *world) Issue(_ context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
 	if req.Secret != "right" {
 		return protocol.Certificate{}, domain.Errorf(
-			domain.CodeUnauthenticated,
-			"serial or secret is wrong",
+			domain.CodeUnauthenticated, "serial or secret is wrong",
 		)
 	}
 	return protocol.Certificate{HubID: string(hubOne), Broker: "mqtts://127.0.0.1:8883"}, nil
@@ -333,8 +310,7 @@ func (w *world) closeLogs() {
 func encodedEvent(seq uint64, size int) domain.EncodedEvent {
 	cursor := fmt.Sprintf("c%d", seq)
 	envelope := fmt.Sprintf(
-		`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`,
-		cursor,
+		`{"cursor":%q,"type":"channel.observed","data":{"x":%q}}`, cursor,
 		strings.Repeat("x", size),
 	)
 	return domain.EncodedEvent{
@@ -380,11 +356,7 @@ func (w *world) page(after string, limit, bytes int) (domain.EventPage, error) {
 }
 
 func (w *world) Part(
-	ctx context.Context,
-	_ domain.HubID,
-	after string,
-	limit, bytes int,
-	wait time.Duration,
+	ctx context.Context, _ domain.HubID, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

@@ -87,14 +87,10 @@ func TestAReplicaThatIsCutOff(t *testing.T) {
 		refused(
 			t,
 			s.do("GET", "/v1/sites", "", "Authorization", strings.Replace(s.bearer, "1", "2", 1)),
-			503,
-			domain.CodeServiceUnavailable,
+			503, domain.CodeServiceUnavailable,
 		)
 		refused(
-			t,
-			s.do("GET", "/v1/sites", "", "Authorization", ""),
-			401,
-			domain.CodeUnauthenticated,
+			t, s.do("GET", "/v1/sites", "", "Authorization", ""), 401, domain.CodeUnauthenticated,
 		)
 		synctest.Wait()
 		if log := s.logged.String(); strings.Contains(log, `"level":"ERROR"`) ||

@@ -38,9 +38,7 @@ func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
 type logs struct{ *hublog.Logs }
 
 func (l logs) Follow(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
+	ctx context.Context, hub domain.HubID, after string,
 ) (httpapi.EventReader, error) {
 	return l.Logs.Follow(ctx, hub, after)
 }
@@ -97,10 +95,7 @@ func TestRealLog(t *testing.T) {
 	get := func(path string, headers ...string) *http.Response {
 		t.Helper()
 		req, err := http.NewRequestWithContext(
-			t.Context(),
-			"GET",
-			server.URL+"/v1/hubs/"+string(hub)+"/events"+path,
-			nil,
+			t.Context(), "GET", server.URL+"/v1/hubs/"+string(hub)+"/events"+path, nil,
 		)
 		if err != nil {
 			t.Fatal(err)

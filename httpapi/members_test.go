@@ -51,14 +51,8 @@ func TestMemberForms(t *testing.T) {
 		a := s.do(tt.method, tt.path, tt.body)
 		if a.StatusCode != tt.status || strings.TrimSpace(a.body) != tt.want {
 			t.Errorf(
-				"%s %s %s: %d %s\nwant %d %s",
-				tt.method,
-				tt.path,
-				tt.body,
-				a.StatusCode,
-				a.body,
-				tt.status,
-				tt.want,
+				"%s %s %s: %d %s\nwant %d %s", tt.method, tt.path, tt.body, a.StatusCode, a.body,
+				tt.status, tt.want,
 			)
 		}
 		checkHeaders(t, a)
@@ -180,16 +174,8 @@ func TestScopes(t *testing.T) {
 	}
 	s := start(t, nil)
 	ids := strings.NewReplacer(
-		"{site_id}",
-		siteOne,
-		"{hub_id}",
-		string(hubOne),
-		"{device_id}",
-		"1",
-		"{member_id}",
-		memberAdmin,
-		"{invitation_id}",
-		invitationOne,
+		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "1",
+		"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
 	)
 	seed := byte(10)
 	for _, rt := range (&api{}).routes() {
@@ -218,9 +204,7 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%s: %s", name, msg)
 		}
 		refused(
-			t,
-			s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""),
-			401,
+			t, s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", ""), 401,
 			domain.CodeUnauthenticated,
 		)
 	}

@@ -171,15 +171,8 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	if registerer != nil {
 		registerer.MustRegister(
-			m.requests,
-			m.duration,
-			limited,
-			m.inFlight,
-			m.streams,
-			m.longPolls,
-			m.answers,
-			m.events,
-			ended,
+			m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls, m.answers,
+			m.events, ended,
 		)
 	}
 	return m
@@ -205,19 +198,14 @@ func (m *metrics) route(rt *route) *routeMetrics {
 	switch rt.access {
 	case forKey:
 		failures = append(
-			failures,
-			http.StatusUnauthorized,
-			http.StatusForbidden,
-			http.StatusTooManyRequests,
+			failures, http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests,
 		)
 	case forAddress:
 		failures = append(failures, http.StatusTooManyRequests)
 	}
 	if rt.live && rt.access == forKey {
 		failures = append(
-			failures,
-			http.StatusBadGateway,
-			http.StatusServiceUnavailable,
+			failures, http.StatusBadGateway, http.StatusServiceUnavailable,
 			http.StatusGatewayTimeout,
 		)
 	}
@@ -238,8 +226,7 @@ func (m *routeMetrics) counter(status int) prometheus.Counter {
 	counter, ok := m.byStatus.Load(status)
 	if !ok {
 		counter, _ = m.byStatus.LoadOrStore(
-			status,
-			m.requests.WithLabelValues(strconv.Itoa(status)),
+			status, m.requests.WithLabelValues(strconv.Itoa(status)),
 		)
 	}
 	return counter.(prometheus.Counter)

@@ -29,8 +29,7 @@ func TestObservation(t *testing.T) {
 	a := s.do("GET", "/v1/sites/"+siteOne, "")
 	s.client.CloseIdleConnections()
 	eventually(
-		t,
-		func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
+		t, func() bool { return strings.Contains(s.logged.String(), a.Header.Get("X-Request-Id")) },
 	)
 	line := last()
 	key, _ := domain.ParseKey(strings.TrimPrefix(s.bearer, "Bearer "))

@@ -25,10 +25,7 @@ func idempotencyKey(header http.Header) (string, error) {
 // same body sent again gets the first answer. body is what was read from the request: its JSON
 // tells requests of this route apart. do gets the id of what it makes; "" makes one.
 func (x *exchange) answerOnce(
-	status int,
-	key string,
-	body any,
-	do func(ctx context.Context, id string) (any, error),
+	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
 ) error {
 	if key == "" {
 		done, err := do(x.ctx, "")

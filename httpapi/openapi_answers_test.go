@@ -20,30 +20,12 @@ import (
 // there and notThere make paths and bodies of what the world has, and of what it has not.
 var (
 	there = strings.NewReplacer(
-		"{site_id}",
-		siteOne,
-		"{hub_id}",
-		string(hubOne),
-		"{device_id}",
-		"2",
-		"{member_id}",
-		memberAdmin,
-		"{invitation_id}",
-		invitationOne,
+		"{site_id}", siteOne, "{hub_id}", string(hubOne), "{device_id}", "2",
+		"{member_id}", memberAdmin, "{invitation_id}", invitationOne,
 	)
 	notThere = strings.NewReplacer(
-		"{site_id}",
-		nowhere,
-		"{hub_id}",
-		string(hubNone),
-		"{device_id}",
-		"99",
-		"{member_id}",
-		nowhere,
-		"{invitation_id}",
-		nowhere,
-		siteOne,
-		nowhere,
+		"{site_id}", nowhere, "{hub_id}", string(hubNone), "{device_id}", "99", "{member_id}",
+		nowhere, "{invitation_id}", nowhere, siteOne, nowhere,
 	)
 )
 
@@ -132,11 +114,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 
 // bringAbout makes a request that is to have that answer. Code is "" for what is no refusal.
 func bringAbout(
-	t *testing.T,
-	op *openapitest.Operation,
-	rt *route,
-	status int,
-	code domain.Code,
+	t *testing.T, op *openapitest.Operation, rt *route, status int, code domain.Code,
 ) answer {
 	t.Helper()
 	s := startFaulty(t, func(c *Config) {
@@ -206,8 +184,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 		unknown := s.do(op.Method, path, `{"unheard_of":1}`)
 		if op.Body == "CertificateRequest" { // hubs may say more than we know
 			if sent := namesOf(fieldsOf(reflect.TypeFor[protocol.CertificateRequest]())); !slices.Equal(
-				namesOf(fields),
-				sent,
+				namesOf(fields), sent,
 			) {
 				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
 			}
@@ -228,22 +205,15 @@ func TestRequestsAreDescribed(t *testing.T) {
 			a := s.do(op.Method, path, string(body))
 			if missed := a.StatusCode == 400 && strings.Contains(a.body, field.Name+": is required"); missed != field.Required {
 				t.Errorf(
-					"%v without %s: described as required: %t; answered with %d %s",
-					op,
-					field.Name,
-					field.Required,
-					a.StatusCode,
-					a.body,
+					"%v without %s: described as required: %t; answered with %d %s", op, field.Name,
+					field.Required, a.StatusCode, a.body,
 				)
 			}
 		}
 		if a := s.do(op.Method, path, ""); (a.StatusCode != 400) != op.BodyOptional {
 			t.Errorf(
-				"%v without a body: described as optional: %t; answered with %d %s",
-				op,
-				op.BodyOptional,
-				a.StatusCode,
-				a.body,
+				"%v without a body: described as optional: %t; answered with %d %s", op,
+				op.BodyOptional, a.StatusCode, a.body,
 			)
 		}
 		for _, example := range op.BodyExamples {
@@ -274,30 +244,21 @@ func TestParametersAreDescribed(t *testing.T) {
 		for _, name := range queries {
 			a := s.do(op.Method, path+"?"+name+"=1&"+name+"=1", requestBodies[op.Body])
 			if known := strings.Contains(a.body, name+": must be given once"); known != slices.Contains(
-				op.Query,
-				name,
+				op.Query, name,
 			) {
 				t.Errorf(
-					"%v: described are %v; %s twice is answered with %d %s",
-					op,
-					op.Query,
-					name,
-					a.StatusCode,
-					a.body,
+					"%v: described are %v; %s twice is answered with %d %s", op, op.Query, name,
+					a.StatusCode, a.body,
 				)
 			}
 		}
 		for _, name := range []string{"Idempotency-Key", "Last-Event-ID"} {
 			answered := askTwice(t, s, op.Method, path, requestBodies[op.Body], name)
 			if known := strings.Contains(answered, name+": must be given once"); known != slices.Contains(
-				op.Header,
-				name,
+				op.Header, name,
 			) {
 				t.Errorf(
-					"%v: described are %v; %s twice is answered with %s",
-					op,
-					op.Header,
-					name,
+					"%v: described are %v; %s twice is answered with %s", op, op.Header, name,
 					answered,
 				)
 			}

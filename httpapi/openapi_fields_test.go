@@ -93,8 +93,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 		}
 	}
 	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[errorDetail]()); !sameFields(
-		got,
-		want,
+		got, want,
 	) {
 		t.Errorf("Error.error:\ndescribed %v\nanswered  %v", got, want)
 	}
@@ -200,8 +199,7 @@ func TestBodiesAreCompared(t *testing.T) {
 				found++
 				if !compared[spec.Name.Name] {
 					t.Errorf(
-						"%s: is written as JSON, and not compared with a schema",
-						spec.Name.Name,
+						"%s: is written as JSON, and not compared with a schema", spec.Name.Name,
 					)
 				}
 			}

@@ -49,11 +49,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 		delete(routes, name)
 		if op.Scope != string(rt.scope) || op.Keyless != (rt.access != forKey) {
 			t.Errorf(
-				"%s: described with scope %q, keyless %t; the route asks for %q",
-				name,
-				op.Scope,
-				op.Keyless,
-				rt.scope,
+				"%s: described with scope %q, keyless %t; the route asks for %q", name, op.Scope,
+				op.Keyless, rt.scope,
 			)
 		}
 		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
@@ -61,9 +58,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 		}
 		if (op.Body != "") != rt.takesBody {
 			t.Errorf(
-				"%s: described with the body %q; the route takes one: %t",
-				name,
-				op.Body,
+				"%s: described with the body %q; the route takes one: %t", name, op.Body,
 				rt.takesBody,
 			)
 		}
@@ -155,10 +150,7 @@ func TestErrorTypesAreDescribed(t *testing.T) {
 				used[name] = true
 				if statuses[domain.Code(name)] != status {
 					t.Errorf(
-						"%v: %s is described at %d; it is answered with %d",
-						op,
-						name,
-						status,
+						"%v: %s is described at %d; it is answered with %d", op, name, status,
 						statuses[domain.Code(name)],
 					)
 				}
@@ -192,8 +184,7 @@ func TestScopesAreDescribed(t *testing.T) {
 	}
 	for _, scope := range domain.AllScopes() {
 		if !slices.ContainsFunc(
-			d.Operations,
-			func(op *openapitest.Operation) bool { return op.Scope == string(scope) },
+			d.Operations, func(op *openapitest.Operation) bool { return op.Scope == string(scope) },
 		) {
 			t.Errorf("%s: no operation is described to need it", scope)
 		}

@@ -14,9 +14,7 @@ import (
 type welcoming struct{}
 
 func (welcoming) AcceptInvitation(
-	_ context.Context,
-	o domain.Origin,
-	token string,
+	_ context.Context, o domain.Origin, token string,
 ) (domain.Acceptance, error) {
 	if token == "none" || o.RequestID == "" {
 		return domain.Acceptance{}, domain.ErrInvitationNotFound()
@@ -130,22 +128,16 @@ func TestBareAddress(t *testing.T) {
 		t.Errorf("a browser: %d at %s", a.StatusCode, a.Request.URL)
 	}
 	refused(
-		t,
-		s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"),
-		http.StatusNotFound,
+		t, s.do("GET", "/", "", "Authorization", "", "Accept", "*/*"), http.StatusNotFound,
 		domain.CodeNotFound,
 	)
 	refused(
-		t,
-		s.do("POST", "/", "", "Authorization", "", "Accept", html),
-		http.StatusNotFound,
+		t, s.do("POST", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
 		domain.CodeNotFound,
 	)
 	without := start(t, nil)
 	refused(
-		t,
-		without.do("GET", "/", "", "Authorization", "", "Accept", html),
-		http.StatusNotFound,
+		t, without.do("GET", "/", "", "Authorization", "", "Accept", html), http.StatusNotFound,
 		domain.CodeNotFound,
 	)
 }

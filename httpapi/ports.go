@@ -32,43 +32,27 @@ type KeyUse interface {
 type ReadModels interface {
 	// Sites lists sites, oldest first, after the one named by startingAfter; "" begins the list.
 	Sites(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// Hubs lists hubs by id; site, when not nil, leaves only those at that site.
 	Hubs(
-		ctx context.Context,
-		org string,
-		site *string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// Members lists members, owners first, then by joining.
 	Members(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
 	// Invitations lists those that are pending at now, newest first.
 	Invitations(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
-		now time.Time,
+		ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 	) (domain.Page[domain.Invitation], error)
 	// DeviceLabels gives what was set through the API for the hub's devices, by device id; devices
 	// without are absent.
 	DeviceLabels(
-		ctx context.Context,
-		org string,
-		hub domain.HubID,
+		ctx context.Context, org string, hub domain.HubID,
 	) (map[int64]domain.DeviceLabel, error)
 }
 
@@ -79,14 +63,10 @@ type Directory interface {
 	// CreateSiteAs makes a site with that id, a UUIDv7; an empty id makes one. A site that has the
 	// id already is returned as it is.
 	CreateSiteAs(
-		ctx context.Context,
-		o domain.Origin,
-		org, id, name string,
+		ctx context.Context, o domain.Origin, org, id, name string,
 	) (domain.SiteState, error)
 	RenameSite(
-		ctx context.Context,
-		o domain.Origin,
-		org, site, name string,
+		ctx context.Context, o domain.Origin, org, site, name string,
 	) (domain.SiteState, error)
 	// AddHub gives the hub to the organization, or moves it there when the organization has it. It
 	// answers hub_not_addable for a hub that is unknown, has never connected, or is another
@@ -98,29 +78,21 @@ type Directory interface {
 	// LabelDevice names and places a device, and gives what is set for it then. That the hub has
 	// the device has been asked before.
 	LabelDevice(
-		ctx context.Context,
-		o domain.Origin,
-		change domain.LabelDevice,
+		ctx context.Context, o domain.Origin, change domain.LabelDevice,
 	) (domain.DeviceLabel, error)
 
 	// Invite invites a person and sees to it that the link is mailed. A pending invitation of the
 	// same address is replaced. It answers invalid_request for what is no address or a member's,
 	// and forbidden for the role owner.
 	Invite(
-		ctx context.Context,
-		o domain.Origin,
-		org, email string,
-		role domain.Role,
+		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
 	) (domain.Invitation, error)
 	// RevokeInvitation ends one that is pending; any other is not_found.
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
 	// ChangeRole and RemoveMember answer not_found for who is no member, and forbidden for an owner
 	// and for the role owner.
 	ChangeRole(
-		ctx context.Context,
-		o domain.Origin,
-		org, member string,
-		role domain.Role,
+		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
 	) (domain.Member, error)
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 }
@@ -161,9 +133,7 @@ type Once interface {
 	// for one another. do gets the id of what it makes, the same each time; its success, and its
 	// not_found, invalid_request and forbidden, are stored before they are returned.
 	Once(
-		ctx context.Context,
-		org, key string,
-		request []byte,
+		ctx context.Context, org, key string, request []byte,
 		do func(ctx context.Context, id string) ([]byte, error),
 	) ([]byte, error)
 }
@@ -197,11 +167,7 @@ type Events interface {
 	// one: it answers an empty page when wait has passed or ctx is done. The slice must not be
 	// kept.
 	Part(
-		ctx context.Context,
-		hub domain.HubID,
-		after string,
-		limit, bytes int,
-		wait time.Duration,
+		ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
 	// Follow reads what follows the cursor, as it comes; after "" begins with the next new event.
 	Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error)

@@ -13,8 +13,7 @@ import (
 // spendOfAddress spends of the allowance of the client's address.
 func (x *exchange) spendOfAddress() error {
 	return x.spend(
-		x.api.addresses.Take(addressBlock(x.remote), x.start),
-		x.api.metrics.limited.address,
+		x.api.addresses.Take(addressBlock(x.remote), x.start), x.api.metrics.limited.address,
 	)
 }
 

@@ -61,9 +61,7 @@ func start(t *testing.T, change func(*Config)) *service {
 
 // startInBubble serves on pipes, which testing/synctest can wait for.
 func startInBubble(
-	t *testing.T,
-	change func(*Config),
-	protocols *http.Protocols,
+	t *testing.T, change func(*Config), protocols *http.Protocols,
 ) (*service, *pipeListener) {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -75,10 +73,7 @@ func startInBubble(
 }
 
 func startOn(
-	t *testing.T,
-	listener net.Listener,
-	transport *http.Transport,
-	base string,
+	t *testing.T, listener net.Listener, transport *http.Transport, base string,
 	change func(*Config),
 ) *service {
 	t.Helper()
@@ -210,11 +205,7 @@ func refused(t *testing.T, a answer, status int, code domain.Code) string {
 	t.Helper()
 	if a.StatusCode != status {
 		t.Fatalf(
-			"%s %s: status %d, want %d: %s",
-			a.Request.Method,
-			a.Request.URL,
-			a.StatusCode,
-			status,
+			"%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL, a.StatusCode, status,
 			a.body,
 		)
 	}

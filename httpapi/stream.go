@@ -120,8 +120,7 @@ func (s *stream) run() (ended string, cause error) {
 	// wait, which is at each event.
 	due := make(chan struct{}, 1)
 	timer := time.AfterFunc(
-		time.Until(earliest(expires, keepalive, renewal)),
-		func() { due <- struct{}{} },
+		time.Until(earliest(expires, keepalive, renewal)), func() { due <- struct{}{} },
 	)
 	defer timer.Stop()
 	for {

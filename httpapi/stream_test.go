@@ -408,10 +408,7 @@ func TestLongPollClientGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		req, _ := http.NewRequestWithContext(
-			ctx,
-			"GET",
-			s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60",
-			nil,
+			ctx, "GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil,
 		)
 		req.Header.Set("Authorization", s.bearer)
 		if _, err := s.client.Do(req); !errors.Is(err, context.DeadlineExceeded) {
@@ -465,9 +462,7 @@ func TestShutdown(t *testing.T) {
 		}()
 		go func() {
 			req, _ := http.NewRequest(
-				"GET",
-				s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60",
-				nil,
+				"GET", s.base+"/v1/hubs/"+string(hubOne)+"/events?wait=60", nil,
 			)
 			req.Header.Set("Authorization", s.bearer)
 			res, err := s.client.Do(req)

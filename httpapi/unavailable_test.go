@@ -16,9 +16,7 @@ import (
 type unaccepting struct{ err error }
 
 func (u unaccepting) AcceptInvitation(
-	context.Context,
-	domain.Origin,
-	string,
+	context.Context, domain.Origin, string,
 ) (domain.Acceptance, error) {
 	return domain.Acceptance{}, u.err
 }
@@ -28,8 +26,7 @@ func (u unaccepting) AcceptInvitation(
 func TestTheCauseOfUnavailableIsInTheRequestsLine(t *testing.T) {
 	t.Parallel()
 	fault := fmt.Errorf(
-		"%w: %w",
-		domain.Unavailable("the directory cannot be read at the moment"),
+		"%w: %w", domain.Unavailable("the directory cannot be read at the moment"),
 		errors.New("nats: no responders"),
 	)
 	s := start(

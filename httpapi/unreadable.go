@@ -176,8 +176,7 @@ func (a *api) refuseUnread(remote string, status int, reason string) []byte {
 		err = &refusal{
 			status,
 			domain.Errorf(
-				domain.CodeInvalidRequest,
-				"header: must have at most %d bytes, with the path",
+				domain.CodeInvalidRequest, "header: must have at most %d bytes, with the path",
 				maxHeaderBytes,
 			),
 		}

@@ -30,11 +30,8 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 				seq := uint64(len(s.log) + 1)
 				e := encodedEvent(seq, i)
 				e.Envelope = fmt.Appendf(
-					nil,
-					`{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`,
-					seq,
-					strings.Repeat("y", i),
-					strings.Repeat(repeated, 16<<10/len(repeated)),
+					nil, `{"cursor":"c%d","type":"x","data":{"x":"%s%s"}}`, seq,
+					strings.Repeat("y", i), strings.Repeat(repeated, 16<<10/len(repeated)),
 				)
 				e.Frame = fmt.Appendf(nil, "id: c%d\nevent: x\ndata: %s\n\n", seq, e.Envelope)
 				s.log = append(s.log, e)
@@ -43,11 +40,9 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 			log := s.log
 			s.mu.Unlock()
 			want = strings.TrimSuffix(
-				want,
-				",",
+				want, ",",
 			) + fmt.Sprintf(
-				`],"next_cursor":"c%d","has_more":false}`,
-				len(log),
+				`],"next_cursor":"c%d","has_more":false}`, len(log),
 			)
 			request := "GET /v1/hubs/" + string(
 				hubOne,
@@ -62,11 +57,7 @@ func TestEventsThatLookLikeRefusals(t *testing.T) {
 				if body, err := io.ReadAll(res.Body); res.StatusCode != 200 || err != nil ||
 					string(body) != want {
 					t.Fatalf(
-						"status %d, %d bytes of %d, %v",
-						res.StatusCode,
-						len(body),
-						len(want),
-						err,
+						"status %d, %d bytes of %d, %v", res.StatusCode, len(body), len(want), err,
 					)
 				}
 			}

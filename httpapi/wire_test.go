@@ -309,9 +309,7 @@ func TestStalledReaderOverTCP(t *testing.T) {
 	stalled, _ := s.raw(
 		t,
 		fmt.Sprintf(
-			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
-			streamPath,
-			s.bearer,
+			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer,
 		),
 	)
 	defer stalled.Close()
@@ -350,9 +348,7 @@ func TestStalledReaderTakesLittle(t *testing.T) {
 	stalled, answers := s.raw(
 		t,
 		fmt.Sprintf(
-			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n",
-			streamPath,
-			s.bearer,
+			"GET %s HTTP/1.1\r\nHost: h\r\nAuthorization: %s\r\n\r\n", streamPath, s.bearer,
 		),
 	)
 	defer stalled.Close()
@@ -422,8 +418,7 @@ func TestRefusalArrives(t *testing.T) {
 	s := start(t, nil)
 	for range 20 {
 		conn, answers := s.raw(
-			t,
-			"POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10),
+			t, "POST /v1/sites HTTP/9.9\r\nHost: h\r\n\r\n"+strings.Repeat("x", 200<<10),
 		)
 		res, err := http.ReadResponse(answers, nil)
 		if err != nil || res.StatusCode != 400 {

@@ -20,8 +20,7 @@ func TestWriteList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0)
 		text := rapid.OneOf(
-			rapid.String(),
-			rapid.StringMatching(`[<>&"\\\x00-\x1f\x7f\x{2028}a-z]*`),
+			rapid.String(), rapid.StringMatching(`[<>&"\\\x00-\x1f\x7f\x{2028}a-z]*`),
 		)
 		hubs := domain.Page[domain.Hub]{HasMore: rapid.Bool().Draw(t, "more")}
 		sites := domain.Page[domain.Site]{HasMore: hubs.HasMore}
@@ -44,8 +43,7 @@ func TestWriteList(t *testing.T) {
 			t,
 			written(t, x, func() error { writeList(x, hubs, itemOfHub); return nil }),
 			written(
-				t,
-				x,
+				t, x,
 				func() error { return x.writeJSON(200, listOf(hubs.Data, hubs.HasMore, itemOfHub)) },
 			),
 		)
@@ -53,8 +51,7 @@ func TestWriteList(t *testing.T) {
 			t,
 			written(t, x, func() error { writeList(x, sites, formOfSite); return nil }),
 			written(
-				t,
-				x,
+				t, x,
 				func() error { return x.writeJSON(200, listOf(sites.Data, sites.HasMore, formOfSite)) },
 			),
 		)

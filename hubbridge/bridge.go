@@ -65,13 +65,8 @@ const shardParts = 2
 // them anew in the directory, and looks up in hubs who has a hub, which must have everything that
 // the directory held when Run begins. view must run beside it.
 func New(
-	conns *streams.Conns,
-	buckets *streams.Buckets,
-	logs ingest.Logs,
-	dir ingest.Directory,
-	hubs ingest.Ownership,
-	view *presence.View,
-	cfg Config,
+	conns *streams.Conns, buckets *streams.Buckets, logs ingest.Logs, dir ingest.Directory,
+	hubs ingest.Ownership, view *presence.View, cfg Config,
 ) *Bridge {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -82,12 +77,7 @@ func New(
 	return &Bridge{
 		cfg: cfg, conns: conns, logs: logs, dir: dir, hubs: hubs, view: view,
 		leases: lease.NewKeeper(
-			conns.Cloud,
-			buckets.Leases,
-			cfg.ReplicaID,
-			len(conns.Shards),
-			cfg.Log,
-			cfg.Metrics,
+			conns.Cloud, buckets.Leases, cfg.ReplicaID, len(conns.Shards), cfg.Log, cfg.Metrics,
 		),
 		metrics: ingest.NewMetrics(cfg.Metrics),
 		ready:   make(map[int]int), serving: make(map[int]*ingest.Shard),
@@ -198,9 +188,7 @@ func (b *Bridge) Ready() error {
 	}
 	if missing > 0 {
 		return fmt.Errorf(
-			"bridge: %d of its %d shards are not looked after yet",
-			missing,
-			len(share),
+			"bridge: %d of its %d shards are not looked after yet", missing, len(share),
 		)
 	}
 	return nil

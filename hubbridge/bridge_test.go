@@ -35,17 +35,13 @@ func (h *hub) events(client mqtt.Client, from, to int) {
 			all,
 			fmt.Sprintf(
 				`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`,
-				seq,
-				seq,
+				seq, seq,
 			),
 		)
 	}
 	h.must(
 		client.Publish(
-			h.topic("events"),
-			0,
-			false,
-			`{"log":"a","events":[`+strings.Join(all, ",")+`]}`,
+			h.topic("events"), 0, false, `{"log":"a","events":[`+strings.Join(all, ",")+`]}`,
 		),
 	)
 }

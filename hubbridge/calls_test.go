@@ -23,8 +23,7 @@ func TestCallsOverMQTT(t *testing.T) {
 			return fmt.Sprintf(`{"id":%q,"result":{"devices":[{"id":3}]}}`, r.ID)
 		case protocol.MethodDevicesGet:
 			return fmt.Sprintf(
-				`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`,
-				r.ID,
+				`{"id":%q,"error":{"type":"not_found","message":"no device 4"}}`, r.ID,
 			)
 		}
 		return ""

@@ -43,8 +43,7 @@ func TestCommandsToAWholeHub(t *testing.T) {
 	i := start(t)
 	i.bridge("r1")
 	h := i.wholeHub(
-		time.Second,
-		func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond },
+		time.Second, func(cfg *virtualhub.Config) { cfg.GiveUp = 200 * time.Millisecond },
 	)
 
 	channel, err := h.send(frontDoor, "lock", "false", "k1")

@@ -59,8 +59,7 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	setpoint := slices.IndexFunc(
-		hall.Channels,
-		func(c domain.Channel) bool { return c.Key == "heating_setpoint" },
+		hall.Channels, func(c domain.Channel) bool { return c.Key == "heating_setpoint" },
 	)
 	if c := hall.Channels[setpoint]; string(c.Capabilities) != `{"min":5,"max":35}` ||
 		*c.Unit != "°C" ||
@@ -72,10 +71,7 @@ func TestDevicesOfAWholeHub(t *testing.T) {
 	wantCode(t, "no such device", err, domain.CodeNotFound)
 
 	wantCode(
-		t,
-		"forget what is there",
-		h.devices.Forget(ctx, h.id, keypad),
-		domain.CodeInvalidRequest,
+		t, "forget what is there", h.devices.Forget(ctx, h.id, keypad), domain.CodeInvalidRequest,
 	)
 	wantCode(t, "forget what is not", h.devices.Forget(ctx, h.id, 99), domain.CodeNotFound)
 	if err := h.Unreachable(keypad); err != nil {
@@ -97,8 +93,7 @@ func TestWindowsOfAWholeHub(t *testing.T) {
 	i := start(t)
 	i.bridge("r1")
 	h := i.wholeHub(
-		5*time.Second,
-		func(cfg *virtualhub.Config) { cfg.PairingWindow = 90 * time.Second },
+		5*time.Second, func(cfg *virtualhub.Config) { cfg.PairingWindow = 90 * time.Second },
 	)
 	ctx := t.Context()
 	pin, bad := "12345", "1234"

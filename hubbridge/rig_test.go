@@ -133,8 +133,7 @@ func (i *installation) up() {
 	log, err := directory.Open(ctx, i.conns, 1)
 	must(err)
 	i.directory = directory.NewService(
-		log,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
 	)
 	i.logs, err = hublog.New(
 		i.conns,
@@ -199,12 +198,7 @@ func (i *installation) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 func (i *installation) bridge(replica string) *hubbridge.Bridge {
 	i.t.Helper()
 	b := hubbridge.New(
-		i.conns,
-		i.buckets,
-		i.logs,
-		i.directory,
-		i,
-		i.view,
+		i.conns, i.buckets, i.logs, i.directory, i, i.view,
 		hubbridge.Config{ReplicaID: replica, Retention: time.Hour, Log: quiet()},
 	)
 	i.bridges.run("bridge "+replica, b.Run)
@@ -285,8 +279,7 @@ func (h *hub) connect(answer func(request request) string) mqtt.Client {
 	h.must(client.Connect())
 	h.must(
 		client.Subscribe(
-			h.topic("ack"),
-			0,
+			h.topic("ack"), 0,
 			func(_ mqtt.Client, m mqtt.Message) { h.acks <- string(m.Payload()) },
 		),
 	)

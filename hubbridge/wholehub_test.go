@@ -31,8 +31,7 @@ type wholeHub struct {
 }
 
 func (i *installation) wholeHub(
-	timeout time.Duration,
-	changes ...func(*virtualhub.Config),
+	timeout time.Duration, changes ...func(*virtualhub.Config),
 ) *wholeHub {
 	i.t.Helper()
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
@@ -93,8 +92,7 @@ func (i *installation) wholeHub(
 	h.devices = devices.New(caller, nil)
 	h.commands = commands.New(i.logs, h.devices, commands.Config{
 		Keys: idempotency.New(
-			i.conns,
-			idempotency.Config{ReplicaID: "r1", Log: quiet()},
+			i.conns, idempotency.Config{ReplicaID: "r1", Log: quiet()},
 		), HubTimeout: timeout, Log: quiet(),
 	})
 	i.t.Cleanup(func() {
@@ -114,15 +112,13 @@ func (i *installation) wholeHub(
 func (h *wholeHub) online(online bool) {
 	h.i.t.Helper()
 	eventually(
-		h.i.t,
-		"it is told whether it is online",
+		h.i.t, "it is told whether it is online",
 		func() bool { return h.i.view.Online(h.id) == online },
 	)
 }
 
 func (h *wholeHub) send(
-	device int64,
-	channel, value, idempotencyKey string,
+	device int64, channel, value, idempotencyKey string,
 ) (domain.Channel, error) {
 	h.i.t.Helper()
 	return h.commands.Send(h.i.t.Context(), operator(), domain.Command{

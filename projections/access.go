@@ -168,8 +168,7 @@ func (a *Access) Run(ctx context.Context) error {
 		case errors.Is(err, ErrOtherStream):
 			a.log.Warn(
 				"the read models are not of this directory; loading keys and hubs from the directory alone",
-				"error",
-				err,
+				"error", err,
 			)
 			a.restart()
 		default:
@@ -193,8 +192,7 @@ func (a *Access) load(ctx context.Context) {
 		if ctx.Err() == nil {
 			a.log.Warn(
 				"cannot load keys and hubs from the read models; loading them from the directory",
-				"error",
-				err,
+				"error", err,
 			)
 		}
 		return
@@ -203,9 +201,7 @@ func (a *Access) load(ctx context.Context) {
 	a.hubs = make(map[domain.HubID]domain.HubAccess, len(from.hubs))
 	for _, key := range from.keys {
 		a.putKey(
-			key.ID,
-			key.OrgID,
-			key.Environment,
+			key.ID, key.OrgID, key.Environment,
 			column(key.Scopes, func(s string) domain.Scope { return domain.Scope(s) }),
 			key.SecretHash,
 		)
@@ -228,15 +224,8 @@ func (a *Access) load(ctx context.Context) {
 	a.mu.Unlock()
 	a.applied.advance(from.sequence)
 	a.log.Info(
-		"keys and hubs loaded from the read models",
-		"keys",
-		len(from.keys),
-		"hubs",
-		len(from.hubs),
-		"sequence",
-		from.sequence,
-		"duration_ms",
-		time.Since(begun).Milliseconds(),
+		"keys and hubs loaded from the read models", "keys", len(from.keys), "hubs", len(from.hubs),
+		"sequence", from.sequence, "duration_ms", time.Since(begun).Milliseconds(),
 	)
 }
 

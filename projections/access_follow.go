@@ -17,10 +17,7 @@ func (a *Access) follow(ctx context.Context) error {
 	}
 	if after > head {
 		return fmt.Errorf(
-			"%w: they have it up to sequence %d, and it ends at %d",
-			ErrOtherStream,
-			after,
-			head,
+			"%w: they have it up to sequence %d, and it ends at %d", ErrOtherStream, after, head,
 		)
 	}
 	if a.checked() {
@@ -59,8 +56,7 @@ func (a *Access) caughtUp(at, head uint64) {
 
 // unreadable gives what the events of a batch are about that cannot be read.
 func (a *Access) unreadable(
-	ctx context.Context,
-	batch []directory.Recorded,
+	ctx context.Context, batch []directory.Recorded,
 ) (map[uint64]string, error) {
 	subjects := map[uint64]string{}
 	for _, r := range batch {
@@ -76,14 +72,7 @@ func (a *Access) unreadable(
 		}
 		a.log.Error(
 			"an event cannot be read and is passed over; if it is about an API key, the key is refused",
-			"sequence",
-			r.Seq,
-			"event_type",
-			r.Event.Type,
-			"subject",
-			event.Subject,
-			"error",
-			r.Err,
+			"sequence", r.Seq, "event_type", r.Event.Type, "subject", event.Subject, "error", r.Err,
 		)
 	}
 	return subjects, nil
@@ -91,8 +80,7 @@ func (a *Access) unreadable(
 
 // apply takes a batch, and gives how far it came. subjects are those of events that cannot be read.
 func (a *Access) apply(
-	batch []directory.Recorded,
-	subjects map[uint64]string,
+	batch []directory.Recorded, subjects map[uint64]string,
 ) (last uint64, err error) {
 	var released []domain.HubID
 	last, released, err = a.applyAll(batch, subjects)
@@ -109,8 +97,7 @@ func (a *Access) apply(
 
 // applyAll is apply, and returns the hubs that were released instead of telling of them.
 func (a *Access) applyAll(
-	batch []directory.Recorded,
-	subjects map[uint64]string,
+	batch []directory.Recorded, subjects map[uint64]string,
 ) (last uint64, released []domain.HubID, err error) {
 	last = a.Applied()
 	a.mu.Lock()
@@ -122,10 +109,7 @@ func (a *Access) applyAll(
 		case r.Seq == last:
 			if a.eventID != "" && r.Event.ID != a.eventID {
 				return last, released, fmt.Errorf(
-					"%w: event %d is %q there and %q here",
-					ErrOtherStream,
-					r.Seq,
-					r.Event.ID,
+					"%w: event %d is %q there and %q here", ErrOtherStream, r.Seq, r.Event.ID,
 					a.eventID,
 				)
 			}

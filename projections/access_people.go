@@ -62,8 +62,7 @@ func (p *people) remove(id string) {
 	delete(p.members, id)
 	address := domain.NormalizeEmail(m.Email)
 	left := slices.DeleteFunc(
-		slices.Clone(p.byAddress[address]),
-		func(other string) bool { return other == id },
+		slices.Clone(p.byAddress[address]), func(other string) bool { return other == id },
 	)
 	if len(left) == 0 {
 		delete(p.byAddress, address)

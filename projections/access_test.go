@@ -36,8 +36,7 @@ func loaded(t *testing.T, a *Access) {
 
 func (w *world) service(settled func(context.Context, uint64) error) *directory.Service {
 	return directory.NewService(
-		w.dir,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: settled},
+		w.dir, directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: settled},
 	)
 }
 
@@ -53,10 +52,7 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	keyID, key, err := service.CreateKey(
-		t.Context(),
-		origin,
-		orgID,
-		"one",
+		t.Context(), origin, orgID, "one",
 		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead},
 	)
 	if err != nil {
@@ -74,8 +70,7 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			streams.HubSubject(hubID(1)),
+			t, streams.HubSubject(hubID(1)),
 			domain.HubLogBegun{HubID: hubID(1), OrgID: org, Incarnation: "cafe0123", After: 77},
 		),
 	)

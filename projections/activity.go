@@ -12,10 +12,7 @@ import (
 
 // activity is Activity, asked once.
 func (s *Store) activity(
-	ctx context.Context,
-	org string,
-	limit int,
-	before uint64,
+	ctx context.Context, org string, limit int, before uint64,
 ) (domain.Page[domain.Activity], error) {
 	params := query.ActivityParams{
 		OrgID:    storable(org),

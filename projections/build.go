@@ -184,10 +184,7 @@ func (b *build) end(ctx context.Context, outcome error) {
 	if err != nil {
 		b.log.Warn(
 			"could not clean up after building read models; the next build does",
-			"schema",
-			b.target,
-			"error",
-			err,
+			"schema", b.target, "error", err,
 		)
 	}
 	b.tell(b.progress(0))
@@ -272,8 +269,7 @@ func (s *speed) of(at uint64, now time.Time) float64 {
 // soon when this process is gone. What is written on it is as good as gone itself after a crash, so
 // nothing waits for the disk.
 func (b *build) onTarget(
-	ctx context.Context,
-	fn func(ctx context.Context, conn *pgx.Conn) error,
+	ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error,
 ) error {
 	dial := b.dial.Copy()
 	dial.RuntimeParams["search_path"] = b.target

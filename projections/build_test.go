@@ -35,9 +35,7 @@ func (w *world) control(t testing.TB) *Control {
 func (w *world) populate(t testing.TB, events int) population.Population {
 	t.Helper()
 	made, err := population.Write(
-		t.Context(),
-		w.conns,
-		population.Config{Orgs: 20, Events: events, Seed: 1},
+		t.Context(), w.conns, population.Config{Orgs: 20, Events: events, Seed: 1},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -180,12 +178,8 @@ func TestReadersNoticeNothingOfASwitch(t *testing.T) {
 				taken, err := s.snapshot(t.Context())
 				if err != nil || taken.sequence < seq || len(taken.hubs) == 0 {
 					t.Errorf(
-						"client %d: %d hubs as of %d after %d, %v",
-						n,
-						len(taken.hubs),
-						taken.sequence,
-						seq,
-						err,
+						"client %d: %d hubs as of %d after %d, %v", n, len(taken.hubs),
+						taken.sequence, seq, err,
 					)
 					return
 				}
@@ -295,8 +289,7 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 	elsewhere.site(t, org, 7)
 	elsewhere.project(t, s)
 	within(
-		t,
-		"stopped",
+		t, "stopped",
 		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrStandingStill) },
 	)
 	c := elsewhere.control(t)
@@ -304,11 +297,7 @@ func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
 		t.Errorf("verified: %v", err)
 	}
 	_, _, err := c.Skip(
-		t.Context(),
-		elsewhere.dir,
-		domain.Origin{At: time.Now(), Actor: byOperator},
-		"",
-		5,
+		t.Context(), elsewhere.dir, domain.Origin{At: time.Now(), Actor: byOperator}, "", 5,
 		"a try",
 	)
 	if !errors.Is(err, ErrNotSkippable) {
@@ -363,8 +352,7 @@ func TestAStopIsNotRecordedInOtherReadModels(t *testing.T) {
 		w.url,
 		fmt.Sprintf(
 			"UPDATE %s.checkpoints SET stopped_sequence = %d, stopped_error = 'stale' WHERE projection = 'directory'",
-			s.Schema(),
-			last-1,
+			s.Schema(), last-1,
 		),
 	)
 	if err := s.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
@@ -419,8 +407,7 @@ func TestDrop(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := w.schemas(t); !slices.Equal(
-		got,
-		[]string{served, s.Schema(), building, "hubcloud_of_mine"},
+		got, []string{served, s.Schema(), building, "hubcloud_of_mine"},
 	) &&
 		!slices.Equal(got, []string{served, "hubcloud_of_mine", s.Schema(), building}) {
 		t.Errorf("left are %v", got)

@@ -207,10 +207,7 @@ func (c *changes) release(f domain.HubReleased) error {
 	if row := c.hubs.of(f.HubID); row != nil {
 		if row.org != f.OrgID {
 			return fmt.Errorf(
-				"%w: hub %s is released by %s and belongs to %s",
-				errBadEvent,
-				f.HubID,
-				f.OrgID,
+				"%w: hub %s is released by %s and belongs to %s", errBadEvent, f.HubID, f.OrgID,
 				row.org,
 			)
 		}
@@ -240,10 +237,7 @@ func (c *changes) hub(id domain.HubID, org string, isNew func(*hubRow), isThere 
 
 // hubLog changes where a hub's event log begins.
 func (c *changes) hubLog(
-	id domain.HubID,
-	org, incarnation string,
-	after uint64,
-	former domain.FormerLogs,
+	id domain.HubID, org, incarnation string, after uint64, former domain.FormerLogs,
 ) {
 	sequence, text := int64(after), string(former)
 	c.hub(id, org,

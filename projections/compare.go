@@ -118,13 +118,11 @@ func (t table) read(where string) string {
 		}
 	}
 	return "SELECT " + strings.Join(
-		columns,
-		", ",
+		columns, ", ",
 	) + " FROM " + pgx.Identifier{
 		t.name,
 	}.Sanitize() + where + " ORDER BY " + strings.Join(
-		keys,
-		", ",
+		keys, ", ",
 	)
 }
 
@@ -166,11 +164,7 @@ type queryer interface {
 // compareTable reads a table from both sides, row by row, and tells of every difference. rows is
 // how many it compared. where chooses rows.
 func compareTable(
-	ctx context.Context,
-	t table,
-	live, rebuilt queryer,
-	where string,
-	args []any,
+	ctx context.Context, t table, live, rebuilt queryer, where string, args []any,
 	found func(Difference) error,
 ) (rows int, err error) {
 	if t.keys == 0 {

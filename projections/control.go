@@ -78,16 +78,13 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	case owner != c.cfg.InstallationID:
 		return fmt.Errorf(
-			"%w: it is that of %s, and this one is %s",
-			ErrOtherInstallation,
-			owner,
+			"%w: it is that of %s, and this one is %s", ErrOtherInstallation, owner,
 			c.cfg.InstallationID,
 		)
 	}
 	if _, err := queries.SchemaState(ctx, c.schema); errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf(
-			"%w (%s): the service is of another version; use its own program",
-			ErrNoReadModels,
+			"%w (%s): the service is of another version; use its own program", ErrNoReadModels,
 			c.schema,
 		)
 	} else if err != nil {
@@ -98,8 +95,7 @@ func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
 
 // with runs fn on a connection of its own.
 func (c *Control) with(
-	ctx context.Context,
-	fn func(ctx context.Context, conn *pgx.Conn) error,
+	ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error,
 ) error {
 	return onConn(ctx, c.dial, func(conn *pgx.Conn) error { return fn(ctx, conn) })
 }
@@ -148,9 +144,7 @@ func (c *Control) Resume(ctx context.Context, projections []string) error {
 // hush changes what projectors heed, while none of them has a batch half written: whoever begins
 // one afterwards sees the change. Everybody who waits for read models hears of it.
 func (c *Control) hush(
-	ctx context.Context,
-	conn *pgx.Conn,
-	change func(queries *query.Queries) error,
+	ctx context.Context, conn *pgx.Conn, change func(queries *query.Queries) error,
 ) error {
 	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		queries := query.New(tx)
@@ -253,9 +247,7 @@ const (
 
 // await waits until a projection is as wished, for a while, and gives how it is then.
 func (c *Control) await(
-	ctx context.Context,
-	name string,
-	wished func(ProjectionStatus) bool,
+	ctx context.Context, name string, wished func(ProjectionStatus) bool,
 ) (ProjectionStatus, error) {
 	for deadline := time.Now().Add(controlPatience); ; pause(ctx, controlLook) {
 		all, err := c.Status(ctx)
@@ -273,8 +265,7 @@ func (c *Control) await(
 // AwaitRunning waits until projections that were resumed go on, for a while, and gives how they are
 // then.
 func (c *Control) AwaitRunning(
-	ctx context.Context,
-	projections []string,
+	ctx context.Context, projections []string,
 ) ([]ProjectionStatus, error) {
 	head := map[string]uint64{}
 	all := make([]ProjectionStatus, 0, len(projections))

@@ -193,9 +193,7 @@ func TestVerify(t *testing.T) {
 	}
 	writing()
 	last, err := w.buckets.Presence.Put(
-		t.Context(),
-		"hub-last-last-last",
-		[]byte(`{"hub_id":"hub-last-last-last"}`),
+		t.Context(), "hub-last-last-last", []byte(`{"hub_id":"hub-last-last-last"}`),
 	)
 	if err != nil {
 		t.Fatal(err)

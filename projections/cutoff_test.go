@@ -109,8 +109,7 @@ func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	beyond.project(t, far)
 	await(t, near, w.site(t, org, 1))
 	within(
-		t,
-		"the one beyond the network projects",
+		t, "the one beyond the network projects",
 		func() bool { return testutil.ToFloat64(far.metrics.leading) == 1 },
 	)
 	w.project(t, near)
@@ -120,8 +119,7 @@ func TestAProjectorThatIsCutOffHoldsUpNobody(t *testing.T) {
 	await(t, near, w.site(t, org, 2))
 	t.Logf("taken over after %s", time.Since(begun))
 	within(
-		t,
-		"the one that is cut off knows that it projects no more",
+		t, "the one that is cut off knows that it projects no more",
 		func() bool { return testutil.ToFloat64(far.metrics.leading) == 0 },
 	)
 	if _, err := far.Sites(t.Context(), org, 50, ""); domain.CodeOf(

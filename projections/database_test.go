@@ -23,8 +23,7 @@ func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
 	execute(t, server.URL(), "CREATE DATABASE "+name+" ENCODING 'SQL_ASCII' TEMPLATE template0")
 	url := strings.Replace(server.URL(), "/postgres?", "/"+name+"?", 1)
 	if _, err := Open(t.Context(), StoreConfig{URL: url, InstallationID: "test"}); !errors.Is(
-		err,
-		ErrEncoding,
+		err, ErrEncoding,
 	) {
 		t.Error(err)
 	}
@@ -47,8 +46,7 @@ func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
 		stop := elsewhere.project(t, again)
 		var stopped *StoppedError
 		within(
-			t,
-			step+": stopped",
+			t, step+": stopped",
 			func() bool { return errors.As(again.Ready(t.Context()), &stopped) },
 		)
 		if text := stopped.Error(); !strings.Contains(text, ErrOtherStream.Error()) ||

@@ -27,9 +27,7 @@ type Directory interface {
 	// Replay gives every event after a sequence up to another one, and that one too, in order and
 	// without a gap.
 	Replay(
-		ctx context.Context,
-		after, until uint64,
-		fn func(batch []directory.Recorded) error,
+		ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error,
 	) error
 	// At gives the first event at a sequence or behind it, and false when there is none.
 	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
@@ -61,9 +59,7 @@ func (d *directorySource) head(ctx context.Context, seen uint64) (uint64, error)
 }
 
 func (d *directorySource) follow(
-	ctx context.Context,
-	after uint64,
-	fn func([]directory.Recorded) error,
+	ctx context.Context, after uint64, fn func([]directory.Recorded) error,
 ) error {
 	return d.log.Follow(ctx, after, func(batch []directory.Recorded) error {
 		d.awaitPresence(ctx, batch)

@@ -90,8 +90,7 @@ func keptBy(ctx context.Context, db query.DBTX, d Droppable) (string, error) {
 	switch d.Kind {
 	case KindUnfinished:
 		base, _, _ := strings.Cut(
-			strings.Replace(d.Schema, suffixVerify, suffixNext, 1),
-			suffixNext,
+			strings.Replace(d.Schema, suffixVerify, suffixNext, 1), suffixNext,
 		)
 		if held, err := isLocked(ctx, db, lockBuilds, lockOf(base)); err != nil || held {
 			return "it is being built", err

@@ -30,11 +30,7 @@ func (e *StoppedError) Error() string {
 		kind = " (" + e.Type + ")"
 	}
 	return fmt.Sprintf(
-		"projection %s is stopped at sequence %d%s: %v",
-		e.Projection,
-		e.Sequence,
-		kind,
-		e.Err,
+		"projection %s is stopped at sequence %d%s: %v", e.Projection, e.Sequence, kind, e.Err,
 	)
 }
 
@@ -46,8 +42,7 @@ type operatorStop struct{ query.HubcloudStop }
 
 func (e *operatorStop) Error() string {
 	text := fmt.Sprintf(
-		"projection %s was stopped by an operator at %s",
-		e.Projection,
+		"projection %s was stopped by an operator at %s", e.Projection,
 		e.StoppedAt.UTC().Format(time.RFC3339),
 	)
 	if e.Why != "" {

@@ -15,11 +15,7 @@ import (
 
 // hubs is Hubs, asked once.
 func (s *Store) hubs(
-	ctx context.Context,
-	org string,
-	site *string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	if startingAfter = storable(startingAfter); startingAfter != "" {
@@ -54,10 +50,7 @@ func (s *Store) hubs(
 
 // findHubs is FindHubs, asked once.
 func (s *Store) findHubs(
-	ctx context.Context,
-	org, site, text string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org, site, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	none := domain.Page[domain.Hub]{}
 	startingAfter = storable(startingAfter)
@@ -114,10 +107,7 @@ func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 		RegisteredAt: row.RegisteredAt.UTC(),
 	}
 	hub.Status, hub.Since = connection(
-		hub.RegisteredAt,
-		row.ConnectedWhenAdded,
-		row.Online,
-		row.Since,
+		hub.RegisteredAt, row.ConnectedWhenAdded, row.Online, row.Since,
 	)
 	return hub
 }
@@ -126,10 +116,7 @@ func listedHub(row *query.HubsOfOrgRow) domain.Hub {
 // is known; nil when there is none. A hub is unknown until it connects after it was added, unless
 // it was connected at that moment.
 func connection(
-	added time.Time,
-	connectedWhenAdded bool,
-	online *bool,
-	since *time.Time,
+	added time.Time, connectedWhenAdded bool, online *bool, since *time.Time,
 ) (domain.HubStatus, time.Time) {
 	switch {
 	case online == nil || since == nil:

@@ -39,15 +39,8 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 			report: func(p BuildProgress) {
 				s.metrics.sequence.WithLabelValues(DirectoryProjection).Set(float64(p.Sequence))
 				s.log.Info(
-					"building the read models",
-					"phase",
-					p.Phase,
-					"sequence",
-					p.Sequence,
-					"head",
-					p.Head,
-					"events_per_second",
-					int(p.PerSecond),
+					"building the read models", "phase", p.Phase, "sequence", p.Sequence,
+					"head", p.Head, "events_per_second", int(p.PerSecond),
 				)
 			},
 		}
@@ -64,8 +57,7 @@ func (s *Store) install(ctx context.Context, dir Directory, presence jetstream.K
 			return nil
 		case errors.As(err, &stopped):
 			s.log.Error(
-				"the read models cannot be built at once; building them event by event",
-				"error",
+				"the read models cannot be built at once; building them event by event", "error",
 				err,
 			)
 			return nil
@@ -83,10 +75,7 @@ func (s *Store) dropEmpty(ctx context.Context, schema string) {
 	if err := s.with(ctx, func(conn *pgx.Conn) error { return forgetSchema(ctx, conn, schema) }); err != nil {
 		s.log.Warn(
 			"could not drop the empty tables that were there before; `hubcloud projections drop` does",
-			"schema",
-			schema,
-			"error",
-			err,
+			"schema", schema, "error", err,
 		)
 	}
 }

@@ -17,10 +17,7 @@ var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // keys is Keys, asked once.
 func (s *Store) keys(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
 	none := domain.Page[domain.KeyView]{}
 	params := query.KeysOfOrgParams{
@@ -43,8 +40,7 @@ func (s *Store) keys(
 		return none, fmt.Errorf("read models: keys: %w", err)
 	}
 	return pageOf(
-		rows,
-		limit,
+		rows, limit,
 		func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) },
 	), nil
 }

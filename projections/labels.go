@@ -10,13 +10,10 @@ import (
 
 // deviceLabels is DeviceLabels, asked once.
 func (s *Store) deviceLabels(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
+	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	rows, err := s.queries.DeviceLabels(
-		ctx,
-		query.DeviceLabelsParams{OrgID: org, HubID: storable(string(hub))},
+		ctx, query.DeviceLabelsParams{OrgID: org, HubID: storable(string(hub))},
 	)
 	if err != nil {
 		return nil, fmt.Errorf("read models: names and rooms: %w", err)

@@ -119,11 +119,8 @@ func (l *line[E]) run(ctx context.Context) error {
 		}
 		l.store.metrics.interruptions.WithLabelValues(l.source.name()).Inc()
 		l.log.Warn(
-			"the projection was interrupted; going on from its checkpoint",
-			"error",
-			err,
-			"wait_ms",
-			wait.Milliseconds(),
+			"the projection was interrupted; going on from its checkpoint", "error", err,
+			"wait_ms", wait.Milliseconds(),
 		)
 		pause(ctx, wait)
 		wait = min(2*wait, lastRetry)
@@ -167,8 +164,7 @@ func (l *line[E]) stop(ctx context.Context, at checkpoint, stopped *StoppedError
 	if err == nil && recorded == 0 {
 		l.log.Info(
 			"the read models are others than those that an event stopped, or another process projects",
-			"sequence",
-			stopped.Sequence,
+			"sequence", stopped.Sequence,
 		)
 		return false
 	}

@@ -42,11 +42,8 @@ func (s *Store) listen(ctx context.Context) {
 			wait = firstRetry
 		}
 		s.log.Warn(
-			"lost touch with the read models' database; connecting again",
-			"error",
-			err,
-			"wait_ms",
-			wait.Milliseconds(),
+			"lost touch with the read models' database; connecting again", "error", err,
+			"wait_ms", wait.Milliseconds(),
 		)
 		pause(ctx, wait)
 	}

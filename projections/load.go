@@ -91,10 +91,7 @@ func (b *build) create(ctx context.Context, indexed bool) error {
 
 // fold reads the events and gives rows, and the id of the last event.
 func (b *build) fold(
-	ctx context.Context,
-	until uint64,
-	skipped map[uint64]bool,
-	acts chan<- []activityRow,
+	ctx context.Context, until uint64, skipped map[uint64]bool, acts chan<- []activityRow,
 	chunks chan<- *changes,
 ) (eventID string, err error) {
 	folded := &changes{}

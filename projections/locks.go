@@ -51,11 +51,7 @@ func tryLock(ctx context.Context, conn *pgx.Conn, space, key int32) (mine bool, 
 		return mine, err
 	}
 	_, err = conn.Exec(
-		ctx,
-		silent,
-		int64(uint32(space)),
-		int64(uint32(key)),
-		silenceLimit.Seconds(),
+		ctx, silent, int64(uint32(space)), int64(uint32(key)), silenceLimit.Seconds(),
 	)
 	return false, err
 }

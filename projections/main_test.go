@@ -125,8 +125,7 @@ func (w *world) project(t testing.TB, s *Store) (stop func()) {
 func (w *world) projectFrom(t testing.TB, s *Store, dir Directory) (stop func()) {
 	t.Helper()
 	return background(
-		t,
-		"the projector",
+		t, "the projector",
 		func(ctx context.Context) error { return s.RunProjector(ctx, dir, w.buckets.Presence) },
 	)
 }
@@ -164,10 +163,7 @@ func (w *world) tell(t testing.TB, subject string, facts ...domain.Fact) uint64 
 func (w *world) tellAt(t testing.TB, at time.Time, subject string, facts ...domain.Fact) uint64 {
 	t.Helper()
 	last, err := w.dir.Load(
-		t.Context(),
-		subject,
-		0,
-		func(uint64, domain.Event) error { return nil },
+		t.Context(), subject, 0, func(uint64, domain.Event) error { return nil },
 	)
 	if err != nil {
 		t.Fatal(err)

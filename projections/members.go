@@ -17,27 +17,20 @@ import (
 // most limit of them (1 or more), after the member startingAfter when that is not empty. A
 // startingAfter that is no member of the organization (any more) is an invalid_request.
 func (s *Store) Members(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
 	return s.FindMembers(ctx, org, "", limit, startingAfter)
 }
 
 // findMembers is FindMembers, asked once.
 func (s *Store) findMembers(
-	ctx context.Context,
-	org, text string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
 	none := domain.Page[domain.Member]{}
 	params := query.MembersParams{OrgID: org, Text: storable(text), RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
 		place, err := s.queries.MemberPlace(
-			ctx,
-			query.MemberPlaceParams{OrgID: org, ID: storable(startingAfter)},
+			ctx, query.MemberPlaceParams{OrgID: org, ID: storable(startingAfter)},
 		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("member")
@@ -52,8 +45,7 @@ func (s *Store) findMembers(
 		return none, fmt.Errorf("read models: members: %w", err)
 	}
 	return pageOf(
-		rows,
-		limit,
+		rows, limit,
 		func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) },
 	), nil
 }
@@ -81,11 +73,7 @@ func memberOf(row query.MemberRow) domain.Member {
 
 // invitations is Invitations, asked once.
 func (s *Store) invitations(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
-	now time.Time,
+	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 ) (domain.Page[domain.Invitation], error) {
 	none := domain.Page[domain.Invitation]{}
 	params := query.PendingInvitationsParams{
@@ -96,8 +84,7 @@ func (s *Store) invitations(
 	}
 	if startingAfter != "" {
 		before, err := s.queries.InvitationSequence(
-			ctx,
-			query.InvitationSequenceParams{OrgID: org, ID: storable(startingAfter)},
+			ctx, query.InvitationSequenceParams{OrgID: org, ID: storable(startingAfter)},
 		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return none, unknownStart("invitation")

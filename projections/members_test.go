@@ -35,9 +35,7 @@ func invited(org string, n int, expires time.Time, replaces string) domain.Membe
 
 // everyPage gives the ids of a list, read in pages of a size.
 func everyPage[T any](
-	t *testing.T,
-	limit int,
-	page func(limit int, after string) (domain.Page[T], error),
+	t *testing.T, limit int, page func(limit int, after string) (domain.Page[T], error),
 	id func(T) string,
 ) (ids []string) {
 	t.Helper()
@@ -67,19 +65,11 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
 	subject := streams.OrgSubject(org)
 	w.tellAt(
-		t,
-		at,
-		subject,
-		domain.OrgCreated{OrgID: org, Name: "Org"},
-		joined(org, 9, domain.RoleOwner),
-		joined(org, 5, domain.RoleMember),
+		t, at, subject, domain.OrgCreated{OrgID: org, Name: "Org"},
+		joined(org, 9, domain.RoleOwner), joined(org, 5, domain.RoleMember),
 	)
 	w.tellAt(
-		t,
-		at,
-		subject,
-		joined(org, 7, domain.RoleAdmin),
-		joined(org, 1, domain.RoleOwner),
+		t, at, subject, joined(org, 7, domain.RoleAdmin), joined(org, 1, domain.RoleOwner),
 		joined(org, 3, domain.RoleMember),
 	)
 	await(t, s, w.tell(t, streams.OrgSubject(other), joined(other, 8, domain.RoleOwner)))
@@ -116,8 +106,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			subject,
+			t, subject,
 			domain.MemberRoleChanged{OrgID: org, MemberID: memberID(5), Role: domain.RoleOwner},
 		),
 	)
@@ -147,8 +136,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		memberID(3), memberID(8), "x", "\x00", "\xff", memberID(5) + "\x00",
 	} {
 		if _, err := s.Members(t.Context(), org, 5, unknown); !isCode(
-			err,
-			domain.CodeInvalidRequest,
+			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
@@ -161,15 +149,11 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 		t,
 		subject,
 		joined(
-			org,
-			4,
-			domain.RoleMember,
+			org, 4, domain.RoleMember,
 		),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(4), Role: domain.RoleAdmin},
 		joined(
-			org,
-			2,
-			domain.RoleMember,
+			org, 2, domain.RoleMember,
 		),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleOwner},
 		domain.MemberRemoved{OrgID: org, MemberID: memberID(4)},
@@ -239,9 +223,7 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		subject,
 		domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(9)},
 		joined(
-			org,
-			1,
-			domain.RoleMember,
+			org, 1, domain.RoleMember,
 		),
 		domain.MemberInvitationAccepted{
 			OrgID:        org,
@@ -264,8 +246,7 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		invitationID(7), "x", "\x00", "\xff", invitationID(2) + "\x00",
 	} {
 		if _, err := s.Invitations(t.Context(), org, 5, unknown, now); !isCode(
-			err,
-			domain.CodeInvalidRequest,
+			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
@@ -308,10 +289,7 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		t,
 		subject,
 		label(
-			1,
-			3,
-			&name,
-			nil,
+			1, 3, &name, nil,
 		),
 		label(1, 3, &name, &room),
 		label(1, -4, nil, &room),
@@ -331,9 +309,7 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			subject,
-			domain.DeviceForgotten{HubID: hubID(1), OrgID: org, DeviceID: 3},
+			t, subject, domain.DeviceForgotten{HubID: hubID(1), OrgID: org, DeviceID: 3},
 			label(1, 6, &name, nil),
 		),
 	)
@@ -390,22 +366,14 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 	shows([]string{owner}, []string{})
 	for range 10 {
 		first, _, _, err := service.Invite(
-			t.Context(),
-			origin,
-			orgID,
-			"ann@example.org",
-			domain.RoleMember,
+			t.Context(), origin, orgID, "ann@example.org", domain.RoleMember,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shows([]string{owner}, []string{first.ID})
 		second, _, token, err := service.Invite(
-			t.Context(),
-			origin,
-			orgID,
-			"ANN@example.org",
-			domain.RoleAdmin,
+			t.Context(), origin, orgID, "ANN@example.org", domain.RoleAdmin,
 		)
 		if err != nil {
 			t.Fatal(err)

@@ -32,8 +32,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	by := []string{"projection"}
 	m := &metrics{
 		sequence: prometheus.NewGaugeVec(
-			gauge("sequence", "Sequence of the last event that the read models have."),
-			by,
+			gauge("sequence", "Sequence of the last event that the read models have."), by,
 		),
 		head: prometheus.NewGaugeVec(
 			gauge("head_sequence", "Sequence of the stream's last event, as of at most 5 s ago."),
@@ -138,8 +137,7 @@ func newPoolCollector(pool *pgxpool.Pool) *poolCollector {
 	return &poolCollector{
 		stat: pool.Stat,
 		used: desc(
-			"connections_used",
-			"Connections to the database that queries use at the moment.",
+			"connections_used", "Connections to the database that queries use at the moment.",
 		),
 		idle: desc("connections_idle", "Connections to the database that wait for a query."),
 		limit: desc(
@@ -151,8 +149,7 @@ func newPoolCollector(pool *pgxpool.Pool) *poolCollector {
 			"Queries that had to wait for a connection to the database. A rise is a database that is slow.",
 		),
 		waitSeconds: desc(
-			"wait_seconds_total",
-			"Seconds that queries waited for a connection to the database.",
+			"wait_seconds_total", "Seconds that queries waited for a connection to the database.",
 		),
 		cancel: desc(
 			"canceled_total",
@@ -179,8 +176,7 @@ func (c *poolCollector) Collect(ch chan<- prometheus.Metric) {
 func (a *Access) register(r prometheus.Registerer) {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(
-			prometheus.GaugeOpts{Name: "hubcloud_projections_access_" + name, Help: help},
-			value,
+			prometheus.GaugeOpts{Name: "hubcloud_projections_access_" + name, Help: help}, value,
 		)
 	}
 	counted := func(count func() int) func() float64 {
@@ -205,13 +201,11 @@ func (a *Access) register(r prometheus.Registerer) {
 			counted(func() int { return a.unread }),
 		),
 		gauge(
-			"keys",
-			"API keys in force, of all organizations.",
+			"keys", "API keys in force, of all organizations.",
 			counted(func() int { return len(a.keys) }),
 		),
 		gauge(
-			"hubs",
-			"Hubs that organizations have added.",
+			"hubs", "Hubs that organizations have added.",
 			counted(func() int { return len(a.hubs) }),
 		),
 	)

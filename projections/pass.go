@@ -69,9 +69,7 @@ func (p *pass[E]) run(ctx context.Context) error {
 	if p.writer.checkpoint > p.target {
 		return p.otherStream(
 			fmt.Sprintf(
-				"they have it up to sequence %d, and it ends at %d",
-				p.writer.checkpoint,
-				p.target,
+				"they have it up to sequence %d, and it ends at %d", p.writer.checkpoint, p.target,
 			),
 		)
 	}
@@ -104,10 +102,7 @@ func (p *pass[E]) awaitResume(ctx context.Context) error {
 		case !told:
 			p.log.Warn(
 				"the projection is stopped by an operator; it goes on once it is resumed",
-				"why",
-				stop.Why,
-				"stopped_at",
-				stop.StoppedAt,
+				"why", stop.Why, "stopped_at", stop.StoppedAt,
 			)
 			told = true
 		}
@@ -146,10 +141,7 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	if other, is := p.writer.isOther(batch); is {
 		return p.otherStream(
 			fmt.Sprintf(
-				"its event %d is %q and theirs is %q",
-				other.seq,
-				other.id,
-				p.writer.eventID,
+				"its event %d is %q and theirs is %q", other.seq, other.id, p.writer.eventID,
 			),
 		)
 	}
@@ -172,8 +164,7 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 	err := p.writer.apply(ctx, batch)
 	if span.On() {
 		span.Set(
-			semconv.DBSystemNamePostgreSQL,
-			semconv.MessagingBatchMessageCount(len(batch)),
+			semconv.DBSystemNamePostgreSQL, semconv.MessagingBatchMessageCount(len(batch)),
 			attribute.String("hubcloud.projection", p.source.name()),
 			attribute.Int64("hubcloud.sequence", int64(p.writer.checkpoint)),
 		)
@@ -190,13 +181,8 @@ func (p *pass[E]) apply(ctx context.Context, batch []E) error {
 // in all that has gathered meanwhile, so that under load there are fewer lines than causes.
 func (p *pass[E]) report(ctx context.Context, from, to uint64, entries int, took time.Duration) {
 	p.log.LogAttrs(
-		ctx,
-		slog.LevelInfo,
-		"projection batch",
-		slog.Uint64("from", from),
-		slog.Uint64("to", to),
-		slog.Int("events", entries),
-		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
+		ctx, slog.LevelInfo, "projection batch", slog.Uint64("from", from), slog.Uint64("to", to),
+		slog.Int("events", entries), slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 	)
 }
 
@@ -222,11 +208,7 @@ func (p *pass[E]) finish(ctx context.Context) error {
 	}
 	p.built = true
 	p.log.Info(
-		"the read models are complete",
-		"sequence",
-		p.writer.checkpoint,
-		"schema",
-		p.store.schema,
+		"the read models are complete", "sequence", p.writer.checkpoint, "schema", p.store.schema,
 	)
 	return nil
 }

@@ -25,11 +25,8 @@ func TestMembersAreLetIn(t *testing.T) {
 	s := w.open(t)
 	stop := w.project(t, s)
 	w.tell(
-		t,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
-		joined(org, 1, domain.RoleOwner),
-		joined(org, 2, domain.RoleMember),
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember),
 	)
 	await(t, s, w.tell(
 		t,
@@ -44,8 +41,7 @@ func TestMembersAreLetIn(t *testing.T) {
 	))
 	stop()
 	behind := w.tell(
-		t,
-		streams.OrgSubject(org),
+		t, streams.OrgSubject(org),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleAdmin},
 	)
 	for name, store := range map[string]*Store{
@@ -73,8 +69,7 @@ func TestMembersAreLetIn(t *testing.T) {
 	here, _ := a.Membership(org, "p1@example.org")
 	there, _ := a.Membership(other, "p1@example.org")
 	await(
-		t,
-		a,
+		t, a,
 		w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}),
 	)
 	select {
@@ -102,9 +97,7 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	w.project(t, s)
 	name, room := "Front door", "Hall"
 	w.tell(
-		t,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		joined(org, 1, domain.RoleOwner),
 	)
 	w.tell(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"})
@@ -112,14 +105,12 @@ func TestActivityTellsWhoDidWhat(t *testing.T) {
 	w.site(t, org, 2)
 	w.hub(t, org, 1, 1)
 	w.tell(
-		t,
-		streams.HubSubject(hubID(1)),
+		t, streams.HubSubject(hubID(1)),
 		domain.HubMoved{HubID: hubID(1), OrgID: org, SiteID: siteID(2)},
 		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room},
 	)
 	await(
-		t,
-		s,
+		t, s,
 		w.tell(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: memberID(1)}),
 	)
 	page, err := s.Activity(t.Context(), org, 3, 0)
@@ -187,9 +178,7 @@ func TestKeysAreListed(t *testing.T) {
 		},
 	)
 	await(
-		t,
-		s,
-		w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
+		t, s, w.tell(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
 	)
 	page, err := s.Keys(t.Context(), org, 50, "")
 	if err != nil || page.HasMore || len(page.Data) != 3 {
@@ -268,11 +257,8 @@ func TestFinding(t *testing.T) {
 	s := w.open(t)
 	w.project(t, s)
 	w.tell(
-		t,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
-		joined(org, 1, domain.RoleOwner),
-		joined(org, 2, domain.RoleMember),
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
+		joined(org, 1, domain.RoleOwner), joined(org, 2, domain.RoleMember),
 	)
 	w.site(t, org, 1)
 	w.site(t, org, 2)
@@ -283,8 +269,7 @@ func TestFinding(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			streams.HubSubject(hubID(2)),
+			t, streams.HubSubject(hubID(2)),
 			domain.HubRenamed{HubID: hubID(2), OrgID: org, Name: &name},
 		),
 	)

@@ -75,9 +75,7 @@ func endWatch(watch jetstream.KeyWatcher) {
 }
 
 func (p *presenceSource) follow(
-	ctx context.Context,
-	after uint64,
-	fn func([]presenceEntry) error,
+	ctx context.Context, after uint64, fn func([]presenceEntry) error,
 ) error {
 	watching, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -191,17 +189,14 @@ func (p *presenceSource) statements(batch []presenceEntry) ([]statement, error) 
 				column(written, func(e presenceEntry) bool { return e.presence.Online }),
 				column(written, func(e presenceEntry) time.Time { return e.presence.Since }),
 				column(
-					written,
-					func(e presenceEntry) *string { return textOf(e.presence.PublicIP) },
+					written, func(e presenceEntry) *string { return textOf(e.presence.PublicIP) },
 				),
 				column(written, func(e presenceEntry) *string { return reasonOf(e.presence) }),
 				column(
-					written,
-					func(e presenceEntry) *string { return objectOf(e.presence.Firmware) },
+					written, func(e presenceEntry) *string { return objectOf(e.presence.Firmware) },
 				),
 				column(
-					written,
-					func(e presenceEntry) *string { return objectOf(e.presence.Network) },
+					written, func(e presenceEntry) *string { return objectOf(e.presence.Network) },
 				),
 			}},
 		)

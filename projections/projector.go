@@ -29,9 +29,7 @@ const (
 // when the broker's connection was closed for good: what goes wrong with an event or with the
 // database is waited out, and shows in Status, Ready and the metrics.
 func (s *Store) RunProjector(
-	ctx context.Context,
-	dir Directory,
-	presence jetstream.KeyValue,
+	ctx context.Context, dir Directory, presence jetstream.KeyValue,
 ) error {
 	for {
 		err := s.with(ctx, func(conn *pgx.Conn) error {
@@ -47,11 +45,8 @@ func (s *Store) RunProjector(
 			return err
 		}
 		s.log.Warn(
-			"cannot project at the moment; standing by",
-			"error",
-			err,
-			"wait_ms",
-			standByEvery.Milliseconds(),
+			"cannot project at the moment; standing by", "error", err,
+			"wait_ms", standByEvery.Milliseconds(),
 		)
 		pause(ctx, standByEvery)
 	}
@@ -93,10 +88,7 @@ func takeOver(ctx context.Context, conn *pgx.Conn) (term int64, err error) {
 
 // project runs the projections for as long as the lock is held.
 func (s *Store) project(
-	ctx context.Context,
-	conn *pgx.Conn,
-	dir Directory,
-	bucket jetstream.KeyValue,
+	ctx context.Context, conn *pgx.Conn, dir Directory, bucket jetstream.KeyValue,
 ) error {
 	term, err := takeOver(ctx, conn)
 	if err != nil {
@@ -127,12 +119,7 @@ func (s *Store) project(
 }
 
 func newLine[E any](
-	s *Store,
-	from source[E],
-	committed *progress,
-	dir Directory,
-	term int64,
-	announce bool,
+	s *Store, from source[E], committed *progress, dir Directory, term int64, announce bool,
 ) *line[E] {
 	return &line[E]{
 		store: s, source: from, log: s.log.With("projection", from.name()), committed: committed,

@@ -132,9 +132,7 @@ type patched struct {
 }
 
 func (p *patched) Follow(
-	ctx context.Context,
-	after uint64,
-	fn func([]directory.Recorded) error,
+	ctx context.Context, after uint64, fn func([]directory.Recorded) error,
 ) error {
 	return p.Directory.Follow(ctx, after, func(batch []directory.Recorded) error {
 		for i := range batch {
@@ -263,8 +261,7 @@ func TestWhoStandsByTakesOver(t *testing.T) {
 	stopFirst := w.project(t, first)
 	await(t, first, w.site(t, org, 1))
 	within(
-		t,
-		"the first projects",
+		t, "the first projects",
 		func() bool { return testutil.ToFloat64(first.metrics.leading) == 1 },
 	)
 	w.project(t, second)
@@ -374,8 +371,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 	many.conns, many.dir, many.buckets = w.conns, w.dir, w.buckets
 	for _, url := range []string{w.url, many.url} { // nothing here outlasts the test
 		execute(
-			t,
-			url,
+			t, url,
 			"DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$",
 		)
 	}
@@ -396,8 +392,7 @@ func TestBatchesDoNotMatter(t *testing.T) {
 		record := func(fact domain.Fact) {
 			seq := uint64(len(history) + 1)
 			event := domain.Record(
-				domain.Origin{At: time.UnixMicro(int64(1e15 + seq)), Actor: byOperator},
-				fact,
+				domain.Origin{At: time.UnixMicro(int64(1e15 + seq)), Actor: byOperator}, fact,
 			)
 			event.ID = fmt.Sprint("event-", seq)
 			history = append(history, directory.Recorded{Seq: seq, Event: event, Fact: fact})
@@ -581,8 +576,7 @@ func TestManyEventsTakeLittleTime(t *testing.T) {
 	events := make([]*nats.Msg, 0, hubs*(rounds+1)+1)
 	tell := func(subject string, fact domain.Fact) {
 		event := domain.Record(
-			domain.Origin{At: time.Now().Add(-time.Hour), Actor: byOperator},
-			fact,
+			domain.Origin{At: time.Now().Add(-time.Hour), Actor: byOperator}, fact,
 		)
 		event.ID = ulid.Make().String()
 		data, err := domain.EncodeEvent(event)

@@ -24,9 +24,7 @@ const (
 // and is then service_unavailable: a connection that is lost while the answer is read, a database
 // that restarts or is not there. ask is called again from the beginning.
 func read[T any](
-	ctx context.Context,
-	s *Store,
-	ask func(ctx context.Context) (T, error),
+	ctx context.Context, s *Store, ask func(ctx context.Context) (T, error),
 ) (T, error) {
 	waiting, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
@@ -61,11 +59,8 @@ func read[T any](
 		}
 		if !s.away.Swap(true) {
 			s.log.Warn(
-				"the database does not answer reads; they wait for it",
-				"error",
-				err,
-				"limit_ms",
-				readPatience.Milliseconds(),
+				"the database does not answer reads; they wait for it", "error", err,
+				"limit_ms", readPatience.Milliseconds(),
 			)
 		}
 		if silent { // the other connections may lead nowhere likewise
@@ -103,10 +98,7 @@ func passes(err error) bool {
 // first: at most limit of it (1 or more). 0 begins with the newest. What is older than
 // domain.ActivityRetention is left out.
 func (s *Store) Activity(
-	ctx context.Context,
-	org string,
-	limit int,
-	before uint64,
+	ctx context.Context, org string, limit int, before uint64,
 ) (domain.Page[domain.Activity], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Activity], error) {
 		return s.activity(ctx, org, limit, before)
@@ -119,11 +111,7 @@ func (s *Store) Activity(
 // startingAfter that is no hub of the organization is an invalid_request; one that has left the
 // site meanwhile still says where to go on.
 func (s *Store) Hubs(
-	ctx context.Context,
-	org string,
-	site *string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, site *string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		return s.hubs(ctx, org, site, limit, startingAfter)
@@ -134,10 +122,7 @@ func (s *Store) Hubs(
 // whatever case (as far as the database's locale knows letters), or in their id or serial, with or
 // without its dashes; "" stands for every site, and is in all.
 func (s *Store) FindHubs(
-	ctx context.Context,
-	org, site, text string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org, site, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Hub], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Hub], error) {
 		return s.findHubs(ctx, org, site, text, limit, startingAfter)
@@ -155,10 +140,7 @@ func (s *Store) Hub(ctx context.Context, org string, id domain.HubID) (domain.Hu
 // (1 or more), after the key startingAfter when that is not empty. A startingAfter that is no key
 // of the organization is an invalid_request.
 func (s *Store) Keys(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.KeyView], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.KeyView], error) {
 		return s.keys(ctx, org, limit, startingAfter)
@@ -175,9 +157,7 @@ func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error)
 // DeviceLabels gives the names and rooms that were set for devices of a hub, by device id: only of
 // those that have one. A hub that the organization does not have has none.
 func (s *Store) DeviceLabels(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
+	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return read(ctx, s, func(ctx context.Context) (map[int64]domain.DeviceLabel, error) {
 		return s.deviceLabels(ctx, org, hub)
@@ -187,10 +167,7 @@ func (s *Store) DeviceLabels(
 // FindMembers is Members of those alone whose address has the text in it, in whatever case; "" is
 // in all.
 func (s *Store) FindMembers(
-	ctx context.Context,
-	org, text string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org, text string, limit int, startingAfter string,
 ) (domain.Page[domain.Member], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Member], error) {
 		return s.findMembers(ctx, org, text, limit, startingAfter)
@@ -209,11 +186,7 @@ func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, erro
 // startingAfter that is no invitation of the organization is an invalid_request; one that is not
 // pending any more still says where to go on.
 func (s *Store) Invitations(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
-	now time.Time,
+	ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 ) (domain.Page[domain.Invitation], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Invitation], error) {
 		return s.invitations(ctx, org, limit, startingAfter, now)
@@ -224,10 +197,7 @@ func (s *Store) Invitations(
 // them (1 or more), after the site startingAfter when that is not empty. A startingAfter that is no
 // site of the organization is an invalid_request.
 func (s *Store) Sites(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.Site], error) {
 	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Site], error) {
 		return s.sites(ctx, org, limit, startingAfter)

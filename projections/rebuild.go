@@ -80,8 +80,7 @@ func wrapBuild(err error) error {
 // followOther waits for the build of another process. done says that it has made read models anew;
 // it can also have been another kind of build, or been cut off.
 func (c *Control) followOther(
-	ctx context.Context,
-	report func(BuildProgress),
+	ctx context.Context, report func(BuildProgress),
 ) (done bool, err error) {
 	var target string
 	var rate speed
@@ -129,8 +128,7 @@ func (c *Control) followOther(
 				Target: row.Target, Purpose: row.Purpose, Phase: row.Phase, Sequence: at,
 				Head: uint64(row.Head),
 				PerSecond: rate.of(
-					at,
-					time.Now(),
+					at, time.Now(),
 				), Elapsed: time.Since(row.StartedAt), Followed: true,
 			})
 		}

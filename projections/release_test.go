@@ -24,10 +24,7 @@ func TestActivityEnds(t *testing.T) {
 		-domain.ActivityRetention+48*time.Hour,
 	)
 	w.tellAt(
-		t,
-		old,
-		streams.OrgSubject(org),
-		domain.OrgCreated{OrgID: org, Name: "Mill"},
+		t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		joined(org, 1, domain.RoleOwner),
 	)
 	await(t, s, w.tellAt(t, kept, streams.OrgSubject(org), joined(org, 2, domain.RoleMember)))
@@ -82,15 +79,12 @@ func TestAReleasedHubIsGone(t *testing.T) {
 	w.site(t, other, 2)
 	w.hub(t, org, 1, 1)
 	labeled := w.tell(
-		t,
-		streams.HubSubject(hubID(1)),
+		t, streams.HubSubject(hubID(1)),
 		domain.DeviceLabeled{HubID: hubID(1), OrgID: org, DeviceID: 3, Name: &name},
 	)
 	await(t, s, labeled)
 	released := w.tell(
-		t,
-		streams.HubSubject(hubID(1)),
-		domain.HubReleased{HubID: hubID(1), OrgID: org, After: 77},
+		t, streams.HubSubject(hubID(1)), domain.HubReleased{HubID: hubID(1), OrgID: org, After: 77},
 	)
 	await(t, s, released)
 	await(t, a, released)

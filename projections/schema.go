@@ -50,9 +50,7 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		}
 		if encoding != "UTF8" {
 			return fmt.Errorf(
-				"%w: it is %s; create the database with ENCODING 'UTF8'",
-				ErrEncoding,
-				encoding,
+				"%w: it is %s; create the database with ENCODING 'UTF8'", ErrEncoding, encoding,
 			)
 		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", lockSpace, lockInstall); err != nil {
@@ -71,9 +69,7 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 		case owner != installation:
 			return fmt.Errorf(
 				"%w: it is that of %s, and this one is %s; give each installation a database of its own",
-				ErrOtherInstallation,
-				owner,
-				installation,
+				ErrOtherInstallation, owner, installation,
 			)
 		}
 		var there bool
@@ -88,8 +84,7 @@ func install(ctx context.Context, conn *pgx.Conn, schema, installation string) e
 			return err
 		}
 		return queries.RecordSchema(
-			ctx,
-			query.RecordSchemaParams{Name: schema, DefinitionHash: definitionHash()},
+			ctx, query.RecordSchemaParams{Name: schema, DefinitionHash: definitionHash()},
 		)
 	})
 }

@@ -17,10 +17,7 @@ import (
 // hangs takes a lock as a process does that hangs afterwards, once then has been run on another of
 // its connections.
 func hangs(
-	t *testing.T,
-	s *Store,
-	space int32,
-	then func(ctx context.Context, conn *pgx.Conn) error,
+	t *testing.T, s *Store, space int32, then func(ctx context.Context, conn *pgx.Conn) error,
 ) (lock, writing *pgx.Conn) {
 	t.Helper()
 	connect := func() *pgx.Conn {
@@ -134,8 +131,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 			return (&writer[directory.Recorded]{
 				source: &directorySource{log: w.dir}, conn: conn, term: term, heeds: true,
 			}).apply(
-				t.Context(),
-				history,
+				t.Context(), history,
 			)
 		}
 		if err := write(old); !errors.Is(err, errMoved) {
@@ -147,12 +143,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 			Err:        domain.ErrUnknownEvent,
 		}
 		if newLine(
-			s,
-			&directorySource{log: w.dir},
-			&progress{},
-			w.dir,
-			old,
-			true,
+			s, &directorySource{log: w.dir}, &progress{}, w.dir, old, true,
 		).stop(t.Context(), checkpoint{}, stopped) {
 			t.Error("the old one has stopped the projection")
 		}
@@ -200,10 +191,7 @@ func TestABuilderThatHangsLosesItsLock(t *testing.T) {
 		_, err := conn.Exec(ctx, "BEGIN")
 		if err == nil {
 			_, err = conn.Exec(
-				ctx,
-				"SELECT pg_advisory_xact_lock($1::int, $2::int)",
-				lockSpace,
-				lockInstall,
+				ctx, "SELECT pg_advisory_xact_lock($1::int, $2::int)", lockSpace, lockInstall,
 			)
 		}
 		return err

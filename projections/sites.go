@@ -15,16 +15,12 @@ import (
 
 // sites is Sites, asked once.
 func (s *Store) sites(
-	ctx context.Context,
-	org string,
-	limit int,
-	startingAfter string,
+	ctx context.Context, org string, limit int, startingAfter string,
 ) (domain.Page[domain.Site], error) {
 	params := query.SitesParams{OrgID: org, RowLimit: int32(limit) + 1}
 	if startingAfter != "" {
 		after, err := s.queries.SiteSequence(
-			ctx,
-			query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)},
+			ctx, query.SiteSequenceParams{OrgID: org, ID: storable(startingAfter)},
 		)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return domain.Page[domain.Site]{}, unknownStart("site")

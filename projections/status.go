@@ -50,20 +50,14 @@ type ProjectionStatus struct {
 
 // Status gives every projection's state, by name.
 func (s *Store) Status(
-	ctx context.Context,
-	dir Directory,
-	presence jetstream.KeyValue,
+	ctx context.Context, dir Directory, presence jetstream.KeyValue,
 ) ([]ProjectionStatus, error) {
 	return statuses(ctx, s.pool, s.schema, dir, presence)
 }
 
 // statuses gives every projection's state. The database's search path names the schema.
 func statuses(
-	ctx context.Context,
-	db query.DBTX,
-	schema string,
-	dir Directory,
-	presence jetstream.KeyValue,
+	ctx context.Context, db query.DBTX, schema string, dir Directory, presence jetstream.KeyValue,
 ) ([]ProjectionStatus, error) {
 	queries := query.New(db)
 	rows, err := queries.Checkpoints(ctx)
@@ -121,10 +115,7 @@ func statuses(
 }
 
 func stateOf(
-	row query.Checkpoint,
-	stops []query.HubcloudStop,
-	stopped *StoppedError,
-	attended bool,
+	row query.Checkpoint, stops []query.HubcloudStop, stopped *StoppedError, attended bool,
 ) (state, reason string) {
 	if stop, ok := stopOf(stops, row.Projection); ok {
 		return StateStoppedByOperator, (&operatorStop{stop}).Error()
@@ -170,10 +161,7 @@ func (s *Store) building(ctx context.Context) error {
 		return fmt.Errorf("read models: %w", err)
 	}
 	return fmt.Errorf(
-		"%w: %d of %d events",
-		ErrBuilding,
-		at.Sequence,
-		max(at.Sequence, int64(s.target.Load())),
+		"%w: %d of %d events", ErrBuilding, at.Sequence, max(at.Sequence, int64(s.target.Load())),
 	)
 }
 

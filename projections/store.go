@@ -144,8 +144,7 @@ func poolConfig(url, schema string) (*pgxpool.Config, error) {
 	pooling.ConnConfig.RuntimeParams["search_path"] = schema
 	pooling.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	pooling.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(
-		transactionLimit.Milliseconds(),
-		10,
+		transactionLimit.Milliseconds(), 10,
 	)
 	if pooling.ConnConfig.ConnectTimeout == 0 {
 		pooling.ConnConfig.ConnectTimeout = answerLimit

@@ -27,8 +27,7 @@ func hubID(n int) domain.HubID { return domain.HubID(fmt.Sprintf("hub-%04d-0000-
 func (w *world) site(t testing.TB, org string, n int) uint64 {
 	t.Helper()
 	return w.tell(
-		t,
-		streams.SiteSubject(org, siteID(n)),
+		t, streams.SiteSubject(org, siteID(n)),
 		domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint("Site ", n)},
 	)
 }
@@ -59,9 +58,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	var want []string
 	for _, n := range []int{5, 2, 9, 1, 7} {
 		w.tellAt(
-			t,
-			at,
-			streams.SiteSubject(org, siteID(n)),
+			t, at, streams.SiteSubject(org, siteID(n)),
 			domain.SiteCreated{OrgID: org, SiteID: siteID(n), Name: fmt.Sprint(n)},
 		)
 		want = append(want, siteID(n))
@@ -99,8 +96,7 @@ func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
 	}
 	for _, unknown := range []string{siteID(3), "x", "\x00", "\xff", siteID(5) + "\x00"} {
 		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
-			err,
-			domain.CodeInvalidRequest,
+			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
@@ -157,8 +153,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	}
 	first, second, nowhere, odd := siteID(1), siteID(2), siteID(3), "\xff\x00"
 	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
-		got,
-		want,
+		got, want,
 	) {
 		t.Errorf("at the first site: %v, want %v", got, want)
 	}
@@ -176,8 +171,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 	}
 	for _, unknown := range []string{string(hubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff"} {
 		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
-			err,
-			domain.CodeInvalidRequest,
+			err, domain.CodeInvalidRequest,
 		) {
 			t.Errorf("starting_after %q: %v", unknown, err)
 		}
@@ -237,8 +231,7 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			streams.HubSubject(hubID(0)),
+			t, streams.HubSubject(hubID(0)),
 			domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)},
 		),
 	)
@@ -247,8 +240,7 @@ func TestHubCountFollowsEveryMove(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t,
-			streams.HubSubject(hubID(0)),
+			t, streams.HubSubject(hubID(0)),
 			domain.HubMoved{HubID: hubID(0), OrgID: org, SiteID: siteID(2)},
 		),
 	)
@@ -426,10 +418,7 @@ func TestNoHubStopsTheLine(t *testing.T) {
 		value := fmt.Appendf(
 			nil,
 			`{"hub_id":%q,"online":false,"since":"2026-01-02T03:04:05.123456789Z","public_ip":%q,"reason":%q,"network":%s}`,
-			hubID(1),
-			"x\x00",
-			reason,
-			network,
+			hubID(1), "x\x00", reason, network,
 		)
 		w.put(t, hubID(1), value)
 	}

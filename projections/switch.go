@@ -38,9 +38,7 @@ func (b *build) makeAnew(ctx context.Context) error {
 		// Somewhere is an event that cannot be applied. The slow way finds it, and shows it by its
 		// sequence.
 		b.log.Warn(
-			"the directory cannot be loaded at once; applying its events one by one",
-			"error",
-			err,
+			"the directory cannot be loaded at once; applying its events one by one", "error", err,
 		)
 		head, err = 0, b.beginAgain(ctx)
 	}
@@ -93,17 +91,13 @@ func (b *build) followDirectory(ctx context.Context, after uint64) error {
 			return err
 		}
 		return b.dir.Follow(
-			ctx,
-			after,
-			func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
+			ctx, after, func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
 		)
 	})
 }
 
 func (b *build) directoryWriter(
-	ctx context.Context,
-	conn *pgx.Conn,
-	after uint64,
+	ctx context.Context, conn *pgx.Conn, after uint64,
 ) (*writer[directory.Recorded], error) {
 	skipped, err := sequencesOf(ctx, b.dir.Skips, DirectoryProjection)
 	w := &writer[directory.Recorded]{
@@ -266,8 +260,7 @@ func (b *build) check(ctx context.Context, tx pgx.Tx) error {
 	if err == nil && written < counted {
 		err = fmt.Errorf(
 			"the new read models are at event %d and were counted up to %d; nothing was switched",
-			written,
-			counted,
+			written, counted,
 		)
 	}
 	return err
@@ -296,8 +289,7 @@ func (b *build) reachLive(ctx context.Context, queries *query.Queries) error {
 		}
 	}
 	presenceHead, err := (&presenceSource{bucket: b.presence}).head(
-		waiting,
-		uint64(presenceAt.Sequence),
+		waiting, uint64(presenceAt.Sequence),
 	)
 	if err != nil {
 		return notYet(ctx, err)

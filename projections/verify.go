@@ -45,8 +45,7 @@ const (
 // The bucket `presence` has only the newest value of each hub: hubs that have moved on since that
 // moment are compared again until they stand still.
 func (c *Control) Verify(
-	ctx context.Context,
-	report func(BuildProgress),
+	ctx context.Context, report func(BuildProgress),
 	found func(projection string, d Difference) error,
 ) (all []Verified, err error) {
 	for {
@@ -73,8 +72,7 @@ type verification struct {
 }
 
 func (b *build) verify(
-	ctx context.Context,
-	found func(string, Difference) error,
+	ctx context.Context, found func(string, Difference) error,
 ) ([]Verified, error) {
 	v := &verification{build: b, found: found}
 	var begin moment
@@ -127,8 +125,7 @@ type moment struct{ directory, presence uint64 }
 // atOneMoment runs fn in a transaction that sees the read models in use as they are after one
 // batch.
 func (v *verification) atOneMoment(
-	ctx context.Context,
-	fn func(ctx context.Context, live pgx.Tx, at moment) error,
+	ctx context.Context, fn func(ctx context.Context, live pgx.Tx, at moment) error,
 ) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return onConn(ctx, v.dial, func(conn *pgx.Conn) error {
@@ -156,16 +153,14 @@ func (v *verification) atOneMoment(
 				return err
 			}
 			head, err := (&presenceSource{bucket: v.presence}).head(
-				ctx,
-				uint64(presenceAt.Sequence),
+				ctx, uint64(presenceAt.Sequence),
 			)
 			if err != nil {
 				return err
 			}
 			if foreign || uint64(presenceAt.Sequence) > head {
 				return fmt.Errorf(
-					"%w: build them anew with `hubcloud projections rebuild`",
-					ErrOtherStream,
+					"%w: build them anew with `hubcloud projections rebuild`", ErrOtherStream,
 				)
 			}
 			return fn(ctx, tx, moment{uint64(directoryAt.Sequence), uint64(presenceAt.Sequence)})
@@ -194,10 +189,7 @@ func (v *verification) reachDirectory(ctx context.Context, from, until uint64) e
 			return err
 		}
 		return v.dir.Replay(
-			ctx,
-			from,
-			until,
-			func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
+			ctx, from, until, func(batch []directory.Recorded) error { return w.apply(ctx, batch) },
 		)
 	})
 }
@@ -222,10 +214,7 @@ func (v *verification) reachPresence(ctx context.Context, until uint64) error {
 
 // compare compares every table.
 func (v *verification) compare(
-	ctx context.Context,
-	live pgx.Tx,
-	at moment,
-	directoryDone, presenceDone *Verified,
+	ctx context.Context, live pgx.Tx, at moment, directoryDone, presenceDone *Verified,
 ) error {
 	err := v.onTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		tables, err := tablesOf(ctx, conn, v.target)
@@ -257,11 +246,7 @@ func (v *verification) compare(
 // differs while the bucket's newest value of it is newer than the moment is not compared: the older
 // value, which the read models have, is not to be had any more.
 func (v *verification) comparePresence(
-	ctx context.Context,
-	live pgx.Tx,
-	at moment,
-	done *Verified,
-	moved bool,
+	ctx context.Context, live pgx.Tx, at moment, done *Verified, moved bool,
 ) error {
 	where, args := "", []any(nil)
 	if moved {

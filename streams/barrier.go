@@ -79,8 +79,7 @@ type answer struct {
 // and ctx's error when that takes too long. Serve must run before the replica takes its first
 // request.
 func (b *Barrier) Serve(
-	ctx context.Context,
-	applied func(ctx context.Context, seq uint64) error,
+	ctx context.Context, applied func(ctx context.Context, seq uint64) error,
 ) error {
 	if b.id == "" || strings.ContainsAny(b.id, ".*> \t\r\n") {
 		return fmt.Errorf("barrier: %q is no id for a replica", b.id)
@@ -116,8 +115,7 @@ func (b *Barrier) awaitHeartbeats(ctx context.Context) (jetstream.KeyValue, erro
 }
 
 func (b *Barrier) answerQuestions(
-	ctx context.Context,
-	applied func(ctx context.Context, seq uint64) error,
+	ctx context.Context, applied func(ctx context.Context, seq uint64) error,
 ) error {
 	questions := make(chan *nats.Msg, barrierAtOnce)
 	sub, err := b.nc.ChanSubscribe(BarrierSubject(b.id), questions)
@@ -143,9 +141,7 @@ func (b *Barrier) answerQuestions(
 }
 
 func (b *Barrier) answer(
-	ctx context.Context,
-	msg *nats.Msg,
-	applied func(ctx context.Context, seq uint64) error,
+	ctx context.Context, msg *nats.Msg, applied func(ctx context.Context, seq uint64) error,
 ) {
 	var q question
 	if err := json.Unmarshal(msg.Data, &q); err != nil {
@@ -195,10 +191,7 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 					complained = true
 					b.log.Warn(
 						"barrier could not renew the replica's heartbeat; trying again",
-						"replica",
-						b.id,
-						"error",
-						err,
+						"replica", b.id, "error", err,
 					)
 				}
 				timer.Reset(heartbeatAgain)
@@ -209,11 +202,8 @@ func (b *Barrier) keepHeartbeat(ctx context.Context, bucket jetstream.KeyValue) 
 			defer cancel()
 			if err := bucket.Delete(last, b.id); err != nil {
 				b.log.Warn(
-					"barrier could not take the replica's heartbeat away",
-					"replica",
-					b.id,
-					"error",
-					err,
+					"barrier could not take the replica's heartbeat away", "replica", b.id,
+					"error", err,
 				)
 			}
 			return ctx.Err()
@@ -233,10 +223,7 @@ func (b *Barrier) Wait(ctx context.Context, seq uint64) error {
 		group.Go(func() error {
 			if err := b.waitFor(ctx, id, seq); err != nil {
 				return fmt.Errorf(
-					"barrier: replica %s has not applied sequence %d: %w",
-					id,
-					seq,
-					err,
+					"barrier: replica %s has not applied sequence %d: %w", id, seq, err,
 				)
 			}
 			return nil

@@ -148,9 +148,7 @@ func OpenBuckets(ctx context.Context, conns *Conns, replicas int) (*Buckets, err
 }
 
 func openBucket(
-	ctx context.Context,
-	js jetstream.JetStream,
-	declared bucketDeclaration,
+	ctx context.Context, js jetstream.JetStream, declared bucketDeclaration,
 ) (jetstream.KeyValue, error) {
 	kv, err := js.KeyValue(ctx, declared.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -179,9 +177,7 @@ func openBucket(
 // SetIdempotencyWindow makes the broker keep what Idempotency holds for that long after it was
 // written, from now on and for what is there; at least 100 ms.
 func (b *Buckets) SetIdempotencyWindow(
-	ctx context.Context,
-	conns *Conns,
-	window time.Duration,
+	ctx context.Context, conns *Conns, window time.Duration,
 ) error {
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {

@@ -88,10 +88,7 @@ func Connect(ctx context.Context, c Credentials, opts ...nats.Option) (*Conns, e
 }
 
 func connect(
-	ctx context.Context,
-	c Credentials,
-	account Account,
-	opts []nats.Option,
+	ctx context.Context, c Credentials, account Account, opts []nats.Option,
 ) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

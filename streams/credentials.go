@@ -45,8 +45,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		// The decoder's error can quote the text, which holds passwords.
 		return Credentials{}, fmt.Errorf(
-			"read the broker's credentials: %s is not a credentials file",
-			path,
+			"read the broker's credentials: %s is not a credentials file", path,
 		)
 	}
 	if err := c.Validate(); err != nil {

@@ -53,8 +53,7 @@ func TestCredentialsThatAreNoneAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if _, err := streams.ReadCredentials(filepath.Join(dir, "none.json")); !errors.Is(
-		err,
-		fs.ErrNotExist,
+		err, fs.ErrNotExist,
 	) {
 		t.Errorf("an absent file: %v", err)
 	}

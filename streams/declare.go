@@ -18,9 +18,7 @@ var ErrIncompatible = errors.New("incompatible with what is on the broker")
 // number of replicas to what is asked; 0 replicas leaves them as they are, and makes one. Anything
 // else that differs is ErrIncompatible, with what differs; the stream stays untouched.
 func Declare(
-	ctx context.Context,
-	js jetstream.JetStream,
-	want jetstream.StreamConfig,
+	ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig,
 ) (stream jetstream.Stream, err error) {
 	err = SetUp(ctx, func(ctx context.Context) error {
 		stream, err = declare(ctx, js, want)
@@ -30,9 +28,7 @@ func Declare(
 }
 
 func declare(
-	ctx context.Context,
-	js jetstream.JetStream,
-	want jetstream.StreamConfig,
+	ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig,
 ) (jetstream.Stream, error) {
 	stream, err := js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -65,8 +61,7 @@ func checkDeclared(want, got jetstream.StreamConfig) error {
 	differ := func(name string, want, got any) {
 		if want != got {
 			differences = append(
-				differences,
-				fmt.Sprintf("%s is %v and should be %v", name, got, want),
+				differences, fmt.Sprintf("%s is %v and should be %v", name, got, want),
 			)
 		}
 	}
@@ -79,9 +74,7 @@ func checkDeclared(want, got jetstream.StreamConfig) error {
 	differ("max_msgs", unlimited(want.MaxMsgs), unlimited(got.MaxMsgs))
 	differ("max_bytes", unlimited(want.MaxBytes), unlimited(got.MaxBytes))
 	differ(
-		"max_msgs_per_subject",
-		unlimited(want.MaxMsgsPerSubject),
-		unlimited(got.MaxMsgsPerSubject),
+		"max_msgs_per_subject", unlimited(want.MaxMsgsPerSubject), unlimited(got.MaxMsgsPerSubject),
 	)
 	differ("discard", want.Discard, got.Discard)
 	differ("deny_delete", want.DenyDelete, got.DenyDelete)

@@ -212,12 +212,8 @@ func (f *Freshness) judge(began time.Time) {
 	f.round = make(chan struct{})
 	f.cfg.Log.Error(
 		"directory lost: requests with a key are answered 503",
-		"unconfirmed_ms",
-		unconfirmed.Milliseconds(),
-		"broker_out_of_reach",
-		cutOff,
-		"error",
-		f.failed,
+		"unconfirmed_ms", unconfirmed.Milliseconds(), "broker_out_of_reach", cutOff,
+		"error", f.failed,
 	)
 }
 

@@ -75,11 +75,7 @@ func (s *StreamState) CheckLeader() error {
 	}
 	if size := 1 + len(g.Peers); heard <= size/2 {
 		return fmt.Errorf(
-			"%w: its leader %s hears %d of %d servers",
-			errNoLeader,
-			g.Leader,
-			heard,
-			size,
+			"%w: its leader %s hears %d of %d servers", errNoLeader, g.Leader, heard, size,
 		)
 	}
 	return nil
@@ -91,9 +87,7 @@ func (s *StreamState) CheckLeader() error {
 // that is the word of the cluster's leader, which may be deposed and cut off, so callers that know
 // of the stream must not believe it.
 func AskState(
-	ctx context.Context,
-	nc *nats.Conn,
-	prefix, stream, subjects string,
+	ctx context.Context, nc *nats.Conn, prefix, stream, subjects string,
 ) (*StreamState, error) {
 	var question []byte
 	if subjects != "" {
@@ -153,10 +147,7 @@ const (
 // stream is not believed unless seen is 0. The error is ErrDoubtful when no leader confirms the
 // state within 15 s or before ctx ends.
 func AskLast(
-	ctx context.Context,
-	nc *nats.Conn,
-	prefix, stream string,
-	seen uint64,
+	ctx context.Context, nc *nats.Conn, prefix, stream string, seen uint64,
 ) (*StreamState, error) {
 	return confirm(
 		ctx,
@@ -215,9 +206,7 @@ func groupOf(c *jetstream.ClusterInfo) *StreamGroup {
 // confirm asks until a state reaches seen or is to be believed. missing says that the stream is
 // said not to exist, which is not believed.
 func confirm(
-	ctx context.Context,
-	name string,
-	seen uint64,
+	ctx context.Context, name string, seen uint64,
 	ask func(context.Context) (state *StreamState, missing bool, err error),
 ) (*StreamState, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
@@ -240,18 +229,11 @@ func confirm(
 		case <-ctx.Done():
 			if missing {
 				return nil, fmt.Errorf(
-					"%w: %s had sequence %d, and now it is not there",
-					ErrDoubtful,
-					name,
-					seen,
+					"%w: %s had sequence %d, and now it is not there", ErrDoubtful, name, seen,
 				)
 			}
 			return nil, fmt.Errorf(
-				"%w: %s had sequence %d and ends at %d",
-				ErrDoubtful,
-				name,
-				seen,
-				state.State.Last,
+				"%w: %s had sequence %d and ends at %d", ErrDoubtful, name, seen, state.State.Last,
 			)
 		case <-time.After(doubtPause):
 		}

@@ -113,9 +113,7 @@ func TestLineTakesBackWhatIsNotSent(t *testing.T) {
 	credentials := broker.Credentials()
 	credentials.URL = "nats://" + between.Addr().String()
 	conns, err := streams.Connect(
-		t.Context(),
-		credentials,
-		streams.WithLog(slog.New(slog.DiscardHandler)),
+		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
 	if err != nil {
 		t.Fatal(err)

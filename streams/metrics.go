@@ -20,8 +20,7 @@ func NewCollector(conns ...*Conns) prometheus.Collector {
 	}
 	c := &connections{
 		up: desc(
-			"connections_up",
-			"The service's own connections to the broker that are there.",
+			"connections_up", "The service's own connections to the broker that are there.",
 		),
 		down: desc(
 			"connections_down",

@@ -29,9 +29,7 @@ func (k Kept) Live() bool { return k.Revision > 0 && !k.Gone }
 // Newest reads what a bucket keeps under a key, and gives its revision: 0 when there is nothing
 // (any more). See NewestKept.
 func Newest(
-	ctx context.Context,
-	nc *nats.Conn,
-	bucket, key string,
+	ctx context.Context, nc *nats.Conn, bucket, key string,
 ) (content []byte, revision uint64, err error) {
 	kept, err := NewestKept(ctx, nc, bucket, key)
 	if err != nil || !kept.Live() {

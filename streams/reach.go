@@ -128,15 +128,8 @@ func (r *Reach) leave(nc *nats.Conn) {
 		return
 	}
 	r.log.Warn(
-		"broker connection left",
-		"connection",
-		nc.Opts.Name,
-		"server",
-		server,
-		"silent",
-		silent,
-		"isolated",
-		isolated,
+		"broker connection left", "connection", nc.Opts.Name, "server", server, "silent", silent,
+		"isolated", isolated,
 	)
 	if err := nc.ForceReconnect(); err != nil {
 		r.log.Warn("broker connection not made anew", "connection", nc.Opts.Name, "error", err)

@@ -21,9 +21,7 @@ func TestReachNoticesACutInTheMidstOfAWrite(t *testing.T) {
 	credentials := broker.Credentials()
 	credentials.URL = "nats://" + between.Addr().String()
 	conns, err := streams.Connect(
-		t.Context(),
-		credentials,
-		streams.WithLog(slog.New(slog.DiscardHandler)),
+		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
 	if err != nil {
 		t.Fatal(err)

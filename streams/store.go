@@ -126,8 +126,7 @@ func Store(ctx context.Context, nc *nats.Conn, msgs ...*nats.Msg) (last uint64, 
 		return 0, fmt.Errorf("%w: %w", ErrNoStream, ack.Error)
 	case ack.Error.full():
 		return 0, fmt.Errorf(
-			"%w: %w",
-			ack.Error,
+			"%w: %w", ack.Error,
 			domain.Unavailable("the broker cannot store at the moment: try again later"),
 		)
 	default:

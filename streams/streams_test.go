@@ -271,15 +271,13 @@ func TestStoreSaysWhenItIsUnsure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := streams.Store(ctx, nc, message("mute", -1, "")); !errors.Is(
-		err,
-		streams.ErrUnsure,
+		err, streams.ErrUnsure,
 	) ||
 		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("no answer: %v", err)
 	}
 	if _, err := streams.Store(t.Context(), nc, message("babble", -1, "")); !errors.Is(
-		err,
-		streams.ErrUnsure,
+		err, streams.ErrUnsure,
 	) {
 		t.Errorf("no sensible answer: %v", err)
 	}

@@ -28,9 +28,7 @@ type apiDirectory struct {
 
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
 func (d apiDirectory) AddHub(
-	ctx context.Context,
-	o domain.Origin,
-	add httpapi.HubAddition,
+	ctx context.Context, o domain.Origin, add httpapi.HubAddition,
 ) (domain.HubState, error) {
 	seen, ever, err := d.presence.Fetch(ctx, add.HubID)
 	if err != nil {
@@ -47,9 +45,7 @@ func (d apiDirectory) AddHub(
 
 // UpdateHub moves and renames a hub.
 func (d apiDirectory) UpdateHub(
-	ctx context.Context,
-	o domain.Origin,
-	change httpapi.HubChange,
+	ctx context.Context, o domain.Origin, change httpapi.HubChange,
 ) (domain.HubState, error) {
 	return d.Service.UpdateHub(ctx, o, directory.UpdateHub{
 		OrgID: change.OrgID, HubID: change.HubID, SetName: change.SetName, Name: change.Name,
@@ -59,10 +55,7 @@ func (d apiDirectory) UpdateHub(
 
 // ResetLink revokes first and cuts second: a hub that connects in between is refused already.
 func (d apiDirectory) ResetLink(
-	ctx context.Context,
-	o domain.Origin,
-	org string,
-	hub domain.HubID,
+	ctx context.Context, o domain.Origin, org string, hub domain.HubID,
 ) error {
 	revoked, err := d.Service.RevokeCertificate(ctx, o, org, hub)
 	if err != nil || revoked == "" {
@@ -78,10 +71,7 @@ func (d apiDirectory) ResetLink(
 // Invite records the invitation, then puts its mail into the queue. Whoever hears of a failure in
 // between invites again, which replaces the first.
 func (d apiDirectory) Invite(
-	ctx context.Context,
-	o domain.Origin,
-	org, email string,
-	role domain.Role,
+	ctx context.Context, o domain.Origin, org, email string, role domain.Role,
 ) (domain.Invitation, error) {
 	invitation, orgName, token, err := d.Service.Invite(ctx, o, org, email, role)
 	if err != nil {
@@ -99,9 +89,7 @@ type apiEvents struct{ *hublog.Logs }
 
 // Follow reads what follows a cursor, as it comes.
 func (e apiEvents) Follow(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
+	ctx context.Context, hub domain.HubID, after string,
 ) (httpapi.EventReader, error) {
 	reader, err := e.Logs.Follow(ctx, hub, after)
 	if err != nil {

@@ -34,9 +34,7 @@ var errStartTimeout = errors.New("not started in time")
 // open it yet. What is waited for is logged at once when the first try fails, and every ten
 // seconds; do may run more than once.
 func (s *service) await(
-	ctx context.Context,
-	what string,
-	do func(ctx context.Context) error,
+	ctx context.Context, what string, do func(ctx context.Context) error,
 ) error {
 	w := &waiting{what: what, began: time.Now()}
 	told, stopTelling := make(chan struct{}), make(chan struct{})
@@ -55,11 +53,8 @@ func (s *service) await(
 			return nil
 		case errors.Is(context.Cause(ctx), errStartTimeout):
 			return fmt.Errorf(
-				"%w: after %s (--start-timeout) still waiting for %s: %w",
-				errStartTimeout,
-				s.flags.StartTimeout,
-				what,
-				w.reason(err),
+				"%w: after %s (--start-timeout) still waiting for %s: %w", errStartTimeout,
+				s.flags.StartTimeout, what, w.reason(err),
 			)
 		case lasting(err) || ctx.Err() != nil:
 			return err

@@ -105,12 +105,7 @@ func (c *backupCommand) Run(ctx context.Context, out Streams) error {
 	fmt.Fprintf(
 		out.Out,
 		"%s holds the installation as it was at %s: %d events of the directory, %s; %d files, %s.\n",
-		c.Dir,
-		m.At.Format(time.RFC3339),
-		m.Directory,
-		logs,
-		len(m.Files),
-		byteText(m.Bytes()),
+		c.Dir, m.At.Format(time.RFC3339), m.Directory, logs, len(m.Files), byteText(m.Bytes()),
 	)
 	if m.Has(authorityKey) {
 		fmt.Fprintln(

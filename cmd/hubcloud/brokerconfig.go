@@ -139,9 +139,7 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 
 // write writes the servers' files.
 func (c *brokerConfigCommand) write(
-	text string,
-	authority []byte,
-	node identity.NodeCertificate,
+	text string, authority []byte, node identity.NodeCertificate,
 ) error {
 	for name, content := range map[string][]byte{
 		broker.ServerFileName: []byte(text), broker.AuthorityName: authority,
@@ -158,9 +156,7 @@ func (c *brokerConfigCommand) write(
 		return err
 	}
 	return durablefile.Write(
-		c.path(broker.RouteSecretName),
-		[]byte(c.file().RouteSecret(former)),
-		0o600,
+		c.path(broker.RouteSecretName), []byte(c.file().RouteSecret(former)), 0o600,
 	)
 }
 

@@ -75,10 +75,7 @@ func TestBrokerConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	vouches(
-		t,
-		contentOf(t, dir, "ca.pem"),
-		contentOf(t, dir, "broker.pem"),
-		"nats-2",
+		t, contentOf(t, dir, "ca.pem"), contentOf(t, dir, "broker.pem"), "nats-2",
 		"hubs.example.org",
 	)
 

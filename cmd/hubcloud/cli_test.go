@@ -81,9 +81,7 @@ func TestMistakesAreTold(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
-				"hubcloud %s: exit code %d, said %q",
-				strings.Join(c.args, " "),
-				code,
+				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}
@@ -96,8 +94,7 @@ func TestNoServiceIsTold(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
 	code := Run(
-		context.Background(),
-		[]string{"inventory", "generate", "--data-dir", t.TempDir()},
+		context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
 		Streams{Out: &out, Err: &errs},
 	)
 	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {

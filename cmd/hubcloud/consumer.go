@@ -41,8 +41,7 @@ func (c *consumer) Validate() error {
 		u.RawQuery != "" ||
 		u.Fragment != "" {
 		return fmt.Errorf(
-			"--url %q: must be http://… or https://…, such as https://api.example.com/v1",
-			c.URL,
+			"--url %q: must be http://… or https://…, such as https://api.example.com/v1", c.URL,
 		)
 	}
 	return nil
@@ -112,9 +111,7 @@ func (d dataDir) demoKey() (string, error) {
 // do runs a consumer's command. What the API finds wrong about what was asked is the mistake of who
 // typed it.
 func (c *consumer) do(
-	ctx context.Context,
-	out Streams,
-	command func(api *client.Client) error,
+	ctx context.Context, out Streams, command func(api *client.Client) error,
 ) error {
 	base, key, err := c.where()
 	if err != nil {
@@ -130,8 +127,7 @@ func (c *consumer) do(
 		ctx.Err() == nil {
 		return fmt.Errorf(
 			"nothing answers at %s: start a service with `hubcloud dev`, or name another with --url: %w",
-			base,
-			failed.Err,
+			base, failed.Err,
 		)
 	}
 	if errors.Is(err, client.ErrInvalidRequest) || errors.Is(err, client.ErrNotFound) {

@@ -56,9 +56,7 @@ func TestConsumersMistakesAreTold(t *testing.T) {
 		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf(
-				"hubcloud %s: exit code %d, said %q",
-				strings.Join(c.args, " "),
-				code,
+				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}
@@ -141,17 +139,14 @@ func TestFindingTheAPI(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(
-			t.Context(),
-			append([]string{"hubs", "--data-dir", dir}, c.args...),
+			t.Context(), append([]string{"hubs", "--data-dir", dir}, c.args...),
 			Streams{Out: &out, Err: &errs},
 		)
 		if c.want == "" {
 			if code != exitUsage || len(asked) != 0 {
 				t.Errorf(
 					"%v: exit code %d, said %q: the demo's key must not go to an address that was given",
-					c.args,
-					code,
-					errs.String(),
+					c.args, code, errs.String(),
 				)
 			}
 			continue
@@ -197,8 +192,7 @@ func TestNamesDoNotReachTheTerminal(t *testing.T) {
 	t.Cleanup(server.Close)
 	var out, errs bytes.Buffer
 	code := Run(
-		t.Context(),
-		[]string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"},
+		t.Context(), []string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"},
 		Streams{Out: &out, Err: &errs},
 	)
 	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
@@ -261,8 +255,7 @@ func TestInterrupts(t *testing.T) {
 		}()
 		var out, errs bytes.Buffer
 		code := Run(
-			ctx,
-			append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
+			ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
 			Streams{Out: &out, Err: &errs},
 		)
 		interrupt()

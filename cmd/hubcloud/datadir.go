@@ -101,9 +101,7 @@ func (d dataDir) endpoints() (endpoints, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, fmt.Errorf(
 			"%w on %s: start one with `hubcloud serve --data-dir %s`, or name another --data-dir",
-			errNotRunning,
-			d,
-			d,
+			errNotRunning, d, d,
 		)
 	}
 	if err != nil {

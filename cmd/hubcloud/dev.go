@@ -154,11 +154,7 @@ func makeDemo(ctx context.Context, s *service) (demo, error) {
 // registerDemoHub puts a demo hub into the inventory. Its secret is kept first: one that nobody
 // knows could not be replaced.
 func registerDemoHub(
-	ctx context.Context,
-	s *service,
-	d *demo,
-	hub domain.HubID,
-	keep func() error,
+	ctx context.Context, s *service, d *demo, hub domain.HubID, keep func() error,
 ) error {
 	if d.Secrets[hub] == "" {
 		secret, err := newEnrolmentSecret()

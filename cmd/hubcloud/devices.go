@@ -59,11 +59,8 @@ func (c *devicesCommand) listDevices(out Streams, devices []client.ListedDevice)
 			channels = append(channels, nameOfChannel(channel.ChannelHead))
 		}
 		t.row(
-			strconv.FormatInt(device.ID, 10),
-			device.Name,
-			orNothing(device.Room),
-			device.Manufacturer+" "+device.Model,
-			strings.Join(channels, " "),
+			strconv.FormatInt(device.ID, 10), device.Name, orNothing(device.Room),
+			device.Manufacturer+" "+device.Model, strings.Join(channels, " "),
 		)
 	}
 	return t.flush()
@@ -74,15 +71,8 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 		return printJSON(out.Out, device)
 	}
 	t := newTable(
-		out.Out,
-		"CHANNEL",
-		"VALUE",
-		"UNIT",
-		"STATUS",
-		"ASKED",
-		"OBSERVED",
-		"REACHABLE",
-		"TAKES COMMANDS",
+		out.Out, "CHANNEL", "VALUE", "UNIT", "STATUS", "ASKED", "OBSERVED",
+		"REACHABLE", "TAKES COMMANDS",
 	)
 	for _, channel := range device.Channels {
 		observed := ""
@@ -90,13 +80,8 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 			observed = shortTime(*channel.ObservedAt)
 		}
 		t.row(
-			nameOfChannel(channel.ChannelHead),
-			textOf(channel.Value),
-			orNothing(channel.Unit),
-			string(channel.Status),
-			textOf(channel.Desired),
-			observed,
-			yesNo(channel.Available),
+			nameOfChannel(channel.ChannelHead), textOf(channel.Value), orNothing(channel.Unit),
+			string(channel.Status), textOf(channel.Desired), observed, yesNo(channel.Available),
 			yesNo(channel.Writable),
 		)
 	}

@@ -120,8 +120,7 @@ func (c *doctorCommand) config() doctor.Config {
 	}
 	var err error
 	if cfg.Started, err = doctor.ReadStarted(dir.path(startedFile)); !errors.Is(
-		err,
-		fs.ErrNotExist,
+		err, fs.ErrNotExist,
 	) {
 		cfg.StartedErr = err
 	}
@@ -142,9 +141,7 @@ func (c *doctorCommand) config() doctor.Config {
 
 // projectionStatus is what `projections status` says.
 func projectionStatus(
-	ctx context.Context,
-	conns *streams.Conns,
-	postgresURL string,
+	ctx context.Context, conns *streams.Conns, postgresURL string,
 ) ([]projections.ProjectionStatus, error) {
 	s, err := newSession(ctx, conns)
 	if err != nil {

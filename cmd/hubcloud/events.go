@@ -50,8 +50,7 @@ func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
 				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
 			case errors.Is(err, client.ErrResync):
 				return fmt.Errorf(
-					"%w; leave out --after to begin with the oldest event that is kept",
-					err,
+					"%w; leave out --after to begin with the oldest event that is kept", err,
 				)
 			case err != nil && c.Follow:
 				return ended(ctx, err)

@@ -118,8 +118,7 @@ func (f *serviceFlags) Validate() error {
 	} {
 		if err := checkAddress(address); err != nil {
 			return fmt.Errorf(
-				"--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one",
-				name,
+				"--%s %q: an address is HOST:PORT or :PORT, and port 0 picks a free one", name,
 				address,
 			)
 		}
@@ -157,8 +156,7 @@ func (f *serviceFlags) Validate() error {
 	}
 	if f.Shards < 0 || f.Shards > 1024 {
 		return fmt.Errorf(
-			"--shards %d: 1 to 1024, or 0 for as many as the installation was made with",
-			f.Shards,
+			"--shards %d: 1 to 1024, or 0 for as many as the installation was made with", f.Shards,
 		)
 	}
 	if _, err := f.syncInterval(); err != nil {
@@ -216,8 +214,7 @@ func (f *serviceFlags) Validate() error {
 	}
 	if f.InvitationsPerOrg > domain.MaxInvitationsPerHour {
 		return fmt.Errorf(
-			"--invitations-per-org %d: at most %d",
-			f.InvitationsPerOrg,
+			"--invitations-per-org %d: at most %d", f.InvitationsPerOrg,
 			domain.MaxInvitationsPerHour,
 		)
 	}
@@ -227,17 +224,14 @@ func (f *serviceFlags) Validate() error {
 	} {
 		if n < 0 {
 			return fmt.Errorf(
-				"--%s %d: at least 1, or 0 for what the limit of open files allows",
-				name,
-				n,
+				"--%s %d: at least 1, or 0 for what the limit of open files allows", name, n,
 			)
 		}
 	}
 	if f.AnswerMemoryPerKey > f.AnswerMemory {
 		return fmt.Errorf(
 			"--answer-memory-per-key %d: at most --answer-memory, which is %d",
-			f.AnswerMemoryPerKey,
-			f.AnswerMemory,
+			f.AnswerMemoryPerKey, f.AnswerMemory,
 		)
 	}
 	return nil

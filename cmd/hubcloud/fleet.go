@@ -78,8 +78,7 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 	}
 	if len(hubs) == 0 || len(hubs) < c.Count {
 		return nil, fmt.Errorf(
-			"%s names %d hubs; make more with `hubcloud inventory generate --json`",
-			c.Inventory,
+			"%s names %d hubs; make more with `hubcloud inventory generate --json`", c.Inventory,
 			len(hubs),
 		)
 	}
@@ -97,12 +96,8 @@ func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.F
 		case <-ctx.Done():
 			now := fleet.Stats()
 			fmt.Fprintf(
-				out.Out,
-				"ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
-				now.Acked,
-				now.Emitted,
-				time.Since(began).Round(time.Second),
-				now.AckP50,
+				out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
+				now.Acked, now.Emitted, time.Since(began).Round(time.Second), now.AckP50,
 				now.AckP99,
 			)
 			return

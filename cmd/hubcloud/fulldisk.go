@@ -90,11 +90,8 @@ func awaitRoom(ctx context.Context, flags *serviceFlags, err error, log *slog.Lo
 		err = full
 	}
 	log.Info(
-		"disk has room again: starting",
-		"dir",
-		flags.DataDir,
-		"waited",
-		time.Since(began).Round(time.Second),
+		"disk has room again: starting", "dir", flags.DataDir,
+		"waited", time.Since(began).Round(time.Second),
 	)
 	extendStart(log, flags.StartTimeout+extendFor)
 	return nil
@@ -156,11 +153,8 @@ func (s *service) writeLater(what string, write func() error) error {
 		return err
 	}
 	s.log.Warn(
-		"file not written: the disk is full; written once there is room",
-		"file",
-		what,
-		"error",
-		err,
+		"file not written: the disk is full; written once there is room", "file", what,
+		"error", err,
 	)
 	s.laterMu.Lock()
 	defer s.laterMu.Unlock()

@@ -40,18 +40,12 @@ func (s *service) layGround(ctx context.Context) (err error) {
 		return err
 	}
 	s.log.Info(
-		"open files shared out",
-		"open_files",
-		s.files.limit,
-		"connections",
-		s.files.api,
-		"broker_connections",
-		s.files.broker,
+		"open files shared out", "open_files", s.files.limit, "connections", s.files.api,
+		"broker_connections", s.files.broker,
 	)
 	s.registry.MustRegister(
 		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBuildInfo(s.flags),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBuildInfo(s.flags),
 	)
 
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -174,8 +168,7 @@ func (s *service) joinBroker(ctx context.Context) (err error) {
 		}
 	}
 	return s.await(
-		ctx,
-		brokerStorage,
+		ctx, brokerStorage,
 		func(ctx context.Context) error { return broker.RefuseRetained(ctx, s.conns, s.flags.LogReplicas) },
 	)
 }

@@ -141,11 +141,8 @@ func (h *health) settle(name string, problem *unwell, now time.Time) (ok bool) {
 	if problem == nil {
 		if c.told {
 			h.log.Info(
-				"a part of the service is well again",
-				"component",
-				name,
-				"unwell_ms",
-				now.Sub(c.since).Milliseconds(),
+				"a part of the service is well again", "component", name,
+				"unwell_ms", now.Sub(c.since).Milliseconds(),
 			)
 		}
 		c.since, c.told = time.Time{}, false
@@ -212,8 +209,7 @@ func (s *service) diskHealth(context.Context) (string, *unwell) {
 		return "", &unwell{
 			detail: fmt.Sprintf(
 				"%d files (inodes) are free and %d are the reserve: hub events, changes and commands are rejected",
-				space.FreeFiles,
-				space.FilesReserve,
+				space.FreeFiles, space.FilesReserve,
 			),
 			action: "remove files from the disk of --data-dir, not those of the service, or " +
 				"make it one with more inodes (df -i): the service goes on by itself",
@@ -224,16 +220,14 @@ func (s *service) diskHealth(context.Context) (string, *unwell) {
 		return "", &unwell{
 			detail: fmt.Sprintf(
 				"%d MiB are free and %d MiB are the reserve: hub events, changes and commands are rejected",
-				space.Free>>20,
-				space.Reserve>>20,
+				space.Free>>20, space.Reserve>>20,
 			),
 			action:  "make room on the disk of --data-dir: the service goes on by itself",
 			lasting: true, serves: true,
 		}
 	}
 	return fmt.Sprintf(
-		"%d MiB are free beyond the reserve of %d MiB",
-		(space.Free-space.Reserve)>>20,
+		"%d MiB are free beyond the reserve of %d MiB", (space.Free-space.Reserve)>>20,
 		space.Reserve>>20,
 	), nil
 }

@@ -135,8 +135,7 @@ func (s *service) api() (httpapi.API, error) {
 func (s *service) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
 	r.Handle(
-		"/metrics",
-		promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
+		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
 	)
 	r.Handle("/healthz", public)
 	r.Handle("/readyz", public.Readiness())

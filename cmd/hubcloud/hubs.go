@@ -38,11 +38,8 @@ func (c *hubsCommand) Run(ctx context.Context, out Streams) error {
 				continue
 			}
 			t.row(
-				hub.ID,
-				orNothing(hub.Name),
-				string(hub.Connection.Status),
-				shortTime(hub.Connection.Since),
-				hub.SiteID,
+				hub.ID, orNothing(hub.Name), string(hub.Connection.Status),
+				shortTime(hub.Connection.Since), hub.SiteID,
 			)
 		}
 		if c.JSON {

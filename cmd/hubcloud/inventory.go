@@ -70,8 +70,7 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 	}
 	if !prefixPattern.MatchString(c.Prefix) {
 		return usagef(
-			"--prefix %q: 2 to 12 lower-case letters and digits, a letter first",
-			c.Prefix,
+			"--prefix %q: 2 to 12 lower-case letters and digits, a letter first", c.Prefix,
 		)
 	}
 	s, err := c.connect(ctx)
@@ -114,9 +113,7 @@ func (s *session) register(ctx context.Context, hub domain.HubID, p printed, out
 		return err
 	}
 	return p.print(
-		out.Out,
-		field{"serial", hub.Serial()},
-		field{"hub_id", string(hub)},
+		out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)},
 		field{"secret", secret},
 	)
 }

@@ -24,8 +24,7 @@ type inventoryHub struct {
 
 // change runs a command about the hub.
 func (c *inventoryHub) change(
-	ctx context.Context,
-	command func(ctx context.Context, s *session, hub domain.HubID) error,
+	ctx context.Context, command func(ctx context.Context, s *session, hub domain.HubID) error,
 ) error {
 	hub, err := parseSerial("SERIAL", c.Serial)
 	if err != nil {
@@ -115,9 +114,7 @@ func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
 		err = errors.Join(
 			err,
 			c.print(
-				out.Out,
-				field{"serial", hub.Serial()},
-				field{"hub_id", string(hub)},
+				out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)},
 				field{"secret", secret},
 			),
 		)
@@ -151,14 +148,11 @@ func (c *inventoryBlockCommand) Run(ctx context.Context, out Streams) error {
 		cut, err := identity.CutHub(ctx, s.conns, hub)
 		if err != nil {
 			return fmt.Errorf(
-				"blocked, but connections may still be there; run the command again: %w",
-				err,
+				"blocked, but connections may still be there; run the command again: %w", err,
 			)
 		}
 		return c.print(
-			out.Out,
-			field{"serial", hub.Serial()},
-			field{"hub_id", string(hub)},
+			out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)},
 			field{"connections_cut", fmt.Sprint(cut)},
 		)
 	})
@@ -214,9 +208,7 @@ func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
 			}
 		}
 		return c.print(
-			out.Out,
-			field{"serial", hub.Serial()},
-			field{"hub_id", string(hub)},
+			out.Out, field{"serial", hub.Serial()}, field{"hub_id", string(hub)},
 			field{"former_org_id", before.OrgID},
 		)
 	})

@@ -91,13 +91,8 @@ func (c *inventoryListCommand) Run(ctx context.Context, out Streams) error {
 	err = s.log.Inventory(ctx, func(hub domain.HubState) error {
 		line := inventoryLineOf(hub, now)
 		_, err := fmt.Fprintf(
-			table,
-			"%s\t%s\t%s\t%s\t%s\n",
-			line.Serial,
-			line.Status,
-			orDash(line.OrgID),
-			orDash(line.EnrolledAt),
-			orDash(line.CertificateExpiresAt),
+			table, "%s\t%s\t%s\t%s\t%s\n", line.Serial, line.Status, orDash(line.OrgID),
+			orDash(line.EnrolledAt), orDash(line.CertificateExpiresAt),
 		)
 		return err
 	})

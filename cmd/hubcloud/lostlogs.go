@@ -31,23 +31,15 @@ func (s *service) recoverLogs(ctx context.Context) {
 		hub, ok := folder.Hub()
 		if !ok {
 			s.log.Error(
-				"stream not recovered: the disk holds messages of it",
-				"account",
-				folder.Account,
-				"stream",
-				folder.Stream,
+				"stream not recovered: the disk holds messages of it", "account", folder.Account,
+				"stream", folder.Stream,
 			)
 			continue
 		}
 		if err := s.logs.Ensure(ctx, hub); err != nil {
 			s.log.Error(
-				"hub log not recovered: the disk holds messages of it",
-				"hub_id",
-				hub,
-				"account",
-				folder.Account,
-				"error",
-				err,
+				"hub log not recovered: the disk holds messages of it", "hub_id", hub,
+				"account", folder.Account, "error", err,
 			)
 			continue
 		}

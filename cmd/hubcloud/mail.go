@@ -63,8 +63,7 @@ func (s *service) mailTransport() (mail.Transport, error) {
 		dir := s.dir.path("outbox")
 		s.log.Warn(
 			"there is no mail server (--smtp-url): mails are written into a folder, and go no further",
-			"folder",
-			dir,
+			"folder", dir,
 		)
 		return mail.NewFolder(dir)
 	}

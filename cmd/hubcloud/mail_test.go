@@ -21,8 +21,7 @@ func TestMailFlags(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(
-			context.Background(),
-			[]string{"serve", c.flag, c.value},
+			context.Background(), []string{"serve", c.flag, c.value},
 			Streams{Out: &out, Err: &errs},
 		)
 		said := errs.String()

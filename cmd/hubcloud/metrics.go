@@ -42,8 +42,7 @@ func newReadiness(h *health) *readiness {
 	return &readiness{h, prometheus.NewDesc(
 		"hubcloud_ready",
 		"1 while a part of the service is well, by part; /readyz says what is wrong and what to do.",
-		[]string{"component"},
-		nil,
+		[]string{"component"}, nil,
 	)}
 }
 

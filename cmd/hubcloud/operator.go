@@ -46,10 +46,7 @@ func (o operator) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	conns, err := streams.Connect(
-		ctx,
-		credentials,
-		nats.RetryOnFailedConnect(false),
-		nats.Timeout(5*time.Second),
+		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(5*time.Second),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", errNotRunning, credentials.URL, err)
@@ -130,8 +127,7 @@ func byOperator() domain.Origin {
 
 // do runs one operator's command on a session of its own.
 func (o operator) do(
-	ctx context.Context,
-	command func(ctx context.Context, s *session) error,
+	ctx context.Context, command func(ctx context.Context, s *session) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()

@@ -69,8 +69,7 @@ type portalDirectory struct{ apiDirectory }
 // AddHub looks up whether the hub has ever come online, freshly, before it is added.
 func (d portalDirectory) AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) error {
 	_, err := d.apiDirectory.AddHub(
-		ctx,
-		o,
+		ctx, o,
 		httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name},
 	)
 	return err
@@ -78,9 +77,7 @@ func (d portalDirectory) AddHub(ctx context.Context, o domain.Origin, add domain
 
 // UpdateHub moves and renames a hub.
 func (d portalDirectory) UpdateHub(
-	ctx context.Context,
-	o domain.Origin,
-	change domain.UpdateHub,
+	ctx context.Context, o domain.Origin, change domain.UpdateHub,
 ) error {
 	_, err := d.Service.UpdateHub(ctx, o, directory.UpdateHub(change))
 	return err

@@ -69,8 +69,7 @@ func (s *session) readModels(ctx context.Context, url string) (*projections.Cont
 
 // see runs one short command.
 func (r readModels) see(
-	ctx context.Context,
-	command func(ctx context.Context, c *control) error,
+	ctx context.Context, command func(ctx context.Context, c *control) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
@@ -126,13 +125,8 @@ func (p printed) printStatus(w io.Writer, all []projections.ProjectionStatus) er
 	for _, status := range all {
 		line := lineOf(status)
 		fmt.Fprintf(
-			table,
-			"%s\t%s\t%d\t%d\t%d events, %.1f s\n",
-			line.Name,
-			strings.ReplaceAll(line.State, "_", " "),
-			line.Sequence,
-			line.Head,
-			line.Lag,
+			table, "%s\t%s\t%d\t%d\t%d events, %.1f s\n", line.Name,
+			strings.ReplaceAll(line.State, "_", " "), line.Sequence, line.Head, line.Lag,
 			line.LagSeconds,
 		)
 	}
@@ -188,13 +182,9 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
 		build, under, err := models.Building(ctx)
 		if err == nil && under {
 			_, err = fmt.Fprintf(
-				out.Out,
-				"\nA build is under way (%s, for %s): %s, %d of %d events.\n",
-				build.Purpose,
-				build.Elapsed.Round(time.Second),
-				phaseNames[build.Phase],
-				build.Sequence,
-				build.Head,
+				out.Out, "\nA build is under way (%s, for %s): %s, %d of %d events.\n",
+				build.Purpose, build.Elapsed.Round(time.Second), phaseNames[build.Phase],
+				build.Sequence, build.Head,
 			)
 		}
 		return err
@@ -304,11 +294,7 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Streams) error {
 	}
 	return c.see(ctx, func(ctx context.Context, models *control) error {
 		_, now, err := models.Skip(
-			ctx,
-			models.session.log,
-			byOperator(),
-			c.Projection,
-			c.Sequence,
+			ctx, models.session.log, byOperator(), c.Projection, c.Sequence,
 			strings.TrimSpace(c.Why),
 		)
 		if err != nil {

@@ -87,11 +87,8 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 		verb = "would free"
 	}
 	_, err = fmt.Fprintf(
-		out.Out,
-		"%s %.1f MB in %d schemas; the read models in use are untouched\n",
-		verb,
-		float64(freed)/1e6,
-		count,
+		out.Out, "%s %.1f MB in %d schemas; the read models in use are untouched\n", verb,
+		float64(freed)/1e6, count,
 	)
 	return err
 }

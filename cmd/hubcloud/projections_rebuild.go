@@ -125,9 +125,7 @@ func (b *buildBar) show(p projections.BuildProgress) {
 	}
 	if p.Followed && !b.told {
 		fmt.Fprintf(
-			b.to,
-			"Another process builds the read models already (%s); following it.\n",
-			p.Purpose,
+			b.to, "Another process builds the read models already (%s); following it.\n", p.Purpose,
 		)
 		b.told = true
 	}
@@ -145,12 +143,8 @@ func (b *buildBar) show(p projections.BuildProgress) {
 			full = int(min(p.Sequence, p.Head) * barWidth / p.Head)
 		}
 		fmt.Fprintf(
-			b.to,
-			"\r\x1b[K[%s%s] %s  %s",
-			strings.Repeat("#", full),
-			strings.Repeat(".", barWidth-full),
-			text,
-			name,
+			b.to, "\r\x1b[K[%s%s] %s  %s", strings.Repeat("#", full),
+			strings.Repeat(".", barWidth-full), text, name,
 		)
 	case time.Since(b.lastLine) >= lineEvery || p.Phase != b.phase:
 		fmt.Fprintf(b.to, "%s: %s\n", name, text)

@@ -181,10 +181,7 @@ func inWords(d projections.Difference) string {
 		return row + ": the row should not be there"
 	default:
 		return fmt.Sprintf(
-			"%s: %s is %s and should be %s",
-			row,
-			d.Column,
-			quotedOrNull(d.Live),
+			"%s: %s is %s and should be %s", row, d.Column, quotedOrNull(d.Live),
 			quotedOrNull(d.Rebuilt),
 		)
 	}
@@ -203,18 +200,12 @@ func (r *verifyReport) end(v projections.Verified) error {
 		moving := ""
 		if v.Moving > 0 {
 			moving = fmt.Sprintf(
-				"; %d hubs changed all the time and could not be compared",
-				v.Moving,
+				"; %d hubs changed all the time and could not be compared", v.Moving,
 			)
 		}
 		_, err := fmt.Fprintf(
-			r.to,
-			"%s: %d rows compared as of event %d, %d differences%s\n",
-			v.Name,
-			v.Rows,
-			v.Sequence,
-			v.Differences,
-			moving,
+			r.to, "%s: %d rows compared as of event %d, %d differences%s\n", v.Name, v.Rows,
+			v.Sequence, v.Differences, moving,
 		)
 		return err
 	}

@@ -83,8 +83,7 @@ func (s *service) startReadModels(ctx context.Context) (err error) {
 	}
 	s.awaitReadModels(ctx)
 	s.foundation.run(
-		"barrier",
-		func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) },
+		"barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) },
 	)
 	s.reach = streams.NewReach(s.log, s.conns, s.reads)
 	s.foundation.run("reach", s.reach.Run)
@@ -108,8 +107,7 @@ func (s *service) awaitReadModels(ctx context.Context) {
 	case <-ctx.Done():
 		s.log.Warn(
 			"the read models are being built: until they are complete this process is not ready and answers no reads",
-			"schema",
-			s.store.Schema(),
+			"schema", s.store.Schema(),
 		)
 	}
 }

@@ -39,10 +39,7 @@ func (c *readyCommand) Run(ctx context.Context, out Streams) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodGet,
-		"http://"+dialable(bound.Admin)+"/readyz",
-		nil,
+		ctx, http.MethodGet, "http://"+dialable(bound.Admin)+"/readyz", nil,
 	)
 	if err != nil {
 		return err

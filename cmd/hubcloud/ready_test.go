@@ -18,8 +18,7 @@ func TestReady(t *testing.T) {
 	ready := func() (string, int) {
 		var out bytes.Buffer
 		code := Run(
-			t.Context(),
-			[]string{"ready", "--data-dir", string(dir)},
+			t.Context(), []string{"ready", "--data-dir", string(dir)},
 			Streams{Out: &out, Err: &out},
 		)
 		return out.String(), code

@@ -69,13 +69,8 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 			return printObject(out.Out, takenOf(c.Dir, m))
 		}
 		fmt.Fprintf(
-			out.Out,
-			"%s is whole: %d files, %s. It holds the installation %s as it was at %s.\n",
-			c.Dir,
-			len(m.Files),
-			byteText(m.Bytes()),
-			m.Installation,
-			m.At.Format(time.RFC3339),
+			out.Out, "%s is whole: %d files, %s. It holds the installation %s as it was at %s.\n",
+			c.Dir, len(m.Files), byteText(m.Bytes()), m.Installation, m.At.Format(time.RFC3339),
 		)
 		return nil
 	}
@@ -104,10 +99,7 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
 	at := m.At.Format(time.RFC3339)
 	fmt.Fprintf(
-		out.Out,
-		"%s is the installation as it was at %s, %s ago.\n\n",
-		into,
-		at,
+		out.Out, "%s is the installation as it was at %s, %s ago.\n\n", into, at,
 		time.Since(m.At).Round(time.Second),
 	)
 	fmt.Fprintf(out.Out, "Everything that was done after %s is undone:\n", at)
@@ -138,9 +130,7 @@ func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
 	switch {
 	case c.NATSURL == "" && m.Has(authorityKey):
 		fmt.Fprintf(
-			out.Out,
-			"Start it with the flags that it had: hubcloud serve --data-dir %s …\n",
-			into,
+			out.Out, "Start it with the flags that it had: hubcloud serve --data-dir %s …\n", into,
 		)
 	case c.NATSURL == "":
 		fmt.Fprintf(
@@ -159,8 +149,7 @@ func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
 		fmt.Fprintln(out.Out, "Start the replicas with the flags that they had.")
 	}
 	fmt.Fprintln(
-		out.Out,
-		"With --postgres-url, give it an empty database: the read models are made anew.",
+		out.Out, "With --postgres-url, give it an empty database: the read models are made anew.",
 	)
 }
 
@@ -172,10 +161,7 @@ func (c *restoreCommand) intoBroker(ctx context.Context, m backup.Manifest, out 
 	}
 	credentials.URL = c.NATSURL
 	conns, err := streams.Connect(
-		ctx,
-		credentials,
-		nats.RetryOnFailedConnect(false),
-		nats.Timeout(5*time.Second),
+		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(5*time.Second),
 	)
 	if err != nil {
 		return err
@@ -193,10 +179,7 @@ func (c *restoreCommand) intoBroker(ctx context.Context, m backup.Manifest, out 
 
 // restore brings back what the broker keeps, and makes it an installation of its own.
 func (c *restoreCommand) restore(
-	ctx context.Context,
-	conns *streams.Conns,
-	m backup.Manifest,
-	out Streams,
+	ctx context.Context, conns *streams.Conns, m backup.Manifest, out Streams,
 ) error {
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()

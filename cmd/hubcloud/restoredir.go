@@ -120,8 +120,7 @@ func (d dataDir) mustBeEmpty() error {
 func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out Streams) error {
 	if c.LogReplicas != 1 {
 		return usagef(
-			"--log-replicas %d: a data directory holds one copy of each stream",
-			c.LogReplicas,
+			"--log-replicas %d: a data directory holds one copy of each stream", c.LogReplicas,
 		)
 	}
 	dir := dataDir(c.DataDir)
@@ -166,10 +165,7 @@ func (c *restoreCommand) intoDataDir(ctx context.Context, m backup.Manifest, out
 }
 
 func (c *restoreCommand) throughBroker(
-	ctx context.Context,
-	server *broker.Server,
-	m backup.Manifest,
-	out Streams,
+	ctx context.Context, server *broker.Server, m backup.Manifest, out Streams,
 ) error {
 	conns, err := server.Connect(ctx)
 	if err != nil {

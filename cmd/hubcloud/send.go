@@ -93,21 +93,14 @@ func (c *sendCommand) show(out Streams, result sentResult) error {
 	name := nameOfChannel(result.Channel.ChannelHead)
 	if result.Outcome == nil {
 		_, err := fmt.Fprintf(
-			out.Out,
-			"%s: %s asked, %s\n",
-			name,
-			textOf(result.Channel.Desired),
+			out.Out, "%s: %s asked, %s\n", name, textOf(result.Channel.Desired),
 			result.Channel.Status,
 		)
 		return err
 	}
 	_, err := fmt.Fprintf(
-		out.Out,
-		"%s: %s asked, %s, reads %s\n",
-		name,
-		textOf(result.Channel.Desired),
-		result.Outcome.Status,
-		result.Outcome.Value,
+		out.Out, "%s: %s asked, %s, reads %s\n", name, textOf(result.Channel.Desired),
+		result.Outcome.Status, result.Outcome.Value,
 	)
 	return err
 }

@@ -18,9 +18,7 @@ func (c *serveCommand) Run(ctx context.Context, out Streams) error {
 // serve runs the service until ctx ends, then puts everything away in order. Once the service is
 // ready it calls ready, if there is one, in a loop of its own that ends before the service does.
 func serve(
-	ctx context.Context,
-	flags *serviceFlags,
-	log *slog.Logger,
+	ctx context.Context, flags *serviceFlags, log *slog.Logger,
 	ready func(ctx context.Context, s *service) error,
 ) error {
 	s, err := startWithRoom(ctx, flags, log)

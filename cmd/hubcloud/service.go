@@ -113,9 +113,7 @@ type service struct {
 // have what was in the directory, and endpoints.json says where it listens. What it started it has
 // put away again when it fails.
 func startService(
-	ctx context.Context,
-	flags *serviceFlags,
-	log *slog.Logger,
+	ctx context.Context, flags *serviceFlags, log *slog.Logger,
 ) (_ *service, err error) {
 	began := time.Now()
 	// What is read at a start mostly stays: collecting garbage in between finds little, and takes a
@@ -162,19 +160,9 @@ func startService(
 		return nil, err
 	}
 	log.Info(
-		"ready",
-		"http",
-		s.bound.HTTP,
-		"mqtt",
-		s.bound.MQTT,
-		"nats",
-		s.bound.NATS,
-		"admin",
-		s.bound.Admin,
-		"public_url",
-		s.bound.PublicURL,
-		"duration_ms",
-		time.Since(began).Milliseconds(),
+		"ready", "http", s.bound.HTTP, "mqtt", s.bound.MQTT, "nats", s.bound.NATS,
+		"admin", s.bound.Admin, "public_url", s.bound.PublicURL,
+		"duration_ms", time.Since(began).Milliseconds(),
 	)
 	if err := notifyManager("READY=1"); err != nil {
 		log.Warn("the service manager does not hear that the service is ready", "error", err)

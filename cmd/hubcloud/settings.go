@@ -47,10 +47,7 @@ func readSettings(ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue) 
 // settle reads the settings, or makes them at the installation's first start. It refuses an
 // environment other than the installation's.
 func settle(
-	ctx context.Context,
-	cloud *nats.Conn,
-	kv jetstream.KeyValue,
-	environment string,
+	ctx context.Context, cloud *nats.Conn, kv jetstream.KeyValue, environment string,
 ) (settings, error) {
 	s, err := readSettings(ctx, cloud, kv)
 	if errors.Is(err, errNeverStarted) {

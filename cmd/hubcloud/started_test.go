@@ -76,23 +76,20 @@ func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if err := s.writeWithRoom(ctx, func() error { return full }); !errors.Is(
-			err,
-			context.Canceled,
+			err, context.Canceled,
 		) {
 			t.Errorf("told to stop: %v", err)
 		}
 		s.failed <- failed
 		if err := s.writeWithRoom(t.Context(), func() error { return full }); !errors.Is(
-			err,
-			failed,
+			err, failed,
 		) {
 			t.Errorf("a part that failed: %v", err)
 		}
 	}
 	s := &service{log: slog.New(slog.DiscardHandler)}
 	if err := s.writeLater("service.json", func() error { return os.ErrPermission }); !errors.Is(
-		err,
-		os.ErrPermission,
+		err, os.ErrPermission,
 	) ||
 		len(s.later) > 0 {
 		t.Errorf("another error: %v, %d files for later", err, len(s.later))

@@ -152,9 +152,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 
 // output makes what the tap writes to.
 func (c *tapRunCommand) output(
-	ctx context.Context,
-	out Streams,
-	log *slog.Logger,
+	ctx context.Context, out Streams, log *slog.Logger,
 ) (tap.Output, func(), error) {
 	if c.Publish == "" {
 		return tap.NewWriter(out.Out, c.Format), func() {}, nil
@@ -181,8 +179,7 @@ func (c *tapRunCommand) output(
 	if err := publisher.Check(ctx); err != nil {
 		nc.Close()
 		return nil, nil, fmt.Errorf(
-			"--publish: %w: make one first, such as with `nats stream add`",
-			err,
+			"--publish: %w: make one first, such as with `nats stream add`", err,
 		)
 	}
 	return publisher, nc.Close, nil
@@ -191,8 +188,7 @@ func (c *tapRunCommand) output(
 // tap connects to the broker, with a tap's credentials or with those of the service. It says how
 // many shards there are.
 func (o operator) tap(
-	ctx context.Context,
-	log *slog.Logger,
+	ctx context.Context, log *slog.Logger,
 ) (nc *nats.Conn, shards int, err error) {
 	url, path := o.NATSURL, o.NATSCredentials
 	var opts []nats.Option

@@ -47,17 +47,14 @@ func TestTapMistakesAreTold(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		code := Run(
-			context.Background(),
-			append([]string{"tap"}, c.args...),
+			context.Background(), append([]string{"tap"}, c.args...),
 			Streams{Out: &out, Err: &errs},
 		)
 		if code != c.code || !strings.Contains(errs.String(), c.says) ||
 			strings.Count(errs.String(), "\n") != 1 ||
 			strings.Contains(errs.String(), "hunter2") {
 			t.Errorf(
-				"hubcloud tap %s: exit code %d, said %q",
-				strings.Join(c.args, " "),
-				code,
+				"hubcloud tap %s: exit code %d, said %q", strings.Join(c.args, " "), code,
 				errs.String(),
 			)
 		}

@@ -77,10 +77,7 @@ func (c *tapCredentialsCommand) Run(ctx context.Context, out Streams) error {
 
 // make makes credentials, new ones or in the place of others.
 func (c *tapCredentialsCommand) make(
-	ctx context.Context,
-	out Streams,
-	s *session,
-	users *tapuser.Store,
+	ctx context.Context, out Streams, s *session, users *tapuser.Store,
 ) error {
 	name, verb := c.Name, users.Create
 	switch {
@@ -114,10 +111,7 @@ func (c *tapCredentialsCommand) make(
 
 // give prints credentials, or writes them to the file.
 func (c *tapCredentialsCommand) give(
-	out Streams,
-	name string,
-	service streams.Credentials,
-	user streams.User,
+	out Streams, name string, service streams.Credentials, user streams.User,
 ) error {
 	credentials := tap.ForUser(service.URL, service.Shards, user)
 	credentials.Authority = service.Authority
@@ -133,9 +127,7 @@ func (c *tapCredentialsCommand) give(
 			return printJSON(out.Out, credentials)
 		}
 		fmt.Fprintf(
-			out.Err,
-			"The password of %s is shown this once; only its hash is kept.\n",
-			name,
+			out.Err, "The password of %s is shown this once; only its hash is kept.\n", name,
 		)
 		_, err := fmt.Fprintf(out.Out, "%s\n", text)
 		return err
@@ -147,10 +139,7 @@ func (c *tapCredentialsCommand) give(
 }
 
 func (c *tapCredentialsCommand) revoke(
-	ctx context.Context,
-	out Streams,
-	s *session,
-	users *tapuser.Store,
+	ctx context.Context, out Streams, s *session, users *tapuser.Store,
 ) error {
 	account, err := users.Account(ctx, c.Revoke)
 	if err != nil {
@@ -165,14 +154,11 @@ func (c *tapCredentialsCommand) revoke(
 	}
 	if err := users.Release(ctx, c.Revoke); err != nil {
 		return fmt.Errorf(
-			"revoked, but the broker's account of these credentials is not free yet: %w",
-			err,
+			"revoked, but the broker's account of these credentials is not free yet: %w", err,
 		)
 	}
 	return c.print(
-		out.Out,
-		field{"name", c.Revoke},
-		field{"user", tapuser.UserOf(c.Revoke)},
+		out.Out, field{"name", c.Revoke}, field{"user", tapuser.UserOf(c.Revoke)},
 		field{"connections_cut", fmt.Sprint(cut)},
 	)
 }

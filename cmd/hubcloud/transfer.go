@@ -72,13 +72,8 @@ func (t *transfer) show(p backup.Progress, took time.Duration) {
 	}
 	full := int(part * barWidth)
 	fmt.Fprintf(
-		t.w,
-		"\r\x1b[K%s [%s%s] %s  %s",
-		t.what,
-		strings.Repeat("#", full),
-		strings.Repeat(".", barWidth-full),
-		text,
-		p.Step,
+		t.w, "\r\x1b[K%s [%s%s] %s  %s", t.what, strings.Repeat("#", full),
+		strings.Repeat(".", barWidth-full), text, p.Step,
 	)
 }
 

@@ -100,16 +100,8 @@ func (c *Client) repeat(ctx context.Context, what call, try func() error) error 
 		}
 		lost = lost || mayHaveActed(err)
 		c.log.WarnContext(
-			ctx,
-			"call is repeated",
-			"method",
-			what.method,
-			"path",
-			what.path,
-			"error",
-			err,
-			"wait",
-			wait,
+			ctx, "call is repeated", "method", what.method, "path", what.path, "error", err,
+			"wait", wait,
 		)
 		if !sleep(ctx, wait) {
 			return err
@@ -149,19 +141,12 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 		return nil, &connectionError{
 			sent: true,
 			err: fmt.Errorf(
-				"%s %s: the answer broke off: %w",
-				what.method,
-				what.path,
-				causeOf(ctx, err),
+				"%s %s: the answer broke off: %w", what.method, what.path, causeOf(ctx, err),
 			),
 		}
 	case len(content) > maxAnswer:
 		return nil, fmt.Errorf(
-			"%s %s: %w: more than %d bytes",
-			what.method,
-			what.path,
-			ErrProtocol,
-			maxAnswer,
+			"%s %s: %w: more than %d bytes", what.method, what.path, ErrProtocol, maxAnswer,
 		)
 	case response.StatusCode >= 300:
 		return nil, errorOf(response, content, time.Now())
@@ -177,10 +162,7 @@ func (c *Client) try(ctx context.Context, what call, body []byte, into any) (htt
 // request sends a request and gives the answer as it begins. more, when not nil, adds to its
 // header.
 func (c *Client) request(
-	ctx context.Context,
-	what call,
-	body []byte,
-	more func(http.Header),
+	ctx context.Context, what call, body []byte, more func(http.Header),
 ) (*http.Response, error) {
 	address := c.base + what.path
 	if len(what.query) > 0 {

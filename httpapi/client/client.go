@@ -102,8 +102,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{
 		base: strings.TrimRight(
-			base.String(),
-			"/",
+			base.String(), "/",
 		), key: cfg.APIKey, http: cfg.HTTPClient, userAgent: cfg.UserAgent,
 		timeout: cfg.Timeout, retry: cfg.Retry, log: cfg.Log,
 	}

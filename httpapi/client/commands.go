@@ -77,8 +77,7 @@ func checkIdempotencyKey(key string) error {
 	if len(key) > maxIdempotencyKey || key[0] == ' ' || key[len(key)-1] == ' ' {
 		return fmt.Errorf(
 			"%w: an idempotency key has 1 to %d characters, and no space around it",
-			ErrInvalidRequest,
-			maxIdempotencyKey,
+			ErrInvalidRequest, maxIdempotencyKey,
 		)
 	}
 	for i := range len(key) {
@@ -107,9 +106,7 @@ type Outcome struct {
 // and Outcome, and gives their errors. Scopes hubs:command and events:read, and hubs:read to see
 // failures: a command whose events the key cannot read is not sent.
 func (c *Client) SendAndWait(
-	ctx context.Context,
-	command Command,
-	limit time.Duration,
+	ctx context.Context, command Command, limit time.Duration,
 ) (Sent, Outcome, error) {
 	position, err := c.Position(ctx, command.HubID)
 	if err != nil {
@@ -134,10 +131,7 @@ func (c *Client) SendAndWait(
 // was asked for something else before the device had reported. ErrNoOutcome: limit has passed, and
 // the command is still under way. ErrNotFound: the device or its hub is gone.
 func (c *Client) Outcome(
-	ctx context.Context,
-	sent Sent,
-	after string,
-	limit time.Duration,
+	ctx context.Context, sent Sent, after string, limit time.Duration,
 ) (Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, ErrNoOutcome)
 	w := watch{c: c, sent: sent}

@@ -134,9 +134,7 @@ func (c *Client) devices(ctx context.Context, hubID string) ([]ListedDevice, str
 		Data []ListedDevice `json:"data"`
 	}
 	header, err := c.do(
-		ctx,
-		call{method: http.MethodGet, path: route("hubs", hubID, "devices")},
-		&list,
+		ctx, call{method: http.MethodGet, path: route("hubs", hubID, "devices")}, &list,
 	)
 	return list.Data, header.Get(cursorHeader), err
 }
@@ -162,15 +160,11 @@ type DeviceUpdate struct {
 
 // UpdateDevice names or places a device. Scope hubs:write.
 func (c *Client) UpdateDevice(
-	ctx context.Context,
-	hubID string,
-	deviceID int64,
-	update DeviceUpdate,
+	ctx context.Context, hubID string, deviceID int64, update DeviceUpdate,
 ) (DeviceLabel, error) {
 	var label DeviceLabel
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodPatch, path: deviceRoute(hubID, deviceID), body: update},
+		ctx, call{method: http.MethodPatch, path: deviceRoute(hubID, deviceID), body: update},
 		&label,
 	)
 	return label, err
@@ -181,8 +175,7 @@ func (c *Client) UpdateDevice(
 // follows.
 func (c *Client) ForgetDevice(ctx context.Context, hubID string, deviceID int64) error {
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodDelete, path: deviceRoute(hubID, deviceID), removes: true},
+		ctx, call{method: http.MethodDelete, path: deviceRoute(hubID, deviceID), removes: true},
 		nil,
 	)
 	return err
@@ -220,9 +213,7 @@ func (c *Client) ClosePairing(ctx context.Context, hubID string) error {
 func (c *Client) OpenRemoval(ctx context.Context, hubID string) (Window, error) {
 	var w Window
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodPost, path: route("hubs", hubID, "removal"), bare: true},
-		&w,
+		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "removal"), bare: true}, &w,
 	)
 	return w, err
 }

@@ -143,9 +143,7 @@ type GapError struct {
 // Error says what is missing.
 func (g *GapError) Error() string {
 	return fmt.Sprintf(
-		"events %d to %d of hub %s could not be delivered",
-		g.Skipped.From,
-		g.Skipped.To,
+		"events %d to %d of hub %s could not be delivered", g.Skipped.From, g.Skipped.To,
 		g.Event.HubID,
 	)
 }
@@ -180,9 +178,7 @@ type EventQuery struct {
 // for a cursor that is none; ErrCursorExpired. Client.Events does the reading, waiting and resuming
 // by itself.
 func (c *Client) EventsPage(
-	ctx context.Context,
-	hubID string,
-	query EventQuery,
+	ctx context.Context, hubID string, query EventQuery,
 ) (EventPage, error) {
 	var p EventPage
 	_, err := c.do(ctx, eventsCall(hubID, query), &p)

@@ -77,9 +77,7 @@ func (b *building) append(kind, data string) {
 		b.events,
 		fmt.Sprintf(
 			`{"cursor":%q,"type":%q,"hub_id":"hub-7k2m-q4xd-93ta","device_id":1,"time":"2026-01-02T03:04:05.000000Z","clock_trusted":true,"data":%s}`,
-			cursor(len(b.events)+1),
-			kind,
-			data,
+			cursor(len(b.events)+1), kind, data,
 		),
 	)
 	close(b.more)
@@ -93,10 +91,7 @@ func (b *building) command(w http.ResponseWriter, r *http.Request) {
 	}
 	if json.NewDecoder(r.Body).Decode(&asked) != nil || asked.Key != "lock" {
 		refuse(
-			w,
-			http.StatusBadRequest,
-			client.ErrInvalidRequest,
-			"value: lock takes true or false",
+			w, http.StatusBadRequest, client.ErrInvalidRequest, "value: lock takes true or false",
 		)
 		return
 	}
@@ -135,9 +130,7 @@ func (b *building) page(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprintf(
-		w,
-		`{"data":[%s],"next_cursor":%q,"has_more":false}`,
-		strings.Join(events, ","),
+		w, `{"data":[%s],"next_cursor":%q,"has_more":false}`, strings.Join(events, ","),
 		cursor(last),
 	)
 }

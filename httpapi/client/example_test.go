@@ -44,8 +44,7 @@ func ExampleHubUpdate() {
 	c, _, stop := service()
 	defer stop()
 	_, err := c.UpdateHub(
-		context.Background(),
-		"hub-aaaa-aaaa-aaaa",
+		context.Background(), "hub-aaaa-aaaa-aaaa",
 		client.HubUpdate{Name: client.Clear(), SiteID: "0195"},
 	)
 	fmt.Println(err)
@@ -96,8 +95,7 @@ func ExampleClient_Outcome() {
 	// kept before it is used: a restart can send the same command again
 	key := client.NewIdempotencyKey()
 	sent, err := c.Send(
-		ctx,
-		client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key},
+		ctx, client.Command{HubID: hub, DeviceID: 1, Key: "lock", Value: true, IdempotencyKey: key},
 	)
 	if err != nil {
 		fmt.Println(err)

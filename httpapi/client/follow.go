@@ -81,9 +81,7 @@ const (
 // A loop that returns at every error is therefore right, and one that wants to live through gaps
 // asks IsGap.
 func (c *Client) Events(
-	ctx context.Context,
-	hubID, after string,
-	options ...EventsOption,
+	ctx context.Context, hubID, after string, options ...EventsOption,
 ) iter.Seq2[Event, error] {
 	o := eventsOptions{stall: defaultStall}
 	for _, option := range options {

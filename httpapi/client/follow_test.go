@@ -290,9 +290,7 @@ func TestGapsCannotBeOverlooked(t *testing.T) {
 			t,
 			nil,
 			events(
-				errSilent,
-				frames("b"),
-				frameOf("c", EventHubEventsSkipped, `{"from":17,"to":42}`),
+				errSilent, frames("b"), frameOf("c", EventHubEventsSkipped, `{"from":17,"to":42}`),
 				frames("d"),
 			),
 		)
@@ -451,18 +449,8 @@ func TestReconnectsAreSpread(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
-			t,
-			nil,
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(nil),
-			events(errSilent, frames("b")),
+			t, nil, events(nil), events(nil), events(nil), events(nil), events(nil), events(nil),
+			events(nil), events(nil), events(nil), events(errSilent, frames("b")),
 		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
 			t.Fatal(err)
@@ -486,16 +474,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 			return respond(r, 200, body, "Content-Type", "text/event-stream"), nil
 		}
 		c, s := playing(
-			t,
-			nil,
-			quarter,
-			quarter,
-			quarter,
-			quarter,
-			quarter,
-			quarter,
-			quarter,
-			quarter,
+			t, nil, quarter, quarter, quarter, quarter, quarter, quarter, quarter, quarter,
 			events(errSilent, frames("b")),
 		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
@@ -512,10 +491,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
-			t,
-			nil,
-			events(nil, "retry: 7000\n\n"),
-			events(nil, "retry: 999999999\n\n"),
+			t, nil, events(nil, "retry: 7000\n\n"), events(nil, "retry: 999999999\n\n"),
 			events(errSilent, frames("b")),
 		)
 		if _, err := followed(c.Events(t.Context(), "hub-1", "a"), 1); err != nil {
@@ -530,8 +506,7 @@ func TestReconnectsAreSpread(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := followed(c.Events(ctx, "hub-1", "a", LongPoll()), 1); !errors.Is(
-			err,
-			context.DeadlineExceeded,
+			err, context.DeadlineExceeded,
 		) {
 			t.Error(err)
 		}
@@ -556,8 +531,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		if _, err := followed(c.Events(ctx, "hub-1", "a"), 9); !errors.Is(
-			err,
-			context.DeadlineExceeded,
+			err, context.DeadlineExceeded,
 		) {
 			t.Errorf("ended with %v", err)
 		}
@@ -584,9 +558,7 @@ func TestOnPosition(t *testing.T) {
 		var told []string
 		note := OnPosition(func(cursor string) { told = append(told, cursor) })
 		c, _ := playing(
-			t,
-			nil,
-			events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
+			t, nil, events(nil, "id: a\n\nid: p\n\nid: p\n\n", frames("b"), "id: b\n\nid: q\n\n"),
 			events(errSilent, frames("b c")),
 		)
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", note), 2); got != "b c" ||
@@ -596,11 +568,7 @@ func TestOnPosition(t *testing.T) {
 		}
 		told = nil
 		c, _ = playing(
-			t,
-			nil,
-			pageOf("b", "b", false),
-			pageOf("", "b", false),
-			pageOf("", "r", false),
+			t, nil, pageOf("b", "b", false), pageOf("", "b", false), pageOf("", "r", false),
 			pageOf("c", "c", false),
 		)
 		if got, err := followed(c.Events(t.Context(), "hub-1", "a", LongPoll(), note), 2); got != "b c" ||

@@ -87,9 +87,7 @@ func (c *Client) Hubs(ctx context.Context, siteID string) iter.Seq2[ListedHub, e
 
 // HubsPage reads one page of the list of hubs; siteID is as for Hubs. Scope hubs:read.
 func (c *Client) HubsPage(
-	ctx context.Context,
-	siteID string,
-	query PageQuery,
+	ctx context.Context, siteID string, query PageQuery,
 ) (Page[ListedHub], error) {
 	values := query.values()
 	if siteID != "" {
@@ -143,9 +141,7 @@ type HubUpdate struct {
 func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) (Hub, error) {
 	var h Hub
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodPatch, path: route("hubs", hubID), body: update},
-		&h,
+		ctx, call{method: http.MethodPatch, path: route("hubs", hubID), body: update}, &h,
 	)
 	return h, err
 }
@@ -156,8 +152,7 @@ func (c *Client) UpdateHub(ctx context.Context, hubID string, update HubUpdate) 
 // end the certificate that the hub got after the first.
 func (c *Client) ResetLink(ctx context.Context, hubID string) error {
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
+		ctx, call{method: http.MethodPost, path: route("hubs", hubID, "reset-link"), once: true},
 		nil,
 	)
 	return err

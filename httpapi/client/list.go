@@ -68,9 +68,7 @@ func all[T any](read func(after string) (Page[T], error), id func(T) string) ite
 				yield(
 					none,
 					fmt.Errorf(
-						"%w: a list that has more does not go on after %q",
-						ErrProtocol,
-						after,
+						"%w: a list that has more does not go on after %q", ErrProtocol, after,
 					),
 				)
 				return

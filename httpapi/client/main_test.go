@@ -157,9 +157,7 @@ func frameOf(cursor string, kind EventType, data string) string {
 	return "id: " + cursor + "\nevent: " + string(
 		kind,
 	) + "\ndata: " + envelope(
-		cursor,
-		kind,
-		data,
+		cursor, kind, data,
 	) + "\n\n"
 }
 
@@ -180,8 +178,7 @@ func pageOf(cursors, next string, more bool) step {
 	return answer(
 		http.StatusOK,
 		`{"data":[`+strings.Join(
-			list,
-			",",
+			list, ",",
 		)+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(
 			more,
 		)+`}`,

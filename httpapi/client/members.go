@@ -76,9 +76,7 @@ func (c *Client) ChangeRole(ctx context.Context, memberID string, role Role) (Me
 // ErrForbidden for an owner.
 func (c *Client) RemoveMember(ctx context.Context, memberID string) error {
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodDelete, path: route("members", memberID), removes: true},
-		nil,
+		ctx, call{method: http.MethodDelete, path: route("members", memberID), removes: true}, nil,
 	)
 	return err
 }

@@ -110,10 +110,8 @@ func (w *watch) ask(ctx context.Context, look <-chan struct{}, to chan<- news) {
 		}
 		var n news
 		_, n.err = w.c.try(
-			ctx,
-			call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
-			nil,
-			&n.device,
+			ctx, call{method: http.MethodGet, path: deviceRoute(w.sent.HubID, w.sent.DeviceID)},
+			nil, &n.device,
 		)
 		select {
 		case to <- n:
@@ -182,8 +180,7 @@ func (w *watch) see(n news) (outcome Outcome, err error, settled bool) {
 		outcome.ObservedAt = *channel.ObservedAt
 	}
 	settled = slices.Contains(
-		[]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed},
-		channel.Status,
+		[]ChannelStatus{StatusSynchronized, StatusDiverged, StatusFailed}, channel.Status,
 	)
 	outcome, err = outcome.verdict()
 	return outcome, err, settled

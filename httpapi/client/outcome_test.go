@@ -55,28 +55,18 @@ func TestOutcomes(t *testing.T) {
 	}
 	observed := func(cursor, value string) string {
 		return frameOf(
-			cursor,
-			EventChannelObserved,
-			`{"key":"lock","endpoint":0,"value":`+value+`}`,
+			cursor, EventChannelObserved, `{"key":"lock","endpoint":0,"value":`+value+`}`,
 		)
 	}
 	others := frameOf(
-		"o1",
-		EventChannelObserved,
-		`{"key":"lock","endpoint":1,"value":false}`,
+		"o1", EventChannelObserved, `{"key":"lock","endpoint":1,"value":false}`,
 	) + frameOf(
-		"o2",
-		EventChannelObserved,
-		`{"key":"battery","endpoint":0,"value":3}`,
+		"o2", EventChannelObserved, `{"key":"battery","endpoint":0,"value":3}`,
 	) +
 		strings.ReplaceAll(
-			observed("o3", "false"),
-			`"device_id":3`,
-			`"device_id":4`,
+			observed("o3", "false"), `"device_id":3`, `"device_id":4`,
 		) + strings.ReplaceAll(
-		observed("o4", "false"),
-		`"device_id":3`,
-		`"device_id":null`,
+		observed("o4", "false"), `"device_id":3`, `"device_id":null`,
 	)
 	pending := lockAs("pending", "false", sentAt)
 	offline := refuse(503, ErrHubOffline)
@@ -194,8 +184,7 @@ func TestOutcomes(t *testing.T) {
 			c, _ := playing(t, nil, house{tt.told, tt.device}.answer)
 			began := time.Now()
 			sent, outcome, err := c.SendAndWait(
-				t.Context(),
-				Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+				t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
 				time.Minute,
 			)
 			if !errors.Is(err, tt.want) || outcome.Status != tt.status ||
@@ -220,8 +209,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(t, nil, events(errSilent, "id: p\n\n"), refuse(422, ErrCommandRefused))
 		_, outcome, err := c.SendAndWait(
-			t.Context(),
-			Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
 			time.Minute,
 		)
 		if !errors.Is(err, ErrCommandRefused) || outcome.Status != "" || len(s.seen()) != 2 ||
@@ -232,14 +220,12 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 		if _, _, err = c.SendAndWait(t.Context(), Command{
 			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
 		}, time.Minute); !errors.Is(
-			err,
-			ErrInsufficientScope,
+			err, ErrInsufficientScope,
 		) ||
 			len(s.seen()) != 1 {
 			t.Errorf(
 				"%v after %d requests: the command must not be sent when its outcome cannot be seen",
-				err,
-				len(s.seen()),
+				err, len(s.seen()),
 			)
 		}
 	})
@@ -251,8 +237,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := playing(t, nil, house{events(errSilent), lockAs("pending", "false", sentAt)}.answer)
 		sent, err := c.Send(
-			t.Context(),
-			Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
+			t.Context(), Command{HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true},
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -260,8 +245,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if _, err := c.Outcome(ctx, sent, "p", time.Minute); !errors.Is(
-			err,
-			context.DeadlineExceeded,
+			err, context.DeadlineExceeded,
 		) ||
 			errors.Is(err, ErrNoOutcome) {
 			t.Error(err)

@@ -58,22 +58,14 @@ func TestWhatIsRepeated(t *testing.T) {
 		for name, do := range kinds {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := playing(
-					t,
-					nil,
-					refuse(tt.status, tt.kind),
-					refuse(tt.status, tt.kind),
+					t, nil, refuse(tt.status, tt.kind), refuse(tt.status, tt.kind),
 					answer(200, `{}`),
 				)
 				err := do(t.Context(), c)
 				if tt.again {
 					if err != nil || len(s.seen()) != 3 {
 						t.Errorf(
-							"%s, %d %s: %d tries, %v",
-							name,
-							tt.status,
-							tt.kind,
-							len(s.seen()),
-							err,
+							"%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err,
 						)
 					}
 					return
@@ -84,12 +76,7 @@ func TestWhatIsRepeated(t *testing.T) {
 					refusal.Message != "told" ||
 					refusal.RequestID != "01ABC" {
 					t.Errorf(
-						"%s, %d %s: %d tries, %v",
-						name,
-						tt.status,
-						tt.kind,
-						len(s.seen()),
-						err,
+						"%s, %d %s: %d tries, %v", name, tt.status, tt.kind, len(s.seen()), err,
 					)
 				}
 			})
@@ -103,12 +90,8 @@ func TestCommandsKeepTheirKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
-			t,
-			nil,
-			broken,
-			refuse(504, ErrHubTimeout),
-			refuse(429, ErrRateLimited, "Retry-After", "1"),
-			refuse(500, ErrInternal),
+			t, nil, broken, refuse(504, ErrHubTimeout),
+			refuse(429, ErrRateLimited, "Retry-After", "1"), refuse(500, ErrInternal),
 			answer(202, `{}`),
 		)
 		command := Command{HubID: "hub-1", DeviceID: 1, Key: "lock", Value: true}
@@ -143,8 +126,7 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 		if _, err := c.Send(t.Context(), Command{
 			HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key,
 		}); !errors.Is(
-			err,
-			ErrInvalidRequest,
+			err, ErrInvalidRequest,
 		) {
 			t.Errorf("%q: %v", key, err)
 		}
@@ -152,8 +134,7 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 	if _, err := c.Send(t.Context(), Command{
 		HubID: "hub-1", Key: "lock", Value: func() {},
 	}); !errors.Is(
-		err,
-		ErrInvalidRequest,
+		err, ErrInvalidRequest,
 	) {
 		t.Errorf("a value that is no JSON: %v", err)
 	}
@@ -179,9 +160,7 @@ func TestRetryAfterIsWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c, s := playing(
-				t,
-				nil,
-				refuse(tt.status, ErrRateLimited, "Retry-After", tt.after),
+				t, nil, refuse(tt.status, ErrRateLimited, "Retry-After", tt.after),
 				answer(200, `{}`),
 			)
 			if _, err := c.Hub(t.Context(), "hub-1"); err != nil {
@@ -200,8 +179,7 @@ func TestBackoffGrowsAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, s := playing(
-			t,
-			func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
+			t, func(cfg *Config) { cfg.Retry = Retry{MaxElapsed: 2 * time.Minute} },
 			refuse(503, ErrHubUnavailable),
 		)
 		began := time.Now()
@@ -296,8 +274,7 @@ func TestFailedConnections(t *testing.T) {
 	}
 	cutOff := func(r *http.Request) (*http.Response, error) {
 		body := io.MultiReader(
-			strings.NewReader(`{"id":"hu`),
-			iotest.ErrReader(io.ErrUnexpectedEOF),
+			strings.NewReader(`{"id":"hu`), iotest.ErrReader(io.ErrUnexpectedEOF),
 		)
 		return respond(r, 200, io.NopCloser(body)), nil
 	}

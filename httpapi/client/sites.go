@@ -55,9 +55,7 @@ func (c *Client) Site(ctx context.Context, siteID string) (Site, error) {
 func (c *Client) RenameSite(ctx context.Context, siteID, name string) (Site, error) {
 	var s Site
 	_, err := c.do(
-		ctx,
-		call{method: http.MethodPatch, path: route("sites", siteID), body: siteName{name}},
-		&s,
+		ctx, call{method: http.MethodPatch, path: route("sites", siteID), body: siteName{name}}, &s,
 	)
 	return s, err
 }

@@ -16,9 +16,7 @@ const maxBlock = 1 << 20
 
 // errBlockTooLong ends the reading of a stream.
 var errBlockTooLong = fmt.Errorf(
-	"%w: a block of the event stream is longer than %d bytes",
-	ErrProtocol,
-	maxBlock,
+	"%w: a block of the event stream is longer than %d bytes", ErrProtocol, maxBlock,
 )
 
 // block is what stands between two empty lines of an event stream.

@@ -28,9 +28,7 @@ func streamRoute(hubID string) string { return route("hubs", hubID, "events", "s
 // openStream opens a stream after a position, or with "" at the next new event. It ends with
 // errStalled when it is silent for that long.
 func (c *Client) openStream(
-	ctx context.Context,
-	hubID, position string,
-	stall time.Duration,
+	ctx context.Context, hubID, position string, stall time.Duration,
 ) (*eventStream, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &eventStream{ctx: ctx, end: cancel}
@@ -89,9 +87,7 @@ func checkStream(response *http.Response) error {
 	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil ||
 		media != "text/event-stream" {
 		return fmt.Errorf(
-			"%w: an event stream of type %q",
-			ErrProtocol,
-			response.Header.Get("Content-Type"),
+			"%w: an event stream of type %q", ErrProtocol, response.Header.Get("Content-Type"),
 		)
 	}
 	return nil
@@ -171,10 +167,7 @@ func (f *follower) take(b block) error {
 	}
 	if b.hasID && b.id != event.Cursor {
 		return fmt.Errorf(
-			"%w: the event %q stands under the id %q",
-			ErrProtocol,
-			event.Cursor,
-			b.id,
+			"%w: the event %q stands under the id %q", ErrProtocol, event.Cursor, b.id,
 		)
 	}
 	return f.deliver(event)

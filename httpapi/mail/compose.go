@@ -29,10 +29,7 @@ type written struct {
 }
 
 func write(
-	to, subject string,
-	text *texttemplate.Template,
-	html *htmltemplate.Template,
-	view any,
+	to, subject string, text *texttemplate.Template, html *htmltemplate.Template, view any,
 ) (w written, err error) {
 	w.to, w.subject = to, subject
 	if err := text.Execute(&w.text, view); err != nil {
@@ -98,8 +95,7 @@ func fileName(q queued) string {
 	return q.QueuedAt.UTC().
 		Format("20060102T150405") +
 		fmt.Sprintf(
-			"%06d",
-			q.QueuedAt.Nanosecond()/int(time.Microsecond),
+			"%06d", q.QueuedAt.Nanosecond()/int(time.Microsecond),
 		) + "Z-" + fileID(
 		q.id(),
 	)

@@ -34,14 +34,11 @@ type queue struct {
 
 func (q *queue) Put(_ context.Context, e mail.Envelope) error {
 	q.ids, q.contents, q.expires = append(
-		q.ids,
-		e.ID,
+		q.ids, e.ID,
 	), append(
-		q.contents,
-		e.Content,
+		q.contents, e.Content,
 	), append(
-		q.expires,
-		e.Expires,
+		q.expires, e.Expires,
 	)
 	return nil
 }
@@ -252,19 +249,14 @@ func checkName(t testing.TB, name string) {
 	shown = strings.TrimSpace(shown)
 	if !ok || strings.ContainsFunc(shown, unicode.IsControl) ||
 		strings.ContainsFunc(
-			shown,
-			func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) },
+			shown, func(r rune) bool { return unicode.Is(unicode.Bidi_Control, r) },
 		) {
 		t.Errorf("%q: subject %q", name, got.subject)
 	}
 	lines := strings.Split(got.text, "\n")
 	if len(lines) != 13 || strings.TrimSpace(lines[1]) != shown {
 		t.Errorf(
-			"%q: the subject has %q, the text %d lines with %q",
-			name,
-			shown,
-			len(lines),
-			lines[1],
+			"%q: the subject has %q, the text %d lines with %q", name, shown, len(lines), lines[1],
 		)
 	}
 	_, inner, _ := strings.Cut(got.html, "<bdi>")

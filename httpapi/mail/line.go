@@ -16,9 +16,7 @@ type line struct {
 
 // dial connects, and encrypts from the first byte when config is not nil.
 func (l *line) dial(
-	ctx context.Context,
-	network, address string,
-	config *tls.Config,
+	ctx context.Context, network, address string, config *tls.Config,
 ) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)

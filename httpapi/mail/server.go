@@ -105,8 +105,7 @@ func ParseSender(text string) (netmail.Address, error) {
 	sender, err := netmail.ParseAddress(text)
 	if err != nil {
 		return netmail.Address{}, fmt.Errorf(
-			"%q: must be an address such as hubs@example.org, or \"Hubs <hubs@example.org>\"",
-			text,
+			"%q: must be an address such as hubs@example.org, or \"Hubs <hubs@example.org>\"", text,
 		)
 	}
 	return *sender, nil

@@ -97,10 +97,8 @@ func (s *SMTP) client(line *line) (*gomail.Client, error) {
 	}
 	if s.server.User != "" {
 		options = append(
-			options,
-			gomail.WithOpportunisticSMTPAuth(mechanisms()...),
-			gomail.WithUsername(s.server.User),
-			gomail.WithPassword(s.server.password),
+			options, gomail.WithOpportunisticSMTPAuth(mechanisms()...),
+			gomail.WithUsername(s.server.User), gomail.WithPassword(s.server.password),
 		)
 	}
 	return gomail.NewClient(s.server.Host, options...)

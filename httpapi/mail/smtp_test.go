@@ -277,11 +277,9 @@ func TestServersAnswers(t *testing.T) {
 			s := startServer(t, serverOptions{answers: map[string]error{c.step: c.err}})
 			err := sendTo(t.Context(), t, s, "smtp://HOST", "Acme")
 			refused, unreachable := errors.Is(
-				err,
-				mail.ErrRefused,
+				err, mail.ErrRefused,
 			), errors.Is(
-				err,
-				mail.ErrUnreachable,
+				err, mail.ErrUnreachable,
 			)
 			if err == nil || refused != (c.want == mail.ErrRefused) ||
 				unreachable != (c.want == mail.ErrUnreachable) {
@@ -399,8 +397,7 @@ func TestSilentServer(t *testing.T) {
 	if err := sendTo(ctx, t, &server{
 		address: listener.Addr().String(),
 	}, "smtp://HOST", "Acme"); !errors.Is(
-		err,
-		mail.ErrUnreachable,
+		err, mail.ErrUnreachable,
 	) {
 		t.Error(err)
 	}

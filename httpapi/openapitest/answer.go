@@ -150,8 +150,7 @@ func (a *answer) contentOf(header http.Header) (content, error) {
 	c, ok := a.contents[mediaType]
 	if err != nil || !ok {
 		return content{}, fmt.Errorf(
-			"header Content-Type, %q: described are %s",
-			header.Get("Content-Type"),
+			"header Content-Type, %q: described are %s", header.Get("Content-Type"),
 			strings.Join(slices.Sorted(maps.Keys(a.contents)), ", "),
 		)
 	}

@@ -243,8 +243,7 @@ func (d *Document) readExamples() error {
 				failed = fmt.Errorf("%s: %w", p.pointer, err)
 			}
 			d.Examples = append(
-				d.Examples,
-				Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled},
+				d.Examples, Example{p.pointer + " (" + strconv.Itoa(i) + ")", value, compiled},
 			)
 		}
 	})

@@ -84,10 +84,8 @@ func (m *Messages) dispatch() {
 		event.Type != message["event"] {
 		m.report(
 			fmt.Errorf(
-				"message: id %q and event %q go with another event: %s",
-				message["id"],
-				message["event"],
-				text,
+				"message: id %q and event %q go with another event: %s", message["id"],
+				message["event"], text,
 			),
 		)
 	}

@@ -74,12 +74,8 @@ func refusal(errorType string) string {
 func stream(frames string) answer {
 	return answer{"GET", hub + "/events/stream", 200,
 		header(
-			"Content-Type",
-			"text/event-stream",
-			"Cache-Control",
-			"no-cache, no-transform",
-			"X-Accel-Buffering",
-			"no",
+			"Content-Type", "text/event-stream", "Cache-Control", "no-cache, no-transform",
+			"X-Accel-Buffering", "no",
 		), frames}
 }
 
@@ -303,8 +299,7 @@ func BenchmarkCheck(b *testing.B) {
 	d := document(b)
 	body := []byte(
 		`{"data":[` + strings.TrimSuffix(
-			strings.Repeat(event+",", 100),
-			",",
+			strings.Repeat(event+",", 100), ",",
 		) + `],"next_cursor":"c1","has_more":false}`,
 	)
 	for b.Loop() {
@@ -322,10 +317,7 @@ func TestOrder(t *testing.T) {
 		t.Error(err)
 	}
 	swapped := strings.Replace(
-		site,
-		`"name":"Mill","hub_count":0`,
-		`"hub_count":0,"name":"Mill"`,
-		1,
+		site, `"name":"Mill","hub_count":0`, `"hub_count":0,"name":"Mill"`, 1,
 	)
 	for _, body := range []string{
 		`{"has_more":false,"data":[` + site + `]}`, `{"data":[` + swapped + `],"has_more":false}`,

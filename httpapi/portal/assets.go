@@ -133,8 +133,7 @@ func acceptsGzip(accepted string) bool {
 		name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")
 		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
 			weight := strings.TrimPrefix(
-				strings.ToLower(strings.ReplaceAll(parameters, " ", "")),
-				"q=",
+				strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=",
 			)
 			return strings.Trim(weight, "0.") != "" || weight == ""
 		}

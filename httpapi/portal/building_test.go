@@ -90,22 +90,14 @@ func newBuilding() *building {
 			}},
 			{ID: 2, Name: "Thermostat", Channels: []domain.Channel{
 				channel(
-					"heating_setpoint",
-					"21.5",
-					"null",
-					domain.ChannelSynchronized,
+					"heating_setpoint", "21.5", "null", domain.ChannelSynchronized,
 				), channel("mode", `"heat"`, `"eco"`, domain.ChannelPending),
 				channel(
-					"color",
-					`{"red":255,"green":0,"blue":128,"warm_white":9}`,
-					"null",
+					"color", `{"red":255,"green":0,"blue":128,"warm_white":9}`, "null",
 					domain.ChannelFailed,
 				),
 				channel(
-					"level",
-					"42",
-					"null",
-					domain.ChannelSynchronized,
+					"level", "42", "null", domain.ChannelSynchronized,
 				), channel("switch", "true", "null", domain.ChannelSynchronized),
 			}},
 		},
@@ -114,9 +106,7 @@ func newBuilding() *building {
 }
 
 func (b *building) Session(
-	_ context.Context,
-	token string,
-	_ time.Time,
+	_ context.Context, token string, _ time.Time,
 ) (domain.PortalSession, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -156,11 +146,7 @@ func (b *building) Hub(_ context.Context, org string, hub domain.HubID) (domain.
 }
 
 func (b *building) Hubs(
-	context.Context,
-	string,
-	*string,
-	int,
-	string,
+	context.Context, string, *string, int, string,
 ) (domain.Page[domain.Hub], error) {
 	return domain.Page[domain.Hub]{Data: []domain.Hub{b.hub}}, nil
 }
@@ -170,9 +156,7 @@ func (b *building) Sites(context.Context, string, int, string) (domain.Page[doma
 }
 
 func (b *building) DeviceLabels(
-	context.Context,
-	string,
-	domain.HubID,
+	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return b.labels, nil
 }
@@ -191,18 +175,14 @@ func (b *building) Get(_ context.Context, _ domain.HubID, id int64) (domain.Devi
 }
 
 func (b *building) Send(
-	_ context.Context,
-	o domain.Origin,
-	c domain.Command,
+	_ context.Context, o domain.Origin, c domain.Command,
 ) (domain.Channel, error) {
 	b.sent, b.origin = append(b.sent, c), o
 	return domain.Channel{}, b.fails
 }
 
 func (b *building) LabelDevice(
-	_ context.Context,
-	o domain.Origin,
-	change domain.LabelDevice,
+	_ context.Context, o domain.Origin, change domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
 	b.labeled, b.origin = append(b.labeled, change), o
 	return domain.DeviceLabel{}, nil
@@ -221,15 +201,13 @@ func (b *building) did(what string) error {
 func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
 
 func (b *building) ClosePairing(
-	context.Context,
-	domain.HubID,
+	context.Context, domain.HubID,
 ) error {
 	return b.did("close pairing")
 }
 
 func (b *building) CloseRemoval(
-	context.Context,
-	domain.HubID,
+	context.Context, domain.HubID,
 ) error {
 	return b.did("close removal")
 }
@@ -239,9 +217,7 @@ func (b *building) ResetLink(_ context.Context, o domain.Origin, _ string, _ dom
 }
 
 func (b *building) OpenPairing(
-	_ context.Context,
-	_ domain.HubID,
-	code *string,
+	_ context.Context, _ domain.HubID, code *string,
 ) (domain.Window, error) {
 	b.code = code
 	return domain.Window{Status: domain.WindowOpen, ExpiresIn: 120}, b.did("pairing")

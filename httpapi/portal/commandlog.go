@@ -93,10 +93,7 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 	for _, hub := range hubs {
 		group.Go(func() error {
 			some, err := v.p.History.History(
-				ctx,
-				hub.ID,
-				v.caller.At.Add(-commandsOf),
-				commandLines,
+				ctx, hub.ID, v.caller.At.Add(-commandsOf), commandLines,
 			)
 			mu.Lock()
 			defer mu.Unlock()
@@ -108,8 +105,7 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 		return nil, err
 	}
 	all = slices.DeleteFunc(
-		all,
-		func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID },
+		all, func(c domain.CommandDone) bool { return c.OrgID != v.member.OrgID },
 	)
 	slices.SortStableFunc(all, func(a, b domain.CommandDone) int { return b.At.Compare(a.At) })
 	return all[:min(len(all), commandLines)], nil
@@ -117,8 +113,7 @@ func (v *visit) commandsOf(ctx context.Context, hubs []domain.Hub) ([]domain.Com
 
 // actors gives what those are called who sent the commands: the members and keys of now.
 func (v *visit) actors(
-	ctx context.Context,
-	done []domain.CommandDone,
+	ctx context.Context, done []domain.CommandDone,
 ) (map[domain.Actor]string, error) {
 	names := map[domain.Actor]string{}
 	for _, command := range done {

@@ -18,11 +18,7 @@ import (
 // is nothing, a method that the path does not take, too many requests, and what failed. Headers
 // that belong to the status are set by then.
 func (p *Portal) Refuse(
-	w http.ResponseWriter,
-	r *http.Request,
-	caller Caller,
-	status int,
-	refusal *domain.Error,
+	w http.ResponseWriter, r *http.Request, caller Caller, status int, refusal *domain.Error,
 ) {
 	v := &visit{p: p, w: w, r: r, caller: caller}
 	w.Header().Set("Referrer-Policy", "no-referrer") // the address may hold a secret

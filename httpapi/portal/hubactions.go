@@ -91,10 +91,7 @@ func (v *visit) placeHub(hub domain.HubID) error {
 		err = v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change)
 	}
 	return v.didAtHub(
-		err,
-		hub,
-		hubAddress(hub),
-		"hub-placed",
+		err, hub, hubAddress(hub), "hub-placed",
 		refusedForm{Form: "place", Name: v.field("name"), Place: site},
 	)
 }
@@ -106,12 +103,8 @@ func (v *visit) forgetDevice(hub domain.HubID) error {
 		return err
 	}
 	return v.didAtDevice(
-		v.p.Devices.Forget(v.r.Context(), hub, device),
-		hub,
-		device,
-		hubAddress(hub),
-		"device-forgotten",
-		refusedForm{Form: "forget"},
+		v.p.Devices.Forget(v.r.Context(), hub, device), hub, device, hubAddress(hub),
+		"device-forgotten", refusedForm{Form: "forget"},
 	)
 }
 
@@ -123,10 +116,7 @@ func (v *visit) openPairing(hub domain.HubID) error {
 		window, err = v.p.Devices.OpenPairing(v.r.Context(), hub, code)
 	}
 	return v.didAtHub(
-		err,
-		hub,
-		v.windowAddress(hub, "pairing", window),
-		"",
+		err, hub, v.windowAddress(hub, "pairing", window), "",
 		refusedForm{Form: "pairing", Name: v.field("setup_code")},
 	)
 }
@@ -135,11 +125,7 @@ func (v *visit) openPairing(hub domain.HubID) error {
 func (v *visit) openRemoval(hub domain.HubID) error {
 	window, err := v.p.Devices.OpenRemoval(v.r.Context(), hub)
 	return v.didAtHub(
-		err,
-		hub,
-		v.windowAddress(hub, "removal", window),
-		"",
-		refusedForm{Form: "removal"},
+		err, hub, v.windowAddress(hub, "removal", window), "", refusedForm{Form: "removal"},
 	)
 }
 
@@ -150,20 +136,14 @@ func (v *visit) windowAddress(hub domain.HubID, name string, window domain.Windo
 
 func (v *visit) closePairing(hub domain.HubID) error {
 	return v.didAtHub(
-		v.p.Devices.ClosePairing(v.r.Context(), hub),
-		hub,
-		hubAddress(hub),
-		"window-closed",
+		v.p.Devices.ClosePairing(v.r.Context(), hub), hub, hubAddress(hub), "window-closed",
 		refusedForm{},
 	)
 }
 
 func (v *visit) closeRemoval(hub domain.HubID) error {
 	return v.didAtHub(
-		v.p.Devices.CloseRemoval(v.r.Context(), hub),
-		hub,
-		hubAddress(hub),
-		"window-closed",
+		v.p.Devices.CloseRemoval(v.r.Context(), hub), hub, hubAddress(hub), "window-closed",
 		refusedForm{},
 	)
 }
@@ -180,11 +160,8 @@ func (v *visit) confirmReset(hub domain.HubID) error {
 
 func (v *visit) resetLink(hub domain.HubID) error {
 	return v.didAtHub(
-		v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub),
-		hub,
-		hubAddress(hub),
-		"link-reset",
-		refusedForm{},
+		v.p.Directory.ResetLink(v.r.Context(), v.origin(), v.member.OrgID, hub), hub,
+		hubAddress(hub), "link-reset", refusedForm{},
 	)
 }
 
@@ -201,10 +178,7 @@ type refusedForm struct {
 // didAtHub answers an action. What refuses it is told on the hub's page, unless that cannot be
 // shown either.
 func (v *visit) didAtHub(
-	err error,
-	hub domain.HubID,
-	page, notice string,
-	refused refusedForm,
+	err error, hub domain.HubID, page, notice string, refused refusedForm,
 ) error {
 	if refused.Problem = v.problemOf(err); refused.Problem == "" ||
 		v.showHub(statusOf(domain.CodeOf(err)), hub, refused) != nil {
@@ -216,11 +190,7 @@ func (v *visit) didAtHub(
 // didAtDevice answers an action. What refuses it is told on the device's page, unless that cannot
 // be shown either: it needs the hub.
 func (v *visit) didAtDevice(
-	err error,
-	hub domain.HubID,
-	device int64,
-	page, notice string,
-	refused refusedForm,
+	err error, hub domain.HubID, device int64, page, notice string, refused refusedForm,
 ) error {
 	if refused.Problem = v.problemOf(err); refused.Problem == "" ||
 		v.showDevice(statusOf(domain.CodeOf(err)), hub, device, refused) != nil {

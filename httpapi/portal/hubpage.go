@@ -160,18 +160,14 @@ func (v *visit) devices(hub domain.HubID) error {
 // devicesOf asks a hub for the devices that the address wants: find is what somebody looks for,
 // page counts from 1.
 func (v *visit) devicesOf(
-	shell Shell,
-	hub domain.HubID,
-	within time.Duration,
+	shell Shell, hub domain.HubID, within time.Duration,
 ) (devicesView, error) {
 	query := v.r.URL.Query()
 	view := devicesView{Shell: shell, Hub: hub, Find: strings.TrimSpace(query.Get("find"))}
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	var err error
 	view.List, err = v.p.Live.DevicesOf(
-		v.r.Context(),
-		v.member.OrgID,
-		hub,
+		v.r.Context(), v.member.OrgID, hub,
 		live.DevicesRequest{Find: view.Find, Page: page - 1, Within: within},
 	)
 	if err != nil {
@@ -214,8 +210,7 @@ func (v *visit) fragment(up int) Shell {
 	}
 	return Shell{
 		Root: strings.Repeat(
-			"../",
-			up,
+			"../", up,
 		), Email: v.session.Email, FormToken: v.session.FormToken, Member: v.member, Now: v.caller.At,
 		RequestID: v.caller.RequestID,
 	}

@@ -326,8 +326,7 @@ func TestRefusedAtAHub(t *testing.T) {
 		}
 	}
 	if page := read(t, newBuilding().ask("GET", device+"/card?up=5", nil)); !strings.Contains(
-		page,
-		`href="../../../../../`+acme+device+`"`,
+		page, `href="../../../../../`+acme+device+`"`,
 	) {
 		t.Errorf("a part of the page of a refused form does not fit there: %s", page)
 	}
@@ -339,8 +338,7 @@ func TestRefusedAtAHub(t *testing.T) {
 		t.Errorf("there is no way back: %s", page)
 	}
 	if page := read(t, b.ask("GET", "/hubs/"+string(hubElse), nil)); strings.Contains(
-		page,
-		"Back to the hub",
+		page, "Back to the hub",
 	) {
 		t.Error("a hub of others has a way to it")
 	}

@@ -52,12 +52,8 @@ func (v *visit) invitation() error {
 	// then.
 	if err := v.greet(); err != nil {
 		v.p.Log.WarnContext(
-			v.r.Context(),
-			"an invitation's page cannot say who is signed in",
-			"request_id",
-			v.caller.RequestID,
-			"error",
-			err,
+			v.r.Context(), "an invitation's page cannot say who is signed in",
+			"request_id", v.caller.RequestID, "error", err,
 		)
 	}
 	if v.session.Email != "" &&

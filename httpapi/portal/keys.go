@@ -98,11 +98,7 @@ func (v *visit) createKey() error {
 	var id, key string
 	err := v.once(func() (err error) {
 		id, key, err = v.p.Directory.CreateKey(
-			v.r.Context(),
-			v.origin(),
-			v.member.OrgID,
-			view.Label,
-			scopes,
+			v.r.Context(), v.origin(), v.member.OrgID, view.Label, scopes,
 		)
 		return err
 	})

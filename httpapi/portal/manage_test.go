@@ -135,14 +135,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
 	_, page := b.post(
-		inOne+"/keys",
-		201,
-		"label",
-		"Meter",
-		"scope",
-		"hubs:read",
-		"scope",
-		"events:read",
+		inOne+"/keys", 201, "label", "Meter", "scope", "hubs:read", "scope", "events:read",
 	)
 	if holdsPromises(t, page); !strings.Contains(page, "hc_dev_keyid-and-secret") ||
 		w.did[0] != "member olga: create key Meter [hubs:read events:read]" {
@@ -153,8 +146,7 @@ func TestKeyIsShownOnce(t *testing.T) {
 	}
 	w.err = domain.Errorf(domain.CodeInvalidRequest, "scopes: at least one is needed")
 	if _, page := b.post(inOne+"/keys", 400, "label", "Meter"); !strings.Contains(
-		page,
-		`value="Meter"`,
+		page, `value="Meter"`,
 	) ||
 		!strings.Contains(page, "at least one scope") {
 		t.Error(page)
@@ -169,16 +161,14 @@ func TestHubThatCannotBeAdded(t *testing.T) {
 	w := newWorld()
 	b := w.visit(t, nil).signIn("olga@example.org")
 	if _, page := b.post(inOne+"/sites/hubs", 400, "serial", "none", "site", "site"); !strings.Contains(
-		page,
-		"no serial",
+		page, "no serial",
 	) ||
 		len(w.did) != 0 {
 		t.Errorf("done %q: %s", w.did, page)
 	}
 	w.err = domain.ErrHubNotAddable()
 	if _, page := b.post(inOne+"/sites/hubs", 422, "serial", "hub-7k2m-q4xd-93ta", "site", "site"); !strings.Contains(
-		page,
-		"has not come online yet",
+		page, "has not come online yet",
 	) {
 		t.Error(page)
 	}
@@ -298,10 +288,7 @@ func TestHome(t *testing.T) {
 			if response, _ := b.do("GET", path, nil, nil); response.StatusCode != 303 ||
 				response.Header.Get("Location") != way+to {
 				t.Errorf(
-					"%s at %s: %d to %s",
-					who,
-					path,
-					response.StatusCode,
+					"%s at %s: %d to %s", who, path, response.StatusCode,
 					response.Header.Get("Location"),
 				)
 			}

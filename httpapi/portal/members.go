@@ -96,11 +96,7 @@ func (v *visit) changeRole() error {
 	var view membersView
 	view.Role.Member = v.r.PathValue("member")
 	_, err := v.p.Directory.ChangeRole(
-		v.r.Context(),
-		v.origin(),
-		v.member.OrgID,
-		view.Role.Member,
-		domain.Role(v.field("role")),
+		v.r.Context(), v.origin(), v.member.OrgID, view.Role.Member, domain.Role(v.field("role")),
 	)
 	if problem, ok := refusalText(err); ok {
 		view.Role.Problem = problem
@@ -161,10 +157,7 @@ func (v *visit) invite() error {
 	var view membersView
 	view.Invited.Email, view.Invited.Role = v.field("email"), v.field("role")
 	_, err := v.p.Directory.Invite(
-		v.r.Context(),
-		v.origin(),
-		v.member.OrgID,
-		view.Invited.Email,
+		v.r.Context(), v.origin(), v.member.OrgID, view.Invited.Email,
 		domain.Role(view.Invited.Role),
 	)
 	if problem, ok := refusalText(err); ok {

@@ -9,8 +9,7 @@ import (
 
 // errSentBefore is the refusal of a form that was sent already.
 var errSentBefore = domain.Errorf(
-	domain.CodeIdempotencyConflict,
-	"this form was sent before, and what it asks for was done then",
+	domain.CodeIdempotencyConflict, "this form was sent before, and what it asks for was done then",
 )
 
 // once does what a form asks for, unless that was done before: errSentBefore for a second click,
@@ -32,8 +31,7 @@ func (v *visit) once(do func() error) error {
 		// Also when nobody waits for the answer any more: whoever comes back to the form sends it
 		// again.
 		err = errors.Join(
-			err,
-			v.p.SignIn.Unsent(context.WithoutCancel(v.r.Context()), v.token, mark),
+			err, v.p.SignIn.Unsent(context.WithoutCancel(v.r.Context()), v.token, mark),
 		)
 	}
 	return err

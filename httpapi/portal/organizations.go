@@ -35,8 +35,7 @@ func (v *visit) newOrganization() error {
 		return errNoSignUp
 	}
 	v.render(
-		http.StatusOK,
-		"organization-new.html",
+		http.StatusOK, "organization-new.html",
 		newOrganizationView{Shell: v.shell("New organization", "")},
 	)
 	return nil
@@ -60,8 +59,7 @@ func (v *visit) createOrganization() error {
 	}
 	if problem, ok := refusalText(err); ok {
 		v.render(
-			refusedStatus(err),
-			"organization-new.html",
+			refusedStatus(err), "organization-new.html",
 			newOrganizationView{v.shell("New organization", ""), name, problem},
 		)
 		return nil

@@ -31,8 +31,7 @@ func pageLinks(current, pages int, query url.Values) []pageLink {
 			}
 		}
 		links = append(
-			links,
-			pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current},
+			links, pageLink{Number: i + 1, Address: "?" + q.Encode(), Current: i == current},
 		)
 	}
 	return links

@@ -42,9 +42,7 @@ func (v *visit) listQuery(change ...string) string {
 // list's name has the id of the item before it. What is not there any more begins with the first
 // page. page is where the list is, and the name that of its section, too.
 func readPage[T any](
-	v *visit,
-	page, name string,
-	read func(limit int, after string) (domain.Page[T], error),
+	v *visit, page, name string, read func(limit int, after string) (domain.Page[T], error),
 	id func(T) string,
 ) (items []T, ways pager, err error) {
 	after := v.r.URL.Query().Get(name)

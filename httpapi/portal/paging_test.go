@@ -16,8 +16,7 @@ func nextPage(t *testing.T, from, page, list string) string {
 	t.Helper()
 	for _, link := range regexp.MustCompile(`href="([^"]*)">Next page<`).FindAllStringSubmatch(page, -1) {
 		if address := strings.ReplaceAll(link[1], "&amp;", "&"); strings.HasSuffix(
-			address,
-			"#"+list,
+			address, "#"+list,
 		) {
 			base, err := url.Parse(public + from)
 			if err != nil {
@@ -128,8 +127,7 @@ func TestActionsComeBack(t *testing.T) {
 		}
 	}
 	if page := b.get(inOne+"/members?people=gone", 200); !strings.Contains(
-		page,
-		"olga@example.org",
+		page, "olga@example.org",
 	) {
 		t.Error(page)
 	}

@@ -33,9 +33,7 @@ type invitations struct {
 }
 
 func (i *invitations) AcceptInvitation(
-	_ context.Context,
-	o domain.Origin,
-	token string,
+	_ context.Context, o domain.Origin, token string,
 ) (domain.Acceptance, error) {
 	i.asked, i.origins = append(i.asked, token), append(i.origins, o)
 	return i.acceptance, i.err
@@ -92,10 +90,7 @@ func serve(pages http.Handler, method, path string, header http.Header) *http.Re
 
 func open(i *invitations, method string, header http.Header) *http.Response {
 	return serve(
-		handler(portal.Config{Invitations: i}),
-		method,
-		"/portal/invitations/"+secret,
-		header,
+		handler(portal.Config{Invitations: i}), method, "/portal/invitations/"+secret, header,
 	)
 }
 
@@ -297,10 +292,7 @@ func TestAssets(t *testing.T) {
 		"gzip; q=0.0, br": false, "": false, "x-gzip": false,
 	} {
 		response := serve(
-			pages,
-			"GET",
-			"/portal/assets/"+names[0][1],
-			http.Header{"Accept-Encoding": {accepted}},
+			pages, "GET", "/portal/assets/"+names[0][1], http.Header{"Accept-Encoding": {accepted}},
 		)
 		if got := response.Header.Get("Content-Encoding") == "gzip"; got != packed ||
 			response.Header.Get("Vary") != "Accept-Encoding" {
@@ -359,8 +351,7 @@ func TestVisitorWhoLeft(t *testing.T) {
 	cancel()
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(
-		w,
-		httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
+		w, httptest.NewRequestWithContext(ctx, "GET", "/portal/invitations/"+secret, nil),
 	)
 	if w.Body.Len() != 0 || log.Len() != 0 {
 		t.Errorf("%q, log %q", w.Body, log.String())

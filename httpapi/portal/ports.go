@@ -47,10 +47,7 @@ type SignIn interface {
 	// Allow counts one more of what may be done perHour times within an hour, burst of them at
 	// once, on all replicas together; it returns for how long it may not be done, 0 when it may.
 	Allow(
-		ctx context.Context,
-		name string,
-		burst, perHour int,
-		now time.Time,
+		ctx context.Context, name string, burst, perHour int, now time.Time,
 	) (wait time.Duration, err error)
 	// Ended gives what is closed when the session ends, on whatever replica. One that has ended
 	// before is found out by asking for it afterwards. forget must be called in the end.
@@ -61,58 +58,35 @@ type SignIn interface {
 // the organization's, invalid_request for a startingAfter that is not (any more).
 type ReadModels interface {
 	Sites(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
 	Hubs(
-		ctx context.Context,
-		org string,
-		site *string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	// FindHubs gives the hubs of a site with a text in their name, id or serial; "" stands for
 	// every site, and is in all.
 	FindHubs(
-		ctx context.Context,
-		org, site, text string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org, site, text string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
 	// FindMembers gives the members with a text in their address, owners first; "" is in all.
 	FindMembers(
-		ctx context.Context,
-		org, text string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org, text string, limit int, startingAfter string,
 	) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
 	Invitations(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
-		now time.Time,
+		ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 	) (domain.Page[domain.Invitation], error)
 	// Keys gives the organization's API keys, those in force first, newest first; Key gives one,
 	// revoked or not.
 	Keys(
-		ctx context.Context,
-		org string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.KeyView], error)
 	Key(ctx context.Context, org, key string) (domain.KeyView, error)
 	// Activity gives what happened before a sequence, newest first; 0 begins with the newest.
 	Activity(
-		ctx context.Context,
-		org string,
-		limit int,
-		before uint64,
+		ctx context.Context, org string, limit int, before uint64,
 	) (domain.Page[domain.Activity], error)
 }
 
@@ -122,9 +96,7 @@ type Directory interface {
 	// CreateOrg begins an organization with its first owner, who does it when the origin is of a
 	// member without an id.
 	CreateOrg(
-		ctx context.Context,
-		o domain.Origin,
-		name, ownerEmail string,
+		ctx context.Context, o domain.Origin, name, ownerEmail string,
 	) (orgID, ownerID string, err error)
 	// Account gives the account of an address: the zero state when there is none. EnsureAccount
 	// makes one then.
@@ -132,34 +104,23 @@ type Directory interface {
 	EnsureAccount(ctx context.Context, o domain.Origin, email string) (domain.AccountState, error)
 
 	Invite(
-		ctx context.Context,
-		o domain.Origin,
-		org, email string,
-		role domain.Role,
+		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
 	) (domain.Invitation, error)
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
 	ChangeRole(
-		ctx context.Context,
-		o domain.Origin,
-		org, member string,
-		role domain.Role,
+		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
 	) (domain.Member, error)
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 
 	// CreateKey makes an API key and gives the key itself, which is kept nowhere.
 	CreateKey(
-		ctx context.Context,
-		o domain.Origin,
-		org, label string,
-		scopes []domain.Scope,
+		ctx context.Context, o domain.Origin, org, label string, scopes []domain.Scope,
 	) (keyID, key string, err error)
 	RevokeKey(ctx context.Context, o domain.Origin, key, org string) error
 
 	CreateSite(ctx context.Context, o domain.Origin, org, name string) (domain.SiteState, error)
 	RenameSite(
-		ctx context.Context,
-		o domain.Origin,
-		org, site, name string,
+		ctx context.Context, o domain.Origin, org, site, name string,
 	) (domain.SiteState, error)
 	// AddHub gives the hub to the organization, or moves it there; whether it was ever connected it
 	// finds out itself.

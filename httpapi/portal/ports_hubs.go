@@ -31,19 +31,14 @@ type Commands interface {
 type CommandHistory interface {
 	// History gives the newest commands of a hub since then, about limit of them, oldest first.
 	History(
-		ctx context.Context,
-		hub domain.HubID,
-		since time.Time,
-		limit int,
+		ctx context.Context, hub domain.HubID, since time.Time, limit int,
 	) ([]domain.CommandDone, error)
 }
 
 // Labels names and places devices.
 type Labels interface {
 	LabelDevice(
-		ctx context.Context,
-		o domain.Origin,
-		change domain.LabelDevice,
+		ctx context.Context, o domain.Origin, change domain.LabelDevice,
 	) (domain.DeviceLabel, error)
 }
 

@@ -127,9 +127,7 @@ func (w *world) Link(_ context.Context, token string, now time.Time) (domain.Sig
 }
 
 func (w *world) TakeLink(
-	ctx context.Context,
-	token string,
-	now time.Time,
+	ctx context.Context, token string, now time.Time,
 ) (domain.SignInLink, error) {
 	link, err := w.Link(ctx, token, now)
 	delete(w.links, token)
@@ -143,9 +141,7 @@ func (w *world) Begin(_ context.Context, session domain.PortalSession) (string, 
 }
 
 func (w *world) Session(
-	_ context.Context,
-	token string,
-	now time.Time,
+	_ context.Context, token string, now time.Time,
 ) (domain.PortalSession, error) {
 	if session, ok := w.sessions[token]; ok && now.Before(session.ExpiresAt) {
 		return session, nil
@@ -170,10 +166,7 @@ func (w *world) Unsent(_ context.Context, token, mark string) error {
 }
 
 func (w *world) Allow(
-	_ context.Context,
-	name string,
-	burst, perHour int,
-	now time.Time,
+	_ context.Context, name string, burst, perHour int, now time.Time,
 ) (time.Duration, error) {
 	if w.allowed == nil {
 		w.allowed = ratelimit.New[string](float64(perHour)/3600, burst, day)
@@ -202,9 +195,7 @@ func (w *world) Account(_ context.Context, email string) (domain.AccountState, e
 }
 
 func (w *world) EnsureAccount(
-	ctx context.Context,
-	_ domain.Origin,
-	email string,
+	ctx context.Context, _ domain.Origin, email string,
 ) (domain.AccountState, error) {
 	account, err := w.Account(ctx, email)
 	if err != nil || account.Exists() {
@@ -220,18 +211,13 @@ func (w *world) does(o domain.Origin, what ...any) error {
 }
 
 func (w *world) CreateOrg(
-	_ context.Context,
-	o domain.Origin,
-	name, owner string,
+	_ context.Context, o domain.Origin, name, owner string,
 ) (string, string, error) {
 	return orgTwo, "owner", w.does(o, "create organization", name, owner)
 }
 
 func (w *world) Invite(
-	_ context.Context,
-	o domain.Origin,
-	_, email string,
-	role domain.Role,
+	_ context.Context, o domain.Origin, _, email string, role domain.Role,
 ) (domain.Invitation, error) {
 	return domain.Invitation{}, w.does(o, "invite", email, role)
 }
@@ -241,10 +227,7 @@ func (w *world) RevokeInvitation(_ context.Context, o domain.Origin, _, invitati
 }
 
 func (w *world) ChangeRole(
-	_ context.Context,
-	o domain.Origin,
-	_, member string,
-	role domain.Role,
+	_ context.Context, o domain.Origin, _, member string, role domain.Role,
 ) (domain.Member, error) {
 	return domain.Member{}, w.does(o, "make", member, role)
 }
@@ -254,10 +237,7 @@ func (w *world) RemoveMember(_ context.Context, o domain.Origin, _, member strin
 }
 
 func (w *world) CreateKey(
-	_ context.Context,
-	o domain.Origin,
-	_, label string,
-	scopes []domain.Scope,
+	_ context.Context, o domain.Origin, _, label string, scopes []domain.Scope,
 ) (string, string, error) {
 	return "keyid", "hc_dev_keyid-and-secret", w.does(o, "create key", label, scopes)
 }
@@ -267,9 +247,7 @@ func (w *world) RevokeKey(_ context.Context, o domain.Origin, key, _ string) err
 }
 
 func (w *world) CreateSite(
-	_ context.Context,
-	o domain.Origin,
-	_, name string,
+	_ context.Context, o domain.Origin, _, name string,
 ) (domain.SiteState, error) {
 	return domain.SiteState{}, w.does(o, "create site", name)
 }
@@ -284,8 +262,7 @@ func some[T any](all []T, limit int, after string, id func(T) string) (domain.Pa
 		i := slices.IndexFunc(all, func(item T) bool { return id(item) == after })
 		if i < 0 {
 			return domain.Page[T]{}, domain.Errorf(
-				domain.CodeInvalidRequest,
-				"starting_after: there is no such one",
+				domain.CodeInvalidRequest, "starting_after: there is no such one",
 			)
 		}
 		all = all[i+1:]
@@ -294,10 +271,7 @@ func some[T any](all []T, limit int, after string, id func(T) string) (domain.Pa
 }
 
 func (w *world) FindMembers(
-	_ context.Context,
-	_, text string,
-	limit int,
-	after string,
+	_ context.Context, _, text string, limit int, after string,
 ) (domain.Page[domain.Member], error) {
 	all := []domain.Member{
 		{ID: "olga", Email: "olga@example.org", Role: domain.RoleOwner, JoinedAt: day},
@@ -320,8 +294,7 @@ func (w *world) FindMembers(
 		)
 	}
 	all = slices.DeleteFunc(
-		all,
-		func(m domain.Member) bool { return !strings.Contains(m.Email, text) },
+		all, func(m domain.Member) bool { return !strings.Contains(m.Email, text) },
 	)
 	return some(all, limit, after, func(m domain.Member) string { return m.ID })
 }
@@ -337,11 +310,7 @@ func (w *world) Member(ctx context.Context, _, id string) (domain.Member, error)
 }
 
 func (w *world) Invitations(
-	_ context.Context,
-	_ string,
-	limit int,
-	after string,
-	_ time.Time,
+	_ context.Context, _ string, limit int, after string, _ time.Time,
 ) (domain.Page[domain.Invitation], error) {
 	var all []domain.Invitation
 	for i := range w.crowd {
@@ -360,10 +329,7 @@ func (w *world) Invitations(
 }
 
 func (w *world) Keys(
-	_ context.Context,
-	_ string,
-	limit int,
-	after string,
+	_ context.Context, _ string, limit int, after string,
 ) (domain.Page[domain.KeyView], error) {
 	all := []domain.KeyView{
 		{
@@ -401,10 +367,7 @@ func (w *world) LastUsed(context.Context, []string) (map[string]time.Time, error
 }
 
 func (w *world) Sites(
-	_ context.Context,
-	_ string,
-	limit int,
-	after string,
+	_ context.Context, _ string, limit int, after string,
 ) (domain.Page[domain.Site], error) {
 	all := []domain.Site{{ID: "site", Name: "Mill", HubCount: 1}}
 	for i := range w.crowd {
@@ -421,10 +384,7 @@ func (w *world) Site(_ context.Context, _, id string) (domain.Site, error) {
 }
 
 func (w *world) FindHubs(
-	_ context.Context,
-	_, site, text string,
-	limit int,
-	after string,
+	_ context.Context, _, site, text string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	all := []domain.Hub{
 		{ID: "hub-7k2m-q4xd-93ta", SiteID: "site", Status: domain.HubOnline, Since: day},
@@ -447,11 +407,7 @@ func (w *world) FindHubs(
 }
 
 func (w *world) Hubs(
-	context.Context,
-	string,
-	*string,
-	int,
-	string,
+	context.Context, string, *string, int, string,
 ) (domain.Page[domain.Hub], error) {
 	return domain.Page[domain.Hub]{
 		Data: []domain.Hub{
@@ -461,10 +417,7 @@ func (w *world) Hubs(
 }
 
 func (w *world) History(
-	_ context.Context,
-	hub domain.HubID,
-	since time.Time,
-	limit int,
+	_ context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandDone, error) {
 	if !since.Equal(w.clock().Add(-24*time.Hour)) || limit < 1 {
 		return nil, fmt.Errorf("asked for %d since %v", limit, since)
@@ -484,10 +437,7 @@ func (w *world) History(
 }
 
 func (w *world) Activity(
-	context.Context,
-	string,
-	int,
-	uint64,
+	context.Context, string, int, uint64,
 ) (domain.Page[domain.Activity], error) {
 	byOlga := domain.Actor{Kind: domain.ActorMember, ID: "olga"}
 	return domain.Page[domain.Activity]{HasMore: true, Data: []domain.Activity{
@@ -607,9 +557,7 @@ func (b *browser) other() *browser {
 }
 
 func (b *browser) do(
-	method, path string,
-	form url.Values,
-	header http.Header,
+	method, path string, form url.Values, header http.Header,
 ) (*http.Response, string) {
 	b.t.Helper()
 	r := httptest.NewRequest(method, public+path, strings.NewReader(form.Encode()))

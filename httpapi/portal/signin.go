@@ -96,26 +96,20 @@ func (v *visit) askForLink() error {
 	}
 	if allowed := v.p.networks.Take(v.caller.Network, v.caller.At); !allowed.Granted {
 		v.tooMany(
-			view,
-			allowed.Next,
-			"Too many links were asked for from your network. Try again in %s.",
+			view, allowed.Next, "Too many links were asked for from your network. Try again in %s.",
 		)
 		return nil
 	}
 	wait, err := v.p.SignIn.Allow(
-		v.r.Context(),
-		"link "+domain.MailboxOf(email),
-		(v.p.LinksPerAddress+1)/2,
-		v.p.LinksPerAddress,
-		v.caller.At,
+		v.r.Context(), "link "+domain.MailboxOf(email), (v.p.LinksPerAddress+1)/2,
+		v.p.LinksPerAddress, v.caller.At,
 	)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
 		v.tooMany(
-			view,
-			wait,
+			view, wait,
 			"Several links were asked for with this address: look for the newest mail, or try again in %s.",
 		)
 		return nil
@@ -151,8 +145,7 @@ func (v *visit) tooMany(view signInView, wait time.Duration, text string) {
 	v.p.metrics.limited.Inc()
 	v.w.Header().Set("Retry-After", strconv.Itoa(int(wait/time.Second)+1))
 	v.refuseLink(
-		http.StatusTooManyRequests,
-		view,
+		http.StatusTooManyRequests, view,
 		fmt.Sprintf(text, count(int((wait+time.Minute-1)/time.Minute), "minute")),
 	)
 }
@@ -246,8 +239,7 @@ func (v *visit) noLink(err error) error {
 	}
 	v.p.metrics.expired.Inc()
 	v.render(
-		http.StatusGone,
-		"link-over.html",
+		http.StatusGone, "link-over.html",
 		struct{ Shell }{v.shell("This link does not work any more", "")},
 	)
 	return nil
@@ -278,9 +270,7 @@ func (p *Portal) SignInAddress(ctx context.Context, email string) (string, error
 // none. A link whose mail went to another address than the account's, because the account was made
 // after the link, signs in to nothing.
 func (p *Portal) accountOf(
-	ctx context.Context,
-	o domain.Origin,
-	link domain.SignInLink,
+	ctx context.Context, o domain.Origin, link domain.SignInLink,
 ) (domain.AccountState, error) {
 	account, err := p.Directory.Account(ctx, link.Email)
 	if err != nil {

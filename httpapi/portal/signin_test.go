@@ -25,12 +25,7 @@ func TestSignInByMail(t *testing.T) {
 	}
 	holdsPromises(t, b.get("/portal/sign-in?next=/portal/"+orgOne+"/keys", 200))
 	_, page := b.post(
-		"/portal/sign-in",
-		200,
-		"email",
-		" Olga@Example.org ",
-		"next",
-		"/portal/"+orgOne+"/keys",
+		"/portal/sign-in", 200, "email", " Olga@Example.org ", "next", "/portal/"+orgOne+"/keys",
 	)
 	holdsPromises(t, page)
 	address, link, _ := strings.Cut(w.mails[0], " ")

@@ -66,12 +66,7 @@ func (v *visit) showSites(status int, view sitesView) error {
 		"hubs",
 		func(limit int, after string) (domain.Page[domain.Hub], error) {
 			return v.p.ReadModels.FindHubs(
-				ctx,
-				v.member.OrgID,
-				view.Chosen.ID,
-				view.Find,
-				limit,
-				after,
+				ctx, v.member.OrgID, view.Chosen.ID, view.Find, limit, after,
 			)
 		},
 		func(h domain.Hub) string { return string(h.ID) },
@@ -125,10 +120,7 @@ func (v *visit) createSite() error {
 	view.NewSite.Name = v.field("name")
 	err := v.once(func() error {
 		_, err := v.p.Directory.CreateSite(
-			v.r.Context(),
-			v.origin(),
-			v.member.OrgID,
-			view.NewSite.Name,
+			v.r.Context(), v.origin(), v.member.OrgID, view.NewSite.Name,
 		)
 		return err
 	})
@@ -152,11 +144,7 @@ func (v *visit) renameSite() error {
 	var view sitesView
 	view.NewName.Site, view.NewName.Name = v.r.PathValue("site"), v.field("name")
 	_, err := v.p.Directory.RenameSite(
-		v.r.Context(),
-		v.origin(),
-		v.member.OrgID,
-		view.NewName.Site,
-		view.NewName.Name,
+		v.r.Context(), v.origin(), v.member.OrgID, view.NewName.Site, view.NewName.Name,
 	)
 	if problem, ok := refusalText(err); ok {
 		view.NewName.Problem = problem

@@ -67,8 +67,7 @@ func (p *Portal) signedIn(handle handler) func(http.ResponseWriter, *http.Reques
 		}
 		if v.r.Method == http.MethodPost &&
 			subtle.ConstantTimeCompare(
-				[]byte(v.r.PostForm.Get("form_token")),
-				[]byte(v.session.FormToken),
+				[]byte(v.r.PostForm.Get("form_token")), []byte(v.session.FormToken),
 			) != 1 {
 			return p.refuseForged()
 		}
@@ -101,8 +100,7 @@ func (p *Portal) manager(handle handler) func(http.ResponseWriter, *http.Request
 
 // errNotManaged is the refusal of what the visitor's role does not allow.
 var errNotManaged = domain.Errorf(
-	domain.CodeForbidden,
-	"that is for owners and admins of the organization; ask one of them",
+	domain.CodeForbidden, "that is for owners and admins of the organization; ask one of them",
 )
 
 // errNoPage is what stands where there is nothing.

@@ -79,8 +79,7 @@ func TestARequestThatWaited(t *testing.T) {
 	a := l.Take("key", start)
 	if !a.Granted || a.Remaining != 8 {
 		t.Errorf(
-			"a request from 2 s before: granted %t, %d remain; want it granted, and 8",
-			a.Granted,
+			"a request from 2 s before: granted %t, %d remain; want it granted, and 8", a.Granted,
 			a.Remaining,
 		)
 	}

@@ -117,9 +117,7 @@ func decode(message []byte) (map[string]int, error) {
 	}
 	if len(granted) > maxShared {
 		return nil, fmt.Errorf(
-			"%d clients in one message; %d are the most",
-			len(granted),
-			maxShared,
+			"%d clients in one message; %d are the most", len(granted), maxShared,
 		)
 	}
 	return granted, nil

@@ -57,8 +57,7 @@ func TestShare(t *testing.T) {
 			limiters = append(limiters, l)
 			sharing.Go(func() {
 				if err := Share(ctx, l, &seat{between}, time.Now); !errors.Is(
-					err,
-					context.Canceled,
+					err, context.Canceled,
 				) {
 					t.Error(err)
 				}
@@ -87,12 +86,8 @@ func TestShare(t *testing.T) {
 		if least, most := burst+rate*(seconds-8), burst*replicas+rate*seconds; granted < least ||
 			granted > most {
 			t.Errorf(
-				"%d requests were granted in %d s by %d replicas, not between %d and %d",
-				granted,
-				seconds,
-				replicas,
-				least,
-				most,
+				"%d requests were granted in %d s by %d replicas, not between %d and %d", granted,
+				seconds, replicas, least, most,
 			)
 		}
 		if others != replicas {

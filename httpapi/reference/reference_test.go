@@ -79,9 +79,7 @@ func TestEncodings(t *testing.T) {
 			content := w.Body.Bytes()
 			if (w.Header().Get("Content-Encoding") == "gzip") != gzipped {
 				t.Errorf(
-					"%s with %q: Content-Encoding %q",
-					name,
-					accept,
+					"%s with %q: Content-Encoding %q", name, accept,
 					w.Header().Get("Content-Encoding"),
 				)
 			} else if gzipped {

@@ -65,20 +65,13 @@ func (b Bucket) Get(ctx context.Context, key string, value any) (revision uint64
 		return 0, nil
 	case answer.Error != nil && answer.Error.Code == codeNoStream:
 		return 0, fmt.Errorf(
-			"bucket %s: get %s: %w: %w",
-			b.name,
-			key,
-			streams.ErrNoStream,
-			answer.Error,
+			"bucket %s: get %s: %w: %w", b.name, key, streams.ErrNoStream, answer.Error,
 		)
 	case answer.Error != nil:
 		return 0, fmt.Errorf("bucket %s: get %s: %w", b.name, key, answer.Error)
 	case answer.Message == nil:
 		return 0, fmt.Errorf(
-			"bucket %s: get %s: %w",
-			b.name,
-			key,
-			errors.New("unreadable answer: no message"),
+			"bucket %s: get %s: %w", b.name, key, errors.New("unreadable answer: no message"),
 		)
 	}
 	if err := json.Unmarshal(answer.Message.Data, value); err != nil {

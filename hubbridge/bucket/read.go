@@ -95,9 +95,7 @@ func (b Bucket) read(ctx context.Context, question any) (Record, bool, error) {
 		return Record{}, false, fmt.Errorf("bucket %s: read: %w", b.name, answer.Error)
 	case answer.Message == nil || len(answer.Message.Subject) <= len(b.subject("")):
 		return Record{}, false, fmt.Errorf(
-			"bucket %s: read: %w",
-			b.name,
-			errors.New("unreadable answer: no message"),
+			"bucket %s: read: %w", b.name, errors.New("unreadable answer: no message"),
 		)
 	}
 	m := answer.Message
@@ -106,10 +104,7 @@ func (b Bucket) read(ctx context.Context, question any) (Record, bool, error) {
 		header, err := nats.DecodeHeadersMsg(m.Header)
 		if err != nil {
 			return Record{}, false, fmt.Errorf(
-				"bucket %s: read %s: unreadable header: %w",
-				b.name,
-				record.Key,
-				err,
+				"bucket %s: read %s: unreadable header: %w", b.name, record.Key, err,
 			)
 		}
 		record.Deleted = header.Get(headerOperation) != "" || header.Get(headerMarkerReason) != ""

@@ -66,8 +66,7 @@ type deafWatcher struct {
 func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
 
 func (d *deaf) WatchAll(
-	ctx context.Context,
-	options ...jetstream.WatchOpt,
+	ctx context.Context, options ...jetstream.WatchOpt,
 ) (jetstream.KeyWatcher, error) {
 	watcher, err := d.KeyValue.WatchAll(ctx, options...)
 	if err != nil || d.watches.Add(1) > 1 {

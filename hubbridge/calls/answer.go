@@ -49,10 +49,8 @@ func errorsOf(method string) (codes []domain.Code, ok bool) {
 func decode(method, id string, payload []byte, read func(result []byte) error) error {
 	if len(payload) > maxAnswerBytes {
 		return domain.Errorf(
-			domain.CodeHubError,
-			"the hub answered with %d bytes; at most %d are taken",
-			len(payload),
-			maxAnswerBytes,
+			domain.CodeHubError, "the hub answered with %d bytes; at most %d are taken",
+			len(payload), maxAnswerBytes,
 		)
 	}
 	answer, err := codec.ParseAnswer(payload)

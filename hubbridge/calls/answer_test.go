@@ -156,9 +156,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		var result []byte
 		err := decode(
-			protocol.MethodDevicesGet,
-			"R",
-			answer,
+			protocol.MethodDevicesGet, "R", answer,
 			func(raw []byte) error { result = raw; return nil },
 		)
 		if err == nil {

@@ -117,10 +117,7 @@ func (c *Caller) Close() {
 // is found again in the hub's own log; further calls for the same one have a number behind it, and
 // calls for none an id of their own.
 func (c *Caller) Call(
-	ctx context.Context,
-	hub domain.HubID,
-	method string,
-	params any,
+	ctx context.Context, hub domain.HubID, method string, params any,
 	read func(result []byte) error,
 ) error {
 	if _, ok := errorsOf(method); !ok {
@@ -134,10 +131,8 @@ func (c *Caller) Call(
 	}
 	if span.On() {
 		span.Set(
-			semconv.RPCSystemNameKey.String("hub_link"),
-			semconv.RPCMethod(method),
-			telemetry.KeyHubID.String(string(hub)),
-			telemetry.KeyRequestID.String(id),
+			semconv.RPCSystemNameKey.String("hub_link"), semconv.RPCMethod(method),
+			telemetry.KeyHubID.String(string(hub)), telemetry.KeyRequestID.String(id),
 		)
 	}
 	err := c.call(ctx, hub, id, method, params, read)
@@ -147,10 +142,7 @@ func (c *Caller) Call(
 }
 
 func (c *Caller) call(
-	ctx context.Context,
-	hub domain.HubID,
-	id, method string,
-	params any,
+	ctx context.Context, hub domain.HubID, id, method string, params any,
 	read func(result []byte) error,
 ) error {
 	if err := c.MustBeOnline(ctx, hub); err != nil {
@@ -184,16 +176,8 @@ func (c *Caller) call(
 	err = decode(method, id, answer, read)
 	if errors.Is(err, &domain.Error{Code: domain.CodeHubError}) {
 		c.log.WarnContext(
-			ctx,
-			"a hub failed a request",
-			"hub_id",
-			hub,
-			"method",
-			method,
-			"request_id",
-			id,
-			"error",
-			err,
+			ctx, "a hub failed a request", "hub_id", hub, "method", method, "request_id", id,
+			"error", err,
 		)
 	}
 	return err
@@ -261,11 +245,7 @@ func (c *Caller) take(msg *nats.Msg) {
 // reply, so that the broker says there when nobody listens to it: a hub that has connected a moment
 // ago has not subscribed yet, so that is tried again for a while.
 func (c *Caller) exchange(
-	ctx context.Context,
-	hub domain.HubID,
-	subject string,
-	payload []byte,
-	answers <-chan *nats.Msg,
+	ctx context.Context, hub domain.HubID, subject string, payload []byte, answers <-chan *nats.Msg,
 ) ([]byte, error) {
 	nc, asked := c.conns.Shard(hub), time.Now()
 	timer := time.NewTimer(c.timeout)
@@ -274,8 +254,7 @@ func (c *Caller) exchange(
 		if err := nc.PublishRequest(streams.RequestSubject(hub), subject, payload); err != nil {
 			c.log.Warn("a request cannot be sent", "hub_id", hub, "error", err)
 			return nil, domain.Errorf(
-				domain.CodeHubError,
-				"the request could not be sent to the hub",
+				domain.CodeHubError, "the request could not be sent to the hub",
 			)
 		}
 		select {
@@ -285,8 +264,7 @@ func (c *Caller) exchange(
 			}
 		case <-timer.C:
 			return nil, domain.Errorf(
-				domain.CodeHubTimeout,
-				"the hub did not answer within %v; it may still have acted",
+				domain.CodeHubTimeout, "the hub did not answer within %v; it may still have acted",
 				c.timeout,
 			)
 		case <-ctx.Done():

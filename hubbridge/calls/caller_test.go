@@ -69,8 +69,7 @@ func newRig(t *testing.T, timeout time.Duration) *rig {
 	}
 	var err error
 	r.Caller, err = calls.New(
-		broker.Connect(t),
-		r.online,
+		broker.Connect(t), r.online,
 		calls.Config{Timeout: timeout, Log: slog.New(slog.DiscardHandler), Metrics: r.registry},
 	)
 	if err != nil {
@@ -111,9 +110,7 @@ func (r *rig) answers(answer func(protocol.Request) string) *nats.Subscription {
 
 func echo(request protocol.Request) string {
 	return fmt.Sprintf(
-		`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`,
-		request.ID,
-		request.Params,
+		`{"id":%q,"result":{"params":%s,"timeout_ms":%d}}`, request.ID, request.Params,
 		request.TimeoutMS,
 	)
 }
@@ -269,8 +266,7 @@ func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r.answers(func(protocol.Request) string { cancel(); return "" })
 	if err := r.Call(ctx, hub, protocol.MethodDevicesList, struct{}{}, nil); !errors.Is(
-		err,
-		context.Canceled,
+		err, context.Canceled,
 	) {
 		t.Error(err)
 	}

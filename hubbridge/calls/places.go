@@ -58,8 +58,7 @@ func NewPlaces(b Bounds, r prometheus.Registerer) *Places {
 	p := &Places{
 		bounds: Bounds{
 			Total: cmp.Or(
-				b.Total,
-				DefaultMaxCalls,
+				b.Total, DefaultMaxCalls,
 			), PerOrg: cmp.Or(b.PerOrg, DefaultMaxCallsPerOrg),
 			PerHub: cmp.Or(b.PerHub, DefaultMaxCallsPerHub),
 		},
@@ -111,15 +110,13 @@ func (p *Places) check(org string, hub domain.HubID) error {
 		return p.refuse(
 			boundOrg,
 			"the organization has %d calls to hubs under way; at most %d are allowed (--calls-per-org)",
-			p.orgs[org],
-			p.bounds.PerOrg,
+			p.orgs[org], p.bounds.PerOrg,
 		)
 	case p.orgs[org] >= (left+1)/2:
 		return p.refuse(
 			boundAll,
 			"the organization has %d calls to hubs under way, its share of the %d that are allowed in all (--calls)",
-			p.orgs[org],
-			p.bounds.Total,
+			p.orgs[org], p.bounds.Total,
 		)
 	}
 	return nil

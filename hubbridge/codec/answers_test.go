@@ -152,9 +152,7 @@ func TestWhatMayBeAbsent(t *testing.T) {
 				channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }"),
 			) + `,"device":` +
 				deviceWith(
-					channelWith("value", "[ ]"),
-					"name",
-					`"Last"`,
+					channelWith("value", "[ ]"), "name", `"Last"`,
 				) + `}`,
 		),
 	)

@@ -27,10 +27,7 @@ type Hubs interface {
 // Logs are the hubs' logs (hublog.Logs).
 type Logs interface {
 	AppendCommand(
-		ctx context.Context,
-		hub domain.HubID,
-		payload []byte,
-		header nats.Header,
+		ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 	) (uint64, error)
 	// Commands gives the newest limit of what was appended at since or later, oldest first.
 	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)

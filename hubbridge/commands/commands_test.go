@@ -124,9 +124,7 @@ func TestNotRemembered(t *testing.T) {
 			}
 			r.wantTold(
 				strings.ReplaceAll(
-					"requested X requested X requested accepted",
-					"X",
-					string(tc.code),
+					"requested X requested X requested accepted", "X", string(tc.code),
 				),
 			)
 		})

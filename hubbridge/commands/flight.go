@@ -58,9 +58,7 @@ type landing struct {
 // hub's not_found, invalid_request and command_refused; ErrClosed; those of storage; and ctx's
 // error, after which the command may still be under way.
 func (c *Commands) Send(
-	ctx context.Context,
-	o domain.Origin,
-	command domain.Command,
+	ctx context.Context, o domain.Origin, command domain.Command,
 ) (domain.Channel, error) {
 	began := time.Now()
 	f, shared, release, err := c.board(ctx, o, command)
@@ -91,9 +89,7 @@ func (c *Commands) Send(
 // is then shared, or its own. What it takes of the bounds is given back by release when the caller
 // has gone, for a shared flight, and by the flight itself for its own.
 func (c *Commands) board(
-	ctx context.Context,
-	o domain.Origin,
-	command domain.Command,
+	ctx context.Context, o domain.Origin, command domain.Command,
 ) (f *flight, shared bool, release func(), err error) {
 	leave, err := c.admit(command)
 	if err != nil {
@@ -159,9 +155,7 @@ func (c *Commands) admit(command domain.Command) (leave func(), err error) {
 // takeOff gives the context of a flight: it does not end with its caller's, but belongs to the same
 // request and trace.
 func (c *Commands) takeOff(
-	caller context.Context,
-	o domain.Origin,
-	command domain.Command,
+	caller context.Context, o domain.Origin, command domain.Command,
 ) (context.Context, telemetry.Span) {
 	ctx := telemetry.WithRequest(telemetry.Continue(c.ctx, caller), o.RequestID)
 	ctx, span := c.cfg.Tracer.Start(ctx, "command", trace.SpanKindInternal)
@@ -171,8 +165,7 @@ func (c *Commands) takeOff(
 			telemetry.KeyRequestID.String(o.RequestID),
 			telemetry.KeyOrgID.String(command.OrgID),
 			attribute.Int64(
-				"hubcloud.device_id",
-				command.DeviceID,
+				"hubcloud.device_id", command.DeviceID,
 			),
 			attribute.String("hubcloud.channel_key", command.Key),
 		)
@@ -183,8 +176,7 @@ func (c *Commands) takeOff(
 func (c *Commands) endSpan(span telemetry.Span, f landing) {
 	if span.On() {
 		span.Set(
-			telemetry.KeyCommandID.String(f.id),
-			telemetry.KeyOutcome.String(outcomeOf(f.err)),
+			telemetry.KeyCommandID.String(f.id), telemetry.KeyOutcome.String(outcomeOf(f.err)),
 			attribute.String("hubcloud.answer", f.answer),
 		)
 	}
@@ -194,10 +186,7 @@ func (c *Commands) endSpan(span telemetry.Span, f landing) {
 // fly sees a command through. It takes at most the time of another holder, the hub's own, and what
 // storage takes.
 func (c *Commands) fly(
-	ctx context.Context,
-	key flightKey,
-	o domain.Origin,
-	command domain.Command,
+	ctx context.Context, key flightKey, o domain.Origin, command domain.Command,
 ) landing {
 	ctx, cancel := context.WithTimeout(ctx, 2*(c.cfg.HubTimeout+patience))
 	defer cancel()
@@ -229,8 +218,7 @@ func (c *Commands) fly(
 // and any other error as it is.
 func (c *Commands) unsent(err error) error {
 	return c.passing(
-		err,
-		"the command could not be recorded at the moment; it was not sent to the hub",
+		err, "the command could not be recorded at the moment; it was not sent to the hub",
 	)
 }
 

@@ -18,10 +18,7 @@ const recordsPerCommand = 2
 // History gives the newest commands that were sent to a hub since then, about limit of them, oldest
 // first, each with what its caller was answered last. It is kept as long as the hub's events.
 func (c *Commands) History(
-	ctx context.Context,
-	hub domain.HubID,
-	since time.Time,
-	limit int,
+	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandDone, error) {
 	raw, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
@@ -38,8 +35,7 @@ func (c *Commands) History(
 			return nil, fmt.Errorf("commands of %s: unreadable record: %w", hub, err)
 		}
 		i := slices.IndexFunc(
-			all,
-			func(known domain.CommandDone) bool { return known.ID == r.CommandID },
+			all, func(known domain.CommandDone) bool { return known.ID == r.CommandID },
 		)
 		if i < 0 {
 			i = len(all)

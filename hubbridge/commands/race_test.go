@@ -170,8 +170,7 @@ func TestHolderStandsStill(t *testing.T) {
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := r.replica("r2").Send(impatient, origin(), r.command("k")); !errors.Is(
-		err,
-		context.DeadlineExceeded,
+		err, context.DeadlineExceeded,
 	) {
 		t.Errorf("within its time: %v", err)
 	}
@@ -272,10 +271,7 @@ type faultyLogs struct {
 }
 
 func (l faultyLogs) AppendCommand(
-	ctx context.Context,
-	hub domain.HubID,
-	payload []byte,
-	header nats.Header,
+	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 ) (uint64, error) {
 	if err := l.fail(payload); err != nil {
 		return 0, err
@@ -376,8 +372,7 @@ func TestLostAppend(t *testing.T) {
 	r := newRig(t)
 	var lost atomic.Int32
 	p := r.replicaWith(
-		"r1",
-		func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
+		"r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
 	)
 	channel, err := p.send(r.command("k"))
 	r.wantAccepted(channel, err)
@@ -394,10 +389,7 @@ type lossyLogs struct {
 }
 
 func (l lossyLogs) AppendCommand(
-	ctx context.Context,
-	hub domain.HubID,
-	payload []byte,
-	header nats.Header,
+	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 ) (uint64, error) {
 	if _, err := l.Logs.AppendCommand(ctx, hub, payload, header); err != nil {
 		return 0, err
@@ -479,9 +471,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 		keys := map[string]*known{}
 		for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 			key := fmt.Sprintf(
-				"%d-%s",
-				histories,
-				rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"),
+				"%d-%s", histories, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "key"),
 			)
 			value := rapid.SampledFrom([]string{"true", "false"}).Draw(rt, "value")
 			name := rapid.SampledFrom(names).Draw(rt, "replica")
@@ -524,13 +514,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 			case mood == "kills" && got.err != "":
 			case conflict != (got.err == domain.Errorf(domain.CodeIdempotencyConflict, "Idempotency-Key: stands for another request; use a new key for this one").Error()):
 				rt.Fatalf(
-					"%s %s at %s (%s): %+v; the key stands for %+v",
-					key,
-					value,
-					name,
-					mood,
-					got,
-					k,
+					"%s %s at %s (%s): %+v; the key stands for %+v", key, value, name, mood, got, k,
 				)
 			}
 			if conflict || mood == "offline" && k == nil {
@@ -543,13 +527,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 			}
 			if k.settled != (outcome{}) && mood != "kills" && got != k.settled {
 				rt.Fatalf(
-					"%s %s at %s (%s): %+v; it was %+v",
-					key,
-					value,
-					name,
-					mood,
-					got,
-					k.settled,
+					"%s %s at %s (%s): %+v; it was %+v", key, value, name, mood, got, k.settled,
 				)
 			}
 			// What a process answered that could not write any more is an answer that a killed

@@ -68,9 +68,7 @@ func TestEachCommandHasALine(t *testing.T) {
 		both.Go(func() { p.sent(r.command("twins")) })
 	}
 	eventually(
-		t,
-		"the second waits for the first",
-		func() bool { return p.count("shared_total") == 1 },
+		t, "the second waits for the first", func() bool { return p.count("shared_total") == 1 },
 	)
 	if got := p.count("under_way"); got != 1 {
 		t.Errorf("%v are under way", got)
@@ -103,11 +101,9 @@ func TestEachCommandHasALine(t *testing.T) {
 	}
 	if strings.Join(got, ",") != strings.Join(want, ",") &&
 		strings.Join(
-			got,
-			",",
+			got, ",",
 		) != strings.Join(
-			[]string{want[0], want[1], want[2], want[4], want[3], want[5]},
-			",",
+			[]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",",
 		) {
 		t.Errorf("the lines say %q", got)
 	}

@@ -82,9 +82,7 @@ func (r *rig) replica(id string, changes ...change) *replica {
 
 // replicaWith puts something between a replica and the hubs' logs.
 func (r *rig) replicaWith(
-	id string,
-	between func(commands.Logs) commands.Logs,
-	changes ...change,
+	id string, between func(commands.Logs) commands.Logs, changes ...change,
 ) *replica {
 	r.t.Helper()
 	p := &replica{t: r.t, conns: r.broker.Connect(r.t), registry: prometheus.NewRegistry()}
@@ -420,11 +418,7 @@ func (h *hub) wantRan(asked, ran int) {
 	defer h.mu.Unlock()
 	if len(h.asked) != asked || len(h.ran) != ran {
 		h.t.Errorf(
-			"asked %d times and ran %d; wanted %d and %d",
-			len(h.asked),
-			len(h.ran),
-			asked,
-			ran,
+			"asked %d times and ran %d; wanted %d and %d", len(h.asked), len(h.ran), asked, ran,
 		)
 	}
 }

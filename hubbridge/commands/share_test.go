@@ -77,21 +77,16 @@ func TestSilentHub(t *testing.T) {
 	began := time.Now()
 	first := send()
 	eventually(
-		t,
-		"all but what the hub may have are refused",
+		t, "all but what the hub may have are refused",
 		func() bool { return refused.Load() == many-calls.DefaultMaxCallsPerHub },
 	)
 	t.Logf(
-		"refused after %v; another organization's first command took %v",
-		time.Since(began),
-		first,
+		"refused after %v; another organization's first command took %v", time.Since(began), first,
 	)
 	busy := p99()
 	t.Logf(
-		"p99 of the other organization: %v in quiet, %v beside %d commands to a silent hub",
-		quiet,
-		busy,
-		many,
+		"p99 of the other organization: %v in quiet, %v beside %d commands to a silent hub", quiet,
+		busy, many,
 	)
 	if busy > 10*quiet+time.Second {
 		t.Errorf("p99 of the other organization: %v, in quiet %v", busy, quiet)

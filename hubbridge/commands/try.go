@@ -22,10 +22,7 @@ import (
 // unless that is nil, what settled the matter. What is left to do, when the caller has its answer,
 // is in after: the record of what came of it.
 func (c *Commands) try(
-	ctx context.Context,
-	o domain.Origin,
-	command domain.Command,
-	id string,
+	ctx context.Context, o domain.Origin, command domain.Command, id string,
 	r *idempotency.Reservation,
 ) (f landing) {
 	f.id, f.answer = id, answerHub
@@ -70,10 +67,7 @@ func (c *Commands) remember(ctx context.Context, r *idempotency.Reservation, a *
 	if err != nil {
 		c.cfg.Log.Warn(
 			"answer not remembered; sent again the command goes to the hub again",
-			"command_id",
-			r.ID,
-			"error",
-			err,
+			"command_id", r.ID, "error", err,
 		)
 	}
 	return first
@@ -85,21 +79,14 @@ func (c *Commands) appendOutcome(flown context.Context, outcome record) {
 	ctx, cancel := c.aftermath()
 	defer cancel()
 	ctx, span := c.cfg.Tracer.Start(
-		telemetry.Continue(ctx, flown),
-		"record outcome",
-		trace.SpanKindInternal,
+		telemetry.Continue(ctx, flown), "record outcome", trace.SpanKindInternal,
 	)
 	err := c.append(ctx, outcome.HubID, outcome)
 	span.End(err)
 	if err != nil {
 		c.cfg.Log.Warn(
-			"the outcome of a command is missing in the hub's log",
-			"hub_id",
-			outcome.HubID,
-			"command_id",
-			outcome.CommandID,
-			"error",
-			err,
+			"the outcome of a command is missing in the hub's log", "hub_id", outcome.HubID,
+			"command_id", outcome.CommandID, "error", err,
 		)
 	}
 }
@@ -115,26 +102,19 @@ func (c *Commands) aftermath() (context.Context, context.CancelFunc) {
 
 // report writes a command's line in the log and counts it.
 func (c *Commands) report(
-	ctx context.Context,
-	o domain.Origin,
-	command domain.Command,
-	f landing,
-	took time.Duration,
+	ctx context.Context, o domain.Origin, command domain.Command, f landing, took time.Duration,
 ) {
 	outcome := outcomeOf(f.err)
 	c.metrics.observe(outcome, took)
 	attrs := []slog.Attr{
 		slog.String(
-			"request_id",
-			o.RequestID,
+			"request_id", o.RequestID,
 		), slog.String("hub_id", string(command.HubID)), slog.Int64("device_id", command.DeviceID),
 		slog.String(
-			"key",
-			command.Key,
+			"key", command.Key,
 		), slog.Int64("endpoint", command.Endpoint), slog.String("command_id", f.id),
 		slog.String(
-			"outcome",
-			outcome,
+			"outcome", outcome,
 		), slog.String("answer", f.answer),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 	}

@@ -14,10 +14,7 @@ import (
 type Caller interface {
 	MustBeOnline(ctx context.Context, hub domain.HubID) error
 	Call(
-		ctx context.Context,
-		hub domain.HubID,
-		method string,
-		params any,
+		ctx context.Context, hub domain.HubID, method string, params any,
 		read func(result []byte) error,
 	) error
 }
@@ -41,10 +38,7 @@ func New(caller Caller, places Places) *Devices { return &Devices{caller, places
 
 // call is caller.Call in a place of its own.
 func (d *Devices) call(
-	ctx context.Context,
-	hub domain.HubID,
-	method string,
-	params any,
+	ctx context.Context, hub domain.HubID, method string, params any,
 	read func(result []byte) error,
 ) error {
 	if d.places != nil {
@@ -91,9 +85,7 @@ func (d *Devices) List(ctx context.Context, hub domain.HubID) (devices []domain.
 
 // Get gives a device with everything. One that the hub does not have is not_found.
 func (d *Devices) Get(
-	ctx context.Context,
-	hub domain.HubID,
-	id int64,
+	ctx context.Context, hub domain.HubID, id int64,
 ) (device domain.Device, err error) {
 	err = d.call(ctx, hub, protocol.MethodDevicesGet, deviceOf{id}, func(result []byte) (err error) {
 		if device, err = codec.ParseDevice(result); err == nil && device.ID != id {
@@ -114,9 +106,7 @@ func (d *Devices) Forget(ctx context.Context, hub domain.HubID, id int64) error 
 // channel with the command pending. A device or channel that there is not is not_found, one that
 // cannot take the value an invalid_request, and what the hub will not do command_refused.
 func (d *Devices) Command(
-	ctx context.Context,
-	c domain.Command,
-	id string,
+	ctx context.Context, c domain.Command, id string,
 ) (channel domain.Channel, err error) {
 	params := command{id, c.DeviceID, c.Key, c.Endpoint, c.Value}
 	err = d.caller.Call(
@@ -130,9 +120,7 @@ func (d *Devices) Command(
 			case err != nil:
 			case channel.Key != c.Key || channel.Endpoint != c.Endpoint:
 				err = fmt.Errorf(
-					"it is about another channel than %s at endpoint %d",
-					c.Key,
-					c.Endpoint,
+					"it is about another channel than %s at endpoint %d", c.Key, c.Endpoint,
 				)
 			case channel.Status != domain.ChannelPending:
 				err = fmt.Errorf("the channel's status is not %s", domain.ChannelPending)

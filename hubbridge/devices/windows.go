@@ -11,9 +11,7 @@ import (
 // OpenPairing opens the hub's pairing window, or opens it anew, with the setup code of the device
 // that is to join; nil for none. A code that the hub cannot read is an invalid_request.
 func (d *Devices) OpenPairing(
-	ctx context.Context,
-	hub domain.HubID,
-	setupCode *string,
+	ctx context.Context, hub domain.HubID, setupCode *string,
 ) (domain.Window, error) {
 	return d.open(ctx, hub, protocol.MethodPairingOpen, pairing{setupCode})
 }
@@ -34,10 +32,7 @@ func (d *Devices) CloseRemoval(ctx context.Context, hub domain.HubID) error {
 }
 
 func (d *Devices) open(
-	ctx context.Context,
-	hub domain.HubID,
-	method string,
-	params any,
+	ctx context.Context, hub domain.HubID, method string, params any,
 ) (window domain.Window, err error) {
 	err = d.call(ctx, hub, method, params, func(result []byte) (err error) {
 		window, err = codec.ParseWindow(result)

@@ -117,8 +117,7 @@ func (k *Keys) ask(ctx context.Context, org string) (int, error) {
 		return 0, err
 	}
 	answer, err := k.cloud.RequestMsgWithContext(
-		ctx,
-		&nats.Msg{Subject: "$JS.API.DIRECT.GET.KV_" + BucketName, Data: question},
+		ctx, &nats.Msg{Subject: "$JS.API.DIRECT.GET.KV_" + BucketName, Data: question},
 	)
 	if err != nil {
 		return 0, fmt.Errorf("count idempotency keys: %w", err)
@@ -129,9 +128,7 @@ func (k *Keys) ask(ctx context.Context, org string) (int, error) {
 		return 0, nil
 	default:
 		return 0, fmt.Errorf(
-			"count idempotency keys: status %s: %s",
-			status,
-			answer.Header.Get("Description"),
+			"count idempotency keys: status %s: %s", status, answer.Header.Get("Description"),
 		)
 	}
 	pending, err := strconv.Atoi(answer.Header.Get("Nats-Num-Pending"))

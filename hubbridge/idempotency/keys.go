@@ -86,8 +86,7 @@ func New(conns *streams.Conns, cfg Config) *Keys {
 	// Without the subscription, or without the answer, other processes take over what this one
 	// holds: that does no harm.
 	k.presence, err = k.cloud.Subscribe(
-		streams.CommandsSubject(k.process),
-		func(msg *nats.Msg) { _ = msg.Respond(nil) },
+		streams.CommandsSubject(k.process), func(msg *nats.Msg) { _ = msg.Respond(nil) },
 	)
 	if err != nil {
 		k.cfg.Log.Warn("other processes cannot see that this one is there", "error", err)
@@ -227,8 +226,7 @@ func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
 // it is. Nothing was done yet: what is done comes after the reservation.
 func unavailable(err error) error {
 	return streams.Unavailable(
-		err,
-		"idempotency keys cannot be stored at the moment; nothing was done",
+		err, "idempotency keys cannot be stored at the moment; nothing was done",
 	)
 }
 
@@ -250,9 +248,7 @@ func (k *Keys) others(ctx context.Context, process string) bool {
 // that has taken over and got one, otherwise nothing. The error says that the answer could not be
 // stored; ctx bounds how long that is tried.
 func (k *Keys) Settle(
-	ctx context.Context,
-	r *Reservation,
-	answer []byte,
+	ctx context.Context, r *Reservation, answer []byte,
 ) (first []byte, err error) {
 	mine := *r
 	mine.Answer, mine.Process, mine.Flight, mine.Deadline = answer, "", "", time.Time{}

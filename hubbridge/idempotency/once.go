@@ -32,9 +32,7 @@ type answer struct {
 // before it is returned; when that fails it is service_unavailable, and the same request gets the
 // answer later.
 func (k *Keys) Once(
-	ctx context.Context,
-	org, key string,
-	request []byte,
+	ctx context.Context, org, key string, request []byte,
 	do func(ctx context.Context, id string) ([]byte, error),
 ) ([]byte, error) {
 	name := Name(org, key)
@@ -44,8 +42,7 @@ func (k *Keys) Once(
 	}
 	defer leave()
 	r, err := k.Reserve(
-		ctx,
-		Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime},
+		ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime},
 	)
 	if err != nil {
 		return nil, waited(err)

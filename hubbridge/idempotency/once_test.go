@@ -191,10 +191,7 @@ func TestKeysAreBounded(t *testing.T) {
 	two, _ := i.replica("r2", most)
 	once := func(keys *idempotency.Keys, org, key string) error {
 		_, err := keys.Once(
-			t.Context(),
-			org,
-			key,
-			nil,
+			t.Context(), org, key, nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
 		)
 		return err
@@ -232,10 +229,7 @@ func TestWaitsForALeader(t *testing.T) {
 	go func() {
 		close(asked)
 		_, err := keys.Once(
-			t.Context(),
-			orgA,
-			"k",
-			nil,
+			t.Context(), orgA, "k", nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
 		)
 		done <- err

@@ -30,14 +30,11 @@ func TestImpostorsAreRefused(t *testing.T) {
 
 	mustBeRefused(t, "another client id", h.options().SetClientID(string(other.id)))
 	mustBeRefused(
-		t,
-		"a client id in upper case",
-		h.options().SetClientID(strings.ToUpper(string(h.id))),
+		t, "a client id in upper case", h.options().SetClientID(strings.ToUpper(string(h.id))),
 	)
 	mustBeRefused(t, "an empty client id", h.options().SetClientID(""))
 	mustBeRefused(
-		t,
-		"the service's own user over MQTT",
+		t, "the service's own user over MQTT",
 		h.options().SetUsername(user.User).SetPassword(user.Password),
 	)
 	mustBeRefused(t, "the service's own user over MQTT, as itself",
@@ -63,19 +60,15 @@ func TestImpostorsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustBeRefused(
-		t,
-		"a certificate of another authority's",
+		t, "a certificate of another authority's",
 		h.options().SetTLSConfig(certifiedBy(t, foreign, h, h.id)),
 	)
 	mustBeRefused(
-		t,
-		"a certificate of the authority's that the directory does not know",
+		t, "a certificate of the authority's that the directory does not know",
 		h.options().SetTLSConfig(certifiedBy(t, i.authority, h, h.id)),
 	)
 	mustBeRefused(
-		t,
-		"a certificate that the hub signed itself",
-		h.options().SetTLSConfig(selfSigned(t, h)),
+		t, "a certificate that the hub signed itself", h.options().SetTLSConfig(selfSigned(t, h)),
 	)
 	unknown := hubID(9)
 	mustBeRefused(
@@ -150,8 +143,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	foreign := "hub/" + string(victim.id)
 
 	client, _ := mustConnect(
-		t,
-		attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true),
+		t, attacker.options().SetBinaryWill(foreign+"/events", []byte("will"), 1, true),
 	)
 	for _, topic := range []string{
 		foreign + "/events", foreign + "/hello", foreign + "/response/x", foreign + "/ack",
@@ -179,8 +171,7 @@ func TestHubReachesOnlyItsOwnTopics(t *testing.T) {
 	} {
 		for qos := range byte(3) {
 			token := client.Subscribe(
-				topic,
-				qos,
+				topic, qos,
 				func(_ mqtt.Client, m mqtt.Message) { t.Errorf("the attacker got %s on %s", m.Payload(), m.Topic()) },
 			)
 			if err := wait(t, token); err == nil &&

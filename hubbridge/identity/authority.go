@@ -126,11 +126,9 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 // certificate is made anew before anyone has seen the first.
 func (a *Authority) openOwn() error {
 	certificate, key := filepath.Join(
-		a.cfg.Dir,
-		authorityCertificateFile,
+		a.cfg.Dir, authorityCertificateFile,
 	), filepath.Join(
-		a.cfg.Dir,
-		authorityKeyFile,
+		a.cfg.Dir, authorityKeyFile,
 	)
 	if _, err := os.Stat(certificate); !errors.Is(err, fs.ErrNotExist) {
 		return a.load(certificate, key)
@@ -216,9 +214,7 @@ func (a *Authority) loadAlso(file string) error {
 			return fmt.Errorf("%s: %s is no certificate of an authority", file, other.Subject)
 		case a.cfg.Now().After(other.NotAfter):
 			return fmt.Errorf(
-				"%s: %s ended on %s: leave it out",
-				file,
-				other.Subject,
+				"%s: %s ended on %s: leave it out", file, other.Subject,
 				other.NotAfter.Format(time.DateOnly),
 			)
 		case !slices.ContainsFunc(a.chain, other.Equal):
@@ -250,10 +246,8 @@ func (a *Authority) check() error {
 	if certificate.NotAfter.Sub(now) < authorityWarning {
 		a.cfg.Log.Warn(
 			"the certificate authority ends: hubs need another one before",
-			"subject",
-			certificate.Subject.String(),
-			"expires_at",
-			domain.FormatTime(certificate.NotAfter),
+			"subject", certificate.Subject.String(),
+			"expires_at", domain.FormatTime(certificate.NotAfter),
 		)
 	}
 	return nil
@@ -295,8 +289,7 @@ func (a *Authority) IssueHub(hub domain.HubID, key crypto.PublicKey) (Issued, er
 
 // sign completes a template with what every certificate has, and signs it.
 func (a *Authority) sign(
-	template *x509.Certificate,
-	key crypto.PublicKey,
+	template *x509.Certificate, key crypto.PublicKey,
 ) (*x509.Certificate, error) {
 	now := a.cfg.Now()
 	template.SerialNumber = newSerial()

@@ -191,9 +191,7 @@ func TestServerCertificate(t *testing.T) {
 // given writes an authority of an operator's: an intermediate one under a root that has its key in
 // a safe.
 func given(
-	t *testing.T,
-	notAfter time.Time,
-	edit func(*x509.Certificate),
+	t *testing.T, notAfter time.Time, edit func(*x509.Certificate),
 ) identity.AuthorityConfig {
 	t.Helper()
 	rootKey, key := newKey(t), newKey(t)
@@ -227,8 +225,7 @@ func given(
 		Log:             quiet(),
 	}
 	write(
-		t,
-		cfg.CertificateFile,
+		t, cfg.CertificateFile,
 		append(pemBlock("CERTIFICATE", der), pemBlock("CERTIFICATE", rootDER)...),
 	)
 	write(t, cfg.KeyFile, pemBlock("EC PRIVATE KEY", keyDER))
@@ -281,8 +278,7 @@ func TestGivenAuthority(t *testing.T) {
 	}
 	if shown := hub.ConnectionState().PeerCertificates; len(shown) != 2 {
 		t.Errorf(
-			"the broker shows %d certificates, not its own and the intermediate one",
-			len(shown),
+			"the broker shows %d certificates, not its own and the intermediate one", len(shown),
 		)
 	}
 }

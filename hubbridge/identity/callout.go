@@ -280,9 +280,7 @@ func (c *Callout) user(key string, hub domain.HubID, until time.Time) *jwt.UserC
 	user.Expires = until.Unix()
 	user.AllowedConnectionTypes.Add(jwt.ConnectionTypeMqtt)
 	user.Pub.Allow.Add(
-		streams.HelloSubject(hub),
-		streams.EventsSubject(hub),
-		streams.ResponseFilter(hub),
+		streams.HelloSubject(hub), streams.EventsSubject(hub), streams.ResponseFilter(hub),
 	)
 	user.Sub.Allow.Add(streams.AckSubject(hub), streams.RequestSubject(hub), "$MQTT.sub.*")
 	return user

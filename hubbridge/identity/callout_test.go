@@ -35,8 +35,7 @@ func TestHubSpeaks(t *testing.T) {
 			got := make(chan string, 10)
 			for _, topic := range []string{"ack", "request"} {
 				token := client.Subscribe(
-					"hub/"+string(h.id)+"/"+topic,
-					c.qos,
+					"hub/"+string(h.id)+"/"+topic, c.qos,
 					func(_ mqtt.Client, m mqtt.Message) { got <- m.Topic() + " " + string(m.Payload()) },
 				)
 				if err := wait(t, token); err != nil {

@@ -37,10 +37,7 @@ type Directory interface {
 type IssuingDirectory interface {
 	Directory
 	IssueCertificate(
-		ctx context.Context,
-		o domain.Origin,
-		hub domain.HubID,
-		c domain.IssueCertificate,
+		ctx context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate,
 	) error
 }
 
@@ -96,8 +93,7 @@ func NewEnrolment(cfg EnrolmentConfig) (*Enrolment, error) {
 // hub that was issued too many certificates lately; service_unavailable when the directory does not
 // answer. What else fails is no domain.Error.
 func (e *Enrolment) Issue(
-	ctx context.Context,
-	req protocol.CertificateRequest,
+	ctx context.Context, req protocol.CertificateRequest,
 ) (protocol.Certificate, error) {
 	refusal := time.NewTimer(refusalTime)
 	defer refusal.Stop()
@@ -117,14 +113,12 @@ func (e *Enrolment) Issue(
 }
 
 func (e *Enrolment) issue(
-	ctx context.Context,
-	req protocol.CertificateRequest,
+	ctx context.Context, req protocol.CertificateRequest,
 ) (protocol.Certificate, error) {
 	hub, ok := domain.ParseSerial(req.Serial)
 	if !ok {
 		return protocol.Certificate{}, domain.Errorf(
-			domain.CodeInvalidRequest,
-			"serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+			domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
 		)
 	}
 	if req.Secret == "" || len(req.Secret) > maxSecretBytes {
@@ -143,20 +137,11 @@ func (e *Enrolment) issue(
 	}
 	if !secretMatches(state, req.Secret) {
 		e.cfg.Log.InfoContext(
-			ctx,
-			"enrolment refused",
-			"request_id",
-			telemetry.RequestID(ctx),
-			"hub_id",
-			hub,
-			"in_inventory",
-			state.Registered,
-			"blocked",
-			state.Blocked,
+			ctx, "enrolment refused", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
+			"in_inventory", state.Registered, "blocked", state.Blocked,
 		)
 		return protocol.Certificate{}, domain.Errorf(
-			domain.CodeUnauthenticated,
-			"unknown serial or wrong secret",
+			domain.CodeUnauthenticated, "unknown serial or wrong secret",
 		)
 	}
 	issued, err := e.cfg.Authority.IssueHub(hub, key)
@@ -178,16 +163,8 @@ func (e *Enrolment) issue(
 		return protocol.Certificate{}, fmt.Errorf("enrol %s: %w", hub, err)
 	}
 	e.cfg.Log.InfoContext(
-		ctx,
-		"certificate issued",
-		"request_id",
-		telemetry.RequestID(ctx),
-		"hub_id",
-		hub,
-		"fingerprint",
-		issued.Fingerprint,
-		"expires_at",
-		domain.FormatTime(issued.ExpiresAt),
+		ctx, "certificate issued", "request_id", telemetry.RequestID(ctx), "hub_id", hub,
+		"fingerprint", issued.Fingerprint, "expires_at", domain.FormatTime(issued.ExpiresAt),
 	)
 	return protocol.Certificate{
 		HubID:       string(hub),
@@ -202,12 +179,8 @@ func (e *Enrolment) issue(
 func (e *Enrolment) warnLimited(ctx context.Context, hub domain.HubID) {
 	e.limited.Do(func() {
 		e.cfg.Log.WarnContext(
-			ctx,
-			"enrolment limited: the hub asks for certificates too often",
-			"request_id",
-			telemetry.RequestID(ctx),
-			"hub_id",
-			hub,
+			ctx, "enrolment limited: the hub asks for certificates too often",
+			"request_id", telemetry.RequestID(ctx), "hub_id", hub,
 		)
 	})
 }

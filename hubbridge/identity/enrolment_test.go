@@ -34,10 +34,7 @@ func (k *kept) Hub(_ context.Context, hub domain.HubID) (domain.HubState, uint64
 }
 
 func (k *kept) IssueCertificate(
-	_ context.Context,
-	o domain.Origin,
-	hub domain.HubID,
-	c domain.IssueCertificate,
+	_ context.Context, o domain.Origin, hub domain.HubID, c domain.IssueCertificate,
 ) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,8 +66,7 @@ func newEnrolment(t testing.TB) (*identity.Enrolment, *kept, *prometheus.Registr
 	registry := prometheus.NewPedanticRegistry()
 	e, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: openAuthority(
-			t,
-			identity.AuthorityConfig{Dir: t.TempDir()},
+			t, identity.AuthorityConfig{Dir: t.TempDir()},
 		), Directory: directory,
 		Broker: func() string { return "mqtts://hubs.example.org:8883" }, Log: quiet(),
 		Metrics: registry,
@@ -207,8 +203,7 @@ func TestRefusals(t *testing.T) {
 
 	directory.err = errors.New("away")
 	_, err := e.Issue(
-		t.Context(),
-		protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
+		t.Context(), protocol.CertificateRequest{Serial: string(known), Secret: secret, CSR: csr},
 	)
 	if domain.CodeOf(err) != domain.CodeInternal {
 		t.Errorf("a directory that cannot be read: %v", err)
@@ -251,8 +246,7 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	began := time.Now()
 	for range 100 {
 		_, _ = e.Issue(
-			ended,
-			protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
+			ended, protocol.CertificateRequest{Serial: string(known), Secret: "wrong", CSR: csr},
 		)
 	}
 	if took := time.Since(began); took >= 100*50*time.Millisecond {

@@ -92,8 +92,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 		t.Fatal(err)
 	}
 	i.directory = directory.NewService(
-		log,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
 	)
 	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: i.authority, Directory: i.directory,
@@ -222,8 +221,7 @@ func (h *hub) options() *mqtt.ClientOptions {
 
 // connect connects, and hangs up when the test ends. lost is closed when the connection breaks.
 func connect(
-	t testing.TB,
-	options *mqtt.ClientOptions,
+	t testing.TB, options *mqtt.ClientOptions,
 ) (client mqtt.Client, lost <-chan struct{}, err error) {
 	t.Helper()
 	ended := make(chan struct{})

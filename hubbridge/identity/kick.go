@@ -38,10 +38,7 @@ var kicksAfter = []time.Duration{500 * time.Millisecond, 2 * time.Second}
 // connection is no error. It looks once: a connection that is being made at the moment can escape
 // it, unless the directory refuses it already; Kicker looks again.
 func Kick(
-	ctx context.Context,
-	conns *streams.Conns,
-	hub domain.HubID,
-	fingerprints ...string,
+	ctx context.Context, conns *streams.Conns, hub domain.HubID, fingerprints ...string,
 ) (cut int, err error) {
 	var failed error
 	account := streams.ShardAccount(streams.ShardOf(hub, len(conns.Shards)))
@@ -92,10 +89,7 @@ func CutHub(ctx context.Context, conns *streams.Conns, hub domain.HubID) (cut in
 // and says how many. It looks once, as Kick does. A connection from before each tap had an account
 // of its own is in streams.AccountTap, and is cut as well.
 func KickTap(
-	ctx context.Context,
-	conns *streams.Conns,
-	account streams.Account,
-	user string,
+	ctx context.Context, conns *streams.Conns, account streams.Account, user string,
 ) (cut int, err error) {
 	var failed error
 	for _, account := range []streams.Account{account, streams.AccountTap} {
@@ -155,10 +149,7 @@ func (c connection) kick(ctx context.Context, sys *nats.Conn, fingerprints []str
 // nats-server 2.15 reads client ids that it is just writing, and a process that reads half a string
 // ends.
 func eachConnection(
-	ctx context.Context,
-	sys *nats.Conn,
-	account streams.Account,
-	filter map[string]any,
+	ctx context.Context, sys *nats.Conn, account streams.Account, filter map[string]any,
 	do func(connection),
 ) error {
 	asked := map[string]any{"auth": true, "acc": account}
@@ -205,9 +196,7 @@ type connectionList struct {
 }
 
 func nextAnswerOf(
-	ctx context.Context,
-	sub *nats.Subscription,
-	wait time.Duration,
+	ctx context.Context, sub *nats.Subscription, wait time.Duration,
 ) (connectionList, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -236,10 +225,7 @@ type Kicker struct {
 // NewKicker makes a Kicker, whose metrics are registered with r, unless that is nil. Close ends
 // what it has begun.
 func NewKicker(
-	conns *streams.Conns,
-	directory Directory,
-	log *slog.Logger,
-	r prometheus.Registerer,
+	conns *streams.Conns, directory Directory, log *slog.Logger, r prometheus.Registerer,
 ) *Kicker {
 	return &Kicker{
 		conns:     conns,

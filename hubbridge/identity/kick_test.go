@@ -49,14 +49,10 @@ func (i *installation) revoke(t testing.TB, id domain.HubID) {
 func (i *installation) listed(t testing.TB, id domain.HubID) int {
 	t.Helper()
 	question := fmt.Sprintf(
-		`{"acc": %q, "mqtt_client": %q}`,
-		streams.ShardAccount(streams.ShardOf(id, shards)),
-		id,
+		`{"acc": %q, "mqtt_client": %q}`, streams.ShardAccount(streams.ShardOf(id, shards)), id,
 	)
 	answer, err := i.conns.Sys.Request(
-		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ",
-		[]byte(question),
-		patient,
+		"$SYS.REQ.SERVER."+i.broker.ServerID()+".CONNZ", []byte(question), patient,
 	)
 	if err != nil {
 		t.Fatal(err)

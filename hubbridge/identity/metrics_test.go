@@ -27,9 +27,7 @@ func TestExpiryIsTold(t *testing.T) {
 		return time.Unix(
 			int64(
 				telemetrytest.Value(
-					t,
-					registry,
-					"hubcloud_identity_"+certificate+"_expiry_timestamp_seconds",
+					t, registry, "hubcloud_identity_"+certificate+"_expiry_timestamp_seconds",
 				),
 			),
 			0,

@@ -55,8 +55,7 @@ func parsePrivateKey(text []byte) (crypto.Signer, error) {
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	default:
 		return nil, fmt.Errorf(
-			"holds a %s where a private key without a password is wanted",
-			block.Type,
+			"holds a %s where a private key without a password is wanted", block.Type,
 		)
 	}
 	if err != nil {

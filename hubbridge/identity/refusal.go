@@ -99,11 +99,8 @@ func (l *refusalLog) add(request *jwt.AuthorizationRequestClaims, r *refusal) {
 	}
 	if certificate, err := shownCertificate(request); err == nil {
 		attrs = append(
-			attrs,
-			"certificate_name",
-			certificate.Subject.CommonName,
-			"fingerprint",
-			fingerprint(certificate.Raw),
+			attrs, "certificate_name", certificate.Subject.CommonName,
+			"fingerprint", fingerprint(certificate.Raw),
 		)
 	}
 	if r.cause == nil {

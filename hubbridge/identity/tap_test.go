@@ -16,9 +16,7 @@ import (
 // logIn logs in over the NATS listener. What the server reports about the connection comes to the
 // channel.
 func (i *installation) logIn(
-	t testing.TB,
-	user streams.User,
-	opts ...nats.Option,
+	t testing.TB, user streams.User, opts ...nats.Option,
 ) (*nats.Conn, <-chan error, error) {
 	t.Helper()
 	reports := make(chan error, 100)

@@ -16,10 +16,7 @@ import (
 // Logs are the hubs' event logs (hublog.Logs).
 type Logs interface {
 	Append(
-		ctx context.Context,
-		hub domain.HubID,
-		expected uint64,
-		records []hublog.Record,
+		ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record,
 	) (last uint64, err error)
 	LastEvents(ctx context.Context, hub domain.HubID) ([]hublog.Mark, error)
 	LastSequence(ctx context.Context, hub domain.HubID) (uint64, error)

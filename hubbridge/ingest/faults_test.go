@@ -39,10 +39,7 @@ func (l *faultyLogs) set(before, after func() error) {
 }
 
 func (l *faultyLogs) Append(
-	ctx context.Context,
-	hub domain.HubID,
-	expected uint64,
-	records []hublog.Record,
+	ctx context.Context, hub domain.HubID, expected uint64, records []hublog.Record,
 ) (uint64, error) {
 	l.mu.Lock()
 	before, after := l.before, l.after
@@ -104,8 +101,7 @@ func TestNothingWithoutTheLease(t *testing.T) {
 	h, logs := adopted(r), &faultyLogs{}
 	var asleep atomic.Bool
 	late := r.shard(
-		h.id,
-		withLogs(logs),
+		h.id, withLogs(logs),
 		func(cfg *ingest.Config) { cfg.Held = func() bool { return !asleep.Load() } },
 	)
 	h.hello("a", 1, 0)

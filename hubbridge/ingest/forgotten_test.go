@@ -21,10 +21,7 @@ type watchedDirectory struct {
 }
 
 func (d *watchedDirectory) ForgetDevices(
-	ctx context.Context,
-	o domain.Origin,
-	hub domain.HubID,
-	devices []int64,
+	ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64,
 ) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -73,8 +70,7 @@ func (h *hub) labeled() (devices int) {
 func forgotten(seq uint64, device string) string {
 	return fmt.Sprintf(
 		`{"seq":%d,"type":"device.forgotten","device_id":%s,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"name":"Lock"}}`,
-		seq,
-		device,
+		seq, device,
 	)
 }
 

@@ -100,15 +100,7 @@ func (s *session) agree(ctx context.Context, h codec.Hello) error {
 		s.tally.lost += before - from + 1
 		cfg.Metrics.gapLost.Inc()
 		cfg.Log.Warn(
-			"a hub has lost events",
-			"hub_id",
-			s.hub,
-			"log",
-			h.Log,
-			"from",
-			from,
-			"to",
-			before,
+			"a hub has lost events", "hub_id", s.hub, "log", h.Log, "from", from, "to", before,
 		)
 	}
 	if s.log.slack > 0 {

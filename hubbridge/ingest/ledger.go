@@ -73,8 +73,7 @@ var errMoved = errors.New("the hub's records have moved on")
 // retire adds a log to those that have ended.
 func retire(retired []string, ended, current string) []string {
 	retired = slices.DeleteFunc(
-		slices.Clone(retired),
-		func(log string) bool { return log == current || log == ended },
+		slices.Clone(retired), func(log string) bool { return log == current || log == ended },
 	)
 	if ended != "" && ended != current {
 		retired = append(retired, ended)

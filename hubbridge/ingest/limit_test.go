@@ -76,8 +76,7 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 			now.advance(time.Second)
 			h.helloOnce(fmt.Sprintf("more-%d-%d", round, n), 1, 7)
 			eventually(
-				t,
-				"the hello is limited",
+				t, "the hello is limited",
 				func() bool { return r.count("hellos_total", "limited") > before },
 			)
 		}

@@ -77,9 +77,7 @@ func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.Release
 
 // load reads what is stored about the hub.
 func (s *session) load(
-	ctx context.Context,
-	access domain.HubAccess,
-	released *domain.ReleasedLog,
+	ctx context.Context, access domain.HubAccess, released *domain.ReleasedLog,
 ) (err error) {
 	cfg := &s.shard.cfg
 	if !s.ledgerRead {
@@ -99,9 +97,7 @@ func (s *session) load(
 	if access.Incarnation == "" && released == nil {
 		if s.ledger.Incarnation != "" {
 			return fmt.Errorf(
-				"%w: the ledger of %s is of a hub that somebody has added",
-				errBehind,
-				s.hub,
+				"%w: the ledger of %s is of a hub that somebody has added", errBehind, s.hub,
 			)
 		}
 		s.log = logState{name: s.ledger.Log, through: s.ledger.Through, retired: s.ledger.Retired}

@@ -30,8 +30,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	}
 	vector := func(name, help, label string, values ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "hubcloud_hubbridge_" + name, Help: help},
-			[]string{label},
+			prometheus.CounterOpts{Name: "hubcloud_hubbridge_" + name, Help: help}, []string{label},
 		)
 		for _, value := range values {
 			c.WithLabelValues(value)
@@ -61,10 +60,8 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	)
 	transitions := vector(
 		"presence_transitions_total",
-		"Changes of hubs' status, by the new one. Both rising together is hubs that flap.",
-		"status",
-		"online",
-		"offline",
+		"Changes of hubs' status, by the new one. Both rising together is hubs that flap.", "status",
+		"online", "offline",
 	)
 	m := &Metrics{
 		stored: counter("events_stored_total", "Events of hubs that were stored."),
@@ -73,8 +70,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Events of hubs that were stored already and passed over. A rise is acks that do not reach hubs in time.",
 		),
 		lost: counter(
-			"events_lost_total",
-			"Numbers of events that hubs said they had lost.",
+			"events_lost_total", "Numbers of events that hubs said they had lost.",
 		),
 		unowned: counter(
 			"events_unowned_total",
@@ -96,8 +92,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"Events messages that were dropped whole: not to be read, or too big.",
 		),
 		strays: counter(
-			"messages_stray_total",
-			"Events messages of a log that its hub has given up.",
+			"messages_stray_total", "Events messages of a log that its hub has given up.",
 		),
 		shed: counter(
 			"messages_shed_total",

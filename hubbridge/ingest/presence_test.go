@@ -100,8 +100,7 @@ func TestToldOnceOverACrash(t *testing.T) {
 		s.Observe(h.id, began(2))
 		s.Observe(h.id, ended(1, ""))
 		eventually(
-			t,
-			"the bucket is put right",
+			t, "the bucket is put right",
 			func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
 		)
 		s.kill()
@@ -126,8 +125,7 @@ func TestObservationsOutliveFailures(t *testing.T) {
 		once(fmt.Errorf("no answer: %w", streams.ErrUnsure)),
 	)
 	eventually(
-		t,
-		"the last connection",
+		t, "the last connection",
 		func() bool { p := h.presence(); return p.Online && p.Connection.CID == 2 },
 	)
 	h.wantTold("connected disconnected:kicked connected")

@@ -72,15 +72,8 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 	}
 	cfg.Metrics.resets.Inc()
 	cfg.Log.Info(
-		"hub was reset; its event log begins anew",
-		"hub_id",
-		s.hub,
-		"former_log",
-		s.log.name,
-		"log",
-		log,
-		"from",
-		through+1,
+		"hub was reset; its event log begins anew", "hub_id", s.hub, "former_log", s.log.name,
+		"log", log, "from", through+1,
 	)
 	s.log.incarnation, s.log.seq = state.Incarnation, state.LogAfter
 	return nil

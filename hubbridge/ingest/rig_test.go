@@ -132,8 +132,7 @@ func (r *rig) shard(hub domain.HubID, changes ...change) *running {
 	cfg := ingest.Config{
 		Logs: r.logs, Directory: r.dir, Ownership: r,
 		Presence: bucket.New(
-			r.conns.Cloud,
-			presence.BucketName,
+			r.conns.Cloud, presence.BucketName,
 		), Ledger: bucket.New(r.conns.Cloud, ingest.LedgerName),
 		Conn: r.conns.Shard(
 			hub,
@@ -289,9 +288,7 @@ func (h *hub) helloOnce(log string, oldest, newest uint64) {
 		"hello",
 		fmt.Sprintf(
 			`{"protocol":1,"log":%q,"oldest":%d,"newest":%d,"clock_trusted":true,"firmware":{"version":"1.0"},"network":{"type":"wifi","interface":"w0","metered":false}}`,
-			log,
-			oldest,
-			newest,
+			log, oldest, newest,
 		),
 	)
 }
@@ -299,8 +296,7 @@ func (h *hub) helloOnce(log string, oldest, newest uint64) {
 func event(seq uint64) string {
 	return fmt.Sprintf(
 		`{"seq":%d,"type":"channel.observed","device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"value":%d}}`,
-		seq,
-		seq,
+		seq, seq,
 	)
 }
 

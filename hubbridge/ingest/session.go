@@ -139,10 +139,7 @@ func (s *session) skipRecord(from, to uint64) hublog.Record {
 // linkRecord is an event of the cloud: its time is the cloud's own, which the cloud trusts. told is
 // the hub's presence as of the event.
 func (s *session) linkRecord(
-	typ string,
-	at time.Time,
-	data []byte,
-	told domain.Presence,
+	typ string, at time.Time, data []byte, told domain.Presence,
 ) hublog.Record {
 	r := hublog.Record{
 		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),

@@ -32,10 +32,7 @@ func (sh *Shard) Asked(hub domain.HubID) {
 
 // reportSession writes the line of a connection that has ended, as was told of it before.
 func (s *session) reportSession(
-	ctx context.Context,
-	told domain.Presence,
-	t presence.Transition,
-	now time.Time,
+	ctx context.Context, told domain.Presence, t presence.Transition, now time.Time,
 ) {
 	reason := ""
 	if t.Reason != nil {
@@ -46,21 +43,18 @@ func (s *session) reportSession(
 		slog.LevelInfo,
 		"hub session",
 		slog.String(
-			"hub_id",
-			string(s.hub),
+			"hub_id", string(s.hub),
 		),
 		slog.Float64("duration_ms", float64(now.Sub(told.Since).Microseconds())/1000),
 		slog.String("reason", reason),
 		slog.String("remote", told.PublicIP),
 		slog.Int(
-			"events_stored",
-			s.tally.stored,
+			"events_stored", s.tally.stored,
 		),
 		slog.Int("events_repeated", s.tally.repeats),
 		slog.Uint64("events_lost", s.tally.lost),
 		slog.Int(
-			"events_malformed",
-			s.tally.malformed,
+			"events_malformed", s.tally.malformed,
 		),
 		slog.Int("events_unowned", s.tally.unowned),
 		slog.Uint64("requests", s.tally.requests.Load()),

@@ -73,9 +73,7 @@ func TestSession(t *testing.T) {
 	s.Observe(h.id, began(2))
 	s.Observe(h.id, ended(2, "kicked"))
 	eventually(
-		t,
-		"two sessions have a line",
-		func() bool { return len(log.of(t, "hub session")) == 2 },
+		t, "two sessions have a line", func() bool { return len(log.of(t, "hub session")) == 2 },
 	)
 	for name, want := range map[string]float64{
 		"events_stored_total": 5, "events_repeated_total": 2, "events_lost_total": 2,

@@ -68,11 +68,8 @@ func (sh *Shard) done(s *session, it item, err error) {
 	if err != nil && sh.work.Err() == nil && !errors.Is(err, errNotHeld) {
 		sh.troubles.Do(func() {
 			sh.cfg.Log.Error(
-				"a hub's log or records cannot be written; trying again",
-				"hub_id",
-				s.hub,
-				"error",
-				err,
+				"a hub's log or records cannot be written; trying again", "hub_id", s.hub,
+				"error", err,
 			)
 		})
 	}

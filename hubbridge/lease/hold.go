@@ -52,10 +52,7 @@ func (t *term) held() bool { return time.Now().Before(*t.until.Load()) }
 // life is the life of one lease, from when it was asked for: serve while it is renewed, give it up.
 // Its error is serve's own.
 func (r *running) life(
-	ctx context.Context,
-	cancel context.CancelCauseFunc,
-	shard int,
-	revision uint64,
+	ctx context.Context, cancel context.CancelCauseFunc, shard int, revision uint64,
 	asked time.Time,
 ) error {
 	r.log.Debug("lease taken", "shard", shard)
@@ -90,13 +87,7 @@ func (r *running) life(
 		case <-expiry.C:
 			// Also the first thing that a process does that stood still for long.
 			r.log.Error(
-				"lease lost",
-				"shard",
-				shard,
-				"reason",
-				"not renewed in time",
-				"after",
-				letGo,
+				"lease lost", "shard", shard, "reason", "not renewed in time", "after", letGo,
 			)
 			lost = true
 			term.end()
@@ -115,13 +106,8 @@ func (r *running) life(
 				expiry.Reset(time.Until(asked.Add(letGo)))
 			case conflict(err):
 				r.log.Error(
-					"lease lost",
-					"shard",
-					shard,
-					"reason",
-					"somebody else has written its key",
-					"error",
-					err,
+					"lease lost", "shard", shard, "reason", "somebody else has written its key",
+					"error", err,
 				)
 				lost = true
 				term.end()

@@ -88,11 +88,7 @@ type Keeper struct {
 // restarts and is nobody else's, in the bucket streams.Buckets.Leases; cloud is the connection to
 // the bucket's account. Its metrics are registered with r, unless that is nil.
 func NewKeeper(
-	cloud *nats.Conn,
-	bucket jetstream.KeyValue,
-	replica string,
-	shards int,
-	log *slog.Logger,
+	cloud *nats.Conn, bucket jetstream.KeyValue, replica string, shards int, log *slog.Logger,
 	r prometheus.Registerer,
 ) *Keeper {
 	return &Keeper{
@@ -122,8 +118,7 @@ func (k *Keeper) Share() []int {
 // false from when the broker may have given it to somebody else, even if serve's context has not
 // ended yet, as in a process that has stood still.
 func (k *Keeper) Run(
-	ctx context.Context,
-	serve func(ctx context.Context, shard int, held func() bool) error,
+	ctx context.Context, serve func(ctx context.Context, shard int, held func() bool) error,
 ) error {
 	run := &running{
 		Keeper: k, serve: serve, entries: map[string]known{}, mine: map[int]*holding{},
@@ -456,8 +451,7 @@ func (k *Keeper) present(ctx context.Context) {
 }
 
 func (k *Keeper) write(
-	ctx context.Context,
-	write func(ctx context.Context, value []byte) (uint64, error),
+	ctx context.Context, write func(ctx context.Context, value []byte) (uint64, error),
 ) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
@@ -478,13 +472,8 @@ func (k *Keeper) remove(ctx context.Context, key string, options ...jetstream.KV
 	}
 	if err != nil {
 		k.log.Warn(
-			"a lease cannot be given up; it runs out by itself",
-			"key",
-			key,
-			"within",
-			streams.LeaseTTL,
-			"error",
-			err,
+			"a lease cannot be given up; it runs out by itself", "key", key,
+			"within", streams.LeaseTTL, "error", err,
 		)
 	}
 }

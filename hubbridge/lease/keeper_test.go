@@ -56,22 +56,13 @@ func start(t *testing.T, bucket store, id string, all *serving) *replica {
 }
 
 func startWith(
-	t *testing.T,
-	bucket store,
-	id string,
-	all *serving,
-	metrics prometheus.Registerer,
+	t *testing.T, bucket store, id string, all *serving, metrics prometheus.Registerer,
 ) *replica {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &replica{
 		keeper: lease.NewKeeper(
-			bucket.cloud,
-			bucket.KeyValue,
-			id,
-			shards,
-			slog.New(slog.DiscardHandler),
-			metrics,
+			bucket.cloud, bucket.KeyValue, id, shards, slog.New(slog.DiscardHandler), metrics,
 		), stop: cancel, ended: make(chan error, 1), serves: map[int]bool{},
 	}
 	go func() {
@@ -172,10 +163,7 @@ func TestAloneHasAll(t *testing.T) {
 	// An orderly end leaves nothing behind: whoever comes next need not wait.
 	b := start(t, bucket, "b", all)
 	eventually(
-		t,
-		time.Minute,
-		"all shards for the next",
-		func() bool { return b.count() == shards },
+		t, time.Minute, "all shards for the next", func() bool { return b.count() == shards },
 	)
 	b.end(t)
 }
@@ -187,9 +175,7 @@ func TestSharedAndHandedOver(t *testing.T) {
 	eventually(t, time.Minute, "all shards", func() bool { return a.count() == shards })
 	b := start(t, bucket, "b", all)
 	eventually(
-		t,
-		time.Minute,
-		"a share each",
+		t, time.Minute, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)
 	for _, cause := range a.causes {
@@ -231,9 +217,7 @@ func TestLostLease(t *testing.T) {
 	eventually(t, time.Minute, "the shard is let go", func() bool { return a.count() == shards-1 })
 	// Nobody renews it: the broker takes it away, and it is held again.
 	eventually(
-		t,
-		streams.LeaseTTL+time.Minute,
-		"the shard is back",
+		t, streams.LeaseTTL+time.Minute, "the shard is back",
 		func() bool { return a.count() == shards },
 	)
 	wantMetrics(t, registry, shards, 1)
@@ -262,12 +246,7 @@ func TestServeEnds(t *testing.T) {
 	broken := errors.New("broken")
 	bucket := leases(t)
 	k := lease.NewKeeper(
-		bucket.cloud,
-		bucket.KeyValue,
-		"a",
-		shards,
-		slog.New(slog.DiscardHandler),
-		nil,
+		bucket.cloud, bucket.KeyValue, "a", shards, slog.New(slog.DiscardHandler), nil,
 	)
 	err := k.Run(t.Context(), func(ctx context.Context, shard int, _ func() bool) error {
 		if shard == 2 {
@@ -310,8 +289,7 @@ type deafWatcher struct {
 func (w deafWatcher) Updates() <-chan jetstream.KeyValueEntry { return w.heard }
 
 func (d deaf) WatchAll(
-	ctx context.Context,
-	options ...jetstream.WatchOpt,
+	ctx context.Context, options ...jetstream.WatchOpt,
 ) (jetstream.KeyWatcher, error) {
 	watcher, err := d.KeyValue.WatchAll(ctx, options...)
 	if err != nil {
@@ -420,9 +398,7 @@ func TestMissedByTheBroker(t *testing.T) {
 	// One who renews keeps its shards.
 	b := start(t, store, "b", all)
 	eventually(
-		t,
-		recovery,
-		"a share each",
+		t, recovery, "a share each",
 		func() bool { return a.count() > 0 && b.count() > 0 && a.count()+b.count() == shards },
 	)
 	if a.lost()+b.lost() > 0 {

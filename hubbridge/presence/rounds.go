@@ -71,8 +71,7 @@ func (r *rounds) look(now time.Time) {
 			r.view.metrics.overruns.Inc()
 			r.log.Warn(
 				"the broker's events came too fast, some were dropped; comparing with its list",
-				"account",
-				r.account,
+				"account", r.account,
 			)
 		}
 		r.start("", now)
@@ -138,8 +137,7 @@ func (r *rounds) start(hub domain.HubID, now time.Time) {
 func (r *rounds) askFor(hub domain.HubID, c domain.Connection) {
 	now := time.Now()
 	r.ask(
-		serverList(c.Server),
-		listQuery{CID: c.CID},
+		serverList(c.Server), listQuery{CID: c.CID},
 		&round{hub: hub, began: now, heard: now, asked: &c},
 	)
 }

@@ -88,8 +88,7 @@ func succession(end Transition, held []Held) ([]Transition, []Held) {
 	transitions := []Transition{end}
 	for i, h := range held {
 		transitions = append(
-			transitions,
-			Transition{Online: true, Connection: h.connection, IP: h.ip},
+			transitions, Transition{Online: true, Connection: h.connection, IP: h.ip},
 		)
 		if h.endedAt.IsZero() {
 			return transitions, held[i+1:]

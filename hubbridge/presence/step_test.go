@@ -133,8 +133,7 @@ func TestTellAndRecall(t *testing.T) {
 			t.Errorf("%q is not on one line", text)
 		}
 		got := Recall(
-			domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)},
-			text,
+			domain.Presence{HubID: "h", Online: true, PublicIP: "x", Firmware: []byte(`{}`)}, text,
 		)
 		if Tell(got) != text || got.HubID != "h" || got.Firmware == nil {
 			t.Errorf("recalled %+v of %s", got, text)

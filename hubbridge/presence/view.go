@@ -35,10 +35,7 @@ type View struct {
 // It is empty until Run has loaded it. Its metrics, and those of the watchers that it is given to,
 // are registered with r, unless that is nil.
 func NewView(
-	cloud *nats.Conn,
-	kv jetstream.KeyValue,
-	log *slog.Logger,
-	r prometheus.Registerer,
+	cloud *nats.Conn, kv jetstream.KeyValue, log *slog.Logger, r prometheus.Registerer,
 ) *View {
 	return &View{
 		cloud: cloud, watched: kv, fresh: bucket.New(cloud, BucketName), log: log,

@@ -34,10 +34,7 @@ func TestView(t *testing.T) {
 	put := func(hub domain.HubID, online bool, revision uint64) uint64 {
 		t.Helper()
 		revision, err := records.Put(
-			t.Context(),
-			string(hub),
-			domain.Presence{HubID: hub, Online: online},
-			revision,
+			t.Context(), string(hub), domain.Presence{HubID: hub, Online: online}, revision,
 		)
 		if err != nil {
 			t.Fatal(err)

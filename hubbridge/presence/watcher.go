@@ -57,10 +57,7 @@ type check struct {
 // NewWatcher makes the watcher of shard number shard of as many as shards. It calls observe from
 // Run, which must not block.
 func NewWatcher(
-	sys *nats.Conn,
-	shard, shards int,
-	view *View,
-	observe func(domain.HubID, Observation),
+	sys *nats.Conn, shard, shards int, view *View, observe func(domain.HubID, Observation),
 	log *slog.Logger,
 ) *Watcher {
 	return &Watcher{
@@ -107,11 +104,8 @@ func (w *Watcher) Run(ctx context.Context, ready func()) error {
 	}
 	if err := w.sys.FlushTimeout(subscribeTimeout); err != nil {
 		w.log.Warn(
-			"the subscriptions to the broker's events are not confirmed yet",
-			"account",
-			w.account,
-			"error",
-			err,
+			"the subscriptions to the broker's events are not confirmed yet", "account", w.account,
+			"error", err,
 		)
 	}
 	ready()

@@ -92,8 +92,7 @@ func startCloud(t testing.TB) *cloud {
 	log, err := directory.Open(ctx, c.conns, 1)
 	must(t, err)
 	c.directory = directory.NewService(
-		log,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
 	)
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: authority, Directory: c.directory,
@@ -258,8 +257,7 @@ func (r *remote) events(data []byte) {
 		len(m.Events) > 500 ||
 		len(data) > 256<<10 {
 		r.faults = append(
-			r.faults,
-			fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err),
+			r.faults, fmt.Sprintf("events of %d bytes, log %q: %v", len(data), m.Log, err),
 		)
 		return
 	}
@@ -318,10 +316,7 @@ func (c *cloud) call(t testing.TB, h *virtualhub.Hub, method string, params any)
 }
 
 func (c *cloud) ask(
-	t testing.TB,
-	h *virtualhub.Hub,
-	method string,
-	params any,
+	t testing.TB, h *virtualhub.Hub, method string, params any,
 ) <-chan protocol.Response {
 	t.Helper()
 	raw, err := json.Marshal(params)

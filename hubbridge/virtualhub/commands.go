@@ -43,9 +43,7 @@ func (c *controller) command(params commandParams, now time.Time) (any, *protoco
 	switch {
 	case params.CommandID == "" || len(params.CommandID) > maxCommandID:
 		return nil, refuse(
-			"invalid_request",
-			"command_id must have 1 to %d characters",
-			maxCommandID,
+			"invalid_request", "command_id must have 1 to %d characters", maxCommandID,
 		)
 	case params.DeviceID == nil:
 		return nil, refuse("invalid_request", "device_id is missing")
@@ -82,9 +80,7 @@ func (c *controller) command(params commandParams, now time.Time) (any, *protoco
 
 // run hands a command to its device and adds what follows to change; undo takes the hand-over back.
 func (c *controller) run(
-	params commandParams,
-	now time.Time,
-	change *journal.Change,
+	params commandParams, now time.Time, change *journal.Change,
 ) (result any, refusal *protocol.Error, undo func()) {
 	undo = func() {}
 	d := c.device(*params.DeviceID)

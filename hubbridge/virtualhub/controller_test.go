@@ -35,8 +35,7 @@ func newTestController(t testing.TB, dir string) *controller {
 
 func (c *controller) ask(method, params string, now time.Time) protocol.Response {
 	return c.answer(
-		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)},
-		now,
+		protocol.Request{ID: "1", Token: "t", Method: method, Params: json.RawMessage(params)}, now,
 	)
 }
 
@@ -78,9 +77,7 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 	dir := t.TempDir()
 	ask := func(c *controller, id, value string, now time.Time) string {
 		params := fmt.Sprintf(
-			`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`,
-			id,
-			value,
+			`{"command_id":%q,"device_id":1,"key":"lock","endpoint":0,"value":%s}`, id, value,
 		)
 		return string(mustJSON(c.ask(protocol.MethodChannelsCommand, params, now)))
 	}
@@ -112,8 +109,7 @@ func TestCommandMemoryOverRestart(t *testing.T) {
 	}
 	restart()
 	if got := ask(c, "refused", "true", noon.Add(commandMemory)); !strings.Contains(
-		got,
-		"pending",
+		got, "pending",
 	) {
 		t.Errorf("after its time: %s", got)
 	}

@@ -43,9 +43,7 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
 	csr, err := x509.CreateCertificateRequest(
-		rand.Reader,
-		&x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}},
-		key,
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: string(id)}}, key,
 	)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate request: %w", err)
@@ -72,17 +70,12 @@ func enrol(ctx context.Context, cfg Config, id domain.HubID) (*identity, error) 
 }
 
 func requestCertificate(
-	ctx context.Context,
-	cfg Config,
-	body protocol.CertificateRequest,
+	ctx context.Context, cfg Config, body protocol.CertificateRequest,
 ) (protocol.Certificate, error) {
 	var certificate protocol.Certificate
 	url := strings.TrimRight(cfg.EnrollURL, "/") + "/link/v1/certificates"
 	req, err := http.NewRequestWithContext(
-		ctx,
-		http.MethodPost,
-		url,
-		bytes.NewReader(mustJSON(body)),
+		ctx, http.MethodPost, url, bytes.NewReader(mustJSON(body)),
 	)
 	if err != nil {
 		return certificate, fmt.Errorf("enrol: %w", err)

@@ -108,8 +108,7 @@ func (c *controller) reach(d *device.Device, available bool, now time.Time) {
 func Malformed() []json.RawMessage {
 	const at = `"time":"2026-01-02T03:04:05.123456Z"`
 	huge := `{"type":"channel.observed","device_id":1,` + at + `,"clock_trusted":true,"data":{"padding":"` + strings.Repeat(
-		"x",
-		17<<10,
+		"x", 17<<10,
 	) + `"}}`
 	return []json.RawMessage{
 		json.RawMessage(`{"type":"","device_id":1,` + at + `,"clock_trusted":true,"data":{}}`),

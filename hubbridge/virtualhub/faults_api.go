@@ -57,8 +57,7 @@ func (h *Hub) Reachable(deviceID int64) error { return h.setReach(deviceID, true
 func (h *Hub) setReach(deviceID int64, available bool) error {
 	return h.onDevice(deviceID, func(d *device.Device, now time.Time) error {
 		h.c.faults.Unreachable = slices.DeleteFunc(
-			h.c.faults.Unreachable,
-			func(id int64) bool { return id == deviceID },
+			h.c.faults.Unreachable, func(id int64) bool { return id == deviceID },
 		)
 		h.c.reach(d, available, now)
 		return nil

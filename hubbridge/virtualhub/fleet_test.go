@@ -13,9 +13,7 @@ import (
 
 // startFleet runs a fleet of n hubs until the test ends.
 func (c *cloud) startFleet(
-	t *testing.T,
-	n int,
-	change func(*virtualhub.FleetConfig),
+	t *testing.T, n int, change func(*virtualhub.FleetConfig),
 ) *virtualhub.Fleet {
 	t.Helper()
 	cfg := virtualhub.FleetConfig{
@@ -70,8 +68,7 @@ func TestFleet(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
 		f := c.startFleet(
-			t,
-			4,
+			t, 4,
 			func(cfg *virtualhub.FleetConfig) { cfg.Saturate, cfg.Batch, cfg.Padding = true, 50, 100 },
 		)
 		eventually(t, "many acks", func() bool { return f.Stats().Acked >= 20000 })
@@ -93,9 +90,7 @@ func TestFleet(t *testing.T) {
 		f := c.startFleet(t, 2, func(cfg *virtualhub.FleetConfig) { cfg.KeepAlive = time.Second })
 		begun := time.Now()
 		last, err := f.Emit(
-			1,
-			virtualhub.Event{Type: "test.event"},
-			virtualhub.Event{Type: "test.event"},
+			1, virtualhub.Event{Type: "test.event"}, virtualhub.Event{Type: "test.event"},
 		)
 		if err != nil || last != 2 {
 			t.Fatalf("%d, %v", last, err)
@@ -108,8 +103,7 @@ func TestFleet(t *testing.T) {
 		must(t, err)
 		defer func() { must(t, like.Close()) }()
 		answer := result[channelAnswer](
-			t,
-			c.call(t, like, protocol.MethodChannelsCommand, command("c", 1, "switch", false)),
+			t, c.call(t, like, protocol.MethodChannelsCommand, command("c", 1, "switch", false)),
 		)
 		if answer.Channel.Status != "pending" {
 			t.Errorf("%+v", answer)
@@ -117,9 +111,7 @@ func TestFleet(t *testing.T) {
 		eventually(t, "told", func() bool { return len(c.of(like, "channel.observed")) >= 1 })
 		// The broker cuts a hub that has not pinged for one and a half times its keep-alive.
 		eventually(
-			t,
-			"two keep-alives pass",
-			func() bool { return time.Since(begun) > 2*time.Second },
+			t, "two keep-alives pass", func() bool { return time.Since(begun) > 2*time.Second },
 		)
 		if s := f.Stats(); s.Disconnections != 0 || s.Requests != 1 {
 			t.Errorf("%+v", s)

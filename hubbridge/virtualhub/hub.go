@@ -55,8 +55,7 @@ func New(cfg Config) (*Hub, error) {
 	h := &Hub{
 		cfg: cfg, id: id, c: c, admission: admission{every: cfg.EnrollEvery}, identity: known,
 		linkWake: make(
-			chan struct{},
-			1,
+			chan struct{}, 1,
 		), deviceWake: make(chan struct{}, 1), interrupted: make(chan struct{}),
 	}
 	c.wake = func() { nudge(h.linkWake); nudge(h.deviceWake) }

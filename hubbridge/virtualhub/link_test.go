@@ -231,9 +231,7 @@ func TestLink(t *testing.T) {
 	t.Run("a half-open connection is noticed by its keep-alive", func(t *testing.T) {
 		t.Parallel()
 		h := c.hub(
-			t,
-			"hub-link-0000-0010",
-			func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second },
+			t, "hub-link-0000-0010", func(cfg *virtualhub.Config) { cfg.KeepAlive = time.Second },
 		)
 		h.HalfOpen()
 		last := emit(t, h, 3)
@@ -348,18 +346,14 @@ func TestEnrolment(t *testing.T) {
 		t.Parallel()
 		c := startCloud(t)
 		h := c.hub(
-			t,
-			"hub-enro-0000-0002",
+			t, "hub-enro-0000-0002",
 			func(cfg *virtualhub.Config) { cfg.EnrollEvery = 8 * time.Second },
 		)
 		revoke := func() {
 			t.Helper()
 			c.own(t, h)
 			_, err := c.directory.RevokeCertificate(
-				t.Context(),
-				operator(),
-				c.org,
-				"hub-enro-0000-0002",
+				t.Context(), operator(), c.org, "hub-enro-0000-0002",
 			)
 			must(t, err)
 			must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))

@@ -73,11 +73,7 @@ func (c *cloud) channel(t testing.TB, h *virtualhub.Hub, device int, key string)
 
 // becomes waits until a channel has a status and a value.
 func (c *cloud) becomes(
-	t testing.TB,
-	h *virtualhub.Hub,
-	device int,
-	key, status string,
-	value any,
+	t testing.TB, h *virtualhub.Hub, device int, key, status string, value any,
 ) {
 	t.Helper()
 	var last channel
@@ -103,16 +99,14 @@ func TestMethods(t *testing.T) {
 	t.Run("devices", func(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0001")
 		list := result[struct{ Devices []map[string]any }](
-			t,
-			c.call(t, h, protocol.MethodDevicesList, params{}),
+			t, c.call(t, h, protocol.MethodDevicesList, params{}),
 		)
 		if len(list.Devices) != 17 || len(list.Devices[0]) != 5 ||
 			list.Devices[0]["name"] != "Front door" {
 			t.Errorf("%v", list.Devices)
 		}
 		d := result[deviceAnswer](
-			t,
-			c.call(t, h, protocol.MethodDevicesGet, params{"device_id": thermostat}),
+			t, c.call(t, h, protocol.MethodDevicesGet, params{"device_id": thermostat}),
 		)
 		if d.Device.ID != thermostat || d.Device.Name != "Hall thermostat" ||
 			len(d.Device.Channels) != 9 {
@@ -132,8 +126,7 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0002")
 		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": 99}), "not_found")
 		refused(
-			t,
-			c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}),
+			t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}),
 			"invalid_request",
 		)
 		must(t, h.Unreachable(keypad))
@@ -144,8 +137,7 @@ func TestMethods(t *testing.T) {
 		}
 		refused(t, c.call(t, h, protocol.MethodDevicesForget, params{"device_id": keypad}), "not_found")
 		eventually(
-			t,
-			"told",
+			t, "told",
 			func() bool { return len(c.of(h, "device.unavailable", "device.forgotten")) == 2 },
 		)
 		e := c.of(h, "device.forgotten")[0]
@@ -188,18 +180,15 @@ func TestMethods(t *testing.T) {
 			"not_found",
 		)
 		refused(
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("c5", 99, "lock", true)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("c5", 99, "lock", true)),
 			"not_found",
 		)
 		refused(
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("c6", shed, "lock", true)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("c6", shed, "lock", true)),
 			"command_refused",
 		)
 		refused(
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("", frontDoor, "lock", true)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("", frontDoor, "lock", true)),
 			"invalid_request",
 		)
 		// somebody turns the knob
@@ -231,8 +220,7 @@ func TestMethods(t *testing.T) {
 			t.Errorf("later: %s", r.Result)
 		}
 		refused(
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("bad", frontDoor, "lock", 1)),
 			"invalid_request",
 		)
 		refused(
@@ -252,9 +240,7 @@ func TestMethods(t *testing.T) {
 			refused(
 				t,
 				c.call(
-					t,
-					h,
-					protocol.MethodChannelsCommand,
+					t, h, protocol.MethodChannelsCommand,
 					command("again", frontDoor, "lock", false),
 				),
 				"hub_unavailable",
@@ -278,20 +264,17 @@ func TestMethods(t *testing.T) {
 		h := hub(t, "hub-meth-0000-0006")
 		h.Jam(frontDoor)
 		result[channelAnswer](
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("j", frontDoor, "lock", false)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("j", frontDoor, "lock", false)),
 		)
 		c.becomes(t, h, frontDoor, "lock", "diverged", true)
 		h.Unjam(frontDoor)
 		result[channelAnswer](
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("k", frontDoor, "lock", false)),
 		)
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		h.RefuseCommands(true)
 		refused(
-			t,
-			c.call(t, h, protocol.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
+			t, c.call(t, h, protocol.MethodChannelsCommand, command("r", frontDoor, "lock", true)),
 			"command_refused",
 		)
 		h.LateAnswers(300 * time.Millisecond)
@@ -326,8 +309,7 @@ func TestMethods(t *testing.T) {
 		}
 		for _, code := range []any{"1234", "123456", "abcde", "", "12345-12345", "90", 12345} {
 			refused(
-				t,
-				c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}),
+				t, c.call(t, h, protocol.MethodPairingOpen, params{"setup_code": code}),
 				"invalid_request",
 			)
 		}
@@ -351,9 +333,7 @@ func TestMethods(t *testing.T) {
 				t.Errorf("a second device in one window: %v", err)
 			}
 			r = c.call(
-				t,
-				h,
-				protocol.MethodChannelsCommand,
+				t, h, protocol.MethodChannelsCommand,
 				command("p"+side.Name+string(rune('a'+i)), int(id), "lock", false),
 			)
 			if code == nil {
@@ -408,9 +388,7 @@ func TestMethods(t *testing.T) {
 		must(
 			t,
 			h.Rename(
-				keypad,
-				"Porch keypad",
-				virtualhub.ChannelRef{Key: "tamper"},
+				keypad, "Porch keypad", virtualhub.ChannelRef{Key: "tamper"},
 				virtualhub.ChannelRef{Key: "lock"},
 			),
 		)
@@ -455,8 +433,7 @@ func TestInstaller(t *testing.T) {
 	t.Parallel()
 	c := startCloud(t)
 	staffed := c.hub(
-		t,
-		"hub-wind-0000-0002",
+		t, "hub-wind-0000-0002",
 		func(cfg *virtualhub.Config) { cfg.Installer = 20 * time.Millisecond },
 	)
 	result[struct{}](t, c.call(t, staffed, protocol.MethodPairingOpen, params{"setup_code": "12345"}))
@@ -518,8 +495,7 @@ func TestRestartKeeps(t *testing.T) {
 	}
 	c.connected(t, h)
 	result[channelAnswer](
-		t,
-		c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", true)),
+		t, c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", true)),
 	)
 	c.becomes(t, h, 1, "lock", "synchronized", true)
 }

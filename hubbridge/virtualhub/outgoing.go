@@ -60,8 +60,7 @@ func (c *controller) outgoing(connection uint64, now time.Time) (m message, wake
 	case step.From != 0:
 		const frame = len(`{"log":"","events":[]}`)
 		events := c.journal.Events(
-			step.From,
-			int(min(step.Limit, uint64(c.cfg.Batch))),
+			step.From, int(min(step.Limit, uint64(c.cfg.Batch))),
 			protocol.MaxMessageBytes-frame-len(c.journal.Log()),
 		)
 		if len(events) == 0 {
@@ -105,9 +104,7 @@ func eventsMessage(log string, events []json.RawMessage) []byte {
 
 // ack takes an ack from the cloud. What is no ack, or of another log or connection, is passed over.
 func (c *controller) ack(
-	connection uint64,
-	payload []byte,
-	now time.Time,
+	connection uint64, payload []byte, now time.Time,
 ) (through uint64, ok bool) {
 	var a protocol.Ack
 	if json.Unmarshal(payload, &a) != nil || a.Through > protocol.MaxNumber {

@@ -58,13 +58,7 @@ func (c *controller) answer(req protocol.Request, now time.Time) protocol.Respon
 	c.mu.Unlock()
 	if refusal != nil {
 		c.log.Info(
-			"hub request",
-			"request_id",
-			req.ID,
-			"method",
-			req.Method,
-			"refusal",
-			refusal.Type,
+			"hub request", "request_id", req.ID, "method", req.Method, "refusal", refusal.Type,
 		)
 		return protocol.Response{ID: req.ID, Error: refusal}
 	}
@@ -157,8 +151,7 @@ func (c *controller) forget(p deviceParams, now time.Time) (any, *protocol.Error
 	if d.Available {
 		return nil, refuse(
 			"invalid_request",
-			"%s is still on the hub's network: remove it through a removal window",
-			d.Spec.Name,
+			"%s is still on the hub's network: remove it through a removal window", d.Spec.Name,
 		)
 	}
 	c.remove(d, now)

@@ -33,8 +33,7 @@ func (s *sender) subscribe(ctx context.Context) error {
 		func(_ mqtt.Client, m mqtt.Message) { s.hub.c.ack(s.connection, m.Payload(), time.Now()) },
 	)
 	s.client.AddRoute(
-		s.topic("request"),
-		func(_ mqtt.Client, m mqtt.Message) { s.request(ctx, m.Payload()) },
+		s.topic("request"), func(_ mqtt.Client, m mqtt.Message) { s.request(ctx, m.Payload()) },
 	)
 	token, _ := s.client.SubscribeMultiple(map[string]byte{
 		s.topic("ack"): 0, s.topic("request"): 0,
@@ -130,13 +129,8 @@ func (s *sender) respond(req protocol.Request, response protocol.Response) {
 	s.client.Publish(s.topic("response/"+req.Token), 0, false, []byte(mustJSON(response)))
 	if response.Error != nil {
 		s.hub.cfg.Log.Debug(
-			"request refused",
-			"method",
-			req.Method,
-			"type",
-			response.Error.Type,
-			"message",
-			response.Error.Message,
+			"request refused", "method", req.Method, "type", response.Error.Type,
+			"message", response.Error.Message,
 		)
 		return
 	}

@@ -126,9 +126,7 @@ func dial(ctx context.Context, i *identity) (*gate, error) {
 
 // join makes an MQTT client of a connection. lost is called when the connection is lost later.
 func (h *Hub) join(
-	ctx context.Context,
-	g *gate,
-	lost context.CancelCauseFunc,
+	ctx context.Context, g *gate, lost context.CancelCauseFunc,
 ) (mqtt.Client, error) {
 	opts := mqtt.NewClientOptions().
 		AddBroker(h.identity.Broker).

@@ -44,10 +44,7 @@ var places = []string{
 // already (wanted, in order), else what PATH has, else the newest that there are, else, if fetch
 // says so, fetched ones.
 func findBinaries(
-	ctx context.Context,
-	wanted []int,
-	fetch bool,
-	logger *slog.Logger,
+	ctx context.Context, wanted []int, fetch bool, logger *slog.Logger,
 ) (binaries, error) {
 	installed := installedBinaries(ctx, searchDirs())
 	for _, major := range wanted {
@@ -60,8 +57,7 @@ func findBinaries(
 	}
 	if !fetch {
 		return binaries{}, fmt.Errorf(
-			"%w: %s (they are not in PATH nor where packages put them)",
-			ErrNoBinaries,
+			"%w: %s (they are not in PATH nor where packages put them)", ErrNoBinaries,
 			installHint(),
 		)
 	}
@@ -69,9 +65,7 @@ func findBinaries(
 	if err != nil {
 		return binaries{}, fmt.Errorf(
 			"%w: %s (they are not in PATH nor where packages put them, and fetching them failed: %w)",
-			ErrNoBinaries,
-			installHint(),
-			err,
+			ErrNoBinaries, installHint(), err,
 		)
 	}
 	return fetched, nil

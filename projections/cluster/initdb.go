@@ -108,9 +108,7 @@ func (c *Cluster) initialize(ctx context.Context) error {
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
 		return fmt.Errorf(
-			"initdb: %w: %s",
-			errors.Join(err, ctx.Err()),
-			strings.TrimSpace(output.String()),
+			"initdb: %w: %s", errors.Join(err, ctx.Err()), strings.TrimSpace(output.String()),
 		)
 	}
 	if err := os.Rename(half, c.data); err != nil {
@@ -120,15 +118,8 @@ func (c *Cluster) initialize(ctx context.Context) error {
 		return err
 	}
 	c.log.Info(
-		"private postgres made",
-		"dir",
-		c.data,
-		"version",
-		c.binary.major,
-		"user_id",
-		c.owner.uid,
-		"duration_ms",
-		time.Since(begun).Milliseconds(),
+		"private postgres made", "dir", c.data, "version", c.binary.major, "user_id", c.owner.uid,
+		"duration_ms", time.Since(begun).Milliseconds(),
 	)
 	return nil
 }

@@ -51,8 +51,7 @@ func TestStartsAfterEverythingInItsContainerWasKilled(t *testing.T) {
 	for round := range 10 {
 		command := exec.Command(os.Args[0])
 		command.Env = append(
-			os.Environ(),
-			fmt.Sprintf("%s=%d:%d", containEnv, owner.uid, owner.gid),
+			os.Environ(), fmt.Sprintf("%s=%d:%d", containEnv, owner.uid, owner.gid),
 			holdEnv+"="+dir+"/postgres",
 		)
 		command.SysProcAttr = &syscall.SysProcAttr{

@@ -49,13 +49,8 @@ func (c *Cluster) supervise(started chan<- error) {
 		return
 	}
 	c.log.Info(
-		"private postgres ready",
-		"dir",
-		c.data,
-		"version",
-		c.binary.major,
-		"duration_ms",
-		time.Since(begun).Milliseconds(),
+		"private postgres ready", "dir", c.data, "version", c.binary.major,
+		"duration_ms", time.Since(begun).Milliseconds(),
 	)
 	for {
 		select {
@@ -64,11 +59,8 @@ func (c *Cluster) supervise(started chan<- error) {
 			return
 		case <-running.exited:
 			c.log.Error(
-				"private postgres ended by itself; starting it again",
-				"error",
-				running.err,
-				"last_lines",
-				running.output.last(),
+				"private postgres ended by itself; starting it again", "error", running.err,
+				"last_lines", running.output.last(),
 			)
 		}
 		if running = c.relaunch(); running == nil {
@@ -92,11 +84,8 @@ func (c *Cluster) relaunch() *server {
 		default:
 		}
 		c.log.Error(
-			"private postgres does not start; trying again",
-			"error",
-			err,
-			"wait_ms",
-			backoff.Milliseconds(),
+			"private postgres does not start; trying again", "error", err,
+			"wait_ms", backoff.Milliseconds(),
 		)
 		select {
 		case <-c.stop:
@@ -156,10 +145,7 @@ func (c *Cluster) launchOnce() (*server, error) {
 		select {
 		case <-running.exited:
 			return running, fmt.Errorf(
-				"%w: %s: %s",
-				errEnded,
-				command.ProcessState,
-				running.output.last(),
+				"%w: %s: %s", errEnded, command.ProcessState, running.output.last(),
 			)
 		case <-c.stop:
 			return running, errors.Join(errors.New("stopped while starting"), c.shutDown(running))
@@ -185,19 +171,14 @@ func (c *Cluster) shutDown(running *server) error {
 		case <-running.exited:
 			if step.signal == syscall.SIGINT && running.err != nil {
 				return fmt.Errorf(
-					"private postgres: shutdown: %w: %s",
-					running.err,
-					running.output.last(),
+					"private postgres: shutdown: %w: %s", running.err, running.output.last(),
 				)
 			}
 			return nil
 		case <-time.After(step.wait):
 			c.log.Warn(
-				"private postgres has not ended in time",
-				"signal",
-				step.signal.String(),
-				"waited_ms",
-				step.wait.Milliseconds(),
+				"private postgres has not ended in time", "signal", step.signal.String(),
+				"waited_ms", step.wait.Milliseconds(),
 			)
 		}
 	}

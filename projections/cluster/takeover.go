@@ -35,10 +35,7 @@ func takeOver(ctx context.Context, data string, socket socketDir, log *slog.Logg
 	if len(pids) > 0 {
 		log.Warn(
 			"a database server has outlived the process that started it; shutting it down",
-			"dir",
-			data,
-			"pids",
-			pids,
+			"dir", data, "pids", pids,
 		)
 	}
 	for _, step := range []struct {

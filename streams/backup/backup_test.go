@@ -49,9 +49,7 @@ func TestBackupAndRestore(t *testing.T) {
 			if !slices.Equal(after[:len(before)], before) ||
 				len(after) != len(before)+len(from.hubs) {
 				t.Errorf(
-					"the directory had %d events and has %d now:\n%s",
-					len(before),
-					len(after),
+					"the directory had %d events and has %d now:\n%s", len(before), len(after),
 					strings.Join(after[len(before):], "\n"),
 				)
 			}
@@ -101,16 +99,11 @@ func TestBackupAndRestore(t *testing.T) {
 				}
 				stream := streams.HubStream(hub)
 				got, want := messages(
-					t,
-					to.conns.Shard(hub),
-					stream,
+					t, to.conns.Shard(hub), stream,
 				), messages(t, from.conns.Shard(hub), stream)[:30]
 				if !slices.Equal(got, want) {
 					t.Errorf(
-						"the log of hub %d has %d messages, and had %d",
-						n,
-						len(got),
-						len(want),
+						"the log of hub %d has %d messages, and had %d", n, len(got), len(want),
 					)
 				}
 			}
@@ -147,10 +140,7 @@ func TestExpired(t *testing.T) {
 		if f.Stream != nil && isHubLog(f.Stream.Name) {
 			f.Stream.Config = []byte(
 				strings.Replace(
-					string(f.Stream.Config),
-					`"max_age":3600000000000`,
-					`"max_age":100000000`,
-					1,
+					string(f.Stream.Config), `"max_age":3600000000000`, `"max_age":100000000`, 1,
 				),
 			)
 		}

@@ -60,11 +60,7 @@ func ask(ctx context.Context, nc *nats.Conn, subject string, question, answer an
 
 // askOnce is ask for what must not be begun twice.
 func askOnce(
-	ctx context.Context,
-	nc *nats.Conn,
-	subject string,
-	within time.Duration,
-	question, answer any,
+	ctx context.Context, nc *nats.Conn, subject string, within time.Duration, question, answer any,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

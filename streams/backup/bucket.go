@@ -43,11 +43,7 @@ type entry struct {
 // readBucket writes the keys of a bucket, one a line, until there are none left that it has not
 // read.
 func readBucket(
-	ctx context.Context,
-	nc *nats.Conn,
-	bucket string,
-	w io.Writer,
-	passed func(int64),
+	ctx context.Context, nc *nats.Conn, bucket string, w io.Writer, passed func(int64),
 ) error {
 	r := bucketReader{nc: nc, stream: "KV_" + bucket, prefix: "$KV." + bucket + ".", next: 1}
 	lines := json.NewEncoder(w)
@@ -116,9 +112,7 @@ func (r *bucketReader) batch(ctx context.Context) (batch []entry, err error) {
 		sequence, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
 		if err != nil || sequence < r.next {
 			return nil, fmt.Errorf(
-				"direct get: sequence %q after %d",
-				msg.Header.Get("Nats-Sequence"),
-				r.next,
+				"direct get: sequence %q after %d", msg.Header.Get("Nats-Sequence"), r.next,
 			)
 		}
 		r.next = sequence + 1
@@ -137,11 +131,8 @@ func (r *bucketReader) leaders(ctx context.Context) ([]entry, error) {
 		} `json:"message"`
 	}
 	err := ask(
-		ctx,
-		r.nc,
-		apiMessageGet+r.stream,
-		map[string]any{"seq": r.next, "next_by_subj": r.prefix + ">"},
-		&answer,
+		ctx, r.nc, apiMessageGet+r.stream,
+		map[string]any{"seq": r.next, "next_by_subj": r.prefix + ">"}, &answer,
 	)
 	if isCode(err, codeNoMessage) {
 		return nil, nil
@@ -173,11 +164,7 @@ func (r *bucketReader) entry(subject string, header nats.Header, value []byte) e
 
 // restoreBucket puts the keys of a file into a bucket that is empty.
 func restoreBucket(
-	ctx context.Context,
-	nc *nats.Conn,
-	bucket string,
-	r io.Reader,
-	passed func(int64),
+	ctx context.Context, nc *nats.Conn, bucket string, r io.Reader, passed func(int64),
 ) error {
 	puts, err := newPuts(nc)
 	if err != nil {

@@ -24,10 +24,8 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 	}
 	if !strings.HasSuffix(string(sums), fmt.Sprintf("%s  %s\n", sumOf(text), manifestName)) {
 		return Manifest{}, fmt.Errorf(
-			"%w: %s and %s do not fit together, one of them is not what was written",
-			ErrDamaged,
-			manifestName,
-			sumsName,
+			"%w: %s and %s do not fit together, one of them is not what was written", ErrDamaged,
+			manifestName, sumsName,
 		)
 	}
 	m, err := parseManifest(text)
@@ -57,8 +55,7 @@ func Check(ctx context.Context, dir string, tell func(Progress)) (Manifest, erro
 			)
 		case sum != f.SHA256:
 			damage = append(
-				damage,
-				fmt.Errorf("%s is not what was written: its SHA-256 is %s", f.Name, sum),
+				damage, fmt.Errorf("%s is not what was written: its SHA-256 is %s", f.Name, sum),
 			)
 		}
 	}

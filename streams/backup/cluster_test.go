@@ -163,9 +163,7 @@ func startCluster(t *testing.T) *cluster {
 		<-time.After(20 * time.Millisecond)
 	}
 	c.conns, err = streams.Connect(
-		t.Context(),
-		credentials,
-		nats.InProcessServer(c.servers[0]),
+		t.Context(), credentials, nats.InProcessServer(c.servers[0]),
 		streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
 	if err != nil {

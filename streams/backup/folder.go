@@ -40,18 +40,15 @@ func newFolder(dir string) (*folder, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(
-		entries,
-		func(e fs.DirEntry) bool { return e.Name() == unfinishedName },
+		entries, func(e fs.DirEntry) bool { return e.Name() == unfinishedName },
 	) {
 		return nil, fmt.Errorf(
-			"%s holds a backup that was not finished: remove the folder, or name another one",
-			dir,
+			"%s holds a backup that was not finished: remove the folder, or name another one", dir,
 		)
 	}
 	if len(entries) > 0 {
 		return nil, fmt.Errorf(
-			"%s is not empty: a backup needs a folder of its own, new or empty",
-			dir,
+			"%s is not empty: a backup needs a folder of its own, new or empty", dir,
 		)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {

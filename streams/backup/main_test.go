@@ -88,8 +88,7 @@ func (i *installation) open() {
 		t.Fatal(err)
 	}
 	i.service = directory.NewService(
-		i.log,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev},
+		i.log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
 	)
 	i.logs, err = hublog.New(
 		i.conns,
@@ -119,9 +118,7 @@ func (i *installation) addHub(n, events int) domain.HubID {
 	err := i.service.RegisterHub(ctx, origin, hub, make([]byte, 32))
 	if err == nil {
 		_, err = i.service.AddHub(
-			ctx,
-			origin,
-			domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site, Ever: true},
+			ctx, origin, domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site, Ever: true},
 		)
 	}
 	if err != nil {
@@ -230,11 +227,7 @@ func messages(t testing.TB, nc *nats.Conn, stream string) []string {
 		all = append(
 			all,
 			fmt.Sprint(
-				msg.Sequence,
-				msg.Time.UnixNano(),
-				msg.Subject,
-				msg.Header,
-				string(msg.Data),
+				msg.Sequence, msg.Time.UnixNano(), msg.Subject, msg.Header, string(msg.Data),
 			),
 		)
 	}

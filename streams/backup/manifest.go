@@ -146,10 +146,7 @@ func parseManifest(text []byte) (m Manifest, err error) {
 	}
 	if directories != 1 || m.Shards < 1 || m.Shards > streams.MaxShards {
 		return m, fmt.Errorf(
-			"%w: %s has %d directories and %d shards",
-			ErrDamaged,
-			manifestName,
-			directories,
+			"%w: %s has %d directories and %d shards", ErrDamaged, manifestName, directories,
 			m.Shards,
 		)
 	}

@@ -39,8 +39,7 @@ func Unfinished(ctx context.Context, conns *streams.Conns) error {
 		return nil
 	case err == nil:
 		return fmt.Errorf(
-			"%w: run `hubcloud restore` again, it begins from the start",
-			ErrRestoring,
+			"%w: run `hubcloud restore` again, it begins from the start", ErrRestoring,
 		)
 	default:
 		return fmt.Errorf("look for a restore that was not finished: %w", err)
@@ -65,9 +64,7 @@ func claim(ctx context.Context, conns *streams.Conns, replicas int) (*mark, erro
 	}
 	if len(found) > 0 && !marked {
 		return nil, fmt.Errorf(
-			"%w: it has the stream %s. Restore into an empty one",
-			ErrNotEmpty,
-			found[0].name,
+			"%w: it has the stream %s. Restore into an empty one", ErrNotEmpty, found[0].name,
 		)
 	}
 	js, err := jetstream.New(conns.Cloud)

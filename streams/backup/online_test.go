@@ -70,9 +70,7 @@ func TestWhileWritten(t *testing.T) {
 			state, _, err := to.service.Hub(t.Context(), domain.HubID(hub))
 			if err != nil || state.OrgID == "" {
 				t.Errorf(
-					"round %d: the ledger knows hub %s, and the directory does not: %v",
-					round,
-					hub,
+					"round %d: the ledger knows hub %s, and the directory does not: %v", round, hub,
 					err,
 				)
 			}

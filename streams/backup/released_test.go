@@ -19,9 +19,7 @@ func TestRestoreOfAReleasedHub(t *testing.T) {
 	to := restored(t, dir)
 	if after := messages(t, to.conns.Cloud, streams.DirectoryStream); len(after) != len(before)+1 {
 		t.Errorf(
-			"the directory had %d events and has %d now, want one more",
-			len(before),
-			len(after),
+			"the directory had %d events and has %d now, want one more", len(before), len(after),
 		)
 	}
 	for n, hub := range from.hubs {

@@ -46,11 +46,7 @@ var (
 // snapshot has the broker write a stream, as it is at one moment, into w, and says what was
 // written. passed counts the bytes of messages.
 func snapshot(
-	ctx context.Context,
-	nc *nats.Conn,
-	stream string,
-	w io.Writer,
-	passed func(int64),
+	ctx context.Context, nc *nats.Conn, stream string, w io.Writer, passed func(int64),
 ) (taken Stream, err error) {
 	inbox := nc.NewInbox()
 	parts, err := nc.SubscribeSync(inbox)
@@ -120,9 +116,7 @@ func receive(ctx context.Context, parts *nats.Subscription, w io.Writer) error {
 		if len(msg.Data) == 0 {
 			if status := msg.Header.Get("Status"); status != "" && status != "204" {
 				return fmt.Errorf(
-					"the broker gives up: %s %s",
-					status,
-					msg.Header.Get("Description"),
+					"the broker gives up: %s %s", status, msg.Header.Get("Description"),
 				)
 			}
 			return nil
@@ -206,12 +200,7 @@ func checkBatch(header []byte) error {
 // restoreStream brings a stream back from a snapshot into an account that has none of that name,
 // with as many replicas as asked.
 func restoreStream(
-	ctx context.Context,
-	nc *nats.Conn,
-	taken Stream,
-	replicas int,
-	r io.Reader,
-	passed func(int64),
+	ctx context.Context, nc *nats.Conn, taken Stream, replicas int, r io.Reader, passed func(int64),
 ) error {
 	config, err := configFor(taken.Config, replicas)
 	if err != nil {
@@ -256,9 +245,7 @@ func restoreStream(
 	}
 	if err == nil && made.State.Last != taken.Last {
 		err = fmt.Errorf(
-			"it ends at sequence %d, and was taken up to %d",
-			made.State.Last,
-			taken.Last,
+			"it ends at sequence %d, and was taken up to %d", made.State.Last, taken.Last,
 		)
 	}
 	if err != nil || replicas <= 1 {
@@ -314,11 +301,7 @@ const (
 
 // hand gives the broker one part of a snapshot, and its answer once it has dealt with it.
 func hand(
-	ctx context.Context,
-	nc *nats.Conn,
-	subject string,
-	part []byte,
-	within time.Duration,
+	ctx context.Context, nc *nats.Conn, subject string, part []byte, within time.Duration,
 ) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

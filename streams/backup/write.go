@@ -79,8 +79,7 @@ func Write(ctx context.Context, conns *streams.Conns, cfg Config) (Manifest, err
 	if taken.Messages != taken.Last {
 		return m, fmt.Errorf(
 			"the directory has %d events up to sequence %d: some are missing, and a backup would not bring them back",
-			taken.Messages,
-			taken.Last,
+			taken.Messages, taken.Last,
 		)
 	}
 	m.Directory = taken.Last
@@ -134,8 +133,7 @@ func (w *writer) survey(ctx context.Context, cfg Config) error {
 				return err
 			}
 			w.logs[shard] = slices.DeleteFunc(
-				names,
-				func(name string) bool { return !isHubLog(name) },
+				names, func(name string) bool { return !isHubLog(name) },
 			)
 			for _, stream := range w.logs[shard] {
 				if err := size(nc, stream); err != nil {
@@ -159,10 +157,7 @@ func (w *writer) bucket(ctx context.Context, bucket string) error {
 }
 
 func (w *writer) stream(
-	ctx context.Context,
-	nc *nats.Conn,
-	account streams.Account,
-	stream string,
+	ctx context.Context, nc *nats.Conn, account streams.Account, stream string,
 ) (taken Stream, err error) {
 	w.meter.step(stream)
 	f, err := w.into.create(streamFile(account, stream))

@@ -446,8 +446,7 @@ func TestStartAndStop(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	if _, err := os.Stat(filepath.Join(c.DataDir, "nats", "installation.json")); errors.Is(
-		err,
-		fs.ErrNotExist,
+		err, fs.ErrNotExist,
 	) {
 		t.Error("the installation is gone")
 	}

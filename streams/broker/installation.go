@@ -51,8 +51,7 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 		len(entries) > 0 {
 		return installation{}, fmt.Errorf(
 			"%s holds streams, but %s is missing, which says over how many shards: put it back from a backup",
-			store,
-			path,
+			store, path,
 		)
 	}
 	if shards == 0 {
@@ -73,16 +72,12 @@ func readInstallation(path string, raw []byte, shards int) (installation, error)
 		found.Shards < 1 ||
 		found.Shards > streams.MaxShards {
 		return installation{}, fmt.Errorf(
-			"%s does not say how the installation was made: put it back from a backup",
-			path,
+			"%s does not say how the installation was made: put it back from a backup", path,
 		)
 	}
 	if shards != 0 && shards != found.Shards {
 		return installation{}, fmt.Errorf(
-			"%w: this one was made with %d, and %d are asked for",
-			ErrShards,
-			found.Shards,
-			shards,
+			"%w: this one was made with %d, and %d are asked for", ErrShards, found.Shards, shards,
 		)
 	}
 	return found, nil
@@ -109,9 +104,7 @@ func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 	case c.Shards != shards:
 		return streams.Credentials{}, fmt.Errorf(
 			"%s is of an installation with %d shards, this one has %d; remove the file to have new ones made",
-			path,
-			c.Shards,
-			shards,
+			path, c.Shards, shards,
 		)
 	}
 	if _, ok := c.Users[streams.AccountTap]; !ok {

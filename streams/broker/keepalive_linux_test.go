@@ -43,15 +43,12 @@ func TestKeepAliveOfTheSystem(t *testing.T) {
 	}
 	keepAlive(conn)
 	idle, interval := option(
-		syscall.IPPROTO_TCP,
-		syscall.TCP_KEEPIDLE,
+		syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE,
 	), option(
-		syscall.IPPROTO_TCP,
-		syscall.TCP_KEEPINTVL,
+		syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL,
 	)
 	if count := option(syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT); option(
-		syscall.SOL_SOCKET,
-		syscall.SO_KEEPALIVE,
+		syscall.SOL_SOCKET, syscall.SO_KEEPALIVE,
 	) != 1 ||
 		idle+interval*count != 90 {
 		t.Errorf("idle %d s, then %d times every %d s", idle, count, interval)

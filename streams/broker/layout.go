@@ -174,10 +174,7 @@ func (l Layout) Text() string {
 	fmt.Fprintf(
 		&text,
 		"authorization {\n  timeout: %d\n  auth_callout { issuer: %s, account: %s, auth_users: %s }\n}\n",
-		calloutTimeoutSeconds,
-		l.Issuer,
-		l.Callout,
-		quoted(l.CalloutUsers),
+		calloutTimeoutSeconds, l.Issuer, l.Callout, quoted(l.CalloutUsers),
 	)
 	return text.String()
 }
@@ -216,10 +213,8 @@ func (a Account) write(text *strings.Builder) {
 
 func (u AccountUser) write(text *strings.Builder) {
 	fmt.Fprintf(
-		text,
-		"      { user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS]",
-		u.Name,
-		u.PasswordHash,
+		text, "      { user: %q, password: %q, allowed_connection_types: [STANDARD, IN_PROCESS]",
+		u.Name, u.PasswordHash,
 	)
 	if p := u.Permissions; p != nil {
 		fmt.Fprintf(
@@ -240,11 +235,7 @@ func (e Export) write(text *strings.Builder) {
 		to[i] = string(account)
 	}
 	fmt.Fprintf(
-		text,
-		"      { %s: %q, accounts: [%s]",
-		kind(e.Service),
-		e.Subject,
-		strings.Join(to, ", "),
+		text, "      { %s: %q, accounts: [%s]", kind(e.Service), e.Subject, strings.Join(to, ", "),
 	)
 	if e.Streamed {
 		fmt.Fprintf(text, ", response: stream, threshold: %q", e.Threshold)
@@ -254,11 +245,7 @@ func (e Export) write(text *strings.Builder) {
 
 func (i Import) write(text *strings.Builder) {
 	fmt.Fprintf(
-		text,
-		"      { %s: { account: %s, subject: %q }",
-		kind(i.Service),
-		i.From,
-		i.Subject,
+		text, "      { %s: { account: %s, subject: %q }", kind(i.Service), i.From, i.Subject,
 	)
 	if i.As != "" {
 		fmt.Fprintf(text, ", to: %q", i.As)

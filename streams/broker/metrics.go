@@ -33,8 +33,7 @@ func newCollector(s *Server) *collector {
 				"the broker's ports and says nothing, or a bound that is too low.",
 		),
 		subscriptions: desc(
-			"subscriptions",
-			"Subscriptions that the broker holds; each hub has two.",
+			"subscriptions", "Subscriptions that the broker holds; each hub has two.",
 		),
 		slow: desc(
 			"slow_consumers_total",
@@ -59,16 +58,13 @@ func newCollector(s *Server) *collector {
 		streams:     desc("streams", "Streams, of hub logs and others."),
 		apiRequests: desc("api_requests_total", "Requests to the broker's stream API."),
 		apiErrors: desc(
-			"api_errors_total",
-			"Requests to the broker's stream API that it refused.",
+			"api_errors_total", "Requests to the broker's stream API that it refused.",
 		),
 		diskFree: desc(
-			"disk_free_bytes",
-			"Bytes that are free on the file system of the data directory.",
+			"disk_free_bytes", "Bytes that are free on the file system of the data directory.",
 		),
 		diskReserve: desc(
-			"disk_reserve_bytes",
-			"Bytes that are kept free there (--disk-reserve).",
+			"disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve).",
 		),
 		diskLow: desc(
 			"disk_low",
@@ -81,8 +77,7 @@ func newCollector(s *Server) *collector {
 				"there where it has no such limit.",
 		),
 		diskReserveFiles: desc(
-			"disk_reserve_files",
-			"Files that are kept free there: 5 %, at most 4096.",
+			"disk_reserve_files", "Files that are kept free there: 5 %, at most 4096.",
 		),
 		storeFailed: desc(
 			"store_failed",

@@ -48,10 +48,7 @@ const mqttRules = "reject_qos2_publish: true, downgrade_qos2_subscribe: true"
 
 // serverOptions gives the NATS server's options.
 func serverOptions(
-	cfg Config,
-	settled installation,
-	c streams.Credentials,
-	maxStore int64,
+	cfg Config, settled installation, c streams.Credentials, maxStore int64,
 ) (*server.Options, error) {
 	layout, err := NewLayout(c)
 	if err != nil {

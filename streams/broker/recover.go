@@ -129,9 +129,7 @@ func (s *Server) recover(ctx context.Context) {
 		s.cfg.Space.SetFailed(true)
 		cause, _ := s.faults.state()
 		s.log.Error(
-			"broker cannot write to its disk; it is restarted once there is room",
-			"error",
-			cause,
+			"broker cannot write to its disk; it is restarted once there is room", "error", cause,
 		)
 		if time.Since(restarted) > recoverSettled {
 			pause = 0
@@ -144,11 +142,8 @@ func (s *Server) recover(ctx context.Context) {
 			began := time.Now()
 			if err := s.restart(ctx); err != nil {
 				s.log.Error(
-					"broker not restarted; trying again",
-					"error",
-					err,
-					"wait_ms",
-					pause.Milliseconds(),
+					"broker not restarted; trying again", "error", err,
+					"wait_ms", pause.Milliseconds(),
 				)
 				continue
 			}

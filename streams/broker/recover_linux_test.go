@@ -92,8 +92,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 		began := time.Now()
 		eventually(t, "something is stored again", func() bool { return stored(t, conns) })
 		t.Logf(
-			"round %d: storing again %v after there was room",
-			round,
+			"round %d: storing again %v after there was room", round,
 			time.Since(began).Round(time.Millisecond),
 		)
 		if took := time.Since(began); took > 30*time.Second {
@@ -104,11 +103,8 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 	writers.Wait()
 	if s.NATSAddr() != natsAddr || s.MQTTAddr() != mqttAddr {
 		t.Errorf(
-			"other addresses than before: %s, %s; want %s, %s",
-			s.NATSAddr(),
-			s.MQTTAddr(),
-			natsAddr,
-			mqttAddr,
+			"other addresses than before: %s, %s; want %s, %s", s.NATSAddr(), s.MQTTAddr(),
+			natsAddr, mqttAddr,
 		)
 	}
 	// Everything acknowledged is there once, and in order.
@@ -139,9 +135,7 @@ func TestAFullDiskIsSurvived(t *testing.T) {
 		}
 	}
 	t.Logf(
-		"%d and %d messages acknowledged, %d there",
-		len(acknowledged[0]),
-		len(acknowledged[1]),
+		"%d and %d messages acknowledged, %d there", len(acknowledged[0]), len(acknowledged[1]),
 		len(seen),
 	)
 }
@@ -151,8 +145,7 @@ func stored(t *testing.T, conns *streams.Conns) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := streams.Store(
-		ctx,
-		conns.Shards[1],
+		ctx, conns.Shards[1],
 		&nats.Msg{Subject: "log.probe", Data: fmt.Append(nil, time.Now().UnixNano())},
 	)
 	return err == nil

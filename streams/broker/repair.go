@@ -101,25 +101,18 @@ func Repair(store string, logger *slog.Logger) error {
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			logger.Error(
-				"consumers of a stream not looked at; the server may skip them",
-				"error",
-				err,
+				"consumers of a stream not looked at; the server may skip them", "error", err,
 			)
 		}
 		for _, consumer := range consumers {
 			name := consumer.Name()
 			err := repairMeta(
-				filepath.Join(f.path, consumerFolder, name),
-				name,
-				f.Stream+"/"+name,
+				filepath.Join(f.path, consumerFolder, name), name, f.Stream+"/"+name,
 				logger.With("consumer", name),
 			)
 			if noRoom(err) {
 				return fmt.Errorf(
-					"repair consumer %s of stream %s of account %s: %w",
-					name,
-					f.Stream,
-					f.Account,
+					"repair consumer %s of stream %s of account %s: %w", name, f.Stream, f.Account,
 					err,
 				)
 			} else if err != nil {
@@ -278,8 +271,7 @@ func Damaged(dataDir string) ([]StreamFolder, error) {
 
 // withMessages returns the folders that are lost and hold messages, or may hold them.
 func withMessages(
-	folders []StreamFolder,
-	lost func(StreamFolder) (bool, error),
+	folders []StreamFolder, lost func(StreamFolder) (bool, error),
 ) (found []StreamFolder, err error) {
 	for _, f := range folders {
 		is, err := lost(f)

@@ -60,8 +60,7 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 			second := start(t, cfg)
 			if got := contents(t, connect(t, second)); !slices.Equal(got, want) {
 				t.Errorf(
-					"after a start with damaged sums:\n%s\nwant\n%s",
-					strings.Join(got, "\n"),
+					"after a start with damaged sums:\n%s\nwant\n%s", strings.Join(got, "\n"),
 					strings.Join(want, "\n"),
 				)
 			}
@@ -127,8 +126,7 @@ func TestStreamsWithoutAReadableConfigurationComeBackWhenDeclared(t *testing.T) 
 			declare(t, connect(t, third))
 			if got := contents(t, connect(t, third)); !slices.Equal(got, want) {
 				t.Errorf(
-					"after the stream was declared again:\n%s\nwant\n%s",
-					strings.Join(got, "\n"),
+					"after the stream was declared again:\n%s\nwant\n%s", strings.Join(got, "\n"),
 					strings.Join(want, "\n"),
 				)
 			}
@@ -286,12 +284,8 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 		}
 		for info := range js.ListStreams(t.Context()).Info() {
 			line := fmt.Sprintf(
-				"account %d stream %s of %v: %d to %d",
-				account,
-				info.Config.Name,
-				info.Config.Subjects,
-				info.State.FirstSeq,
-				info.State.LastSeq,
+				"account %d stream %s of %v: %d to %d", account, info.Config.Name,
+				info.Config.Subjects, info.State.FirstSeq, info.State.LastSeq,
 			)
 			stream, err := js.Stream(t.Context(), info.Config.Name)
 			if err != nil {
@@ -306,9 +300,7 @@ func contents(t *testing.T, conns *streams.Conns) []string {
 			}
 			for consumer := range stream.ListConsumers(t.Context()).Info() {
 				line += fmt.Sprintf(
-					" consumer %s acknowledged %d",
-					consumer.Name,
-					consumer.AckFloor.Stream,
+					" consumer %s acknowledged %d", consumer.Name, consumer.AckFloor.Stream,
 				)
 			}
 			all = append(all, line)
@@ -325,13 +317,7 @@ func metaFiles(t *testing.T, dataDir, name string) []string {
 	for _, pattern := range []string{"*", "*/obs/*"} {
 		some, err := filepath.Glob(
 			filepath.Join(
-				dataDir,
-				"nats",
-				"jetstream",
-				"*",
-				"streams",
-				filepath.FromSlash(pattern),
-				name,
+				dataDir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern), name,
 			),
 		)
 		if err != nil {

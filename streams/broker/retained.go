@@ -63,16 +63,12 @@ func declareRetained(ctx context.Context, conns *streams.Conns, shard, replicas 
 	js, err := jetstream.New(conns.Shards[shard])
 	if err == nil {
 		err = streams.SetUp(
-			ctx,
-			func(ctx context.Context) error { return createRetained(ctx, js, replicas) },
+			ctx, func(ctx context.Context) error { return createRetained(ctx, js, replicas) },
 		)
 	}
 	if err != nil {
 		return fmt.Errorf(
-			"account %s: stream %s: %w",
-			streams.ShardAccount(shard),
-			retainedStream.Name,
-			err,
+			"account %s: stream %s: %w", streams.ShardAccount(shard), retainedStream.Name, err,
 		)
 	}
 	return nil
@@ -93,8 +89,7 @@ func createRetained(ctx context.Context, js jetstream.JetStream, replicas int) e
 	if found.MaxMsgSize != retainedStream.MaxMsgSize {
 		return fmt.Errorf(
 			"takes messages of %d bytes, where %d is declared: it is not this service's",
-			found.MaxMsgSize,
-			retainedStream.MaxMsgSize,
+			found.MaxMsgSize, retainedStream.MaxMsgSize,
 		)
 	}
 	if found.Replicas != replicas {

@@ -119,8 +119,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if !loopback(opts.Host) {
 		cfg.Log.Warn(
 			"the NATS listener is open to other machines and has no TLS: passwords and data pass in the clear",
-			"nats",
-			cfg.NATSAddr,
+			"nats", cfg.NATSAddr,
 		)
 	}
 	if err := s.begin(ctx, opts); err != nil {
@@ -134,19 +133,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.sayDurability(cfg.SyncInterval)
 	cfg.Log.Info(
-		"broker started",
-		"mqtt",
-		s.mqttAddr,
-		"nats",
-		s.natsAddr,
-		"shards",
-		settled.Shards,
-		"hub_logs",
-		used.hubLogs,
-		"storage_bytes",
-		used.bytes,
-		"storage_limit_bytes",
-		maxStore,
+		"broker started", "mqtt", s.mqttAddr, "nats", s.natsAddr, "shards", settled.Shards,
+		"hub_logs", used.hubLogs, "storage_bytes", used.bytes, "storage_limit_bytes", maxStore,
 	)
 	return s, nil
 }
@@ -203,10 +191,7 @@ func (s *Server) begin(ctx context.Context, opts *server.Options) error {
 	}
 	s.mu.Unlock()
 	conns, err := streams.Connect(
-		ctx,
-		s.credentials,
-		nats.InProcessServer(next.server),
-		streams.WithLog(s.log),
+		ctx, s.credentials, nats.InProcessServer(next.server), streams.WithLog(s.log),
 	)
 	if err != nil {
 		return err

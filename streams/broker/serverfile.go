@@ -103,9 +103,7 @@ func (f ServerFile) URL() string {
 // DefaultShards in new ones); with the address of the servers and the authority that vouches for
 // them. The caller writes them.
 func (f ServerFile) Credentials(
-	dir string,
-	shards int,
-	authority []byte,
+	dir string, shards int, authority []byte,
 ) (streams.Credentials, error) {
 	known, err := streams.ReadCredentials(path.Join(dir, credentialsFile))
 	switch {
@@ -113,11 +111,8 @@ func (f ServerFile) Credentials(
 		shards = known.Shards
 	case err == nil && shards != known.Shards:
 		return streams.Credentials{}, fmt.Errorf(
-			"%w: %s is of one with %d, and %d are asked for",
-			ErrShards,
-			path.Join(dir, credentialsFile),
-			known.Shards,
-			shards,
+			"%w: %s is of one with %d, and %d are asked for", ErrShards,
+			path.Join(dir, credentialsFile), known.Shards, shards,
 		)
 	case shards == 0:
 		shards = DefaultShards
@@ -309,10 +304,7 @@ func (f ServerFile) RouteSecret(former []byte) string {
 	fmt.Fprintf(
 		&text,
 		"# Under this password the servers of the cluster know each other. Included by %s.\n%s: %q\n%s: [\n",
-		ServerFileName,
-		routePassword,
-		password,
-		routeURLs,
+		ServerFileName, routePassword, password, routeURLs,
 	)
 	for _, node := range f.Nodes {
 		address := net.JoinHostPort(node, strconv.Itoa(f.RoutePort))

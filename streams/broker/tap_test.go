@@ -23,8 +23,7 @@ func tapConn(t testing.TB, s *broker.Server) (*nats.Conn, <-chan error) {
 	reports := make(chan error, 100)
 	user := s.Credentials().Users[streams.AccountTap]
 	nc, err := nats.Connect(
-		s.Credentials().URL,
-		nats.UserInfo(user.User, user.Password),
+		s.Credentials().URL, nats.UserInfo(user.User, user.Password),
 		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reports <- err }),
 	)
@@ -144,14 +143,7 @@ func TestTapCanDoNothingElse(t *testing.T) {
 	streamstest.TryForbidden(t, nc, reports, 0, stream, hub)
 	second, _ := tapConn(t, s)
 	streamstest.TryReplies(
-		t,
-		nc,
-		reports,
-		0,
-		stream,
-		hub,
-		conns.Shards[0],
-		streamstest.Witness{Conn: second},
+		t, nc, reports, 0, stream, hub, conns.Shards[0], streamstest.Witness{Conn: second},
 	)
 
 	js, err := jetstream.New(conns.Shards[0])
@@ -204,11 +196,9 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 	}
 	for _, account := range layout.Accounts {
 		shard, tap := strings.HasPrefix(
-			string(account.Name),
-			"SHARD",
+			string(account.Name), "SHARD",
 		), slices.Contains(
-			streams.TapAccounts(),
-			account.Name,
+			streams.TapAccounts(), account.Name,
 		)
 		if users := len(account.Users); tap && account.Name != streams.AccountTap {
 			if users != 0 {
@@ -219,11 +209,8 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		if (len(account.Exports) > 0) != shard || (len(account.Imports) > 0) != tap ||
 			len(account.Users) != 1 {
 			t.Errorf(
-				"account %s: %d exports, %d imports, %d users",
-				account.Name,
-				len(account.Exports),
-				len(account.Imports),
-				len(account.Users),
+				"account %s: %d exports, %d imports, %d users", account.Name, len(account.Exports),
+				len(account.Imports), len(account.Users),
 			)
 		}
 		if (account.Users[0].Permissions != nil) != (account.Name == streams.AccountTap) {

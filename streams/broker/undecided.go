@@ -68,11 +68,8 @@ func (s *Server) makeRoom(ctx context.Context, bound int) {
 		timer.Reset(pause)
 		if closed > 0 && time.Since(logged) >= roomLogInterval {
 			s.log.Warn(
-				"connections closed to make room: they had not logged in",
-				"closed",
-				closed,
-				"max_connections",
-				bound,
+				"connections closed to make room: they had not logged in", "closed", closed,
+				"max_connections", bound,
 			)
 			closed, logged = 0, time.Now()
 		}

@@ -27,8 +27,7 @@ func TestSuperfluous(t *testing.T) {
 	attack := from("192.0.2.1", 90, false, false)
 	other := from("192.0.2.2", 5, false, false)
 	network := slices.Concat(
-		from("2001:db8::1", 30, false, false),
-		from("2001:db8::2", 30, false, false),
+		from("2001:db8::1", 30, false, false), from("2001:db8::2", 30, false, false),
 	)
 	hubs := from("192.0.2.3", 70, true, false)
 	proven := from("192.0.2.1", 5, true, true)

@@ -55,10 +55,7 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(batch []Recorded
 	}
 	if head < after {
 		return fmt.Errorf(
-			"directory: follow after sequence %d of %d: %w",
-			after,
-			head,
-			ErrBeyondEnd,
+			"directory: follow after sequence %d of %d: %w", after, head, ErrBeyondEnd,
 		)
 	}
 	// What is published again goes into a channel; what finds no room there is read from the log,

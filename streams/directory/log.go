@@ -100,10 +100,7 @@ func (l *Log) Head(ctx context.Context, seen uint64) (uint64, error) {
 // event without an ID gets one. It fails with ErrConflict when the condition does not hold, and
 // with streams.ErrUnsure when the broker did not answer for so long that the outcome stays unknown.
 func (l *Log) Append(
-	ctx context.Context,
-	subject string,
-	expected uint64,
-	events ...domain.Event,
+	ctx context.Context, subject string, expected uint64, events ...domain.Event,
 ) (seq uint64, err error) {
 	began := time.Now()
 	ctx, span := l.tracer.Start(ctx, "send "+streams.DirectoryStream, trace.SpanKindProducer)
@@ -117,8 +114,7 @@ func (l *Log) Append(
 			),
 			semconv.MessagingBatchMessageCount(len(events)),
 			attribute.String(
-				"hubcloud.event_type",
-				events[0].Type,
+				"hubcloud.event_type", events[0].Type,
 			),
 			telemetry.KeyRequestID.String(events[0].RequestID),
 		)
@@ -138,10 +134,7 @@ func (l *Log) Append(
 }
 
 func (l *Log) append(
-	ctx context.Context,
-	subject string,
-	expected uint64,
-	events []domain.Event,
+	ctx context.Context, subject string, expected uint64, events []domain.Event,
 ) (seq uint64, err error) {
 	encoded := make([][]byte, len(events))
 	ids := make(map[string]bool, len(events))
@@ -220,10 +213,7 @@ func messages(subject string, expected uint64, encoded [][]byte) []*nats.Msg {
 // find looks for events after a sequence of a subject by their ids. It gives the sequence of the
 // last of them, 0 when there is none, and that of the subject's last event.
 func (l *Log) find(
-	ctx context.Context,
-	subject string,
-	after uint64,
-	ids map[string]bool,
+	ctx context.Context, subject string, after uint64, ids map[string]bool,
 ) (found, last uint64, err error) {
 	last, err = l.Load(ctx, subject, after, func(seq uint64, e domain.Event) error {
 		if ids[e.ID] {

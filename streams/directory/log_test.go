@@ -42,11 +42,7 @@ func open(t testing.TB, conns *streams.Conns) *directory.Log {
 }
 
 func appendTo(
-	t testing.TB,
-	log *directory.Log,
-	subject string,
-	expected uint64,
-	events ...domain.Event,
+	t testing.TB, log *directory.Log, subject string, expected uint64, events ...domain.Event,
 ) uint64 {
 	t.Helper()
 	seq, err := log.Append(t.Context(), subject, expected, events...)
@@ -58,10 +54,7 @@ func appendTo(
 
 // names loads the names that a site was given after a sequence.
 func names(
-	t testing.TB,
-	log *directory.Log,
-	subject string,
-	after uint64,
+	t testing.TB, log *directory.Log, subject string, after uint64,
 ) (names []string, last uint64) {
 	t.Helper()
 	last, err := log.Load(t.Context(), subject, after, func(_ uint64, e domain.Event) error {
@@ -111,14 +104,12 @@ func TestAppendOnlyToWhatWasSeen(t *testing.T) {
 	appendTo(t, log, subject, 0, renamed("1"))
 	for _, expected := range []uint64{0, 2, 99} {
 		if _, err := log.Append(t.Context(), subject, expected, renamed("x")); !errors.Is(
-			err,
-			directory.ErrConflict,
+			err, directory.ErrConflict,
 		) {
 			t.Errorf("after %d: %v", expected, err)
 		}
 		if _, err := log.Append(t.Context(), subject, expected, renamed("x"), renamed("y")); !errors.Is(
-			err,
-			directory.ErrConflict,
+			err, directory.ErrConflict,
 		) {
 			t.Errorf("two after %d: %v", expected, err)
 		}
@@ -165,10 +156,7 @@ func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
 	for after := range uint64(2) {
 		seen := 0
 		_, err := log.Load(
-			t.Context(),
-			subject,
-			after,
-			func(uint64, domain.Event) error { seen++; return nil },
+			t.Context(), subject, after, func(uint64, domain.Event) error { seen++; return nil },
 		)
 		if err == nil || !strings.Contains(err.Error(), "sequence 2") || seen != int(1-after) {
 			t.Errorf("after %d: %v, having seen %d", after, err, seen)
@@ -176,8 +164,7 @@ func TestLoadStopsAtWhatItCannotRead(t *testing.T) {
 	}
 	mine := errors.New("mine")
 	if _, err := log.Load(t.Context(), subject, 2, func(uint64, domain.Event) error { return mine }); !errors.Is(
-		err,
-		mine,
+		err, mine,
 	) {
 		t.Errorf("the caller's error became %v", err)
 	}

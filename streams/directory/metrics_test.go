@@ -33,9 +33,7 @@ func TestMetrics(t *testing.T) {
 		EverywhereApplied: func(context.Context, uint64) error { applied++; return everywhere },
 	})
 	org, _, err := s.CreateOrg(
-		t.Context(),
-		domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}},
-		"Org",
+		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, "Org",
 		"a@example.com",
 	)
 	if err != nil {
@@ -48,17 +46,13 @@ func TestMetrics(t *testing.T) {
 	}, org, "", domain.AllScopes()); err != nil ||
 		applied != before+1 {
 		t.Errorf(
-			"with read models that stand still: %v, %d waits for other replicas",
-			err,
+			"with read models that stand still: %v, %d waits for other replicas", err,
 			applied-before,
 		)
 	}
 	settled, everywhere = nil, errors.New("a replica hangs")
 	id, key, err := s.CreateKey(
-		t.Context(),
-		domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}},
-		org,
-		"",
+		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "",
 		domain.AllScopes(),
 	)
 	if err != nil || key == "" {
@@ -67,8 +61,7 @@ func TestMetrics(t *testing.T) {
 	if err := s.RevokeKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
 	}, id, org); !errors.Is(
-		err,
-		directory.ErrNotSettled,
+		err, directory.ErrNotSettled,
 	) {
 		t.Errorf("with a replica that hangs, a key that may still be let in there: %v", err)
 	}

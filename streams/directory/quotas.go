@@ -106,8 +106,7 @@ func (s *Service) admitMember(org domain.OrgState) error {
 		return overQuota(
 			standingRetryAfter,
 			"the organization has %d members; at most %d are allowed (--members-per-org)",
-			len(org.Members),
-			most,
+			len(org.Members), most,
 		)
 	}
 	return nil
@@ -124,8 +123,7 @@ func (s *Service) admitOrg(o domain.Origin, email string) error {
 		return overQuota(
 			standingRetryAfter,
 			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more",
-			n,
-			q.OrgsPerAccount,
+			n, q.OrgsPerAccount,
 		)
 	}
 	return nil
@@ -134,10 +132,7 @@ func (s *Service) admitOrg(o domain.Origin, email string) error {
 // counted is decide, but refuses what it decides when the organization has made as many changes as
 // it may. What changes nothing is not counted.
 func counted[S any](
-	s *Service,
-	o domain.Origin,
-	orgID string,
-	decide func(S) ([]domain.Event, error),
+	s *Service, o domain.Origin, orgID string, decide func(S) ([]domain.Event, error),
 ) func(S) ([]domain.Event, error) {
 	return func(state S) ([]domain.Event, error) {
 		events, err := decide(state)

@@ -157,11 +157,7 @@ func TestMembersAreBounded(t *testing.T) {
 	var tokens []string
 	for i := range 6 {
 		_, _, token, err := s.Invite(
-			t.Context(),
-			aKey,
-			org,
-			fmt.Sprintf("p%d@example.org", i),
-			domain.RoleMember,
+			t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.RoleMember,
 		)
 		if err != nil {
 			t.Fatal(err)

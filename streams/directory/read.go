@@ -41,10 +41,7 @@ type stored struct {
 // the call is there. It ends with fn's error, and with an error at an event that cannot be read: an
 // aggregate with a hole in it must not be decided upon.
 func (l *Log) Load(
-	ctx context.Context,
-	subject string,
-	after uint64,
-	fn func(seq uint64, e domain.Event) error,
+	ctx context.Context, subject string, after uint64, fn func(seq uint64, e domain.Event) error,
 ) (last uint64, err error) {
 	last = after
 	give := func(m stored) error {
@@ -149,9 +146,7 @@ func (l *Log) askLeader(ctx context.Context, question []byte) (m stored, ok bool
 	if headers, err := nats.DecodeHeadersMsg(answer.Message.Headers); err == nil &&
 		headers.Get("Nats-Batch-Id") == "" {
 		follows, err := strconv.ParseUint(
-			headers.Get("Nats-Expected-Last-Subject-Sequence"),
-			10,
-			64,
+			headers.Get("Nats-Expected-Last-Subject-Sequence"), 10, 64,
 		)
 		m.follows, m.followsOK = follows, err == nil
 	}

@@ -16,9 +16,7 @@ import (
 // ErrBeyondEnd when the log ends before `until`, or with nats.ErrConnectionClosed. fn is called by
 // one goroutine at a time; it may keep the batch.
 func (l *Log) Replay(
-	ctx context.Context,
-	after, until uint64,
-	fn func(batch []Recorded) error,
+	ctx context.Context, after, until uint64, fn func(batch []Recorded) error,
 ) error {
 	head, err := l.awaitHead(ctx, until)
 	if err != nil {
@@ -26,10 +24,7 @@ func (l *Log) Replay(
 	}
 	if head < until {
 		return fmt.Errorf(
-			"directory: replay up to sequence %d of %d: %w",
-			until,
-			head,
-			ErrBeyondEnd,
+			"directory: replay up to sequence %d of %d: %w", until, head, ErrBeyondEnd,
 		)
 	}
 	if after >= until {

@@ -40,10 +40,7 @@ type warmState[S any] struct {
 // the subject of an aggregate by its id, which must be one valid token or several; evolve folds an
 // event into a state and must not change the state given.
 func NewRepository[S any](
-	l *Log,
-	subject func(id string) string,
-	evolve func(S, domain.Event) (S, error),
-	size int,
+	l *Log, subject func(id string) string, evolve func(S, domain.Event) (S, error), size int,
 ) *Repository[S] {
 	return &Repository[S]{
 		log: l, subject: subject, evolve: evolve, size: max(size, 1),
@@ -75,9 +72,7 @@ func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
 // with the state it was about. A fault that passes, ErrConflict and streams.ErrUnsure among them,
 // is a domain.Unavailable that says whether anything was changed.
 func (r *Repository[S]) Update(
-	ctx context.Context,
-	id string,
-	decide func(S) ([]domain.Event, error),
+	ctx context.Context, id string, decide func(S) ([]domain.Event, error),
 ) (S, uint64, error) {
 	defer r.turns.take(ctx, id)()
 	for pause, conflicts := firstPause, 0; ; pause, conflicts = min(2*pause, maxPause), conflicts+1 {
@@ -100,19 +95,14 @@ func (r *Repository[S]) Update(
 }
 
 func (r *Repository[S]) fold(
-	id string,
-	state S,
-	last uint64,
-	events []domain.Event,
+	id string, state S, last uint64, events []domain.Event,
 ) (S, uint64, error) {
 	for _, e := range events {
 		var err error
 		if state, err = r.evolve(state, e); err != nil {
 			return state, last, fmt.Errorf(
-				"directory: %s is stored up to sequence %d and cannot be folded: %w",
-				r.subject(id),
-				last,
-				err,
+				"directory: %s is stored up to sequence %d and cannot be folded: %w", r.subject(id),
+				last, err,
 			)
 		}
 	}

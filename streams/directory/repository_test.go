@@ -28,10 +28,7 @@ func evolveHistory(h history, e domain.Event) (history, error) {
 
 func histories(log *directory.Log, size int) *directory.Repository[history] {
 	return directory.NewRepository(
-		log,
-		func(id string) string { return streams.SiteSubject("o", id) },
-		evolveHistory,
-		size,
+		log, func(id string) string { return streams.SiteSubject("o", id) }, evolveHistory, size,
 	)
 }
 
@@ -73,9 +70,7 @@ func TestUpdateWithoutEventsAndWithARefusal(t *testing.T) {
 		t.Fatal(err)
 	}
 	h, seq, err := r.Update(
-		t.Context(),
-		"s",
-		func(history) ([]domain.Event, error) { return nil, nil },
+		t.Context(), "s", func(history) ([]domain.Event, error) { return nil, nil },
 	)
 	if len(h) != 1 || seq != 1 || err != nil {
 		t.Errorf("without events: %v, %d, %v", h, seq, err)
@@ -238,10 +233,7 @@ func TestRepositorySpeaksOfWhatItCannotFold(t *testing.T) {
 	log := open(t, streamstest.Start(t))
 	appendTo(t, log, streams.SiteSubject("o", "s"), 0, renamed("1"))
 	r := directory.NewRepository(
-		log,
-		func(id string) string { return streams.SiteSubject("o", id) },
-		domain.EvolveKey,
-		2,
+		log, func(id string) string { return streams.SiteSubject("o", id) }, domain.EvolveKey, 2,
 	)
 	if _, _, err := r.Get(t.Context(), "s"); err == nil ||
 		!strings.Contains(err.Error(), "site.renamed") {

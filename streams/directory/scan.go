@@ -105,9 +105,7 @@ func (s *scan) collect(ctx context.Context) ([]stored, error) {
 				return nil, nats.ErrNoResponders
 			default:
 				return nil, fmt.Errorf(
-					"the broker refuses to read: %s %s",
-					status,
-					msg.Header.Get("Description"),
+					"the broker refuses to read: %s %s", status, msg.Header.Get("Description"),
 				)
 			}
 			m := stored{seq: s.from + uint64(len(msgs)), data: msg.Data}

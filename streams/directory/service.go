@@ -118,9 +118,7 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 // gives both ids. Every replica lets the owner in when it returns. An origin of a member without an
 // id is the owner's, whose id is made only now.
 func (s *Service) CreateOrg(
-	ctx context.Context,
-	o domain.Origin,
-	name, ownerEmail string,
+	ctx context.Context, o domain.Origin, name, ownerEmail string,
 ) (orgID, ownerID string, err error) {
 	if name, err = domain.CleanName("name", name); err != nil {
 		return "", "", err
@@ -206,9 +204,7 @@ func (s *Service) inForce(ctx context.Context, seq uint64) error {
 // await waits for one after the other, for each as long as settleTimeout, and returns the first
 // error. Read models that stand still are none.
 func (s *Service) await(
-	ctx context.Context,
-	seq uint64,
-	waits ...func(context.Context, uint64) error,
+	ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error,
 ) (err error) {
 	began := time.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
@@ -227,10 +223,7 @@ func (s *Service) await(
 }
 
 func within(
-	ctx context.Context,
-	limit time.Duration,
-	seq uint64,
-	wait func(context.Context, uint64) error,
+	ctx context.Context, limit time.Duration, seq uint64, wait func(context.Context, uint64) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -20,9 +20,7 @@ const (
 // LabelDevice names and places a device, and gives what is then set for it. That the hub has the
 // device is for the caller to know. A hub that the organization does not have is not_found.
 func (s *Service) LabelDevice(
-	ctx context.Context,
-	o domain.Origin,
-	c domain.LabelDevice,
+	ctx context.Context, o domain.Origin, c domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
 	var err error
 	if c.Name, err = cleanOptional("name", c.Name); err != nil {
@@ -50,10 +48,7 @@ func (s *Service) LabelDevice(
 // any it does nothing. It waits for the read models for two seconds at most and is content without
 // them: what is stored comes into force by itself.
 func (s *Service) ForgetDevices(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	deviceIDs []int64,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, deviceIDs []int64,
 ) error {
 	o = s.stamp(o)
 	var last uint64

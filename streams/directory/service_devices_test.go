@@ -17,8 +17,7 @@ func withHub(t *testing.T, w *world) *world {
 	t.Helper()
 	w.register(t, hub)
 	_, err := w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
 	)
 	if err != nil {

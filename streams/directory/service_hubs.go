@@ -26,15 +26,11 @@ func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState,
 // RegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is
 // there already is an invalid_request.
 func (s *Service) RegisterHub(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	secretHash []byte,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
 ) error {
 	if _, ok := domain.ParseHubID(string(hubID)); !ok {
 		return domain.Errorf(
-			domain.CodeInvalidRequest,
-			"serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+			domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
 		)
 	}
 	o = s.stamp(o)
@@ -75,9 +71,7 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 // UpdateHub moves and renames a hub. A hub or a site that the organization does not have is
 // not_found.
 func (s *Service) UpdateHub(
-	ctx context.Context,
-	o domain.Origin,
-	c UpdateHub,
+	ctx context.Context, o domain.Origin, c UpdateHub,
 ) (domain.HubState, error) {
 	var err error
 	if c.SetName {
@@ -115,10 +109,7 @@ func (s *Service) UpdateHub(
 // case) the hub's current one. A hub that is not in the inventory, is blocked, or has another
 // secret by now is unauthenticated. A hub over its limit is rate_limited.
 func (s *Service) IssueCertificate(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	c domain.IssueCertificate,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.IssueCertificate,
 ) error {
 	o = s.stamp(o)
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
@@ -131,10 +122,7 @@ func (s *Service) IssueCertificate(
 // that was; empty when there was none. It does not cut the hub's connection. A hub that the
 // organization does not have is not_found.
 func (s *Service) RevokeCertificate(
-	ctx context.Context,
-	o domain.Origin,
-	orgID string,
-	hubID domain.HubID,
+	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID,
 ) (revoked string, err error) {
 	o = s.stamp(o)
 	_, _, err = s.updateHub(
@@ -155,10 +143,7 @@ func (s *Service) RevokeCertificate(
 // count, and its Incarnation, which is made here when it is empty. Given again for the same log it
 // does nothing. A hub that nobody has added is not_found. A hub over its limit is rate_limited.
 func (s *Service) BeginLog(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	begun domain.HubLogBegun,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, begun domain.HubLogBegun,
 ) error {
 	o = s.stamp(o)
 	if begun.Incarnation == "" {
@@ -173,10 +158,7 @@ func (s *Service) BeginLog(
 // RestoreLog gives a hub's event log another tag after a restore that brought its stream back up to
 // the sequence kept; 0 when there is none of it. A hub that nobody has added is not_found.
 func (s *Service) RestoreLog(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	kept uint64,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
 ) error {
 	o = s.stamp(o)
 	incarnation := newIncarnation()

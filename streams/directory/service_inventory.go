@@ -13,10 +13,7 @@ import (
 // RotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and revokes the
 // hub's certificates unless they are to be kept.
 func (s *Service) RotateSecret(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	secretHash []byte,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
 	keepCertificate bool,
 ) (domain.HubState, error) {
 	o = s.stamp(o)
@@ -27,28 +24,22 @@ func (s *Service) RotateSecret(
 
 // BlockHub keeps a hub from enrolling and connecting. One that is blocked already stays so.
 func (s *Service) BlockHub(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
+	ctx context.Context, o domain.Origin, hubID domain.HubID,
 ) (domain.HubState, error) {
 	o = s.stamp(o)
 	return s.changeInventory(
-		ctx,
-		hubID,
+		ctx, hubID,
 		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideBlockHub(h, o) },
 	)
 }
 
 // UnblockHub ends the blocking of a hub. One that is not blocked stays so.
 func (s *Service) UnblockHub(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
+	ctx context.Context, o domain.Origin, hubID domain.HubID,
 ) (domain.HubState, error) {
 	o = s.stamp(o)
 	return s.changeInventory(
-		ctx,
-		hubID,
+		ctx, hubID,
 		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideUnblockHub(h, o) },
 	)
 }
@@ -56,15 +47,11 @@ func (s *Service) UnblockHub(
 // ReleaseHub takes a hub away from its organization, as if it had never been added. after is the
 // last sequence of the hub's stream. A hub that no organization has stays so.
 func (s *Service) ReleaseHub(
-	ctx context.Context,
-	o domain.Origin,
-	hubID domain.HubID,
-	after uint64,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, after uint64,
 ) (domain.HubState, error) {
 	o = s.stamp(o)
 	return s.changeInventory(
-		ctx,
-		hubID,
+		ctx, hubID,
 		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideReleaseHub(h, o, after) },
 	)
 }

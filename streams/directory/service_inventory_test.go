@@ -34,14 +34,11 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 
 	w.register(t, hub)
 	first, second, third := strings.Repeat(
-		"a",
-		64,
+		"a", 64,
 	), strings.Repeat(
-		"b",
-		64,
+		"b", 64,
 	), strings.Repeat(
-		"c",
-		64,
+		"c", 64,
 	)
 	issue := func(fingerprint string, secret []byte) error {
 		return w.IssueCertificate(t.Context(), origin, hub, domain.IssueCertificate{
@@ -52,8 +49,7 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	added, err := w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
 	)
 	if err != nil {
@@ -114,20 +110,16 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Errorf("released %+v", state.Released)
 	}
 	_, err = w.UpdateHub(
-		t.Context(),
-		origin,
-		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true},
+		t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true},
 	)
 	refused(t, err, domain.CodeNotFound)
 	refused(
-		t,
-		w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "third", After: 80}),
+		t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "third", After: 80}),
 		domain.CodeNotFound,
 	)
 
 	again, err := w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
 	)
 	if err != nil || again.OrgID != w.orgB || again.LogAfter != 77 ||
@@ -142,8 +134,7 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgB, HubID: other, SiteID: w.sitesB[0], Ever: true},
 	)
 	refused(t, err, domain.CodeHubNotAddable)

@@ -11,10 +11,7 @@ import (
 // CreateKey makes an API key for an organization and gives its id and the key itself, which is kept
 // nowhere. It works on every replica when CreateKey returns. The label may be empty.
 func (s *Service) CreateKey(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, label string,
-	scopes []domain.Scope,
+	ctx context.Context, o domain.Origin, orgID, label string, scopes []domain.Scope,
 ) (keyID, key string, err error) {
 	if label, err = domain.CleanLabel("label", label); err != nil {
 		return "", "", err
@@ -27,8 +24,7 @@ func (s *Service) CreateKey(
 	}
 	if !domain.IsEnvironment(s.cfg.Environment) {
 		return "", "", fmt.Errorf(
-			"directory: keys of the environment %q cannot be made",
-			s.cfg.Environment,
+			"directory: keys of the environment %q cannot be made", s.cfg.Environment,
 		)
 	}
 	o = s.stamp(o)

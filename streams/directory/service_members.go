@@ -60,9 +60,7 @@ func (s *Service) Invite(
 // RevokeInvitation takes a pending invitation back: its link stops working. One that is not pending
 // (any more) is not_found.
 func (s *Service) RevokeInvitation(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, invitationID string,
+	ctx context.Context, o domain.Origin, orgID, invitationID string,
 ) error {
 	if !domain.IsUUID(orgID) {
 		return domain.ErrInvitationNotFound()
@@ -84,9 +82,7 @@ func (s *Service) RevokeInvitation(
 // was revoked or replaced, or whose member was removed, is not_found; one that comes too late is
 // domain.ErrInvitationExpired.
 func (s *Service) AcceptInvitation(
-	ctx context.Context,
-	o domain.Origin,
-	token string,
+	ctx context.Context, o domain.Origin, token string,
 ) (domain.Acceptance, error) {
 	parsed, err := domain.ParseInvitationToken(token)
 	if err != nil {
@@ -132,10 +128,7 @@ func (s *Service) AcceptInvitation(
 // not_found; what the actor may not do, and what would leave the organization without an owner, is
 // forbidden.
 func (s *Service) ChangeRole(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, memberID string,
-	role domain.Role,
+	ctx context.Context, o domain.Origin, orgID, memberID string, role domain.Role,
 ) (domain.Member, error) {
 	if !domain.IsUUID(orgID) {
 		return domain.Member{}, domain.ErrMemberNotFound()
@@ -190,9 +183,7 @@ func (s *Service) Account(ctx context.Context, email string) (domain.AccountStat
 // EnsureAccount returns the account of an address, and makes it if there is none. The address is
 // given clean.
 func (s *Service) EnsureAccount(
-	ctx context.Context,
-	o domain.Origin,
-	email string,
+	ctx context.Context, o domain.Origin, email string,
 ) (domain.AccountState, error) {
 	account, err := s.Account(ctx, email)
 	if err != nil || account.Exists() {

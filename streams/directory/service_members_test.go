@@ -106,8 +106,7 @@ func TestAccountsOfFormerVersionsAreFound(t *testing.T) {
 	} {
 		name := sha256.Sum256([]byte(former.form))
 		made := domain.Record(
-			origin,
-			domain.AccountCreated{AccountID: former.id, Email: former.stored},
+			origin, domain.AccountCreated{AccountID: former.id, Email: former.stored},
 		)
 		if _, err := w.log.Append(t.Context(), streams.AccountSubject(hex.EncodeToString(name[:])), 0, made); err != nil {
 			t.Fatal(err)
@@ -149,11 +148,7 @@ func TestInviteAndAccept(t *testing.T) {
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
 	inv, orgName, token, err := w.Invite(
-		t.Context(),
-		origin,
-		w.orgA,
-		"  Ann@Example.org ",
-		domain.RoleAdmin,
+		t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin,
 	)
 	want := domain.Invitation{
 		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
@@ -171,9 +166,7 @@ func TestInviteAndAccept(t *testing.T) {
 	}
 
 	accepted, err := w.AcceptInvitation(
-		t.Context(),
-		domain.Origin{At: origin.At, RequestID: origin.RequestID},
-		token,
+		t.Context(), domain.Origin{At: origin.At, RequestID: origin.RequestID}, token,
 	)
 	if err != nil || !domain.IsUUID(accepted.MemberID) || accepted != (domain.Acceptance{
 		OrgID: w.orgA, OrgName: "A", MemberID: accepted.MemberID, Email: "Ann@Example.org",
@@ -249,8 +242,7 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 	late := origin
 	late.At = third.ExpiresAt
 	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
-		err,
-		domain.ErrInvitationExpired,
+		err, domain.ErrInvitationExpired,
 	) {
 		t.Errorf("too late: %v", err)
 	}
@@ -323,11 +315,7 @@ func TestHowLongAnInvitationLasts(t *testing.T) {
 		directory.ServiceConfig{Environment: domain.EnvironmentDev, InvitationTTL: time.Minute},
 	)
 	inv, _, token, err := short.Invite(
-		t.Context(),
-		origin,
-		w.orgA,
-		"ann@example.org",
-		domain.RoleMember,
+		t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember,
 	)
 	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
 		t.Fatalf("%+v, %v", inv, err)
@@ -336,8 +324,7 @@ func TestHowLongAnInvitationLasts(t *testing.T) {
 	late := origin
 	late.At = origin.At.Add(time.Minute)
 	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(
-		err,
-		domain.ErrInvitationExpired,
+		err, domain.ErrInvitationExpired,
 	) {
 		t.Error(err)
 	}
@@ -415,8 +402,7 @@ func replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
 	var both [2]*directory.Service
 	for i := range both {
 		both[i] = directory.NewService(
-			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
 		)
 	}
 	return both
@@ -428,10 +414,8 @@ func TestOwnerBeginsAnOrganization(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	org, owner, err := w.CreateOrg(
-		t.Context(),
-		domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember}},
-		"Mill",
-		"ann@example.org",
+		t.Context(), domain.Origin{At: origin.At, Actor: domain.Actor{Kind: domain.ActorMember}},
+		"Mill", "ann@example.org",
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -58,20 +58,14 @@ func TestAnAccountThatIsMissingIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	events, accepted, err := domain.DecideAcceptInvitation(
-		w.org(t, w.orgA),
-		origin,
-		parsed,
-		"01935f2e-0000-7000-8000-0000000000ab",
+		w.org(t, w.orgA), origin, parsed, "01935f2e-0000-7000-8000-0000000000ab",
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	subject := streams.OrgSubject(w.orgA)
 	last, err := w.log.Load(
-		t.Context(),
-		subject,
-		0,
-		func(uint64, domain.Event) error { return nil },
+		t.Context(), subject, 0, func(uint64, domain.Event) error { return nil },
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -111,11 +105,7 @@ func TestAnInvitationEndsWhileItIsAccepted(t *testing.T) {
 				return both[1].RevokeInvitation(t.Context(), origin, w.orgA, inv.ID)
 			}
 			_, _, _, err := both[1].Invite(
-				t.Context(),
-				origin,
-				w.orgA,
-				strings.ToUpper(email),
-				domain.RoleAdmin,
+				t.Context(), origin, w.orgA, strings.ToUpper(email), domain.RoleAdmin,
 			)
 			return err
 		})
@@ -163,11 +153,7 @@ func TestAnAddressIsInvitedTwiceAtOnce(t *testing.T) {
 		invite := func(i int, email string) func() error {
 			return func() (err error) {
 				_, _, tokens[i], err = both[i].Invite(
-					t.Context(),
-					origin,
-					w.orgA,
-					email,
-					domain.RoleMember,
+					t.Context(), origin, w.orgA, email, domain.RoleMember,
 				)
 				return err
 			}
@@ -216,8 +202,7 @@ func TestOwnersRaceEachOther(t *testing.T) {
 			}
 		}
 		errs := race(
-			against(0, first, second, round%2 == 0),
-			against(1, second, first, round%4 < 2),
+			against(0, first, second, round%2 == 0), against(1, second, first, round%4 < 2),
 		)
 		org := w.org(t, w.orgA)
 		if (errs[0] == nil) == (errs[1] == nil) {
@@ -229,8 +214,7 @@ func TestOwnersRaceEachOther(t *testing.T) {
 			}
 		}
 		owners := slices.DeleteFunc(
-			org.Members,
-			func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner },
+			org.Members, func(m domain.OrgMember) bool { return m.Role != domain.RoleOwner },
 		)
 		if len(owners) != 1 {
 			t.Fatalf("round %d: owners are %+v", round, owners)

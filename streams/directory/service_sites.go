@@ -20,9 +20,7 @@ func siteSubject(key string) string {
 
 // CreateSite begins a site of an organization.
 func (s *Service) CreateSite(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, name string,
+	ctx context.Context, o domain.Origin, orgID, name string,
 ) (domain.SiteState, error) {
 	return s.CreateSiteAs(ctx, o, orgID, "", name)
 }
@@ -31,9 +29,7 @@ func (s *Service) CreateSite(
 // UUIDv7; an empty id makes one. A site of the organization that has the id already is returned as
 // it is: the caller has created it before, and did not hear of it.
 func (s *Service) CreateSiteAs(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, siteID, name string,
+	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)
 	if err != nil {
@@ -71,9 +67,7 @@ func (s *Service) CreateSiteAs(
 
 // RenameSite gives a site another name. A site that the organization does not have is not_found.
 func (s *Service) RenameSite(
-	ctx context.Context,
-	o domain.Origin,
-	orgID, siteID, name string,
+	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
 	name, err := domain.CleanName("name", name)
 	if err != nil {

@@ -164,11 +164,7 @@ func TestKeys(t *testing.T) {
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
 	id, text, err := w.CreateKey(
-		t.Context(),
-		origin,
-		w.orgA,
-		"",
-		[]domain.Scope{domain.ScopeSitesRead},
+		t.Context(), origin, w.orgA, "", []domain.Scope{domain.ScopeSitesRead},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -238,16 +234,14 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		t.Errorf("waited for %v and %v", settled, applied)
 	}
 	_, err = w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
 	)
 	refused(t, err, domain.CodeHubNotAddable)
 
 	name := " Hall "
 	moved, err := w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
 	)
 	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
@@ -255,8 +249,7 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		t.Errorf("%+v, %v", moved, err)
 	}
 	cleared, err := w.UpdateHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
 	)
 	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
@@ -274,8 +267,7 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	}
 	empty := "  "
 	_, err = w.UpdateHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty},
 	)
 	refused(t, err, domain.CodeInvalidRequest)
@@ -297,12 +289,10 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	w := newWorld(t, broker.Connect(t))
 	replicas := []*directory.Service{
 		directory.NewService(
-			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
 		),
 		directory.NewService(
-			open(t, broker.Connect(t)),
-			directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
 		),
 	}
 	adds := []directory.AddHub{
@@ -354,22 +344,18 @@ func TestCertificatesAndLogs(t *testing.T) {
 		}
 	}
 	refused(
-		t,
-		w.IssueCertificate(t.Context(), origin, hub, certificate(first)),
+		t, w.IssueCertificate(t.Context(), origin, hub, certificate(first)),
 		domain.CodeUnauthenticated,
 	)
 	refused(
-		t,
-		w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)),
+		t, w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)),
 		domain.CodeUnauthenticated,
 	)
 	w.register(t, hub)
 	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
 	refused(t, err, domain.CodeNotFound)
 	refused(
-		t,
-		w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}),
-		domain.CodeNotFound,
+		t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}), domain.CodeNotFound,
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
@@ -378,8 +364,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 		}
 	}
 	added, err := w.AddHub(
-		t.Context(),
-		origin,
+		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
 	)
 	if err != nil || added.Certificate != second {

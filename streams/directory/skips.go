@@ -14,8 +14,7 @@ import (
 // stream. It is fresh. What cannot be read under the projection's subject is passed over: it may be
 // the very event that is in the way.
 func (l *Log) Skips(
-	ctx context.Context,
-	projection string,
+	ctx context.Context, projection string,
 ) (map[uint64]domain.ProjectionSkipped, error) {
 	skips, _, err := l.skips(ctx, projection)
 	return skips, err
@@ -23,8 +22,7 @@ func (l *Log) Skips(
 
 // skips also gives the sequence of the subject's last event.
 func (l *Log) skips(
-	ctx context.Context,
-	projection string,
+	ctx context.Context, projection string,
 ) (map[uint64]domain.ProjectionSkipped, uint64, error) {
 	subject := streams.ProjectionSubject(projection)
 	newest, _, err := l.newest(ctx, subject)
@@ -71,10 +69,7 @@ func (l *Log) Skip(ctx context.Context, o domain.Origin, skip domain.ProjectionS
 			return nil
 		}
 		_, err = l.Append(
-			ctx,
-			streams.ProjectionSubject(skip.Projection),
-			last,
-			domain.Record(o, skip),
+			ctx, streams.ProjectionSubject(skip.Projection), last, domain.Record(o, skip),
 		)
 		if !errors.Is(err, ErrConflict) || !sleep(ctx, pause) {
 			return err

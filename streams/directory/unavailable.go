@@ -16,8 +16,7 @@ func unread(err error) error {
 	}
 	return fmt.Errorf(
 		"%w: %w",
-		domain.Unavailable("the directory cannot be read at the moment; nothing was changed"),
-		err,
+		domain.Unavailable("the directory cannot be read at the moment; nothing was changed"), err,
 	)
 }
 
@@ -36,8 +35,7 @@ func unwritten(err error) error {
 	case errors.Is(err, ErrConflict):
 		return fmt.Errorf(
 			"%w: %w",
-			domain.Unavailable("others change the same at this moment; nothing was changed"),
-			err,
+			domain.Unavailable("others change the same at this moment; nothing was changed"), err,
 		)
 	case passing(err):
 		return fmt.Errorf(

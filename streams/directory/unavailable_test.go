@@ -45,10 +45,7 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 		},
 	)
 	histories := directory.NewRepository(
-		log,
-		func(string) string { return subject },
-		evolveHistory,
-		10,
+		log, func(string) string { return subject }, evolveHistory, 10,
 	)
 	org, _, err := service.CreateOrg(t.Context(), origin, "Acme", "ann@example.org")
 	if err != nil {
@@ -66,10 +63,7 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := directory.NewRepository(
-		log,
-		func(string) string { return subject },
-		evolveHistory,
-		10,
+		log, func(string) string { return subject }, evolveHistory, 10,
 	)
 	_, _, err = histories.Update(t.Context(), "s", func(history) ([]domain.Event, error) {
 		if _, _, err := others.Update(t.Context(), "other turns", addName("faster")); err != nil {
@@ -78,11 +72,7 @@ func TestFaultsThatPassAreUnavailable(t *testing.T) {
 		return []domain.Event{renamed("slower")}, nil
 	})
 	unavailable(
-		t,
-		"others who are always faster",
-		err,
-		"nothing was changed",
-		directory.ErrConflict,
+		t, "others who are always faster", err, "nothing was changed", directory.ErrConflict,
 	)
 
 	broker.Stop()

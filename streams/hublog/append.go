@@ -71,16 +71,11 @@ type Record struct {
 // stream is made when it is absent. Errors: ErrConflict, ErrUnsure, and those of a record that
 // cannot be stored.
 func (l *Logs) Append(
-	ctx context.Context,
-	hub domain.HubID,
-	expected uint64,
-	records []Record,
+	ctx context.Context, hub domain.HubID, expected uint64, records []Record,
 ) (last uint64, err error) {
 	if len(records) == 0 || len(records) > streams.MaxBatch {
 		return 0, fmt.Errorf(
-			"hub log of %s: append %d events: 1 to %d are allowed",
-			hub,
-			len(records),
+			"hub log of %s: append %d events: 1 to %d are allowed", hub, len(records),
 			streams.MaxBatch,
 		)
 	}
@@ -93,11 +88,7 @@ func (l *Logs) Append(
 		r := &records[i]
 		if err := r.check(); err != nil {
 			return 0, fmt.Errorf(
-				"hub log of %s: append event %d of %d: %w",
-				hub,
-				i+1,
-				len(records),
-				err,
+				"hub log of %s: append event %d of %d: %w", hub, i+1, len(records), err,
 			)
 		}
 		msg := &nats.Msg{Subject: device, Data: r.Payload, Header: make(nats.Header, 8)}
@@ -125,14 +116,10 @@ func (l *Logs) Append(
 // not see it. It may be told from others only by its headers, so an ErrUnsure may be tried again at
 // the price of a second record.
 func (l *Logs) AppendCommand(
-	ctx context.Context,
-	hub domain.HubID,
-	payload []byte,
-	header nats.Header,
+	ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 ) (uint64, error) {
 	return l.store(
-		ctx,
-		hub,
+		ctx, hub,
 		[]*nats.Msg{{Subject: streams.CommandSubject(hub), Data: payload, Header: header}},
 	)
 }
@@ -140,9 +127,7 @@ func (l *Logs) AppendCommand(
 func (r *Record) check() error {
 	if len(r.Payload) > maxPayload {
 		return fmt.Errorf(
-			"payload has %d bytes: at most %d are allowed",
-			len(r.Payload),
-			maxPayload,
+			"payload has %d bytes: at most %d are allowed", len(r.Payload), maxPayload,
 		)
 	}
 	if _, err := parseTag(r.Incarnation); err != nil {
@@ -152,9 +137,7 @@ func (r *Record) check() error {
 }
 
 func (l *Logs) store(
-	ctx context.Context,
-	hub domain.HubID,
-	msgs []*nats.Msg,
+	ctx context.Context, hub domain.HubID, msgs []*nats.Msg,
 ) (last uint64, err error) {
 	began := time.Now()
 	ctx, span := l.cfg.Tracer.Start(ctx, "send hub log", trace.SpanKindProducer)
@@ -185,9 +168,7 @@ func (l *Logs) store(
 }
 
 func (l *Logs) storeInTurn(
-	ctx context.Context,
-	hub domain.HubID,
-	msgs []*nats.Msg,
+	ctx context.Context, hub domain.HubID, msgs []*nats.Msg,
 ) (last uint64, err error) {
 	if len(msgs) > 1 {
 		select {

@@ -35,9 +35,7 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 	for _, expected := range []uint64{0, 1, 2, 5, 7} {
 		for _, count := range []int{1, 2, 50} {
 			_, err := f.Append(
-				t.Context(),
-				hubA,
-				expected,
+				t.Context(), hubA, expected,
 				slices.Repeat([]Record{record(hubA, "0000000a", 9)}, count),
 			)
 			if !errors.Is(err, ErrConflict) {
@@ -148,9 +146,7 @@ func TestAppendsRace(t *testing.T) {
 		for k := range count {
 			if seqs[last-uint64(k)] != seqs[last]-k {
 				t.Fatalf(
-					"the append of %d events that ends at %d is torn at %d",
-					count,
-					last,
+					"the append of %d events that ends at %d is torn at %d", count, last,
 					last-uint64(k),
 				)
 			}
@@ -173,8 +169,7 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 	if _, err := f.Append(t.Context(), hubA, last, []Record{
 		record(hubA, "0000000a", 11),
 	}); !errors.Is(
-		err,
-		ErrConflict,
+		err, ErrConflict,
 	) {
 		t.Errorf("behind an event that has expired: %v", err)
 	}
@@ -295,10 +290,7 @@ func TestAppendUnsure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := f.Append(
-		ctx,
-		hubA,
-		last,
-		[]Record{record(hubA, "0000000a", 2), record(hubA, "0000000a", 3)},
+		ctx, hubA, last, []Record{record(hubA, "0000000a", 2), record(hubA, "0000000a", 3)},
 	)
 	if !errors.Is(err, ErrUnsure) {
 		t.Fatalf("without a broker: %v", err)
@@ -311,9 +303,7 @@ func TestAppendUnsure(t *testing.T) {
 			return false
 		}
 		_, err = f.Append(
-			t.Context(),
-			hubA,
-			marks[0].Seq,
+			t.Context(), hubA, marks[0].Seq,
 			[]Record{record(hubA, "0000000a", int(marks[0].Through)+1)},
 		)
 		return err == nil

@@ -21,8 +21,7 @@ import (
 func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 	b.Helper()
 	data := fmt.Sprintf(
-		`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`,
-		strings.Repeat("x", 120),
+		`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`, strings.Repeat("x", 120),
 	)
 	var last uint64
 	inc, _ := f.incarnationOf(hub)
@@ -33,8 +32,7 @@ func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 			records[i].Payload = fmt.Appendf(
 				nil,
 				`{"type":"channel.observed","hub_id":%q,"device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":%s}`,
-				hub,
-				data,
+				hub, data,
 			)
 		}
 		var err error
@@ -166,8 +164,7 @@ func benchAppend(b *testing.B, size int, bare bool) {
 		todo[i%workers] = append(todo[i%workers], hub)
 	}
 	payload := fmt.Appendf(
-		nil,
-		`{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-0000","data":{"pad":%q}}`,
+		nil, `{"type":"channel.observed","hub_id":"hub-aaaa-bbbb-0000","data":{"pad":%q}}`,
 		strings.Repeat("x", 200),
 	)
 	var stored atomic.Int64

@@ -84,9 +84,7 @@ func (c *blockCache) shard(key blockKey) *cacheShard {
 // find gives the events from seq to the end of what its block holds, and the sequence up to which
 // that is; or, when that is 0, what to wait for if somebody is loading them.
 func (c *blockCache) find(
-	hub domain.HubID,
-	tag tag,
-	seq uint64,
+	hub domain.HubID, tag tag, seq uint64,
 ) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {
 	key := blockKey{hub, tag, seq / blockSize}
 	s := c.shard(key)

@@ -116,13 +116,7 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 		// Nobody can go on from there. In a cluster, the leader has confirmed it: a stale answer
 		// would end every reader of a log that is whole.
 		logs.cfg.Log.Error(
-			"hub log is shorter than it was",
-			"hub_id",
-			t.hub,
-			"was",
-			end,
-			"is",
-			c.last,
+			"hub log is shorter than it was", "hub_id", t.hub, "was", end, "is", c.last,
 		)
 		t.shard.end(t, ErrLogEnded)
 		c.err = ErrLogEnded

@@ -14,10 +14,7 @@ import (
 // Commands gives the newest limit (1 or more) of the records about commands that were stored at
 // since or later, oldest first, as AppendCommand got them. A hub without a log has none.
 func (l *Logs) Commands(
-	ctx context.Context,
-	hub domain.HubID,
-	since time.Time,
-	limit int,
+	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([][]byte, error) {
 	question := struct {
 		From  *time.Time `json:"start_time,omitempty"`

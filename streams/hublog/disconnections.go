@@ -21,10 +21,7 @@ type Disconnection struct {
 // first `most` events of the cloud after t, 1 to 512, whatever incarnation of the log they are of;
 // a hub without a log has none.
 func (l *Logs) Disconnections(
-	ctx context.Context,
-	hub domain.HubID,
-	t time.Time,
-	most int,
+	ctx context.Context, hub domain.HubID, t time.Time, most int,
 ) ([]Disconnection, error) {
 	most = min(max(most, 1), maxGet)
 	request, err := json.Marshal(struct {

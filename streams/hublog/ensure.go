@@ -74,13 +74,7 @@ func (l *Logs) Ensure(ctx context.Context, hub domain.HubID) error {
 	}
 	if got := stream.CachedInfo().Config; got.MaxAge != want.MaxAge {
 		l.cfg.Log.Info(
-			"hub log gets another retention",
-			"hub_id",
-			hub,
-			"from",
-			got.MaxAge,
-			"to",
-			want.MaxAge,
+			"hub log gets another retention", "hub_id", hub, "from", got.MaxAge, "to", want.MaxAge,
 		)
 		got.MaxAge = want.MaxAge
 		got.Duplicates = want.Duplicates
@@ -118,13 +112,8 @@ func (l *Logs) otherRetention(hub domain.HubID, found time.Duration) {
 	l.work(func(ctx context.Context) {
 		if err := l.Ensure(ctx, hub); err != nil {
 			l.cfg.Log.Warn(
-				"hub log keeps another retention than it should have",
-				"hub_id",
-				hub,
-				"retention",
-				found,
-				"error",
-				err,
+				"hub log keeps another retention than it should have", "hub_id", hub,
+				"retention", found, "error", err,
 			)
 		}
 	})

@@ -113,10 +113,7 @@ func rangeRequest(from uint64, n, bytes int) []byte {
 // when it stops for their size, or when the stream has no more. What has expired is left out
 // without a word; what is read is in order.
 func (s *shard) getRange(
-	ctx context.Context,
-	hub domain.HubID,
-	from uint64,
-	n int,
+	ctx context.Context, hub domain.HubID, from uint64, n int,
 ) (messages []stored, err error) {
 	n = min(n, maxGet)
 	return s.get(ctx, hub, rangeRequest(from, n, loadBytes), n)
@@ -125,10 +122,7 @@ func (s *shard) getRange(
 // get sends one direct get to the hub's stream and collects its answer, of which n messages are
 // expected at most.
 func (s *shard) get(
-	ctx context.Context,
-	hub domain.HubID,
-	request []byte,
-	n int,
+	ctx context.Context, hub domain.HubID, request []byte, n int,
 ) (messages []stored, err error) {
 	s.logs.metrics.directGets.Inc()
 	return s.lanes.get(ctx, directGet(hub), request, n)
@@ -137,10 +131,7 @@ func (s *shard) get(
 // get sends one direct get to a subject and collects its answer, of which n messages are expected
 // at most.
 func (l *lanes) get(
-	ctx context.Context,
-	subject string,
-	request []byte,
-	n int,
+	ctx context.Context, subject string, request []byte, n int,
 ) (messages []stored, err error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()

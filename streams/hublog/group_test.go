@@ -62,8 +62,7 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 		}
 	}
 	eventually(
-		t,
-		"no goroutine a hub is left",
+		t, "no goroutine a hub is left",
 		func() bool { return runtime.NumGoroutine() < goroutines+hubs/2 },
 	)
 	var wg sync.WaitGroup
@@ -122,8 +121,7 @@ func TestGroupGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := follow(t, g, 10, map[domain.HubID]int{hubA: 3}); !slices.Equal(
-		got[hubA],
-		upTo(2, 3),
+		got[hubA], upTo(2, 3),
 	) {
 		t.Errorf("got %v", got)
 	}
@@ -166,8 +164,7 @@ func TestAt(t *testing.T) {
 	last := f.append(hubA, 0, 1, 3)
 	between := time.Now().Add(2 * time.Millisecond)
 	eventually(
-		t,
-		"the clock moves on",
+		t, "the clock moves on",
 		func() bool { return time.Now().After(between.Add(2 * time.Millisecond)) },
 	)
 	f.append(hubA, last, 4, 3)

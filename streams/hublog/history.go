@@ -115,10 +115,7 @@ func join(events, more []domain.EncodedEvent) []domain.EncodedEvent {
 // clip cuts events down to those up to the sequence to and to those there is room for, and says how
 // far they reach.
 func clip(
-	events []domain.EncodedEvent,
-	covered, to uint64,
-	left room,
-	first bool,
+	events []domain.EncodedEvent, covered, to uint64, left room, first bool,
 ) ([]domain.EncodedEvent, uint64, room) {
 	for len(events) > 0 && events[len(events)-1].Seq > to {
 		events = events[:len(events)-1]
@@ -138,10 +135,7 @@ func clip(
 // beyond to, nor into what the cache has or somebody else is loading. It gives the events from from
 // on, and the sequence up to which that is; 0 says that another load has come before it.
 func (h *history) load(
-	ctx context.Context,
-	t *tail,
-	from, to uint64,
-	limit int,
+	ctx context.Context, t *tail, from, to uint64, limit int,
 ) (events []domain.EncodedEvent, through uint64, err error) {
 	// A little more than is asked for: a message costs less than the next request.
 	to = min(to, max(from+uint64(limit)-1, blockEnd(from)))
@@ -243,22 +237,14 @@ func (h *history) fetch(ctx context.Context, t *tail, from, to uint64) ([]stored
 		}
 		if ctx.Err() != nil || failures == loadTries {
 			return nil, fmt.Errorf(
-				"read the log of %s from sequence %d to %d: %w",
-				t.hub,
-				from,
-				to,
-				err,
+				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
 			)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil, fmt.Errorf(
-				"read the log of %s from sequence %d to %d: %w",
-				t.hub,
-				from,
-				to,
-				err,
+				"read the log of %s from sequence %d to %d: %w", t.hub, from, to, err,
 			)
 		}
 	}

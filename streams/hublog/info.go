@@ -92,10 +92,7 @@ func (s *Source) List(ctx context.Context, shard int, found func(domain.HubID, S
 		}
 		if len(missing) > 0 {
 			return fmt.Errorf(
-				"list the hub logs of shard %d: %w (%d)",
-				shard,
-				ErrIncomplete,
-				len(missing),
+				"list the hub logs of shard %d: %w (%d)", shard, ErrIncomplete, len(missing),
 			)
 		}
 		return nil

@@ -58,9 +58,7 @@ func (l *Logs) LastEvents(ctx context.Context, hub domain.HubID) ([]Mark, error)
 }
 
 func (l *Logs) lastOf(
-	ctx context.Context,
-	hub domain.HubID,
-	subject string,
+	ctx context.Context, hub domain.HubID, subject string,
 ) (mark Mark, ok bool, err error) {
 	request, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
@@ -123,11 +121,7 @@ type bounds struct{ first, last uint64 }
 // stream they are 1 and 0.
 func (l *Logs) bounds(ctx context.Context, hub domain.HubID, seen uint64) (bounds, error) {
 	state, err := streams.AskLast(
-		ctx,
-		l.shard(hub).nc,
-		streams.JetStreamPrefix,
-		streams.HubStream(hub),
-		seen,
+		ctx, l.shard(hub).nc, streams.JetStreamPrefix, streams.HubStream(hub), seen,
 	)
 	if errors.Is(err, streams.ErrNoStream) {
 		return bounds{first: 1}, nil
@@ -170,11 +164,7 @@ func directGet(hub domain.HubID) string { return "$JS.API.DIRECT.GET." + streams
 
 // ask puts a question to the broker's API about the hub's stream and decodes the answer.
 func (l *Logs) ask(
-	ctx context.Context,
-	hub domain.HubID,
-	api string,
-	request []byte,
-	answer any,
+	ctx context.Context, hub domain.HubID, api string, request []byte, answer any,
 ) error {
 	return ask(ctx, l.shard(hub).nc, api+streams.HubStream(hub), request, answer)
 }

@@ -156,9 +156,7 @@ type Logs struct {
 func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	if cfg.Retention < MinRetention {
 		return nil, fmt.Errorf(
-			"hub logs: retention is %v; at least %v is needed",
-			cfg.Retention,
-			MinRetention,
+			"hub logs: retention is %v; at least %v is needed", cfg.Retention, MinRetention,
 		)
 	}
 	if cfg.Incarnation == nil {
@@ -171,8 +169,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	}
 	if len(reads.Shards) != len(conns.Shards) {
 		return nil, fmt.Errorf(
-			"hub logs: connections for reads of %d shards, for the rest of %d",
-			len(reads.Shards),
+			"hub logs: connections for reads of %d shards, for the rest of %d", len(reads.Shards),
 			len(conns.Shards),
 		)
 	}

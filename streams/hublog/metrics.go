@@ -56,8 +56,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}, []string{"cause"})
 	m := &metrics{
 		pages: counter(
-			"pages_total",
-			"Pages of events that were read, waiting reads among them.",
+			"pages_total", "Pages of events that were read, waiting reads among them.",
 		),
 		cacheHits: counter("cache_hits_total", "Blocks of history that were found in the cache."),
 		cacheMisses: counter(
@@ -65,8 +64,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"Runs of history that had to be read from the log. Beside many hits a rise is readers that are far behind.",
 		),
 		directGets: counter(
-			"direct_gets_total",
-			"Batched direct gets that were sent to the broker.",
+			"direct_gets_total", "Batched direct gets that were sent to the broker.",
 		),
 		read: counter("messages_read_total", "Messages that were read from the log."),
 		appended: counter(
@@ -92,13 +90,11 @@ func newMetrics(r prometheus.Registerer) *metrics {
 				"is slow readers, or --live-cache too small.",
 		),
 		cacheBytes: gauge(
-			"cache_bytes",
-			"Bytes in the cache of history, of those that --history-cache allows.",
+			"cache_bytes", "Bytes in the cache of history, of those that --history-cache allows.",
 		),
 		tails: gauge("tails", "Logs whose end is held in memory."),
 		readers: gauge(
-			"readers",
-			"Readers of tails: streams, waiting reads and pages under way.",
+			"readers", "Readers of tails: streams, waiting reads and pages under way.",
 		),
 	}
 	if r != nil {

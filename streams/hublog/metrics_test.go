@@ -27,8 +27,7 @@ func TestMetrics(t *testing.T) {
 	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
 		record(hubA, "0000000a", 9),
 	}); !errors.Is(
-		err,
-		ErrConflict,
+		err, ErrConflict,
 	) {
 		t.Fatal(err)
 	}
@@ -56,12 +55,8 @@ func TestMetrics(t *testing.T) {
 		value(m.cacheBytes) == 0 ||
 		value(m.cacheHits) == 0 {
 		t.Errorf(
-			"gets %v, read %v, misses %v, hits %v, bytes %v",
-			value(m.directGets),
-			value(m.read),
-			value(m.cacheMisses),
-			value(m.cacheHits),
-			value(m.cacheBytes),
+			"gets %v, read %v, misses %v, hits %v, bytes %v", value(m.directGets), value(m.read),
+			value(m.cacheMisses), value(m.cacheHits), value(m.cacheBytes),
 		)
 	}
 	telemetrytest.Lint(t, registry)

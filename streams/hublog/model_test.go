@@ -121,10 +121,7 @@ func (m *model) read(wait time.Duration) {
 	if page.HasMore != (last < m.count) ||
 		page.HasMore && (len(got) == 0 || len(got) < limit && bytes == unbounded) {
 		m.t.Fatalf(
-			"page of %d up to event %d of %d says has_more %v",
-			len(got),
-			last,
-			m.count,
+			"page of %d up to event %d of %d says has_more %v", len(got), last, m.count,
 			page.HasMore,
 		)
 	}

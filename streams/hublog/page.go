@@ -22,10 +22,7 @@ const freshTries = 5
 // it expired. Errors: invalid_request for what is no cursor, cursor_expired, not_found for a hub
 // that nobody has, and those of the broker.
 func (l *Logs) Page(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
-	limit int,
+	ctx context.Context, hub domain.HubID, after string, limit int,
 ) (domain.EventPage, error) {
 	return l.Part(ctx, hub, after, limit, unbounded, 0)
 }
@@ -36,11 +33,7 @@ func (l *Logs) Page(
 // it answers an empty page. The events are shared with the cache, of which the slice holds more
 // than it shows: it must not be kept.
 func (l *Logs) Part(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
-	limit, bytes int,
-	wait time.Duration,
+	ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration,
 ) (domain.EventPage, error) {
 	l.metrics.pages.Inc()
 	begun := time.Now()
@@ -49,10 +42,7 @@ func (l *Logs) Part(
 	}
 	for try := 1; ; try++ {
 		page, err := l.wait(
-			ctx,
-			hub,
-			after,
-			room{events: max(limit, 1), bytes: max(bytes, 1)},
+			ctx, hub, after, room{events: max(limit, 1), bytes: max(bytes, 1)},
 			wait-time.Since(begun),
 		)
 		err = unavailable(err)
@@ -70,11 +60,7 @@ func (l *Logs) Part(
 }
 
 func (l *Logs) wait(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
-	wanted room,
-	wait time.Duration,
+	ctx context.Context, hub domain.HubID, after string, wanted room, wait time.Duration,
 ) (domain.EventPage, error) {
 	s := l.shard(hub)
 	now, cancel := context.WithTimeout(ctx, readPatience)
@@ -221,10 +207,8 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	}
 	if !t.sees(c.seq) {
 		return c, fmt.Errorf(
-			"hub log of %s: %w: it reached up to sequence %d a moment ago",
-			t.hub,
-			streams.ErrDoubtful,
-			c.seq,
+			"hub log of %s: %w: it reached up to sequence %d a moment ago", t.hub,
+			streams.ErrDoubtful, c.seq,
 		)
 	}
 	return c, nil
@@ -272,12 +256,7 @@ func (r *pageRead) gather(ctx context.Context) error {
 		}
 		if v.logTo > 0 {
 			v.events, v.next, v.left, err = r.logs.history.read(
-				ctx,
-				r.tail,
-				r.pos+1,
-				v.logTo,
-				left,
-				first,
+				ctx, r.tail, r.pos+1, v.logTo, left, first,
 			)
 			if err != nil {
 				return err

@@ -41,11 +41,8 @@ func TestPages(t *testing.T) {
 					if page.HasMore != (len(got) < 700) ||
 						page.HasMore && len(page.Events) != limit {
 						t.Fatalf(
-							"limit %d: %d events, has_more %v behind %d",
-							limit,
-							len(page.Events),
-							page.HasMore,
-							len(got),
+							"limit %d: %d events, has_more %v behind %d", limit, len(page.Events),
+							page.HasMore, len(got),
 						)
 					}
 					if n := len(page.Events); page.Next != page.Events[n-1].Cursor {
@@ -70,9 +67,7 @@ func TestPages(t *testing.T) {
 	for i := range warm.Events {
 		if string(warm.Events[i].Frame) != string(fromLog.Events[i].Frame) {
 			t.Fatalf(
-				"event %d is %q from the ring, %q from the log",
-				i,
-				warm.Events[i].Frame,
+				"event %d is %q from the ring, %q from the log", i, warm.Events[i].Frame,
 				fromLog.Events[i].Frame,
 			)
 		}
@@ -84,13 +79,9 @@ func TestPageIsFresh(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	writer, reader := startOn(
-		t,
-		broker.Connect(t),
-		Config{},
+		t, broker.Connect(t), Config{},
 	), startOn(
-		t,
-		broker.Connect(t),
-		Config{},
+		t, broker.Connect(t), Config{},
 	)
 	var last uint64
 	after := ""
@@ -291,8 +282,7 @@ func TestEmptiedLogAcrossRestart(t *testing.T) {
 	for _, reader := range []*fixture{f, fresh} {
 		for _, after := range []string{after, ""} {
 			if got := numbers(t, reader.page(hubA, after, 10).Events); !slices.Equal(
-				got,
-				upTo(21, 23),
+				got, upTo(21, 23),
 			) {
 				t.Errorf("after %q: %v", after, got)
 			}
@@ -456,8 +446,7 @@ func TestRetentionMadeLonger(t *testing.T) {
 		}
 		for _, after := range []string{end, ""} {
 			if got := numbers(t, long.page(hubA, after, 10).Events); !slices.Equal(
-				got,
-				upTo(11, 12),
+				got, upTo(11, 12),
 			) {
 				t.Errorf("page behind %q: %v", after, got)
 			}

@@ -115,12 +115,7 @@ func (r *Reader) Next(limit int) ([]domain.EncodedEvent, error) {
 				r.logs.metrics.overruns.Inc()
 			}
 			v.events, v.next, _, err = r.logs.history.read(
-				r.ctx,
-				r.tail,
-				r.pos+1,
-				v.logTo,
-				wanted,
-				true,
+				r.ctx, r.tail, r.pos+1, v.logTo, wanted, true,
 			)
 			var gone *dropped
 			if errors.As(err, &gone) {

@@ -234,9 +234,7 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	broker.Start(t)
 	eventually(t, "the log takes events", func() bool {
 		seq, err := f.Append(
-			t.Context(),
-			hubA,
-			last,
+			t.Context(), hubA, last,
 			[]Record{record(hubA, "0000000a", 11), record(hubA, "0000000a", 12)},
 		)
 		last = max(last, seq)
@@ -334,9 +332,7 @@ func TestRingsShareTheirBytes(t *testing.T) {
 	}
 	wg.Wait()
 	eventually(
-		t,
-		"the rings keep to their bytes",
-		func() bool { return f.rings.used.Load() <= limit },
+		t, "the rings keep to their bytes", func() bool { return f.rings.used.Load() <= limit },
 	)
 }
 

@@ -113,11 +113,7 @@ func (s *shard) deliver(touched []*tail, msg *nats.Msg) []*tail {
 	stored, err := parseStored(msg)
 	if err != nil {
 		s.logs.cfg.Log.Error(
-			"unreadable message in the feed of a hub log",
-			"hub_id",
-			t.hub,
-			"error",
-			err,
+			"unreadable message in the feed of a hub log", "hub_id", t.hub, "error", err,
 		)
 		return touched
 	}

@@ -63,10 +63,7 @@ const MaxRead = maxGet
 // What has expired is left out without a word, and no message is no proof that there is none:
 // Bounds tells.
 func (s *Source) Read(
-	ctx context.Context,
-	hub domain.HubID,
-	from uint64,
-	n int,
+	ctx context.Context, hub domain.HubID, from uint64, n int,
 ) ([]Message, error) {
 	n = min(n, MaxRead)
 	return s.get(ctx, hub, rangeRequest(from, n, maxGetBytes), n)
@@ -74,10 +71,7 @@ func (s *Source) Read(
 
 // ReadSince is Read from the first message on that was stored at since or later.
 func (s *Source) ReadSince(
-	ctx context.Context,
-	hub domain.HubID,
-	since time.Time,
-	n int,
+	ctx context.Context, hub domain.HubID, since time.Time, n int,
 ) ([]Message, error) {
 	n = min(n, MaxRead)
 	request, err := json.Marshal(struct {
@@ -92,10 +86,7 @@ func (s *Source) ReadSince(
 }
 
 func (s *Source) get(
-	ctx context.Context,
-	hub domain.HubID,
-	request []byte,
-	n int,
+	ctx context.Context, hub domain.HubID, request []byte, n int,
 ) ([]Message, error) {
 	found, err := s.lanes.get(ctx, s.api(hub)+".DIRECT.GET."+streams.HubStream(hub), request, n)
 	if err != nil {

@@ -18,9 +18,7 @@ func source(t *testing.T, broker *streamstest.Broker) *Source {
 	t.Helper()
 	user := broker.Credentials().Users[streams.AccountTap]
 	nc, err := nats.Connect(
-		"nats://in-process",
-		nats.InProcessServer(broker),
-		nats.UserInfo(user.User, user.Password),
+		"nats://in-process", nats.InProcessServer(broker), nats.UserInfo(user.User, user.Password),
 		nats.CustomInboxPrefix(streams.TapInbox(user.User)),
 	)
 	if err != nil {
@@ -151,9 +149,7 @@ func TestSourceLists(t *testing.T) {
 			First: 1, Retention: time.Hour, LastStored: found["hub-list-test-0699"].LastStored,
 		}) {
 		t.Errorf(
-			"%d logs; %+v, %+v",
-			len(found),
-			found["hub-list-test-0300"],
+			"%d logs; %+v, %+v", len(found), found["hub-list-test-0300"],
 			found["hub-list-test-0699"],
 		)
 	}

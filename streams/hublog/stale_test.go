@@ -255,10 +255,8 @@ func TestAnUnknownIncarnationIsLookedUpAfresh(t *testing.T) {
 	page, err := f.Page(t.Context(), hubA, after, 5)
 	if err != nil || refreshed != nil || fmt.Sprint(numbers(t, page.Events)) != "[4]" {
 		t.Errorf(
-			"behind a cursor of the new log: %v and %v; refreshed: %v",
-			numbers(t, page.Events),
-			err,
-			refreshed,
+			"behind a cursor of the new log: %v and %v; refreshed: %v", numbers(t, page.Events),
+			err, refreshed,
 		)
 	}
 }

@@ -61,8 +61,7 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 		t.Errorf("%d mails wait", n)
 	}
 	eventually(
-		t,
-		"what was replaced is in no file",
+		t, "what was replaced is in no file",
 		func() bool { return !inFiles(t, broker.Dir(), former) },
 	)
 	run(t, o, man.deliver)
@@ -70,8 +69,7 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	if got, want := man.delivered(), []string{
 		"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1",
 	}; !slices.Equal(
-		got,
-		want,
+		got, want,
 	) {
 		t.Errorf("delivered %q, want %q", got, want)
 	}
@@ -138,8 +136,7 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 		return slices.Contains(order, what)
 	}
 	eventually(
-		t,
-		"the urgent mail is delivered while nothing else is",
+		t, "the urgent mail is delivered while nothing else is",
 		func() bool { return delivered("sign-in") },
 	)
 	if delivered("quiet") {

@@ -88,8 +88,7 @@ func (l *lines) having(words ...string) []string {
 	var found []string
 	for line := range strings.Lines(l.text.String()) {
 		if !slices.ContainsFunc(
-			words,
-			func(word string) bool { return !strings.Contains(line, word) },
+			words, func(word string) bool { return !strings.Contains(line, word) },
 		) {
 			found = append(found, line)
 		}
@@ -138,9 +137,7 @@ func put(t *testing.T, o *outbox.Outbox, ids ...string) {
 
 // run runs the queue until stop is called, or the test ends.
 func run(
-	t *testing.T,
-	o *outbox.Outbox,
-	deliver func(context.Context, []byte) error,
+	t *testing.T, o *outbox.Outbox, deliver func(context.Context, []byte) error,
 ) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -227,9 +224,7 @@ func TestMailThatIsNotTakenYetIsTriedAgain(t *testing.T) {
 	run(t, o, man.deliver)
 	eventually(t, "the other mail is delivered", func() bool { return man.tried("fast") == 1 })
 	eventually(
-		t,
-		"the mail is tried again and again",
-		func() bool { return man.tried("slow-1") >= 4 },
+		t, "the mail is tried again and again", func() bool { return man.tried("slow-1") >= 4 },
 	)
 	close(free)
 	empty(t, conns)
@@ -305,8 +300,7 @@ func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	began := time.Now()
 	run(t, o, man.deliver)
 	eventually(
-		t,
-		"it was tried a few times",
+		t, "it was tried a few times",
 		func() bool { mu.Lock(); defer mu.Unlock(); return tries >= 8 },
 	)
 	mu.Lock()
@@ -372,8 +366,7 @@ func TestMailsOutliveTheBroker(t *testing.T) {
 	run(t, o, man.deliver)
 	put(t, o, "first", "held")
 	eventually(
-		t,
-		"the first mail is gone",
+		t, "the first mail is gone",
 		func() bool { return waiting(t, conns) == 1 && man.tried("held") > 0 },
 	)
 	broker.Stop()
@@ -503,8 +496,7 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 		t.Error("an id with a space is taken")
 	}
 	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(
-		err,
-		outbox.ErrFull,
+		err, outbox.ErrFull,
 	) {
 		t.Errorf("a full queue answers %v", err)
 	}

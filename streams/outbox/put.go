@@ -61,19 +61,14 @@ func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	}
 	if len(m.Content) > MaxContent {
 		return fmt.Errorf(
-			"outbox: mail %s has %d bytes; %d are allowed",
-			m.ID,
-			len(m.Content),
-			MaxContent,
+			"outbox: mail %s has %d bytes; %d are allowed", m.ID, len(m.Content), MaxContent,
 		)
 	}
 	ctx, span := o.cfg.Tracer.Start(ctx, "send mails", trace.SpanKindProducer)
 	if span.On() {
 		span.Set(
-			semconv.MessagingSystemKey.String("nats"),
-			semconv.MessagingOperationTypeSend,
-			semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(Stream),
+			semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend,
+			semconv.MessagingOperationName("publish"), semconv.MessagingDestinationName(Stream),
 			semconv.MessagingMessageID(m.ID),
 		)
 	}
@@ -213,11 +208,7 @@ func (o *Outbox) room(ctx context.Context, m Mail, replaces bool) error {
 // roomFor returns full if as many mails wait under a filter as may. In a cluster a server that
 // knows of no leader may answer, and know of fewer: then some more wait.
 func (o *Outbox) roomFor(
-	ctx context.Context,
-	filter string,
-	most int,
-	replaces bool,
-	full error,
+	ctx context.Context, filter string, most int, replaces bool, full error,
 ) error {
 	if replaces {
 		most++

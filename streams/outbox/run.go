@@ -80,8 +80,7 @@ func (l lane) config() jetstream.ConsumerConfig {
 // holds all of them back for a while, and after any other the mail is tried again. It is called by
 // several goroutines at once, and its context ends after 90 s, or Grace after ctx.
 func (o *Outbox) Run(
-	ctx context.Context,
-	deliver func(ctx context.Context, content []byte) error,
+	ctx context.Context, deliver func(ctx context.Context, content []byte) error,
 ) error {
 	consumers, err := o.begin(ctx)
 	if err != nil {
@@ -103,9 +102,7 @@ func (o *Outbox) Run(
 	for range deliverers {
 		group.Go(func() error {
 			return r.pull(
-				ctx,
-				urgentLane,
-				func(msg jetstream.Msg) error { r.handle(msg); return nil },
+				ctx, urgentLane, func(msg jetstream.Msg) error { r.handle(msg); return nil },
 			)
 		})
 		group.Go(func() error { return r.work(ctx) })
@@ -187,8 +184,7 @@ func (r *running) next(ctx context.Context, lane lane) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, nextWait)
 	defer cancel()
 	msg, err := r.consumers[lane.consumer].Next(
-		jetstream.FetchContext(ctx),
-		jetstream.FetchHeartbeat(nextHeartbeat),
+		jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat),
 	)
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil
@@ -233,8 +229,7 @@ func (r *running) handle(msg jetstream.Msg) {
 // deliverOnce makes one try, and does with the mail what follows from it.
 func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 	ctx, span := r.cfg.Tracer.Start(
-		telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())),
-		"deliver mail",
+		telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())), "deliver mail",
 		trace.SpanKindClient,
 	)
 	if span.On() {
@@ -246,10 +241,7 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 	log := r.cfg.Log.With("mail_id", mail.id, "tries", mail.tries)
 	if !r.cfg.Now().Before(mail.expires) {
 		log.ErrorContext(
-			ctx,
-			"a mail is dropped: it could not be delivered in time",
-			"expires_at",
-			mail.expires,
+			ctx, "a mail is dropped: it could not be delivered in time", "expires_at", mail.expires,
 		)
 		r.metrics.mails.expired.Inc()
 		span.End(errExpired)
@@ -283,12 +275,8 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 		wait, first := r.gate.close()
 		if first {
 			log.WarnContext(
-				ctx,
-				"no mail can be delivered",
-				"next_try_in",
-				wait.Round(time.Millisecond),
-				"error",
-				err,
+				ctx, "no mail can be delivered", "next_try_in", wait.Round(time.Millisecond),
+				"error", err,
 			)
 		}
 		r.metrics.closed.Inc()
@@ -297,12 +285,8 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 		r.gate.free()
 		wait := pause(mail.tries-r.queue.heldBack(mail.sequence), r.cfg.FirstPause, r.cfg.MaxPause)
 		log.WarnContext(
-			ctx,
-			"a mail could not be delivered",
-			"next_try_in",
-			wait.Round(time.Millisecond),
-			"error",
-			err,
+			ctx, "a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond),
+			"error", err,
 		)
 		r.metrics.later.Inc()
 		r.putBack(msg, mail, wait)
@@ -335,11 +319,7 @@ func (r *running) finish(msg jetstream.Msg, sequence uint64) {
 	r.hands.set(sequence, done)
 	if err := r.erase(ctx, sequence); err != nil {
 		r.cfg.Log.Warn(
-			"the broker has not confirmed that a mail is done",
-			"sequence",
-			sequence,
-			"error",
-			err,
+			"the broker has not confirmed that a mail is done", "sequence", sequence, "error", err,
 		)
 		return
 	}
@@ -347,11 +327,7 @@ func (r *running) finish(msg jetstream.Msg, sequence uint64) {
 	r.queue.forget(sequence)
 	if err := msg.Ack(); err != nil { // the consumer finds out by itself, a little later
 		r.cfg.Log.Warn(
-			"the broker cannot be told that a mail is done",
-			"sequence",
-			sequence,
-			"error",
-			err,
+			"the broker cannot be told that a mail is done", "sequence", sequence, "error", err,
 		)
 	}
 }
@@ -368,11 +344,8 @@ func (r *running) putBack(msg jetstream.Msg, mail mail, wait time.Duration) {
 func (r *running) release(msg jetstream.Msg, wait time.Duration) {
 	if err := msg.NakWithDelay(wait); err != nil {
 		r.cfg.Log.Warn(
-			"a mail could not be put back; it comes back by itself",
-			"within",
-			ackWait,
-			"error",
-			err,
+			"a mail could not be put back; it comes back by itself", "within", ackWait,
+			"error", err,
 		)
 	}
 }

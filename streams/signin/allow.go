@@ -25,10 +25,7 @@ const (
 // them at once, on all replicas together. It returns 0 if it may be done now, and otherwise for how
 // long not. name says what it is; it is kept as a hash, and for as long as it counts.
 func (s *Store) Allow(
-	ctx context.Context,
-	name string,
-	burst, perHour int,
-	now time.Time,
+	ctx context.Context, name string, burst, perHour int, now time.Time,
 ) (wait time.Duration, err error) {
 	interval := time.Hour / time.Duration(perHour)
 	for range maxConflicts {

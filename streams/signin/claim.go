@@ -26,11 +26,7 @@ const (
 // whether the write was stored. It is then repeated on the same condition, and after a conflict the
 // text in the header tells whose write came first.
 func (s *Store) claim(
-	ctx context.Context,
-	key string,
-	revision uint64,
-	content []byte,
-	header nats.Header,
+	ctx context.Context, key string, revision uint64, content []byte, header nats.Header,
 ) (mine bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()

@@ -110,17 +110,11 @@ func TestEndIsTold(t *testing.T) {
 	broker := streamstest.New(t)
 	here, there := replica(t, broker), replica(t, broker)
 	token, expiring, other := begin(
-		t,
-		here,
-		time.Hour,
+		t, here, time.Hour,
 	), begin(
-		t,
-		here,
-		2*time.Second,
+		t, here, 2*time.Second,
 	), begin(
-		t,
-		here,
-		time.Hour,
+		t, here, time.Hour,
 	)
 	on := func(s *signin.Store, token string) <-chan struct{} {
 		ended, forget := s.Ended(token)
@@ -128,20 +122,15 @@ func TestEndIsTold(t *testing.T) {
 		return ended
 	}
 	first, second, far, last, others := on(
-		here,
-		token,
+		here, token,
 	), on(
-		here,
-		token,
+		here, token,
 	), on(
-		there,
-		token,
+		there, token,
 	), on(
-		there,
-		expiring,
+		there, expiring,
 	), on(
-		there,
-		other,
+		there, other,
 	)
 	_, forget := there.Ended(token)
 	forget()

@@ -77,9 +77,7 @@ func (s *Store) Link(ctx context.Context, token string, now time.Time) (domain.S
 // TakeLink uses a link. Of several who do, one gets it; the others get domain.ErrSignInLink, as for
 // one that has expired or is none.
 func (s *Store) TakeLink(
-	ctx context.Context,
-	token string,
-	now time.Time,
+	ctx context.Context, token string, now time.Time,
 ) (domain.SignInLink, error) {
 	link, revision, err := s.link(ctx, token, now)
 	if err != nil {
@@ -98,9 +96,7 @@ func (s *Store) TakeLink(
 }
 
 func (s *Store) link(
-	ctx context.Context,
-	token string,
-	now time.Time,
+	ctx context.Context, token string, now time.Time,
 ) (link domain.SignInLink, revision uint64, err error) {
 	revision, err = s.get(ctx, kindLink, token, &link)
 	if err != nil {
@@ -119,9 +115,7 @@ func (s *Store) Begin(ctx context.Context, session domain.PortalSession) (token 
 
 // Session gives a session that has neither ended nor expired: domain.ErrNotSignedIn for any other.
 func (s *Store) Session(
-	ctx context.Context,
-	token string,
-	now time.Time,
+	ctx context.Context, token string, now time.Time,
 ) (domain.PortalSession, error) {
 	var session domain.PortalSession
 	revision, err := s.get(ctx, kindSession, token, &session)
@@ -162,11 +156,7 @@ func (s *Store) Once(ctx context.Context, token, mark string) (first bool, err e
 			return false, nil
 		}
 		first, err := s.claim(
-			ctx,
-			name,
-			kept.Revision,
-			nil,
-			nats.Header{"Nats-TTL": {formLife.String()}},
+			ctx, name, kept.Revision, nil, nats.Header{"Nats-TTL": {formLife.String()}},
 		)
 		if err != nil {
 			return false, unavailable(fmt.Errorf("sign-in: remember a form: %w", err))
@@ -191,10 +181,7 @@ func (s *Store) Unsent(ctx context.Context, token, mark string) error {
 }
 
 func (s *Store) create(
-	ctx context.Context,
-	kind string,
-	value any,
-	life time.Duration,
+	ctx context.Context, kind string, value any, life time.Duration,
 ) (token string, err error) {
 	content, err := json.Marshal(value)
 	if err != nil {
@@ -207,9 +194,7 @@ func (s *Store) create(
 		token = base64.RawURLEncoding.EncodeToString(secret[:])
 		// The broker counts whole seconds.
 		_, err := s.kv.Create(
-			ctx,
-			key(kind, token),
-			content,
+			ctx, key(kind, token), content,
 			jetstream.KeyTTL(max(life.Truncate(time.Second), time.Second)),
 		)
 		return err
@@ -222,9 +207,7 @@ func (s *Store) create(
 
 // get reads what is kept under a token, and gives its revision: 0 when there is nothing.
 func (s *Store) get(
-	ctx context.Context,
-	kind, token string,
-	into any,
+	ctx context.Context, kind, token string, into any,
 ) (revision uint64, err error) {
 	if !isToken(token) {
 		return 0, nil
@@ -245,8 +228,7 @@ func (s *Store) get(
 // unavailable returns an error of the broker that passes as a domain.Unavailable.
 func unavailable(err error) error {
 	return streams.Unavailable(
-		err,
-		"sessions cannot be looked up or kept at the moment: try again in a few seconds",
+		err, "sessions cannot be looked up or kept at the moment: try again in a few seconds",
 	)
 }
 

@@ -89,11 +89,7 @@ const refusedTimeout = time.Minute
 // TryForbidden tries everything that a tap must not be able to do; the server itself must say each
 // time that it refuses, which comes to reports. The stream is the log of a hub in that shard.
 func TryForbidden(
-	t testing.TB,
-	nc *nats.Conn,
-	reports <-chan error,
-	shard int,
-	stream, hub string,
+	t testing.TB, nc *nats.Conn, reports <-chan error, shard int, stream, hub string,
 ) {
 	t.Helper()
 	refused := func(what string) {

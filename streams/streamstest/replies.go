@@ -47,13 +47,8 @@ func readRequests(shard int, stream, hub string) []forbidden {
 // requests, as the server's own messages. Then an event is stored, and the witnesses must hear it
 // and nothing else. The server may refuse the reply, which comes to reports.
 func TryReplies(
-	t testing.TB,
-	attacker *nats.Conn,
-	reports <-chan error,
-	shard int,
-	stream, hub string,
-	owner *nats.Conn,
-	witnesses ...Witness,
+	t testing.TB, attacker *nats.Conn, reports <-chan error, shard int, stream, hub string,
+	owner *nats.Conn, witnesses ...Witness,
 ) {
 	t.Helper()
 	subject := "log." + hub + ".event.device"

@@ -47,10 +47,7 @@ var checkpointSum = crc32.MakeTable(crc32.Castagnoli)
 func (c Checkpoint) Encode() ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(
-		&text,
-		"%s since=%s written=%s\n",
-		checkpointMagic,
-		c.Since.UTC().Format(time.RFC3339Nano),
+		&text, "%s since=%s written=%s\n", checkpointMagic, c.Since.UTC().Format(time.RFC3339Nano),
 		c.Written.UTC().Format(time.RFC3339Nano),
 	)
 	ids := make([]domain.HubID, 0, len(c.Hubs))

@@ -132,8 +132,7 @@ func TestOneTapACheckpoint(t *testing.T) {
 	if err := r.start(tap.Config{
 		Follow: true, Output: newSink(), Checkpoint: path,
 	}).wait(); !errors.Is(
-		err,
-		tap.ErrCheckpointTaken,
+		err, tap.ErrCheckpointTaken,
 	) {
 		t.Errorf("the second: %v", err)
 	}
@@ -225,20 +224,14 @@ func TestKilledAtAnyTime(t *testing.T) {
 			id := hubID(n)
 			if len(before[id]) < int(c.Hubs[id].Seq) {
 				t.Errorf(
-					"%s: the checkpoint is at %d, and only %d were delivered",
-					id,
-					c.Hubs[id].Seq,
+					"%s: the checkpoint is at %d, and only %d were delivered", id, c.Hubs[id].Seq,
 					len(before[id]),
 				)
 			}
 			for i, number := range after[id] {
 				if number != int(c.Hubs[id].Seq)+i+1 {
 					t.Fatalf(
-						"%s: event %d behind %d has the number %d",
-						id,
-						i,
-						c.Hubs[id].Seq,
-						number,
+						"%s: event %d behind %d has the number %d", id, i, c.Hubs[id].Seq, number,
 					)
 				}
 			}

@@ -46,8 +46,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	if err := json.Unmarshal(raw, &file); err != nil {
 		// The decoder's error can quote the text, which holds a password.
 		return Credentials{}, fmt.Errorf(
-			"read the tap's credentials: %s is not a credentials file",
-			path,
+			"read the tap's credentials: %s is not a credentials file", path,
 		)
 	}
 	c := file.Credentials
@@ -56,8 +55,7 @@ func ReadCredentials(path string) (Credentials, error) {
 		if !ok {
 			return Credentials{}, fmt.Errorf(
 				"%s has no user for the account %s: the broker was set up before there were taps",
-				path,
-				streams.AccountTap,
+				path, streams.AccountTap,
 			)
 		}
 		c.User, c.Password, c.InboxPrefix = user.User, user.Password, streams.TapInbox(user.User)
@@ -93,10 +91,7 @@ const (
 // been refused for two minutes: then the credentials were revoked or renewed. ErrRefused when they
 // are refused at once.
 func Connect(
-	ctx context.Context,
-	c Credentials,
-	log *slog.Logger,
-	opts ...nats.Option,
+	ctx context.Context, c Credentials, log *slog.Logger, opts ...nats.Option,
 ) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -125,10 +120,7 @@ func Connect(
 	}
 	if err != nil {
 		return nil, fmt.Errorf(
-			"connect to the broker's account %s at %s: %w",
-			streams.AccountTap,
-			c.URL,
-			err,
+			"connect to the broker's account %s at %s: %w", streams.AccountTap, c.URL, err,
 		)
 	}
 	return nc, nil

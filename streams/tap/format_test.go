@@ -90,11 +90,9 @@ func purge(t testing.TB, r *rig, before uint64) error {
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	lines, events := schema(
-		t,
-		"../../deploy/docs/tap-line.schema.json",
+		t, "../../deploy/docs/tap-line.schema.json",
 	), schema(
-		t,
-		"testdata/cloudevents.schema.json",
+		t, "testdata/cloudevents.schema.json",
 	)
 	payloads := schema(t, "../../deploy/docs/tap-payload.schema.json")
 	attribute := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
@@ -160,8 +158,7 @@ func TestCloudEventSubject(t *testing.T) {
 		`{"cursor":"c","type":"t","hub_id":"h","device_id":null,"time":"2026-01-02T03:04:05Z","data":{}}`: ``,
 	} {
 		text, err := tap.CloudEvents.Append(
-			nil,
-			tap.Record{Hub: hubID(1), Type: "t", ID: "c", Seq: 1, Envelope: []byte(envelope)},
+			nil, tap.Record{Hub: hubID(1), Type: "t", ID: "c", Seq: 1, Envelope: []byte(envelope)},
 		)
 		if err != nil || (want == "") != !strings.Contains(string(text), `"subject"`) ||
 			!strings.Contains(string(text), want) {

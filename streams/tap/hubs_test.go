@@ -119,9 +119,7 @@ func TestQueue(t *testing.T) {
 		announcing.Go(func() {
 			for seq := range uint64(last) {
 				hs.announce(
-					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)),
-					fed(seq+1),
-					seq%3 == 0,
+					domain.HubID(fmt.Sprintf("hub-aaaa-aaaa-%04d", n)), fed(seq+1), seq%3 == 0,
 				)
 			}
 		})

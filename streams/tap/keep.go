@@ -40,13 +40,8 @@ func (t *Tap) resume() (unlock func(), err error) {
 		t.hubs.restore(id, at)
 	}
 	t.cfg.Log.Info(
-		"going on from the checkpoint",
-		"file",
-		t.cfg.Checkpoint,
-		"written",
-		c.Written,
-		"hubs",
-		len(c.Hubs),
+		"going on from the checkpoint", "file", t.cfg.Checkpoint, "written", c.Written,
+		"hubs", len(c.Hubs),
 	)
 	return unlock, nil
 }

@@ -120,15 +120,10 @@ func (r *rig) store(id domain.HubID, count int) {
 func (r *rig) connect() *nats.Conn {
 	r.t.Helper()
 	c := tap.ForUser(
-		"nats://in-process",
-		streamstest.Shards,
-		r.broker.Credentials().Users[streams.AccountTap],
+		"nats://in-process", streamstest.Shards, r.broker.Credentials().Users[streams.AccountTap],
 	)
 	nc, err := tap.Connect(
-		r.t.Context(),
-		c,
-		slog.New(slog.DiscardHandler),
-		nats.InProcessServer(r.broker),
+		r.t.Context(), c, slog.New(slog.DiscardHandler), nats.InProcessServer(r.broker),
 	)
 	if err != nil {
 		r.t.Fatal(err)

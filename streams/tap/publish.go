@@ -41,10 +41,7 @@ type Publisher struct {
 
 // NewPublisher makes a Publisher. A nil log is the default logger.
 func NewPublisher(
-	js jetstream.JetStream,
-	subject Subject,
-	format Format,
-	log *slog.Logger,
+	js jetstream.JetStream, subject Subject, format Format, log *slog.Logger,
 ) *Publisher {
 	if log == nil {
 		log = slog.Default()
@@ -110,11 +107,7 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 			return fmt.Errorf("publish to %s: %w", msg.Subject, err)
 		case try%publishComplaint == 0:
 			p.log.Warn(
-				"a record cannot be published; trying again",
-				"subject",
-				msg.Subject,
-				"error",
-				err,
+				"a record cannot be published; trying again", "subject", msg.Subject, "error", err,
 			)
 		}
 		select {

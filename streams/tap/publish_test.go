@@ -120,8 +120,7 @@ func TestPublishNowhere(t *testing.T) {
 		t.Errorf("check: %v", err)
 	}
 	if err := r.start(tap.Config{Follow: true, Output: to}).wait(); !errors.Is(
-		err,
-		tap.ErrNoStream,
+		err, tap.ErrNoStream,
 	) {
 		t.Errorf("run: %v", err)
 	}

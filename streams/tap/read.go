@@ -45,11 +45,7 @@ func (t *Tap) work(ctx context.Context) error {
 			h.failures++
 			if h.failures%readComplaint == 0 {
 				t.cfg.Log.Warn(
-					"a hub's log cannot be read; trying again",
-					"hub_id",
-					h.id,
-					"error",
-					err,
+					"a hub's log cannot be read; trying again", "hub_id", h.id, "error", err,
 				)
 			}
 			// The hub stays this worker's until then, which goes on with others.
@@ -157,10 +153,7 @@ func (t *Tap) look(ctx context.Context, h *hub) error {
 func (t *Tap) replaced(ctx context.Context, h *hub) error {
 	t.cfg.Log.Warn(
 		"a hub's log is not the one that was read before: beginning with its oldest event",
-		"hub_id",
-		h.id,
-		"read_up_to",
-		h.at.Seq,
+		"hub_id", h.id, "read_up_to", h.at.Seq,
 	)
 	b := batch{tap: t, hub: h, at: h.at}
 	if err := b.tell(TypeGap, Gap{Reason: GapReplaced}); err != nil {
@@ -233,13 +226,8 @@ func (b *batch) hole(next uint64) error {
 	}
 	to := next - 1
 	b.tap.cfg.Log.Warn(
-		"events of a hub have expired before they were read",
-		"hub_id",
-		b.hub.id,
-		"from",
-		from,
-		"to",
-		to,
+		"events of a hub have expired before they were read", "hub_id", b.hub.id, "from", from,
+		"to", to,
 	)
 	return b.tell(TypeGap, Gap{Reason: GapExpired, From: &from, To: &to})
 }

@@ -50,8 +50,7 @@ func TestManyHubs(t *testing.T) {
 	)
 	out.await(t, *scaleHubs)
 	t.Logf(
-		"%d hubs: all that was kept after %v",
-		*scaleHubs,
+		"%d hubs: all that was kept after %v", *scaleHubs,
 		time.Since(began).Round(time.Millisecond),
 	)
 	began = time.Now()
@@ -109,8 +108,7 @@ func scaleEvent(id domain.HubID, n int) *nats.Msg {
 		Data: fmt.Appendf(
 			nil,
 			`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
-			id,
-			n,
+			id, n,
 		),
 	}
 }

@@ -287,8 +287,7 @@ func TestLogBegunAnew(t *testing.T) {
 	got := out.await(t, 6)
 	if got[3].Type != tap.TypeLogBegun ||
 		!strings.Contains(
-			string(got[3].Envelope),
-			`"data":{"former":"0000000a","log":"0000000b"}`,
+			string(got[3].Envelope), `"data":{"former":"0000000a","log":"0000000b"}`,
 		) ||
 		number(t, got[4]) != 4 {
 		t.Errorf("%s, then %s", got[3].Envelope, got[4].Envelope)

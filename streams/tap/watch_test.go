@@ -49,10 +49,8 @@ func TestFeedIsLost(t *testing.T) {
 			conns := broker.Connect(t)
 			user := broker.Credentials().Users[streams.AccountTap]
 			nc, err := Connect(
-				t.Context(),
-				ForUser("nats://in-process", streamstest.Shards, user),
-				slog.New(slog.DiscardHandler),
-				nats.InProcessServer(broker),
+				t.Context(), ForUser("nats://in-process", streamstest.Shards, user),
+				slog.New(slog.DiscardHandler), nats.InProcessServer(broker),
 			)
 			if err != nil {
 				t.Fatal(err)

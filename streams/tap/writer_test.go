@@ -49,8 +49,7 @@ func TestWriterReaderGone(t *testing.T) {
 	}
 	for range 2 {
 		if err := w.Write(t.Context(), []tap.Record{record("b")}); !errors.Is(
-			err,
-			tap.ErrReaderGone,
+			err, tap.ErrReaderGone,
 		) {
 			t.Errorf("write: %v", err)
 		}

@@ -75,11 +75,7 @@ func TestSpans(t *testing.T) {
 		if kind != want || (span.Status().Code == codes.Error) != (want != "") ||
 			span.SpanKind() != trace.SpanKindClient {
 			t.Errorf(
-				"span %d is of kind %q, wanted %q; its status is %v",
-				i,
-				kind,
-				want,
-				span.Status(),
+				"span %d is of kind %q, wanted %q; its status is %v", i, kind, want, span.Status(),
 			)
 		}
 		if span.Parent().SpanID() != ended[5].SpanContext().SpanID() {

@@ -38,9 +38,7 @@ func (t Tracer) On() bool { return t.tracer != nil }
 
 // Start begins a span below that of ctx, and gives a context with it. Off, it gives ctx back.
 func (t Tracer) Start(
-	ctx context.Context,
-	name string,
-	kind trace.SpanKind,
+	ctx context.Context, name string, kind trace.SpanKind,
 ) (context.Context, Span) {
 	if t.tracer == nil {
 		return ctx, Span{}

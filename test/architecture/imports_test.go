@@ -99,22 +99,15 @@ func TestImports(t *testing.T) {
 			case strings.HasPrefix(imported, "hubcloud/"):
 				if !within(imported, r.may) {
 					t.Errorf(
-						"%s imports %s; %s may import %s: %s",
-						pkg,
-						imported,
-						r.folder,
-						strings.Join(r.may, ", "),
-						r.why,
+						"%s imports %s; %s may import %s: %s", pkg, imported, r.folder,
+						strings.Join(r.may, ", "), r.why,
 					)
 				}
 			case strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && r.libraries != nil:
 				if !slices.Contains(r.libraries, imported) {
 					t.Errorf(
-						"%s imports %s; of libraries it may import only %v: %s",
-						pkg,
-						imported,
-						r.libraries,
-						r.why,
+						"%s imports %s; of libraries it may import only %v: %s", pkg, imported,
+						r.libraries, r.why,
 					)
 				}
 			}

@@ -97,11 +97,7 @@ func (c bareBrokerConfig) options() (*server.Options, error) {
 			jetstream = ""
 		}
 		fmt.Fprintf(
-			&text,
-			"  %s { %susers: [{user: %q, password: %q}] }\n",
-			account,
-			jetstream,
-			account,
+			&text, "  %s { %susers: [{user: %q, password: %q}] }\n", account, jetstream, account,
 			password,
 		)
 	}

@@ -114,8 +114,7 @@ func (d *bareDatabase) read(sql string, args []any) (int, error) {
 		return 0, err
 	}
 	rows, err := pgx.CollectRows(
-		found,
-		func(row pgx.CollectableRow) ([]any, error) { return row.Values() },
+		found, func(row pgx.CollectableRow) ([]any, error) { return row.Values() },
 	)
 	return len(rows), err
 }

@@ -53,13 +53,11 @@ func runBareWeb(control *http.ServeMux) (bareReady, error) {
 	go server.Serve(listener)
 	go w.takeFeeds(feed)
 	command(
-		control,
-		"/page",
+		control, "/page",
 		func(page []byte) (nothing, error) { w.page.Store(&page); return nothing{}, nil },
 	)
 	command(
-		control,
-		"/backlog",
+		control, "/backlog",
 		func(frames []byte) (nothing, error) { w.backlog.Store(&frames); return nothing{}, nil },
 	)
 	return bareReady{HTTP: listener.Addr().String(), Feed: feed.Addr().String()}, nil

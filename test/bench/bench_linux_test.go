@@ -13,14 +13,10 @@ import (
 var (
 	fullFlag = flag.Bool("bench.report", false, "measure at full size and print the table")
 	jsonFlag = flag.String(
-		"bench.json",
-		"",
-		"append the results to this file, one JSON object a line",
+		"bench.json", "", "append the results to this file, one JSON object a line",
 	)
 	profileFlag = flag.String(
-		"bench.profile",
-		"",
-		"save CPU and memory profiles of what is measured in this folder",
+		"bench.profile", "", "save CPU and memory profiles of what is measured in this folder",
 	)
 )
 

@@ -58,10 +58,7 @@ func measureCalls(b *bench) {
 		tail := row{Measure: call.name + ", p99", Unit: "µs", Aim: atMost(call.most)}
 		for round := range n.rounds {
 			done := b.profile(
-				s.process,
-				call.name,
-				time.Duration(n.calls)*2*time.Millisecond,
-				round == 0,
+				s.process, call.name, time.Duration(n.calls)*2*time.Millisecond, round == 0,
 			)
 			took := make([]float64, 0, n.calls)
 			for range n.calls {
@@ -115,17 +112,13 @@ func (h *hub) answerDevice(request []byte) ([]byte, error) {
 	switch asked.Method {
 	case "channels.command":
 		result = fmt.Sprintf(
-			`{"channel":`+channel+`}`,
-			asked.Params.Value,
-			`"2026-01-02T03:04:05.123456Z"`,
+			`{"channel":`+channel+`}`, asked.Params.Value, `"2026-01-02T03:04:05.123456Z"`,
 			"pending",
 		)
 	default:
 		result = fmt.Sprintf(
 			`{"device":{"id":3,"name":"Front door","manufacturer":"Acme","model":"L1","channels":[`+channel+`]}}`,
-			"null",
-			"null",
-			"synchronized",
+			"null", "null", "synchronized",
 		)
 	}
 	return mqttPublish(

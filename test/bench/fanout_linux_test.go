@@ -26,8 +26,7 @@ func measureFanOutOneHub(b *bench) {
 		b,
 		"fan-out, 1 hub",
 		size(
-			b,
-			fanOutSize{1, 1000, 50, 3, 4 * time.Second},
+			b, fanOutSize{1, 1000, 50, 3, 4 * time.Second},
 			fanOutSize{1, 10, 50, 1, 200 * time.Millisecond},
 		),
 	)
@@ -41,8 +40,7 @@ func measureFanOutManyHubs(b *bench) {
 		b,
 		"fan-out, 500 hubs",
 		size(
-			b,
-			fanOutSize{500, 2, 1, 7, 6 * time.Second},
+			b, fanOutSize{500, 2, 1, 7, 6 * time.Second},
 			fanOutSize{5, 2, 10, 1, 200 * time.Millisecond},
 		),
 	)
@@ -94,10 +92,8 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		quiet = pace(b, n, feeds, web.process, nil)
 		of = func(i int) (string, string) {
 			return web.ready.HTTP, fmt.Sprintf(
-				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
-				i,
-				web.ready.HTTP,
-				s.Tenant.Key,
+				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", i,
+				web.ready.HTTP, s.Tenant.Key,
 			)
 		}
 		limit := spread(b, n, feeds, web.process, quiet, of)
@@ -106,29 +102,23 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 		cpu.Values, cpu.Limits = append(cpu.Values, own.own/1e3), append(cpu.Limits, limit.own/1e3)
 		total, bareTotal = append(total, own.total/1e3), append(bareTotal, limit.total/1e3)
 		bare50, bare99 = append(
-			bare50,
-			median(limit.latencies)/1e6,
+			bare50, median(limit.latencies)/1e6,
 		), append(
-			bare99,
-			percentile(limit.latencies, 0.99)/1e6,
+			bare99, percentile(limit.latencies, 0.99)/1e6,
 		)
 		both := make([]float64, len(limit.latencies))
 		for i, latency := range limit.latencies {
 			both[i] = latency + stored[rand.IntN(len(stored))]
 		}
 		p50.Values, p50.Limits = append(
-			p50.Values,
-			median(own.latencies)/1e6,
+			p50.Values, median(own.latencies)/1e6,
 		), append(
-			p50.Limits,
-			median(both)/1e6,
+			p50.Limits, median(both)/1e6,
 		)
 		p99.Values, p99.Limits = append(
-			p99.Values,
-			percentile(own.latencies, 0.99)/1e6,
+			p99.Values, percentile(own.latencies, 0.99)/1e6,
 		), append(
-			p99.Limits,
-			percentile(both, 0.99)/1e6,
+			p99.Limits, percentile(both, 0.99)/1e6,
 		)
 	}
 	cpu.Note = fmt.Sprintf(
@@ -142,19 +132,14 @@ func measureFanOut(b *bench, name string, n fanOutSize) {
 	)
 	p50.Note = fmt.Sprintf(
 		"of the limit, the bare server's own are %.2f ms, p99 %.2f ms; the rest is the event's way into the log",
-		median(bare50),
-		median(bare99),
+		median(bare50), median(bare99),
 	)
 	b.report.add(cpu, p50, p99)
 }
 
 // spread opens the readers, sends the events, and waits until all have all.
 func spread(
-	b *bench,
-	n fanOutSize,
-	sends []func() error,
-	p process,
-	quiet time.Duration,
+	b *bench, n fanOutSize, sends []func() error, p process, quiet time.Duration,
 	of func(int) (address, request string),
 ) fanOut {
 	reading := newReaders(b)
@@ -194,11 +179,7 @@ func rest(full bool) time.Duration {
 // pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the
 // process used until finished, and until a moment later when there is nothing to wait for.
 func pace(
-	b *bench,
-	n fanOutSize,
-	sends []func() error,
-	p process,
-	finished <-chan struct{},
+	b *bench, n fanOutSize, sends []func() error, p process, finished <-chan struct{},
 ) time.Duration {
 	before := p.cpu(b)
 	began := time.Now()

@@ -112,9 +112,7 @@ func (s *service) enrol(h *hub) error {
 		return err
 	}
 	response, err := s.Tenant.HTTP.Post(
-		"http://"+s.Service.HTTP+"/link/v1/certificates",
-		"application/json",
-		bytes.NewReader(body),
+		"http://"+s.Service.HTTP+"/link/v1/certificates", "application/json", bytes.NewReader(body),
 	)
 	if err != nil {
 		return err
@@ -150,9 +148,7 @@ func clientTLS(ca, certificate []byte, key *ecdsa.PrivateKey) (*tls.Config, erro
 func (s *service) adopt(h *hub) error {
 	for deadline := time.Now().Add(20 * time.Second); ; {
 		answer, err := s.Do(
-			http.MethodPost,
-			"/hubs",
-			map[string]string{"serial": h.Serial, "site_id": s.Site},
+			http.MethodPost, "/hubs", map[string]string{"serial": h.Serial, "site_id": s.Site},
 		)
 		switch {
 		case err != nil:

@@ -21,8 +21,7 @@ type ingestSize struct {
 // measureIngest compares events stored and acknowledged in a second.
 func measureIngest(b *bench) {
 	n := size(
-		b,
-		ingestSize{64, 50, []int{4, 1}, 3, 4 * time.Second},
+		b, ingestSize{64, 50, []int{4, 1}, 3, 4 * time.Second},
 		ingestSize{2, 10, []int{2}, 1, 100 * time.Millisecond},
 	)
 	s := startService(b, "--log-level", "warn")
@@ -48,10 +47,7 @@ func measureIngest(b *bench) {
 			r.Values = append(r.Values, events/took.Seconds())
 			r.Note = fmt.Sprintf(
 				"%d hubs, batches of %d, %d in flight each; the service used %.2f processors",
-				n.hubs,
-				n.events,
-				depth,
-				float64(s.cpu(b)-before)/float64(took),
+				n.hubs, n.events, depth, float64(s.cpu(b)-before)/float64(took),
 			)
 			done()
 			done = b.profile(broker.process, r.Measure+" limit", n.during, round == 0)
@@ -67,9 +63,7 @@ func measureIngest(b *bench) {
 // ingest lets all hubs send for a while and gives how many events were acknowledged, and in what
 // time.
 func (s *service) ingest(
-	hubs []*hub,
-	events, depth int,
-	during time.Duration,
+	hubs []*hub, events, depth int, during time.Duration,
 ) (float64, time.Duration) {
 	s.t.Helper()
 	var acknowledged atomic.Int64

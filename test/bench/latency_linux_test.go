@@ -46,10 +46,7 @@ func measureLatency(b *bench) {
 	var trips, appends []float64
 	for round := range n.rounds {
 		done := b.profile(
-			s.process,
-			"latency",
-			time.Duration(n.events)*1500*time.Microsecond,
-			round == 0,
+			s.process, "latency", time.Duration(n.events)*1500*time.Microsecond, round == 0,
 		)
 		reading.expect(1, n.events)
 		for range n.events {
@@ -72,8 +69,7 @@ func measureLatency(b *bench) {
 		tail.Limits = append(tail.Limits, (percentile(trip, 0.99)+percentile(stored, 0.99))/1e3)
 	}
 	r.Note = fmt.Sprintf(
-		"the limit is a round trip of %.0f µs and an append of %.0f µs",
-		median(trips),
+		"the limit is a round trip of %.0f µs and an append of %.0f µs", median(trips),
 		median(appends),
 	)
 	b.report.add(r, tail)

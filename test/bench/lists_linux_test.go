@@ -43,8 +43,7 @@ func measureLists(b *bench) {
 		r := row{Measure: "GET /v1" + list.path, Unit: "requests/s", Aim: atLeast(0.6),
 			Note: fmt.Sprintf(
 				"%d items, %d readers; the limit is the same query through pgx, as often as that many connections can",
-				n.items,
-				n.readers,
+				n.items, n.readers,
 			)}
 		requests := [][]byte{[]byte(s.get(list.path))}
 		for round := range n.rounds {

@@ -64,11 +64,7 @@ func measureHubMemory(b *bench) {
 	releaseMore()
 	r.Note = fmt.Sprintf(
 		"%d hubs; the service has %.1f MB without them and %.1f MB with them, the bare broker %.1f and %.1f",
-		n.count,
-		before/1e6,
-		after/1e6,
-		bareBefore/1e6,
-		bareAfter/1e6,
+		n.count, before/1e6, after/1e6, bareBefore/1e6, bareAfter/1e6,
 	)
 	b.report.add(r)
 }
@@ -98,9 +94,7 @@ func measureReaderMemory(b *bench) {
 			memoryOfReaders(b, n, web.process, func(i int) (string, string) {
 				return web.ready.HTTP, fmt.Sprintf(
 					"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n",
-					i%len(hubs),
-					web.ready.HTTP,
-					s.Tenant.Key,
+					i%len(hubs), web.ready.HTTP, s.Tenant.Key,
 				)
 			}, "reader memory limit"),
 		)
@@ -111,11 +105,7 @@ func measureReaderMemory(b *bench) {
 
 // memoryOfReaders gives what a process grows by for each stream, in KB.
 func memoryOfReaders(
-	b *bench,
-	n memorySize,
-	p process,
-	of func(i int) (address, request string),
-	name string,
+	b *bench, n memorySize, p process, of func(i int) (address, request string), name string,
 ) float64 {
 	open := func(count int) (closeAll func()) {
 		reading := newReaders(b)

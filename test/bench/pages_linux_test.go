@@ -28,8 +28,7 @@ const pageEvents = 100
 // measurePages compares pages a second.
 func measurePages(b *bench) {
 	n := size(
-		b,
-		pageSize{8, 64, 5000, 3, 2000, 3 * time.Second},
+		b, pageSize{8, 64, 5000, 3, 2000, 3 * time.Second},
 		pageSize{2, 2, 400, 1, 200, 100 * time.Millisecond},
 	)
 	s := startService(b, "--log-level", "warn")
@@ -53,10 +52,8 @@ func measurePages(b *bench) {
 		Unit:    "pages/s",
 		Aim:     atLeast(0.6),
 		Note: fmt.Sprintf(
-			"every page of 100 of %d logs of %d events, once after a restart, %d readers",
-			n.logs,
-			n.events,
-			n.readers,
+			"every page of 100 of %d logs of %d events, once after a restart, %d readers", n.logs,
+			n.events, n.readers,
 		),
 	}
 	for round := range n.rounds {
@@ -127,10 +124,8 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 	)
 
 	r := row{Measure: "pages, newest events", Unit: "pages/s", Aim: atLeast(0.4), Note: fmt.Sprintf(
-		"the newest %d events of one log, over and over, %d readers; a page has %d bytes",
-		n.newest,
-		n.readers,
-		len(page),
+		"the newest %d events of one log, over and over, %d readers; a page has %d bytes", n.newest,
+		n.readers, len(page),
 	)}
 	for round := range n.rounds {
 		done := b.profile(s.process, "pages newest", n.during, round == 0)
@@ -138,8 +133,7 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 		done()
 		done = b.profile(web.process, "pages newest limit", n.during, round == 0)
 		r.Limits = append(
-			r.Limits,
-			readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}),
+			r.Limits, readPages(b, web.ready.HTTP, n.readers, n.during, [][]byte{bareRequest}),
 		)
 		done()
 	}
@@ -148,11 +142,7 @@ func (s *service) measureNewestPages(b *bench, n pageSize) row {
 
 // readPages gives how many pages a second the readers get that send these requests in a circle.
 func readPages(
-	b *bench,
-	address string,
-	readers int,
-	during time.Duration,
-	requests [][]byte,
+	b *bench, address string, readers int, during time.Duration, requests [][]byte,
 ) float64 {
 	var pages atomic.Int64
 	deadline := time.Now().Add(during)

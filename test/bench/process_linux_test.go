@@ -230,9 +230,7 @@ func (b *bare) do(command string, body, answer any) {
 		b.t.Fatal(err)
 	}
 	response, err := http.Post(
-		"http://"+b.ready.Control+command,
-		"application/json",
-		bytes.NewReader(text),
+		"http://"+b.ready.Control+command, "application/json", bytes.NewReader(text),
 	)
 	if err != nil {
 		b.t.Fatalf("%s: %v\n%s", command, err, b.stderr)

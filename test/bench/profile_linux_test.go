@@ -19,8 +19,7 @@ func (b *bench) profile(p process, name string, during time.Duration, now bool) 
 	go func() {
 		defer close(written)
 		b.save(
-			p,
-			fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))),
+			p, fmt.Sprintf("/debug/pprof/profile?seconds=%d", max(1, int(during.Seconds()))),
 			name+".cpu",
 		)
 	}()

@@ -77,9 +77,7 @@ func (r *readers) open(address, request string, keepsIDs bool) (*eventStream, er
 	defer r.mu.Unlock()
 	r.byFD[int32(fd)] = s
 	return s, syscall.EpollCtl(
-		r.epoll,
-		syscall.EPOLL_CTL_ADD,
-		fd,
+		r.epoll, syscall.EPOLL_CTL_ADD, fd,
 		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)},
 	)
 }

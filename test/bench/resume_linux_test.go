@@ -57,17 +57,13 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
 			return web.ready.HTTP, fmt.Sprintf(
 				"GET /stream/%d HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nLast-Event-ID: %s\r\n\r\n",
-				i%len(hubs),
-				web.ready.HTTP,
-				s.Tenant.Key,
-				cursors[i%len(hubs)],
+				i%len(hubs), web.ready.HTTP, s.Tenant.Key, cursors[i%len(hubs)],
 			)
 		}))
 		done()
 	}
 	r.Note = fmt.Sprintf(
-		"each %d events behind, from the first connection to the last event",
-		n.behind,
+		"each %d events behind, from the first connection to the last event", n.behind,
 	)
 	b.report.add(r)
 }

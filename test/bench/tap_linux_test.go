@@ -15,8 +15,7 @@ import (
 // limit is the service itself: a reader of the API should not notice that somebody taps.
 func measureTap(b *bench) {
 	n := size(
-		b,
-		fanOutSize{100, 10, 5, 7, 5 * time.Second},
+		b, fanOutSize{100, 10, 5, 7, 5 * time.Second},
 		fanOutSize{3, 2, 10, 1, 200 * time.Millisecond},
 	)
 	s := startService(b, "--log-level", "warn")
@@ -44,28 +43,21 @@ func measureTap(b *bench) {
 		done()
 		tapping.end()
 		cpu.Values, cpu.Limits = append(
-			cpu.Values,
-			beside.total/1e3,
+			cpu.Values, beside.total/1e3,
 		), append(
-			cpu.Limits,
-			alone.total/1e3,
+			cpu.Limits, alone.total/1e3,
 		)
 		p50.Values, p50.Limits = append(
-			p50.Values,
-			median(beside.latencies)/1e6,
+			p50.Values, median(beside.latencies)/1e6,
 		), append(
-			p50.Limits,
-			median(alone.latencies)/1e6,
+			p50.Limits, median(alone.latencies)/1e6,
 		)
 		p99.Values = append(p99.Values, percentile(beside.latencies, 0.99)/1e6)
 		p99.Limits = append(p99.Limits, percentile(alone.latencies, 0.99)/1e6)
 	}
 	cpu.Note = fmt.Sprintf(
 		"%d hubs × %d readers × %d events/s, storing included; the tap's own process: %.1f µs an event",
-		n.hubs,
-		n.readers,
-		n.rate,
-		median(tapCPU),
+		n.hubs, n.readers, n.rate, median(tapCPU),
 	)
 	b.report.add(cpu, p50, p99)
 }
@@ -83,16 +75,8 @@ func startTap(b *bench, s *service) *tapping {
 	t := &tapping{
 		b: b,
 		command: exec.Command(
-			harness.Binary(b),
-			"tap",
-			"--data-dir",
-			s.Dir,
-			"--follow",
-			"--new",
-			"--checkpoint",
-			checkpoint,
-			"--checkpoint-every",
-			"100ms",
+			harness.Binary(b), "tap", "--data-dir", s.Dir, "--follow", "--new",
+			"--checkpoint", checkpoint, "--checkpoint-every", "100ms",
 		),
 	}
 	t.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

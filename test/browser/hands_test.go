@@ -75,8 +75,7 @@ func TestUnderOnesHands(t *testing.T) {
 	p.await("#devices", "ABCDEFGHIJ")
 	if got := p.valueOf(field); got != "25.5" ||
 		!eval[bool](
-			p.tab,
-			fmt.Sprintf("document.activeElement === document.querySelector(%q)", field),
+			p.tab, fmt.Sprintf("document.activeElement === document.querySelector(%q)", field),
 		) {
 		t.Errorf("beside a new device, what was typed became %q", got)
 	}
@@ -111,8 +110,7 @@ func TestLateHub(t *testing.T) {
 	p.await("#about", "About this hub")
 	took := time.Since(began)
 	if text := eval[string](p.tab, `document.querySelector("#devices").textContent`); !strings.Contains(
-		text,
-		"takes its time",
+		text, "takes its time",
 	) {
 		t.Errorf("after %s the page says %q", took, text)
 	}

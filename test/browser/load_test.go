@@ -76,8 +76,7 @@ func (crowd) Sites(context.Context, string, int, string) (domain.Page[domain.Sit
 	sites := domain.Page[domain.Site]{}
 	for i := range 20 {
 		sites.Data = append(
-			sites.Data,
-			domain.Site{ID: fmt.Sprint("site-", i), Name: fmt.Sprint("Site ", i)},
+			sites.Data, domain.Site{ID: fmt.Sprint("site-", i), Name: fmt.Sprint("Site ", i)},
 		)
 	}
 	return sites, nil
@@ -102,9 +101,7 @@ func (crowd) Hub(context.Context, string, domain.HubID) (domain.Hub, error) {
 }
 
 func (crowd) DeviceLabels(
-	context.Context,
-	string,
-	domain.HubID,
+	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return nil, nil
 }
@@ -160,19 +157,12 @@ func (c *chatter) Next(int) (domain.HubID, []domain.EncodedEvent, error) {
 	envelope := fmt.Appendf(
 		nil,
 		`{"cursor":"%028d","type":"channel.observed","hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":{"key":"power","endpoint":0,"value":%d.5}}`,
-		c.told,
-		hub,
-		c.told%17+1,
-		domain.FormatTime(time.Now()),
-		c.told%3000,
+		c.told, hub, c.told%17+1, domain.FormatTime(time.Now()), c.told%3000,
 	)
 	return hub, []domain.EncodedEvent{
 		{
 			Frame: fmt.Appendf(
-				nil,
-				"id: %028d\nevent: channel.observed\ndata: %s\n\n",
-				c.told,
-				envelope,
+				nil, "id: %028d\nevent: channel.observed\ndata: %s\n\n", c.told, envelope,
 			),
 			Envelope: envelope,
 		},

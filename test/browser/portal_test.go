@@ -240,8 +240,7 @@ func TestFeed(t *testing.T) {
 	report(18.5)
 	p.await("#pause", "1 new")
 	if text := eval[string](p.tab, `document.querySelector("#events").textContent`); strings.Contains(
-		text,
-		"18.5",
+		text, "18.5",
 	) {
 		t.Error("the feed goes on while it is paused")
 	}

@@ -93,8 +93,7 @@ func TestSteady(t *testing.T) {
 		t.Errorf("over several streams the page shows %v, not %v", got, want)
 	}
 	if said := eval[[]string](p.tab, "window.heard"); slices.ContainsFunc(
-		said,
-		func(s string) bool { return strings.Contains(s, "again") },
+		said, func(s string) bool { return strings.Contains(s, "again") },
 	) {
 		t.Errorf("it says %q", said)
 	}
@@ -193,8 +192,7 @@ func TestReleased(t *testing.T) {
 	p.await("#connection", "Live")
 	p.await(`[data-count="all"]`, "2")
 	places := fmt.Sprintf(
-		`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`,
-		id,
+		`document.querySelectorAll('[data-hub="%[1]s"], option[value="%[1]s"]').length`, id,
 	)
 	if n := eval[int](p.tab, places); n != 2 {
 		t.Fatalf("the hub is at %d places of the page, not in the list and among the choices", n)
@@ -203,9 +201,7 @@ func TestReleased(t *testing.T) {
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the hub is gone from the page",
+		t, time.Minute, "the hub is gone from the page",
 		func() bool { return eval[int](p.tab, places) == 0 },
 	)
 	if rows := eval[int](p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`); rows != 1 {

@@ -58,8 +58,7 @@ func open(t *testing.T, origin string) *tab {
 		t.Skipf("NOT TRIED: no browser is installed; any of %v will do", names)
 	}
 	options := append(
-		chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
+		chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.WindowSize(1300, 950),
 	)
 	if os.Geteuid() == 0 {
@@ -75,11 +74,9 @@ func open(t *testing.T, origin string) *tab {
 	console, complaints, requests := chromedp.Console(
 		ctx,
 	), chromedp.Events(
-		ctx,
-		log.EntryAdded,
+		ctx, log.EntryAdded,
 	), chromedp.Events(
-		ctx,
-		network.RequestWillBeSent,
+		ctx, network.RequestWillBeSent,
 	)
 	// Who watches keeps nothing of what passes: a page is not slower for being watched.
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{
@@ -109,8 +106,7 @@ func open(t *testing.T, origin string) *tab {
 			}
 			b.mu.Lock()
 			b.said = append(
-				b.said,
-				fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL),
+				b.said, fmt.Sprint(event.Entry.Level, " ", event.Entry.Text, " ", event.Entry.URL),
 			)
 			b.mu.Unlock()
 		}
@@ -222,8 +218,7 @@ func (b *tab) await(selector, wanted string) {
 		}
 		time.Sleep(50 * time.Millisecond) // not the page's own clock: it may have no scripts
 		text = eval[string](
-			b,
-			fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
+			b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
 		)
 	}
 }
@@ -278,9 +273,7 @@ func (b *tab) check(name string) {
 	}
 	for scheme, width := range map[string]int64{"light": 1300, "dark": 390} {
 		b.do(
-			"look at it in "+scheme,
-			chromedp.EmulateViewport(width, 900),
-			prefer(scheme),
+			"look at it in "+scheme, chromedp.EmulateViewport(width, 900), prefer(scheme),
 			chromedp.Evaluate[chromedp.Void](script+";0"),
 		)
 		found := eval[string](

@@ -47,9 +47,7 @@ func TestClient(t *testing.T) {
 			t,
 		)(
 			c.UpdateHub(
-				ctx,
-				hub.ID(),
-				client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID},
+				ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID},
 			),
 		)
 		if moved.SiteID != site.ID || moved.Name == nil || *moved.Name != "Attic" ||
@@ -76,8 +74,7 @@ func TestClient(t *testing.T) {
 		if _, err := c.AddHub(ctx, client.HubAddition{
 			Serial: "HUB-0000-0000-0000", SiteID: site.ID,
 		}); !errors.Is(
-			err,
-			client.ErrHubNotAddable,
+			err, client.ErrHubNotAddable,
 		) {
 			t.Error(err)
 		}
@@ -123,9 +120,7 @@ func TestClient(t *testing.T) {
 			t,
 		)(
 			c.UpdateDevice(
-				ctx,
-				hub.ID(),
-				thermostat,
+				ctx, hub.ID(), thermostat,
 				client.DeviceUpdate{Name: client.SetTo("Dial"), Room: client.SetTo("Hall")},
 			),
 		)
@@ -167,8 +162,7 @@ func TestClient(t *testing.T) {
 	t.Run("commands", func(t *testing.T) {
 		t.Parallel()
 		commands(
-			t,
-			clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}),
+			t, clientOf(t, tenant, client.Retry{MaxElapsed: 2 * time.Second}),
 			newHub(t, target, tenant),
 		)
 	})
@@ -184,8 +178,7 @@ func TestClient(t *testing.T) {
 				t.Error(err)
 			}
 			if _, err := c.ChangeRole(ctx, member.ID, client.RoleAdmin); !errors.Is(
-				err,
-				client.ErrForbidden,
+				err, client.ErrForbidden,
 			) {
 				t.Error(err)
 			}
@@ -257,8 +250,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 		t.Fatal(err)
 	}
 	if outcome, err := send(thermostat, "heating_setpoint", 0, 21); !errors.Is(
-		err,
-		client.ErrFailed,
+		err, client.ErrFailed,
 	) ||
 		outcome.Status != client.StatusFailed {
 		t.Errorf("a device out of reach: %+v, %v", outcome, err)
@@ -297,8 +289,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
 	}); !errors.Is(
-		err,
-		client.ErrCommandRefused,
+		err, client.ErrCommandRefused,
 	) {
 		t.Error(err)
 	}
@@ -307,8 +298,7 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
 	}); !errors.Is(
-		err,
-		client.ErrHubUnavailable,
+		err, client.ErrHubUnavailable,
 	) {
 		t.Error(err)
 	}

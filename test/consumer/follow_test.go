@@ -22,10 +22,7 @@ type follow struct {
 }
 
 func following(
-	ctx context.Context,
-	c *client.Client,
-	hub, after string,
-	last int,
+	ctx context.Context, c *client.Client, hub, after string, last int,
 	options ...client.EventsOption,
 ) *follow {
 	f := &follow{ended: make(chan struct{})}
@@ -102,8 +99,7 @@ func TestFollowingOverRestarts(t *testing.T) {
 		}
 		got := reader.events
 		first := slices.IndexFunc(
-			got,
-			func(e client.Event) bool { return e.Cursor == log[0].Cursor },
+			got, func(e client.Event) bool { return e.Cursor == log[0].Cursor },
 		)
 		if first < 0 || len(got)-first > len(log) {
 			t.Fatalf("%s: %d events of %d, from the %dth on", name, len(got), len(log), first)

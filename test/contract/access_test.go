@@ -54,8 +54,7 @@ func authentication(t *testing.T, c *harness.Target) {
 					"unauthenticated",
 					header...)
 				if strings.Contains(
-					refusal.Message,
-					tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
+					refusal.Message, tenant.Key[len(tenant.Key)-20:len(tenant.Key)-2],
 				) {
 					t.Errorf("%s: the message repeats the key: %s", what, refusal.Message)
 				}
@@ -68,13 +67,8 @@ func authentication(t *testing.T, c *harness.Target) {
 		client := tenant.Client.For(t)
 		for _, e := range endpoints {
 			client.Refused(
-				e.method,
-				e.at(noHub),
-				e.sent(),
-				http.StatusUnauthorized,
-				"unauthenticated",
-				"Authorization",
-				"",
+				e.method, e.at(noHub), e.sent(), http.StatusUnauthorized, "unauthenticated",
+				"Authorization", "",
 			)
 		}
 	})
@@ -104,32 +98,19 @@ func authentication(t *testing.T, c *harness.Target) {
 		// that organization's resources."
 		stranger := c.For(t).Stranger("Stranger to authentication")
 		stranger.Refused(
-			http.MethodGet,
-			"/sites/"+tenant.Site,
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodGet, "/sites/"+tenant.Site, nil, http.StatusNotFound, "not_found",
 		)
 		stranger.Refused(
-			http.MethodPatch,
-			"/sites/"+tenant.Site,
-			`{"name":"Mine"}`,
-			http.StatusNotFound,
+			http.MethodPatch, "/sites/"+tenant.Site, `{"name":"Mine"}`, http.StatusNotFound,
 			"not_found",
 		)
 		for _, member := range data(t, tenant.For(t).Must(http.MethodGet, "/members", nil, http.StatusOK).Object(t)) {
 			stranger.Refused(
-				http.MethodGet,
-				"/members/"+member["id"].(string),
-				nil,
-				http.StatusNotFound,
+				http.MethodGet, "/members/"+member["id"].(string), nil, http.StatusNotFound,
 				"not_found",
 			)
 			stranger.Refused(
-				http.MethodDelete,
-				"/members/"+member["id"].(string),
-				nil,
-				http.StatusNotFound,
+				http.MethodDelete, "/members/"+member["id"].(string), nil, http.StatusNotFound,
 				"not_found",
 			)
 		}
@@ -164,11 +145,9 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	id, key := s.Key(org)
 	client := harness.NewClient(t, s.Base(), key)
 	first, second := client.Stream(
-		"/hubs/"+hub+"/events/stream",
-		"",
+		"/hubs/"+hub+"/events/stream", "",
 	), client.Stream(
-		"/hubs/"+hub+"/events/stream",
-		"",
+		"/hubs/"+hub+"/events/stream", "",
 	)
 	polled := make(chan harness.Answer, 1)
 	go func() {
@@ -224,47 +203,29 @@ func scopes(t *testing.T, c *harness.Target) {
 			_, withoutKey := s.For(t).Key(tenant.Org, others...)
 			_, onlyKey := s.For(t).Key(tenant.Org, scope)
 			without, only := harness.NewClient(
-				t,
-				c.Base,
-				withoutKey,
+				t, c.Base, withoutKey,
 			), harness.NewClient(
-				t,
-				c.Base,
-				onlyKey,
+				t, c.Base, onlyKey,
 			)
 			for _, e := range endpoints {
 				if e.scope != scope {
 					refusal := only.Refused(
-						e.method,
-						e.at(hub.ID),
-						e.sent(),
-						http.StatusForbidden,
+						e.method, e.at(hub.ID), e.sent(), http.StatusForbidden,
 						"insufficient_scope",
 					)
 					if !strings.Contains(refusal.Message, e.scope) {
 						t.Errorf(
-							"%s: the message does not name %s: %s",
-							e,
-							e.scope,
-							refusal.Message,
+							"%s: the message does not name %s: %s", e, e.scope, refusal.Message,
 						)
 					}
 					continue
 				}
 				// It comes before 404 and 400 (design, section 6).
 				without.Refused(
-					e.method,
-					e.at(hub.ID),
-					e.sent(),
-					http.StatusForbidden,
-					"insufficient_scope",
+					e.method, e.at(hub.ID), e.sent(), http.StatusForbidden, "insufficient_scope",
 				)
 				without.Refused(
-					e.method,
-					e.at(noHub),
-					`{"what":`,
-					http.StatusForbidden,
-					"insufficient_scope",
+					e.method, e.at(noHub), `{"what":`, http.StatusForbidden, "insufficient_scope",
 				)
 				// And the scope alone is enough: a hub that is none is not found, a site or member
 				// neither, the rest is answered.

@@ -31,8 +31,7 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 				for i, who := range []*harness.Tenant{tenant, stranger} {
 					both.Go(func() {
 						answer, err := who.Try(
-							http.MethodPost,
-							"/hubs",
+							http.MethodPost, "/hubs",
 							map[string]string{"serial": raw.Serial, "site_id": who.Site},
 						)
 						if err != nil {
@@ -50,12 +49,8 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 					answers[loser].Status != http.StatusUnprocessableEntity ||
 					answers[loser].ErrorType() != "hub_not_addable" {
 					t.Errorf(
-						"%s: %d %s, %d %s",
-						raw.ID,
-						answers[0].Status,
-						answers[0].Body,
-						answers[1].Status,
-						answers[1].Body,
+						"%s: %d %s, %d %s", raw.ID, answers[0].Status, answers[0].Body,
+						answers[1].Status, answers[1].Body,
 					)
 					continue
 				}
@@ -67,12 +62,8 @@ func adoptionRaces(t *testing.T, c *harness.Target) {
 					if answer, err := who.Try(http.MethodGet, "/hubs/"+raw.ID, nil); err != nil ||
 						answer.Status != want {
 						t.Errorf(
-							"%s: organization %d reads %d, wanted %d: %v",
-							raw.ID,
-							i,
-							answer.Status,
-							want,
-							err,
+							"%s: organization %d reads %d, wanted %d: %v", raw.ID, i, answer.Status,
+							want, err,
 						)
 					}
 				}

@@ -72,29 +72,14 @@ func commands(t *testing.T, c *harness.Target) {
 		before := getChannel(client, hub.ID(), 1, "lock", 0)
 		head := client.Head(hub.ID())
 		answer := client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			`{"key":"lock","value":false}`,
-			http.StatusAccepted,
-			"Idempotency-Key",
-			"first",
+			http.MethodPost, commandPath(hub.ID(), 1),
+			`{"key":"lock","value":false}`, http.StatusAccepted, "Idempotency-Key", "first",
 		)
 		whole := answer.Object(t)
 		hasExactly(t, "answer", whole, "hub_id", "device_id", "channel")
 		hasExactly(
-			t,
-			"channel",
-			whole["channel"].(map[string]any),
-			"key",
-			"endpoint",
-			"kind",
-			"unit",
-			"value",
-			"observed_at",
-			"desired",
-			"desired_at",
-			"status",
-			"available",
+			t, "channel", whole["channel"].(map[string]any), "key", "endpoint", "kind", "unit",
+			"value", "observed_at", "desired", "desired_at", "status", "available",
 		)
 		var got accepted
 		answer.JSON(t, &got)
@@ -109,15 +94,11 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		isMicroTimestamp(t, "desired_at", *ch.DesiredAt)
 		desired := client.Await(
-			hub.ID(),
-			head,
-			"channel.desired",
+			hub.ID(), head, "channel.desired",
 			func(e harness.Event) bool { return e.About("channel.desired", 1) },
 		)
 		observed := client.Await(
-			hub.ID(),
-			desired.Cursor,
-			"channel.observed",
+			hub.ID(), desired.Cursor, "channel.observed",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
 		for _, e := range []harness.Event{desired, observed} {
@@ -158,9 +139,7 @@ func commands(t *testing.T, c *harness.Target) {
 				},
 			})
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			`{"key":"lock","value":false}`,
+			http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 		if ch := getChannel(client, hub.ID(), 1, "lock", 0); ch.Status != "pending" ||
@@ -179,9 +158,7 @@ func commands(t *testing.T, c *harness.Target) {
 		hub.Jam(1)
 		head := client.Head(hub.ID())
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			`{"key":"lock","value":false}`,
+			http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 		client.Await(hub.ID(), head, "the other value", func(e harness.Event) bool {
@@ -194,16 +171,12 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		// "sent on every change, and for alarm and scene channels on every report".
 		client.Await(
-			hub.ID(),
-			head,
-			"an alarm",
+			hub.ID(), head, "an alarm",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) && e.Observed().Key == "alarm" },
 		)
 		hub.Unjam(1)
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			`{"key":"lock","value":false}`,
+			http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 		status(t, hub, 1, "lock", "synchronized")
@@ -219,9 +192,7 @@ func commands(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			`{"key":"lock","value":false}`,
+			http.MethodPost, commandPath(hub.ID(), 1), `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 		if ch := status(t, hub, 1, "lock", "failed"); string(ch.Value) != "true" ||
@@ -239,18 +210,12 @@ func commands(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 3),
-			`{"key":"lock","value":false}`,
-			http.StatusUnprocessableEntity,
-			"command_refused",
+			http.MethodPost, commandPath(hub.ID(), 3), `{"key":"lock","value":false}`,
+			http.StatusUnprocessableEntity, "command_refused",
 		)
 		client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 99),
-			`{"key":"lock","value":false}`,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodPost, commandPath(hub.ID(), 99), `{"key":"lock","value":false}`,
+			http.StatusNotFound, "not_found",
 		)
 		for _, body := range []string{
 			`{"key":"level","value":1}`, `{"key":"lock","value":true,"endpoint":7}`,
@@ -261,11 +226,8 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		// it has 1 and 2
 		client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 4),
-			`{"key":"switch","value":true}`,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true}`,
+			http.StatusNotFound, "not_found",
 		)
 		for _, body := range []string{
 			``, `{`, `[]`, `null`, `{}`, `{"key":"lock"}`, `{"value":true}`,
@@ -280,10 +242,7 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		hub.RefuseCommands(true)
 		client.Refused(
-			http.MethodPost,
-			path,
-			`{"key":"lock","value":false}`,
-			http.StatusUnprocessableEntity,
+			http.MethodPost, path, `{"key":"lock","value":false}`, http.StatusUnprocessableEntity,
 			"command_refused",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 0 {
@@ -295,15 +254,11 @@ func commands(t *testing.T, c *harness.Target) {
 		}
 		hub.RefuseCommands(false)
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 4),
-			`{"key":"switch","value":true,"endpoint":2}`,
+			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`,
 			http.StatusAccepted,
 		)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"endpoint 2 is on",
+			t, time.Minute, "endpoint 2 is on",
 			func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" },
 		)
 		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" ||
@@ -328,10 +283,7 @@ func commands(t *testing.T, c *harness.Target) {
 			t.Helper()
 			answers <- answer
 			client.Refused(
-				http.MethodPost,
-				commandPath(hub.ID, 5),
-				`{"key":"lock","value":true}`,
-				status,
+				http.MethodPost, commandPath(hub.ID, 5), `{"key":"lock","value":true}`, status,
 				kind,
 			)
 			request := <-sent
@@ -357,8 +309,7 @@ func commands(t *testing.T, c *harness.Target) {
 		post(harness.Response{Result: map[string]any{}}, http.StatusBadGateway, "hub_error")
 		post(
 			harness.Response{Result: map[string]any{"channel": map[string]any{"key": "lock"}}},
-			http.StatusBadGateway,
-			"hub_error",
+			http.StatusBadGateway, "hub_error",
 		)
 	})
 }
@@ -407,18 +358,14 @@ func commandValues(t *testing.T, c *harness.Target) {
 			client := tenant.For(t)
 			for _, value := range ch.not {
 				refusal := client.Refused(
-					http.MethodPost,
-					commandPath(hub.ID(), ch.device),
-					`{"key":"`+ch.key+`","value":`+value+`}`,
-					http.StatusBadRequest,
+					http.MethodPost, commandPath(hub.ID(), ch.device),
+					`{"key":"`+ch.key+`","value":`+value+`}`, http.StatusBadRequest,
 					"invalid_request",
 				)
 				if !strings.Contains(refusal.Message, "value") &&
 					!strings.Contains(refusal.Message, "color") {
 					t.Errorf(
-						"%s: the message does not say what was wrong: %s",
-						value,
-						refusal.Message,
+						"%s: the message does not say what was wrong: %s", value, refusal.Message,
 					)
 				}
 			}
@@ -459,16 +406,10 @@ func commandValues(t *testing.T, c *harness.Target) {
 					t.Fatal(err)
 				}
 				body := fmt.Sprintf(
-					`{"key":%q,"value":%s,"endpoint":%d}`,
-					ch.Key,
-					value,
-					ch.Endpoint,
+					`{"key":%q,"value":%s,"endpoint":%d}`, ch.Key, value, ch.Endpoint,
 				)
 				client.Refused(
-					http.MethodPost,
-					commandPath(hub.ID(), id),
-					body,
-					http.StatusBadRequest,
+					http.MethodPost, commandPath(hub.ID(), id), body, http.StatusBadRequest,
 					"invalid_request",
 				)
 			}

@@ -21,9 +21,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status offline",
+			t, time.Minute, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
 		for _, e := range endpoints {
@@ -32,11 +30,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			}
 			began := time.Now()
 			client.Refused(
-				e.method,
-				e.at(hub.ID()),
-				e.sent(),
-				http.StatusServiceUnavailable,
-				"hub_offline",
+				e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable, "hub_offline",
 			)
 			if took := time.Since(began); took > 8*time.Second { // the hub has ten
 				t.Errorf("%s: told after %s", e, took)
@@ -47,9 +41,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		hub.Offline(false)
 		harness.Connected(t, hub)
 		client.Await(
-			hub.ID(),
-			head,
-			"hub.connected",
+			hub.ID(), head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		harness.Eventually(t, time.Minute, "an answer again", func() bool {
@@ -71,10 +63,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			for _, e := range endpoints {
 				if e.method == http.MethodPost && e.live {
 					client.Refused(
-						e.method,
-						e.at(hub.ID()),
-						e.sent(),
-						http.StatusServiceUnavailable,
+						e.method, e.at(hub.ID()), e.sent(), http.StatusServiceUnavailable,
 						"hub_unavailable",
 					)
 				}
@@ -163,48 +152,26 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		// A hub without devices has an empty list; one without a list fails.
 		answers <- harness.Response{Result: map[string]any{"devices": []any{}}}
 		if list := client.Must(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusOK); !sameJSON(
-			list.Body,
-			[]byte(`{"data":[]}`),
+			list.Body, []byte(`{"data":[]}`),
 		) {
 			t.Errorf("%s", list.Body)
 		}
 		answers <- harness.Response{Result: map[string]any{"devices": nil}}
 		client.Refused(
-			http.MethodGet,
-			"/hubs/"+hub.ID+"/devices",
-			nil,
-			http.StatusBadGateway,
-			"hub_error",
+			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
 		answers <- harness.Response{Raw: []byte(`not JSON`)}
 		client.Refused(
-			http.MethodGet,
-			"/hubs/"+hub.ID+"/devices",
-			nil,
-			http.StatusBadGateway,
-			"hub_error",
+			http.MethodGet, "/hubs/"+hub.ID+"/devices", nil, http.StatusBadGateway, "hub_error",
 		)
 		// What is right is let through, and what the contract does not know is left out.
 		answers <- device(func(d, ch map[string]any) { d["secret"], d["room"], ch["mood"] = "x", "Hall", "fine" })
 		got := client.Must(http.MethodGet, devicePath(hub.ID, 1), nil, http.StatusOK).Object(t)
 		hasExactly(t, "device", got, "id", "name", "manufacturer", "model", "room", "channels")
 		hasExactly(
-			t,
-			"channel",
-			got["channels"].([]any)[0].(map[string]any),
-			"key",
-			"endpoint",
-			"kind",
-			"unit",
-			"readable",
-			"writable",
-			"capabilities",
-			"available",
-			"value",
-			"observed_at",
-			"desired",
-			"desired_at",
-			"status",
+			t, "channel", got["channels"].([]any)[0].(map[string]any), "key", "endpoint", "kind",
+			"unit", "readable", "writable", "capabilities", "available", "value", "observed_at",
+			"desired", "desired_at", "status",
 		)
 		if got["room"] != nil {
 			t.Errorf("room is set only through the API: %v", got)

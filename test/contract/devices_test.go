@@ -26,11 +26,7 @@ type channel struct {
 
 // getChannel reads one channel of a device.
 func getChannel(
-	client *harness.Tenant,
-	hub string,
-	device int64,
-	key string,
-	endpoint int64,
+	client *harness.Tenant, hub string, device int64, key string, endpoint int64,
 ) channel {
 	client.T.Helper()
 	var got struct{ Channels []channel }
@@ -134,17 +130,8 @@ func devices(t *testing.T, c *harness.Target) {
 			}
 			for _, item := range d["channels"].([]any) {
 				hasExactly(
-					t,
-					"listed channel",
-					item.(map[string]any),
-					"key",
-					"endpoint",
-					"kind",
-					"unit",
-					"readable",
-					"writable",
-					"capabilities",
-					"available",
+					t, "listed channel", item.(map[string]any), "key", "endpoint", "kind", "unit",
+					"readable", "writable", "capabilities", "available",
 				)
 			}
 		}
@@ -162,22 +149,9 @@ func devices(t *testing.T, c *harness.Target) {
 				key, _ := ch["key"].(string)
 				seen[key] = true
 				hasExactly(
-					t,
-					"channel "+key,
-					ch,
-					"key",
-					"endpoint",
-					"kind",
-					"unit",
-					"readable",
-					"writable",
-					"capabilities",
-					"available",
-					"value",
-					"observed_at",
-					"desired",
-					"desired_at",
-					"status",
+					t, "channel "+key, ch, "key", "endpoint", "kind", "unit", "readable",
+					"writable", "capabilities", "available", "value", "observed_at", "desired",
+					"desired_at", "status",
 				)
 				known, ok := channelKeys[key]
 				if !ok {
@@ -250,19 +224,12 @@ func devices(t *testing.T, c *harness.Target) {
 		} {
 			client.Refused(http.MethodGet, path+"/"+id, nil, http.StatusNotFound, "not_found")
 			client.Refused(
-				http.MethodPatch,
-				path+"/"+id,
-				`{"name":"x"}`,
-				http.StatusNotFound,
-				"not_found",
+				http.MethodPatch, path+"/"+id, `{"name":"x"}`, http.StatusNotFound, "not_found",
 			)
 			client.Refused(http.MethodDelete, path+"/"+id, nil, http.StatusNotFound, "not_found")
 			client.Refused(
-				http.MethodPost,
-				path+"/"+id+"/commands",
-				`{"key":"lock","value":true}`,
-				http.StatusNotFound,
-				"not_found",
+				http.MethodPost, path+"/"+id+"/commands", `{"key":"lock","value":true}`,
+				http.StatusNotFound, "not_found",
 			)
 		}
 	})
@@ -294,9 +261,7 @@ func devices(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		gone := client.Await(
-			hub.ID(),
-			head,
-			"device.unavailable",
+			hub.ID(), head, "device.unavailable",
 			func(e harness.Event) bool { return e.About("device.unavailable", 7) },
 		)
 		if string(gone.Data) != "{}" {
@@ -316,9 +281,7 @@ func devices(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		client.Await(
-			hub.ID(),
-			gone.Cursor,
-			"device.available",
+			hub.ID(), gone.Cursor, "device.available",
 			func(e harness.Event) bool { return e.About("device.available", 7) },
 		)
 		if !getChannel(client, hub.ID(), 7, "leak", 0).Available {
@@ -332,10 +295,7 @@ func devices(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		head := client.Head(hub.ID())
 		client.Refused(
-			http.MethodDelete,
-			devicePath(hub.ID(), 15),
-			nil,
-			http.StatusBadRequest,
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusBadRequest,
 			"invalid_request",
 		)
 		if err := hub.Unreachable(15); err != nil {
@@ -347,27 +307,17 @@ func devices(t *testing.T, c *harness.Target) {
 			t.Errorf("a 204 with a body: %s", answer.Body)
 		}
 		forgotten := client.Await(
-			hub.ID(),
-			head,
-			"device.forgotten",
+			hub.ID(), head, "device.forgotten",
 			func(e harness.Event) bool { return e.About("device.forgotten", 15) },
 		)
 		if string(forgotten.Data) != `{"name":"Water"}` {
 			t.Errorf("data %s", forgotten.Data)
 		}
 		client.Refused(
-			http.MethodGet,
-			devicePath(hub.ID(), 15),
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodGet, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
 		)
 		client.Refused(
-			http.MethodDelete,
-			devicePath(hub.ID(), 15),
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodDelete, devicePath(hub.ID(), 15), nil, http.StatusNotFound, "not_found",
 		)
 	})
 }

@@ -34,8 +34,7 @@ func errorBodies(t *testing.T, c *harness.Target) {
 				harness.CheckRefusal(t, answer)
 			}
 			if got := answer.Header.Get("Content-Type"); !strings.HasPrefix(
-				got,
-				"application/json",
+				got, "application/json",
 			) {
 				t.Errorf("%s: Content-Type %q", path, got)
 			}
@@ -95,13 +94,8 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			"multipart/form-data; boundary=x", "application/json; charset=latin1",
 		} {
 			client.Refused(
-				http.MethodPost,
-				"/sites",
-				`{"name":"x"}`,
-				http.StatusBadRequest,
-				"invalid_request",
-				"Content-Type",
-				contentType,
+				http.MethodPost, "/sites", `{"name":"x"}`, http.StatusBadRequest, "invalid_request",
+				"Content-Type", contentType,
 			)
 		}
 		for _, contentType := range []string{
@@ -109,39 +103,25 @@ func errorBodies(t *testing.T, c *harness.Target) {
 			"application/json;charset=UTF-8", "Application/JSON",
 		} {
 			client.Must(
-				http.MethodPost,
-				"/sites",
-				`{"name":"x"}`,
-				http.StatusCreated,
-				"Content-Type",
-				contentType,
+				http.MethodPost, "/sites", `{"name":"x"}`, http.StatusCreated,
+				"Content-Type", contentType,
 			)
 		}
 		client.Must(
-			http.MethodPost,
-			"/sites",
-			`{"name":"x"}`+strings.Repeat(" ", 63<<10),
+			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 63<<10),
 			http.StatusCreated,
 		)
 		client.Refused(
-			http.MethodPost,
-			"/sites",
-			`{"name":"x"}`+strings.Repeat(" ", 65<<10),
-			http.StatusBadRequest,
-			"invalid_request",
+			http.MethodPost, "/sites", `{"name":"x"}`+strings.Repeat(" ", 65<<10),
+			http.StatusBadRequest, "invalid_request",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/sites",
+			http.MethodPost, "/sites",
 			`{"name":`+strings.Repeat("[", 30000)+strings.Repeat("]", 30000)+`}`,
-			http.StatusBadRequest,
-			"invalid_request",
+			http.StatusBadRequest, "invalid_request",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/sites",
-			"{\"name\":\"\xff\xfe\"}",
-			http.StatusBadRequest,
+			http.MethodPost, "/sites", "{\"name\":\"\xff\xfe\"}", http.StatusBadRequest,
 			"invalid_request",
 		)
 	})

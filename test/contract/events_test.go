@@ -26,12 +26,8 @@ func events(t *testing.T, c *harness.Target) {
 		hub.WaitAck("log-1", 250)
 		path := "/hubs/" + hub.ID + "/events"
 		hasExactly(
-			t,
-			"page",
-			client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t),
-			"data",
-			"next_cursor",
-			"has_more",
+			t, "page", client.Must(http.MethodGet, path, nil, http.StatusOK).Object(t), "data",
+			"next_cursor", "has_more",
 		)
 		var first harness.Page
 		client.Must(http.MethodGet, path, nil, http.StatusOK).JSON(t, &first)
@@ -50,17 +46,13 @@ func events(t *testing.T, c *harness.Target) {
 				}
 				if more := next <= 250; page.HasMore != more || more && len(page.Data) != limit {
 					t.Fatalf(
-						"pages of %d: %d events, has_more %v, up to %d",
-						limit,
-						len(page.Data),
-						page.HasMore,
-						next-1,
+						"pages of %d: %d events, has_more %v, up to %d", limit, len(page.Data),
+						page.HasMore, next-1,
 					)
 				}
 				if n := len(page.Data); n > 0 && page.NextCursor != page.Data[n-1].Cursor {
 					t.Errorf(
-						"next_cursor %q, the last event's %q",
-						page.NextCursor,
+						"next_cursor %q, the last event's %q", page.NextCursor,
 						page.Data[n-1].Cursor,
 					)
 				}
@@ -104,9 +96,7 @@ func events(t *testing.T, c *harness.Target) {
 		answered := make(chan harness.Answer, 1)
 		go func() {
 			answer, err := client.Try(
-				http.MethodGet,
-				"/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor,
-				nil,
+				http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+empty.NextCursor, nil,
 			)
 			if err != nil {
 				t.Error(err)
@@ -127,9 +117,7 @@ func events(t *testing.T, c *harness.Target) {
 		if page := client.Events(hub.ID, empty.NextCursor, 100, 60); len(page.Data) != 1 ||
 			time.Since(began) > 30*time.Second {
 			t.Errorf(
-				"with an event there already, a wait took %s and gave %+v",
-				time.Since(began),
-				page,
+				"with an event there already, a wait took %s and gave %+v", time.Since(began), page,
 			)
 		}
 	})
@@ -158,21 +146,13 @@ func events(t *testing.T, c *harness.Target) {
 			"after=" + cursor + "&after=" + cursor, "limit=1&limit=2",
 		} {
 			client.Refused(
-				http.MethodGet,
-				path+"?"+query,
-				nil,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodGet, path+"?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}
 		// "cursor: position in the hub's events": another hub's is none of this hub's.
 		foreign := client.Events(other.ID, "", 1, 0).NextCursor
 		client.Refused(
-			http.MethodGet,
-			path+"?after="+foreign,
-			nil,
-			http.StatusGone,
-			"cursor_expired",
+			http.MethodGet, path+"?after="+foreign, nil, http.StatusGone, "cursor_expired",
 		)
 		answer, err := client.Try(http.MethodGet, path+"/stream", nil, "Last-Event-ID", "garbage")
 		if err != nil || answer.Status != http.StatusBadRequest ||
@@ -199,25 +179,15 @@ func events(t *testing.T, c *harness.Target) {
 		hub.WaitAck("log-2", 2)
 		for _, cursor := range []string{page.Data[0].Cursor, page.NextCursor} {
 			client.Refused(
-				http.MethodGet,
-				"/hubs/"+hub.ID+"/events?after="+cursor,
-				nil,
-				http.StatusGone,
+				http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil, http.StatusGone,
 				"cursor_expired",
 			)
 			client.Refused(
-				http.MethodGet,
-				"/hubs/"+hub.ID+"/events?wait=30&after="+cursor,
-				nil,
-				http.StatusGone,
-				"cursor_expired",
+				http.MethodGet, "/hubs/"+hub.ID+"/events?wait=30&after="+cursor, nil,
+				http.StatusGone, "cursor_expired",
 			)
 			answer, err := client.Try(
-				http.MethodGet,
-				"/hubs/"+hub.ID+"/events/stream",
-				nil,
-				"Last-Event-ID",
-				cursor,
+				http.MethodGet, "/hubs/"+hub.ID+"/events/stream", nil, "Last-Event-ID", cursor,
 			)
 			if err != nil || answer.Status != http.StatusGone {
 				t.Errorf("stream: %d %s %v", answer.Status, answer.Body, err)

@@ -29,10 +29,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{
 			send(
-				1,
-				"channel.observed",
-				3,
-				true,
+				1, "channel.observed", 3, true,
 				map[string]any{"key": "lock", "endpoint": 0, "value": true},
 			),
 			send(
@@ -47,11 +44,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 				},
 			),
 			send(
-				3,
-				"credential.created",
-				3,
-				nil,
-				map[string]any{"slot": 4, "label": "Cleaner «é»"},
+				3, "credential.created", 3, nil, map[string]any{"slot": 4, "label": "Cleaner «é»"},
 			),
 			send(4, "credential.applied", 3, true, map[string]any{"state": "active"}),
 			send(5, "credential.revoked", 3, true, map[string]any{}),
@@ -59,10 +52,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			send(7, "rule.fired", nil, true, map[string]any{}),
 			// "New event types are added without a version change."
 			send(
-				8,
-				"weather.changed",
-				nil,
-				true,
+				8, "weather.changed", nil, true,
 				map[string]any{"deep": []any{1.0, map[string]any{"x": nil}}},
 			),
 		}})
@@ -89,23 +79,14 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			}
 		}
 		list := data(
-			t,
-			client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t),
+			t, client.Must(http.MethodGet, "/hubs/"+hub.ID+"/events", nil, http.StatusOK).Object(t),
 		)
 		if list = list[:min(8, len(list))]; len(list) != 8 {
 			t.Fatalf("%v", list)
 		}
 		for i, e := range list {
 			hasExactly(
-				t,
-				"event",
-				e,
-				"cursor",
-				"type",
-				"hub_id",
-				"device_id",
-				"time",
-				"clock_trusted",
+				t, "event", e, "cursor", "type", "hub_id", "device_id", "time", "clock_trusted",
 				"data",
 			)
 			isMicroTimestamp(t, "time", e["time"])
@@ -134,16 +115,12 @@ func eventTypes(t *testing.T, c *harness.Target) {
 		before := time.Now().Add(-time.Second)
 		hub.Disconnect()
 		gone := client.Await(
-			hub.ID,
-			"",
-			"hub.disconnected",
+			hub.ID, "", "hub.disconnected",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 		hub.Connect()
 		back := client.Await(
-			hub.ID,
-			gone.Cursor,
-			"hub.connected",
+			hub.ID, gone.Cursor, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		if !sameJSON(gone.Data, []byte(`{"reason":"client closed"}`)) ||
@@ -178,9 +155,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		skipped := client.Await(
-			hub.ID(),
-			head,
-			"hub.events_skipped",
+			hub.ID(), head, "hub.events_skipped",
 			func(e harness.Event) bool { return e.Type == "hub.events_skipped" },
 		)
 		want := `{"from":` + text(number(from)) + `,"to":` + text(number(to)) + `}`
@@ -188,9 +163,7 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			t.Errorf("%s, wanted %s", skipped.Data, want)
 		}
 		client.Await(
-			hub.ID(),
-			skipped.Cursor,
-			"what came after",
+			hub.ID(), skipped.Cursor, "what came after",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
 	})
@@ -211,15 +184,11 @@ func eventTypes(t *testing.T, c *harness.Target) {
 			hub.ClockUnknown(false)
 		}
 		unsure := client.Await(
-			hub.ID(),
-			head,
-			"channel.observed",
+			hub.ID(), head, "channel.observed",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
 		sure := client.Await(
-			hub.ID(),
-			unsure.Cursor,
-			"channel.observed",
+			hub.ID(), unsure.Cursor, "channel.observed",
 			func(e harness.Event) bool { return e.About("channel.observed", 1) },
 		)
 		if unsure.ClockTrusted == nil || *unsure.ClockTrusted ||

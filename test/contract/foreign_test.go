@@ -62,10 +62,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 		t.Errorf("another organization's site lists %v", list)
 	}
 	tenant.Refused(
-		http.MethodGet,
-		"/hubs?starting_after="+foreign,
-		nil,
-		http.StatusBadRequest,
+		http.MethodGet, "/hubs?starting_after="+foreign, nil, http.StatusBadRequest,
 		"invalid_request",
 	)
 
@@ -93,8 +90,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 					}
 				}
 				if (fastest[0] - fastest[1]).Abs() < max(
-					300*time.Microsecond,
-					min(fastest[0], fastest[1])/2,
+					300*time.Microsecond, min(fastest[0], fastest[1])/2,
 				) {
 					return
 				}
@@ -112,9 +108,7 @@ func foreignHubs(t *testing.T, c *harness.Target) {
 		}
 		alike("POST /hubs", func(hub string) (harness.Answer, error) {
 			return client.Do(
-				http.MethodPost,
-				"/hubs",
-				map[string]string{"serial": hub, "site_id": client.Site},
+				http.MethodPost, "/hubs", map[string]string{"serial": hub, "site_id": client.Site},
 			)
 		})
 	})

@@ -50,12 +50,7 @@ func hostile(t *testing.T, c *harness.Target) {
 							}
 						case answer.Status >= 500 && answer.ErrorType() != "hub_unavailable":
 							t.Errorf(
-								"%s %s %.200s %q: %d %s",
-								method,
-								path,
-								body,
-								header,
-								answer.Status,
+								"%s %s %.200s %q: %d %s", method, path, body, header, answer.Status,
 								answer.Body,
 							)
 						case answer.Status >= 400:
@@ -88,14 +83,8 @@ func hostile(t *testing.T, c *harness.Target) {
 				if err == nil && answer.Status >= 500 ||
 					err != nil && !strings.Contains(err.Error(), "invalid") {
 					t.Errorf(
-						"%s %s %.200s %q: %d %s %v",
-						method,
-						path,
-						body,
-						header,
-						answer.Status,
-						answer.Body,
-						err,
+						"%s %s %.200s %q: %d %s %v", method, path, body, header, answer.Status,
+						answer.Body, err,
 					)
 				}
 			}
@@ -145,8 +134,7 @@ func hostile(t *testing.T, c *harness.Target) {
 
 // onTheWire sends bytes, and gives the answer that comes back; status 0 is a closed connection.
 func onTheWire(
-	t *testing.T,
-	address, request string,
+	t *testing.T, address, request string,
 ) (status int, header http.Header, body []byte) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -158,8 +146,7 @@ func onTheWire(
 		t.Fatal(err)
 	}
 	go io.WriteString(
-		conn,
-		request,
+		conn, request,
 	) //nolint // a server may answer and close before it has read all
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -181,16 +168,7 @@ func (g *generator) one(of ...string) string { return of[g.IntN(len(of))] }
 // malformed gives a request to an endpoint with one or several things wrong.
 func (g *generator) malformed(e endpoint) (method, path string, body any, header []string) {
 	hub := g.one(
-		g.hub,
-		g.hub,
-		g.hub,
-		noHub,
-		"x",
-		"%00",
-		"%ff%fe",
-		strings.Repeat("x", 3000),
-		"..%2f",
-		"😀",
+		g.hub, g.hub, g.hub, noHub, "x", "%00", "%ff%fe", strings.Repeat("x", 3000), "..%2f", "😀",
 	)
 	if strings.HasSuffix(e.path, "/reset-link") && hub == g.hub {
 		hub = noHub // there is little to get wrong in it, and the hub is to stay connected
@@ -199,8 +177,7 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 	if strings.HasSuffix(path, "/stream") {
 		// never one that is let in
 		header = append(
-			header,
-			"Last-Event-ID",
+			header, "Last-Event-ID",
 			g.one("garbage", strings.Repeat("x", 3000), "AAAA", "\x01", "é"),
 		)
 	}
@@ -220,31 +197,17 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 			header = append(
 				header,
 				g.one(
-					"Content-Type",
-					"Idempotency-Key",
-					"Accept",
-					"Content-Encoding",
-					"If-None-Match",
-					"Range",
-					"X-Forwarded-For",
-					"Accept-Encoding",
+					"Content-Type", "Idempotency-Key", "Accept", "Content-Encoding",
+					"If-None-Match", "Range", "X-Forwarded-For", "Accept-Encoding",
 				),
 				g.one(
-					"garbage",
-					"application/xml",
-					strings.Repeat("k", 5000),
-					"\xff\xfe",
-					"*/*;q=x",
-					"bytes=0-",
-					"1.2.3.4, x",
-					"gzip",
-					";;;",
+					"garbage", "application/xml", strings.Repeat("k", 5000), "\xff\xfe", "*/*;q=x",
+					"bytes=0-", "1.2.3.4, x", "gzip", ";;;",
 				),
 			)
 		case 5:
 			path = strings.Replace(
-				path,
-				"/1",
+				path, "/1",
 				"/"+g.one("0", "-1", "x", "9999999999999999999999", "1.5", "%31", "1%00", "true"),
 				1,
 			)
@@ -255,35 +218,13 @@ func (g *generator) malformed(e endpoint) (method, path string, body any, header
 
 func (g *generator) query() string {
 	value := g.one(
-		"",
-		"0",
-		"-1",
-		"x",
-		"1e9",
-		"99999999999999999999",
-		"null",
-		"true",
-		strings.Repeat("9", 2000),
-		"\x00",
-		"é",
-		"' OR 1=1 --",
-		"%",
-		"a&b=c;d",
+		"", "0", "-1", "x", "1e9", "99999999999999999999", "null", "true",
+		strings.Repeat("9", 2000), "\x00", "é", "' OR 1=1 --", "%", "a&b=c;d",
 	)
 	return g.one(
-		"limit",
-		"after",
-		"wait",
-		"starting_after",
-		"site_id",
-		"x",
-		"limit[]",
-		"LIMIT",
+		"limit", "after", "wait", "starting_after", "site_id", "x", "limit[]", "LIMIT",
 	) + "=" + g.one(
-		url.QueryEscape(value),
-		"%zz",
-		"%",
-		"%00",
+		url.QueryEscape(value), "%zz", "%", "%00",
 	)
 }
 
@@ -325,9 +266,7 @@ func (g *generator) body(good string) any {
 		return strings.Repeat("[", 1+g.IntN(20000))
 	case 4:
 		return fmt.Sprintf(
-			`{"name":%s1%s}`,
-			strings.Repeat(`{"a":`, 5000),
-			strings.Repeat("}", 5000),
+			`{"name":%s1%s}`, strings.Repeat(`{"a":`, 5000), strings.Repeat("}", 5000),
 		)
 	default:
 		return text

@@ -36,8 +36,7 @@ func hubList(t *testing.T, c *harness.Target) {
 					site = other
 				}
 				answer, err := tenant.Try(
-					http.MethodPost,
-					"/hubs",
+					http.MethodPost, "/hubs",
 					map[string]string{"serial": raw.Serial, "site_id": site},
 				)
 				if err != nil || answer.Status != http.StatusOK {
@@ -102,11 +101,7 @@ func hubList(t *testing.T, c *harness.Target) {
 		"starting_after=" + noHub,
 	} {
 		tenant.Refused(
-			http.MethodGet,
-			"/hubs?"+query,
-			nil,
-			http.StatusBadRequest,
-			"invalid_request",
+			http.MethodGet, "/hubs?"+query, nil, http.StatusBadRequest, "invalid_request",
 		)
 	}
 }

@@ -63,25 +63,12 @@ func hubs(t *testing.T, c *harness.Target) {
 			"added": added, "single": single, "patched": patched,
 		} {
 			hasExactly(
-				t,
-				what,
-				got,
-				"id",
-				"name",
-				"site_id",
-				"connection",
-				"firmware",
-				"network",
+				t, what, got, "id", "name", "site_id", "connection", "firmware", "network",
 				"registered_at",
 			)
 			connection := got["connection"].(map[string]any)
 			hasExactly(
-				t,
-				what+" connection",
-				connection,
-				"status",
-				"since",
-				"public_ip",
+				t, what+" connection", connection, "status", "since", "public_ip",
 				"disconnect_reason",
 			)
 			isTimestamp(t, what+" since", connection["since"])
@@ -96,20 +83,8 @@ func hubs(t *testing.T, c *harness.Target) {
 			hasExactly(t, what+" firmware", got["firmware"].(map[string]any), "version")
 			network := got["network"].(map[string]any)
 			hasExactly(
-				t,
-				what+" network",
-				network,
-				"type",
-				"interface",
-				"ip_address",
-				"ipv6_address",
-				"mac_address",
-				"ssid",
-				"signal_dbm",
-				"carrier",
-				"radio",
-				"metered",
-				"reported_at",
+				t, what+" network", network, "type", "interface", "ip_address", "ipv6_address",
+				"mac_address", "ssid", "signal_dbm", "carrier", "radio", "metered", "reported_at",
 			)
 			isTimestamp(t, what+" reported_at", network["reported_at"])
 			if network["type"] != "wifi" || network["signal_dbm"] != -61.0 ||
@@ -127,11 +102,8 @@ func hubs(t *testing.T, c *harness.Target) {
 			// registered_at."
 			hasExactly(t, "list form", item, "id", "name", "site_id", "connection", "registered_at")
 			hasExactly(
-				t,
-				"connection of the list form",
-				item["connection"].(map[string]any),
-				"status",
-				"since",
+				t, "connection of the list form", item["connection"].(map[string]any),
+				"status", "since",
 			)
 		}
 	})
@@ -143,15 +115,11 @@ func hubs(t *testing.T, c *harness.Target) {
 		head := client.Head(raw.ID)
 		raw.Disconnect()
 		client.Await(
-			raw.ID,
-			head,
-			"hub.disconnected",
+			raw.ID, head, "hub.disconnected",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status offline",
+			t, time.Minute, "status offline",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" },
 		)
 		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil ||
@@ -161,22 +129,16 @@ func hubs(t *testing.T, c *harness.Target) {
 		away := getHub(client.Client, raw.ID)
 		raw.Connect()
 		client.Await(
-			raw.ID,
-			head,
-			"hub.connected",
+			raw.ID, head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status online",
+			t, time.Minute, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
 			t.Errorf(
-				"offline since %s, online since %s",
-				away.Connection.Since,
-				back.Connection.Since,
+				"offline since %s, online since %s", away.Connection.Since, back.Connection.Since,
 			)
 		}
 		// `network`: "what the hub reported when it last connected"; and so with firmware.
@@ -227,15 +189,11 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		raw.Connect()
 		client.Await(
-			raw.ID,
-			"",
-			"hub.connected",
+			raw.ID, "", "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status online",
+			t, time.Minute, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 	})
@@ -277,26 +235,15 @@ func hubs(t *testing.T, c *harness.Target) {
 			`{"color":"red"}`, `[]`, `{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
 			client.Refused(
-				http.MethodPatch,
-				"/hubs/"+raw.ID,
-				body,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodPatch, "/hubs/"+raw.ID, body, http.StatusBadRequest, "invalid_request",
 			)
 		}
 		client.Refused(
-			http.MethodPatch,
-			"/hubs/"+raw.ID,
-			`{"site_id":"`+noSite+`"}`,
-			http.StatusNotFound,
+			http.MethodPatch, "/hubs/"+raw.ID, `{"site_id":"`+noSite+`"}`, http.StatusNotFound,
 			"not_found",
 		)
 		client.Refused(
-			http.MethodPatch,
-			"/hubs/"+noHub,
-			`{"name":"x"}`,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodPatch, "/hubs/"+noHub, `{"name":"x"}`, http.StatusNotFound, "not_found",
 		)
 		// "Adding a hub that the caller's organization already owns moves it to the site named in
 		// the request."
@@ -353,9 +300,7 @@ func hubs(t *testing.T, c *harness.Target) {
 				client.Must(http.MethodGet, "/sites/"+id, nil, http.StatusOK).JSON(t, &counted)
 				if want := map[bool]int{true: 1}[id == at.SiteID]; counted.HubCount != want {
 					t.Errorf(
-						"the hub is at %s, and hub_count of %s is %d",
-						at.SiteID,
-						id,
+						"the hub is at %s, and hub_count of %s is %d", at.SiteID, id,
 						counted.HubCount,
 					)
 				}
@@ -373,10 +318,8 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.Serial, strings.ToLower(raw.Serial), bare, strings.ToLower(bare), mixed,
 		} {
 			client.Must(
-				http.MethodPost,
-				"/hubs",
-				map[string]string{"serial": serial, "site_id": client.Site},
-				http.StatusOK,
+				http.MethodPost, "/hubs",
+				map[string]string{"serial": serial, "site_id": client.Site}, http.StatusOK,
 			)
 		}
 		for _, body := range []string{
@@ -406,11 +349,9 @@ func hubs(t *testing.T, c *harness.Target) {
 		messages := map[string]bool{}
 		for what, serial := range serials {
 			refusal := client.Refused(
-				http.MethodPost,
-				"/hubs",
+				http.MethodPost, "/hubs",
 				map[string]string{"serial": serial, "site_id": client.Site},
-				http.StatusUnprocessableEntity,
-				"hub_not_addable",
+				http.StatusUnprocessableEntity, "hub_not_addable",
 			)
 			messages[refusal.Message] = true
 			if len(messages) > 1 {
@@ -418,19 +359,14 @@ func hubs(t *testing.T, c *harness.Target) {
 			}
 		}
 		client.Refused(
-			http.MethodPost,
-			"/hubs",
-			map[string]string{"serial": unseen.Serial, "site_id": noSite},
-			http.StatusNotFound,
-			"not_found",
+			http.MethodPost, "/hubs", map[string]string{"serial": unseen.Serial, "site_id": noSite},
+			http.StatusNotFound, "not_found",
 		)
 		unseen.Enroll()
 		client.Refused(
-			http.MethodPost,
-			"/hubs",
+			http.MethodPost, "/hubs",
 			map[string]string{"serial": unseen.Serial, "site_id": client.Site},
-			http.StatusUnprocessableEntity,
-			"hub_not_addable",
+			http.StatusUnprocessableEntity, "hub_not_addable",
 		)
 		// "yes, once the hub is online".
 		unseen.Come()
@@ -443,10 +379,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		raw := c.For(t).Online(tenant)
 		answer := client.Must(
-			http.MethodPost,
-			"/hubs/"+raw.ID+"/reset-link",
-			nil,
-			http.StatusNoContent,
+			http.MethodPost, "/hubs/"+raw.ID+"/reset-link", nil, http.StatusNoContent,
 		)
 		if len(answer.Body) != 0 {
 			t.Errorf("a 204 with a body: %s", answer.Body)
@@ -465,17 +398,11 @@ func hubs(t *testing.T, c *harness.Target) {
 		raw.Enroll()
 		raw.Come()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status online",
+			t, time.Minute, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 		client.Refused(
-			http.MethodPost,
-			"/hubs/"+noHub+"/reset-link",
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodPost, "/hubs/"+noHub+"/reset-link", nil, http.StatusNotFound, "not_found",
 		)
 	})
 }

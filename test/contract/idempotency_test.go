@@ -36,9 +36,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		path := commandPath(hub.ID(), 1)
 		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
 		harness.Eventually(
-			t,
-			time.Minute,
-			"unlocked",
+			t, time.Minute, "unlocked",
 			func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" },
 		)
 		for _, body := range []string{
@@ -46,8 +44,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			"{\"key\":\"\\u006cock\",\n\"value\":false}",
 		} {
 			if again := client.Must(http.MethodPost, path, body, http.StatusAccepted, keyHeader, "retry"); !sameJSON(
-				again.Body,
-				first.Body,
+				again.Body, first.Body,
 			) {
 				t.Errorf("first %s\nthen %s", first.Body, again.Body)
 			}
@@ -57,23 +54,13 @@ func idempotency(t *testing.T, c *harness.Target) {
 			`{"key":"lock","value":false,"endpoint":1}`,
 		} {
 			client.Refused(
-				http.MethodPost,
-				path,
-				body,
-				http.StatusConflict,
-				"idempotency_conflict",
-				keyHeader,
+				http.MethodPost, path, body, http.StatusConflict, "idempotency_conflict", keyHeader,
 				"retry",
 			)
 		}
 		client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 2),
-			unlock,
-			http.StatusConflict,
-			"idempotency_conflict",
-			keyHeader,
-			"retry",
+			http.MethodPost, commandPath(hub.ID(), 2), unlock, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "retry",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command was run %d times", n)
@@ -111,12 +98,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 			t.Errorf("%d keys, and the hub ran %d commands", len(keys), n)
 		}
 		client.Refused(
-			http.MethodPost,
-			path,
-			unlock,
-			http.StatusBadRequest,
-			"invalid_request",
-			keyHeader,
+			http.MethodPost, path, unlock, http.StatusBadRequest, "invalid_request", keyHeader,
 			strings.Repeat("k", 256),
 		)
 	})
@@ -130,26 +112,17 @@ func idempotency(t *testing.T, c *harness.Target) {
 		_, key := c.For(t).Own().Key(tenant.Org)
 		second := harness.NewClient(t, c.Base, key)
 		first := client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			unlock,
-			http.StatusAccepted,
-			keyHeader,
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
 			"shared",
 		)
 		if again := second.Must(http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader, "shared"); !sameJSON(
-			again.Body,
-			first.Body,
+			again.Body, first.Body,
 		) {
 			t.Errorf("first %s\nthen %s", first.Body, again.Body)
 		}
 		stranger.Must(
-			http.MethodPost,
-			commandPath(theirs.ID(), 1),
-			`{"key":"lock","value":true}`,
-			http.StatusAccepted,
-			keyHeader,
-			"shared",
+			http.MethodPost, commandPath(theirs.ID(), 1), `{"key":"lock","value":true}`,
+			http.StatusAccepted, keyHeader, "shared",
 		)
 		if n := desiredCount(client, hub, 1, "lock"); n != 1 {
 			t.Errorf("one command was run %d times", n)
@@ -163,33 +136,19 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		hub.RefuseCommands(true)
 		first := client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			unlock,
-			http.StatusUnprocessableEntity,
-			"command_refused",
-			keyHeader,
-			"refused",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
+			"command_refused", keyHeader, "refused",
 		)
 		hub.RefuseCommands(false)
 		again := client.Refused(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			unlock,
-			http.StatusUnprocessableEntity,
-			"command_refused",
-			keyHeader,
-			"refused",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusUnprocessableEntity,
+			"command_refused", keyHeader, "refused",
 		)
 		if again.Message != first.Message {
 			t.Errorf("first %q, then %q", first.Message, again.Message)
 		}
 		client.Must(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			unlock,
-			http.StatusAccepted,
-			keyHeader,
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, http.StatusAccepted, keyHeader,
 			"refused no more",
 		)
 	})
@@ -202,30 +161,18 @@ func idempotency(t *testing.T, c *harness.Target) {
 		path := commandPath(hub.ID(), 1)
 		hub.RadioDown(true)
 		client.Refused(
-			http.MethodPost,
-			path,
-			unlock,
-			http.StatusServiceUnavailable,
-			"hub_unavailable",
-			keyHeader,
-			"later",
+			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_unavailable",
+			keyHeader, "later",
 		)
 		hub.RadioDown(false)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(true)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"status offline",
+			t, time.Minute, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
 		client.Refused(
-			http.MethodPost,
-			path,
-			unlock,
-			http.StatusServiceUnavailable,
-			"hub_offline",
-			keyHeader,
+			http.MethodPost, path, unlock, http.StatusServiceUnavailable, "hub_offline", keyHeader,
 			"later still",
 		)
 		// What was answered before is answered also now: it asks nothing of the hub.
@@ -255,10 +202,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"one answer %s, another %d %s",
-					answers[0].Body,
-					answer.Status,
-					answer.Body,
+					"one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
@@ -274,11 +218,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 			key := fmt.Sprintf("two bodies %d", round)
 			answers := atOnce(t, 6, func(i int) (harness.Answer, error) {
 				return client.Try(
-					http.MethodPost,
-					commandPath(hub.ID(), 3),
-					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2),
-					keyHeader,
-					key,
+					http.MethodPost, commandPath(hub.ID(), 3),
+					fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, 20+i%2), keyHeader, key,
 				)
 			})
 			ran := answers[0].Status == http.StatusAccepted
@@ -289,12 +230,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 				}
 				if answer.Status != want || answer.ErrorType() != kind {
 					t.Errorf(
-						"round %d, body %d: %d %s, wanted %d",
-						round,
-						i%2,
-						answer.Status,
-						answer.Body,
-						want,
+						"round %d, body %d: %d %s, wanted %d", round, i%2, answer.Status,
+						answer.Body, want,
 					)
 				}
 			}
@@ -319,50 +256,27 @@ func creations(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusCreated || !sameJSON(answer.Body, answers[0].Body) {
 				t.Errorf(
-					"one answer %s, another %d %s",
-					answers[0].Body,
-					answer.Status,
-					answer.Body,
+					"one answer %s, another %d %s", answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
 		again := client.Must(
-			http.MethodPost,
-			"/sites",
-			`{ "name" : "Once" }`,
-			http.StatusCreated,
-			keyHeader,
-			"site",
+			http.MethodPost, "/sites", `{ "name" : "Once" }`, http.StatusCreated, keyHeader, "site",
 		)
 		if !sameJSON(again.Body, answers[0].Body) {
 			t.Errorf("first %s, then %s", answers[0].Body, again.Body)
 		}
 		client.Refused(
-			http.MethodPost,
-			"/sites",
-			`{"name":"Twice"}`,
-			http.StatusConflict,
-			"idempotency_conflict",
-			keyHeader,
-			"site",
+			http.MethodPost, "/sites", `{"name":"Twice"}`, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "site",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/invitations",
-			`{"email":"once@example.org"}`,
-			http.StatusConflict,
-			"idempotency_conflict",
-			keyHeader,
-			"site",
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusConflict,
+			"idempotency_conflict", keyHeader, "site",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/sites",
-			`{"name":"Once"}`,
-			http.StatusBadRequest,
-			"invalid_request",
-			keyHeader,
-			strings.Repeat("k", 256),
+			http.MethodPost, "/sites", `{"name":"Once"}`, http.StatusBadRequest, "invalid_request",
+			keyHeader, strings.Repeat("k", 256),
 		)
 		var all siteList
 		client.Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &all)
@@ -380,20 +294,12 @@ func creations(t *testing.T, c *harness.Target) {
 	t.Run("an invitation is made once", func(t *testing.T) {
 		client := tenant.For(t)
 		first := client.Must(
-			http.MethodPost,
-			"/invitations",
-			`{"email":"once@example.org"}`,
-			http.StatusCreated,
-			keyHeader,
-			"invitation",
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
+			keyHeader, "invitation",
 		)
 		again := client.Must(
-			http.MethodPost,
-			"/invitations",
-			`{"email":"once@example.org"}`,
-			http.StatusCreated,
-			keyHeader,
-			"invitation",
+			http.MethodPost, "/invitations", `{"email":"once@example.org"}`, http.StatusCreated,
+			keyHeader, "invitation",
 		)
 		if !sameJSON(again.Body, first.Body) {
 			t.Errorf("first %s, then %s", first.Body, again.Body)
@@ -411,14 +317,11 @@ func creations(t *testing.T, c *harness.Target) {
 		add := fmt.Sprintf(`{"serial":%q,"site_id":%q}`, hub.ID(), first.ID)
 		answer := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub")
 		client.Must(
-			http.MethodPatch,
-			"/hubs/"+hub.ID(),
-			fmt.Sprintf(`{"site_id":%q}`, second.ID),
+			http.MethodPatch, "/hubs/"+hub.ID(), fmt.Sprintf(`{"site_id":%q}`, second.ID),
 			http.StatusOK,
 		)
 		if again := client.Must(http.MethodPost, "/hubs", add, http.StatusOK, keyHeader, "hub"); !sameJSON(
-			again.Body,
-			answer.Body,
+			again.Body, answer.Body,
 		) {
 			t.Errorf("first %s, then %s", answer.Body, again.Body)
 		}
@@ -427,21 +330,11 @@ func creations(t *testing.T, c *harness.Target) {
 		}
 		nowhere := strings.Replace(add, first.ID, "01935f2e-0000-7000-8000-00000000000a", 1)
 		client.Refused(
-			http.MethodPost,
-			"/hubs",
-			nowhere,
-			http.StatusNotFound,
-			"not_found",
-			keyHeader,
+			http.MethodPost, "/hubs", nowhere, http.StatusNotFound, "not_found", keyHeader,
 			"nowhere",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/hubs",
-			add,
-			http.StatusConflict,
-			"idempotency_conflict",
-			keyHeader,
+			http.MethodPost, "/hubs", add, http.StatusConflict, "idempotency_conflict", keyHeader,
 			"nowhere",
 		)
 	})
@@ -485,11 +378,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		told := make(chan harness.Answer, 1)
 		go func() {
 			answer, err := client.Try(
-				http.MethodPost,
-				commandPath(hub.ID(), 1),
-				lock,
-				keyHeader,
-				"cut",
+				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
 			)
 			if err != nil {
 				t.Error(err)
@@ -497,9 +386,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			told <- answer
 		}()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"the hub has the command",
+			t, time.Minute, "the hub has the command",
 			func() bool { return desiredCount(client, hub, 1, "lock") == before+1 },
 		)
 		hub.CutConnection()
@@ -513,11 +400,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 		}
 		harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
 			answer, err := client.Try(
-				http.MethodPost,
-				commandPath(hub.ID(), 1),
-				lock,
-				keyHeader,
-				"cut",
+				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
 			)
 			return err == nil && answer.Status == http.StatusAccepted
 		})
@@ -541,11 +424,7 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	began := time.Now()
 	answers := atOnce(t, len(calls), func(i int) (harness.Answer, error) {
 		return tenant.Try(
-			calls[i].method,
-			calls[i].at(hub.ID()),
-			calls[i].sent(),
-			keyHeader,
-			"late",
+			calls[i].method, calls[i].at(hub.ID()), calls[i].sent(), keyHeader, "late",
 		)
 	})
 	took := time.Since(began)
@@ -561,11 +440,7 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	var got accepted
 	harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
 		answer, err := tenant.Try(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			unlock,
-			keyHeader,
-			"late",
+			http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late",
 		)
 		if err != nil ||
 			answer.Status != http.StatusAccepted && answer.Status != http.StatusGatewayTimeout {

@@ -40,9 +40,7 @@ func pending(client *harness.Tenant, id string) bool {
 
 // invite invites somebody and gives the link of the mail.
 func invite(
-	s *harness.Service,
-	client *harness.Tenant,
-	email, role string,
+	s *harness.Service, client *harness.Tenant, email, role string,
 ) (made invitation, link string) {
 	client.T.Helper()
 	s = s.For(client.T)
@@ -69,23 +67,12 @@ func invitations(t *testing.T, c *harness.Target) {
 		client, s := tenant.For(t), c.For(t).Own()
 		const email = "new@invitations.example.com"
 		answer := client.Must(
-			http.MethodPost,
-			"/invitations",
-			`{"email":"`+email+`"}`,
-			http.StatusCreated,
+			http.MethodPost, "/invitations", `{"email":"`+email+`"}`, http.StatusCreated,
 		)
 		made := answer.Object(t)
 		// design, section 6
 		hasExactly(
-			t,
-			"invitation",
-			made,
-			"id",
-			"email",
-			"role",
-			"status",
-			"created_at",
-			"expires_at",
+			t, "invitation", made, "id", "email", "role", "status", "created_at", "expires_at",
 		)
 		if made["email"] != email || made["role"] != "member" || made["status"] != "pending" {
 			t.Errorf("%v", made)
@@ -136,10 +123,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Error("an accepted invitation is listed")
 		}
 		client.Refused(
-			http.MethodDelete,
-			"/invitations/"+made["id"].(string),
-			nil,
-			http.StatusNotFound,
+			http.MethodDelete, "/invitations/"+made["id"].(string), nil, http.StatusNotFound,
 			"not_found",
 		)
 		// Opened once more, it changes nothing.
@@ -198,11 +182,7 @@ func invitations(t *testing.T, c *harness.Target) {
 				t.Error("a revoked invitation is listed")
 			}
 			client.Refused(
-				http.MethodDelete,
-				"/invitations/"+made.ID,
-				nil,
-				http.StatusNotFound,
-				"not_found",
+				http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 			)
 		}
 	})
@@ -219,11 +199,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		dead(t, client, link, "revoked@invitations.example.com")
 		for _, id := range []string{made.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Refused(
-				http.MethodDelete,
-				"/invitations/"+id,
-				nil,
-				http.StatusNotFound,
-				"not_found",
+				http.MethodDelete, "/invitations/"+id, nil, http.StatusNotFound, "not_found",
 			)
 		}
 	})
@@ -238,11 +214,7 @@ func invitations(t *testing.T, c *harness.Target) {
 		}
 		dead(t, client, oldLink, "twice@invitations.example.com")
 		client.Refused(
-			http.MethodDelete,
-			"/invitations/"+first.ID,
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodDelete, "/invitations/"+first.ID, nil, http.StatusNotFound, "not_found",
 		)
 		if page := harness.Open(t, http.MethodGet, newLink); page.Status != http.StatusOK {
 			t.Errorf("%d %s", page.Status, page.Body)
@@ -279,29 +251,19 @@ func invitations(t *testing.T, c *harness.Target) {
 			`{"email":"` + strings.Repeat("x", 300) + `@example.com"}`,
 		} {
 			client.Refused(
-				http.MethodPost,
-				"/invitations",
-				body,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodPost, "/invitations", body, http.StatusBadRequest, "invalid_request",
 			)
 		}
 		client.Refused(
-			http.MethodPost,
-			"/invitations",
-			map[string]string{"email": owner(client).Email},
-			http.StatusBadRequest,
-			"invalid_request",
+			http.MethodPost, "/invitations", map[string]string{"email": owner(client).Email},
+			http.StatusBadRequest, "invalid_request",
 		)
 		// "to a member: 400" (design, section 6).
 		somebody := joined(t, c.For(t).Own(), tenant, "already@invitations.example.com", "member")
 		for _, email := range []string{somebody.Email, strings.ToUpper(somebody.Email)} {
 			client.Refused(
-				http.MethodPost,
-				"/invitations",
-				map[string]string{"email": email},
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodPost, "/invitations", map[string]string{"email": email},
+				http.StatusBadRequest, "invalid_request",
 			)
 		}
 	})
@@ -349,10 +311,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			"limit=0", "limit=51", "limit=x", "starting_after=x", "starting_after=" + noMember,
 		} {
 			client.Refused(
-				http.MethodGet,
-				"/invitations?"+query,
-				nil,
-				http.StatusBadRequest,
+				http.MethodGet, "/invitations?"+query, nil, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
@@ -361,11 +320,7 @@ func invitations(t *testing.T, c *harness.Target) {
 			t.Errorf("a stranger sees %+v", list)
 		}
 		stranger.Refused(
-			http.MethodDelete,
-			"/invitations/"+want[0],
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodDelete, "/invitations/"+want[0], nil, http.StatusNotFound, "not_found",
 		)
 		if !pending(client, want[0]) {
 			t.Error("a stranger has revoked an invitation")

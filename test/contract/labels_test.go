@@ -36,12 +36,8 @@ func isLabeled(client *harness.Tenant, hub string, device int64, name, room stri
 	for _, d := range list.Data {
 		if d.ID == device && (text(d.Name) != name || text(d.Room) != room) {
 			client.T.Errorf(
-				"device %d is %q in %q in the list, wanted %q in %q",
-				device,
-				text(d.Name),
-				text(d.Room),
-				name,
-				room,
+				"device %d is %q in %q in the list, wanted %q in %q", device, text(d.Name),
+				text(d.Room), name, room,
 			)
 		}
 	}
@@ -105,10 +101,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			`{"name":"x","room":7}`,
 		} {
 			client.Refused(
-				http.MethodPatch,
-				devicePath(hub.ID(), 1),
-				body,
-				http.StatusBadRequest,
+				http.MethodPatch, devicePath(hub.ID(), 1), body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
@@ -120,18 +113,14 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices, Dir: t.TempDir()})
 		client.Must(
-			http.MethodPatch,
-			devicePath(hub.ID(), 1),
-			`{"name":"Entrance","room":"Hall"}`,
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 			http.StatusOK,
 		)
 		client.Must(http.MethodPatch, devicePath(hub.ID(), 2), `{"room":"Hall"}`, http.StatusOK)
 		head := client.Head(hub.ID())
 		hub.Restart()
 		client.Await(
-			hub.ID(),
-			head,
-			"hub.connected",
+			hub.ID(), head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
 		harness.Connected(t, hub)
@@ -143,9 +132,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		updated := client.Await(
-			hub.ID(),
-			head,
-			"device.updated",
+			hub.ID(), head, "device.updated",
 			func(e harness.Event) bool { return e.About("device.updated", 2) },
 		)
 		// "{name, removed_channels: array}".
@@ -172,9 +159,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		client.Add(hub.Serial)
 		for _, device := range []int64{1, 2} {
 			client.Must(
-				http.MethodPatch,
-				devicePath(hub.ID, device),
-				`{"name":"Set","room":"Hall"}`,
+				http.MethodPatch, devicePath(hub.ID, device), `{"name":"Set","room":"Hall"}`,
 				http.StatusOK,
 			)
 		}
@@ -209,9 +194,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		client.Must(
-			http.MethodPatch,
-			devicePath(hub.ID(), 1),
-			`{"name":"Entrance","room":"Hall"}`,
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 			http.StatusOK,
 		)
 		before := client.Head(hub.ID())
@@ -220,9 +203,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		}
 		harness.Eventually(t, time.Minute, "410 for a cursor from before the reset", func() bool {
 			answer, err := client.Try(
-				http.MethodGet,
-				"/hubs/"+hub.ID()+"/events?after="+before,
-				nil,
+				http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil,
 			)
 			return err == nil && answer.Status == http.StatusGone
 		})
@@ -262,16 +243,12 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		client.Must(
-			http.MethodPatch,
-			devicePath(hub.ID(), 1),
-			`{"name":"Entrance","room":"Hall"}`,
+			http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 			http.StatusOK,
 		)
 		client.Must(
-			http.MethodPatch,
-			"/hubs/"+hub.ID(),
-			map[string]string{"site_id": client.NewSite("Elsewhere")},
-			http.StatusOK,
+			http.MethodPatch, "/hubs/"+hub.ID(),
+			map[string]string{"site_id": client.NewSite("Elsewhere")}, http.StatusOK,
 		)
 		is(t, hub.ID(), 1, "Entrance", "Hall")
 	})

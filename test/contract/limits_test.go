@@ -41,11 +41,7 @@ func limits(t *testing.T, c *harness.Target) {
 			} {
 				if n, err := strconv.Atoi(answer.Header.Get(name)); err != nil || n < 0 {
 					t.Errorf(
-						"%s %s (%d): %s is %q",
-						request.method,
-						request.path,
-						answer.Status,
-						name,
+						"%s %s (%d): %s is %q", request.method, request.path, answer.Status, name,
 						answer.Header.Get(name),
 					)
 				}
@@ -62,17 +58,11 @@ func limits(t *testing.T, c *harness.Target) {
 		_, otherKey := s.Key(tenant.Org)
 		_, narrowKey := s.Key(tenant.Org, "hubs:read")
 		client, other, narrow := harness.NewClient(
-			t,
-			c.Base,
-			key,
+			t, c.Base, key,
 		), harness.NewClient(
-			t,
-			c.Base,
-			otherKey,
+			t, c.Base, otherKey,
 		), harness.NewClient(
-			t,
-			c.Base,
-			narrowKey,
+			t, c.Base, narrowKey,
 		)
 
 		began := time.Now()
@@ -144,11 +134,7 @@ func quotas(t *testing.T, c *harness.Target) {
 			err != nil ||
 			wait < 1 {
 			t.Errorf(
-				"%s %s: %d %s, Retry-After %q",
-				method,
-				path,
-				answer.Status,
-				answer.Body,
+				"%s %s: %d %s, Retry-After %q", method, path, answer.Status, answer.Body,
 				answer.Header.Get("Retry-After"),
 			)
 		}
@@ -162,31 +148,21 @@ func quotas(t *testing.T, c *harness.Target) {
 				"flood+1@quotas.example.com",
 			}[n%3]
 			tenant.Must(
-				http.MethodPost,
-				"/invitations",
-				map[string]string{"email": email},
+				http.MethodPost, "/invitations", map[string]string{"email": email},
 				http.StatusCreated,
 			)
 		}
 		limited(
-			t,
-			tenant.Client,
-			http.MethodPost,
-			"/invitations",
+			t, tenant.Client, http.MethodPost, "/invitations",
 			map[string]string{"email": "flood@quotas.example.com"},
 		)
 		// Sub-addresses arrive in the same mailbox.
 		limited(
-			t,
-			tenant.Client,
-			http.MethodPost,
-			"/invitations",
+			t, tenant.Client, http.MethodPost, "/invitations",
 			map[string]string{"email": "flood+2@quotas.example.com"},
 		)
 		tenant.Must(
-			http.MethodPost,
-			"/invitations",
-			map[string]string{"email": "other@quotas.example.com"},
+			http.MethodPost, "/invitations", map[string]string{"email": "other@quotas.example.com"},
 			http.StatusCreated,
 		)
 	})
@@ -212,19 +188,13 @@ func quotas(t *testing.T, c *harness.Target) {
 		add := `{"serial":"` + noHub + `","site_id":"` + tenant.Site + `"}`
 		for i := range 3 {
 			tenant.Refused(
-				http.MethodPost,
-				"/hubs",
-				add,
-				http.StatusUnprocessableEntity,
-				"hub_not_addable",
-				keyHeader,
-				strconv.Itoa(i+1),
+				http.MethodPost, "/hubs", add, http.StatusUnprocessableEntity, "hub_not_addable",
+				keyHeader, strconv.Itoa(i+1),
 			)
 		}
 		limited(t, tenant.Client, http.MethodPost, "/hubs", add, keyHeader, "one too many")
 		if again := tenant.Must(http.MethodPost, "/sites", site, http.StatusCreated, keyHeader, "0"); !sameJSON(
-			again.Body,
-			first.Body,
+			again.Body, first.Body,
 		) {
 			t.Errorf("first %s, then %s", first.Body, again.Body)
 		}
@@ -248,8 +218,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		for i := range 3 {
 			under.Go(func() {
 				method, path, body := http.MethodPost, commandPath(
-					silent.ID,
-					1,
+					silent.ID, 1,
 				), any(
 					`{"key":"lock","value":false}`,
 				)
@@ -267,13 +236,8 @@ func quotas(t *testing.T, c *harness.Target) {
 		}
 		began := time.Now()
 		limited(
-			t,
-			tenant.Client,
-			http.MethodPost,
-			commandPath(silent.ID, 1),
-			`{"key":"lock","value":true}`,
-			keyHeader,
-			"k",
+			t, tenant.Client, http.MethodPost, commandPath(silent.ID, 1),
+			`{"key":"lock","value":true}`, keyHeader, "k",
 		)
 		limited(t, tenant.Client, http.MethodGet, "/hubs/"+silent.ID+"/devices/1", nil)
 		if took := time.Since(began); took > 5*time.Second {

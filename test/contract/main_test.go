@@ -91,25 +91,9 @@ func TestContract(t *testing.T) {
 func TestShortLimits(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
-		t,
-		"--event-retention",
-		"5s",
-		"--stream-keepalive",
-		"500ms",
-		"--stream-lifetime",
-		"3s",
-		"--hub-timeout",
-		"1s",
-		"--invitation-ttl",
-		"8s",
-		"--idempotency-window",
-		"8s",
-		"--streams-per-key",
-		"3",
-		"--rate",
-		"100000",
-		"--burst",
-		"100000",
+		t, "--event-retention", "5s", "--stream-keepalive", "500ms", "--stream-lifetime", "3s",
+		"--hub-timeout", "1s", "--invitation-ttl", "8s", "--idempotency-window", "8s",
+		"--streams-per-key", "3", "--rate", "100000", "--burst", "100000",
 	)
 	c.Own()
 	try(t, c, []part{
@@ -126,17 +110,8 @@ func TestShortLimits(t *testing.T) {
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	c := harness.NewTarget(
-		t,
-		"--sites-per-org",
-		"5",
-		"--idempotency-keys-per-org",
-		"4",
-		"--calls-per-hub",
-		"3",
-		"--hub-timeout",
-		"8s",
-		"--invitations-per-address",
-		"10",
+		t, "--sites-per-org", "5", "--idempotency-keys-per-org", "4", "--calls-per-hub", "3",
+		"--hub-timeout", "8s", "--invitations-per-address", "10",
 	)
 	c.Own()
 	try(t, c, []part{{"quotas", quotas}})

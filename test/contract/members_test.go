@@ -101,26 +101,16 @@ func members(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		for _, role := range []string{"admin", "member", "owner"} {
 			client.Refused(
-				http.MethodPatch,
-				"/members/"+first.ID,
-				`{"role":"`+role+`"}`,
-				http.StatusForbidden,
+				http.MethodPatch, "/members/"+first.ID, `{"role":"`+role+`"}`, http.StatusForbidden,
 				"forbidden",
 			)
 		}
 		client.Refused(
-			http.MethodDelete,
-			"/members/"+first.ID,
-			nil,
-			http.StatusForbidden,
-			"forbidden",
+			http.MethodDelete, "/members/"+first.ID, nil, http.StatusForbidden, "forbidden",
 		)
 		client.Refused(
-			http.MethodPost,
-			"/invitations",
-			`{"email":"boss@members.example.com","role":"owner"}`,
-			http.StatusForbidden,
-			"forbidden",
+			http.MethodPost, "/invitations", `{"email":"boss@members.example.com","role":"owner"}`,
+			http.StatusForbidden, "forbidden",
 		)
 		if again := owner(client); again != first {
 			t.Errorf("the owner was %+v, and is %+v", first, again)
@@ -131,10 +121,7 @@ func members(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		somebody := joined(t, c.For(t).Own(), tenant, "somebody@members.example.com", "member")
 		client.Refused(
-			http.MethodPatch,
-			"/members/"+somebody.ID,
-			`{"role":"owner"}`,
-			http.StatusForbidden,
+			http.MethodPatch, "/members/"+somebody.ID, `{"role":"owner"}`, http.StatusForbidden,
 			"forbidden",
 		)
 		if m, _ := memberOf(client, somebody.Email); m != somebody {
@@ -152,10 +139,7 @@ func members(t *testing.T, c *harness.Target) {
 		}
 		for _, role := range []string{"member", "member", "admin", "member"} {
 			answer := client.Must(
-				http.MethodPatch,
-				"/members/"+somebody.ID,
-				`{"role":"`+role+`"}`,
-				http.StatusOK,
+				http.MethodPatch, "/members/"+somebody.ID, `{"role":"`+role+`"}`, http.StatusOK,
 			)
 			hasExactly(t, "member", answer.Object(t), "id", "email", "role", "joined_at")
 			var changed, read member
@@ -171,10 +155,7 @@ func members(t *testing.T, c *harness.Target) {
 			`{"role":7}`, `{"role":"admin","email":"x@y.z"}`, `[]`, `{"role":"admin"}x`,
 		} {
 			client.Refused(
-				http.MethodPatch,
-				"/members/"+somebody.ID,
-				body,
-				http.StatusBadRequest,
+				http.MethodPatch, "/members/"+somebody.ID, body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
@@ -192,10 +173,7 @@ func members(t *testing.T, c *harness.Target) {
 		for _, id := range []string{somebody.ID, noMember, "x", "%00", strings.Repeat("x", 1000)} {
 			client.Refused(http.MethodGet, "/members/"+id, nil, http.StatusNotFound, "not_found")
 			client.Refused(
-				http.MethodPatch,
-				"/members/"+id,
-				`{"role":"admin"}`,
-				http.StatusNotFound,
+				http.MethodPatch, "/members/"+id, `{"role":"admin"}`, http.StatusNotFound,
 				"not_found",
 			)
 			client.Refused(http.MethodDelete, "/members/"+id, nil, http.StatusNotFound, "not_found")
@@ -210,17 +188,9 @@ func members(t *testing.T, c *harness.Target) {
 		client, s := tenant.For(t), c.For(t).Own()
 		other := c.For(t).Tenant("Other members")
 		here, there := joined(
-			t,
-			s,
-			tenant,
-			"both@members.example.com",
-			"member",
+			t, s, tenant, "both@members.example.com", "member",
 		), joined(
-			t,
-			s,
-			other,
-			"both@members.example.com",
-			"admin",
+			t, s, other, "both@members.example.com", "admin",
 		)
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
@@ -234,10 +204,7 @@ func members(t *testing.T, c *harness.Target) {
 		client := c.For(t).Tenant("Many members")
 		for i := range 4 {
 			joined(
-				t,
-				s,
-				client,
-				fmt.Sprintf("person%d@many.example.com", i),
+				t, s, client, fmt.Sprintf("person%d@many.example.com", i),
 				[]string{"member", "admin"}[i%2],
 			)
 		}
@@ -262,11 +229,7 @@ func members(t *testing.T, c *harness.Target) {
 			"starting_after=" + first.ID,
 		} {
 			client.Refused(
-				http.MethodGet,
-				"/members?"+query,
-				nil,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodGet, "/members?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}
 	})

@@ -26,36 +26,19 @@ func description(t *testing.T, c *harness.Target) {
 			t.Error("another openapi.yaml is served than this suite holds answers to")
 		}
 		client.Must(
-			http.MethodGet,
-			"/openapi.yaml",
-			nil,
-			http.StatusNotModified,
-			"If-None-Match",
+			http.MethodGet, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
 			got.Header.Get("ETag"),
 		)
 		client.Must(
-			http.MethodGet,
-			"/openapi.yaml",
-			nil,
-			http.StatusOK,
-			"If-None-Match",
-			`"another"`,
+			http.MethodGet, "/openapi.yaml", nil, http.StatusOK, "If-None-Match", `"another"`,
 		)
 		client.Must(http.MethodHead, "/openapi.yaml", nil, http.StatusOK)
 		client.Must(
-			http.MethodHead,
-			"/openapi.yaml",
-			nil,
-			http.StatusNotModified,
-			"If-None-Match",
+			http.MethodHead, "/openapi.yaml", nil, http.StatusNotModified, "If-None-Match",
 			"W/"+got.Header.Get("ETag"),
 		)
 		client.Refused(
-			http.MethodGet,
-			"/openapi.yaml",
-			large,
-			http.StatusBadRequest,
-			"invalid_request",
+			http.MethodGet, "/openapi.yaml", large, http.StatusBadRequest, "invalid_request",
 		)
 		client.Must(http.MethodHead, "/openapi.yaml", large, http.StatusBadRequest)
 		page := client.Must(http.MethodGet, "/reference", nil, http.StatusOK)
@@ -65,11 +48,7 @@ func description(t *testing.T, c *harness.Target) {
 		}
 		client.Must(http.MethodGet, "/reference/reference.js", nil, http.StatusOK)
 		client.Refused(
-			http.MethodGet,
-			"/reference/nothing.js",
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodGet, "/reference/nothing.js", nil, http.StatusNotFound, "not_found",
 		)
 	})
 
@@ -89,10 +68,7 @@ func description(t *testing.T, c *harness.Target) {
 			"", "{}", `{"serial":"HUB-7K2M-Q4XD-93TA","secret":"x"}`, large,
 		} {
 			client.Refused(
-				http.MethodPost,
-				"/link/v1/certificates",
-				body,
-				http.StatusBadRequest,
+				http.MethodPost, "/link/v1/certificates", body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
@@ -116,10 +92,7 @@ func description(t *testing.T, c *harness.Target) {
 			if e.live {
 				kind.Store("hub_unavailable")
 				client.Refused(
-					e.method,
-					e.at(hub.ID),
-					e.sent(),
-					http.StatusServiceUnavailable,
+					e.method, e.at(hub.ID), e.sent(), http.StatusServiceUnavailable,
 					"hub_unavailable",
 				)
 				kind.Store("out_of_smoke")

@@ -70,8 +70,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 			email := fmt.Sprintf("address%d@races.example.com", n)
 			answers := atOnce(t, 2, func(i int) (harness.Answer, error) {
 				return tenant.Try(
-					http.MethodPost,
-					"/invitations",
+					http.MethodPost, "/invitations",
 					map[string]string{"email": email, "role": []string{"admin", "member"}[i]},
 				)
 			})

@@ -27,9 +27,7 @@ func killed(t *testing.T, c *harness.Target) {
 	path := commandPath(hub.ID(), 1)
 
 	tenant.Must(
-		http.MethodPatch,
-		devicePath(hub.ID(), 1),
-		`{"name":"Entrance","room":"Hall"}`,
+		http.MethodPatch, devicePath(hub.ID(), 1), `{"name":"Entrance","room":"Hall"}`,
 		http.StatusOK,
 	)
 	somebody := joined(t, s, tenant, "before@killed.example.com", "admin")
@@ -70,12 +68,8 @@ func killed(t *testing.T, c *harness.Target) {
 		for _, answer := range answers {
 			if answer.Status != http.StatusAccepted || !sameJSON(answer.Body, answers[0].Body) {
 				t.Fatalf(
-					"round %d: one answer %d %s, another %d %s",
-					round,
-					answers[0].Status,
-					answers[0].Body,
-					answer.Status,
-					answer.Body,
+					"round %d: one answer %d %s, another %d %s", round, answers[0].Status,
+					answers[0].Body, answer.Status, answer.Body,
 				)
 			}
 		}
@@ -88,8 +82,7 @@ func killed(t *testing.T, c *harness.Target) {
 
 	stopped(t, s, tenant, hub)
 	if again := tenant.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "settled"); !sameJSON(
-		again.Body,
-		settled.Body,
+		again.Body, settled.Body,
 	) {
 		t.Errorf("settled %s\nafter restarts %s", settled.Body, again.Body)
 	}
@@ -121,11 +114,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	told := make(chan harness.Answer, 1)
 	go func() {
 		answer, err := tenant.Do(
-			http.MethodPost,
-			commandPath(hub.ID(), 1),
-			lock,
-			keyHeader,
-			"stopped",
+			http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "stopped",
 		)
 		if err != nil {
 			t.Error(err)
@@ -133,9 +122,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 		told <- answer
 	}()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the hub has the command",
+		t, time.Minute, "the hub has the command",
 		func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 },
 	)
 	s.Stop()
@@ -152,8 +139,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 	s.Begin()
 	harness.Connected(t, hub)
 	if again := tenant.Must(http.MethodPost, commandPath(hub.ID(), 1), lock, http.StatusAccepted, keyHeader, "stopped"); !sameJSON(
-		again.Body,
-		answer.Body,
+		again.Body, answer.Body,
 	) {
 		t.Errorf("one answer %s, another %s", answer.Body, again.Body)
 	}

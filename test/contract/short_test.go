@@ -157,42 +157,24 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 		// under the same command id. The same key with another body is a conflict, also before the
 		// matter is settled.
 		client.Refused(
-			http.MethodPost,
-			commandPath(silent.ID, 1),
-			`{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout,
-			"hub_timeout",
-			keyHeader,
-			"never",
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
 		)
 		client.Refused(
-			http.MethodPost,
-			commandPath(silent.ID, 1),
-			`{"key":"lock","value":false}`,
-			http.StatusConflict,
-			"idempotency_conflict",
-			keyHeader,
-			"never",
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":false}`,
+			http.StatusConflict, "idempotency_conflict", keyHeader, "never",
 		)
 		client.Refused(
-			http.MethodPost,
-			commandPath(silent.ID, 1),
-			`{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout,
-			"hub_timeout",
-			keyHeader,
-			"never",
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout", keyHeader, "never",
 		)
 		first := <-seen
 		if again := <-seen; again != first || first == "" {
 			t.Errorf("command id %q, then %q", first, again)
 		}
 		client.Refused(
-			http.MethodPost,
-			commandPath(silent.ID, 1),
-			`{"key":"lock","value":true}`,
-			http.StatusGatewayTimeout,
-			"hub_timeout",
+			http.MethodPost, commandPath(silent.ID, 1), `{"key":"lock","value":true}`,
+			http.StatusGatewayTimeout, "hub_timeout",
 		)
 		if other := <-seen; other == first {
 			t.Error("a command without a key took another's command id")
@@ -205,8 +187,7 @@ func hubTimeouts(t *testing.T, c *harness.Target) {
 func idempotencyWindow(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Window")
 	hub := c.VirtualHub(
-		tenant,
-		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}},
+		tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "thermostat"}}},
 	)
 	path := commandPath(hub.ID(), 1)
 	body := func(degrees int) string { return fmt.Sprintf(`{"key":"heating_setpoint","value":%d}`, degrees) }
@@ -233,9 +214,7 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the key is as new",
+		t, time.Minute, "the key is as new",
 		func() bool { return send(21).Status == http.StatusAccepted },
 	)
 	if took := time.Since(began); took < 6*time.Second {
@@ -258,18 +237,11 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 	}
 	link := s.Mails(email, 1)[0].Link()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"no longer listed",
-		func() bool { return !pending(tenant, made.ID) },
+		t, time.Minute, "no longer listed", func() bool { return !pending(tenant, made.ID) },
 	)
 	dead(t, tenant, link, email)
 	tenant.Refused(
-		http.MethodDelete,
-		"/invitations/"+made.ID,
-		nil,
-		http.StatusNotFound,
-		"not_found",
+		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 	)
 	// Who comes too late can be invited again, and may come too late again on a busy machine.
 	harness.Eventually(t, time.Minute, "a second invitation works", func() bool {

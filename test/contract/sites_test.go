@@ -56,9 +56,7 @@ func sites(t *testing.T, c *harness.Target) {
 				t.Fatalf("made %+v, read %+v", made, read)
 			}
 			client.Must(
-				http.MethodPatch,
-				"/sites/"+made.ID,
-				map[string]string{"name": "New " + name},
+				http.MethodPatch, "/sites/"+made.ID, map[string]string{"name": "New " + name},
 				http.StatusOK,
 			)
 			client.Must(http.MethodGet, "/sites/"+made.ID, nil, http.StatusOK).JSON(t, &read)
@@ -93,23 +91,15 @@ func sites(t *testing.T, c *harness.Target) {
 			`{"name":"` + strings.Repeat("x", 201) + `"}`,
 		} {
 			client.Refused(
-				http.MethodPost,
-				"/sites",
-				body,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodPost, "/sites", body, http.StatusBadRequest, "invalid_request",
 			)
 			client.Refused(
-				http.MethodPatch,
-				"/sites/"+tenant.Site,
-				body,
-				http.StatusBadRequest,
+				http.MethodPatch, "/sites/"+tenant.Site, body, http.StatusBadRequest,
 				"invalid_request",
 			)
 		}
 		if refusal := client.Refused(http.MethodPost, "/sites", `{"name":"x","color":"red"}`, http.StatusBadRequest, "invalid_request"); !strings.Contains(
-			refusal.Message,
-			"color",
+			refusal.Message, "color",
 		) {
 			t.Errorf("the unknown field is not named: %s", refusal.Message)
 		}
@@ -124,11 +114,7 @@ func sites(t *testing.T, c *harness.Target) {
 		} {
 			client.Refused(http.MethodGet, "/sites/"+id, nil, http.StatusNotFound, "not_found")
 			client.Refused(
-				http.MethodPatch,
-				"/sites/"+id,
-				`{"name":"Mine"}`,
-				http.StatusNotFound,
-				"not_found",
+				http.MethodPatch, "/sites/"+id, `{"name":"Mine"}`, http.StatusNotFound, "not_found",
 			)
 		}
 	})
@@ -173,11 +159,7 @@ func sites(t *testing.T, c *harness.Target) {
 			"starting_after=x", "starting_after=" + noSite, "limit=99999999999999999999",
 		} {
 			client.Refused(
-				http.MethodGet,
-				"/sites?"+query,
-				nil,
-				http.StatusBadRequest,
-				"invalid_request",
+				http.MethodGet, "/sites?"+query, nil, http.StatusBadRequest, "invalid_request",
 			)
 		}
 	})
@@ -196,9 +178,7 @@ func everySite(t *testing.T, client *harness.Tenant, limit int) []site {
 		}
 		if len(page.Data) != limit {
 			t.Fatalf(
-				"a page of %d has %d sites and says that there are more",
-				limit,
-				len(page.Data),
+				"a page of %d has %d sites and says that there are more", limit, len(page.Data),
 			)
 		}
 		query = fmt.Sprintf("?limit=%d&starting_after=%s", limit, page.Data[limit-1].ID)

@@ -70,8 +70,7 @@ func stream(t *testing.T, c *harness.Target) {
 		}
 		// A page's cursor is good for a stream, and a stream's for a page.
 		fromPage := client.Stream(
-			"/hubs/"+hub.ID+"/events/stream",
-			client.Events(hub.ID, "", 2, 0).NextCursor,
+			"/hubs/"+hub.ID+"/events/stream", client.Events(hub.ID, "", 2, 0).NextCursor,
 		)
 		if next := fromPage.Next(t, time.Minute); next.ID != stored[2].Cursor {
 			t.Errorf("%+v, wanted %+v", next, stored[2])
@@ -94,9 +93,7 @@ func stream(t *testing.T, c *harness.Target) {
 			"deep": []any{map[string]any{}},
 		}
 		payload, err := json.MarshalIndent(
-			map[string]any{"log": "log-1", "events": []any{event}},
-			"\r\n\t",
-			"\n  ",
+			map[string]any{"log": "log-1", "events": []any{event}}, "\r\n\t", "\n  ",
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -154,8 +151,7 @@ func stream(t *testing.T, c *harness.Target) {
 func resync(t *testing.T, c *harness.Target) {
 	tenant := c.Tenant("Resync")
 	hub := c.VirtualHub(
-		tenant,
-		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}},
+		tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "electricity_meter"}}},
 	)
 	path := "/hubs/" + hub.ID() + "/devices"
 	before := tenant.Head(hub.ID())
@@ -203,15 +199,12 @@ func resync(t *testing.T, c *harness.Target) {
 		name, _ := data(t, list.Object(t))[0]["name"].(string)
 		known, _ := strconv.Atoi(name) // 0: not renamed yet
 		next := tenant.Await(
-			hub.ID(),
-			cursor,
-			"an event after the cursor",
+			hub.ID(), cursor, "an event after the cursor",
 			func(e harness.Event) bool { return numbered(e) > 0 },
 		)
 		if numbered(next) > known+1 {
 			t.Errorf(
-				"the list knows of %d, and the next event after its cursor tells of %d",
-				known,
+				"the list knows of %d, and the next event after its cursor tells of %d", known,
 				numbered(next),
 			)
 		}

@@ -51,9 +51,7 @@ func windows(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		added := client.Await(
-			hub.ID(),
-			head,
-			"device.added",
+			hub.ID(), head, "device.added",
 			func(e harness.Event) bool { return e.About("device.added", id) },
 		)
 		if !sameJSON(added.Data, []byte(`{"name":"Side door"}`)) {
@@ -63,9 +61,7 @@ func windows(t *testing.T, c *harness.Target) {
 		closed(t, err)
 		// "locks need it to join securely enough to be driven": this one did.
 		client.Must(
-			http.MethodPost,
-			devicePath(hub.ID(), id)+"/commands",
-			`{"key":"lock","value":false}`,
+			http.MethodPost, devicePath(hub.ID(), id)+"/commands", `{"key":"lock","value":false}`,
 			http.StatusAccepted,
 		)
 
@@ -77,11 +73,8 @@ func windows(t *testing.T, c *harness.Target) {
 				t.Fatal(err)
 			}
 			client.Refused(
-				http.MethodPost,
-				devicePath(hub.ID(), insecure)+"/commands",
-				`{"key":"lock","value":false}`,
-				http.StatusUnprocessableEntity,
-				"command_refused",
+				http.MethodPost, devicePath(hub.ID(), insecure)+"/commands",
+				`{"key":"lock","value":false}`, http.StatusUnprocessableEntity, "command_refused",
 			)
 		}
 
@@ -110,9 +103,7 @@ func windows(t *testing.T, c *harness.Target) {
 			opened(
 				t,
 				client.Must(
-					http.MethodPost,
-					path,
-					map[string]string{"setup_code": code},
+					http.MethodPost, path, map[string]string{"setup_code": code},
 					http.StatusAccepted,
 				),
 			)
@@ -132,9 +123,7 @@ func windows(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{Devices: devices})
 		path := "/hubs/" + hub.ID() + "/removal"
 		client.Must(
-			http.MethodPatch,
-			devicePath(hub.ID(), 2),
-			`{"name":"Set through the API"}`,
+			http.MethodPatch, devicePath(hub.ID(), 2), `{"name":"Set through the API"}`,
 			http.StatusOK,
 		)
 		closed(t, hub.Press(2))
@@ -144,20 +133,14 @@ func windows(t *testing.T, c *harness.Target) {
 			t.Fatal(err)
 		}
 		forgotten := client.Await(
-			hub.ID(),
-			head,
-			"device.forgotten",
+			hub.ID(), head, "device.forgotten",
 			func(e harness.Event) bool { return e.About("device.forgotten", 2) },
 		)
 		if !sameJSON(forgotten.Data, []byte(`{"name":"Drop"}`)) {
 			t.Errorf("data %s", forgotten.Data)
 		}
 		client.Refused(
-			http.MethodGet,
-			devicePath(hub.ID(), 2),
-			nil,
-			http.StatusNotFound,
-			"not_found",
+			http.MethodGet, devicePath(hub.ID(), 2), nil, http.StatusNotFound, "not_found",
 		)
 		closed(t, hub.Press(1))
 		opened(t, client.Must(http.MethodPost, path, nil, http.StatusAccepted))

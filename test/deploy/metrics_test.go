@@ -63,9 +63,7 @@ func TestMetrics(t *testing.T) {
 	queries = append(queries, dashboardQueries(t)...)
 	if alerts < 20 || len(queries) < alerts+50 {
 		t.Fatalf(
-			"only %d alerts and %d queries of the dashboard are read",
-			alerts,
-			len(queries)-alerts,
+			"only %d alerts and %d queries of the dashboard are read", alerts, len(queries)-alerts,
 		)
 	}
 	for _, q := range queries {

@@ -29,10 +29,8 @@ func TestEachAlertHasItsSection(t *testing.T) {
 		for _, rule := range group.Rules {
 			if want := "deploy/README.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != want {
 				t.Errorf(
-					"%s: runbook_url is %q and should be %q",
-					rule.Alert,
-					rule.Annotations["runbook_url"],
-					want,
+					"%s: runbook_url is %q and should be %q", rule.Alert,
+					rule.Annotations["runbook_url"], want,
 				)
 			}
 			if rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {

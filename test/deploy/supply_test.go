@@ -104,8 +104,7 @@ func TestBaseImagesAreResolved(t *testing.T) {
 func TestShippedConfigurationsTrustNobody(t *testing.T) {
 	t.Parallel()
 	if service := string(read(t, "kubernetes/service.yaml")); !strings.Contains(
-		service,
-		"\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n",
+		service, "\n  HUBCLOUD_TRUSTED_PROXIES: \"\"\n",
 	) {
 		t.Error("kubernetes/service.yaml names networks to be trusted; they belong into an overlay")
 	}

@@ -42,9 +42,7 @@ func TestBridges(t *testing.T) {
 		for _, h := range senders {
 			head := tenant.Head(h.hub.ID)
 			harness.Eventually(
-				t,
-				time.Minute,
-				h.hub.ID+" goes on "+when,
+				t, time.Minute, h.hub.ID+" goes on "+when,
 				func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 },
 			)
 		}
@@ -89,9 +87,7 @@ func TestBridgeAlone(t *testing.T) {
 		filepath.Join(first.Dir, "nats-credentials.json"),
 		"--postgres-url",
 		"postgres:///postgres?user=hubcloud&sslmode=disable&host="+filepath.Join(
-			first.Dir,
-			"postgres",
-			"socket",
+			first.Dir, "postgres", "socket",
 		),
 	)
 	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -122,20 +118,9 @@ func TestKillWhileStarting(t *testing.T) {
 	dir := t.TempDir()
 	for range *kills {
 		process := exec.Command(
-			harness.Binary(t),
-			"serve",
-			"--data-dir",
-			dir,
-			"--environment",
-			"dev",
-			"--http",
-			"127.0.0.1:0",
-			"--admin",
-			"127.0.0.1:0",
-			"--mqtt",
-			"127.0.0.1:0",
-			"--nats",
-			"127.0.0.1:0",
+			harness.Binary(t), "serve", "--data-dir", dir, "--environment", "dev",
+			"--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0",
+			"--nats", "127.0.0.1:0",
 		)
 		process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := process.Start(); err != nil {

@@ -16,9 +16,7 @@ import (
 // clusterKills is how often TestCluster kills a server or a replica. Each costs up to a quarter of
 // a minute, in which leaders are elected.
 var clusterKills = flag.Int(
-	"cluster.kills",
-	0,
-	"how often the test of a cluster kills a server, then a replica, in turn",
+	"cluster.kills", 0, "how often the test of a cluster kills a server, then a replica, in turn",
 )
 
 // TestCluster runs two replicas on a cluster of three nats-servers as `hubcloud broker-config`
@@ -76,8 +74,7 @@ func TestCluster(t *testing.T) {
 			},
 		)
 		t.Logf(
-			"without a server: a hub of it that stays away is offline after %s",
-			time.Since(killed),
+			"without a server: a hub of it that stays away is offline after %s", time.Since(killed),
 		)
 		node.start()
 	}
@@ -87,10 +84,7 @@ func TestCluster(t *testing.T) {
 // acrossServers has hubs that are connected to one server asked, and cut off, by replicas that are
 // connected to any.
 func acrossServers(
-	t *testing.T,
-	broker *ownBroker,
-	first *harness.Service,
-	replicas ...*harness.Tenant,
+	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
 ) {
 	t.Helper()
 	for _, address := range broker.mqtt {
@@ -158,10 +152,7 @@ type crowd struct {
 }
 
 func newCrowd(
-	t *testing.T,
-	broker *ownBroker,
-	first *harness.Service,
-	replicas ...*harness.Tenant,
+	t *testing.T, broker *ownBroker, first *harness.Service, replicas ...*harness.Tenant,
 ) *crowd {
 	t.Helper()
 	c := &crowd{
@@ -222,10 +213,7 @@ func (c *crowd) check() {
 		for _, replica := range c.replicas {
 			if last := numbersOf(c.t, h.hub.ID, replica.AllEvents(h.hub.ID, "")); last < h.acked {
 				c.t.Errorf(
-					"hub %s: acknowledged through %d, stored through %d",
-					h.hub.ID,
-					h.acked,
-					last,
+					"hub %s: acknowledged through %d, stored through %d", h.hub.ID, h.acked, last,
 				)
 			}
 		}
@@ -256,9 +244,7 @@ func (p *position) end() bool {
 
 func (p *position) read() (page harness.Page, ok bool) {
 	answer, err := p.client.Try(
-		http.MethodGet,
-		"/hubs/"+p.hub+"/events?limit=500&after="+p.cursor,
-		nil,
+		http.MethodGet, "/hubs/"+p.hub+"/events?limit=500&after="+p.cursor, nil,
 	)
 	if err != nil || answer.Status != http.StatusOK {
 		return page, false

@@ -31,11 +31,8 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 		retrying.Go(func() {
 			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 				answer, err := tenant.Client.Do(
-					http.MethodPost,
-					"/hubs/"+hub.ID()+"/devices/1/commands",
-					`{"key":"lock","value":false}`,
-					"Idempotency-Key",
-					"crash",
+					http.MethodPost, "/hubs/"+hub.ID()+"/devices/1/commands",
+					`{"key":"lock","value":false}`, "Idempotency-Key", "crash",
 				)
 				if err != nil {
 					continue // the service is not there
@@ -56,11 +53,7 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	for i, answer := range answers {
 		if answer.Status != http.StatusAccepted || string(answer.Body) != string(answers[0].Body) {
 			t.Errorf(
-				"answer %d is %d %s, the first %s",
-				i,
-				answer.Status,
-				answer.Body,
-				answers[0].Body,
+				"answer %d is %d %s, the first %s", i, answer.Status, answer.Body, answers[0].Body,
 			)
 		}
 	}

@@ -147,10 +147,7 @@ func (f *follower) run(stop <-chan struct{}) {
 		}
 		if answer.Status != 200 {
 			f.client.T.Errorf(
-				"hub %s: a follower was answered %d %s",
-				f.hub,
-				answer.Status,
-				answer.Body,
+				"hub %s: a follower was answered %d %s", f.hub, answer.Status, answer.Body,
 			)
 			return
 		}
@@ -180,10 +177,7 @@ func (f *follower) runStream(stop <-chan struct{}) {
 		if stream == nil {
 			if err == nil && answer.Status != 429 && answer.Status < 500 {
 				f.client.T.Errorf(
-					"hub %s: a stream was answered %d %s",
-					f.hub,
-					answer.Status,
-					answer.Body,
+					"hub %s: a stream was answered %d %s", f.hub, answer.Status, answer.Body,
 				)
 				return
 			}
@@ -266,14 +260,11 @@ func TestKill(t *testing.T) {
 	s := harness.Start(t, "--rate", "100000", "--burst", "100000")
 	tenant := harness.NewTenant(t, s, "Kill")
 	senders, followers, streamers := make(
-		[]*sender,
-		hubs,
+		[]*sender, hubs,
 	), make(
-		[]*follower,
-		hubs,
+		[]*follower, hubs,
 	), make(
-		[]*follower,
-		hubs,
+		[]*follower, hubs,
 	)
 	starts := make([]string, hubs)
 	for i := range hubs {

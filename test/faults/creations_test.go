@@ -27,11 +27,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 	create := func(name string) string {
 		for tries := 0; ; tries++ {
 			answer, err := tenant.Client.Do(
-				http.MethodPost,
-				"/sites",
-				map[string]string{"name": name},
-				"Idempotency-Key",
-				name,
+				http.MethodPost, "/sites", map[string]string{"name": name}, "Idempotency-Key", name,
 			)
 			if err != nil || answer.Status >= 500 {
 				time.Sleep(20 * time.Millisecond) // the service is away
@@ -96,10 +92,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 			}
 			if answered[site.Name] != site.ID {
 				t.Errorf(
-					"%s is there as %s; answered was %q",
-					site.Name,
-					site.ID,
-					answered[site.Name],
+					"%s is there as %s; answered was %q", site.Name, site.ID, answered[site.Name],
 				)
 			}
 			delete(answered, site.Name)

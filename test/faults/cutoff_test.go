@@ -28,9 +28,7 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	after := client.Head(hub.ID())
 	go func() {
 		answer, err := client.Do(
-			http.MethodGet,
-			"/hubs/"+hub.ID()+"/events?wait=60&after="+after,
-			nil,
+			http.MethodGet, "/hubs/"+hub.ID()+"/events?wait=60&after="+after, nil,
 		)
 		if err != nil {
 			t.Error(err)
@@ -72,11 +70,7 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 	} {
 		asked := time.Now()
 		refusal := client.Refused(
-			http.MethodGet,
-			path,
-			nil,
-			http.StatusServiceUnavailable,
-			"service_unavailable",
+			http.MethodGet, path, nil, http.StatusServiceUnavailable, "service_unavailable",
 		)
 		t.Logf("%s after %v: %s", path, time.Since(asked), refusal.Message)
 	}

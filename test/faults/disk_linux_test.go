@@ -88,9 +88,7 @@ func TestFullDisk(t *testing.T) {
 				}
 				head := tenant.Head(h.hub.ID)
 				answer, err = tenant.Do(
-					http.MethodGet,
-					"/hubs/"+h.hub.ID+"/events?wait=2&after="+head,
-					nil,
+					http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil,
 				)
 				var page harness.Page
 				return err == nil && answer.Status == http.StatusOK &&
@@ -103,10 +101,8 @@ func TestFullDisk(t *testing.T) {
 			return status == http.StatusOK && ready.Ready && !ready.Degraded
 		})
 		t.Logf(
-			"round %d: changes after %v, everything after %v",
-			round,
-			changed.Round(time.Millisecond),
-			time.Since(began).Round(time.Millisecond),
+			"round %d: changes after %v, everything after %v", round,
+			changed.Round(time.Millisecond), time.Since(began).Round(time.Millisecond),
 		)
 	}
 	close(stopSending)
@@ -188,8 +184,7 @@ func TestDiskReserve(t *testing.T) {
 	if !ready.Ready || ready.component("disk").OK ||
 		!strings.Contains(ready.component("disk").Detail, "64 MiB") {
 		t.Errorf(
-			"/readyz: %+v; want ready, degraded, and the component disk with the reserve",
-			ready,
+			"/readyz: %+v; want ready, degraded, and the component disk with the reserve", ready,
 		)
 	}
 	for _, c := range []struct {
@@ -213,11 +208,7 @@ func TestDiskReserve(t *testing.T) {
 			after < 1 {
 			t.Errorf(
 				"%s %s: %d %s, Retry-After %q; want 503 service_unavailable with Retry-After",
-				c.method,
-				c.path,
-				answer.Status,
-				answer.Body,
-				answer.Header.Get("Retry-After"),
+				c.method, c.path, answer.Status, answer.Body, answer.Header.Get("Retry-After"),
 			)
 		}
 		if !strings.Contains(string(answer.Body), "disk") {

@@ -78,9 +78,7 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 				if time.Since(began) > time.Minute {
 					t.Fatalf(
 						"silent connections to the port of %s: hub %d does not get in: %v",
-						port.name,
-						i,
-						err,
+						port.name, i, err,
 					)
 				}
 				attempts++
@@ -98,10 +96,7 @@ func TestSilentConnectionsLeaveTheBroker(t *testing.T) {
 			}
 			t.Logf(
 				"silent connections to the port of %s: hub %d has its log %s after the first, at attempt %d",
-				port.name,
-				i,
-				time.Since(began),
-				attempts,
+				port.name, i, time.Since(began), attempts,
 			)
 		}
 		select {

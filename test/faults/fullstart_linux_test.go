@@ -32,10 +32,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			s := harness.StartIn(t, dir)
 			tenant := harness.NewTenant(t, s, "Full start")
 			tenant.Must(
-				http.MethodPost,
-				"/sites",
-				map[string]string{"name": "Kept"},
-				http.StatusCreated,
+				http.MethodPost, "/sites", map[string]string{"name": "Kept"}, http.StatusCreated,
 			)
 			s.Stop()
 			empty := c.fill(t, dir)
@@ -80,10 +77,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 				t.Errorf("sites after it: %v", sites.Data)
 			}
 			tenant.Must(
-				http.MethodPost,
-				"/sites",
-				map[string]string{"name": "New"},
-				http.StatusCreated,
+				http.MethodPost, "/sites", map[string]string{"name": "New"}, http.StatusCreated,
 			)
 		})
 	}
@@ -100,9 +94,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
 	s.Launch()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the start waits",
+		t, time.Minute, "the start waits",
 		func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") },
 	)
 	empty()
@@ -142,8 +134,7 @@ func TestFilesRunOut(t *testing.T) {
 		t.Error("the log does not say that files run out")
 	}
 	if out, _, _ := harness.RunBinary(t, "doctor", "--data-dir", dir, "--json"); !strings.Contains(
-		out,
-		"files (inodes) are free, and",
+		out, "files (inodes) are free, and",
 	) {
 		t.Errorf("the doctor does not tell of files:\n%s", out)
 	}

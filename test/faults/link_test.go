@@ -111,10 +111,7 @@ func TestLink(t *testing.T) {
 		hub.WaitAck("log-2", 6)
 		expect(t, tenant.AllEvents(hub.ID, ""), "5", "6")
 		answer := tenant.Must(
-			http.MethodGet,
-			"/hubs/"+hub.ID+"/events?after="+before,
-			nil,
-			http.StatusGone,
+			http.MethodGet, "/hubs/"+hub.ID+"/events?after="+before, nil, http.StatusGone,
 		)
 		if answer.ErrorType() != "cursor_expired" {
 			t.Errorf("error type %q", answer.ErrorType())
@@ -147,24 +144,13 @@ func TestLink(t *testing.T) {
 				},
 			),
 			with(
-				10,
-				func(e map[string]any) { e["type"] = "weather.changed"; e["device_id"] = nil },
+				10, func(e map[string]any) { e["type"] = "weather.changed"; e["device_id"] = nil },
 			),
 		}})
 		hub.WaitAck("log-1", 10)
 		expect(
-			t,
-			tenant.AllEvents(hub.ID, ""),
-			"1",
-			"skip 2-2",
-			"skip 3-3",
-			"4",
-			"skip 5-5",
-			"skip 6-6",
-			"skip 7-7",
-			"skip 8-8",
-			"skip 9-9",
-			"weather.changed",
+			t, tenant.AllEvents(hub.ID, ""), "1", "skip 2-2", "skip 3-3", "4",
+			"skip 5-5", "skip 6-6", "skip 7-7", "skip 8-8", "skip 9-9", "weather.changed",
 		)
 	})
 
@@ -224,9 +210,7 @@ func TestLink(t *testing.T) {
 		hub := adopted(t, s, tenant)
 		hub.Connect()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"two events",
+			t, time.Minute, "two events",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) >= 2 },
 		)
 		events := tenant.AllEvents(hub.ID, "")
@@ -241,9 +225,7 @@ func TestLink(t *testing.T) {
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"hub.disconnected",
+			t, time.Minute, "hub.disconnected",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 1 },
 		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected")
@@ -260,9 +242,7 @@ func TestLink(t *testing.T) {
 		})
 		hub.Connect()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"hub.connected",
+			t, time.Minute, "hub.connected",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 2 },
 		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected", "hub.connected")
@@ -298,11 +278,7 @@ func TestLink(t *testing.T) {
 		unknownStatus, unknown := hub.EnrollWith(key, "HUB-ZZZZ-ZZZZ-ZZZZ", "wrong")
 		if status != http.StatusUnauthorized || unknownStatus != http.StatusUnauthorized {
 			t.Errorf(
-				"wrong secret: %d %s; unknown Serial: %d %s",
-				status,
-				wrong,
-				unknownStatus,
-				unknown,
+				"wrong secret: %d %s; unknown Serial: %d %s", status, wrong, unknownStatus, unknown,
 			)
 		}
 		hub.Publish("hub/"+other.ID+"/events", []byte(`{"log":"log-1","events":[]}`))

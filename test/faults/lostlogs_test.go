@@ -34,9 +34,7 @@ func TestDamagedStreams(t *testing.T) {
 	}
 	for _, hub := range hubs {
 		tenant.Await(
-			hub.ID,
-			"",
-			"the hub has gone",
+			hub.ID, "", "the hub has gone",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
 	}
@@ -77,12 +75,7 @@ func TestDamagedStreams(t *testing.T) {
 		for _, pattern := range []string{"*", "*/obs/*"} {
 			sums, err := filepath.Glob(
 				filepath.Join(
-					s.Dir,
-					"nats",
-					"jetstream",
-					"*",
-					"streams",
-					filepath.FromSlash(pattern),
+					s.Dir, "nats", "jetstream", "*", "streams", filepath.FromSlash(pattern),
 					"meta.sum",
 				),
 			)
@@ -135,8 +128,7 @@ func TestDamagedStreams(t *testing.T) {
 		}
 		told = told || c.Name == "logs" && c.Verdict == "wrong" &&
 			strings.Contains(
-				c.Detail,
-				"the log of "+hubs[1].ID+" is gone",
+				c.Detail, "the log of "+hubs[1].ID+" is gone",
 			) && strings.Count(c.Detail, " is gone") == 1
 	}
 	if !told {

@@ -75,10 +75,7 @@ func (s *sink) to(address string) (mails []arrived) {
 func (s *sink) await(address string) arrived {
 	s.t.Helper()
 	harness.Eventually(
-		s.t,
-		time.Minute,
-		"a mail to "+address,
-		func() bool { return len(s.to(address)) > 0 },
+		s.t, time.Minute, "a mail to "+address, func() bool { return len(s.to(address)) > 0 },
 	)
 	mails := s.to(address)
 	if len(mails) != 1 {
@@ -153,18 +150,12 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	t.Parallel()
 	server := newSink(t, nil)
 	s := harness.Start(
-		t,
-		"--smtp-url",
-		"smtp://"+server.address,
-		"--mail-from",
-		"Hubs <hubs@example.org>",
+		t, "--smtp-url", "smtp://"+server.address, "--mail-from", "Hubs <hubs@example.org>",
 	)
 	tenant := harness.NewTenant(t, s, "Häuser 日本")
 	invite(t, tenant, "ann@example.org")
 	harness.Eventually(
-		t,
-		time.Minute,
-		"a log line about the server",
+		t, time.Minute, "a log line about the server",
 		func() bool { return strings.Contains(s.Log(), "no mail can be delivered") },
 	)
 	s.Kill()
@@ -174,9 +165,7 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	// lead astray.
 	invite(t, tenant, "dee@example.org")
 	tenant.Must(
-		http.MethodDelete,
-		"/invitations/"+invite(t, tenant, "eve@example.org"),
-		nil,
+		http.MethodDelete, "/invitations/"+invite(t, tenant, "eve@example.org"), nil,
 		http.StatusNoContent,
 	)
 	invite(t, tenant, "dee@example.org")
@@ -208,10 +197,7 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	invite(t, tenant, "cem@example.org")
 	server.await("cem@example.org")
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the queue is empty",
-		func() bool { return waitingMails(t, s) == "0" },
+		t, time.Minute, "the queue is empty", func() bool { return waitingMails(t, s) == "0" },
 	)
 	server.await("ann@example.org")
 	server.await("bob@example.org")

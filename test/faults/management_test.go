@@ -70,11 +70,7 @@ func (w *writer) run(stop <-chan struct{}) {
 		name := fmt.Sprintf("Site %d", n)
 		var made struct{ ID string }
 		if w.write(
-			http.MethodPost,
-			"/sites",
-			map[string]string{"name": name},
-			http.StatusCreated,
-			&made,
+			http.MethodPost, "/sites", map[string]string{"name": name}, http.StatusCreated, &made,
 		) {
 			w.names, w.ids = append(w.names, name), append(w.ids, made.ID)
 		} else {
@@ -82,11 +78,9 @@ func (w *writer) run(stop <-chan struct{}) {
 			continue
 		}
 		if !w.write(
-			http.MethodPost,
-			"/invitations",
+			http.MethodPost, "/invitations",
 			map[string]string{"email": fmt.Sprintf("p%d@%s", n, w.Owner[len("owner@"):])},
-			http.StatusCreated,
-			&made,
+			http.StatusCreated, &made,
 		) {
 			w.unknown++
 			continue
@@ -158,9 +152,7 @@ func (w *writer) check() {
 	}
 	if next != len(w.names) {
 		w.t.Errorf(
-			"%s: of %d sites that were answered %d are there, in order",
-			w.Owner,
-			len(w.names),
+			"%s: of %d sites that were answered %d are there, in order", w.Owner, len(w.names),
 			next,
 		)
 	}
@@ -181,11 +173,7 @@ func (w *writer) check() {
 	for id, is := range w.invited {
 		if pending[id] != is {
 			w.t.Errorf(
-				"%s: invitation %s is pending: %v, and should be: %v",
-				w.Owner,
-				id,
-				pending[id],
-				is,
+				"%s: invitation %s is pending: %v, and should be: %v", w.Owner, id, pending[id], is,
 			)
 		}
 	}

@@ -28,11 +28,7 @@ const natsServerVariable = "HUBCLOUD_TEST_NATS_SERVER"
 func natsServer() error {
 	flags := flag.NewFlagSet("nats-server", flag.ExitOnError)
 	options, err := server.ConfigureOptions(
-		flags,
-		os.Args[1:],
-		server.PrintServerAndExit,
-		flags.Usage,
-		server.PrintTLSHelpAndDie,
+		flags, os.Args[1:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie,
 	)
 	if err != nil {
 		return err
@@ -94,28 +90,10 @@ func newBrokerAt(t *testing.T, shards string, places []harness.Place, database s
 	store := func(host string) string { return filepath.Join(b.dir, "store", host) }
 	configure := func(hosts, host string) string {
 		text, stderr, code := harness.RunBinary(
-			t,
-			"broker-config",
-			"--nodes",
-			hosts,
-			"--out",
-			b.dir,
-			"--etc",
-			b.dir,
-			"--shards",
-			shards,
-			"--listen",
-			host,
-			"--client-port",
-			client,
-			"--route-port",
-			route,
-			"--mqtt-port",
-			mqtt,
-			"--monitor",
-			net.JoinHostPort(host, monitor),
-			"--store",
-			store(host),
+			t, "broker-config", "--nodes", hosts, "--out", b.dir, "--etc", b.dir,
+			"--shards", shards, "--listen", host, "--client-port", client, "--route-port", route,
+			"--mqtt-port", mqtt, "--monitor", net.JoinHostPort(host, monitor),
+			"--store", store(host),
 		)
 		if code != 0 {
 			t.Fatalf("broker-config: %s", stderr)
@@ -182,9 +160,7 @@ func (n *natsNode) start() {
 	line := append(append([]string{}, n.under...), os.Args[0], "--config", n.config)
 	n.process = exec.Command(line[0], line[1:]...)
 	n.process.Env = append(
-		os.Environ(),
-		natsServerVariable+"=1",
-		broker.ServerNameVariable+"="+n.name,
+		os.Environ(), natsServerVariable+"=1", broker.ServerNameVariable+"="+n.name,
 	)
 	n.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(n.config+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

@@ -71,11 +71,7 @@ func (n *network) make() error {
 		n.t.Cleanup(n.remove)
 		return errors.Join(
 			ip(
-				"link",
-				"add",
-				n.bridge,
-				"type",
-				"bridge",
+				"link", "add", n.bridge, "type", "bridge",
 			),
 			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge),
 			ip("link", "set", n.bridge, "up"),
@@ -90,9 +86,7 @@ func (n *network) place(what string) *namespace {
 	number := len(n.places) + 10
 	p := &namespace{name: fmt.Sprintf("%s-%d", n.bridge, number)}
 	p.Address, p.Under = fmt.Sprintf(
-		"%s.%d",
-		n.prefix,
-		number,
+		"%s.%d", n.prefix, number,
 	), []string{
 		"ip",
 		"netns",
@@ -105,8 +99,7 @@ func (n *network) place(what string) *namespace {
 		ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", p.name),
 		ip("link", "set", outside, "master", n.bridge, "up"),
 		ip("-n", p.name, "addr", "add", p.Address+"/24", "dev", "eth0"),
-		ip("-n", p.name, "link", "set", "eth0", "up"),
-		ip("-n", p.name, "link", "set", "lo", "up"),
+		ip("-n", p.name, "link", "set", "eth0", "up"), ip("-n", p.name, "link", "set", "lo", "up"),
 	)
 	if err != nil {
 		n.t.Fatalf("place %s: %v", what, err)
@@ -136,29 +129,11 @@ func (n *network) cut(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
 		ip(
-			"-n",
-			a.name,
-			"neigh",
-			"replace",
-			b.Address,
-			"lladdr",
-			nowhere,
-			"dev",
-			"eth0",
-			"nud",
+			"-n", a.name, "neigh", "replace", b.Address, "lladdr", nowhere, "dev", "eth0", "nud",
 			"permanent",
 		),
 		ip(
-			"-n",
-			b.name,
-			"neigh",
-			"replace",
-			a.Address,
-			"lladdr",
-			nowhere,
-			"dev",
-			"eth0",
-			"nud",
+			"-n", b.name, "neigh", "replace", a.Address, "lladdr", nowhere, "dev", "eth0", "nud",
 			"permanent",
 		),
 	)
@@ -172,13 +147,7 @@ func (n *network) mend(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
 		ip(
-			"-n",
-			a.name,
-			"neigh",
-			"del",
-			b.Address,
-			"dev",
-			"eth0",
+			"-n", a.name, "neigh", "del", b.Address, "dev", "eth0",
 		),
 		ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
 	)
@@ -198,10 +167,7 @@ func (n *network) remove() {
 func ip(arguments ...string) error {
 	if out, err := exec.Command("ip", arguments...).CombinedOutput(); err != nil {
 		return fmt.Errorf(
-			"ip %s: %w: %s",
-			strings.Join(arguments, " "),
-			err,
-			strings.TrimSpace(string(out)),
+			"ip %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(string(out)),
 		)
 	}
 	return nil

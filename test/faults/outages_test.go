@@ -82,11 +82,9 @@ func newOutages(t *testing.T) *outages {
 	t.Helper()
 	o := &outages{t: t, net: newNetwork(t)}
 	brokers, services, database := make(
-		[]harness.Place,
-		3,
+		[]harness.Place, 3,
 	), make(
-		[]harness.Place,
-		3,
+		[]harness.Place, 3,
 	), harness.Place{
 		Address: "127.0.0.1",
 	}
@@ -196,14 +194,12 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 			o.isolate("a broker", o.nodes[node], lasts(leaseTime)),
 			o.cutBrokers(o.nodes[follower], o.nodes[leader], lasts(4*time.Second)),
 			o.cut(
-				"a replica and a broker",
-				[][2]*namespace{{o.machines[replica], o.nodes[node]}},
+				"a replica and a broker", [][2]*namespace{{o.machines[replica], o.nodes[node]}},
 				lasts(3*time.Second),
 			),
 			o.cutOff(replica, lasts(7*time.Second)),
 			o.cut(
-				"a replica and the database",
-				[][2]*namespace{{o.machines[replica], o.database}},
+				"a replica and the database", [][2]*namespace{{o.machines[replica], o.database}},
 				lasts(6*time.Second),
 			),
 		)
@@ -219,9 +215,7 @@ func (o *outages) outages(round int, random *rand.Rand) []outage {
 func (o *outages) suffer(what outage) {
 	o.t.Helper()
 	o.t.Logf(
-		"%s %s, for %s",
-		time.Now().Format("15:04:05.000"),
-		what.name,
+		"%s %s, for %s", time.Now().Format("15:04:05.000"), what.name,
 		what.lasts.Round(time.Millisecond),
 	)
 	began := time.Now()
@@ -266,10 +260,8 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 			for h.progress.Load() == before {
 				if time.Since(brokers) > within {
 					o.t.Fatalf(
-						"%s: hub %s is not acknowledged %s after the brokers were well",
-						when,
-						h.hub.ID,
-						within,
+						"%s: hub %s is not acknowledged %s after the brokers were well", when,
+						h.hub.ID, within,
 					)
 				}
 				time.Sleep(20 * time.Millisecond)
@@ -417,9 +409,7 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 	}
 	return outage{
 		name: fmt.Sprintf(
-			"the network between %s is cut (%s)",
-			what,
-			strings.Join(names, ", "),
+			"the network between %s is cut (%s)", what, strings.Join(names, ", "),
 		), lasts: lasts,
 		begin: func() {
 			for _, pair := range pairs {

@@ -119,10 +119,8 @@ func TestPeopleOverReplicas(t *testing.T) {
 	tenant := harness.NewTenant(t, first, "People")
 	owner, again := signIn(t, first, tenant.Owner, 1), signIn(t, first, tenant.Owner, 2)
 	tenant.Must(
-		http.MethodPost,
-		"/invitations",
-		map[string]string{"email": "ben@example.org", "role": "member"},
-		http.StatusCreated,
+		http.MethodPost, "/invitations",
+		map[string]string{"email": "ben@example.org", "role": "member"}, http.StatusCreated,
 	)
 	invitation, err := url.Parse(first.Mails("ben@example.org", 1)[0].Link())
 	if err != nil {
@@ -148,8 +146,7 @@ func TestPeopleOverReplicas(t *testing.T) {
 	out("signed out", watching, began)
 
 	if page := owner.get(there+"/members", http.StatusOK); !strings.Contains(
-		page,
-		"ben@example.org",
+		page, "ben@example.org",
 	) {
 		t.Error(page)
 	}
@@ -172,8 +169,7 @@ func TestPeopleOverReplicas(t *testing.T) {
 	default:
 	}
 	if strings.Contains(
-		ben.get(second.Public()+"/portal/organizations", http.StatusOK),
-		tenant.Org,
+		ben.get(second.Public()+"/portal/organizations", http.StatusOK), tenant.Org,
 	) {
 		t.Error("who was removed is shown the organization")
 	}

@@ -57,17 +57,7 @@ func newPostgres(t *testing.T, at harness.Place) *postgresServer {
 		t.Fatal(err)
 	}
 	initdb := p.command(
-		"initdb",
-		"-D",
-		p.data,
-		"-U",
-		"hubcloud",
-		"-A",
-		"trust",
-		"-E",
-		"UTF8",
-		"--locale",
-		"C",
+		"initdb", "-D", p.data, "-U", "hubcloud", "-A", "trust", "-E", "UTF8", "--locale", "C",
 		"--no-sync",
 	)
 	if out, err := initdb.CombinedOutput(); err != nil {
@@ -104,15 +94,8 @@ func postgresBinaries(t *testing.T) string {
 func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd {
 	line := append([]string{}, p.at.Under...)
 	line = append(
-		line,
-		"setpriv",
-		"--reuid",
-		"postgres",
-		"--regid",
-		"postgres",
-		"--clear-groups",
-		"--",
-		filepath.Join(p.bin, program),
+		line, "setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups",
+		"--", filepath.Join(p.bin, program),
 	)
 	line = append(line, arguments...)
 	command := exec.Command(line[0], line[1:]...)
@@ -123,17 +106,8 @@ func (p *postgresServer) command(program string, arguments ...string) *exec.Cmd 
 func (p *postgresServer) start() {
 	p.t.Helper()
 	p.process = p.command(
-		"postgres",
-		"-D",
-		p.data,
-		"-c",
-		"listen_addresses="+p.at.Address,
-		"-c",
-		"unix_socket_directories=",
-		"-c",
-		"fsync=off",
-		"-c",
-		"max_connections=200",
+		"postgres", "-D", p.data, "-c", "listen_addresses="+p.at.Address,
+		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "max_connections=200",
 	)
 	log, err := os.OpenFile(p.data+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -160,8 +134,7 @@ func (p *postgresServer) start() {
 // url is the server's database.
 func (p *postgresServer) url() string {
 	return fmt.Sprintf(
-		"postgres://hubcloud@%s/postgres?sslmode=disable",
-		net.JoinHostPort(p.at.Address, "5432"),
+		"postgres://hubcloud@%s/postgres?sslmode=disable", net.JoinHostPort(p.at.Address, "5432"),
 	)
 }
 

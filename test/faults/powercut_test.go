@@ -57,20 +57,9 @@ func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 	t.Helper()
 	for n := range max(1, *powerCuts/3) {
 		first := exec.Command(
-			harness.Binary(t),
-			"serve",
-			"--data-dir",
-			dir,
-			"--http",
-			"127.0.0.1:0",
-			"--admin",
-			"127.0.0.1:0",
-			"--mqtt",
-			"127.0.0.1:0",
-			"--nats",
-			"127.0.0.1:0",
-			"--environment",
-			"dev",
+			harness.Binary(t), "serve", "--data-dir", dir, "--http", "127.0.0.1:0",
+			"--admin", "127.0.0.1:0", "--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
+			"--environment", "dev",
 		)
 		first.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := first.Start(); err != nil {
@@ -121,8 +110,7 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 		l.senders = append(l.senders, &sender{hub: hub, pace: 25 * time.Millisecond})
 		l.pages = append(l.pages, &follower{client: l.tenant.Client, hub: hub.ID, patient: true})
 		l.streams = append(
-			l.streams,
-			&follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
+			l.streams, &follower{client: l.tenant.Client, hub: hub.ID, cursor: start},
 		)
 		l.starts = append(l.starts, start)
 	}
@@ -188,9 +176,7 @@ func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 func (l *powerLoad) createSites() {
 	for n := 0; !l.over(); n++ {
 		answer, err := l.tenant.Try(
-			http.MethodPost,
-			"/sites",
-			map[string]string{"name": fmt.Sprintf("Site %d", n)},
+			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)},
 		)
 		if err != nil || answer.Status != http.StatusCreated {
 			time.Sleep(20 * time.Millisecond)
@@ -207,11 +193,8 @@ func (l *powerLoad) command() {
 	for n := 0; !l.over(); n++ {
 		for !l.over() {
 			answer, err := l.tenant.Do(
-				http.MethodPost,
-				"/hubs/"+l.lamp.ID+"/devices/1/commands",
-				`{"key":"switch","value":true}`,
-				"Idempotency-Key",
-				fmt.Sprint("power-", n),
+				http.MethodPost, "/hubs/"+l.lamp.ID+"/devices/1/commands",
+				`{"key":"switch","value":true}`, "Idempotency-Key", fmt.Sprint("power-", n),
 			)
 			if err == nil && answer.Status == http.StatusAccepted {
 				l.accepted++

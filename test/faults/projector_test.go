@@ -52,9 +52,7 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	began := time.Now()
 	for i := range 5 {
 		client.Must(
-			http.MethodPost,
-			"/sites",
-			map[string]string{"name": fmt.Sprintf("Site %d", i)},
+			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", i)},
 			http.StatusCreated,
 		)
 		if i == 0 {

@@ -41,9 +41,7 @@ func TestReplicas(t *testing.T) {
 			here, there = there, here
 		}
 		here.Must(
-			http.MethodPatch,
-			"/hubs/"+hub.ID()+"/devices/1",
-			`{"name":"Entrance","room":"Hall"}`,
+			http.MethodPatch, "/hubs/"+hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`,
 			http.StatusOK,
 		)
 		var device struct{ Name, Room string }
@@ -66,11 +64,7 @@ func TestReplicas(t *testing.T) {
 						client = other.Client
 					}
 					answer, err := client.Try(
-						http.MethodPost,
-						commands,
-						unlock,
-						"Idempotency-Key",
-						key,
+						http.MethodPost, commands, unlock, "Idempotency-Key", key,
 					)
 					if err != nil {
 						t.Error(err)
@@ -83,9 +77,7 @@ func TestReplicas(t *testing.T) {
 				if answer.Status != http.StatusAccepted ||
 					string(answer.Body) != string(answers[0].Body) {
 					t.Errorf(
-						"one answer is %s, another %d %s",
-						answers[0].Body,
-						answer.Status,
+						"one answer is %s, another %d %s", answers[0].Body, answer.Status,
 						answer.Body,
 					)
 				}
@@ -104,13 +96,8 @@ func TestReplicas(t *testing.T) {
 		// The same key with another body is a conflict at both.
 		for _, client := range []*harness.Client{tenant.Client.For(t), other.Client.For(t)} {
 			client.Refused(
-				http.MethodPost,
-				commands,
-				`{"key":"lock","value":true}`,
-				http.StatusConflict,
-				"idempotency_conflict",
-				"Idempotency-Key",
-				"both 0",
+				http.MethodPost, commands, `{"key":"lock","value":true}`, http.StatusConflict,
+				"idempotency_conflict", "Idempotency-Key", "both 0",
 			)
 		}
 	})
@@ -136,10 +123,7 @@ func TestReplicas(t *testing.T) {
 		if most := 2*100 + int(50*time.Since(began).Seconds()) + 20; granted > most ||
 			granted < 100 {
 			t.Errorf(
-				"%d requests were granted in %s; %d are the most",
-				granted,
-				time.Since(began),
-				most,
+				"%d requests were granted in %s; %d are the most", granted, time.Since(began), most,
 			)
 		}
 	})
@@ -156,9 +140,7 @@ func TestReplicas(t *testing.T) {
 			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed")
 		}()
 		harness.Eventually(
-			t,
-			time.Minute,
-			"the hub has the command",
+			t, time.Minute, "the hub has the command",
 			func() bool { return len(desired(tenant.For(t), hub)) == before+1 },
 		)
 		second.Kill()
@@ -186,15 +168,9 @@ func TestReplicas(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		after := here.Head(hub.ID())
 		one, two := harness.OpenStream(
-			t,
-			here.Client,
-			hub.ID(),
-			after,
+			t, here.Client, hub.ID(), after,
 		), harness.OpenStream(
-			t,
-			there.Client,
-			hub.ID(),
-			after,
+			t, there.Client, hub.ID(), after,
 		)
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
 			t.Fatal(err)

@@ -52,9 +52,7 @@ func TestStartThatCannot(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+nobody)
 		harness.Eventually(
-			t,
-			time.Minute,
-			"it waits",
+			t, time.Minute, "it waits",
 			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
 		)
 		began := time.Now()
@@ -73,9 +71,7 @@ func TestStartThatCannot(t *testing.T) {
 		silent := net.prefix + ".250" // nobody has that address, and nobody says so at once
 		r := replica(t, "--nats-url", "nats://"+silent+":4222")
 		harness.Eventually(
-			t,
-			time.Minute,
-			"it tries",
+			t, time.Minute, "it tries",
 			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
 		)
 		began := time.Now()
@@ -89,8 +85,7 @@ func TestStartThatCannot(t *testing.T) {
 		t.Parallel()
 		log := ends(t, replica(t, "--nats-url", "nats://"+nobody, "--start-timeout", "2s"), 1)
 		if want := "after 2s (--start-timeout) still waiting for the broker: "; !strings.Contains(
-			log,
-			want,
+			log, want,
 		) {
 			t.Errorf("not in the log: %s\n%s", want, log)
 		}
@@ -100,17 +95,13 @@ func TestStartThatCannot(t *testing.T) {
 		log := ends(
 			t,
 			replica(
-				t,
-				"--postgres-url",
-				"postgres://hubcloud@"+nobody+"/postgres",
-				"--start-timeout",
-				"4s",
+				t, "--postgres-url", "postgres://hubcloud@"+nobody+"/postgres",
+				"--start-timeout", "4s",
 			),
 			1,
 		)
 		if want := "after 4s (--start-timeout) still waiting for the database: "; !strings.Contains(
-			log,
-			want,
+			log, want,
 		) {
 			t.Errorf("not in the log: %s\n%s", want, log)
 		}
@@ -136,8 +127,7 @@ func TestStartThatCannot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if log := ends(t, replica(t, "--nats-credentials", wrong), 1); !strings.Contains(
-			log,
-			"Authorization Violation",
+			log, "Authorization Violation",
 		) {
 			t.Errorf("it does not say why:\n%s", log)
 		}
@@ -150,9 +140,7 @@ func TestStartThatCannot(t *testing.T) {
 				t,
 				"--postgres-url",
 				"postgres://somebody@localhost/postgres?host="+filepath.Join(
-					s.Dir,
-					"postgres",
-					"socket",
+					s.Dir, "postgres", "socket",
 				),
 			),
 			1,
@@ -164,8 +152,7 @@ func TestStartThatCannot(t *testing.T) {
 	t.Run("there are no three servers for three copies", func(t *testing.T) {
 		t.Parallel()
 		if log := ends(t, replica(t, "--log-replicas", "3"), 1); !strings.Contains(
-			log,
-			"replicas",
+			log, "replicas",
 		) {
 			t.Errorf("it does not say why:\n%s", log)
 		}

@@ -227,17 +227,13 @@ func TestTap(t *testing.T) {
 			if first := place(stored[id], again[id][0].Cursor); first != at+1 {
 				t.Errorf(
 					"hub %s: the checkpoint is at event %d, and the next tap begins with event %d",
-					id,
-					at,
-					first,
+					id, at, first,
 				)
 			}
 		}
 	}
 	t.Logf(
-		"%d hubs, %d events; the tap that was killed repeated %d",
-		len(senders),
-		want,
+		"%d hubs, %d events; the tap that was killed repeated %d", len(senders), want,
 		count(dies)-want,
 	)
 	lives.end()
@@ -251,15 +247,8 @@ func readerGone(t *testing.T, s *harness.Service, stored map[string][]harness.Ev
 	t.Helper()
 	p := &tapProcess{t: t, checkpoint: filepath.Join(t.TempDir(), "checkpoint")}
 	command := exec.Command(
-		harness.Binary(t),
-		"tap",
-		"--data-dir",
-		s.Dir,
-		"--follow",
-		"--checkpoint",
-		p.checkpoint,
-		"--checkpoint-every",
-		"10ms",
+		harness.Binary(t), "tap", "--data-dir", s.Dir, "--follow", "--checkpoint", p.checkpoint,
+		"--checkpoint-every", "10ms",
 	)
 	var errs bytes.Buffer
 	command.Stderr = &errs
@@ -347,12 +336,7 @@ func distinct(lines map[string][]tapLine) int {
 // sameTapped holds that a tap has given what is stored of a hub, one after the other; it may go
 // back as often as it was started anew.
 func sameTapped(
-	t *testing.T,
-	id string,
-	got []tapLine,
-	stored []harness.Event,
-	restarts int,
-	org string,
+	t *testing.T, id string, got []tapLine, stored []harness.Event, restarts int, org string,
 ) {
 	t.Helper()
 	next, all := 0, 0
@@ -363,11 +347,7 @@ func sameTapped(
 		}
 		if at != next {
 			t.Fatalf(
-				"hub %s: event %d is to come, and event %d comes: %s %s",
-				id,
-				next,
-				at,
-				line.Type,
+				"hub %s: event %d is to come, and event %d comes: %s %s", id, next, at, line.Type,
 				line.Data,
 			)
 		}

@@ -59,11 +59,7 @@ type trafficReader struct {
 
 // newTraffic has hubs added, and begins.
 func newTraffic(
-	t *testing.T,
-	broker *ownBroker,
-	service *harness.Service,
-	hubs int,
-	clients []*harness.Client,
+	t *testing.T, broker *ownBroker, service *harness.Service, hubs int, clients []*harness.Client,
 	tenant *harness.Tenant,
 ) *traffic {
 	t.Helper()
@@ -87,8 +83,7 @@ func newTraffic(
 		start := tenant.Head(hub.ID)
 		for _, how := range []string{"pages", "long-polls", "stream"} {
 			r.readers = append(
-				r.readers,
-				&trafficReader{hub: hub.ID, start: start, cursor: start, how: how},
+				r.readers, &trafficReader{hub: hub.ID, start: start, cursor: start, how: how},
 			)
 		}
 	}
@@ -152,10 +147,7 @@ func pause(stop <-chan struct{}, d time.Duration) {
 // ask asks one replica, and says what came. Whatever passes is answered as what passes: nobody is
 // told 500, or 410 of a cursor that is in order.
 func (r *traffic) ask(
-	client int,
-	what, method, path string,
-	body any,
-	header ...string,
+	client int, what, method, path string, body any, header ...string,
 ) (harness.Answer, bool) {
 	began := time.Now()
 	answer, err := r.clients[client].Do(method, path, body, header...)
@@ -175,13 +167,8 @@ func (r *traffic) ask(
 	}
 	if !excused(what == "command", answer) {
 		r.accuse(
-			"replica %d: %s %s was answered %d %s after %s",
-			client,
-			method,
-			path,
-			answer.Status,
-			answer.Body,
-			took.Round(time.Millisecond),
+			"replica %d: %s %s was answered %d %s after %s", client, method, path, answer.Status,
+			answer.Body, took.Round(time.Millisecond),
 		)
 	}
 	return answer, false
@@ -226,8 +213,7 @@ func excused(command bool, answer harness.Answer) bool {
 func (r *traffic) accuse(format string, arguments ...any) {
 	if len(r.wrong) < 40 {
 		r.wrong = append(
-			r.wrong,
-			time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, arguments...),
+			r.wrong, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, arguments...),
 		)
 	}
 }
@@ -263,12 +249,8 @@ func (r *traffic) command(client int) {
 		path := "/hubs/" + hub.hub.ID + "/devices/1/commands"
 		for try := 0; !over(r.stop) && try < 20; try++ {
 			_, ok := r.ask(
-				(client+try)%len(r.clients),
-				"command",
-				http.MethodPost,
-				path,
-				map[string]any{"key": "lock", "endpoint": number, "value": true},
-				"Idempotency-Key",
+				(client+try)%len(r.clients), "command", http.MethodPost, path,
+				map[string]any{"key": "lock", "endpoint": number, "value": true}, "Idempotency-Key",
 				fmt.Sprint("command ", number),
 			)
 			if ok {
@@ -303,11 +285,8 @@ func (r *traffic) followPages(f *trafficReader, client int) {
 	wait := map[string]string{"pages": "0", "long-polls": "5"}[f.how]
 	for {
 		answer, ok := r.ask(
-			client,
-			f.how,
-			http.MethodGet,
-			"/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor,
-			nil,
+			client, f.how, http.MethodGet,
+			"/hubs/"+f.hub+"/events?limit=500&wait="+wait+"&after="+f.cursor, nil,
 		)
 		if !ok {
 			pause(r.stopReading, 200*time.Millisecond)
@@ -342,10 +321,7 @@ func (r *traffic) followStream(f *trafficReader, client int) {
 		default:
 			r.answers["stream "+named(answer)]++
 			r.accuse(
-				"replica %d: a stream of %s was answered %d %s",
-				client,
-				f.hub,
-				answer.Status,
+				"replica %d: a stream of %s was answered %d %s", client, f.hub, answer.Status,
 				answer.Body,
 			)
 		}
@@ -427,8 +403,7 @@ func (r *traffic) end() {
 		len(r.sites),
 		r.commands,
 		strings.Join(
-			lines,
-			"\n  ",
+			lines, "\n  ",
 		),
 		r.slowestWhat,
 		r.slowest.Round(time.Millisecond),
@@ -452,8 +427,7 @@ func (r *traffic) checkLog(h *trafficHub) {
 			func(cut period) bool { return b.at.After(cut.from) && b.at.Before(cut.to) },
 		) {
 			r.t.Logf(
-				"hub %s: after brokers were cut off from each other an ack came late: %s",
-				h.hub.ID,
+				"hub %s: after brokers were cut off from each other an ack came late: %s", h.hub.ID,
 				b,
 			)
 			continue
@@ -465,11 +439,8 @@ func (r *traffic) checkLog(h *trafficHub) {
 		stored := client.AllEvents(h.hub.ID, "")
 		if last := numbersOf(r.t, h.hub.ID, stored); last < h.acked || h.acked == 0 {
 			r.t.Errorf(
-				"hub %s: acknowledged through %d, replica %d has stored through %d",
-				h.hub.ID,
-				h.acked,
-				i,
-				last,
+				"hub %s: acknowledged through %d, replica %d has stored through %d", h.hub.ID,
+				h.acked, i, last,
 			)
 		}
 		if i == 0 {
@@ -498,10 +469,7 @@ func (r *traffic) checkCommands(h *trafficHub) {
 	for number, ids := range h.ran {
 		if len(ids) > 1 {
 			r.t.Errorf(
-				"hub %s: command %d was run as %s",
-				h.hub.ID,
-				number,
-				strings.Join(ids, " and "),
+				"hub %s: command %d was run as %s", h.hub.ID, number, strings.Join(ids, " and "),
 			)
 		}
 	}

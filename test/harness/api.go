@@ -148,12 +148,7 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 	}
 	if answer.Status != status {
 		c.T.Fatalf(
-			"%s %s %s: status %d, wanted %d: %s",
-			method,
-			path,
-			body,
-			answer.Status,
-			status,
+			"%s %s %s: status %d, wanted %d: %s", method, path, body, answer.Status, status,
 			answer.Body,
 		)
 	}
@@ -163,23 +158,14 @@ func (c *Client) Must(method, path string, body any, status int, header ...strin
 // Refused is Must for a refusal, and holds its body to the contract: `{error: {type: string,
 // message: string, request_id: string}}`.
 func (c *Client) Refused(
-	method, path string,
-	body any,
-	status int,
-	errorType string,
-	header ...string,
+	method, path string, body any, status int, errorType string, header ...string,
 ) Refusal {
 	c.T.Helper()
 	answer := c.Must(method, path, body, status, header...)
 	refusal := CheckRefusal(c.T, answer)
 	if refusal.Type != errorType {
 		c.T.Errorf(
-			"%s %s %s: type %q, wanted %q: %s",
-			method,
-			path,
-			body,
-			refusal.Type,
-			errorType,
+			"%s %s %s: type %q, wanted %q: %s", method, path, body, refusal.Type, errorType,
 			answer.Body,
 		)
 	}
@@ -200,9 +186,7 @@ func CheckRefusal(t testing.TB, answer Answer) Refusal {
 	}
 	if id := answer.Header.Get("X-Request-Id"); id != refusal.RequestID {
 		t.Errorf(
-			"status %d: the header names request %q, the body %q",
-			answer.Status,
-			id,
+			"status %d: the header names request %q, the body %q", answer.Status, id,
 			refusal.RequestID,
 		)
 	}

@@ -68,8 +68,7 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 		t.Fatalf("%s: To: %v", path, err)
 	}
 	if !slices.ContainsFunc(
-		to,
-		func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) },
+		to, func(a *mail.Address) bool { return strings.EqualFold(a.Address, address) },
 	) {
 		return Mail{}, false
 	}
@@ -78,8 +77,7 @@ func readMail(t testing.TB, path, address string) (Mail, bool) {
 		t.Fatal(err)
 	}
 	text, err := decodePart(
-		message.Header.Get("Content-Type"),
-		message.Header.Get("Content-Transfer-Encoding"),
+		message.Header.Get("Content-Type"), message.Header.Get("Content-Transfer-Encoding"),
 		message.Body,
 	)
 	if err != nil {
@@ -106,9 +104,7 @@ func decodePart(contentType, encoding string, body io.Reader) (string, error) {
 				return "", err
 			}
 			inner, err := decodePart(
-				part.Header.Get("Content-Type"),
-				part.Header.Get("Content-Transfer-Encoding"),
-				part,
+				part.Header.Get("Content-Type"), part.Header.Get("Content-Transfer-Encoding"), part,
 			)
 			if err != nil {
 				return "", err

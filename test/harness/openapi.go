@@ -133,9 +133,7 @@ func (c *checked) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	expected, err := c.document.Expect(
-		request.Method,
-		request.URL.EscapedPath(),
-		response.StatusCode,
+		request.Method, request.URL.EscapedPath(), response.StatusCode,
 	)
 	c.report(err)
 	if expected == nil {

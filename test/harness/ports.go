@@ -23,9 +23,7 @@ func FreeAddress(t testing.TB) string {
 	for range 1000 {
 		port := 12000 + rand.IntN(20000)
 		taken, err := os.OpenFile(
-			filepath.Join(dir, fmt.Sprint(port)),
-			os.O_CREATE|os.O_RDWR,
-			0o666,
+			filepath.Join(dir, fmt.Sprint(port)), os.O_CREATE|os.O_RDWR, 0o666,
 		)
 		if err != nil {
 			t.Fatal(err)

@@ -117,9 +117,7 @@ func (h *RawHub) Through(address string) { h.broker = address }
 func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, []byte) {
 	h.t.Helper()
 	request, err := x509.CreateCertificateRequest(
-		rand.Reader,
-		&x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}},
-		key,
+		rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "whatever"}}, key,
 	)
 	if err != nil {
 		h.t.Fatal(err)
@@ -146,9 +144,7 @@ func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again 
 	h.t.Helper()
 	client := http.Client{Transport: Checked(h.t, http.DefaultTransport)}
 	response, err := client.Post(
-		h.url+"/link/v1/certificates",
-		"application/json",
-		bytes.NewReader(body),
+		h.url+"/link/v1/certificates", "application/json", bytes.NewReader(body),
 	)
 	if err != nil {
 		h.t.Fatal(err)
@@ -332,10 +328,7 @@ func (h *RawHub) WaitAck(log string, through uint64) Ack {
 		case <-h.Lost:
 			h.t.Fatalf(
 				"hub %s: connection lost while waiting for an ack of %s through %d; last was %+v",
-				h.ID,
-				log,
-				through,
-				last,
+				h.ID, log, through, last,
 			)
 		case <-deadline:
 			h.t.Fatalf("hub %s: no ack of %s through %d; last was %+v", h.ID, log, through, last)

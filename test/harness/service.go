@@ -224,8 +224,7 @@ func Joining(t testing.TB, at Place, mqtt, nats string, args ...string) *Service
 	s := &Service{
 		t: t, Dir: t.TempDir(), Args: args, running: &running{}, joined: true, Under: at.Under,
 		HTTP: net.JoinHostPort(
-			at.Address,
-			"8080",
+			at.Address, "8080",
 		), Admin: net.JoinHostPort(at.Address, "9090"), MQTT: mqtt, NATS: nats,
 	}
 	if len(at.Under) == 0 {
@@ -293,9 +292,7 @@ func (s *Service) Launch() {
 	s.process = exec.Command(line[0], line[1:]...)
 	// Tests invite the same people over and over, and wait for what is rate_limited.
 	s.process.Env = append(
-		os.Environ(),
-		"HUBCLOUD_INVITATIONS_PER_ADDRESS=1000",
-		"HUBCLOUD_INVITATIONS_PER_ORG=1000",
+		os.Environ(), "HUBCLOUD_INVITATIONS_PER_ADDRESS=1000", "HUBCLOUD_INVITATIONS_PER_ORG=1000",
 	)
 	s.process.Env = append(s.process.Env, s.Environment...)
 	s.process.Stdout, s.process.Stderr = s.log, s.log

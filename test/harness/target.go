@@ -144,8 +144,7 @@ func (c *Target) Inventory(count int) []Made {
 	if len(c.hubs.hubs) < count {
 		c.t.Skipf(
 			"NOT TRIED: this needs %d hubs that nobody has used, and the file of %s has no more",
-			count,
-			EnvHubs,
+			count, EnvHubs,
 		)
 	}
 	taken := c.hubs.hubs[:count]

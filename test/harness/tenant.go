@@ -51,9 +51,7 @@ func (c *Tenant) NewSite(name string) string {
 func (c *Tenant) Add(serial string) {
 	c.T.Helper()
 	c.Must(
-		http.MethodPost,
-		"/hubs",
-		map[string]string{"serial": serial, "site_id": c.Site},
+		http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": c.Site},
 		http.StatusOK,
 	)
 }

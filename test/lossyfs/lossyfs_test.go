@@ -145,24 +145,19 @@ func TestACutInTheMidst(t *testing.T) {
 	for round := range uint64(5) {
 		var out bytes.Buffer
 		program := exec.Command(
-			"sh",
-			"-c",
+			"sh", "-c",
 			`i=0; while :; do i=$((i+1)); echo $i >> "$0/log"; sync -d "$0/log"; sync "$0"; echo $i; done`,
 			d.Dir,
 		)
 		program.Stdout = &out
 		must(t, program.Start())
 		harness.Eventually(
-			t,
-			time.Minute,
-			"the program has synced some lines",
+			t, time.Minute, "the program has synced some lines",
 			func() bool { return d.syncs() >= 40*(int(round)+1) },
 		)
 		// killed
 		d.CutPower(
-			Loss(round%2),
-			round,
-			func() { must(t, program.Process.Kill()) },
+			Loss(round%2), round, func() { must(t, program.Process.Kill()) },
 			func() { _ = program.Wait() },
 		)
 		stored, err := os.ReadFile(d.path("log"))

@@ -42,9 +42,7 @@ func (o *operations) on(id uint64, do func(t *tree, n *node) fuse.Status) fuse.S
 
 // inDir is on for a name in a folder; child is nil when the name is free.
 func (o *operations) inDir(
-	id uint64,
-	name string,
-	do func(t *tree, dir, child *node) fuse.Status,
+	id uint64, name string, do func(t *tree, dir, child *node) fuse.Status,
 ) fuse.Status {
 	return o.on(id, func(t *tree, dir *node) fuse.Status {
 		if !dir.isDir() {
@@ -75,10 +73,7 @@ func fillEntry(n *node, out *fuse.EntryOut) {
 }
 
 func (o *operations) Lookup(
-	_ <-chan struct{},
-	header *fuse.InHeader,
-	name string,
-	out *fuse.EntryOut,
+	_ <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut,
 ) fuse.Status {
 	return o.inDir(header.NodeId, name, func(_ *tree, _, child *node) fuse.Status {
 		if child == nil {
@@ -99,9 +94,7 @@ func (o *operations) Forget(id, lookups uint64) {
 }
 
 func (o *operations) GetAttr(
-	_ <-chan struct{},
-	input *fuse.GetAttrIn,
-	out *fuse.AttrOut,
+	_ <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut,
 ) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		out.SetTimeout(attributesValid)
@@ -111,9 +104,7 @@ func (o *operations) GetAttr(
 }
 
 func (o *operations) SetAttr(
-	_ <-chan struct{},
-	input *fuse.SetAttrIn,
-	out *fuse.AttrOut,
+	_ <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut,
 ) fuse.Status {
 	return o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		if mode, ok := input.GetMode(); ok {
@@ -140,11 +131,7 @@ func (o *operations) SetAttr(
 
 // make adds a node under a name that is free.
 func (o *operations) make(
-	header *fuse.InHeader,
-	name string,
-	mode uint32,
-	out *fuse.EntryOut,
-	prepare func(*node),
+	header *fuse.InHeader, name string, mode uint32, out *fuse.EntryOut, prepare func(*node),
 ) fuse.Status {
 	return o.inDir(header.NodeId, name, func(t *tree, dir, child *node) fuse.Status {
 		if child != nil {
@@ -161,46 +148,31 @@ func (o *operations) make(
 }
 
 func (o *operations) Mknod(
-	_ <-chan struct{},
-	input *fuse.MknodIn,
-	name string,
-	out *fuse.EntryOut,
+	_ <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut,
 ) fuse.Status {
 	return o.make(&input.InHeader, name, input.Mode, out, nil)
 }
 
 func (o *operations) Mkdir(
-	_ <-chan struct{},
-	input *fuse.MkdirIn,
-	name string,
-	out *fuse.EntryOut,
+	_ <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut,
 ) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFDIR|input.Mode, out, nil)
 }
 
 func (o *operations) Symlink(
-	_ <-chan struct{},
-	header *fuse.InHeader,
-	target, name string,
-	out *fuse.EntryOut,
+	_ <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut,
 ) fuse.Status {
 	return o.make(header, name, syscall.S_IFLNK|0o777, out, func(n *node) { n.target = target })
 }
 
 func (o *operations) Create(
-	_ <-chan struct{},
-	input *fuse.CreateIn,
-	name string,
-	out *fuse.CreateOut,
+	_ <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut,
 ) fuse.Status {
 	return o.make(&input.InHeader, name, syscall.S_IFREG|input.Mode&0o7777, &out.EntryOut, nil)
 }
 
 func (o *operations) Link(
-	_ <-chan struct{},
-	input *fuse.LinkIn,
-	name string,
-	out *fuse.EntryOut,
+	_ <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut,
 ) fuse.Status {
 	return o.inDir(input.NodeId, name, func(t *tree, dir, child *node) fuse.Status {
 		n := t.nodes[input.Oldnodeid]
@@ -261,8 +233,7 @@ func (o *operations) Rename(_ <-chan struct{}, input *fuse.RenameIn, from, to st
 }
 
 func (o *operations) Readlink(
-	_ <-chan struct{},
-	header *fuse.InHeader,
+	_ <-chan struct{}, header *fuse.InHeader,
 ) (target []byte, status fuse.Status) {
 	status = o.on(header.NodeId, func(_ *tree, n *node) fuse.Status {
 		target = []byte(n.target)
@@ -284,9 +255,7 @@ func (o *operations) Open(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenO
 }
 
 func (o *operations) Read(
-	_ <-chan struct{},
-	input *fuse.ReadIn,
-	dest []byte,
+	_ <-chan struct{}, input *fuse.ReadIn, dest []byte,
 ) (result fuse.ReadResult, status fuse.Status) {
 	status = o.on(input.NodeId, func(_ *tree, n *node) fuse.Status {
 		result = fuse.ReadResultData(dest[:n.file.readAt(dest, int64(input.Offset))])
@@ -296,9 +265,7 @@ func (o *operations) Read(
 }
 
 func (o *operations) Write(
-	_ <-chan struct{},
-	input *fuse.WriteIn,
-	data []byte,
+	_ <-chan struct{}, input *fuse.WriteIn, data []byte,
 ) (written uint32, status fuse.Status) {
 	status = o.on(input.NodeId, func(t *tree, n *node) fuse.Status {
 		n.file.writeAt(data, int64(input.Offset))
@@ -356,9 +323,7 @@ func (o *operations) OpenDir(_ <-chan struct{}, input *fuse.OpenIn, out *fuse.Op
 }
 
 func (o *operations) ReadDir(
-	_ <-chan struct{},
-	input *fuse.ReadIn,
-	out *fuse.DirEntryList,
+	_ <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList,
 ) fuse.Status {
 	return o.on(input.NodeId, func(*tree, *node) fuse.Status {
 		names := o.disk.listings[input.Fh]

@@ -27,8 +27,7 @@ type collected struct {
 
 // Export implements the service of OTLP.
 func (c *collected) Export(
-	_ context.Context,
-	request *collector.ExportTraceServiceRequest,
+	_ context.Context, request *collector.ExportTraceServiceRequest,
 ) (*collector.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,11 +52,8 @@ func (c *collected) overHTTP(t *testing.T) string {
 		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" ||
 			r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf(
-				"the collector got %s %s of %s: %v",
-				r.Method,
-				r.URL.Path,
-				r.Header.Get("Content-Type"),
-				err,
+				"the collector got %s %s of %s: %v", r.Method, r.URL.Path,
+				r.Header.Get("Content-Type"), err,
 			)
 			w.WriteHeader(http.StatusBadRequest)
 			return

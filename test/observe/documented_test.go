@@ -78,8 +78,7 @@ func metricsTable(metrics harness.Metrics) string {
 			name,
 			strings.ToLower(family.GetType().String()),
 			strings.Join(
-				slices.Sorted(maps.Keys(labels)),
-				", ",
+				slices.Sorted(maps.Keys(labels)), ", ",
 			),
 			strings.ReplaceAll(family.GetHelp(), "|", "\\|"),
 		)

@@ -228,10 +228,7 @@ func (s *story) requestIDs(t *testing.T) {
 	}
 	if methods[s.listed] != "devices.list" || methods[s.commanded] != "channels.command" {
 		t.Errorf(
-			"the hub was asked %v; the requests were %s and %s",
-			methods,
-			s.listed,
-			s.commanded,
+			"the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded,
 		)
 	}
 	harness.Eventually(t, time.Minute, "the directory has the request's id", func() bool {
@@ -285,9 +282,7 @@ func (s *story) nothingSecret(t *testing.T) {
 // traces: the story's spans, their place in the trace and what they say.
 func (s *story) traces(t *testing.T) {
 	command := s.span(
-		t,
-		"POST /v1/hubs/{hub_id}/devices/{device_id}/commands",
-		"hubcloud.request_id",
+		t, "POST /v1/hubs/{hub_id}/devices/{device_id}/commands", "hubcloud.request_id",
 		s.commanded,
 	)
 	if got := hex.EncodeToString(command.GetTraceId()); got != traceID {
@@ -304,9 +299,7 @@ func (s *story) traces(t *testing.T) {
 		"hubcloud.org_id": s.tenant.Org, "network.protocol.version": "1.1",
 	} {
 		if got := attributes(command.GetAttributes())[key]; strings.ReplaceAll(
-			got,
-			" ",
-			"",
+			got, " ", "",
 		) != want {
 			t.Errorf("%s is %q, want %q", key, got, want)
 		}

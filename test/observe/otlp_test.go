@@ -59,8 +59,7 @@ func TestGRPC(t *testing.T) {
 	spans := c.of("GET /v1/sites")
 	if len(spans) != 1 || len(c.all()) != 1 {
 		t.Errorf(
-			"%d spans came, %d of them of the one request that was to be sampled",
-			len(c.all()),
+			"%d spans came, %d of them of the one request that was to be sampled", len(c.all()),
 			len(spans),
 		)
 	}
@@ -93,9 +92,7 @@ func TestCollectorAway(t *testing.T) {
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	}
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the log tells of it",
+		t, time.Minute, "the log tells of it",
 		func() bool { return strings.Contains(service.Log(), "traces do not get out") },
 	)
 	if took := service.Stop(); took > 30*time.Second {
@@ -112,23 +109,12 @@ func TestProtocolNobodySpeaks(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 	_, stderr, code := harness.RunBinary(
-		t,
-		"serve",
-		"--data-dir",
-		t.TempDir(),
-		"--http",
-		"127.0.0.1:0",
-		"--admin",
-		"127.0.0.1:0",
-		"--mqtt",
-		"127.0.0.1:0",
-		"--nats",
-		"127.0.0.1:0",
+		t, "serve", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--mqtt", "127.0.0.1:0", "--nats", "127.0.0.1:0",
 	)
 	if code != 2 ||
 		!strings.Contains(
-			stderr,
-			`OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is neither http/protobuf nor grpc`,
+			stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is neither http/protobuf nor grpc`,
 		) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

@@ -62,10 +62,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 	}
 	defer goOn()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the database is back",
-		func() bool { return len(postgres(t, s)) > 3 },
+		t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
 	)
 	for _, pid := range postgres(t, s) {
 		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
@@ -93,19 +90,14 @@ func TestReadinessInAnOutage(t *testing.T) {
 	}
 	goOn()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the process is ready again",
+		t, time.Minute, "the process is ready again",
 		func() bool { status, _ := ready(t, s); return status == http.StatusOK },
 	)
 	for _, text := range []string{
 		`msg="a part of the service is not well`, `msg="a part of the service is well again"`,
 	} {
 		harness.Eventually(
-			t,
-			time.Minute,
-			text,
-			func() bool { return strings.Contains(s.Log(), text) },
+			t, time.Minute, text, func() bool { return strings.Contains(s.Log(), text) },
 		)
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("%d lines %s", got, text)
@@ -184,10 +176,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 			}, http.StatusOK)
 		t.Logf("all reads and a change after a kill: %s", time.Since(began))
 		harness.Eventually(
-			t,
-			time.Minute,
-			"the database is back",
-			func() bool { return len(postgres(t, s)) > 3 },
+			t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
 		)
 	}
 
@@ -213,20 +202,14 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 				answer.ErrorType() != "service_unavailable" ||
 				answer.Header.Get("Retry-After") == "" {
 				t.Errorf(
-					"%s while the database hangs: %d %s, %v",
-					path,
-					answer.Status,
-					answer.Body,
-					err,
+					"%s while the database hangs: %d %s, %v", path, answer.Status, answer.Body, err,
 				)
 			}
 		})
 	}
 	asking.Go(func() {
 		answer, err := tenant.Try(
-			http.MethodPost,
-			"/sites",
-			map[string]string{"name": "Made meanwhile"},
+			http.MethodPost, "/sites", map[string]string{"name": "Made meanwhile"},
 		)
 		if err != nil || answer.Status != http.StatusCreated {
 			t.Errorf("a site while the database hangs: %d %s, %v", answer.Status, answer.Body, err)
@@ -234,17 +217,12 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	})
 	asking.Go(func() {
 		answer, err := tenant.Try(
-			http.MethodPatch,
-			"/sites/"+tenant.Site,
-			map[string]string{"name": "Renamed meanwhile"},
+			http.MethodPatch, "/sites/"+tenant.Site, map[string]string{"name": "Renamed meanwhile"},
 		)
 		if err != nil || answer.Status != http.StatusServiceUnavailable ||
 			!strings.Contains(string(answer.Body), "is stored") {
 			t.Errorf(
-				"another name while the database hangs: %d %s, %v",
-				answer.Status,
-				answer.Body,
-				err,
+				"another name while the database hangs: %d %s, %v", answer.Status, answer.Body, err,
 			)
 		}
 	})

@@ -131,24 +131,16 @@ func (s *story) happenAtAPI() {
 	id := func(a harness.Answer) string { return a.Header.Get("X-Request-Id") }
 	s.created = id(
 		s.tenant.Must(
-			http.MethodPost,
-			"/sites",
-			map[string]string{"name": "Second"},
-			http.StatusCreated,
+			http.MethodPost, "/sites", map[string]string{"name": "Second"}, http.StatusCreated,
 		),
 	)
 	hub := "/hubs/" + s.hub.ID
 	s.listed = id(s.tenant.Must(http.MethodGet, hub+"/devices", nil, http.StatusOK))
 	for range 2 {
 		again := s.tenant.Must(
-			http.MethodPost,
-			hub+"/devices/1/commands",
-			`{"key":"lock","value":false}`,
-			http.StatusAccepted,
-			"Idempotency-Key",
-			"the-idempotency-key",
-			"traceparent",
-			traceparent,
+			http.MethodPost, hub+"/devices/1/commands",
+			`{"key":"lock","value":false}`, http.StatusAccepted,
+			"Idempotency-Key", "the-idempotency-key", "traceparent", traceparent,
 		)
 		if s.commanded == "" {
 			s.commanded = id(again)
@@ -189,8 +181,7 @@ func (s *story) overrun() {
 	fmt.Fprintf(
 		conn,
 		"GET /v1/hubs/%s/events/stream HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\n\r\n",
-		s.hub.ID,
-		s.tenant.Key,
+		s.hub.ID, s.tenant.Key,
 	)
 	reader := bufio.NewReader(conn)
 	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "200") {
@@ -288,9 +279,7 @@ func (s *story) askTooOften() {
 // invite: a mail goes out, its link is opened and used, and somebody signs in.
 func (s *story) invite() {
 	s.tenant.Must(
-		http.MethodPost,
-		"/invitations",
-		map[string]string{"email": "new@example.com"},
+		http.MethodPost, "/invitations", map[string]string{"email": "new@example.com"},
 		http.StatusCreated,
 	)
 	link := s.service.Mails("new@example.com", 1)[0].Link()
@@ -300,8 +289,7 @@ func (s *story) invite() {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})
 	answer, err := http.PostForm(
-		s.service.Public()+"/portal/sign-in",
-		url.Values{"email": {"new@example.com"}},
+		s.service.Public()+"/portal/sign-in", url.Values{"email": {"new@example.com"}},
 	)
 	if err != nil {
 		s.t.Fatal(err)

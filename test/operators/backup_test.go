@@ -52,8 +52,7 @@ func TestBackup(t *testing.T) {
 	c := harness.NewTarget(t, "--rate", "10000", "--burst", "10000")
 	d := &disaster{t: t, Service: c.Own(), tenant: c.Tenant("Disaster")}
 	d.hub = c.VirtualHub(
-		d.tenant,
-		virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
+		d.tenant, virtualhub.Config{Devices: []virtualhub.DeviceSpec{{Kind: "lock"}}},
 	)
 	d.raw = c.Online(d.tenant)
 	d.live()
@@ -97,16 +96,11 @@ func (d *disaster) live() {
 	d.t.Helper()
 	d.tenant.Must(http.MethodPatch, "/hubs/"+d.hub.ID(), `{"name":"Front hub"}`, http.StatusOK)
 	d.tenant.Must(
-		http.MethodPatch,
-		"/hubs/"+d.hub.ID()+"/devices/1",
-		`{"name":"Entrance","room":"Hall"}`,
+		http.MethodPatch, "/hubs/"+d.hub.ID()+"/devices/1", `{"name":"Entrance","room":"Hall"}`,
 		http.StatusOK,
 	)
 	d.tenant.Must(
-		http.MethodPost,
-		"/invitations",
-		map[string]string{"email": invited},
-		http.StatusCreated,
+		http.MethodPost, "/invitations", map[string]string{"email": invited}, http.StatusCreated,
 	)
 	d.link = d.Mails(invited, 1)[0].Link()
 	d.owner = signIn(d.t, d.Service, d.tenant.Owner)
@@ -128,12 +122,8 @@ func (d *disaster) live() {
 func (d *disaster) command() []byte {
 	d.t.Helper()
 	return d.tenant.Must(
-		http.MethodPost,
-		"/hubs/"+d.hub.ID()+"/devices/1/commands",
-		`{"key":"lock","value":false}`,
-		http.StatusAccepted,
-		"Idempotency-Key",
-		"the only one",
+		http.MethodPost, "/hubs/"+d.hub.ID()+"/devices/1/commands",
+		`{"key":"lock","value":false}`, http.StatusAccepted, "Idempotency-Key", "the only one",
 	).Body
 }
 
@@ -148,10 +138,7 @@ func (d *disaster) report(value int) {
 func (d *disaster) position() string {
 	d.t.Helper()
 	return d.tenant.Must(
-		http.MethodGet,
-		"/hubs/"+d.hub.ID()+"/devices",
-		nil,
-		http.StatusOK,
+		http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK,
 	).Header.Get(
 		"Event-Cursor",
 	)
@@ -295,9 +282,7 @@ func (d *disaster) destroy() {
 	d.Kill()
 	// The database of a killed service ends by itself, and writes until then.
 	harness.Eventually(
-		d.t,
-		time.Minute,
-		"the data directory is gone",
+		d.t, time.Minute, "the data directory is gone",
 		func() bool { return os.RemoveAll(d.Dir) == nil },
 	)
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
@@ -309,18 +294,8 @@ func (d *disaster) destroy() {
 		}
 	}
 	_, stderr, code := harness.RunBinary(
-		d.t,
-		"serve",
-		"--data-dir",
-		d.Dir,
-		"--http",
-		d.HTTP,
-		"--admin",
-		d.Admin,
-		"--mqtt",
-		d.MQTT,
-		"--nats",
-		d.NATS,
+		d.t, "serve", "--data-dir", d.Dir, "--http", d.HTTP, "--admin", d.Admin, "--mqtt", d.MQTT,
+		"--nats", d.NATS,
 	)
 	if code != 1 || !strings.Contains(stderr, "run `hubcloud restore` again") {
 		d.t.Errorf("a service starts on half a restore: %d %s", code, stderr)
@@ -344,8 +319,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 		}
 	}
 	if got := d.metric(`hubcloud_identity_enrolments_total`); strings.Contains(
-		got,
-		`result="issued"} 1`,
+		got, `result="issued"} 1`,
 	) {
 		t.Errorf("hubs have enrolled again: %s", got)
 	}
@@ -418,20 +392,14 @@ func (d *disaster) expired(cursor string) {
 	path := "/hubs/" + d.hub.ID() + "/events"
 	for _, wait := range []string{"", "&wait=5"} {
 		d.tenant.Refused(
-			http.MethodGet,
-			path+"?after="+url.QueryEscape(cursor)+wait,
-			nil,
-			http.StatusGone,
+			http.MethodGet, path+"?after="+url.QueryEscape(cursor)+wait, nil, http.StatusGone,
 			"cursor_expired",
 		)
 	}
 	stream, answer, err := d.tenant.TryStream(path+"/stream", cursor)
 	if err != nil || stream != nil || answer.Status != http.StatusGone {
 		d.t.Errorf(
-			"a stream from a cursor that means nothing: %v, %d %s",
-			err,
-			answer.Status,
-			answer.Body,
+			"a stream from a cursor that means nothing: %v, %d %s", err, answer.Status, answer.Body,
 		)
 	}
 	if stream != nil {

@@ -108,16 +108,12 @@ func (c *crowd) report() string {
 	var reads, writes, slowest int64
 	for _, client := range c.clients {
 		reads, writes, slowest = reads+client.reads.Load(), writes+client.writes.Load(), max(
-			slowest,
-			client.slowest.Load(),
+			slowest, client.slowest.Load(),
 		)
 	}
 	return fmt.Sprintf(
 		"%d clients made %d reads and %d writes, of which none failed; the slowest took %s",
-		len(c.clients),
-		reads,
-		writes,
-		time.Duration(slowest).Round(time.Millisecond),
+		len(c.clients), reads, writes, time.Duration(slowest).Round(time.Millisecond),
 	)
 }
 
@@ -140,11 +136,7 @@ func (c *orgClient) work(n int) bool {
 
 // ask makes a request that must be answered so, and reads its answer.
 func (c *orgClient) ask(
-	api *harness.Client,
-	method, path string,
-	body any,
-	status int,
-	into any,
+	api *harness.Client, method, path string, body any, status int, into any,
 ) bool {
 	began := time.Now()
 	answer, err := api.Do(method, path, body)
@@ -153,14 +145,8 @@ func (c *orgClient) ask(
 	}
 	if err != nil || answer.Status != status {
 		c.t.Errorf(
-			"%s: %s %s: status %d, %s, %v, after %s",
-			c.org.Name,
-			method,
-			path,
-			answer.Status,
-			answer.Body,
-			err,
-			time.Since(began),
+			"%s: %s %s: status %d, %s, %v, after %s", c.org.Name, method, path, answer.Status,
+			answer.Body, err, time.Since(began),
 		)
 		return false
 	}
@@ -187,11 +173,7 @@ func (c *orgClient) newSite() bool {
 	var made struct{ ID string }
 	site := population.Site{Name: c.name("Site")}
 	if !c.ask(
-		c.api,
-		http.MethodPost,
-		"/sites",
-		map[string]string{"name": site.Name},
-		http.StatusCreated,
+		c.api, http.MethodPost, "/sites", map[string]string{"name": site.Name}, http.StatusCreated,
 		&made,
 	) {
 		return false
@@ -205,12 +187,8 @@ func (c *orgClient) renameSite(n int) bool {
 	site := &c.org.Sites[n%len(c.org.Sites)]
 	site.Name = c.name("Renamed site")
 	return c.ask(
-		c.api,
-		http.MethodPatch,
-		"/sites/"+site.ID,
-		map[string]string{"name": site.Name},
-		http.StatusOK,
-		nil,
+		c.api, http.MethodPatch, "/sites/"+site.ID, map[string]string{"name": site.Name},
+		http.StatusOK, nil,
 	) &&
 		c.readSite(*site)
 }
@@ -238,12 +216,8 @@ func (c *orgClient) renameHub(n int) bool {
 		hub.Name = &name
 	}
 	return c.ask(
-		c.api,
-		http.MethodPatch,
-		"/hubs/"+hub.ID,
-		map[string]*string{"name": hub.Name},
-		http.StatusOK,
-		nil,
+		c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]*string{"name": hub.Name},
+		http.StatusOK, nil,
 	) &&
 		c.readHub(*hub)
 }
@@ -255,12 +229,8 @@ func (c *orgClient) moveHub(n int) bool {
 	hub := &c.org.Hubs[n%len(c.org.Hubs)]
 	hub.SiteID = c.org.Sites[c.serial%len(c.org.Sites)].ID
 	return c.ask(
-		c.api,
-		http.MethodPatch,
-		"/hubs/"+hub.ID,
-		map[string]string{"site_id": hub.SiteID},
-		http.StatusOK,
-		nil,
+		c.api, http.MethodPatch, "/hubs/"+hub.ID, map[string]string{"site_id": hub.SiteID},
+		http.StatusOK, nil,
 	) &&
 		c.readHub(*hub)
 }
@@ -309,11 +279,7 @@ func (c *orgClient) readSites() bool {
 	for i, want := range c.org.Sites {
 		if got[i].Site != want || got[i].HubCount != hubs[want.ID] {
 			c.t.Errorf(
-				"%s: site %d is %+v, and must be %+v with %d hubs",
-				c.org.Name,
-				i,
-				got[i],
-				want,
+				"%s: site %d is %+v, and must be %+v with %d hubs", c.org.Name, i, got[i], want,
 				hubs[want.ID],
 			)
 			return false
@@ -374,12 +340,8 @@ func (c *orgClient) invite() bool {
 	address := fmt.Sprintf("guest-%d@%s.example.com", c.serial, c.org.ID)
 	c.serial++
 	return c.ask(
-		c.api,
-		http.MethodPost,
-		"/invitations",
-		map[string]string{"email": address},
-		http.StatusCreated,
-		&made,
+		c.api, http.MethodPost, "/invitations", map[string]string{"email": address},
+		http.StatusCreated, &made,
 	) &&
 		c.findsInvitation(made.ID, true) &&
 		c.ask(c.api, http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNoContent, nil) &&

@@ -59,13 +59,9 @@ func TestTwoDefinitions(t *testing.T) {
 	for _, s := range []*harness.Service{older, next} {
 		for _, client := range slices.Concat(first.clients, second.clients) {
 			client.api, client.also = harness.NewClient(
-				t,
-				s.Base(),
-				client.org.Key,
+				t, s.Base(), client.org.Key,
 			), harness.NewClient(
-				t,
-				s.Base(),
-				client.org.Key,
+				t, s.Base(), client.org.Key,
 			)
 			caughtUp(t, older, schemas)
 			if !client.readSites() || !client.readHubs() {
@@ -96,10 +92,8 @@ func newerBinary(t *testing.T) string {
 		t.Fatal(err)
 	}
 	changed := bytes.Replace(
-		definition,
-		[]byte("CREATE TABLE sites (\n"),
-		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"),
-		1,
+		definition, []byte("CREATE TABLE sites (\n"),
+		[]byte("CREATE TABLE sites (\n    remark text NOT NULL DEFAULT 'none',\n"), 1,
 	)
 	if bytes.Equal(changed, definition) {
 		t.Fatalf("%s has no table of sites", file)
@@ -111,9 +105,7 @@ func newerBinary(t *testing.T) string {
 func liveSchemas(t *testing.T, s *harness.Service) []string {
 	t.Helper()
 	return query[string](
-		t,
-		s,
-		"SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at",
+		t, s, "SELECT name FROM hubcloud.schemas WHERE state = 'live' ORDER BY created_at",
 	)
 }
 

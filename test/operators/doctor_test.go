@@ -167,22 +167,9 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("limits that are not kept", func(t *testing.T) {
 		d := examine(
-			t,
-			s,
-			"--disk-free",
-			"100",
-			"--open-files",
-			"100000000",
-			"--storage-used",
-			"0.00000001",
-			"--connections",
-			"64",
-			"--certificate-days",
-			"4000",
-			"--sync-time",
-			"1ns",
-			"--clock-skew",
-			"1m",
+			t, s, "--disk-free", "100", "--open-files", "100000000", "--storage-used", "0.00000001",
+			"--connections", "64", "--certificate-days", "4000", "--sync-time", "1ns",
+			"--clock-skew", "1m",
 		)
 		d.complete()
 		d.says("disk", "wrong", "free")
@@ -195,16 +182,13 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("certificates", func(t *testing.T) {
 		d := ask(
-			"--certificate",
-			newCertificate(t, time.Now().Add(-time.Hour)),
-			"--certificate",
+			"--certificate", newCertificate(t, time.Now().Add(-time.Hour)), "--certificate",
 			newCertificate(t, time.Now().Add(3*24*time.Hour)),
 		)
 		d.says("certificates", "wrong", "ended on", "ends in 2 days")
 		other := newCertificate(t, time.Now().Add(5*365*24*time.Hour))
 		ask(
-			"--ca-cert",
-			other,
+			"--ca-cert", other,
 		).says("certificates", "wrong", "hubs refuse the broker's certificate", "another authority")
 		key := filepath.Join(s.Dir, "ca", "ca-key.pem")
 		if err := os.Chmod(key, 0o644); err != nil {
@@ -257,30 +241,20 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("the database", func(t *testing.T) {
 		latin, reading := newDatabase(
-			t,
-			s,
-			"latin",
-			"ENCODING 'SQL_ASCII' TEMPLATE template0",
+			t, s, "latin", "ENCODING 'SQL_ASCII' TEMPLATE template0",
 		), newDatabase(
-			t,
-			s,
-			"reading",
-			"",
+			t, s, "reading", "",
 		)
 		execute(
-			t,
-			databaseURL(t, s),
-			"ALTER DATABASE reading SET default_transaction_read_only = on",
+			t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on",
 		)
 		ask("--postgres-url", latin).says("postgres", "wrong", "its encoding is SQL_ASCII")
 		ask("--postgres-url", reading).says("postgres", "wrong", "takes no writes")
 		ask(
-			"--postgres-url",
-			"postgres://ann:pa55word@"+nowhere+"/x",
+			"--postgres-url", "postgres://ann:pa55word@"+nowhere+"/x",
 		).says("postgres", "wrong", "does not answer")
 		ask(
-			"--postgres-url",
-			"postgres://ann:pa55word@:x/%zz",
+			"--postgres-url", "postgres://ann:pa55word@:x/%zz",
 		).says("postgres", "wrong", "is not like")
 	})
 
@@ -406,10 +380,7 @@ func TestDoctorOfAServiceThatIsDown(t *testing.T) {
 func TestDoctorForPeople(t *testing.T) {
 	t.Parallel()
 	out, stderr, code := harness.RunBinary(
-		t,
-		"doctor",
-		"--data-dir",
-		filepath.Join(t.TempDir(), "none"),
+		t, "doctor", "--data-dir", filepath.Join(t.TempDir(), "none"),
 	)
 	if code != 1 || stderr != "" {
 		t.Errorf("exit code %d, %s", code, stderr)
@@ -514,9 +485,7 @@ func connect(t *testing.T, s *harness.Service) *streams.Conns {
 		t.Fatal(err)
 	}
 	conns, err := streams.Connect(
-		t.Context(),
-		credentials,
-		streams.WithLog(slog.New(slog.DiscardHandler)),
+		t.Context(), credentials, streams.WithLog(slog.New(slog.DiscardHandler)),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -535,9 +504,7 @@ func poison(t *testing.T, s *harness.Service) uint64 {
 		org,
 	)
 	seq, err := streams.Store(
-		t.Context(),
-		connect(t, s).Cloud,
-		&nats.Msg{Subject: streams.OrgSubject(org), Data: event},
+		t.Context(), connect(t, s).Cloud, &nats.Msg{Subject: streams.OrgSubject(org), Data: event},
 	)
 	if err != nil {
 		t.Fatal(err)

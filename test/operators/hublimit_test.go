@@ -16,15 +16,8 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	t.Parallel()
 	const burst = 3
 	service := harness.Start(
-		t,
-		"--hub-resets",
-		"1",
-		"--hub-reset-burst",
-		fmt.Sprint(burst),
-		"--hub-enrolments",
-		"30",
-		"--hub-enrolment-burst",
-		fmt.Sprint(burst),
+		t, "--hub-resets", "1", "--hub-reset-burst", fmt.Sprint(burst), "--hub-enrolments", "30",
+		"--hub-enrolment-burst", fmt.Sprint(burst),
 	)
 	tenant := harness.NewTenant(t, service, "Limits")
 	hub, quiet := harness.NewRawHub(t, service), harness.NewRawHub(t, service)
@@ -60,12 +53,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 		t.Error("the log does not say which hub is limited")
 	}
 	out, _, _ := harness.RunBinary(
-		t,
-		"doctor",
-		"--data-dir",
-		service.Dir,
-		"--hub-facts",
-		fmt.Sprint(burst),
+		t, "doctor", "--data-dir", service.Dir, "--hub-facts", fmt.Sprint(burst),
 	)
 	if !strings.Contains(out, hub.ID) || !strings.Contains(out, "without end") ||
 		strings.Contains(out, quiet.ID) {
@@ -77,9 +65,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	hub.Connect()
 	hub.Hello("again", 1, 9)
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the hello is limited",
+		t, time.Minute, "the hello is limited",
 		func() bool { return limited() > 0 || resets() > 0 },
 	)
 	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {

@@ -33,8 +33,7 @@ func TestInventory(t *testing.T) {
 		t.Helper()
 		all := service.CLI("inventory", "list")
 		at := slices.IndexFunc(
-			all,
-			func(line map[string]any) bool { return line["serial"] == serial },
+			all, func(line map[string]any) bool { return line["serial"] == serial },
 		)
 		if len(all) != len(made) || at < 0 {
 			t.Fatalf("the inventory is %v", all)
@@ -118,9 +117,7 @@ func TestInventory(t *testing.T) {
 	polled := make(chan int, 1)
 	go func() {
 		answer, err := wrong.Do(
-			http.MethodGet,
-			"/hubs/"+hub.ID+"/events?wait=60&after="+former,
-			nil,
+			http.MethodGet, "/hubs/"+hub.ID+"/events?wait=60&after="+former, nil,
 		)
 		if err != nil {
 			t.Error(err)
@@ -128,9 +125,7 @@ func TestInventory(t *testing.T) {
 		polled <- answer.Status
 	}()
 	harness.Eventually(
-		t,
-		time.Minute,
-		"the long-poll waits",
+		t, time.Minute, "the long-poll waits",
 		func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 },
 	)
 	began := time.Now()
@@ -179,18 +174,12 @@ func TestInventory(t *testing.T) {
 		}
 	}
 	right.Refused(
-		http.MethodGet,
-		"/hubs/"+hub.ID+"/events?after="+former,
-		nil,
-		http.StatusGone,
+		http.MethodGet, "/hubs/"+hub.ID+"/events?after="+former, nil, http.StatusGone,
 		"cursor_expired",
 	)
 	wrong.Refused(
-		http.MethodPost,
-		"/hubs",
-		map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
-		http.StatusUnprocessableEntity,
-		"hub_not_addable",
+		http.MethodPost, "/hubs", map[string]string{"serial": hub.Serial, "site_id": wrong.Site},
+		http.StatusUnprocessableEntity, "hub_not_addable",
 	)
 
 	// All of it survives a rebuild, and the log has no secret.

@@ -45,8 +45,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	}
 	metrics := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
 	if !strings.Contains(
-		string(metrics.Body),
-		`hubcloud_projections_stopped{projection="directory"} 1`,
+		string(metrics.Body), `hubcloud_projections_stopped{projection="directory"} 1`,
 	) {
 		t.Errorf("no metric tells that the projection is stopped")
 	}

@@ -123,9 +123,7 @@ func TestRebuild(t *testing.T) {
 
 	took := rebuild(t, s)
 	t.Logf(
-		"rebuild of %d events, beside %d clients: %s",
-		made.Events,
-		size.clients,
+		"rebuild of %d events, beside %d clients: %s", made.Events, size.clients,
 		took.Round(time.Millisecond),
 	)
 	kills, cut := 3, 0
@@ -138,26 +136,14 @@ func TestRebuild(t *testing.T) {
 	}
 	t.Logf("%d of %d rebuilds were killed before their end", cut, kills)
 	first, second := begin(
-		t,
-		s,
-		"projections",
-		"rebuild",
-		"--json",
+		t, s, "projections", "rebuild", "--json",
 	), begin(
-		t,
-		s,
-		"projections",
-		"rebuild",
+		t, s, "projections", "rebuild",
 	)
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
 		t.Fatalf(
-			"two at once: exit codes %d and %d: %s%s%s%s",
-			a,
-			b,
-			&first.out,
-			&first.errs,
-			&second.out,
-			&second.errs,
+			"two at once: exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs,
+			&second.out, &second.errs,
 		)
 	}
 	if !strings.Contains(second.out.String(), "Switched") {
@@ -243,9 +229,7 @@ func changedByHand(t *testing.T, s *harness.Service, made population.Population)
 	differences := verify(t, s)
 	if len(differences) != len(changes) {
 		t.Errorf(
-			"%d differences, and %d rows were changed: %s",
-			len(differences),
-			len(changes),
+			"%d differences, and %d rows were changed: %s", len(differences), len(changes),
 			differences,
 		)
 	}

@@ -32,14 +32,11 @@ func TestRotation(t *testing.T) {
 
 	dir := t.TempDir()
 	former, next, key := filepath.Join(
-		dir,
-		"former.pem",
+		dir, "former.pem",
 	), filepath.Join(
-		dir,
-		"next.pem",
+		dir, "next.pem",
 	), filepath.Join(
-		dir,
-		"next-key.pem",
+		dir, "next-key.pem",
 	)
 	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10950",
 		"-subj", "/CN=hubcloud authority 2", "-addext",
@@ -66,8 +63,7 @@ func TestRotation(t *testing.T) {
 		t.Helper()
 		answer := harness.Open(t, http.MethodGet, "http://"+s.Admin+"/metrics")
 		if !strings.Contains(
-			string(answer.Body),
-			`hubcloud_identity_enrolments_total{result="issued"} `+want+"\n",
+			string(answer.Body), `hubcloud_identity_enrolments_total{result="issued"} `+want+"\n",
 		) {
 			t.Errorf("not %s hubs have enrolled since the start", want)
 		}

@@ -41,8 +41,7 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 	t.Helper()
 	began := time.Now()
 	made, err := population.Write(
-		t.Context(),
-		connect(t, s),
+		t.Context(), connect(t, s),
 		population.Config{Events: size.events, Orgs: size.orgs, Environment: "dev", Seed: seed},
 	)
 	if err != nil {
@@ -58,10 +57,8 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 		return true
 	})
 	t.Logf(
-		"%d events of %d organizations were written in %s, and projected %s later",
-		made.Events,
-		len(made.Orgs),
-		wrote.Round(time.Millisecond),
+		"%d events of %d organizations were written in %s, and projected %s later", made.Events,
+		len(made.Orgs), wrote.Round(time.Millisecond),
 		(time.Since(began) - wrote).Round(time.Millisecond),
 	)
 	return made

@@ -30,12 +30,8 @@ type org struct {
 
 // record folds the events of a decision into a state and writes them.
 func record[S any](
-	w *writer,
-	subject string,
-	state *S,
-	evolve func(S, domain.Event) (S, error),
-	events []domain.Event,
-	err error,
+	w *writer, subject string, state *S, evolve func(S, domain.Event) (S, error),
+	events []domain.Event, err error,
 ) error {
 	for _, e := range events {
 		if err == nil {
@@ -52,20 +48,13 @@ func record[S any](
 func (w *writer) begin(number int) (*org, error) {
 	o := &org{writer: w, number: number, actor: domain.Actor{Kind: domain.ActorOperator}}
 	id, owner, email := w.id(), w.id(), fmt.Sprintf(
-		"owner@org-%d-%d.example.com",
-		w.cfg.Seed,
-		number,
+		"owner@org-%d-%d.example.com", w.cfg.Seed, number,
 	)
 	if err := o.account(email); err != nil {
 		return nil, err
 	}
 	events, err := domain.DecideCreateOrg(
-		o.state,
-		w.origin(o.actor),
-		id,
-		fmt.Sprintf("Organization %d", number),
-		owner,
-		email,
+		o.state, w.origin(o.actor), id, fmt.Sprintf("Organization %d", number), owner, email,
 	)
 	if err := record(w, streams.OrgSubject(id), &o.state, domain.EvolveOrg, events, err); err != nil {
 		return nil, err
@@ -102,18 +91,11 @@ func (o *org) live() error {
 func (o *org) account(email string) error {
 	var state domain.AccountState
 	events := domain.DecideCreateAccount(
-		state,
-		o.origin(domain.Actor{Kind: domain.ActorService}),
-		o.id(),
-		email,
+		state, o.origin(domain.Actor{Kind: domain.ActorService}), o.id(), email,
 	)
 	return record(
-		o.writer,
-		streams.AccountSubject(domain.AccountKey(email)),
-		&state,
-		domain.EvolveAccount,
-		events,
-		nil,
+		o.writer, streams.AccountSubject(domain.AccountKey(email)), &state, domain.EvolveAccount,
+		events, nil,
 	)
 }
 
@@ -122,19 +104,10 @@ func (o *org) newSite() error {
 	id := o.id()
 	o.serial++
 	events, err := domain.DecideCreateSite(
-		state,
-		o.origin(o.actor),
-		o.state.ID,
-		id,
-		fmt.Sprintf("Building %d", o.serial),
+		state, o.origin(o.actor), o.state.ID, id, fmt.Sprintf("Building %d", o.serial),
 	)
 	err = record(
-		o.writer,
-		streams.SiteSubject(o.state.ID, id),
-		&state,
-		domain.EvolveSite,
-		events,
-		err,
+		o.writer, streams.SiteSubject(o.state.ID, id), &state, domain.EvolveSite, events, err,
 	)
 	o.sites = append(o.sites, state)
 	return err
@@ -143,17 +116,10 @@ func (o *org) newSite() error {
 func (o *org) renameSite(site *domain.SiteState) error {
 	o.serial++
 	events, err := domain.DecideRenameSite(
-		*site,
-		o.origin(o.actor),
-		fmt.Sprintf("House %d", o.serial),
+		*site, o.origin(o.actor), fmt.Sprintf("House %d", o.serial),
 	)
 	return record(
-		o.writer,
-		streams.SiteSubject(o.state.ID, site.ID),
-		site,
-		domain.EvolveSite,
-		events,
-		err,
+		o.writer, streams.SiteSubject(o.state.ID, site.ID), site, domain.EvolveSite, events, err,
 	)
 }
 
@@ -168,10 +134,7 @@ func (o *org) newHub() error {
 	id := domain.HubID(fmt.Sprintf("pop%d-%s-%s-%s", o.cfg.Seed, text[:4], text[4:8], text[8:]))
 	subject := streams.HubSubject(id)
 	events, err := domain.DecideRegisterHub(
-		state,
-		o.origin(domain.Actor{Kind: domain.ActorOperator}),
-		id,
-		make([]byte, 32),
+		state, o.origin(domain.Actor{Kind: domain.ActorOperator}), id, make([]byte, 32),
 	)
 	if err := record(o.writer, subject, &state, domain.EvolveHub, events, err); err != nil {
 		return err
@@ -183,9 +146,7 @@ func (o *org) newHub() error {
 		SecretHash:  state.SecretHash,
 	}
 	events, err = domain.DecideIssueCertificate(
-		state,
-		o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}),
-		issue,
+		state, o.origin(domain.Actor{Kind: domain.ActorHub, ID: string(id)}), issue,
 		domain.HubLimit{},
 	)
 	if err := record(o.writer, subject, &state, domain.EvolveHub, events, err); err != nil {
@@ -200,10 +161,7 @@ func (o *org) newHub() error {
 		Connected: o.random.IntN(2) == 0,
 	}
 	events, err = domain.DecideAddHub(
-		state,
-		o.origin(o.actor),
-		add,
-		fmt.Sprintf("%08x", o.random.Uint32()),
+		state, o.origin(o.actor), add, fmt.Sprintf("%08x", o.random.Uint32()),
 	)
 	err = record(o.writer, subject, &state, domain.EvolveHub, events, err)
 	o.hubs = append(o.hubs, state)
@@ -220,22 +178,17 @@ func (o *org) changeHub(hub *domain.HubState) error {
 	switch origin := o.origin(o.actor); o.random.IntN(10) {
 	case 0, 1, 2:
 		events, err = domain.DecideUpdateHub(
-			*hub,
-			origin,
+			*hub, origin,
 			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true, Name: &text},
 		)
 	case 3:
 		events, err = domain.DecideUpdateHub(
-			*hub,
-			origin,
-			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true},
+			*hub, origin, domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SetName: true},
 		)
 	case 4, 5:
 		to := o.sites[o.random.IntN(len(o.sites))].ID
 		events, err = domain.DecideUpdateHub(
-			*hub,
-			origin,
-			domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SiteID: &to},
+			*hub, origin, domain.UpdateHub{OrgID: o.state.ID, HubID: hub.ID, SiteID: &to},
 		)
 	case 6, 7, 8:
 		events, err = domain.DecideLabelDevice(*hub, origin, domain.LabelDevice{
@@ -281,10 +234,7 @@ func (o *org) invite() error {
 	}
 	member := o.id()
 	events, _, err = domain.DecideAcceptInvitation(
-		o.state,
-		o.origin(domain.Actor{Kind: domain.ActorMember, ID: member}),
-		token,
-		member,
+		o.state, o.origin(domain.Actor{Kind: domain.ActorMember, ID: member}), token, member,
 	)
 	if err := record(o.writer, subject, &o.state, domain.EvolveOrg, events, err); err != nil {
 		return err
@@ -315,12 +265,8 @@ func (o *org) newKey() error {
 	key := domain.NewKey(o.cfg.Environment, entropy)
 	var state domain.KeyState
 	events, err := domain.DecideCreateKey(
-		state,
-		o.origin(domain.Actor{Kind: domain.ActorOperator}),
-		o.state.ID,
-		fmt.Sprintf("key %d", len(o.keys)),
-		domain.AllScopes(),
-		key,
+		state, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
+		fmt.Sprintf("key %d", len(o.keys)), domain.AllScopes(), key,
 	)
 	err = record(o.writer, streams.KeySubject(key.ID), &state, domain.EvolveKey, events, err)
 	if o.keys = append(o.keys, state); len(o.keys) == 1 {
@@ -336,9 +282,7 @@ func (o *org) revokeKey() error {
 	}
 	key := &o.keys[1+o.random.IntN(len(o.keys)-1)]
 	events, err := domain.DecideRevokeKey(
-		*key,
-		o.origin(domain.Actor{Kind: domain.ActorOperator}),
-		o.state.ID,
+		*key, o.origin(domain.Actor{Kind: domain.ActorOperator}), o.state.ID,
 	)
 	return record(o.writer, streams.KeySubject(key.ID), key, domain.EvolveKey, events, err)
 }

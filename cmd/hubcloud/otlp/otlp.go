@@ -69,8 +69,7 @@ func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 		resource.WithTelemetrySDK(),
 		resource.WithHost(),
 		resource.WithAttributes(
-			semconv.ServiceName(serviceName),
-			semconv.ServiceVersion(version),
+			semconv.ServiceName(serviceName), semconv.ServiceVersion(version),
 			semconv.ServiceInstanceID(uuid.NewString()),
 		),
 		resource.WithFromEnv(), // last: what it says counts
@@ -92,8 +91,7 @@ func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 func Wanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
 		!strings.EqualFold(
-			os.Getenv("OTEL_SDK_DISABLED"),
-			"true",
+			os.Getenv("OTEL_SDK_DISABLED"), "true",
 		) && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 

@@ -53,11 +53,8 @@ func connect(path string, opts ...nats.Option) (*nats.Conn, credentials, error) 
 		return nil, c, err
 	}
 	opts = append(
-		opts,
-		nats.UserInfo(c.User, c.Password),
-		nats.CustomInboxPrefix(c.InboxPrefix),
-		nats.MaxReconnects(-1),
-		nats.IgnoreAuthErrorAbort(),
+		opts, nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(c.InboxPrefix),
+		nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 	)
 	nc, err := nats.Connect(c.URL, opts...)
 	return nc, c, err
@@ -128,10 +125,7 @@ func pause(ctx context.Context, news <-chan *nats.Msg, most time.Duration) {
 // without a body that has a Status. 204 ends them; 404 says that there is nothing, and 503 that
 // there is no such log (yet).
 func read(
-	ctx context.Context,
-	nc *nats.Conn,
-	subject string,
-	from uint64,
+	ctx context.Context, nc *nats.Conn, subject string, from uint64,
 ) (messages []*nats.Msg, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -159,10 +153,7 @@ func read(
 			return messages, nil
 		default:
 			return nil, fmt.Errorf(
-				"%s: %s %s",
-				subject,
-				m.Header.Get("Status"),
-				m.Header.Get("Description"),
+				"%s: %s %s", subject, m.Header.Get("Status"), m.Header.Get("Description"),
 			)
 		}
 	}

@@ -48,8 +48,7 @@ func TestFollow(t *testing.T) {
 				payload := fmt.Appendf(
 					nil,
 					`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
-					hub,
-					i,
+					hub, i,
 				)
 				records = append(records, hublog.Record{Payload: payload, Incarnation: "0000000a"})
 			}
@@ -66,9 +65,7 @@ func TestFollow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tap.json")
 	text, err := json.Marshal(
 		tap.ForUser(
-			"nats://in-process",
-			streamstest.Shards,
-			broker.Credentials().Users[streams.AccountTap],
+			"nats://in-process", streamstest.Shards, broker.Credentials().Users[streams.AccountTap],
 		),
 	)
 	if err == nil {
@@ -83,11 +80,7 @@ func TestFollow(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		err := follow(
-			ctx,
-			path,
-			string(hub),
-			writer,
-			nats.InProcessServer(broker),
+			ctx, path, string(hub), writer, nats.InProcessServer(broker),
 			nats.ReconnectWait(100*time.Millisecond),
 		)
 		writer.CloseWithError(err)

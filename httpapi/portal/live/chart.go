@@ -114,11 +114,7 @@ func (l *Live) ChartsOf(ctx context.Context, device Device, last time.Duration) 
 // sample hands over the events of a log from a time on, each once and in order. whole becomes false
 // when there are more than chartEvents: then parts of the time are passed over, evenly.
 func (l *Live) sample(
-	ctx context.Context,
-	hub domain.HubID,
-	from time.Time,
-	last time.Duration,
-	whole *bool,
+	ctx context.Context, hub domain.HubID, from time.Time, last time.Duration, whole *bool,
 	take func(domain.EncodedEvent),
 ) error {
 	after, err := l.Events.At(ctx, hub, from)
@@ -148,11 +144,7 @@ func (l *Live) sample(
 // gives the last one's; more says that there are more. Where the log has lost its beginning
 // meanwhile it begins with what is left.
 func (l *Live) readOn(
-	ctx context.Context,
-	hub domain.HubID,
-	after string,
-	limit int,
-	seen uint64,
+	ctx context.Context, hub domain.HubID, after string, limit int, seen uint64,
 	take func(domain.EncodedEvent),
 ) (uint64, bool, error) {
 	for read := 0; read < limit; {
@@ -196,8 +188,7 @@ func newChart(c Channel, from, to time.Time) Chart {
 	return Chart{
 		Key: c.Key, Endpoint: c.Endpoint, Label: c.Label, unit: c.Unit, From: from, To: to,
 		highs: make(
-			[]float64,
-			chartColumns,
+			[]float64, chartColumns,
 		), lows: make([]float64, chartColumns), lasts: make([]float64, chartColumns),
 		minV: math.Inf(1), maxV: math.Inf(-1),
 	}
@@ -215,11 +206,9 @@ func (c *Chart) add(at time.Time, n float64) {
 	column := int(float64(at.Sub(c.From)) / float64(span) * chartColumns)
 	column = max(0, min(chartColumns-1, column))
 	c.highs[column], c.lows[column], c.lasts[column] = max(
-		c.highs[column],
-		n,
+		c.highs[column], n,
 	), min(
-		c.lows[column],
-		n,
+		c.lows[column], n,
 	), n
 	c.minV, c.maxV = min(c.minV, n), max(c.maxV, n)
 	c.Count++

@@ -120,10 +120,7 @@ func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 // ReadCommand makes a command of the fields of a control's form: key, endpoint, value, and
 // warm_white for a color. The errors are those of domain.CheckCommandValue.
 func ReadCommand(
-	org string,
-	hub domain.HubID,
-	device int64,
-	form url.Values,
+	org string, hub domain.HubID, device int64, form url.Values,
 ) (domain.Command, error) {
 	c := domain.Command{
 		OrgID:          org,
@@ -136,16 +133,14 @@ func ReadCommand(
 	if c.Endpoint, err = strconv.ParseInt(form.Get("endpoint"), 10, 64); err != nil ||
 		c.Endpoint < 0 {
 		return c, domain.Errorf(
-			domain.CodeInvalidRequest,
-			"endpoint: must be a non-negative integer",
+			domain.CodeInvalidRequest, "endpoint: must be a non-negative integer",
 		)
 	}
 	if err := domain.CheckIdempotencyKey(c.IdempotencyKey); err != nil {
 		return c, err
 	}
 	c.Value, err = domain.CheckCommandValue(
-		c.Key,
-		valueOf(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
+		c.Key, valueOf(c.Key, strings.TrimSpace(form.Get("value")), form.Get("warm_white")),
 	)
 	return c, err
 }

@@ -97,10 +97,7 @@ type Channel struct {
 // room, those without a room last. A device that cannot be asked for is there without values; the
 // error is that of the list.
 func (l *Live) DevicesOf(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
-	want DevicesRequest,
+	ctx context.Context, org string, hub domain.HubID, want DevicesRequest,
 ) (DeviceList, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
@@ -155,9 +152,7 @@ func (l *Live) DevicesOf(
 // DeviceNames gives what the devices of a hub are called, by device id, 1,000 of them at most. Of a
 // hub that does not answer it gives the names that were set in the cloud.
 func (l *Live) DeviceNames(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
+	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]string, error) {
 	names, err := l.GivenNames(ctx, org, hub)
 	if err != nil {
@@ -177,9 +172,7 @@ func (l *Live) DeviceNames(
 
 // GivenNames gives the names that were set for devices of a hub in the cloud, 1,000 at most.
 func (l *Live) GivenNames(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
+	ctx context.Context, org string, hub domain.HubID,
 ) (map[int64]string, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
@@ -196,10 +189,7 @@ func (l *Live) GivenNames(
 
 // DeviceOf asks the hub for one device.
 func (l *Live) DeviceOf(
-	ctx context.Context,
-	org string,
-	hub domain.HubID,
-	id int64,
+	ctx context.Context, org string, hub domain.HubID, id int64,
 ) (Device, error) {
 	labels, err := l.ReadModels.DeviceLabels(ctx, org, hub)
 	if err != nil {
@@ -269,8 +259,7 @@ func deviceOf(hub domain.HubID, d domain.Device, label domain.DeviceLabel, faile
 	for _, c := range d.Channels {
 		device.Available = device.Available && c.Available
 		device.Channels = append(
-			device.Channels,
-			channelOf(hub, d.ID, c, severalOf(d.Channels, c.Key)),
+			device.Channels, channelOf(hub, d.ID, c, severalOf(d.Channels, c.Key)),
 		)
 	}
 	return device

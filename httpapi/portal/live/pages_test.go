@@ -128,10 +128,7 @@ func TestManyDevices(t *testing.T) {
 		t.Errorf("%d devices on %d pages, for which %d were asked", seen, pages, asked)
 	}
 	list, err := r.live.DevicesOf(
-		t.Context(),
-		"org",
-		hubA,
-		live.DevicesRequest{Find: "cellar", Page: 7},
+		t.Context(), "org", hubA, live.DevicesRequest{Find: "cellar", Page: 7},
 	)
 	if err != nil || list.Found != 1 || list.Rooms[0].Devices[0].ID != 999 || list.Page != 0 {
 		t.Errorf("the cellar is %+v, %v", list, err)
@@ -155,10 +152,7 @@ func TestHubThatAnswersLate(t *testing.T) {
 	r.devices = []domain.Device{{ID: 1, Name: "Lock", Channels: []domain.Channel{}}}
 	r.slow = make(chan struct{})
 	list, err := r.live.DevicesOf(
-		t.Context(),
-		"org",
-		hubA,
-		live.DevicesRequest{Within: 10 * time.Millisecond},
+		t.Context(), "org", hubA, live.DevicesRequest{Within: 10 * time.Millisecond},
 	)
 	if err != nil || !list.Late || len(list.Rooms) != 1 || list.Rooms[0].Devices[0].Failure == "" {
 		t.Errorf("values that come late: %+v, %v", list, err)
@@ -256,9 +250,7 @@ func TestLogByTime(t *testing.T) {
 	r.append(hubA, "channel.observed", 2, levels(1, 3)...)
 	r.append(hubA, "device.added", 3, `{"name":"<script>"}`)
 	page, err := r.live.ReadLog(
-		t.Context(),
-		hubA,
-		live.LogRequest{At: time.Now().Add(-time.Minute)},
+		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute)},
 	)
 	if err != nil || len(page.Entries) != 100 || page.Next == "" ||
 		page.Entries[0].Text != "Level is 1" {
@@ -271,9 +263,7 @@ func TestLogByTime(t *testing.T) {
 	}
 	device := int64(2)
 	page, err = r.live.ReadLog(
-		t.Context(),
-		hubA,
-		live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
+		t.Context(), hubA, live.LogRequest{At: time.Now().Add(-time.Minute), Device: &device},
 	)
 	if err != nil || len(page.Entries) != 3 || *page.Entries[0].DeviceID != 2 {
 		t.Errorf("of one device: %+v, %v", page, err)
@@ -297,12 +287,8 @@ func TestCharts(t *testing.T) {
 	r := newRig(t, live.Config{})
 	r.append(hubA, "channel.observed", 1, levels(3, 42)...)
 	r.append(
-		hubA,
-		"channel.observed",
-		1,
-		`{"key":"level","endpoint":0,"value":7}`,
-		`{"key":"level","endpoint":0,"value":null}`,
-		`{"key":"level","endpoint":1,"value":99}`,
+		hubA, "channel.observed", 1, `{"key":"level","endpoint":0,"value":7}`,
+		`{"key":"level","endpoint":0,"value":null}`, `{"key":"level","endpoint":1,"value":99}`,
 	)
 	r.append(hubA, "channel.observed", 2, levels(90, 99)...)
 	device := live.Device{Hub: hubA, ID: 1, Channels: []live.Channel{

@@ -15,19 +15,13 @@ type ReadModels interface {
 	// Hubs lists hubs by id, only those at a site when that is not nil, after the one named by
 	// startingAfter.
 	Hubs(
-		ctx context.Context,
-		org string,
-		site *string,
-		limit int,
-		startingAfter string,
+		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	// Hub gives one with everything; a hub that is not the organization's is not_found.
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
 	// DeviceLabels gives the names and rooms that were set for a hub's devices, by device id.
 	DeviceLabels(
-		ctx context.Context,
-		org string,
-		hub domain.HubID,
+		ctx context.Context, org string, hub domain.HubID,
 	) (map[int64]domain.DeviceLabel, error)
 }
 

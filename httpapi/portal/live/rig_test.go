@@ -137,11 +137,7 @@ func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...s
 			hublog.Record{Incarnation: inc.Tag, Log: "a", Through: n, Payload: fmt.Appendf(
 				nil,
 				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
-				eventType,
-				hub,
-				device,
-				domain.FormatTime(time.Now()),
-				d,
+				eventType, hub, device, domain.FormatTime(time.Now()), d,
 			)},
 		)
 	}
@@ -153,11 +149,7 @@ func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...s
 }
 
 func (r *rig) Hubs(
-	_ context.Context,
-	_ string,
-	_ *string,
-	limit int,
-	after string,
+	_ context.Context, _ string, _ *string, limit int, after string,
 ) (domain.Page[domain.Hub], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,9 +178,7 @@ func (r *rig) Hub(_ context.Context, _ string, id domain.HubID) (domain.Hub, err
 }
 
 func (r *rig) DeviceLabels(
-	context.Context,
-	string,
-	domain.HubID,
+	context.Context, string, domain.HubID,
 ) (map[int64]domain.DeviceLabel, error) {
 	return r.labels, nil
 }
@@ -221,8 +211,7 @@ func (r *rig) Get(ctx context.Context, _ domain.HubID, id int64) (domain.Device,
 	i := slices.IndexFunc(r.devices, func(d domain.Device) bool { return d.ID == id })
 	if i < 0 || r.refused[id] != nil {
 		return domain.Device{}, cmp.Or(
-			r.refused[id],
-			error(domain.Errorf(domain.CodeNotFound, "no such device")),
+			r.refused[id], error(domain.Errorf(domain.CodeNotFound, "no such device")),
 		)
 	}
 	return r.devices[i], nil

@@ -58,14 +58,10 @@ func TestHubThatSaysRubbish(t *testing.T) {
 		}
 	}
 	r.append(
-		hubA,
-		"channel.observed",
-		-7,
+		hubA, "channel.observed", -7,
 		`{"key":"temperature","endpoint":1099511627776,"value":1e308}`,
 		`{"key":"temperature","endpoint":1099511627776,"value":-1e308}`,
-		`{"key":"temperature","endpoint":1099511627776,"value":[]}`,
-		`{"key":{}}`,
-		`{}`,
+		`{"key":"temperature","endpoint":1099511627776,"value":[]}`, `{"key":{}}`, `{}`,
 	)
 	r.append(hubA, "device.added", 3, `{"name":7}`, `{"name":null}`, `{"name":`+string(quoted)+`}`)
 	charts, err := r.live.ChartsOf(t.Context(), shown, time.Hour)
@@ -96,11 +92,7 @@ func TestLogOfTheDayBefore(t *testing.T) {
 		page, err := r.live.ReadLog(t.Context(), hubA, live.LogRequest{At: time.Now().Add(-ago)})
 		if err != nil || len(page.Entries) != 3 || page.Expired != expired {
 			t.Errorf(
-				"%s ago: %d entries, expired %v, %v",
-				ago,
-				len(page.Entries),
-				page.Expired,
-				err,
+				"%s ago: %d entries, expired %v, %v", ago, len(page.Entries), page.Expired, err,
 			)
 		}
 	}

@@ -82,10 +82,7 @@ type stream struct {
 // Stream answers with the events of the viewer's organization until there is a reason to end. An
 // error is a refusal: nothing is out by then.
 func (l *Live) Stream(
-	w http.ResponseWriter,
-	r *http.Request,
-	viewer Viewer,
-	want StreamRequest,
+	w http.ResponseWriter, r *http.Request, viewer Viewer, want StreamRequest,
 ) error {
 	if !l.open.acquire(viewer.MemberID, l.StreamsPerMember) {
 		return ErrTooManyStreams
@@ -114,14 +111,8 @@ func (l *Live) Stream(
 	header.Set("X-Content-Type-Options", "nosniff")
 	if err := s.run(); err != nil {
 		l.Log.ErrorContext(
-			s.ctx,
-			"a stream of events has failed",
-			"request_id",
-			telemetry.RequestID(s.ctx),
-			"org_id",
-			viewer.OrgID,
-			"error",
-			err,
+			s.ctx, "a stream of events has failed", "request_id", telemetry.RequestID(s.ctx),
+			"org_id", viewer.OrgID, "error", err,
 		)
 	}
 	return nil
@@ -179,8 +170,7 @@ func (s *stream) unknown(
 // followed returns the states of the hubs whose logs are followed.
 func (s *stream) followed(states []HubState) []HubState {
 	return slices.DeleteFunc(
-		states,
-		func(state HubState) bool { return s.group.Position(state.ID) == "" },
+		states, func(state HubState) bool { return s.group.Position(state.ID) == "" },
 	)
 }
 
@@ -359,8 +349,7 @@ func (s *stream) look() error {
 			return err
 		}
 		s.tell(
-			"hub.portal_positions",
-			map[domain.HubID]string{state.ID: s.group.Position(state.ID)},
+			"hub.portal_positions", map[domain.HubID]string{state.ID: s.group.Position(state.ID)},
 		)
 	}
 	states = s.followed(states)

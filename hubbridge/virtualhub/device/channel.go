@@ -50,10 +50,7 @@ func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 	}
 	if n, ok := v.(float64); ok && c.limits != nil && (n < c.limits.Min || n > c.limits.Max) {
 		return nil, fmt.Errorf(
-			"value of %s must be from %g to %g",
-			c.Key,
-			c.limits.Min,
-			c.limits.Max,
+			"value of %s must be from %g to %g", c.Key, c.limits.Min, c.limits.Max,
 		)
 	}
 	if s, ok := v.(string); ok && c.choices != nil {
@@ -63,9 +60,7 @@ func (c *Channel) accept(raw json.RawMessage) (Value, error) {
 			}
 		}
 		return nil, fmt.Errorf(
-			"value of %s must be one of %s",
-			c.Key,
-			strings.Join(c.choices, ", "),
+			"value of %s must be one of %s", c.Key, strings.Join(c.choices, ", "),
 		)
 	}
 	return v, nil

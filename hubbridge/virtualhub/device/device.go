@@ -163,8 +163,7 @@ func (d *Device) Command(ref Ref, v Value, now time.Time) (CommandedChannel, Obs
 	}
 	c.ChannelState = c.Commanded(v, now)
 	d.actions = append(
-		d.actions,
-		action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))},
+		d.actions, action{Ref: ref, Value: v, Since: now, Due: now.Add(d.latency(ref, v))},
 	)
 	return CommandedChannel{c.head(d.Available), c.state()}, Observation{ref, v}
 }

@@ -148,8 +148,7 @@ func TestCommandOutcomes(t *testing.T) {
 	t.Parallel()
 	lock := make1(t, Spec{Kind: "lock"})
 	if told := do(t, lock, Ref{Key: "lock"}, "false", quiet()); !reflect.DeepEqual(
-		told,
-		[]Observation{{Ref{Key: "lock"}, false}},
+		told, []Observation{{Ref{Key: "lock"}, false}},
 	) {
 		t.Errorf("unlock: %v", told)
 	}
@@ -200,10 +199,7 @@ func TestDimmer(t *testing.T) {
 		do(t, d, step.ref, step.value, quiet())
 		if d.number("level") != step.level || d.flag("switch") != step.on {
 			t.Fatalf(
-				"%s %s: level %v, switch %v",
-				step.ref,
-				step.value,
-				d.number("level"),
+				"%s %s: level %v, switch %v", step.ref, step.value, d.number("level"),
 				d.flag("switch"),
 			)
 		}

@@ -21,9 +21,7 @@ var garageDoor = kind{
 var keypad = kind{
 	name: "Keypad", manufacturer: "Castellan", model: "Touch 12",
 	channels: fixed(
-		channel("alarm", nil),
-		channel("scene", nil),
-		channel("tamper", false),
+		channel("alarm", nil), channel("scene", nil), channel("tamper", false),
 		channel("battery", 71.0),
 	),
 	every: 20 * time.Second,

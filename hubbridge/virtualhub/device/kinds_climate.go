@@ -9,11 +9,9 @@ var thermostat = kind{
 	channels: func(s Spec) []Channel {
 		l := s.limits()
 		heating, cooling := channel(
-			"heating_setpoint",
-			min(max(21.0, l.Min), l.Max),
+			"heating_setpoint", min(max(21.0, l.Min), l.Max),
 		), channel(
-			"cooling_setpoint",
-			min(max(25.0, l.Min), l.Max),
+			"cooling_setpoint", min(max(25.0, l.Min), l.Max),
 		)
 		heating.limits, cooling.limits = &l, &l
 		mode, fan := channel("mode", "heat"), channel("fan_mode", "auto_low")
@@ -110,8 +108,7 @@ var climateSensor = kind{
 	name: "Room sensor", manufacturer: "Sentire", model: "Multi 6",
 	channels: fixed(
 		channel(
-			"motion",
-			false,
+			"motion", false,
 		),
 		channel("temperature", 20.8),
 		channel("humidity", 41.0),
@@ -139,8 +136,7 @@ var climateSensor = kind{
 			)
 		case 1:
 			readings = append(
-				readings,
-				d.read("humidity", round(d.wander(d.number("humidity"), 1, 25, 70), 0.5)),
+				readings, d.read("humidity", round(d.wander(d.number("humidity"), 1, 25, 70), 0.5)),
 			)
 		case 2:
 			readings = append(

@@ -41,8 +41,7 @@ var dimmer = kind{
 var colorBulb = kind{
 	name: "Color bulb", manufacturer: "Lumen", model: "Spectrum",
 	channels: fixed(
-		channel("switch", true),
-		channel("level", 80.0),
+		channel("switch", true), channel("level", 80.0),
 		channel("color", Color{Red: 255, Green: 180, Blue: 90}),
 	),
 	latency: 150 * time.Millisecond,
@@ -88,9 +87,7 @@ func (d *Device) follow(key string, v Value) []reading {
 var outlet = kind{
 	name: "Outlet", manufacturer: "Lumen", model: "Socket M",
 	channels: fixed(
-		channel("switch", true),
-		channel("local_protection", false),
-		channel("power", 60.0),
+		channel("switch", true), channel("local_protection", false), channel("power", 60.0),
 		channel("energy", 12.4),
 	),
 	latency: 100 * time.Millisecond,
@@ -128,8 +125,7 @@ var shade = kind{
 		target, _ := a.Value.(float64)
 		if whole := a.Due.Sub(a.Since); whole > 0 {
 			d.memory["position"] = d.position() + (target-d.position())*min(
-				1,
-				float64(now.Sub(a.Since))/float64(whole),
+				1, float64(now.Sub(a.Since))/float64(whole),
 			)
 		}
 	},

@@ -9,9 +9,7 @@ import (
 var electricityMeter = kind{
 	name: "Electricity meter", manufacturer: "Ampere", model: "EM-1",
 	channels: fixed(
-		channel("energy", 1834.2),
-		channel("power", 420.0),
-		channel("voltage", 230.1),
+		channel("energy", 1834.2), channel("power", 420.0), channel("voltage", 230.1),
 		channel("current", 1.83),
 	),
 	every: 3 * time.Second,
@@ -29,9 +27,7 @@ var electricityMeter = kind{
 		if d.chance(0.2) {
 			voltage := round(d.wander(d.number("voltage"), 0.6, 226, 234), 0.1)
 			readings = append(
-				readings,
-				d.read("voltage", voltage),
-				d.read("current", round(power/voltage, 0.01)),
+				readings, d.read("voltage", voltage), d.read("current", round(power/voltage, 0.01)),
 			)
 		}
 		return readings

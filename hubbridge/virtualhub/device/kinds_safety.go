@@ -6,9 +6,7 @@ import "time"
 var leakSensor = kind{
 	name: "Leak sensor", manufacturer: "Sentire", model: "Drop",
 	channels: fixed(
-		channel("leak", false),
-		channel("temperature", 17.2),
-		channel("tamper", false),
+		channel("leak", false), channel("temperature", 17.2), channel("tamper", false),
 		channel("battery", 97.0),
 	),
 	every: 30 * time.Second,
@@ -25,8 +23,7 @@ var smokeAlarm = kind{
 	name: "Smoke alarm", manufacturer: "Vigil", model: "SC-2",
 	channels: fixed(
 		channel(
-			"smoke",
-			false,
+			"smoke", false,
 		),
 		channel("co", false),
 		channel("heat", false),

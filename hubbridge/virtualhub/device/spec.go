@@ -72,9 +72,7 @@ func (s Spec) complete() (Spec, error) {
 	k, ok := kinds[s.Kind]
 	if !ok {
 		return s, fmt.Errorf(
-			"there is no kind of device %q: kind is one of %s",
-			s.Kind,
-			strings.Join(Kinds(), ", "),
+			"there is no kind of device %q: kind is one of %s", s.Kind, strings.Join(Kinds(), ", "),
 		)
 	}
 	if s.Gangs != 0 && s.Kind != "switch" {
@@ -121,8 +119,7 @@ func parseRef(s string) (Ref, error) {
 	n, err := strconv.Atoi(endpoint)
 	if err != nil || n < 0 {
 		return Ref{}, fmt.Errorf(
-			"%q is no channel: write a key, or a key and its endpoint as in switch/2",
-			s,
+			"%q is no channel: write a key, or a key and its endpoint as in switch/2", s,
 		)
 	}
 	return Ref{Key: name, Endpoint: n}, nil

@@ -26,12 +26,7 @@ func (c Color) MarshalJSON() ([]byte, error) {
 		return fmt.Appendf(nil, `{"red":%d,"green":%d,"blue":%d}`, c.Red, c.Green, c.Blue), nil
 	}
 	return fmt.Appendf(
-		nil,
-		`{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`,
-		c.Red,
-		c.Green,
-		c.Blue,
-		c.WarmWhite,
+		nil, `{"red":%d,"green":%d,"blue":%d,"warm_white":%d}`, c.Red, c.Green, c.Blue, c.WarmWhite,
 	), nil
 }
 
@@ -116,8 +111,7 @@ func parse(keyName string, raw json.RawMessage) (Value, error) {
 			return value, nil
 		}
 		return nil, fmt.Errorf(
-			"value of %s must be an object of type, event, active and user",
-			k.name,
+			"value of %s must be an object of type, event, active and user", k.name,
 		)
 	default:
 		if s, ok := decode[Scene](raw); ok {
@@ -144,8 +138,7 @@ func parseColor(raw json.RawMessage) (Value, error) {
 	for name := range components {
 		if fields[name] == nil {
 			return nil, fmt.Errorf(
-				"color has no component %q: it takes red, green, blue and warm_white",
-				name,
+				"color has no component %q: it takes red, green, blue and warm_white", name,
 			)
 		}
 	}

@@ -130,8 +130,7 @@ func Restore(s Snapshot, seed uint64) (*Device, error) {
 		}
 		if d.Channel(kept.Ref) != nil && v != nil {
 			d.actions = append(
-				d.actions,
-				action{Ref: kept.Ref, Value: v, Since: kept.Since, Due: kept.Due},
+				d.actions, action{Ref: kept.Ref, Value: v, Since: kept.Since, Due: kept.Due},
 			)
 		}
 	}

@@ -188,8 +188,7 @@ func (d *disk) rewrite(records []record) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf(
-				"rewrite the journal: %w",
-				errors.Join(err, f.Close(), os.Remove(fresh)),
+				"rewrite the journal: %w", errors.Join(err, f.Close(), os.Remove(fresh)),
 			)
 		}
 	}()

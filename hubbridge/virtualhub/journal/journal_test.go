@@ -153,14 +153,12 @@ func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, 100)
 	commit(
-		t,
-		j,
+		t, j,
 		Change{Events: events(3), Set: map[string]json.RawMessage{"kept": json.RawMessage("1")}},
 	)
 	kept := size(t, dir)
 	commit(
-		t,
-		j,
+		t, j,
 		Change{Events: events(2), Set: map[string]json.RawMessage{"torn": json.RawMessage("1")}},
 	)
 	whole, err := os.ReadFile(filepath.Join(dir, fileName))
@@ -212,8 +210,7 @@ func TestDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(Config{Dir: after, NewLog: func() string { return "x" }}); !errors.Is(
-		err,
-		ErrCorrupt,
+		err, ErrCorrupt,
 	) {
 		t.Errorf("%v", err)
 	}
@@ -224,8 +221,7 @@ func TestOneAtATime(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, dir, 100)
 	if _, err := Open(Config{Dir: dir, NewLog: func() string { return "x" }}); !errors.Is(
-		err,
-		ErrInUse,
+		err, ErrInUse,
 	) {
 		t.Errorf("a second journal: %v", err)
 	}
@@ -308,12 +304,7 @@ func FuzzDecode(f *testing.F) {
 			err != nil ||
 			first != second {
 			t.Fatalf(
-				"%d bytes and %d records, then %d and %d: %v",
-				whole,
-				first,
-				again,
-				second,
-				err,
+				"%d bytes and %d records, then %d and %d: %v", whole, first, again, second, err,
 			)
 		}
 	})

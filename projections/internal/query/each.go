@@ -16,37 +16,21 @@ func (q *Queries) EachSite(ctx context.Context, arg SitesParams, use func(*Sites
 
 // EachHubOfOrg gives the rows of HubsOfOrg.
 func (q *Queries) EachHubOfOrg(
-	ctx context.Context,
-	arg HubsOfOrgParams,
-	use func(*HubsOfOrgRow),
+	ctx context.Context, arg HubsOfOrgParams, use func(*HubsOfOrgRow),
 ) error {
 	var row HubsOfOrgRow
 	return q.each(
-		ctx,
-		row.into(),
-		func() { use(&row) },
-		hubsOfOrg,
-		arg.OrgID,
-		arg.After,
-		arg.RowLimit,
+		ctx, row.into(), func() { use(&row) }, hubsOfOrg, arg.OrgID, arg.After, arg.RowLimit,
 	)
 }
 
 // EachHubOfSite gives the rows of HubsOfSite.
 func (q *Queries) EachHubOfSite(
-	ctx context.Context,
-	arg HubsOfSiteParams,
-	use func(*HubsOfOrgRow),
+	ctx context.Context, arg HubsOfSiteParams, use func(*HubsOfOrgRow),
 ) error {
 	var row HubsOfOrgRow
 	return q.each(
-		ctx,
-		row.into(),
-		func() { use(&row) },
-		hubsOfSite,
-		arg.OrgID,
-		arg.SiteID,
-		arg.After,
+		ctx, row.into(), func() { use(&row) }, hubsOfSite, arg.OrgID, arg.SiteID, arg.After,
 		arg.RowLimit,
 	)
 }

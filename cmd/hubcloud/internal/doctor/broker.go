@@ -27,8 +27,7 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 	servers, err := p.servers()
 	if err != nil {
 		f.add(
-			Unknown,
-			err.Error(),
+			Unknown, err.Error(),
 			"see the broker's log: it lets us in, and its system account does not answer",
 		)
 		return
@@ -40,15 +39,12 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 		}
 	}
 	f.note(
-		"nats-server %s at %s, %s",
-		strings.Join(versions, ", "),
-		conns.Cloud.ConnectedAddr(),
+		"nats-server %s at %s, %s", strings.Join(versions, ", "), conns.Cloud.ConnectedAddr(),
 		serversFor(servers),
 	)
 	if len(versions) > 1 {
 		f.add(
-			Warning,
-			"its servers are of different versions",
+			Warning, "its servers are of different versions",
 			"finish the upgrade: run the same nats-server everywhere",
 		)
 	}
@@ -58,8 +54,7 @@ func checkBroker(ctx context.Context, p *patient, f *findings) {
 		}
 		if s.SlowConsumers > 0 {
 			f.note(
-				"%s has cut off %d connections that did not read since it started",
-				s.Name,
+				"%s has cut off %d connections that did not read since it started", s.Name,
 				s.SlowConsumers,
 			)
 		}
@@ -112,11 +107,7 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 	}
 	part := 100 * float64(used) / float64(limit)
 	found := fmt.Sprintf(
-		"%s stores %s of the %s that it may (%.0f %%)",
-		s.Name,
-		size(used),
-		size(limit),
-		part,
+		"%s stores %s of the %s that it may (%.0f %%)", s.Name, size(used), size(limit), part,
 	)
 	const advice = "what is beyond the limit is refused, of hubs and of management: give the " +
 		"broker's disk more room and start it again, " +
@@ -134,11 +125,7 @@ func judgeStorage(limits Limits, s survey.Server, f *findings) {
 // checkCluster looks at what only several servers have: who is missing, who leads, and whether
 // copies are complete.
 func checkCluster(
-	ctx context.Context,
-	p *patient,
-	conns *streams.Conns,
-	servers []survey.Server,
-	f *findings,
+	ctx context.Context, p *patient, conns *streams.Conns, servers []survey.Server, f *findings,
 ) {
 	var meta *survey.Meta
 	for _, s := range servers {
@@ -150,15 +137,13 @@ func checkCluster(
 	switch {
 	case meta == nil:
 		f.add(
-			Wrong,
-			"no server keeps streams",
+			Wrong, "no server keeps streams",
 			"configure the servers as `hubcloud broker-config` prints it: with jetstream",
 		)
 		return
 	case meta.Leader == "":
 		f.add(
-			Wrong,
-			"no server leads the cluster: nothing can be stored",
+			Wrong, "no server leads the cluster: nothing can be stored",
 			"bring back servers until more than half of them are there",
 		)
 	default:
@@ -168,9 +153,7 @@ func checkCluster(
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"%d of the cluster's %d servers answer%s",
-				len(servers),
-				meta.Size,
+				"%d of the cluster's %d servers answer%s", len(servers), meta.Size,
 				absent(servers, meta),
 			),
 			"start the servers that are missing, or remove their peers for good: nats server cluster peer-remove",
@@ -183,8 +166,7 @@ func checkCluster(
 	for _, name := range slices.Sorted(maps.Keys(ailments)) {
 		lines := ailments[name]
 		f.add(
-			Wrong,
-			fmt.Sprintf("%s says: %s", name, strings.TrimSuffix(several(lines), ".")),
+			Wrong, fmt.Sprintf("%s says: %s", name, strings.TrimSuffix(several(lines), ".")),
 			"wait for a server that has just been started; one that stays behind wants its log read",
 		)
 	}
@@ -197,8 +179,7 @@ func absent(servers []survey.Server, meta *survey.Meta) string {
 	for _, peer := range meta.Peers {
 		if peer.Offline &&
 			!slices.ContainsFunc(
-				servers,
-				func(s survey.Server) bool { return s.Name == peer.Name },
+				servers, func(s survey.Server) bool { return s.Name == peer.Name },
 			) {
 			names = append(names, peer.Name)
 		}
@@ -231,15 +212,13 @@ func judgeCopies(p *patient, f *findings) {
 	}
 	if len(headless) > 0 {
 		f.add(
-			Wrong,
-			"no leader: "+several(headless),
+			Wrong, "no leader: "+several(headless),
 			"bring back the servers that have copies of them",
 		)
 	}
 	if len(behind) > 0 {
 		f.add(
-			Warning,
-			"copies that are behind or away: "+several(behind),
+			Warning, "copies that are behind or away: "+several(behind),
 			"see the server that is missing or has just come back; they catch up by themselves",
 		)
 	}
@@ -247,9 +226,7 @@ func judgeCopies(p *patient, f *findings) {
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"fewer copies than --log-replicas %d: %s",
-				p.Started.LogReplicas,
-				several(few),
+				"fewer copies than --log-replicas %d: %s", p.Started.LogReplicas, several(few),
 			),
 			"start the service again with as many servers as copies: it gives its streams what is asked",
 		)

@@ -29,8 +29,7 @@ func checkCertificates(ctx context.Context, p *patient, f *findings) {
 		chain, err := readCertificates(file)
 		if err != nil {
 			f.add(
-				Unknown,
-				err.Error(),
+				Unknown, err.Error(),
 				"see whether the file that is named with --certificate is there, and is PEM",
 			)
 			continue
@@ -41,8 +40,7 @@ func checkCertificates(ctx context.Context, p *patient, f *findings) {
 	}
 	if len(f.details) == 0 {
 		f.add(
-			Skipped,
-			"there is no certificate to look at from here",
+			Skipped, "there is no certificate to look at from here",
 			"name files with --ca-cert and --certificate",
 		)
 	}
@@ -66,8 +64,7 @@ func checkAuthority(p *patient, f *findings) *x509.Certificate {
 		return nil // never started, or a replica that has none
 	case err != nil:
 		f.add(
-			Wrong,
-			fmt.Sprintf("the authority's certificate: %v", err),
+			Wrong, fmt.Sprintf("the authority's certificate: %v", err),
 			"put it back from a backup: without it no hub trusts the broker any more",
 		)
 		return nil
@@ -78,8 +75,7 @@ func checkAuthority(p *patient, f *findings) *x509.Certificate {
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"the authority ends in %s, and nothing that it signs lasts longer",
-				ago(left),
+				"the authority ends in %s, and nothing that it signs lasts longer", ago(left),
 			),
 			"make another one and give every hub its certificate before: see certificate rotation in the runbook",
 		)
@@ -99,10 +95,7 @@ func checkAuthority(p *patient, f *findings) *x509.Certificate {
 
 // checkBrokerCertificate connects as a hub would, as far as its certificate.
 func checkBrokerCertificate(
-	ctx context.Context,
-	p *patient,
-	authority *x509.Certificate,
-	f *findings,
+	ctx context.Context, p *patient, authority *x509.Certificate, f *findings,
 ) {
 	address, name := p.listener()
 	if address == "" {
@@ -114,8 +107,7 @@ func checkBrokerCertificate(
 			Unknown,
 			fmt.Sprintf(
 				"the broker's listener for hubs at %s does not get as far as its certificate: %v",
-				address,
-				err,
+				address, err,
 			),
 			"see whether the service is ready: until it is, hubs wait",
 		)
@@ -143,8 +135,7 @@ func checkBrokerCertificate(
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); err != nil &&
 		(!ok || invalid.Reason != x509.Expired) {
 		f.add(
-			Wrong,
-			fmt.Sprintf("hubs refuse the broker's certificate for %q: %v", name, err),
+			Wrong, fmt.Sprintf("hubs refuse the broker's certificate for %q: %v", name, err),
 			"it must be of the installation's authority and for the name in --public-mqtt, or in --public-url",
 		)
 	}
@@ -192,8 +183,7 @@ func (p *patient) listener() (address, name string) {
 
 // handshake gives the certificates that a listener shows, and the subjects of those that it takes.
 func handshake(
-	ctx context.Context,
-	address string,
+	ctx context.Context, address string,
 ) (shown []*x509.Certificate, trusted [][]byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()

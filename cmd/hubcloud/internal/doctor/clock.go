@@ -28,10 +28,7 @@ func checkClock(_ context.Context, p *patient, f *findings) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"%s is %s %s this machine's clock",
-				who,
-				ago(max(apart, -apart)),
-				direction,
+				"%s is %s %s this machine's clock", who, ago(max(apart, -apart)), direction,
 			),
 			"keep the clocks of all machines right with NTP (chrony, systemd-timesyncd): "+
 				"cursors, certificates and invitations go by them",

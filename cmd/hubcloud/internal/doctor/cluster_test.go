@@ -67,8 +67,7 @@ func startCluster(t *testing.T, count int) *brokers {
 			t.Fatal(err)
 		}
 		opts.ServerName, opts.StoreDir, opts.NoLog, opts.NoSigs = fmt.Sprintf(
-			"node-%d",
-			i+1,
+			"node-%d", i+1,
 		), t.TempDir(), true, true
 		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
 		opts.Cluster.Name, opts.Cluster.Host, opts.Cluster.Port = "trial", "127.0.0.1", port

@@ -69,8 +69,7 @@ func judgeReserve(p *patient, f *findings) {
 			Wrong,
 			fmt.Sprintf(
 				"%.0f files (inodes) are free, and %.0f are the reserve: hub events, changes and commands are rejected",
-				freeFiles,
-				reserveFiles,
+				freeFiles, reserveFiles,
 			),
 			"remove files, not those of the service, or make the file system one with more "+
 				"inodes (df -i): the service goes on by itself",
@@ -81,8 +80,7 @@ func judgeReserve(p *patient, f *findings) {
 			Wrong,
 			fmt.Sprintf(
 				"%s are free, less than the reserve of %s: hub events, changes and commands are rejected",
-				size(int64(free)),
-				size(int64(reserve)),
+				size(int64(free)), size(int64(reserve)),
 			),
 			"make room: the service goes on by itself; --disk-reserve is how much stays free",
 		)
@@ -135,18 +133,13 @@ func judgePlace(limits Limits, at place, f *findings) {
 		return
 	}
 	judgeFree(
-		limits,
-		f,
-		100*float64(free)/float64(all),
+		limits, f, 100*float64(free)/float64(all),
 		fmt.Sprintf("%s has %s of %s free", what, size(free), size(all)),
 	)
 	if at.free.Files > 0 {
 		if part := 100 * float64(at.free.Ffree) / float64(at.free.Files); part < 2*limits.DiskFree {
 			judgeFree(
-				limits,
-				f,
-				part,
-				fmt.Sprintf("%s has room for %d more files", what, at.free.Ffree),
+				limits, f, part, fmt.Sprintf("%s has room for %d more files", what, at.free.Ffree),
 			)
 		}
 	}

@@ -140,8 +140,7 @@ func examine(ctx context.Context, cfg Config, checks []check) []Component {
 		default:
 			f := newFindings()
 			f.add(
-				Unknown,
-				fmt.Sprintf("no answer within %s", patience),
+				Unknown, fmt.Sprintf("no answer within %s", patience),
 				"look whether a disk or a mount of this machine hangs (dmesg, `df`), and ask again",
 			)
 			all[i] = f.component(c.name)

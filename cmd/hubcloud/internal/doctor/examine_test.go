@@ -131,8 +131,7 @@ func TestClocksAreComparedInTheMiddle(t *testing.T) {
 		}
 	}
 	p := newPatient(
-		t.Context(),
-		Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}},
+		t.Context(), Config{DataDir: t.TempDir(), Limits: Limits{ClockSkew: -time.Hour}},
 	)
 	f := newFindings()
 	checkClock(t.Context(), p, f) // the file system's is never an hour less than apart

@@ -44,8 +44,7 @@ func checkOpenFiles(_ context.Context, p *patient, f *findings) {
 			own += uint64(s.HubConnections)
 		}
 		f.note(
-			"%d are for connections of API clients and %d for those of hubs at most",
-			s.Connections,
+			"%d are for connections of API clients and %d for those of hubs at most", s.Connections,
 			s.HubConnections,
 		)
 		if own+broker.OwnFiles > limit {
@@ -53,8 +52,7 @@ func checkOpenFiles(_ context.Context, p *patient, f *findings) {
 				Warning,
 				fmt.Sprintf(
 					"connections may take %d of %d files, which leaves too few for logs and the process itself",
-					own,
-					limit,
+					own, limit,
 				),
 				"lower --connections and --broker-connections, or leave them to the service",
 			)

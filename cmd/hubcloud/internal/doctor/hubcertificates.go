@@ -28,8 +28,7 @@ func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 		return
 	}
 	if !slices.ContainsFunc(
-		cloud,
-		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
 	) {
 		return // the component logs tells that
 	}
@@ -46,8 +45,7 @@ func checkHubCertificates(ctx context.Context, p *patient, f *findings) {
 
 // hubCertificates gives when the hubs' current certificates end, as far as there was time to read.
 func hubCertificates(
-	ctx context.Context,
-	p *patient,
+	ctx context.Context, p *patient,
 ) (ends map[domain.HubID]time.Time, read, head uint64, err error) {
 	conns, err := p.broker()
 	if err != nil {
@@ -103,9 +101,7 @@ func judgeHubCertificates(p *patient, ends map[domain.HubID]time.Time, f *findin
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"those of %d hubs end within %d days: %s",
-				len(soon),
-				p.Limits.CertificateDays,
+				"those of %d hubs end within %d days: %s", len(soon), p.Limits.CertificateDays,
 				several(soon),
 			),
 			advice,
@@ -113,8 +109,7 @@ func judgeHubCertificates(p *patient, ends map[domain.HubID]time.Time, f *findin
 	}
 	if len(ended) > 0 {
 		f.add(
-			Warning,
-			fmt.Sprintf("those of %d hubs have ended: %s", len(ended), several(ended)),
+			Warning, fmt.Sprintf("those of %d hubs have ended: %s", len(ended), several(ended)),
 			advice,
 		)
 	}

@@ -40,18 +40,13 @@ func checkHubLimits(ctx context.Context, p *patient, f *findings) {
 	names := make([]string, len(busy))
 	for i, hub := range busy {
 		names[i] = fmt.Sprintf(
-			"%s (%d resets, %d certificates)",
-			hub.id,
-			hub.resets,
-			hub.certificates,
+			"%s (%d resets, %d certificates)", hub.id, hub.resets, hub.certificates,
 		)
 	}
 	f.add(
 		Warning,
 		fmt.Sprintf(
-			"%d hubs are reset or enrol without end: within the hour %s",
-			len(busy),
-			several(names),
+			"%d hubs are reset or enrol without end: within the hour %s", len(busy), several(names),
 		),
 		"replace a hub that loses its memory at each start; block one that somebody else may "+
 			"have: hubcloud inventory block SERIAL",

@@ -60,8 +60,7 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 	if looked < len(moved) {
 		f.note(
 			"there was time to look at the logs of %d of the %d that came or went within the hour",
-			looked,
-			len(moved),
+			looked, len(moved),
 		)
 	}
 	if len(flapping) == 0 {
@@ -75,9 +74,7 @@ func checkHubs(ctx context.Context, p *patient, f *findings) {
 	f.add(
 		Warning,
 		fmt.Sprintf(
-			"%d hubs flap: disconnected within the hour were %s",
-			len(flapping),
-			several(names),
+			"%d hubs flap: disconnected within the hour were %s", len(flapping), several(names),
 		),
 		flapAdvice(flapping),
 	)
@@ -147,10 +144,7 @@ func presences(ctx context.Context, p *patient) ([]domain.Presence, error) {
 // flaps looks into the logs of hubs for those that were disconnected too often, the worst first. It
 // looks at as many as there is time for.
 func flaps(
-	ctx context.Context,
-	p *patient,
-	hubs []domain.Presence,
-	since time.Time,
+	ctx context.Context, p *patient, hubs []domain.Presence, since time.Time,
 ) (found []flapping, looked int, err error) {
 	conns, err := p.broker()
 	if err != nil {

@@ -44,8 +44,7 @@ func checkLogs(ctx context.Context, p *patient, f *findings) {
 		return
 	}
 	if !slices.ContainsFunc(
-		cloud,
-		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
 	) {
 		f.add(Wrong, "the directory is not there: this broker has no installation, or has lost it",
 			"see whether it is the right broker; bring a lost one back with `hubcloud restore`")
@@ -82,8 +81,7 @@ func judgeFolders(p *patient, f *findings) {
 			f.add(
 				Wrong,
 				fmt.Sprintf(
-					"the configuration of stream %s of account %s cannot be read",
-					folder.Stream,
+					"the configuration of stream %s of account %s cannot be read", folder.Stream,
 					folder.Account,
 				),
 				"start the service: it declares its streams anew, and their messages are there "+
@@ -109,8 +107,7 @@ func judgeFolders(p *patient, f *findings) {
 			f.add(
 				Wrong,
 				fmt.Sprintf(
-					"the log of %s is on disk (account %s) and was not recovered",
-					hub,
+					"the log of %s is on disk (account %s) and was not recovered", hub,
 					folder.Account,
 				),
 				"start the service again: it repairs and declares such logs, or its log says what is wrong with them",
@@ -173,9 +170,7 @@ func judgeStreams(limits Limits, all []survey.Stream, f *findings) {
 			f.add(
 				Wrong,
 				fmt.Sprintf(
-					"%d messages of stream %s cannot be read from the disk",
-					s.Lost,
-					s.Name,
+					"%d messages of stream %s cannot be read from the disk", s.Lost, s.Name,
 				),
 				"look at the disk (dmesg); a stream with copies mends itself, the directory "+
 					"comes back with `hubcloud restore`",
@@ -201,8 +196,7 @@ func judge(limits Limits, f *findings, what, unit string, used, limit int64) {
 		verdict,
 		fmt.Sprintf("%s has %d of at most %d %s (%.0f %%)", what, used, limit, unit, part),
 		fmt.Sprintf(
-			"what is beyond it is refused: raise the limit of %s, or find out what fills it",
-			what,
+			"what is beyond it is refused: raise the limit of %s, or find out what fills it", what,
 		),
 	)
 }
@@ -225,22 +219,17 @@ func judgeLargest(accounts []survey.Account, list hubLogList, f *findings) {
 		return
 	}
 	largest := slices.MaxFunc(
-		list.logs,
-		func(a, b survey.Stream) int { return cmp.Compare(a.Bytes, b.Bytes) },
+		list.logs, func(a, b survey.Stream) int { return cmp.Compare(a.Bytes, b.Bytes) },
 	)
 	hub := strings.TrimPrefix(largest.Name, streams.HubStream(""))
 	f.note(
-		"%d hub logs hold %s, that of %s the most with %s",
-		len(list.logs),
-		size(logs),
-		hub,
+		"%d hub logs hold %s, that of %s the most with %s", len(list.logs), size(logs), hub,
 		size(largest.Bytes),
 	)
 	if part := 100 * float64(largest.Bytes) / float64(max(all, 1)); part >= largePart &&
 		largest.Bytes >= largeLog {
 		f.add(
-			Warning,
-			fmt.Sprintf("the log of %s is %.0f %% of everything", hub, part),
+			Warning, fmt.Sprintf("the log of %s is %.0f %% of everything", hub, part),
 			fmt.Sprintf("see what that hub sends: hubcloud tap --hub %s", hub),
 		)
 	}

@@ -32,8 +32,7 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	switch {
 	case url == "" && p.Started == nil:
 		f.add(
-			Skipped,
-			"it is not known where mails go",
+			Skipped, "it is not known where mails go",
 			"name the mail server with --smtp-url to have it looked at, too",
 		)
 		return
@@ -47,8 +46,7 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	server, err := mail.ParseServer(url)
 	if err != nil {
 		f.add(
-			Wrong,
-			fmt.Sprintf("--smtp-url: %v", err),
+			Wrong, fmt.Sprintf("--smtp-url: %v", err),
 			"give it as serve takes it: smtp://USER:PASSWORD@HOST:PORT",
 		)
 		return
@@ -72,8 +70,7 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 	if server.User == "" && p.SMTPURL == "" {
 		f.note(
 			"%s greets us, %s (a login was not tried: its password is known to the service alone, or to --smtp-url)",
-			server,
-			how,
+			server, how,
 		)
 		return
 	}
@@ -85,8 +82,7 @@ func checkFolder(p *patient, f *findings) {
 	entries, err := os.ReadDir(p.path("outbox"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		f.add(
-			Unknown,
-			fmt.Sprintf("the folder that mails are written into cannot be read: %v", err),
+			Unknown, fmt.Sprintf("the folder that mails are written into cannot be read: %v", err),
 			"ask as the user whom the service runs as",
 		)
 		return
@@ -98,14 +94,12 @@ func checkFolder(p *patient, f *findings) {
 		}
 	}
 	found := fmt.Sprintf(
-		"there is no mail server: mails go no further than %s, where %d are",
-		p.path("outbox"),
+		"there is no mail server: mails go no further than %s, where %d are", p.path("outbox"),
 		written,
 	)
 	if p.live() {
 		f.add(
-			Warning,
-			found,
+			Warning, found,
 			"name one with --smtp-url: without it nobody gets an invitation, or a link to sign in",
 		)
 		return

@@ -71,29 +71,25 @@ func checkPostgres(_ context.Context, p *patient, f *findings) {
 	f.note("PostgreSQL %s, database %s of %s", facts.version, facts.name, size(facts.bytes))
 	if facts.encoding != "UTF8" {
 		f.add(
-			Wrong,
-			fmt.Sprintf("its encoding is %s", facts.encoding),
+			Wrong, fmt.Sprintf("its encoding is %s", facts.encoding),
 			"make a database with ENCODING 'UTF8' and name it with --postgres-url; it is filled by itself",
 		)
 	}
 	switch {
 	case facts.standby:
 		f.add(
-			Wrong,
-			"it is a standby and cannot be written to",
+			Wrong, "it is a standby and cannot be written to",
 			"name the primary with --postgres-url (target_session_attrs=read-write finds it)",
 		)
 	case facts.readOnly:
 		f.add(
-			Wrong,
-			"it takes no writes: its transactions are read-only",
+			Wrong, "it takes no writes: its transactions are read-only",
 			"find out who set default_transaction_read_only, and reset it",
 		)
 	}
 	if !facts.mayCreate {
 		f.add(
-			Wrong,
-			"the user may not create schemas in it",
+			Wrong, "the user may not create schemas in it",
 			fmt.Sprintf("GRANT CREATE ON DATABASE %s TO the user of --postgres-url", facts.name),
 		)
 	}
@@ -119,14 +115,12 @@ func databaseAway(p *patient, f *findings, err error) {
 		f.add(Skipped, err.Error(), "name it with --postgres-url to have it looked at, too")
 	case errors.Is(err, fs.ErrPermission):
 		f.add(
-			Unknown,
-			err.Error(),
+			Unknown, err.Error(),
 			"ask as the user whom the service runs as: the database's address may have a password in it",
 		)
 	case errors.Is(err, errNoDatabase):
 		f.add(
-			Unknown,
-			err.Error(),
+			Unknown, err.Error(),
 			"name it with --postgres-url; a service that has run writes it into postgres.json in its data directory",
 		)
 	case private && !p.running():

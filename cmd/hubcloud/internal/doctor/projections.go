@@ -19,16 +19,13 @@ func checkProjections(ctx context.Context, p *patient, f *findings) {
 	if _, err := p.database(); err != nil {
 		if errors.Is(err, errNoDatabase) && p.DataDir == "" {
 			f.add(
-				Skipped,
-				"cannot be told without the database",
+				Skipped, "cannot be told without the database",
 				"name it with --postgres-url to have them looked at, too",
 			)
 			return
 		}
 		f.add(
-			Unknown,
-			"cannot be told: the database cannot be reached",
-			"see the component postgres",
+			Unknown, "cannot be told: the database cannot be reached", "see the component postgres",
 		)
 		return
 	}
@@ -55,8 +52,7 @@ func (p *patient) projections(ctx context.Context) ([]projections.ProjectionStat
 		return nil, err
 	}
 	if !slices.ContainsFunc(
-		cloud,
-		func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
+		cloud, func(s survey.Stream) bool { return s.Name == streams.DirectoryStream },
 	) {
 		return nil, errNoDirectory
 	}
@@ -84,27 +80,23 @@ func judgeProjection(limits Limits, s projections.ProjectionStatus, f *findings)
 		f.add(Wrong, fmt.Sprintf("%s stands still: %s", at, s.Reason), advice)
 	case projections.StateStoppedByOperator:
 		f.add(
-			Warning,
-			fmt.Sprintf("%s stands still: %s", at, s.Reason),
+			Warning, fmt.Sprintf("%s stands still: %s", at, s.Reason),
 			"it goes on with: hubcloud projections resume "+s.Name,
 		)
 	case projections.StateUnattended:
 		f.add(
-			Wrong,
-			fmt.Sprintf("%s is %s", at, s.Reason),
+			Wrong, fmt.Sprintf("%s is %s", at, s.Reason),
 			"see why the service with that role does not reach the database",
 		)
 	case projections.StateBuilding:
 		f.add(
-			Warning,
-			fmt.Sprintf("%s is being built", at),
+			Warning, fmt.Sprintf("%s is being built", at),
 			"wait: requests are answered once it is complete; see how far it is with `hubcloud projections status`",
 		)
 	default:
 		if s.Behind > limits.Lag {
 			f.add(
-				Wrong,
-				fmt.Sprintf("%s is behind", at),
+				Wrong, fmt.Sprintf("%s is behind", at),
 				"see the service's log and the load of the database: what was changed since is not in lists yet",
 			)
 			return

@@ -17,8 +17,7 @@ import (
 func checkService(ctx context.Context, p *patient, f *findings) {
 	if p.DataDir == "" {
 		f.add(
-			Skipped,
-			"there is no data directory here",
+			Skipped, "there is no data directory here",
 			"name that of a service on this machine with --data-dir to have it looked at, too",
 		)
 		return
@@ -55,8 +54,7 @@ func checkService(ctx context.Context, p *patient, f *findings) {
 	}
 	if p.StartedErr != nil {
 		f.add(
-			Warning,
-			fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr),
+			Warning, fmt.Sprintf("how it was started cannot be read: %v", p.StartedErr),
 			"ask as the user whom the service runs as; a start writes the file anew",
 		)
 	}
@@ -66,8 +64,7 @@ func checkService(ctx context.Context, p *patient, f *findings) {
 func notRunning(p *patient, f *findings) {
 	if _, err := os.Stat(p.DataDir); errors.Is(err, fs.ErrNotExist) {
 		f.add(
-			Wrong,
-			fmt.Sprintf("there is no data directory %s", p.DataDir),
+			Wrong, fmt.Sprintf("there is no data directory %s", p.DataDir),
 			"name the service's with --data-dir, or the broker with --nats-url and --nats-credentials",
 		)
 		return
@@ -97,8 +94,7 @@ func notAnswering(p *patient, f *findings, err error) {
 		f.add(
 			Wrong,
 			fmt.Sprintf(
-				"the service has the data directory and does not answer at %s: %v",
-				p.Bound.Admin,
+				"the service has the data directory and does not answer at %s: %v", p.Bound.Admin,
 				err,
 			),
 			"see its log; if it hangs, keep what its goroutines do (kill -QUIT prints that into "+
@@ -110,8 +106,7 @@ func notAnswering(p *patient, f *findings, err error) {
 		Wrong,
 		fmt.Sprintf(
 			"the service was killed: endpoints.json is there and nobody answers at %s: %v",
-			p.Bound.Admin,
-			err,
+			p.Bound.Admin, err,
 		),
 		fmt.Sprintf(
 			"start it again: hubcloud serve --data-dir %s; the kernel's log says whether memory ran out (dmesg)",
@@ -154,10 +149,7 @@ func since(s *Started) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		" (process %d, %s, for %s)",
-		s.PID,
-		strings.Join(s.Roles, " "),
-		ago(time.Since(s.At)),
+		" (process %d, %s, for %s)", s.PID, strings.Join(s.Roles, " "), ago(time.Since(s.At)),
 	)
 }
 

@@ -38,8 +38,7 @@ func checkSync(ctx context.Context, p *patient, f *findings) {
 		f.note("the disk was not tried: %v", err)
 	case err != nil:
 		f.add(
-			Wrong,
-			fmt.Sprintf("the data directory cannot be written to: %v", err),
+			Wrong, fmt.Sprintf("the data directory cannot be written to: %v", err),
 			"see whether its disk is full or was mounted read-only (dmesg)",
 		)
 	case took > p.Limits.SyncTime:
@@ -107,16 +106,13 @@ func judgeSync(p *patient, s syncSetting, f *findings) {
 	case !s.alone:
 		f.note(
 			"%s syncs every %s: a power cut at all machines with a copy at once can lose what came since",
-			s.who,
-			every,
+			s.who, every,
 		)
 	case p.live():
 		f.add(
 			Warning,
 			fmt.Sprintf(
-				"%s syncs every %s: a power cut can lose what was acknowledged since",
-				s.who,
-				every,
+				"%s syncs every %s: a power cut can lose what was acknowledged since", s.who, every,
 			),
 			"start with --sync always (sync_interval: always in a broker of one's own), unless speed is worth that",
 		)

@@ -199,10 +199,7 @@ func Ailments(ctx context.Context, sys *nats.Conn, count int) (map[string][]stri
 // scatter puts a question to all servers and hands over their answers until one is enough, none has
 // come for a while, or ctx ends. It fails when there is no answer at all.
 func scatter(
-	ctx context.Context,
-	nc *nats.Conn,
-	subject string,
-	question []byte,
+	ctx context.Context, nc *nats.Conn, subject string, question []byte,
 	take func(data []byte) (enough bool, err error),
 ) error {
 	inbox := nc.NewInbox()

@@ -86,9 +86,7 @@ func Streams(ctx context.Context, nc *nats.Conn, each func(page []Stream) (enoug
 }
 
 func streamPage(
-	ctx context.Context,
-	nc *nats.Conn,
-	offset int,
+	ctx context.Context, nc *nats.Conn, offset int,
 ) (page []Stream, total int, err error) {
 	question, err := json.Marshal(struct {
 		Offset int `json:"offset"`

@@ -76,8 +76,7 @@ func TestStreamsAreListedToTheLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(
-		all,
-		func(a, b survey.Stream) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
+		all, func(a, b survey.Stream) int { return slices.Compare([]byte(a.Name), []byte(b.Name)) },
 	)
 	if len(all) != count || pages < 2 {
 		t.Fatalf("%d streams in %d answers", len(all), pages)
