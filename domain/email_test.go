@@ -21,9 +21,7 @@ func writings(r rune) []string {
 	all := []string{
 		s, strings.ToLower(s), strings.ToUpper(s), strings.ToTitle(s), string(unicode.ToLower(r)),
 		string(unicode.ToUpper(r)),
-		norm.NFC.String(
-			s,
-		), norm.NFD.String(s), norm.NFKC.String(s), norm.NFKD.String(s),
+		norm.NFC.String(s), norm.NFD.String(s), norm.NFKC.String(s), norm.NFKD.String(s),
 		strings.ToLower(norm.NFKC.String(s)),
 	}
 	for fold := unicode.SimpleFold(r); fold != r; fold = unicode.SimpleFold(fold) {

@@ -32,9 +32,7 @@ func ParseInvitationToken(s string) (InvitationToken, error) {
 		return InvitationToken{}, ErrInvitationNotFound()
 	}
 	return InvitationToken{
-		OrgID: formatUUID(
-			[16]byte(raw[:16]),
-		), InvitationID: formatUUID([16]byte(raw[16:32])),
+		OrgID: formatUUID([16]byte(raw[:16])), InvitationID: formatUUID([16]byte(raw[16:32])),
 		Secret: [invitationSecretLength]byte(raw[32:]),
 	}, nil
 }

@@ -79,11 +79,7 @@ func TestParseKeyRefuses(t *testing.T) {
 
 func TestMatchesIsOfThisKeyAlone(t *testing.T) {
 	t.Parallel()
-	a, b := domain.NewKey(
-		domain.EnvironmentDev, [domain.KeyEntropy]byte{1},
-	), domain.NewKey(
-		domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1},
-	)
+	a, b := domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{1}), domain.NewKey(domain.EnvironmentDev, [domain.KeyEntropy]byte{47: 1})
 	if a.Matches(b.SecretHash()) || b.Matches([32]byte{}) {
 		t.Error("a key matches another's hash")
 	}

@@ -108,9 +108,7 @@ func TestWhoMayChangeWhom(t *testing.T) {
 			_, err := domain.DecideChangeRole(all, o, nemo, domain.RoleOwner)
 			if want := map[bool]domain.Code{
 				true: domain.CodeNotFound, false: domain.CodeForbidden,
-			}[can.owners]; domain.CodeOf(
-				err,
-			) != want {
+			}[can.owners]; domain.CodeOf(err) != want {
 				t.Errorf("making nobody an owner: %v, want %s", err, want)
 			}
 			want := map[bool]domain.Code{

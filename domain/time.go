@@ -6,9 +6,7 @@ import "time"
 const TimeLayout = "2006-01-02T15:04:05.000000Z"
 
 // FormatTime writes t in TimeLayout.
-func FormatTime(
-	t time.Time,
-) string {
+func FormatTime(t time.Time) string {
 	return string(AppendTime(make([]byte, 0, len(TimeLayout)), t))
 }
 

@@ -41,9 +41,7 @@ func (a *api) sendCommand(x *exchange) error {
 	return x.writeJSON(
 		http.StatusAccepted,
 		commandBody{HubID: hub, DeviceID: device, Channel: commandedChannel{
-			channelIdentity: identityOf(
-				channel,
-			), channelState: stateOf(channel),
+			channelIdentity: identityOf(channel), channelState: stateOf(channel),
 			channelReach: channelReach{Available: channel.Available},
 		}},
 	)

@@ -279,11 +279,7 @@ func TestForeignHubsOnEveryRoute(t *testing.T) {
 					return strings.NewReplacer("{hub_id}", string(hub), "{device_id}", device).
 						Replace(rt.pattern)
 				}
-				foreign, unknown := s.do(
-					rt.method, path(hubTwo), body,
-				), s.do(
-					rt.method, path(hubNone), body,
-				)
+				foreign, unknown := s.do(rt.method, path(hubTwo), body), s.do(rt.method, path(hubNone), body)
 				refused(t, foreign, http.StatusNotFound, domain.CodeNotFound)
 				same := strings.Replace(
 					foreign.body, foreign.Header.Get("X-Request-Id"),

@@ -247,14 +247,10 @@ func (x *exchange) endSpan() {
 	if x.span.On() {
 		x.span.Name(x.r.Method + " " + x.route.pattern)
 		x.span.Set(
-			semconv.HTTPRequestMethodKey.String(
-				x.r.Method,
-			),
+			semconv.HTTPRequestMethodKey.String(x.r.Method),
 			semconv.HTTPRoute(x.route.pattern),
 			semconv.HTTPResponseStatusCode(x.status),
-			semconv.ClientAddress(
-				x.remote.String(),
-			),
+			semconv.ClientAddress(x.remote.String()),
 			semconv.NetworkProtocolVersion(
 				strconv.Itoa(x.r.ProtoMajor)+"."+strconv.Itoa(x.r.ProtoMinor),
 			),

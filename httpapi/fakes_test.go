@@ -261,9 +261,7 @@ func (w *world) UpdateHub(
 	return decidedOf(h), nil
 }
 
-func (w *world) ResetLink(
-	context.Context, domain.Origin, string, domain.HubID,
-) error {
+func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) error {
 	return w.fault
 }
 

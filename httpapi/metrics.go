@@ -52,16 +52,8 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 	})}
 	m.evicted.address, m.evicted.all, m.evicted.files = evicted.WithLabelValues(
 		"address",
-	), evicted.WithLabelValues(
-		"all",
-	), evicted.WithLabelValues(
-		"files",
-	)
-	m.refused.address, m.refused.all = refused.WithLabelValues(
-		"address",
-	), refused.WithLabelValues(
-		"all",
-	)
+	), evicted.WithLabelValues("all"), evicted.WithLabelValues("files")
+	m.refused.address, m.refused.all = refused.WithLabelValues("address"), refused.WithLabelValues("all")
 	if registerer != nil {
 		registerer.MustRegister(m.open, evicted, refused)
 	}

@@ -95,9 +95,7 @@ func samples(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 				GetValue() +
 				metric.GetGauge().
 					GetValue() +
-				float64(
-					metric.GetHistogram().GetSampleCount(),
-				)
+				float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
 	return values

@@ -55,9 +55,7 @@ func (w faulty) Follow(ctx context.Context, hub domain.HubID, after string) (Eve
 
 func (w faulty) Issue(context.Context, protocol.CertificateRequest) (protocol.Certificate, error) {
 	return protocol.Certificate{
-		HubID: string(
-			hubOne,
-		), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
+		HubID: string(hubOne), Certificate: "x", CA: "x", Broker: "mqtts://127.0.0.1:8883",
 		ExpiresAt: domain.FormatTime(day),
 	}, w.fault
 }

@@ -208,9 +208,7 @@ func (a *Access) load(ctx context.Context) {
 	}
 	for _, hub := range from.hubs {
 		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
-			OrgID: a.org(
-				hub.OrgID,
-			), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter),
+			OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter),
 			Former: domain.FormerLogs(hub.LogFormer),
 		}
 	}

@@ -325,28 +325,8 @@ func (c *changes) statements() []statement {
 
 // size is how many rows it makes and changes, activity left out.
 func (c *changes) size() int {
-	return len(
-		c.orgs,
-	) + len(
-		c.sites.list,
-	) + len(
-		c.renamed.list,
-	) + len(
-		c.hubs.list,
-	) + len(
-		c.changed.list,
-	) + len(
-		c.released.list,
-	) + len(
-		c.keys.list,
-	) + len(
-		c.revoked.list,
-	) +
-		c.members.size() + len(
-		c.labels.cleared.list,
-	) + len(
-		c.labels.labels.list,
-	)
+	return len(c.orgs) + len(c.sites.list) + len(c.renamed.list) + len(c.hubs.list) + len(c.changed.list) + len(c.released.list) + len(c.keys.list) + len(c.revoked.list) +
+		c.members.size() + len(c.labels.cleared.list) + len(c.labels.labels.list)
 }
 
 // words are texts without a space, with a space between them, which a table has as an array.

@@ -80,17 +80,7 @@ func (c *memberChanges) settle(org, id string, status domain.InvitationStatus) e
 }
 
 func (c *memberChanges) size() int {
-	return 2*len(
-		c.joined,
-	) + len(
-		c.changed.list,
-	) + len(
-		c.gone.list,
-	) + len(
-		c.invited,
-	) + len(
-		c.settled.list,
-	)
+	return 2*len(c.joined) + len(c.changed.list) + len(c.gone.list) + len(c.invited) + len(c.settled.list)
 }
 
 func (c *memberChanges) statements() []statement {

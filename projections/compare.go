@@ -117,13 +117,9 @@ func (t table) read(where string) string {
 			keys = append(keys, name)
 		}
 	}
-	return "SELECT " + strings.Join(
-		columns, ", ",
-	) + " FROM " + pgx.Identifier{
+	return "SELECT " + strings.Join(columns, ", ") + " FROM " + pgx.Identifier{
 		t.name,
-	}.Sanitize() + where + " ORDER BY " + strings.Join(
-		keys, ", ",
-	)
+	}.Sanitize() + where + " ORDER BY " + strings.Join(keys, ", ")
 }
 
 // compareKeys compares two rows by the table's key.

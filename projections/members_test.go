@@ -148,13 +148,9 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	await(t, s, w.tell(
 		t,
 		subject,
-		joined(
-			org, 4, domain.RoleMember,
-		),
+		joined(org, 4, domain.RoleMember),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(4), Role: domain.RoleAdmin},
-		joined(
-			org, 2, domain.RoleMember,
-		),
+		joined(org, 2, domain.RoleMember),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleOwner},
 		domain.MemberRemoved{OrgID: org, MemberID: memberID(4)},
 	))
@@ -222,9 +218,7 @@ func TestPendingInvitationsAreListedNewestFirst(t *testing.T) {
 		t,
 		subject,
 		domain.MemberInvitationRevoked{OrgID: org, InvitationID: invitationID(9)},
-		joined(
-			org, 1, domain.RoleMember,
-		),
+		joined(org, 1, domain.RoleMember),
 		domain.MemberInvitationAccepted{
 			OrgID:        org,
 			InvitationID: invitationID(1),
@@ -288,9 +282,7 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	await(t, s, w.tell(
 		t,
 		subject,
-		label(
-			1, 3, &name, nil,
-		),
+		label(1, 3, &name, nil),
 		label(1, 3, &name, &room),
 		label(1, -4, nil, &room),
 		label(1, 5, &name, nil),

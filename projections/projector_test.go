@@ -100,16 +100,8 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	within(t, "the metrics tell how far it is behind", func() bool {
 		return testutil.ToFloat64(s.metrics.lagEvents.WithLabelValues(DirectoryProjection)) == 2 &&
 			testutil.ToFloat64(s.metrics.lagSeconds.WithLabelValues(DirectoryProjection)) > 0 &&
-			testutil.ToFloat64(
-				s.metrics.head.WithLabelValues(DirectoryProjection),
-			) == float64(
-				bad+1,
-			) &&
-			testutil.ToFloat64(
-				s.metrics.sequence.WithLabelValues(DirectoryProjection),
-			) == float64(
-				before,
-			)
+			testutil.ToFloat64(s.metrics.head.WithLabelValues(DirectoryProjection)) == float64(bad+1) &&
+			testutil.ToFloat64(s.metrics.sequence.WithLabelValues(DirectoryProjection)) == float64(before)
 	})
 	// What came before it is there, what comes after is not, and the other projection goes on.
 	page, err := s.Sites(t.Context(), org, 50, "")

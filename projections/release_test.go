@@ -18,11 +18,7 @@ func TestActivityEnds(t *testing.T) {
 	s := w.open(t)
 	w.project(t, s)
 	now := time.Now()
-	old, kept := now.Add(
-		-domain.ActivityRetention-48*time.Hour,
-	), now.Add(
-		-domain.ActivityRetention+48*time.Hour,
-	)
+	old, kept := now.Add(-domain.ActivityRetention-48*time.Hour), now.Add(-domain.ActivityRetention+48*time.Hour)
 	w.tellAt(
 		t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
 		joined(org, 1, domain.RoleOwner),

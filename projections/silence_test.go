@@ -130,9 +130,7 @@ func TestOnlyTheLastProjectorCommits(t *testing.T) {
 		write := func(term int64) error {
 			return (&writer[directory.Recorded]{
 				source: &directorySource{log: w.dir}, conn: conn, term: term, heeds: true,
-			}).apply(
-				t.Context(), history,
-			)
+			}).apply(t.Context(), history)
 		}
 		if err := write(old); !errors.Is(err, errMoved) {
 			t.Errorf("the old one has written: %v", err)

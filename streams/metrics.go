@@ -19,9 +19,7 @@ func NewCollector(conns ...*Conns) prometheus.Collector {
 		return prometheus.NewDesc("hubcloud_streams_"+name, help, nil, nil)
 	}
 	c := &connections{
-		up: desc(
-			"connections_up", "The service's own connections to the broker that are there.",
-		),
+		up: desc("connections_up", "The service's own connections to the broker that are there."),
 		down: desc(
 			"connections_down",
 			"The service's own connections to the broker that are lost and being made again. "+

@@ -140,11 +140,7 @@ func (c *backupCommand) files(out Streams) (map[string][]byte, error) {
 	case c.CACert != "":
 		from[authorityCertificate], from[authorityKey] = c.CACert, c.CAKey
 	case embedded && (started == nil || started.CACert == ""):
-		from[authorityCertificate], from[authorityKey] = dir.path(
-			authorityCertificate,
-		), dir.path(
-			authorityKey,
-		)
+		from[authorityCertificate], from[authorityKey] = dir.path(authorityCertificate), dir.path(authorityKey)
 	default:
 		fmt.Fprintln(
 			out.Err,

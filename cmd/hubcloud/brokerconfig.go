@@ -103,9 +103,7 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 		return err
 	}
 	authority, err := identity.OpenAuthority(identity.AuthorityConfig{
-		Dir: c.path(
-			"ca",
-		), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso,
+		Dir: c.path("ca"), CertificateFile: c.CACert, KeyFile: c.CAKey, AlsoFile: c.CAAlso,
 		Hosts: append(c.Nodes, c.Hosts...),
 		Log:   slog.New(slog.NewTextHandler(out.Err, nil)),
 	})

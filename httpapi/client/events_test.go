@@ -40,9 +40,7 @@ func TestEventData(t *testing.T) {
 	var credential CredentialCreated
 	var rule Rule
 	failures := []string{
-		read(
-			&value, `{"key":"lock","endpoint":1,"value":true}`,
-		), read(&named, `{"name":"x"}`),
+		read(&value, `{"key":"lock","endpoint":1,"value":true}`), read(&named, `{"name":"x"}`),
 		read(&updated, `{"name":"x","removed_channels":["a",{"key":"b"}]}`),
 		read(&credential, `{"slot":3,"label":"Ann"}`), read(&rule, `{"name":"r","enabled":true}`),
 	}

@@ -154,11 +154,7 @@ func envelope(cursor string, kind EventType, data string) string {
 func frame(cursor string) string { return frameOf(cursor, EventChannelObserved, `{}`) }
 
 func frameOf(cursor string, kind EventType, data string) string {
-	return "id: " + cursor + "\nevent: " + string(
-		kind,
-	) + "\ndata: " + envelope(
-		cursor, kind, data,
-	) + "\n\n"
+	return "id: " + cursor + "\nevent: " + string(kind) + "\ndata: " + envelope(cursor, kind, data) + "\n\n"
 }
 
 func frames(cursors string) string {
@@ -179,8 +175,6 @@ func pageOf(cursors, next string, more bool) step {
 		http.StatusOK,
 		`{"data":[`+strings.Join(
 			list, ",",
-		)+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(
-			more,
-		)+`}`,
+		)+`],"next_cursor":"`+next+`","has_more":`+strconv.FormatBool(more)+`}`,
 	)
 }

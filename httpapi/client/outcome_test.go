@@ -60,14 +60,10 @@ func TestOutcomes(t *testing.T) {
 	}
 	others := frameOf(
 		"o1", EventChannelObserved, `{"key":"lock","endpoint":1,"value":false}`,
-	) + frameOf(
-		"o2", EventChannelObserved, `{"key":"battery","endpoint":0,"value":3}`,
-	) +
+	) + frameOf("o2", EventChannelObserved, `{"key":"battery","endpoint":0,"value":3}`) +
 		strings.ReplaceAll(
 			observed("o3", "false"), `"device_id":3`, `"device_id":4`,
-		) + strings.ReplaceAll(
-		observed("o4", "false"), `"device_id":3`, `"device_id":null`,
-	)
+		) + strings.ReplaceAll(observed("o4", "false"), `"device_id":3`, `"device_id":null`)
 	pending := lockAs("pending", "false", sentAt)
 	offline := refuse(503, ErrHubOffline)
 	gone := refuse(404, ErrNotFound)
@@ -219,9 +215,7 @@ func TestSendAndWaitSubscribesFirst(t *testing.T) {
 		c, s = playing(t, nil, refuse(403, ErrInsufficientScope))
 		if _, _, err = c.SendAndWait(t.Context(), Command{
 			HubID: "hub-1", DeviceID: 3, Key: "lock", Value: true,
-		}, time.Minute); !errors.Is(
-			err, ErrInsufficientScope,
-		) ||
+		}, time.Minute); !errors.Is(err, ErrInsufficientScope) ||
 			len(s.seen()) != 1 {
 			t.Errorf(
 				"%v after %d requests: the command must not be sent when its outcome cannot be seen",

@@ -125,17 +125,13 @@ func TestIdempotencyKeysThatCannotBeSent(t *testing.T) {
 	for _, key := range []string{strings.Repeat("x", 256), " a", "a ", "a\nb", "ä"} {
 		if _, err := c.Send(t.Context(), Command{
 			HubID: "hub-1", Key: "lock", Value: true, IdempotencyKey: key,
-		}); !errors.Is(
-			err, ErrInvalidRequest,
-		) {
+		}); !errors.Is(err, ErrInvalidRequest) {
 			t.Errorf("%q: %v", key, err)
 		}
 	}
 	if _, err := c.Send(t.Context(), Command{
 		HubID: "hub-1", Key: "lock", Value: func() {},
-	}); !errors.Is(
-		err, ErrInvalidRequest,
-	) {
+	}); !errors.Is(err, ErrInvalidRequest) {
 		t.Errorf("a value that is no JSON: %v", err)
 	}
 	if len(s.seen()) != 0 {

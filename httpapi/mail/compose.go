@@ -94,11 +94,7 @@ func domainOf(address string) string { return address[strings.LastIndexByte(addr
 func fileName(q queued) string {
 	return q.QueuedAt.UTC().
 		Format("20060102T150405") +
-		fmt.Sprintf(
-			"%06d", q.QueuedAt.Nanosecond()/int(time.Microsecond),
-		) + "Z-" + fileID(
-		q.id(),
-	)
+		fmt.Sprintf("%06d", q.QueuedAt.Nanosecond()/int(time.Microsecond)) + "Z-" + fileID(q.id())
 }
 
 // fileID keeps of an id what any file system and any Message-ID take.

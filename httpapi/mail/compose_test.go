@@ -33,13 +33,7 @@ type queue struct {
 }
 
 func (q *queue) Put(_ context.Context, e mail.Envelope) error {
-	q.ids, q.contents, q.expires = append(
-		q.ids, e.ID,
-	), append(
-		q.contents, e.Content,
-	), append(
-		q.expires, e.Expires,
-	)
+	q.ids, q.contents, q.expires = append(q.ids, e.ID), append(q.contents, e.Content), append(q.expires, e.Expires)
 	return nil
 }
 

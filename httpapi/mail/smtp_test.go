@@ -276,11 +276,7 @@ func TestServersAnswers(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, serverOptions{answers: map[string]error{c.step: c.err}})
 			err := sendTo(t.Context(), t, s, "smtp://HOST", "Acme")
-			refused, unreachable := errors.Is(
-				err, mail.ErrRefused,
-			), errors.Is(
-				err, mail.ErrUnreachable,
-			)
+			refused, unreachable := errors.Is(err, mail.ErrRefused), errors.Is(err, mail.ErrUnreachable)
 			if err == nil || refused != (c.want == mail.ErrRefused) ||
 				unreachable != (c.want == mail.ErrUnreachable) {
 				t.Errorf("%v", err)
@@ -396,9 +392,7 @@ func TestSilentServer(t *testing.T) {
 	began := time.Now()
 	if err := sendTo(ctx, t, &server{
 		address: listener.Addr().String(),
-	}, "smtp://HOST", "Acme"); !errors.Is(
-		err, mail.ErrUnreachable,
-	) {
+	}, "smtp://HOST", "Acme"); !errors.Is(err, mail.ErrUnreachable) {
 		t.Error(err)
 	}
 	if took := time.Since(began); took > 30*time.Second {

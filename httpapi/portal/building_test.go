@@ -200,15 +200,11 @@ func (b *building) did(what string) error {
 
 func (b *building) Forget(context.Context, domain.HubID, int64) error { return b.did("forget") }
 
-func (b *building) ClosePairing(
-	context.Context, domain.HubID,
-) error {
+func (b *building) ClosePairing(context.Context, domain.HubID) error {
 	return b.did("close pairing")
 }
 
-func (b *building) CloseRemoval(
-	context.Context, domain.HubID,
-) error {
+func (b *building) CloseRemoval(context.Context, domain.HubID) error {
 	return b.did("close removal")
 }
 func (b *building) ResetLink(_ context.Context, o domain.Origin, _ string, _ domain.HubID) error {

@@ -102,11 +102,7 @@ func (v *visit) dashboard() error {
 	view.Scripts = []string{"dashboard.js"}
 	view.Data = v.liveData(view.Shell, "")
 	query := v.r.URL.Query()
-	view.Find, view.Status = strings.TrimSpace(
-		query.Get("find"),
-	), domain.HubStatus(
-		query.Get("status"),
-	)
+	view.Find, view.Status = strings.TrimSpace(query.Get("find")), domain.HubStatus(query.Get("status"))
 	page, _ := strconv.Atoi(query.Get("page")) // none is the first
 	view.fill(sites.Data, states, page-1)
 	v.render(http.StatusOK, "dashboard.html", view)

@@ -72,9 +72,7 @@ type devicesView struct {
 }
 
 // hubPage shows a hub and its devices.
-func (v *visit) hubPage(
-	id domain.HubID,
-) error {
+func (v *visit) hubPage(id domain.HubID) error {
 	return v.showHub(http.StatusOK, id, refusedForm{})
 }
 

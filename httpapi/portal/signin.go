@@ -151,9 +151,7 @@ func (v *visit) tooMany(view signInView, wait time.Duration, text string) {
 }
 
 // linkAddress is where a link leads.
-func (p *Portal) linkAddress(
-	token string,
-) string {
+func (p *Portal) linkAddress(token string) string {
 	return p.PublicURL + "/portal/sign-in/" + token
 }
 

@@ -160,13 +160,7 @@ func (v *visit) renameSite() error {
 // addHub adds a hub by the serial on its label, or moves it to another site.
 func (v *visit) addHub() error {
 	var view sitesView
-	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = v.field(
-		"serial",
-	), v.field(
-		"site",
-	), v.field(
-		"name",
-	)
+	view.NewHub.Serial, view.NewHub.Site, view.NewHub.Name = v.field("serial"), v.field("site"), v.field("name")
 	hub, ok := domain.ParseSerial(strings.Join(strings.Fields(view.NewHub.Serial), "-"))
 	if !ok {
 		view.NewHub.Problem = "That is no serial. It stands on the hub's label and looks like " +

@@ -36,12 +36,8 @@ func New[K comparable](rate float64, burst int, now time.Time) *Limiter[K] {
 	fill := interval * time.Duration(burst)
 	return &Limiter[K]{
 		burst: burst, interval: interval, fill: fill,
-		policy: strconv.Itoa(
-			burst,
-		) + ";w=" + strconv.Itoa(
-			max(1, int(math.Round(float64(burst)/rate))),
-		),
-		epoch: now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
+		policy: strconv.Itoa(burst) + ";w=" + strconv.Itoa(max(1, int(math.Round(float64(burst)/rate)))),
+		epoch:  now, current: map[K]time.Duration{}, previous: map[K]time.Duration{},
 	}
 }
 

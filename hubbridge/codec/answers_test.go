@@ -151,9 +151,7 @@ func TestWhatMayBeAbsent(t *testing.T) {
 			`{"device":` + deviceWith(
 				channelWith("value", "{ \"type\" : \"a  b\" , \"n\":1.0 }"),
 			) + `,"device":` +
-				deviceWith(
-					channelWith("value", "[ ]"), "name", `"Last"`,
-				) + `}`,
+				deviceWith(channelWith("value", "[ ]"), "name", `"Last"`) + `}`,
 		),
 	)
 	if err != nil || got.Name != "Last" || len(got.Channels) != 1 ||

@@ -164,9 +164,7 @@ func (c *Commands) takeOff(
 			telemetry.KeyHubID.String(string(command.HubID)),
 			telemetry.KeyRequestID.String(o.RequestID),
 			telemetry.KeyOrgID.String(command.OrgID),
-			attribute.Int64(
-				"hubcloud.device_id", command.DeviceID,
-			),
+			attribute.Int64("hubcloud.device_id", command.DeviceID),
 			attribute.String("hubcloud.channel_key", command.Key),
 		)
 	}

@@ -100,11 +100,7 @@ func TestEachCommandHasALine(t *testing.T) {
 		ids[line["command_id"]] = true
 	}
 	if strings.Join(got, ",") != strings.Join(want, ",") &&
-		strings.Join(
-			got, ",",
-		) != strings.Join(
-			[]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",",
-		) {
+		strings.Join(got, ",") != strings.Join([]string{want[0], want[1], want[2], want[4], want[3], want[5]}, ",") {
 		t.Errorf("the lines say %q", got)
 	}
 	if len(ids) != 3 { // those of two commands, and none

@@ -375,9 +375,7 @@ func accepts(c hubCommand, at int) string {
 	)
 }
 
-func refuses(
-	kind string,
-) string {
+func refuses(kind string) string {
 	return fmt.Sprintf(`"error":{"type":%q,"message":"because"}`, kind)
 }
 

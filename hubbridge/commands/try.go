@@ -113,9 +113,7 @@ func (c *Commands) report(
 		slog.String(
 			"key", command.Key,
 		), slog.Int64("endpoint", command.Endpoint), slog.String("command_id", f.id),
-		slog.String(
-			"outcome", outcome,
-		), slog.String("answer", f.answer),
+		slog.String("outcome", outcome), slog.String("answer", f.answer),
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 	}
 	if f.err != nil {

@@ -125,11 +125,7 @@ func OpenAuthority(cfg AuthorityConfig) (*Authority, error) {
 // certificate without a key is no crash's doing: a key without a certificate is, and the
 // certificate is made anew before anyone has seen the first.
 func (a *Authority) openOwn() error {
-	certificate, key := filepath.Join(
-		a.cfg.Dir, authorityCertificateFile,
-	), filepath.Join(
-		a.cfg.Dir, authorityKeyFile,
-	)
+	certificate, key := filepath.Join(a.cfg.Dir, authorityCertificateFile), filepath.Join(a.cfg.Dir, authorityKeyFile)
 	if _, err := os.Stat(certificate); !errors.Is(err, fs.ErrNotExist) {
 		return a.load(certificate, key)
 	}

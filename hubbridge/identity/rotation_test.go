@@ -19,11 +19,7 @@ import (
 func TestOneAuthorityAfterAnother(t *testing.T) {
 	t.Parallel()
 	far := time.Now().Add(5000 * day)
-	former, next := given(
-		t, far, func(*x509.Certificate) {},
-	), given(
-		t, far, func(*x509.Certificate) {},
-	)
+	former, next := given(t, far, func(*x509.Certificate) {}), given(t, far, func(*x509.Certificate) {})
 	with := func(cfg identity.AuthorityConfig, also string) *identity.Authority {
 		cfg.AlsoFile = also
 		return openAuthority(t, cfg)

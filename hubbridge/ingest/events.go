@@ -52,9 +52,7 @@ func (s *session) events(ctx context.Context, reader *codec.Reader, message []by
 			semconv.MessagingSystemKey.String("mqtt"),
 			semconv.MessagingOperationTypeProcess,
 			semconv.MessagingOperationName("process"),
-			semconv.MessagingDestinationTemplate(
-				streams.EventsSubject(streams.AnyHub),
-			),
+			semconv.MessagingDestinationTemplate(streams.EventsSubject(streams.AnyHub)),
 			semconv.MessagingBatchMessageCount(count),
 			telemetry.KeyHubID.String(string(s.hub)),
 		)

@@ -184,9 +184,7 @@ func (f *faithful) verify() {
 		f.log,
 		f.newest,
 		skipped,
-		int(
-			f.r.count("conflicts_total"),
-		),
+		int(f.r.count("conflicts_total")),
 		f.r.count("messages_beyond_total"),
 		f.r.count("events_repeated_total"),
 		f.r.count("resets_total"),

@@ -473,9 +473,7 @@ func TestFlood(t *testing.T) {
 		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
 		latencies[50],
 		latencies[99],
-		r.count(
-			"messages_shed_total",
-		),
+		r.count("messages_shed_total"),
 		r.count("messages_dropped_total"),
 		r.count("events_stored_total"),
 	)

@@ -113,9 +113,7 @@ func TestForgottenDevices(t *testing.T) {
 func TestForgottenBeforeStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, time.Hour)
-	h, dir, logs := adopted(
-		r,
-	), &watchedDirectory{
+	h, dir, logs := adopted(r), &watchedDirectory{
 		fails: once(errors.New("the directory is away")),
 	}, &faultyLogs{}
 	s := r.shard(h.id, withDirectory(dir), withLogs(logs))

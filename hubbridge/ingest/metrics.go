@@ -69,9 +69,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 			"events_repeated_total",
 			"Events of hubs that were stored already and passed over. A rise is acks that do not reach hubs in time.",
 		),
-		lost: counter(
-			"events_lost_total", "Numbers of events that hubs said they had lost.",
-		),
+		lost: counter("events_lost_total", "Numbers of events that hubs said they had lost."),
 		unowned: counter(
 			"events_unowned_total",
 			"Events that were acknowledged and not kept because no organization has their hub.",

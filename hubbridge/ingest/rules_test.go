@@ -169,19 +169,13 @@ func TestMalformedEventsAreMarked(t *testing.T) {
 	h.these(
 		"a",
 		event(1),
-		without(
-			2, `"type":"channel.observed",`, ``,
-		),
+		without(2, `"type":"channel.observed",`, ``),
 		without(3, `2026-01-02T03:04:05Z`, `yesterday`),
 		event(4),
-		without(
-			5, `channel.observed`, `hub.connected`,
-		),
+		without(5, `channel.observed`, `hub.connected`),
 		without(6, `{"value":6}`, `[]`),
 		without(7, `"device_id":1`, `"device_id":"1"`),
-		without(
-			8, `true`, `1`,
-		),
+		without(8, `true`, `1`),
 		without(9, `{"value":9}`, `{"x":"`+strings.Repeat("x", protocol.MaxEventBytes)+`"}`),
 		`9`,
 		without(11, `channel.observed`, `weather.changed`),

@@ -42,20 +42,14 @@ func (s *session) reportSession(
 		ctx,
 		slog.LevelInfo,
 		"hub session",
-		slog.String(
-			"hub_id", string(s.hub),
-		),
+		slog.String("hub_id", string(s.hub)),
 		slog.Float64("duration_ms", float64(now.Sub(told.Since).Microseconds())/1000),
 		slog.String("reason", reason),
 		slog.String("remote", told.PublicIP),
-		slog.Int(
-			"events_stored", s.tally.stored,
-		),
+		slog.Int("events_stored", s.tally.stored),
 		slog.Int("events_repeated", s.tally.repeats),
 		slog.Uint64("events_lost", s.tally.lost),
-		slog.Int(
-			"events_malformed", s.tally.malformed,
-		),
+		slog.Int("events_malformed", s.tally.malformed),
 		slog.Int("events_unowned", s.tally.unowned),
 		slog.Uint64("requests", s.tally.requests.Load()),
 	)

@@ -62,9 +62,7 @@ func TestCommandMemory(t *testing.T) {
 	}
 	if late := c.ask(protocol.MethodChannelsCommand, unlock, noon.Add(commandMemory)); string(
 		late.Result,
-	) == string(
-		first.Result,
-	) {
+	) == string(first.Result) {
 		t.Error("remembered for too long")
 	}
 }
@@ -348,9 +346,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	if after := c.ask(protocol.MethodDevicesGet, `{"device_id":1}`, noon); string(
 		after.Result,
-	) != string(
-		before.Result,
-	) ||
+	) != string(before.Result) ||
 		len(c.commands) != 0 {
 		t.Errorf("%s\nwas %s", after.Result, before.Result)
 	}

@@ -214,9 +214,7 @@ func TestMethods(t *testing.T) {
 		c.becomes(t, h, frontDoor, "lock", "synchronized", false)
 		if r := c.call(t, h, protocol.MethodChannelsCommand, command("same", frontDoor, "lock", true)); string(
 			r.Result,
-		) != string(
-			first.Result,
-		) {
+		) != string(first.Result) {
 			t.Errorf("later: %s", r.Result)
 		}
 		refused(
@@ -475,9 +473,7 @@ func TestRestartKeeps(t *testing.T) {
 	c.connected(t, h)
 	if again := c.call(t, h, protocol.MethodChannelsCommand, command("once", 1, "lock", false)); string(
 		again.Result,
-	) != string(
-		first.Result,
-	) {
+	) != string(first.Result) {
 		t.Errorf("%s, first %s", again.Result, first.Result)
 	}
 	c.becomes(t, h, 1, "lock", "synchronized", false)

@@ -174,9 +174,7 @@ func TestOneProcessHasTheDirectory(t *testing.T) {
 	_, url := holder(t, dir)
 	if _, err := Start(t.Context(), Config{
 		Dir: dir, Log: slog.New(slog.DiscardHandler),
-	}); !errors.Is(
-		err, ErrInUse,
-	) {
+	}); !errors.Is(err, ErrInUse) {
 		t.Fatalf("a second start: %v", err)
 	}
 	run(t, url, "SELECT 1")

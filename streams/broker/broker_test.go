@@ -34,9 +34,7 @@ func TestMain(m *testing.M) {
 		streamstest.Leaks(),
 		// Nats-server 2.15 leaves one behind for each atomic batch that it cannot write to a full
 		// disk.
-		goleak.IgnoreTopFunction(
-			"github.com/nats-io/nats-server/v2/server.(*msgBlock).flushLoop",
-		),
+		goleak.IgnoreTopFunction("github.com/nats-io/nats-server/v2/server.(*msgBlock).flushLoop"),
 	)...)
 }
 

@@ -91,9 +91,7 @@ func storageLimit(store string) (int64, error) {
 	if err := syscall.Statfs(store, &disk); err != nil {
 		return 0, fmt.Errorf("size of the file system of %s: %w", store, err)
 	}
-	return int64(
-		disk.Blocks,
-	) * int64(
+	return int64(disk.Blocks) * int64(
 		disk.Bsize,
 	), nil //nolint:unconvert // the types differ between systems
 }

@@ -42,11 +42,7 @@ func TestKeepAliveOfTheSystem(t *testing.T) {
 		t.Fatal("the listener's connections have a keep-alive already: this test shows nothing")
 	}
 	keepAlive(conn)
-	idle, interval := option(
-		syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE,
-	), option(
-		syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL,
-	)
+	idle, interval := option(syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE), option(syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL)
 	if count := option(syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT); option(
 		syscall.SOL_SOCKET, syscall.SO_KEEPALIVE,
 	) != 1 ||

@@ -57,15 +57,11 @@ func newCollector(s *Server) *collector {
 		messages:    desc("messages", "Messages that all streams hold."),
 		streams:     desc("streams", "Streams, of hub logs and others."),
 		apiRequests: desc("api_requests_total", "Requests to the broker's stream API."),
-		apiErrors: desc(
-			"api_errors_total", "Requests to the broker's stream API that it refused.",
-		),
+		apiErrors:   desc("api_errors_total", "Requests to the broker's stream API that it refused."),
 		diskFree: desc(
 			"disk_free_bytes", "Bytes that are free on the file system of the data directory.",
 		),
-		diskReserve: desc(
-			"disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve).",
-		),
+		diskReserve: desc("disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve)."),
 		diskLow: desc(
 			"disk_low",
 			"Whether less than the reserve is free, in bytes or in files: 1 while hub events, "+

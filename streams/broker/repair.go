@@ -124,9 +124,7 @@ func Repair(store string, logger *slog.Logger) error {
 }
 
 // noRoom reports whether a write has failed on a full disk, or on a quota.
-func noRoom(
-	err error,
-) bool {
+func noRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 

@@ -283,9 +283,7 @@ cluster {
 		routeUser,
 		routePassword,
 		connectTimeoutSeconds,
-		f.file(
-			CertificateName,
-		),
+		f.file(CertificateName),
 		f.file(KeyName),
 		f.file(AuthorityName),
 		tlsTimeoutSeconds,

@@ -195,11 +195,7 @@ func TestLayoutOfAnInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, account := range layout.Accounts {
-		shard, tap := strings.HasPrefix(
-			string(account.Name), "SHARD",
-		), slices.Contains(
-			streams.TapAccounts(), account.Name,
-		)
+		shard, tap := strings.HasPrefix(string(account.Name), "SHARD"), slices.Contains(streams.TapAccounts(), account.Name)
 		if users := len(account.Users); tap && account.Name != streams.AccountTap {
 			if users != 0 {
 				t.Errorf("account %s has %d users beside its tap", account.Name, users)

@@ -109,13 +109,9 @@ func (l *Log) Append(
 			semconv.MessagingSystemKey.String("nats"),
 			semconv.MessagingOperationTypeSend,
 			semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(
-				streams.DirectoryStream,
-			),
+			semconv.MessagingDestinationName(streams.DirectoryStream),
 			semconv.MessagingBatchMessageCount(len(events)),
-			attribute.String(
-				"hubcloud.event_type", events[0].Type,
-			),
+			attribute.String("hubcloud.event_type", events[0].Type),
 			telemetry.KeyRequestID.String(events[0].RequestID),
 		)
 	}

@@ -60,9 +60,7 @@ func TestMetrics(t *testing.T) {
 	}
 	if err := s.RevokeKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, id, org); !errors.Is(
-		err, directory.ErrNotSettled,
-	) {
+	}, id, org); !errors.Is(err, directory.ErrNotSettled) {
 		t.Errorf("with a replica that hangs, a key that may still be let in there: %v", err)
 	}
 	events := value("events_appended_total")

@@ -33,13 +33,7 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	}
 
 	w.register(t, hub)
-	first, second, third := strings.Repeat(
-		"a", 64,
-	), strings.Repeat(
-		"b", 64,
-	), strings.Repeat(
-		"c", 64,
-	)
+	first, second, third := strings.Repeat("a", 64), strings.Repeat("b", 64), strings.Repeat("c", 64)
 	issue := func(fingerprint string, secret []byte) error {
 		return w.IssueCertificate(t.Context(), origin, hub, domain.IssueCertificate{
 			Fingerprint: fingerprint, ExpiresAt: time.Now().Add(time.Hour), SecretHash: secret,

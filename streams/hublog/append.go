@@ -146,9 +146,7 @@ func (l *Logs) store(
 			semconv.MessagingSystemKey.String("nats"),
 			semconv.MessagingOperationTypeSend,
 			semconv.MessagingOperationName("publish"),
-			semconv.MessagingDestinationName(
-				streams.HubStream(hub),
-			),
+			semconv.MessagingDestinationName(streams.HubStream(hub)),
 			semconv.MessagingBatchMessageCount(len(msgs)),
 			telemetry.KeyHubID.String(string(hub)),
 		)

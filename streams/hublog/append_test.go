@@ -168,9 +168,7 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 	})
 	if _, err := f.Append(t.Context(), hubA, last, []Record{
 		record(hubA, "0000000a", 11),
-	}); !errors.Is(
-		err, ErrConflict,
-	) {
+	}); !errors.Is(err, ErrConflict) {
 		t.Errorf("behind an event that has expired: %v", err)
 	}
 	if got := f.append(hubA, 0, 11, 2); got != 12 {

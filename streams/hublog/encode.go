@@ -59,21 +59,7 @@ var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
 
 // frameOverhead is what a frame has beside type and payload. The payload leaves its first brace to
 // the envelope.
-const frameOverhead = len(
-	"id: ",
-) + cursorText + len(
-	"\nevent: ",
-) + len(
-	"\ndata: ",
-) + len(
-	`{"cursor":"`,
-) + cursorText + len(
-	`",`,
-) - len(
-	`{`,
-) + len(
-	"\n\n",
-)
+const frameOverhead = len("id: ") + cursorText + len("\nevent: ") + len("\ndata: ") + len(`{"cursor":"`) + cursorText + len(`",`) - len(`{`) + len("\n\n")
 
 // encode makes the event that readers get of a stored one. The payload is copied.
 func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.EncodedEvent, error) {

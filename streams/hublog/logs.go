@@ -194,9 +194,7 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 	return l, nil
 }
 
-func (l *Logs) shard(
-	hub domain.HubID,
-) *shard {
+func (l *Logs) shard(hub domain.HubID) *shard {
 	return l.shards[streams.ShardOf(hub, len(l.shards))]
 }
 

@@ -55,9 +55,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"moment; or `error`, the broker refused or did not answer, which withholds acks from hubs.",
 	}, []string{"cause"})
 	m := &metrics{
-		pages: counter(
-			"pages_total", "Pages of events that were read, waiting reads among them.",
-		),
+		pages:     counter("pages_total", "Pages of events that were read, waiting reads among them."),
 		cacheHits: counter("cache_hits_total", "Blocks of history that were found in the cache."),
 		cacheMisses: counter(
 			"cache_misses_total",
@@ -92,10 +90,8 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		cacheBytes: gauge(
 			"cache_bytes", "Bytes in the cache of history, of those that --history-cache allows.",
 		),
-		tails: gauge("tails", "Logs whose end is held in memory."),
-		readers: gauge(
-			"readers", "Readers of tails: streams, waiting reads and pages under way.",
-		),
+		tails:   gauge("tails", "Logs whose end is held in memory."),
+		readers: gauge("readers", "Readers of tails: streams, waiting reads and pages under way."),
 	}
 	if r != nil {
 		r.MustRegister(append(all, appends, m.appendTime)...)

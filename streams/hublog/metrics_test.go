@@ -26,9 +26,7 @@ func TestMetrics(t *testing.T) {
 	f.command(hubA)
 	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
 		record(hubA, "0000000a", 9),
-	}); !errors.Is(
-		err, ErrConflict,
-	) {
+	}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

@@ -78,11 +78,7 @@ func TestPages(t *testing.T) {
 func TestPageIsFresh(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
-	writer, reader := startOn(
-		t, broker.Connect(t), Config{},
-	), startOn(
-		t, broker.Connect(t), Config{},
-	)
+	writer, reader := startOn(t, broker.Connect(t), Config{}), startOn(t, broker.Connect(t), Config{})
 	var last uint64
 	after := ""
 	for n := 1; n < 300; {

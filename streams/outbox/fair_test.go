@@ -68,9 +68,7 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	empty(t, conns)
 	if got, want := man.delivered(), []string{
 		"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1",
-	}; !slices.Equal(
-		got, want,
-	) {
+	}; !slices.Equal(got, want) {
 		t.Errorf("delivered %q, want %q", got, want)
 	}
 }

@@ -109,29 +109,13 @@ func TestEndIsTold(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	here, there := replica(t, broker), replica(t, broker)
-	token, expiring, other := begin(
-		t, here, time.Hour,
-	), begin(
-		t, here, 2*time.Second,
-	), begin(
-		t, here, time.Hour,
-	)
+	token, expiring, other := begin(t, here, time.Hour), begin(t, here, 2*time.Second), begin(t, here, time.Hour)
 	on := func(s *signin.Store, token string) <-chan struct{} {
 		ended, forget := s.Ended(token)
 		t.Cleanup(forget)
 		return ended
 	}
-	first, second, far, last, others := on(
-		here, token,
-	), on(
-		here, token,
-	), on(
-		there, token,
-	), on(
-		there, expiring,
-	), on(
-		there, other,
-	)
+	first, second, far, last, others := on(here, token), on(here, token), on(there, token), on(there, expiring), on(there, other)
 	_, forget := there.Ended(token)
 	forget()
 	forget() // once is enough, and more do no harm

@@ -131,9 +131,7 @@ func TestOneTapACheckpoint(t *testing.T) {
 	out.await(t, 1)
 	if err := r.start(tap.Config{
 		Follow: true, Output: newSink(), Checkpoint: path,
-	}).wait(); !errors.Is(
-		err, tap.ErrCheckpointTaken,
-	) {
+	}).wait(); !errors.Is(err, tap.ErrCheckpointTaken) {
 		t.Errorf("the second: %v", err)
 	}
 	if err := first.end(); err != nil {

@@ -96,9 +96,7 @@ func appendCloudEvent(dst []byte, r Record) ([]byte, error) {
 	}
 	if r.Seq > 0 {
 		// The extension compares sequences as text.
-		e.Sequence, e.StoredAt = fmt.Sprintf(
-			"%020d", r.Seq,
-		), r.Stored.UTC().
+		e.Sequence, e.StoredAt = fmt.Sprintf("%020d", r.Seq), r.Stored.UTC().
 			Format(time.RFC3339Nano)
 	}
 	text, err := json.Marshal(e)

@@ -89,11 +89,7 @@ func purge(t testing.TB, r *rig, before uint64) error {
 // one of the CloudEvents specification.
 func TestFormats(t *testing.T) {
 	t.Parallel()
-	lines, events := schema(
-		t, "../../deploy/docs/tap-line.schema.json",
-	), schema(
-		t, "testdata/cloudevents.schema.json",
-	)
+	lines, events := schema(t, "../../deploy/docs/tap-line.schema.json"), schema(t, "testdata/cloudevents.schema.json")
 	payloads := schema(t, "../../deploy/docs/tap-payload.schema.json")
 	attribute := regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 	seen, ids := map[string]bool{}, map[string]bool{}

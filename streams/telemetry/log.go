@@ -32,8 +32,6 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return logHandler{h.next.WithAttrs(attrs)}
 }
 
-func (h logHandler) WithGroup(
-	name string,
-) slog.Handler {
+func (h logHandler) WithGroup(name string) slog.Handler {
 	return logHandler{h.next.WithGroup(name)}
 }

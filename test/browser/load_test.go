@@ -141,9 +141,7 @@ type chatter struct {
 func (*chatter) Follow(context.Context, domain.HubID, string) error { return nil }
 func (*chatter) Leave(domain.HubID)                                 {}
 
-func (*chatter) Position(
-	domain.HubID,
-) string {
+func (*chatter) Position(domain.HubID) string {
 	return strings.Repeat("x", 28)
 }
 func (*chatter) Close() {}
@@ -245,9 +243,7 @@ func TestDashboardUnderLoad(t *testing.T) {
 			"%d, %d; listeners %d, %d",
 		share*100,
 		took.Round(time.Second),
-		float64(
-			before.bytes,
-		)/1024,
+		float64(before.bytes)/1024,
 		settled,
 		float64(after.bytes)/1024,
 		long,
@@ -295,13 +291,7 @@ func (b *tab) measure() burden {
 		return err
 	}))
 	got := b.metrics()
-	held.bytes, held.nodes, held.listeners = int(
-		got["JSHeapUsedSize"],
-	), int(
-		got["Nodes"],
-	), int(
-		got["JSEventListeners"],
-	)
+	held.bytes, held.nodes, held.listeners = int(got["JSHeapUsedSize"]), int(got["Nodes"]), int(got["JSEventListeners"])
 	return held
 }
 

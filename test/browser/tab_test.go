@@ -71,13 +71,7 @@ func open(t *testing.T, origin string) *tab {
 		t.Fatalf("the browser does not start: %v", err)
 	}
 	var listening sync.WaitGroup
-	console, complaints, requests := chromedp.Console(
-		ctx,
-	), chromedp.Events(
-		ctx, log.EntryAdded,
-	), chromedp.Events(
-		ctx, network.RequestWillBeSent,
-	)
+	console, complaints, requests := chromedp.Console(ctx), chromedp.Events(ctx, log.EntryAdded), chromedp.Events(ctx, network.RequestWillBeSent)
 	// Who watches keeps nothing of what passes: a page is not slower for being watched.
 	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{
 		MaxTotalBufferSize: new(int64(1)), MaxResourceBufferSize: new(int64(1)),

@@ -43,9 +43,7 @@ func TestClient(t *testing.T) {
 			t.Errorf("%+v", site)
 		}
 		hub := newHub(t, target, tenant)
-		moved := check[client.Hub](
-			t,
-		)(
+		moved := check[client.Hub](t)(
 			c.UpdateHub(
 				ctx, hub.ID(), client.HubUpdate{Name: client.SetTo("Attic"), SiteID: site.ID},
 			),
@@ -73,9 +71,7 @@ func TestClient(t *testing.T) {
 		}
 		if _, err := c.AddHub(ctx, client.HubAddition{
 			Serial: "HUB-0000-0000-0000", SiteID: site.ID,
-		}); !errors.Is(
-			err, client.ErrHubNotAddable,
-		) {
+		}); !errors.Is(err, client.ErrHubNotAddable) {
 			t.Error(err)
 		}
 		if err := c.ResetLink(ctx, hub.ID()); err != nil {
@@ -116,9 +112,7 @@ func TestClient(t *testing.T) {
 			devices[0].Name != "Front door" {
 			t.Errorf("%+v", devices)
 		}
-		label := check[client.DeviceLabel](
-			t,
-		)(
+		label := check[client.DeviceLabel](t)(
 			c.UpdateDevice(
 				ctx, hub.ID(), thermostat,
 				client.DeviceUpdate{Name: client.SetTo("Dial"), Room: client.SetTo("Hall")},
@@ -186,11 +180,7 @@ func TestClient(t *testing.T) {
 				t.Errorf("%+v, listed as %+v", got, member)
 			}
 		}
-		invitation := check[client.Invitation](
-			t,
-		)(
-			c.Invite(ctx, "ann@example.com", client.RoleAdmin),
-		)
+		invitation := check[client.Invitation](t)(c.Invite(ctx, "ann@example.com", client.RoleAdmin))
 		listed := 0
 		for i, err := range c.Invitations(ctx) {
 			if err != nil || i != invitation || i.Status != "pending" {
@@ -288,18 +278,14 @@ func commands(t *testing.T, c *client.Client, hub *virtualhub.Hub) {
 	hub.RefuseCommands(true)
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
-	}); !errors.Is(
-		err, client.ErrCommandRefused,
-	) {
+	}); !errors.Is(err, client.ErrCommandRefused) {
 		t.Error(err)
 	}
 	hub.RefuseCommands(false)
 	hub.RadioDown(true)
 	if _, err := c.Send(ctx, client.Command{
 		HubID: hub.ID(), DeviceID: lock, Key: "lock", Value: true,
-	}); !errors.Is(
-		err, client.ErrHubUnavailable,
-	) {
+	}); !errors.Is(err, client.ErrHubUnavailable) {
 		t.Error(err)
 	}
 }

@@ -67,9 +67,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	if rest := objects("events", hub.ID(), "--after", events[0]["cursor"].(string)); len(
 		rest,
-	) < len(
-		events,
-	)-1 ||
+	) < len(events)-1 ||
 		rest[0]["cursor"] != events[1]["cursor"] {
 		t.Errorf("after the first: %v", rest)
 	}

@@ -144,11 +144,7 @@ func revoke(t *testing.T, s *harness.Service, org, hub string) time.Duration {
 	t.Helper()
 	id, key := s.Key(org)
 	client := harness.NewClient(t, s.Base(), key)
-	first, second := client.Stream(
-		"/hubs/"+hub+"/events/stream", "",
-	), client.Stream(
-		"/hubs/"+hub+"/events/stream", "",
-	)
+	first, second := client.Stream("/hubs/"+hub+"/events/stream", ""), client.Stream("/hubs/"+hub+"/events/stream", "")
 	polled := make(chan harness.Answer, 1)
 	go func() {
 		answer, err := client.Do(http.MethodGet, "/hubs/"+hub+"/events?wait=60", nil)
@@ -202,11 +198,7 @@ func scopes(t *testing.T, c *harness.Target) {
 			}
 			_, withoutKey := s.For(t).Key(tenant.Org, others...)
 			_, onlyKey := s.For(t).Key(tenant.Org, scope)
-			without, only := harness.NewClient(
-				t, c.Base, withoutKey,
-			), harness.NewClient(
-				t, c.Base, onlyKey,
-			)
+			without, only := harness.NewClient(t, c.Base, withoutKey), harness.NewClient(t, c.Base, onlyKey)
 			for _, e := range endpoints {
 				if e.scope != scope {
 					refusal := only.Refused(

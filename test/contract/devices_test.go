@@ -244,9 +244,7 @@ func devices(t *testing.T, c *harness.Target) {
 			}
 			if got := getChannel(client, hub.ID(), 11, "temperature", 0); string(
 				got.Value,
-			) != fmt.Sprint(
-				value,
-			) {
+			) != fmt.Sprint(value) {
 				t.Errorf("reported %v, reads %s", value, got.Value)
 			}
 		}

@@ -223,9 +223,7 @@ func (g *generator) query() string {
 	)
 	return g.one(
 		"limit", "after", "wait", "starting_after", "site_id", "x", "limit[]", "LIMIT",
-	) + "=" + g.one(
-		url.QueryEscape(value), "%zz", "%", "%00",
-	)
+	) + "=" + g.one(url.QueryEscape(value), "%zz", "%", "%00")
 }
 
 // body gives a body that is nearly the good one.

@@ -57,13 +57,7 @@ func limits(t *testing.T, c *harness.Target) {
 		_, key := s.Key(tenant.Org)
 		_, otherKey := s.Key(tenant.Org)
 		_, narrowKey := s.Key(tenant.Org, "hubs:read")
-		client, other, narrow := harness.NewClient(
-			t, c.Base, key,
-		), harness.NewClient(
-			t, c.Base, otherKey,
-		), harness.NewClient(
-			t, c.Base, narrowKey,
-		)
+		client, other, narrow := harness.NewClient(t, c.Base, key), harness.NewClient(t, c.Base, otherKey), harness.NewClient(t, c.Base, narrowKey)
 
 		began := time.Now()
 		granted := 0
@@ -217,11 +211,7 @@ func quotas(t *testing.T, c *harness.Target) {
 		var under sync.WaitGroup
 		for i := range 3 {
 			under.Go(func() {
-				method, path, body := http.MethodPost, commandPath(
-					silent.ID, 1,
-				), any(
-					`{"key":"lock","value":false}`,
-				)
+				method, path, body := http.MethodPost, commandPath(silent.ID, 1), any(`{"key":"lock","value":false}`)
 				if i == 2 {
 					method, path, body = http.MethodGet, "/hubs/"+silent.ID+"/devices", nil
 				}

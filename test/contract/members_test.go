@@ -187,11 +187,7 @@ func members(t *testing.T, c *harness.Target) {
 	t.Run("a person in two organizations", func(t *testing.T) {
 		client, s := tenant.For(t), c.For(t).Own()
 		other := c.For(t).Tenant("Other members")
-		here, there := joined(
-			t, s, tenant, "both@members.example.com", "member",
-		), joined(
-			t, s, other, "both@members.example.com", "admin",
-		)
+		here, there := joined(t, s, tenant, "both@members.example.com", "member"), joined(t, s, other, "both@members.example.com", "admin")
 		client.Must(http.MethodDelete, "/members/"+here.ID, nil, http.StatusNoContent)
 		if still, ok := memberOf(other, "both@members.example.com"); !ok || still != there {
 			t.Errorf("%+v, was %+v", still, there)

@@ -214,9 +214,7 @@ func resync(t *testing.T, c *harness.Target) {
 		last := newest[len(newest)-1]
 		if after := tenant.Await(hub.ID(), last.Cursor, "an event after the newest", func(e harness.Event) bool { return numbered(e) > 0 }); numbered(
 			after,
-		) != numbered(
-			last,
-		)+1 {
+		) != numbered(last)+1 {
 			t.Errorf("after the newest event, %d, comes %d", numbered(last), numbered(after))
 		}
 	}

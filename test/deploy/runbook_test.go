@@ -15,11 +15,7 @@ import (
 // that it carries.
 func TestEachAlertHasItsSection(t *testing.T) {
 	t.Parallel()
-	runbook, tests := string(
-		read(t, "README.md"),
-	), string(
-		read(t, "prometheus/hubcloud.rules.test.yaml"),
-	)
+	runbook, tests := string(read(t, "README.md")), string(read(t, "prometheus/hubcloud.rules.test.yaml"))
 	sections := map[string]string{}
 	for _, section := range strings.Split(runbook, "\n### ")[1:] {
 		name, text, _ := strings.Cut(section, "\n")

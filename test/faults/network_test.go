@@ -70,9 +70,7 @@ func (n *network) make() error {
 		n.remove() // what a killed test left
 		n.t.Cleanup(n.remove)
 		return errors.Join(
-			ip(
-				"link", "add", n.bridge, "type", "bridge",
-			),
+			ip("link", "add", n.bridge, "type", "bridge"),
 			ip("addr", "add", n.prefix+".1/24", "dev", n.bridge),
 			ip("link", "set", n.bridge, "up"),
 		)
@@ -85,9 +83,7 @@ func (n *network) place(what string) *namespace {
 	n.t.Helper()
 	number := len(n.places) + 10
 	p := &namespace{name: fmt.Sprintf("%s-%d", n.bridge, number)}
-	p.Address, p.Under = fmt.Sprintf(
-		"%s.%d", n.prefix, number,
-	), []string{
+	p.Address, p.Under = fmt.Sprintf("%s.%d", n.prefix, number), []string{
 		"ip",
 		"netns",
 		"exec",
@@ -146,9 +142,7 @@ func (n *network) cut(a, b *namespace) {
 func (n *network) mend(a, b *namespace) {
 	n.t.Helper()
 	err := errors.Join(
-		ip(
-			"-n", a.name, "neigh", "del", b.Address, "dev", "eth0",
-		),
+		ip("-n", a.name, "neigh", "del", b.Address, "dev", "eth0"),
 		ip("-n", b.name, "neigh", "del", a.Address, "dev", "eth0"),
 	)
 	if err != nil {

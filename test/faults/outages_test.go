@@ -81,11 +81,7 @@ type outage struct {
 func newOutages(t *testing.T) *outages {
 	t.Helper()
 	o := &outages{t: t, net: newNetwork(t)}
-	brokers, services, database := make(
-		[]harness.Place, 3,
-	), make(
-		[]harness.Place, 3,
-	), harness.Place{
+	brokers, services, database := make([]harness.Place, 3), make([]harness.Place, 3), harness.Place{
 		Address: "127.0.0.1",
 	}
 	if o.net != nil {

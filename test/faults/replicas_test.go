@@ -153,9 +153,7 @@ func TestReplicas(t *testing.T) {
 		second.Begin()
 		if again := other.For(t).Must(http.MethodPost, commands, unlock, http.StatusAccepted, "Idempotency-Key", "killed"); string(
 			again.Body,
-		) != string(
-			answer.Body,
-		) {
+		) != string(answer.Body) {
 			t.Errorf("one answer is %s, another %s", answer.Body, again.Body)
 		}
 		harness.Stored(t, hub)
@@ -167,11 +165,7 @@ func TestReplicas(t *testing.T) {
 	t.Run("events and streams", func(t *testing.T) {
 		here, there := tenant.For(t), other.For(t)
 		after := here.Head(hub.ID())
-		one, two := harness.OpenStream(
-			t, here.Client, hub.ID(), after,
-		), harness.OpenStream(
-			t, there.Client, hub.ID(), after,
-		)
+		one, two := harness.OpenStream(t, here.Client, hub.ID(), after), harness.OpenStream(t, there.Client, hub.ID(), after)
 		if err := hub.Report(1, virtualhub.ChannelRef{Key: "battery"}, 12); err != nil {
 			t.Fatal(err)
 		}

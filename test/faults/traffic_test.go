@@ -402,9 +402,7 @@ func (r *traffic) end() {
 		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s",
 		len(r.sites),
 		r.commands,
-		strings.Join(
-			lines, "\n  ",
-		),
+		strings.Join(lines, "\n  "),
 		r.slowestWhat,
 		r.slowest.Round(time.Millisecond),
 		r.longestSilence.Round(time.Millisecond),

@@ -19,9 +19,7 @@ import (
 
 func mounted(t *testing.T) *Disk { t.Helper(); return Mount(t, t.TempDir()) }
 
-func (d *Disk) path(
-	name ...string,
-) string {
+func (d *Disk) path(name ...string) string {
 	return filepath.Join(append([]string{d.Dir}, name...)...)
 }
 

@@ -77,9 +77,7 @@ func metricsTable(metrics harness.Metrics) string {
 			"| `%s` | %s | %s | %s |\n",
 			name,
 			strings.ToLower(family.GetType().String()),
-			strings.Join(
-				slices.Sorted(maps.Keys(labels)), ", ",
-			),
+			strings.Join(slices.Sorted(maps.Keys(labels)), ", "),
 			strings.ReplaceAll(family.GetHelp(), "|", "\\|"),
 		)
 	}

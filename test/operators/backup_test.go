@@ -139,9 +139,7 @@ func (d *disaster) position() string {
 	d.t.Helper()
 	return d.tenant.Must(
 		http.MethodGet, "/hubs/"+d.hub.ID()+"/devices", nil, http.StatusOK,
-	).Header.Get(
-		"Event-Cursor",
-	)
+	).Header.Get("Event-Cursor")
 }
 
 // remember keeps what lists and single reads answer.

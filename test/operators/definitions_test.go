@@ -60,9 +60,7 @@ func TestTwoDefinitions(t *testing.T) {
 		for _, client := range slices.Concat(first.clients, second.clients) {
 			client.api, client.also = harness.NewClient(
 				t, s.Base(), client.org.Key,
-			), harness.NewClient(
-				t, s.Base(), client.org.Key,
-			)
+			), harness.NewClient(t, s.Base(), client.org.Key)
 			caughtUp(t, older, schemas)
 			if !client.readSites() || !client.readHubs() {
 				t.Fatalf("at %s", s.Base())

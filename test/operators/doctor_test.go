@@ -242,9 +242,7 @@ func TestDoctor(t *testing.T) {
 	t.Run("the database", func(t *testing.T) {
 		latin, reading := newDatabase(
 			t, s, "latin", "ENCODING 'SQL_ASCII' TEMPLATE template0",
-		), newDatabase(
-			t, s, "reading", "",
-		)
+		), newDatabase(t, s, "reading", "")
 		execute(
 			t, databaseURL(t, s), "ALTER DATABASE reading SET default_transaction_read_only = on",
 		)

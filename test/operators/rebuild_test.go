@@ -135,11 +135,7 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d rebuilds were killed before their end", cut, kills)
-	first, second := begin(
-		t, s, "projections", "rebuild", "--json",
-	), begin(
-		t, s, "projections", "rebuild",
-	)
+	first, second := begin(t, s, "projections", "rebuild", "--json"), begin(t, s, "projections", "rebuild")
 	if a, b := first.wait(), second.wait(); a != 0 || b != 0 {
 		t.Fatalf(
 			"two at once: exit codes %d and %d: %s%s%s%s", a, b, &first.out, &first.errs,

@@ -31,13 +31,7 @@ func TestRotation(t *testing.T) {
 	late.Offline(true)
 
 	dir := t.TempDir()
-	former, next, key := filepath.Join(
-		dir, "former.pem",
-	), filepath.Join(
-		dir, "next.pem",
-	), filepath.Join(
-		dir, "next-key.pem",
-	)
+	former, next, key := filepath.Join(dir, "former.pem"), filepath.Join(dir, "next.pem"), filepath.Join(dir, "next-key.pem")
 	out, err := exec.Command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10950",
 		"-subj", "/CN=hubcloud authority 2", "-addext",
 		"basicConstraints=critical,CA:TRUE,pathlen:0",

@@ -205,11 +205,7 @@ func (c *Chart) add(at time.Time, n float64) {
 	span := c.To.Sub(c.From)
 	column := int(float64(at.Sub(c.From)) / float64(span) * chartColumns)
 	column = max(0, min(chartColumns-1, column))
-	c.highs[column], c.lows[column], c.lasts[column] = max(
-		c.highs[column], n,
-	), min(
-		c.lows[column], n,
-	), n
+	c.highs[column], c.lows[column], c.lasts[column] = max(c.highs[column], n), min(c.lows[column], n), n
 	c.minV, c.maxV = min(c.minV, n), max(c.maxV, n)
 	c.Count++
 }

@@ -274,9 +274,7 @@ func TestLogByTime(t *testing.T) {
 	}
 	if page, err = r.live.ReadLog(t.Context(), hubA, live.LogRequest{
 		After: "AQAAAAEAAAAAAAEBm",
-	}); domain.CodeOf(
-		err,
-	) != domain.CodeInvalidRequest {
+	}); domain.CodeOf(err) != domain.CodeInvalidRequest {
 		t.Errorf("what is no cursor: %+v, %v", page, err)
 	}
 }

@@ -22,12 +22,10 @@ func TestHubThatSaysRubbish(t *testing.T) {
 		t.Fatal(err)
 	}
 	values := map[string]json.RawMessage{
-		"mode":  quoted,
-		"alarm": json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`),
-		"lock":  json.RawMessage(`"perhaps"`),
-		"temperature": json.RawMessage(
-			"1e308",
-		), "power": json.RawMessage("-1e308"),
+		"mode":        quoted,
+		"alarm":       json.RawMessage(`{"type":` + string(quoted) + `,"nested":{"a":[1]}}`),
+		"lock":        json.RawMessage(`"perhaps"`),
+		"temperature": json.RawMessage("1e308"), "power": json.RawMessage("-1e308"),
 		"color": json.RawMessage(`{"red":"x","green":-5,"blue":1e9}`),
 		"level": json.RawMessage(`[1,2]`),
 	}

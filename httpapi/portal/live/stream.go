@@ -161,9 +161,7 @@ func (s *stream) start(hub domain.HubID, after string, recent time.Duration) (er
 
 // unknown reports whether an error means that a hub of several belongs to the organization no more,
 // or not yet as far as this process knows. The read models may be ahead or behind.
-func (s *stream) unknown(
-	err error,
-) bool {
+func (s *stream) unknown(err error) bool {
 	return s.only == "" && codeOf(err) == domain.CodeNotFound
 }
 
@@ -209,13 +207,7 @@ func (s *stream) follow(hub domain.HubID, after string) error {
 // run sends until there is a reason to end. An error is a fault of the service.
 func (s *stream) run() error {
 	now := time.Now()
-	expires, keepalive, look := now.Add(
-		s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1),
-	), now.Add(
-		s.StreamKeepalive,
-	), now.Add(
-		s.StateInterval,
-	)
+	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
 	if s.behind {
 		look = sooner(look, now.Add(settleAfter))
 	}

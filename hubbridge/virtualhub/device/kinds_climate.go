@@ -8,11 +8,7 @@ var thermostat = kind{
 	name: "Thermostat", manufacturer: "Aerotherm", model: "T3",
 	channels: func(s Spec) []Channel {
 		l := s.limits()
-		heating, cooling := channel(
-			"heating_setpoint", min(max(21.0, l.Min), l.Max),
-		), channel(
-			"cooling_setpoint", min(max(25.0, l.Min), l.Max),
-		)
+		heating, cooling := channel("heating_setpoint", min(max(21.0, l.Min), l.Max)), channel("cooling_setpoint", min(max(25.0, l.Min), l.Max))
 		heating.limits, cooling.limits = &l, &l
 		mode, fan := channel("mode", "heat"), channel("fan_mode", "auto_low")
 		mode.choices = []string{"off", "heat", "cool", "auto", "eco"}
@@ -67,17 +63,7 @@ func (d *Device) climate(latest reading) []reading {
 		}
 		return d.text(key)
 	}
-	t, low, high, mode, now := number(
-		"temperature",
-	), number(
-		"heating_setpoint",
-	), number(
-		"cooling_setpoint",
-	), text(
-		"mode",
-	), d.text(
-		"operating_state",
-	)
+	t, low, high, mode, now := number("temperature"), number("heating_setpoint"), number("cooling_setpoint"), text("mode"), d.text("operating_state")
 	if mode == "eco" {
 		low, high = low-3, high+3
 	}
@@ -107,9 +93,7 @@ func (d *Device) climate(latest reading) []reading {
 var climateSensor = kind{
 	name: "Room sensor", manufacturer: "Sentire", model: "Multi 6",
 	channels: fixed(
-		channel(
-			"motion", false,
-		),
+		channel("motion", false),
 		channel("temperature", 20.8),
 		channel("humidity", 41.0),
 		channel("luminance", 180.0),

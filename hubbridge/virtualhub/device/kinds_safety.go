@@ -22,9 +22,7 @@ var leakSensor = kind{
 var smokeAlarm = kind{
 	name: "Smoke alarm", manufacturer: "Vigil", model: "SC-2",
 	channels: fixed(
-		channel(
-			"smoke", false,
-		),
+		channel("smoke", false),
 		channel("co", false),
 		channel("heat", false),
 		channel("alarm", nil),

@@ -39,9 +39,7 @@ func Sum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 				GetValue() +
 				metric.GetGauge().
 					GetValue() +
-				float64(
-					metric.GetHistogram().GetSampleCount(),
-				)
+				float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
 	return sum, found

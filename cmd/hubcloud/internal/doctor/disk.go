@@ -119,13 +119,7 @@ func (p *patient) places() ([]place, error) {
 // judgePlace compares what is free with the limit, in bytes and in files.
 func judgePlace(limits Limits, at place, f *findings) {
 	what := fmt.Sprintf("%s (%s)", filepath.Clean(at.dir), strings.Join(at.what, ", "))
-	free, all := int64(
-		at.free.Bavail,
-	)*int64(
-		at.free.Bsize,
-	), int64(
-		at.free.Blocks,
-	)*int64(
+	free, all := int64(at.free.Bavail)*int64(at.free.Bsize), int64(at.free.Blocks)*int64(
 		at.free.Bsize,
 	) //nolint:unconvert // the types differ between systems
 	if all == 0 {
