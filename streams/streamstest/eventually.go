@@ -1,0 +1,46 @@
+package streamstest
+
+import (
+	"testing"
+	"time"
+)
+
+const (
+	// eventuallyDeadline is long enough for a machine whose cores are busy with other work.
+	eventuallyDeadline = time.Minute
+	firstPause         = time.Millisecond
+	longestPause       = 50 * time.Millisecond
+)
+
+// Eventually polls ok, with growing pauses, until ok returns true. It fails the test after a
+// minute, with what as the description of the state that was wanted.
+//
+// Like t.Fatal, Eventually must be called from the goroutine of the test.
+func Eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	if !poll(ok) {
+		t.Fatalf("after %v still not: %s", eventuallyDeadline, what)
+	}
+}
+
+// EventuallyNil is Eventually for a check that can explain itself: it polls check until check
+// returns nil, and fails with the last error of check.
+func EventuallyNil(t testing.TB, what string, check func() error) {
+	t.Helper()
+	var err error
+	if !poll(func() bool { err = check(); return err == nil }) {
+		t.Fatalf("after %v still not: %s: %v", eventuallyDeadline, what, err)
+	}
+}
+
+// poll calls ok until it returns true, and reports whether it did so before the deadline.
+func poll(ok func() bool) bool {
+	deadline := time.Now().Add(eventuallyDeadline)
+	for pause := firstPause; !ok(); pause = min(2*pause, longestPause) {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause) // the one place where a test polls
+	}
+	return true
+}
