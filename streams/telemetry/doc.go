@@ -1,19 +1,20 @@
-// Package telemetry is what the service's parts tell about one request as it passes through them:
-// spans of OpenTelemetry traces, and the request's id.
+// Package telemetry records what happens to one request as it passes through the service: spans of
+// OpenTelemetry traces, and the request's id.
 //
 // # Promises
 //
-//   - Off, which is the zero Tracer, a span costs a comparison and no memory. Whoever sets
-//     attributes asks Span.On first.
-//   - On, a span is put into a bounded queue when it ends. Nobody ever waits for a collector.
-//   - Attributes have the names of the semantic conventions where those have one, and begin with
-//     `hubcloud.` otherwise. No attribute holds a secret: paths of the portal hold the tokens of
-//     links, so spans have routes and no paths.
+//   - When tracing is off (the zero Tracer), a span costs one comparison and no allocation. Callers
+//     check Span.On before they build attributes.
+//   - When tracing is on, a finished span goes into a bounded queue. No request waits for the
+//     collector.
+//   - Attributes have the names of the semantic conventions, or begin with `hubcloud.` where there
+//     is no such name. No attribute holds a secret: the portal's paths contain the tokens of links,
+//     so spans carry routes, not paths.
 //
-// A trace begins with a request, where it continues that of its `traceparent`, with a batch of a
-// hub's events, with a batch of a projection or with the delivery of a mail; a mail goes on with
-// the trace that put it into its queue. Below a request are the live calls to hubs, the steps of
-// commands, and what is appended to logs.
+// A trace starts with an HTTP request (continuing the trace of its `traceparent` header), with a
+// batch of a hub's events, with a batch of a projection, or with the delivery of a mail. A mail
+// continues the trace that queued it. Live calls to hubs, the steps of a command and appends to
+// logs are spans below the request's.
 //
-// cmd/hubcloud/otlp sends spans to a collector; only the program itself imports it.
+// Package cmd/hubcloud/otlp exports spans to a collector. Only the program imports it.
 package telemetry

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// LogHandler gives lines that are written with the context of a span its trace_id and span_id, and
-// hands everything on to next.
+// LogHandler returns a handler that adds trace_id and span_id to records logged with the context of
+// a span, and passes every record on to next.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ next slog.Handler }
@@ -19,7 +19,7 @@ func (h logHandler) Enabled(ctx context.Context, level slog.Level) bool {
 
 func (h logHandler) Handle(ctx context.Context, record slog.Record) error {
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
-		record = record.Clone() // others may have the same record
+		record = record.Clone() // other handlers may hold the same record
 		record.AddAttrs(
 			slog.String("trace_id", span.TraceID().String()),
 			slog.String("span_id", span.SpanID().String()),

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// request is what a context knows of the request that it serves.
+// request is the API request that a context belongs to.
 type request struct {
 	id    string
 	calls atomic.Uint64
@@ -14,12 +14,12 @@ type request struct {
 
 type requestKey struct{}
 
-// WithRequest gives a context that serves the request of that id.
+// WithRequest returns a context that belongs to the API request with the given id.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, &request{id: id})
 }
 
-// RequestID gives the id of the request that ctx serves, "" when it serves none.
+// RequestID returns the id of the API request that ctx belongs to, or "" if it belongs to none.
 func RequestID(ctx context.Context) string {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		return r.id
@@ -27,9 +27,9 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// CallID gives an id for a call that is made for the request that ctx serves, another one each
-// time: the request's own for the first call, that and a number for further ones. "" when it serves
-// none.
+// CallID returns a new id for a call made on behalf of the API request that ctx belongs to: the
+// request's own id for its first call, then the id with "-2", "-3" and so on. It returns "" if ctx
+// belongs to no request.
 func CallID(ctx context.Context) string {
 	r, ok := ctx.Value(requestKey{}).(*request)
 	if !ok || r.id == "" {

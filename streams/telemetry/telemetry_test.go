@@ -20,8 +20,8 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// TestOffCostsNothing: without a collector a span takes no memory, and gives back the context that
-// it was given.
+// TestOffCostsNothing checks that, without a collector, starting a span allocates nothing and
+// returns the caller's context.
 func TestOffCostsNothing(t *testing.T) {
 	var tracer telemetry.Tracer
 	ctx := t.Context()
@@ -30,18 +30,18 @@ func TestOffCostsNothing(t *testing.T) {
 	if got := testing.AllocsPerRun(1000, func() {
 		under, span := tracer.Start(ctx, "name", trace.SpanKindInternal)
 		if span.On() || under != ctx {
-			t.Fatal("it is on")
+			t.Fatal("span is on, want off")
 		}
 		span.End(context.Canceled)
 		_, span = tracer.StartRequest(request)
 		span.End(nil)
 	}); got != 0 {
-		t.Errorf("%v allocations", got)
+		t.Errorf("allocations: got %v, want 0", got)
 	}
 }
 
-// TestSpans: a span is below that of its context, a request goes on with its client's trace, and
-// failures say of which kind they are.
+// TestSpans checks that a span is a child of its context's span, that a request continues its
+// client's trace, and that a failed span has the error's type.
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()
@@ -63,7 +63,7 @@ func TestSpans(t *testing.T) {
 	outer.End(nil)
 	ended := recorder.Ended()
 	if len(ended) != 6 {
-		t.Fatalf("%d spans have ended", len(ended))
+		t.Fatalf("ended spans: got %d, want 6", len(ended))
 	}
 	for i, want := range []string{"", "hub_timeout", "canceled", "timeout", "internal_error"} {
 		span, kind := ended[i], ""
@@ -75,25 +75,28 @@ func TestSpans(t *testing.T) {
 		if kind != want || (span.Status().Code == codes.Error) != (want != "") ||
 			span.SpanKind() != trace.SpanKindClient {
 			t.Errorf(
-				"span %d is of kind %q, wanted %q; its status is %v", i, kind, want, span.Status(),
+				"span %d: got error type %q and status %v, want type %q", i, kind, span.Status(),
+				want,
 			)
 		}
 		if span.Parent().SpanID() != ended[5].SpanContext().SpanID() {
-			t.Errorf("span %d is not below the request's", i)
+			t.Errorf("span %d: its parent is not the request's span", i)
 		}
 	}
 	if got := ended[5]; got.Name() != "GET /v1/sites" ||
 		got.SpanContext().TraceID().String() != "0af7651916cd43dd8448eb211c80319c" ||
 		got.Parent().SpanID().String() != "b7ad6b7169203331" ||
 		!got.Parent().IsRemote() {
-		t.Errorf("the request's span is %v below %v", got.SpanContext(), got.Parent())
+		t.Errorf(
+			"request span: got %v below %v, want the client's", got.SpanContext(), got.Parent(),
+		)
 	}
 	if telemetry.Continue(t.Context(), context.Background()) != t.Context() {
-		t.Error("a context that has no trace changes one")
+		t.Error("Continue with a context without a trace changed the context")
 	}
 }
 
-// TestLogHandler: lines of a span say whose they are, and others are as they were.
+// TestLogHandler checks that only records of a span have its ids.
 func TestLogHandler(t *testing.T) {
 	t.Parallel()
 	tracer := telemetry.NewTracer(sdktrace.NewTracerProvider())
@@ -112,24 +115,24 @@ func TestLogHandler(t *testing.T) {
 			"msg=with shard=3 trace_id="+ids.TraceID().String()+" span_id="+ids.SpanID().String(),
 		) ||
 		!strings.HasSuffix(lines[1], "msg=without shard=3") {
-		t.Errorf("the log is %s", text.String())
+		t.Errorf("got log %s", text.String())
 	}
 }
 
-// TestCallID: the first call for a request has its id, and each other one another.
+// TestCallID checks that the first call has the request's id and every further call its own.
 func TestCallID(t *testing.T) {
 	t.Parallel()
 	ctx := telemetry.WithRequest(t.Context(), "R1")
 	for _, want := range []string{"R1", "R1-2", "R1-3"} {
 		if got := telemetry.CallID(ctx); got != want {
-			t.Errorf("%q, wanted %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	if got := telemetry.RequestID(ctx); got != "R1" {
-		t.Errorf("the request is %q", got)
+		t.Errorf("RequestID: got %q, want R1", got)
 	}
 	if telemetry.RequestID(t.Context()) != "" || telemetry.CallID(t.Context()) != "" ||
 		telemetry.CallID(telemetry.WithRequest(t.Context(), "")) != "" {
-		t.Error("a context that serves no request has an id")
+		t.Error("a context without a request has an id")
 	}
 }

@@ -17,7 +17,7 @@ import (
 // scope names the instrumentation of all spans.
 const scope = "hubcloud"
 
-// Attributes that the semantic conventions have no name for.
+// Attributes without a name in the semantic conventions.
 const (
 	KeyRequestID = attribute.Key("hubcloud.request_id")
 	KeyHubID     = attribute.Key("hubcloud.hub_id")
@@ -27,16 +27,17 @@ const (
 	KeyOutcome   = attribute.Key("hubcloud.outcome")
 )
 
-// Tracer begins spans. The zero value is off. It is safe for concurrent use.
+// Tracer starts spans. Its zero value is off. It is safe for concurrent use.
 type Tracer struct{ tracer trace.Tracer }
 
-// NewTracer makes a Tracer whose spans go to the provider.
+// NewTracer returns a Tracer whose spans go to provider.
 func NewTracer(provider trace.TracerProvider) Tracer { return Tracer{provider.Tracer(scope)} }
 
-// On says whether spans go anywhere.
+// On reports whether spans are recorded.
 func (t Tracer) On() bool { return t.tracer != nil }
 
-// Start begins a span below that of ctx, and gives a context with it. Off, it gives ctx back.
+// Start starts a span below that of ctx and returns a context with the new span. When tracing is
+// off, it returns ctx itself.
 func (t Tracer) Start(
 	ctx context.Context, name string, kind trace.SpanKind,
 ) (context.Context, Span) {
@@ -47,8 +48,8 @@ func (t Tracer) Start(
 	return ctx, Span{span}
 }
 
-// StartRequest begins the span of an HTTP request, which continues the trace of its header
-// `traceparent` (W3C Trace Context).
+// StartRequest starts the span of an HTTP request. The span continues the trace of the request's
+// `traceparent` header (W3C Trace Context).
 func (t Tracer) StartRequest(r *http.Request) (context.Context, Span) {
 	if t.tracer == nil {
 		return r.Context(), Span{}
@@ -57,27 +58,27 @@ func (t Tracer) StartRequest(r *http.Request) (context.Context, Span) {
 	return t.Start(ctx, r.Method, trace.SpanKindServer)
 }
 
-// Span is a span that has begun; the zero value is none, and its methods do nothing.
+// Span is a started span. The methods of its zero value do nothing.
 type Span struct{ span trace.Span }
 
-// On says whether what is set of the span goes anywhere.
+// On reports whether the span is recorded.
 func (s Span) On() bool { return s.span != nil && s.span.IsRecording() }
 
-// Set sets attributes. Ask On first: making them costs memory.
+// Set sets attributes. Check On first: building attributes allocates.
 func (s Span) Set(attributes ...attribute.KeyValue) {
 	if s.span != nil {
 		s.span.SetAttributes(attributes...)
 	}
 }
 
-// Name gives the span another name.
+// Name renames the span.
 func (s Span) Name(name string) {
 	if s.span != nil {
 		s.span.SetName(name)
 	}
 }
 
-// Fail marks the span as failed, with the kind of error: a word of a closed set.
+// Fail marks the span as failed. kind is the error's type, from a closed set of words.
 func (s Span) Fail(kind, message string) {
 	if s.span != nil {
 		s.span.SetAttributes(semconv.ErrorTypeKey.String(kind))
@@ -85,7 +86,7 @@ func (s Span) Fail(kind, message string) {
 	}
 }
 
-// End ends the span. An err is the kind of failure that its code says.
+// End ends the span. A non-nil err marks it as failed, with the error code as its type.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return
@@ -106,8 +107,8 @@ func kindOf(err error) string {
 	return string(domain.CodeOf(err))
 }
 
-// Continue gives a context whose spans are below the one that ctx has, though it ends with another
-// one.
+// Continue returns a context that is canceled with ctx and whose spans are children of the span in
+// with. Without such a span it returns ctx.
 func Continue(ctx, with context.Context) context.Context {
 	if span := trace.SpanContextFromContext(with); span.IsValid() {
 		return trace.ContextWithSpanContext(ctx, span)
@@ -115,13 +116,13 @@ func Continue(ctx, with context.Context) context.Context {
 	return ctx
 }
 
-// Inject puts the trace of ctx into a header, as StartRequest reads it; without one it does
-// nothing.
+// Inject writes the trace of ctx into header, in the form that StartRequest and Extract read. It
+// does nothing if ctx has no trace.
 func Inject(ctx context.Context, header propagation.TextMapCarrier) {
 	propagation.TraceContext{}.Inject(ctx, header)
 }
 
-// Extract gives a context that continues the trace of a header.
+// Extract returns a context that continues the trace in header.
 func Extract(ctx context.Context, header propagation.TextMapCarrier) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, header)
 }

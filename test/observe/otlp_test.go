@@ -93,12 +93,12 @@ func TestCollectorAway(t *testing.T) {
 	}
 	harness.Eventually(
 		t, time.Minute, "the log tells of it",
-		func() bool { return strings.Contains(service.Log(), "traces do not get out") },
+		func() bool { return strings.Contains(service.Log(), "trace export failed") },
 	)
 	if took := service.Stop(); took > 30*time.Second {
 		t.Errorf("it took %s to stop", took)
 	}
-	if lines := strings.Count(service.Log(), "traces do not get out"); lines > 1 {
+	if lines := strings.Count(service.Log(), "trace export failed"); lines > 1 {
 		t.Errorf("%d lines tell of it", lines)
 	}
 }
@@ -114,7 +114,7 @@ func TestProtocolNobodySpeaks(t *testing.T) {
 	)
 	if code != 2 ||
 		!strings.Contains(
-			stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" is neither http/protobuf nor grpc`,
+			stderr, `OTEL_EXPORTER_OTLP_PROTOCOL: must be http/protobuf or grpc, got "http/json"`,
 		) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

@@ -1,16 +1,15 @@
-// Package otlp sends spans to a collector by OTLP, the OpenTelemetry protocol, as the standard
-// environment variables of OpenTelemetry say, and only when they name a collector:
-// OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
+// Package otlp exports spans to a collector by OTLP, the OpenTelemetry protocol. It is configured
+// by OpenTelemetry's standard environment variables and is on only if one of them names a
+// collector: OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT for traces alone.
 //
 // OTEL_EXPORTER_OTLP_PROTOCOL (…_TRACES_PROTOCOL) is http/protobuf, the default, or grpc.
 // OTEL_EXPORTER_OTLP_HEADERS, _TIMEOUT, _COMPRESSION, _INSECURE and _CERTIFICATE,
 // OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and its _ARG, OTEL_BSP_… and the
-// limits of spans are read by the SDK; OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch
-// it off.
+// limits of spans are read by the SDK. OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none switch
+// the exporter off.
 //
-// Spans wait for the collector in a queue that is bounded (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE):
-// with the collector away what does not fit is dropped. Failures are told to the log once a minute
-// at most.
+// Spans wait in a bounded queue (2,048 spans; OTEL_BSP_MAX_QUEUE_SIZE). While the collector cannot
+// be reached, spans that do not fit are dropped. Failed exports are logged at most once a minute.
 package otlp
 
 import (
@@ -37,22 +36,21 @@ import (
 )
 
 const (
-	// serviceName is what the service is called unless OTEL_SERVICE_NAME or
-	// OTEL_RESOURCE_ATTRIBUTES say otherwise.
+	// serviceName is the default of OTEL_SERVICE_NAME.
 	serviceName = "hubcloud"
-	// complainEvery is how often the log hears of a collector that takes nothing.
-	complainEvery = time.Minute
+	// failureLogInterval is the shortest time between two log lines about failed exports.
+	failureLogInterval = time.Minute
 )
 
-// ErrProtocol says that OTEL_EXPORTER_OTLP_PROTOCOL names a protocol that is not spoken here.
-var ErrProtocol = errors.New("is neither http/protobuf nor grpc")
+// ErrProtocol reports an unsupported value of OTEL_EXPORTER_OTLP_PROTOCOL.
+var ErrProtocol = errors.New("must be http/protobuf or grpc")
 
-// Sender sends spans. Its zero value sends none.
+// Sender exports spans. Its zero value exports none.
 type Sender struct{ provider *sdktrace.TracerProvider }
 
-// Start makes the sender that the environment asks for. It reaches for no collector: that may come
-// later. The errors are those of variables that say what cannot be, such as ErrProtocol.
-func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
+// Start returns a Sender as configured by the environment. It does not connect to the collector,
+// which may start later. Errors name the variable whose value is not allowed; ErrProtocol is one.
+func Start(ctx context.Context, logger *slog.Logger) (Sender, error) {
 	if !Wanted() {
 		return Sender{}, nil
 	}
@@ -72,27 +70,26 @@ func Start(ctx context.Context, log *slog.Logger) (Sender, error) {
 			semconv.ServiceName(serviceName), semconv.ServiceVersion(version),
 			semconv.ServiceInstanceID(uuid.NewString()),
 		),
-		resource.WithFromEnv(), // last: what it says counts
+		resource.WithFromEnv(), // last, so that the environment wins
 	)
 	if err != nil {
 		return Sender{}, fmt.Errorf("OpenTelemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	// The library keeps one handler for the process.
-	complaints := rate.Sometimes{First: 1, Interval: complainEvery}
+	// The SDK has one error handler for the process.
+	failures := rate.Sometimes{First: 1, Interval: failureLogInterval}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		complaints.Do(func() { log.Warn("traces do not get out", "error", err) })
+		failures.Do(func() { logger.Warn("trace export failed", "error", err) })
 	}))
 	return Sender{
 		sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about)),
 	}, nil
 }
 
-// Wanted says whether the environment names a collector, and nothing switches it off.
+// Wanted reports whether the environment names a collector and does not switch the exporter off.
 func Wanted() bool {
 	return first("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT") != "" &&
-		!strings.EqualFold(
-			os.Getenv("OTEL_SDK_DISABLED"), "true",
-		) && os.Getenv("OTEL_TRACES_EXPORTER") != "none"
+		!strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") &&
+		os.Getenv("OTEL_TRACES_EXPORTER") != "none"
 }
 
 func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
@@ -103,7 +100,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	case "grpc":
 		client = otlptracegrpc.NewClient()
 	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q %w", protocol, ErrProtocol)
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %w, got %q", ErrProtocol, protocol)
 	}
 	exporter, err := otlptrace.New(ctx, client)
 	if err != nil {
@@ -112,7 +109,7 @@ func newExporter(ctx context.Context) (*otlptrace.Exporter, error) {
 	return exporter, nil
 }
 
-// first gives the value of the first variable that has one.
+// first returns the value of the first of the named variables that is set and not empty.
 func first(names ...string) string {
 	for _, name := range names {
 		if value := os.Getenv(name); value != "" {
@@ -122,7 +119,7 @@ func first(names ...string) string {
 	return ""
 }
 
-// Tracer gives what begins spans that are sent.
+// Tracer returns a tracer whose spans are exported.
 func (s Sender) Tracer() telemetry.Tracer {
 	if s.provider == nil {
 		return telemetry.Tracer{}
@@ -130,7 +127,7 @@ func (s Sender) Tracer() telemetry.Tracer {
 	return telemetry.NewTracer(s.provider)
 }
 
-// Stop sends what waits, for as long as ctx lasts, and then drops it.
+// Stop exports the queued spans until ctx ends, then drops the rest.
 func (s Sender) Stop(ctx context.Context) error {
 	if s.provider == nil {
 		return nil

@@ -9,8 +9,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Value gives the sum of the series of a metric that have the labels, given as name and value in
-// turn: of a histogram how much it has observed. A metric without such a series fails the test.
+// Value returns the sum of a metric's series with the given labels (name, value, name, value, …). The
+// value of a histogram is its number of observations. Value fails the test if there is no such
+// series.
 func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string) float64 {
 	t.Helper()
 	families, err := from.Gather()
@@ -21,24 +22,22 @@ func Value(t testing.TB, from prometheus.Gatherer, name string, labels ...string
 		if family.GetName() == name {
 			sum, found := Sum(family, labels...)
 			if !found {
-				t.Fatalf("%s has no series %v", name, labels)
+				t.Fatalf("metric %s: no series with labels %v", name, labels)
 			}
 			return sum
 		}
 	}
-	t.Fatalf("there is no metric %s", name)
+	t.Fatalf("metric %s: not found", name)
 	return 0
 }
 
-// Sum is Value for a family of metrics, and says whether there is such a series.
+// Sum returns the sum of the family's series with the given labels, as Value does, and whether there
+// is such a series.
 func Sum(family *dto.MetricFamily, labels ...string) (sum float64, found bool) {
 	for _, metric := range family.GetMetric() {
 		if hasLabels(metric, labels) {
 			found = true
-			sum += metric.GetCounter().
-				GetValue() +
-				metric.GetGauge().
-					GetValue() +
+			sum += metric.GetCounter().GetValue() + metric.GetGauge().GetValue() +
 				float64(metric.GetHistogram().GetSampleCount())
 		}
 	}
@@ -58,7 +57,7 @@ func hasLabels(metric *dto.Metric, labels []string) bool {
 	return true
 }
 
-// Lint fails the test when a metric is not named or described as Prometheus wants it.
+// Lint fails the test if a metric breaks Prometheus's rules for names and help texts.
 func Lint(t testing.TB, from prometheus.Gatherer) {
 	t.Helper()
 	problems, err := testutil.GatherAndLint(from)
