@@ -11,23 +11,24 @@ import (
 	"hubcloud/streams"
 )
 
-// accountsKey is the key under which the bucket has which account is whose. No user's key begins
-// so.
+// accountsKey is the bucket's key for the assignment of accounts to users. It does not begin with
+// keyPrefix, so no user's key collides with it.
 const accountsKey = "tap-accounts"
 
-// maxConflicts bounds how often a change of the accounts is tried against others'.
+// maxConflicts bounds the retries of an update that lost a race.
 const maxConflicts = 100
 
-// accounts is which account is whose.
+// accounts assigns broker accounts to users.
 type accounts struct {
-	// Numbers has the number of each user's account (streams.TapAccount), by the user's name.
+	// Numbers maps a user's name to the number of its account (streams.TapAccount).
 	Numbers map[string]int `json:"numbers"`
-	// Next is where the search for a free one begins: one that has become free just now is taken
-	// last.
+	// Next is the number at which the search for a free account starts, so that the account
+	// released last is reused last.
 	Next int `json:"next"`
 }
 
-// Account returns the account of a user. Errors: ErrUnknown, ErrFull, and those of the broker.
+// Account returns the user's account and assigns one if the user has none. It returns ErrUnknown,
+// ErrFull or an error of the broker.
 func (s *Store) Account(ctx context.Context, name string) (streams.Account, error) {
 	if _, _, err := s.find(ctx, name); err != nil {
 		return "", err
@@ -36,8 +37,8 @@ func (s *Store) Account(ctx context.Context, name string) (streams.Account, erro
 	return streams.TapAccount(number), err
 }
 
-// Release gives a revoked user's account free for another. A user who has none, or who is there
-// again, is left alone.
+// Release frees the account of a revoked user. It does nothing if the user has no account or has
+// been created again.
 func (s *Store) Release(ctx context.Context, name string) error {
 	return s.change(ctx, func(a *accounts) (bool, error) {
 		if _, ok := a.Numbers[name]; !ok {
@@ -51,7 +52,7 @@ func (s *Store) Release(ctx context.Context, name string) error {
 	})
 }
 
-// number returns the number of a user's account, and takes a free one for a user who has none.
+// number returns the number of the user's account and assigns a free one if the user has none.
 func (s *Store) number(ctx context.Context, name string) (number int, err error) {
 	err = s.change(ctx, func(a *accounts) (bool, error) {
 		var ok bool
@@ -59,7 +60,7 @@ func (s *Store) number(ctx context.Context, name string) (number int, err error)
 			return false, nil
 		}
 		if len(a.Numbers) >= streams.MaxTaps {
-			if err := s.forgetUnknown(ctx, a); err != nil {
+			if err := s.releaseOrphans(ctx, a); err != nil {
 				return false, err
 			}
 		}
@@ -75,9 +76,9 @@ func (s *Store) number(ctx context.Context, name string) (number int, err error)
 	return number, err
 }
 
-// forgetUnknown gives accounts free that nobody has: of users whose making or revocation was broken
-// off.
-func (s *Store) forgetUnknown(ctx context.Context, a *accounts) error {
+// releaseOrphans removes accounts without a user from a. They remain when a Create or a revocation
+// is interrupted.
+func (s *Store) releaseOrphans(ctx context.Context, a *accounts) error {
 	for name := range a.Numbers {
 		switch _, _, err := s.find(ctx, name); {
 		case errors.Is(err, ErrUnknown):
@@ -89,18 +90,18 @@ func (s *Store) forgetUnknown(ctx context.Context, a *accounts) error {
 	return nil
 }
 
-// change reads the accounts, lets fn change them, and stores them if fn says so. It begins again
-// when another was faster.
+// change reads the accounts, calls fn, and stores the accounts if fn reports a change. It starts
+// over if the accounts were stored by another process in between, so fn may run several times.
 func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, err error)) error {
 	for range maxConflicts {
 		text, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), accountsKey)
 		if err != nil {
-			return fmt.Errorf("accounts of taps: %w", err)
+			return fmt.Errorf("read tap accounts: %w", err)
 		}
 		var a accounts
 		if revision > 0 {
 			if err := json.Unmarshal(text, &a); err != nil {
-				return fmt.Errorf("accounts of taps: %w", err)
+				return fmt.Errorf("read tap accounts: %w", err)
 			}
 		}
 		if a.Numbers == nil {
@@ -116,5 +117,5 @@ func (s *Store) change(ctx context.Context, fn func(*accounts) (changed bool, er
 			return err
 		}
 	}
-	return errors.New("accounts of taps: others change them all the time")
+	return fmt.Errorf("update tap accounts: %d conflicts in a row", maxConflicts)
 }

@@ -1,7 +1,9 @@
-// Package tapuser keeps who may read hub logs from outside: users of the broker with passwords, of
-// which only hashes are stored, each in an account of its own (streams.TapAccount). The auth
-// callout asks it about each connection, so what was made, renewed or revoked here is in force when
-// the call returns, on every replica; connections that are there already are for others to cut.
+// Package tapuser stores the broker users of taps, who read hub logs from other programs. Each user
+// has an account of its own (streams.TapAccount) and a password, of which only the hash is stored.
+//
+// The auth callout checks every new connection against this store. Creating, renewing or revoking a
+// user therefore takes effect on every replica when the call returns. Connections that are already
+// open are not closed here: the caller must close them.
 package tapuser
 
 import (
@@ -24,24 +26,23 @@ import (
 	"hubcloud/streams"
 )
 
-// Errors of what is asked for.
 var (
-	// ErrName says that a name is none.
+	// ErrName reports a name that is not allowed.
 	ErrName = errors.New(
-		`a name has 1 to 40 of a-z, 0-9, "-" and "_", and begins with a letter or a digit`,
+		`name: must be 1 to 40 of a-z, 0-9, "-" and "_", and begin with a letter or a digit`,
 	)
-	// ErrExists says that there are credentials of that name, and ErrUnknown that there are none.
-	ErrExists = errors.New("there are credentials of that name")
-	// ErrFull says that every account of a tap is taken.
+	// ErrExists reports that credentials with the name exist.
+	ErrExists = errors.New("credentials exist already")
+	// ErrUnknown reports that no credentials with the name exist.
+	ErrUnknown = errors.New("no such credentials")
+	// ErrFull reports that all accounts of taps are in use.
 	ErrFull = fmt.Errorf(
-		"there are %d credentials of taps, as many as there may be: revoke some first",
-		streams.MaxTaps,
+		"at most %d tap credentials are allowed: revoke some first", streams.MaxTaps,
 	)
-	ErrUnknown = errors.New("there are no credentials of that name")
 )
 
-// keyPrefix stands before a name in the bucket, userPrefix in what it logs in with: no user of the
-// service's own is called so.
+// keyPrefix precedes a user's name in the bucket, userPrefix in its login. No user of the service
+// itself has a login with that prefix.
 const (
 	keyPrefix  = "tap."
 	userPrefix = "tap-"
@@ -49,36 +50,36 @@ const (
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`)
 
-// Store keeps the users in the bucket `installation`.
+// Store stores the users in the bucket `installation`.
 type Store struct {
 	nc *nats.Conn
 	kv jetstream.KeyValue
 }
 
-// New makes a Store over a connection to the account CLOUD and the bucket.
+// New returns a Store. nc must be a connection to the account CLOUD.
 func New(nc *nats.Conn, installation jetstream.KeyValue) *Store {
 	return &Store{nc: nc, kv: installation}
 }
 
-// User is one of them, without the password.
+// User describes a user, without its password.
 type User struct {
 	Name string
-	// User is what it logs in with.
+	// User is the user name of its login.
 	User string
-	// CreatedAt is when it was made, RenewedAt when it got its present password.
+	// CreatedAt is the time of creation, RenewedAt the time of the current password.
 	CreatedAt, RenewedAt time.Time
 }
 
-// kept is what the bucket has. A password is 256 random bits: its hash needs no salt and no
-// stretching.
-type kept struct {
+// record is a user as stored in the bucket. A password is 256 random bits, so its hash needs
+// neither salt nor key stretching.
+type record struct {
 	CreatedAt time.Time `json:"created_at"`
 	RenewedAt time.Time `json:"renewed_at"`
 	SHA256    []byte    `json:"password_sha256"`
 }
 
-// Create makes a user and says how it logs in. Errors: ErrName, ErrExists, ErrFull, and those of
-// the broker.
+// Create creates a user and returns its login. It returns ErrName, ErrExists, ErrFull or an error
+// of the broker.
 func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	if !namePattern.MatchString(name) {
 		return streams.User{}, fmt.Errorf("%w: %q", ErrName, name)
@@ -96,8 +97,8 @@ func (s *Store) Create(ctx context.Context, name string, now time.Time) (streams
 	return user, err
 }
 
-// Renew gives a user another password; the one before is worth nothing any more. Errors:
-// ErrUnknown, and those of the broker.
+// Renew replaces the user's password and returns the new login. It returns ErrUnknown or an error
+// of the broker.
 func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.User, error) {
 	found, revision, err := s.find(ctx, name)
 	if err != nil {
@@ -111,8 +112,8 @@ func (s *Store) Renew(ctx context.Context, name string, now time.Time) (streams.
 	return user, err
 }
 
-// Revoke takes a user away. Its account is free when Release has been called, which is for after
-// its connections were cut. Errors: ErrUnknown, and those of the broker.
+// Revoke deletes a user. Its account stays assigned until Release, which must be called after the
+// user's connections have been closed. Revoke returns ErrUnknown or an error of the broker.
 func (s *Store) Revoke(ctx context.Context, name string) error {
 	_, revision, err := s.find(ctx, name)
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *Store) Revoke(ctx context.Context, name string) error {
 	return s.kv.Delete(ctx, keyPrefix+name, jetstream.LastRevision(revision))
 }
 
-// List gives all users, by name.
+// List returns all users, sorted by name.
 func (s *Store) List(ctx context.Context) ([]User, error) {
 	lister, err := s.kv.ListKeysFiltered(ctx, keyPrefix+">")
 	if err != nil {
@@ -150,12 +151,12 @@ func (s *Store) List(ctx context.Context) ([]User, error) {
 	return users, nil
 }
 
-// UserOf is what the credentials of a name log in with.
+// UserOf returns the user name with which the credentials of that name log in.
 func UserOf(name string) string { return userPrefix + name }
 
-// Admit returns the account of somebody who logs in as one of the users, with its present password,
-// and "" for everybody else. The error is the broker's, or ErrFull: credentials from before each
-// had an account get one when they are used first.
+// Admit returns the user's account if the user exists and the password is its current one, and ""
+// otherwise. A user without an account, created by an earlier version, is assigned one. Admit
+// returns ErrFull or an error of the broker.
 func (s *Store) Admit(ctx context.Context, user, password string) (streams.Account, error) {
 	name, ok := strings.CutPrefix(user, userPrefix)
 	if !ok || !namePattern.MatchString(name) {
@@ -181,32 +182,32 @@ func (s *Store) Admit(ctx context.Context, user, password string) (streams.Accou
 
 func makeUser(name string, created, renewed time.Time) (streams.User, []byte, error) {
 	var entropy [32]byte
-	rand.Read(entropy[:]) // never fails: it ends the program instead
+	rand.Read(entropy[:]) // never returns an error
 	user := streams.User{
 		User:     UserOf(name),
 		Password: base64.RawURLEncoding.EncodeToString(entropy[:]),
 	}
 	hash := sha256.Sum256([]byte(user.Password))
 	value, err := json.Marshal(
-		kept{CreatedAt: created.UTC(), RenewedAt: renewed.UTC(), SHA256: hash[:]},
+		record{CreatedAt: created.UTC(), RenewedAt: renewed.UTC(), SHA256: hash[:]},
 	)
 	return user, value, err
 }
 
-// find reads a user as the bucket's leader has it.
-func (s *Store) find(ctx context.Context, name string) (found kept, revision uint64, err error) {
+// find reads a user from the bucket's leader.
+func (s *Store) find(ctx context.Context, name string) (found record, revision uint64, err error) {
 	if !namePattern.MatchString(name) {
 		return found, 0, fmt.Errorf("%w: %q", ErrName, name)
 	}
 	value, revision, err := streams.Newest(ctx, s.nc, s.kv.Bucket(), keyPrefix+name)
 	if err != nil {
-		return found, 0, fmt.Errorf("credentials of the tap %s: %w", name, err)
+		return found, 0, fmt.Errorf("read tap credentials %s: %w", name, err)
 	}
 	if revision == 0 {
 		return found, 0, fmt.Errorf("%w: %s", ErrUnknown, name)
 	}
 	if err := json.Unmarshal(value, &found); err != nil {
-		return found, 0, fmt.Errorf("credentials of the tap %s: %w", name, err)
+		return found, 0, fmt.Errorf("read tap credentials %s: %w", name, err)
 	}
 	return found, revision, nil
 }

@@ -29,7 +29,7 @@ func store(t testing.TB) (*tapuser.Store, *streams.Buckets) {
 	return tapuser.New(conns.Cloud, buckets.Installation), buckets
 }
 
-// TestLife: made, renewed and revoked, a user is let in with its present password and no other.
+// TestLife checks that a user is admitted with its current password only, and not once revoked.
 func TestLife(t *testing.T) {
 	t.Parallel()
 	s, buckets := store(t)
@@ -44,11 +44,11 @@ func TestLife(t *testing.T) {
 	}
 	first, err := s.Create(t.Context(), "analytics", began)
 	if err != nil || !admitted(first) {
-		t.Fatalf("%v", err)
+		t.Fatalf("create analytics: %v", err)
 	}
 	other, err := s.Create(t.Context(), "billing", began)
 	if err != nil || admitted(streams.User{User: other.User, Password: first.Password}) {
-		t.Errorf("the password of another opens it: %v", err)
+		t.Errorf("billing was admitted with another user's password, or %v", err)
 	}
 	for _, u := range []streams.User{
 		{User: first.User}, {User: first.User, Password: "x"}, {User: "tap-nobody", Password: "x"},
@@ -56,54 +56,54 @@ func TestLife(t *testing.T) {
 		{User: "analytics", Password: first.Password}, {User: "tap-*", Password: "x"},
 		{User: "tap->", Password: "x"}, {User: "tap-a.b"}, {}} {
 		if admitted(u) {
-			t.Errorf("%q is let in", u.User)
+			t.Errorf("user %q with password %q was admitted", u.User, u.Password)
 		}
 	}
 	if _, err := s.Create(t.Context(), "analytics", began); !errors.Is(err, tapuser.ErrExists) {
-		t.Errorf("made twice: %v", err)
+		t.Errorf("second create: got %v, want ErrExists", err)
 	}
 	entry, err := buckets.Installation.Get(t.Context(), "tap.analytics")
 	if err != nil || bytes.Contains(entry.Value(), []byte(first.Password)) {
-		t.Errorf("the bucket has %s, %v", entry.Value(), err)
+		t.Errorf("stored user: got %s, %v; want no password in it", entry.Value(), err)
 	}
 
 	later := began.Add(time.Minute)
 	second, err := s.Renew(t.Context(), "analytics", later)
 	if err != nil || !admitted(second) || admitted(first) || second.User != first.User {
-		t.Errorf("renewed: %v", err)
+		t.Errorf("renew: got %v, want only the new password to be admitted", err)
 	}
 	all, err := s.List(t.Context())
 	if err != nil || len(all) != 2 || all[0].Name != "analytics" ||
 		all[0].User != "tap-analytics" ||
 		!all[0].CreatedAt.Equal(began) ||
 		!all[0].RenewedAt.Equal(later) {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("list: got %+v, %v", all, err)
 	}
 
 	if err := s.Revoke(t.Context(), "analytics"); err != nil || admitted(second) {
-		t.Errorf("revoked: %v", err)
+		t.Errorf("revoke: got %v, want nil and the user rejected", err)
 	}
 	for what, do := range map[string]func(context.Context) error{
 		"revoke": func(ctx context.Context) error { return s.Revoke(ctx, "analytics") },
 		"renew":  func(ctx context.Context) error { _, err := s.Renew(ctx, "analytics", later); return err },
 	} {
 		if err := do(t.Context()); !errors.Is(err, tapuser.ErrUnknown) {
-			t.Errorf("%s what is not there: %v", what, err)
+			t.Errorf("%s an unknown user: got %v, want ErrUnknown", what, err)
 		}
 	}
 	again, err := s.Create(t.Context(), "analytics", later)
 	if err != nil || !admitted(again) || admitted(second) {
-		t.Errorf("made again: %v", err)
+		t.Errorf("create again: got %v, want nil and only the newest password admitted", err)
 	}
 }
 
-// TestEachTapHasAnAccount of its own, also those from before that was so, and the account of one
-// who was revoked is free again.
-func TestEachTapHasAnAccount(t *testing.T) {
+// TestEachUserHasAnAccount checks that no two users share an account, that users of earlier
+// versions get one, and that a revoked user's account is reused.
+func TestEachUserHasAnAccount(t *testing.T) {
 	t.Parallel()
 	s, buckets := store(t)
 	users := map[string]streams.User{}
-	// Several at the same moment, on different replicas.
+	// Concurrent creates, as from several replicas.
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for n := range streams.MaxTaps - 1 {
@@ -124,7 +124,7 @@ func TestEachTapHasAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	users["former"] = former
-	// as if it was made before
+	// as an earlier version left it: users without accounts
 	if _, err := buckets.Installation.PutString(t.Context(), "tap-accounts", "{}"); err != nil {
 		t.Fatal(err)
 	}
@@ -133,25 +133,30 @@ func TestEachTapHasAnAccount(t *testing.T) {
 		for name, user := range users {
 			account, err := s.Admit(t.Context(), user.User, user.Password)
 			if other, ok := taken[account]; err != nil || account == "" || ok && other != name {
-				t.Fatalf("%s gets the account %q of %s, %v", name, account, other, err)
+				t.Fatalf(
+					"admit %s: got account %q (also assigned to %q), %v", name, account, other, err,
+				)
 			}
 			taken[account] = name
 			if !slices.Contains(streams.TapAccounts()[1:], account) {
-				t.Errorf("%s is in the account %s", name, account)
+				t.Errorf(
+					"admit %s: got account %s, want one of the tap accounts but the first", name,
+					account,
+				)
 			}
 		}
 	}
 	if len(taken) != streams.MaxTaps {
-		t.Fatalf("%d accounts for %d users", len(taken), len(users))
+		t.Fatalf("accounts: got %d, want %d", len(taken), streams.MaxTaps)
 	}
 	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
 	if err := s.Release(t.Context(), "tap3"); err != nil { // not revoked
 		t.Fatal(err)
 	}
 	if _, err := s.Create(t.Context(), "late", time.Now()); !errors.Is(err, tapuser.ErrFull) {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("create one user too many: got %v, want ErrFull", err)
 	}
 	if err := errors.Join(s.Revoke(t.Context(), "tap3"), s.Release(t.Context(), "tap3")); err != nil {
 		t.Fatal(err)
@@ -162,9 +167,9 @@ func TestEachTapHasAnAccount(t *testing.T) {
 	}
 	if account, err := s.Admit(t.Context(), late.User, late.Password); taken[account] != "tap3" ||
 		err != nil {
-		t.Errorf("late gets the account of %q, %v", taken[account], err)
+		t.Errorf("admit late: got the account of %q, %v; want that of tap3", taken[account], err)
 	}
-	// A revocation that was broken off before the release keeps nobody out.
+	// A revocation that was interrupted before Release does not use up an account.
 	if err := s.Revoke(t.Context(), "tap4"); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +178,7 @@ func TestEachTapHasAnAccount(t *testing.T) {
 	}
 }
 
-// TestNames: a name is part of a subject and of a user's name.
+// TestNames checks which names are allowed: a name is part of a subject and of a login.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s, _ := store(t)
@@ -182,10 +187,10 @@ func TestNames(t *testing.T) {
 		"12345678901234567890123456789012345678901",
 	} {
 		if _, err := s.Create(t.Context(), name, time.Now()); !errors.Is(err, tapuser.ErrName) {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("create %q: got %v, want ErrName", name, err)
 		}
 		if err := s.Revoke(t.Context(), name); !errors.Is(err, tapuser.ErrName) {
-			t.Errorf("revoke %q: %v", name, err)
+			t.Errorf("revoke %q: got %v, want ErrName", name, err)
 		}
 	}
 	if _, err := s.Create(t.Context(), "0_a-z", time.Now()); err != nil {
