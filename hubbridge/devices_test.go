@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -148,7 +148,7 @@ func TestNonsense(t *testing.T) {
 		return "\x00"
 	})
 	h.eventuallyOnline(true)
-	d, ctx := devices.New(i.caller, nil), t.Context()
+	d, ctx := rpc.NewDevices(i.caller, nil, nil), t.Context()
 	command := domain.Command{HubID: h.id, DeviceID: 3, Key: "lock", Value: json.RawMessage("true")}
 	asks := map[string]func() error{
 		protocol.MethodDevicesList:     func() error { _, err := d.List(ctx, h.id); return err },

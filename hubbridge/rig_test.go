@@ -22,9 +22,9 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -52,7 +52,7 @@ type installation struct {
 	directory *directory.Service
 	logs      *hublog.Logs
 	view      *presence.View
-	caller    *calls.Caller
+	caller    *rpc.Caller
 	parts     parts
 	bridges   parts
 }
@@ -163,7 +163,9 @@ func (i *installation) up() {
 	i.parts.run("callout", callout.Run)
 	i.view = presence.NewView(i.conns.Cloud, i.buckets.Presence, quiet(), nil)
 	i.parts.run("view", i.view.Run)
-	i.caller, err = calls.New(i.conns, i.view, calls.Config{Timeout: time.Second, Log: quiet()})
+	i.caller, err = rpc.NewCaller(
+		i.conns, i.view, rpc.Config{Timeout: time.Second, Logger: quiet()},
+	)
 	must(err)
 }
 

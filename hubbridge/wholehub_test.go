@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/hubbridge/virtualhub"
 )
 
@@ -26,7 +25,7 @@ type wholeHub struct {
 	i  *installation
 	id domain.HubID
 	// devices and commands ask it, with the time-out that the test wants.
-	devices  *devices.Devices
+	devices  *rpc.Devices
 	commands *commands.Commands
 }
 
@@ -85,11 +84,11 @@ func (i *installation) wholeHub(
 		}
 		return ctx.Err()
 	})
-	caller, err := calls.New(i.conns, i.view, calls.Config{Timeout: timeout, Log: quiet()})
+	caller, err := rpc.NewCaller(i.conns, i.view, rpc.Config{Timeout: timeout, Logger: quiet()})
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	h.devices = devices.New(caller, nil)
+	h.devices = rpc.NewDevices(caller, nil, nil)
 	h.commands = commands.New(i.logs, h.devices, commands.Config{
 		Keys: idempotency.New(
 			i.conns, idempotency.Config{ReplicaID: "r1", Log: quiet()},

@@ -7,13 +7,11 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/hubbridge"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/projections"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/tapuser"
@@ -98,44 +96,33 @@ func (s *service) startAsking(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.caller, err = calls.New(s.conns, s.presence, calls.Config{
-		Timeout: s.flags.HubTimeout, Log: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
-		Asked: s.asked,
+	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
+		Timeout: s.flags.HubTimeout, Logger: s.log, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		OnRequest: s.asked,
 	})
 	if err != nil {
 		return err
 	}
-	places := calls.NewPlaces(
-		calls.Bounds{
-			Total:  s.flags.Calls,
-			PerOrg: s.flags.CallsPerOrg,
-			PerHub: s.flags.CallsPerHub,
-		},
-		s.registry,
-	)
-	s.devices = devices.New(s.caller, ownedPlaces{places, s.access})
+	limiter := rpc.NewLimiter(rpc.Limits{
+		Total: s.flags.Calls, PerOrg: s.flags.CallsPerOrg, PerHub: s.flags.CallsPerHub,
+	}, s.registry)
+	s.devices = rpc.NewDevices(s.caller, limiter, s.orgOf)
 	s.keys = idempotency.New(s.conns, idempotency.Config{
 		ReplicaID: s.replicaID, Window: s.flags.IdempotencyWindow,
 		MaxPerOrg: s.flags.IdempotencyKeysPerOrg, Log: s.log,
 	})
 	s.commands = commands.New(s.logs, s.devices, commands.Config{
-		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Places: places,
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.flags.HubTimeout, Limiter: limiter,
 		PerHour: s.flags.CommandsPerOrg, Log: s.log,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
 	return nil
 }
 
-// ownedPlaces counts calls to hubs for their organizations.
-type ownedPlaces struct {
-	*calls.Places
-	access *projections.Access
-}
-
-// Take counts one more call to a hub.
-func (p ownedPlaces) Take(hub domain.HubID) (release func(), err error) {
-	owner, _ := p.access.Hub(hub)
-	return p.Places.Take(owner.OrgID, hub)
+// orgOf returns the organization that has the hub; "" for none.
+func (s *service) orgOf(hub domain.HubID) string {
+	owner, _ := s.access.Hub(hub)
+	return owner.OrgID
 }
 
 // asked tells the bridge, if this replica is one, that a hub is asked for something.

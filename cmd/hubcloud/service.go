@@ -15,12 +15,11 @@ import (
 	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
 	"hubcloud/hubbridge"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/projections"
 	"hubcloud/projections/cluster"
 	"hubcloud/streams"
@@ -93,8 +92,8 @@ type service struct {
 	keyUse    *keyuse.Tracker
 	signIn    *signin.Store
 	portal    *portal.Portal
-	caller    *calls.Caller
-	devices   *devices.Devices
+	caller    *rpc.Caller
+	devices   *rpc.Devices
 	keys      *idempotency.Keys
 	commands  *commands.Commands
 	bridge    *hubbridge.Bridge

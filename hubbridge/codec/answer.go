@@ -8,8 +8,8 @@ type Answer struct {
 	ID string
 	// Result is a JSON object, a part of what was read; nil when the hub refuses.
 	Result []byte
-	// Refusal has a type; its message may be empty.
-	Refusal protocol.Error
+	// Error has a type; its message may be empty.
+	Error protocol.Error
 }
 
 // ParseAnswer reads an answer. The error says in words fit for an API caller why it is none.
@@ -40,7 +40,7 @@ func ParseAnswer(payload []byte) (Answer, error) {
 	case (a.Result == nil) == (refusal == nil):
 		r.fail("it has not exactly one of result and error")
 	case a.Result == nil:
-		a.Refusal = r.refusal(refusal)
+		a.Error = r.refusal(refusal)
 	case a.Result[0] != '{':
 		r.fail("its result is no object")
 	}

@@ -297,7 +297,7 @@ func FuzzAnswers(f *testing.F) {
 		check(err)
 		answer, err := ParseAnswer(raw)
 		check(err)
-		if err == nil && (answer.Result == nil) == (answer.Refusal.Type == "") {
+		if err == nil && (answer.Result == nil) == (answer.Error.Type == "") {
 			t.Fatalf("%+v of %q", answer, raw)
 		}
 	})

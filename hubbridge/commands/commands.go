@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams/allowance"
 	"hubcloud/streams/telemetry"
 )
 
-// Hubs are asked to run commands (devices.Devices).
+// Hubs are asked to run commands (rpc.Devices).
 type Hubs interface {
 	// MustBeOnline refuses a hub that is not connected with hub_offline.
 	MustBeOnline(ctx context.Context, hub domain.HubID) error
@@ -33,22 +33,15 @@ type Logs interface {
 	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)
 }
 
-// Places bound what is under way (calls.Places).
-type Places interface {
-	// Take counts one more call to a hub of an organization until release is called, or refuses it
-	// at once with rate_limited.
-	Take(org string, hub domain.HubID) (release func(), err error)
-}
-
 // Config is what Commands may be told. Keys is required.
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
 	Keys *idempotency.Keys
 	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
 	HubTimeout time.Duration
-	// Places bounds the commands under way, together with those who wait for the same command; nil
-	// is calls.NewPlaces with its defaults.
-	Places Places
+	// Limiter bounds the commands in flight, together with the callers that wait for the same
+	// command. Defaults to an rpc.Limiter with default limits.
+	Limiter *rpc.Limiter
 	// Admit is asked for room on the disk before a command is begun; its error is returned.
 	// Outcomes of commands are stored without asking. Nil admits everything.
 	Admit func(bytes int) error
@@ -111,8 +104,8 @@ func New(logs Logs, hubs Hubs, cfg Config) *Commands {
 	if cfg.HubTimeout <= 0 {
 		cfg.HubTimeout = defaultHubTimeout
 	}
-	if cfg.Places == nil {
-		cfg.Places = calls.NewPlaces(calls.Bounds{}, nil)
+	if cfg.Limiter == nil {
+		cfg.Limiter = rpc.NewLimiter(rpc.Limits{}, nil)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

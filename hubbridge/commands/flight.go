@@ -135,7 +135,7 @@ func (c *Commands) board(
 
 // admit takes a place for a command, and one of what its organization may send within an hour.
 func (c *Commands) admit(command domain.Command) (leave func(), err error) {
-	leave, err = c.cfg.Places.Take(command.OrgID, command.HubID)
+	leave, err = c.cfg.Limiter.Acquire(command.OrgID, command.HubID)
 	if err != nil {
 		return nil, err
 	}
@@ -162,8 +162,7 @@ func (c *Commands) takeOff(
 	if span.On() {
 		span.Set(
 			telemetry.KeyHubID.String(string(command.HubID)),
-			telemetry.KeyRequestID.String(o.RequestID),
-			telemetry.KeyOrgID.String(command.OrgID),
+			telemetry.KeyRequestID.String(o.RequestID), telemetry.KeyOrgID.String(command.OrgID),
 			attribute.Int64("hubcloud.device_id", command.DeviceID),
 			attribute.String("hubcloud.channel_key", command.Key),
 		)

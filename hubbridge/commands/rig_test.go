@@ -17,11 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
-	"hubcloud/hubbridge/devices"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/streamstest"
@@ -64,7 +63,7 @@ type replica struct {
 	logs     *hublog.Logs
 	registry *prometheus.Registry
 	end      sync.Once
-	caller   *calls.Caller
+	caller   *rpc.Caller
 	keys     *idempotency.Keys
 }
 
@@ -98,7 +97,9 @@ func (r *rig) replicaWith(
 	cfg.Keys = idempotency.New(p.conns, keys)
 	p.keys = cfg.Keys
 	var err error
-	p.caller, err = calls.New(p.conns, r.hub, calls.Config{Timeout: cfg.HubTimeout, Log: cfg.Log})
+	p.caller, err = rpc.NewCaller(
+		p.conns, r.hub, rpc.Config{Timeout: cfg.HubTimeout, Logger: cfg.Log},
+	)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (r *rig) replicaWith(
 	if between != nil {
 		logs = between(logs)
 	}
-	p.Commands = commands.New(logs, devices.New(p.caller, nil), cfg)
+	p.Commands = commands.New(logs, rpc.NewDevices(p.caller, nil, nil), cfg)
 	r.t.Cleanup(p.stop)
 	return p
 }

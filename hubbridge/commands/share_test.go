@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/hubbridge/rpc"
 )
 
 // TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands
@@ -78,7 +78,7 @@ func TestSilentHub(t *testing.T) {
 	first := send()
 	eventually(
 		t, "all but what the hub may have are refused",
-		func() bool { return refused.Load() == many-calls.DefaultMaxCallsPerHub },
+		func() bool { return refused.Load() == many-rpc.DefaultMaxCallsPerHub },
 	)
 	t.Logf(
 		"refused after %v; another organization's first command took %v", time.Since(began), first,
@@ -93,7 +93,7 @@ func TestSilentHub(t *testing.T) {
 	}
 	p.stop()
 	attack.Wait()
-	if other.Load() != calls.DefaultMaxCallsPerHub {
-		t.Errorf("%d commands were taken, want %d", other.Load(), calls.DefaultMaxCallsPerHub)
+	if other.Load() != rpc.DefaultMaxCallsPerHub {
+		t.Errorf("%d commands were taken, want %d", other.Load(), rpc.DefaultMaxCallsPerHub)
 	}
 }

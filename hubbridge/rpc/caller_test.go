@@ -1,4 +1,4 @@
-package calls_test
+package rpc_test
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
-	"hubcloud/hubbridge/calls"
 	"hubcloud/hubbridge/protocol"
+	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
@@ -55,7 +55,7 @@ type rig struct {
 	hubs     *streams.Conns
 	online   *online
 	registry *prometheus.Registry
-	*calls.Caller
+	*rpc.Caller
 }
 
 func newRig(t *testing.T, timeout time.Duration) *rig {
@@ -68,9 +68,9 @@ func newRig(t *testing.T, timeout time.Duration) *rig {
 		registry: prometheus.NewRegistry(),
 	}
 	var err error
-	r.Caller, err = calls.New(
+	r.Caller, err = rpc.NewCaller(
 		broker.Connect(t), r.online,
-		calls.Config{Timeout: timeout, Log: slog.New(slog.DiscardHandler), Metrics: r.registry},
+		rpc.Config{Timeout: timeout, Logger: slog.New(slog.DiscardHandler), Metrics: r.registry},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,8 @@ func TestCall(t *testing.T) {
 		}
 		TimeoutMS int `json:"timeout_ms"`
 	}
-	if err := r.call(protocol.MethodDevicesGet, &result); err != nil || result.Params.DeviceID != 3 ||
+	if err := r.call(protocol.MethodDevicesGet, &result); err != nil ||
+		result.Params.DeviceID != 3 ||
 		result.TimeoutMS != 5000 {
 		t.Errorf("%+v, %v", result, err)
 	}
@@ -304,7 +305,7 @@ func TestNeverListening(t *testing.T) {
 func BenchmarkCall(b *testing.B) {
 	broker := streamstest.New(b)
 	hubs := broker.Connect(b)
-	caller, err := calls.New(broker.Connect(b), &online{view: true}, calls.Config{})
+	caller, err := rpc.NewCaller(broker.Connect(b), &online{view: true}, rpc.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package calls
+package rpc
 
 import (
 	"encoding/json"
@@ -22,7 +22,8 @@ func TestDecode(t *testing.T) {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}}}`, "", "",
 		},
 		"beside null": {
-			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "", "",
+			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3}},"error":null}`, "",
+			"",
 		},
 		"members of its own": {
 			protocol.MethodDevicesGet, `{"id":"R","result":{"device":{"id":3},"x":1},"took":5}`, "",
@@ -44,7 +45,8 @@ func TestDecode(t *testing.T) {
 			domain.CodeCommandRefused, "m",
 		},
 		"invalid": {
-			protocol.MethodPairingOpen, `{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
+			protocol.MethodPairingOpen,
+			`{"id":"R","error":{"type":"invalid_request","message":"m"}}`,
 			domain.CodeInvalidRequest, "m",
 		},
 		"still on the network": {
@@ -57,12 +59,14 @@ func TestDecode(t *testing.T) {
 			domain.CodeHubError, "m",
 		},
 		"not of a hub at all": {
-			protocol.MethodDevicesGet, `{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
+			protocol.MethodDevicesGet,
+			`{"id":"R","error":{"type":"unauthenticated","message":"m"}}`,
 			domain.CodeHubError, "m",
 		},
 		"no message": {
-			protocol.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`, domain.CodeNotFound,
-			"without giving a reason",
+			protocol.MethodDevicesGet, `{"id":"R","error":{"type":"not_found"}}`,
+			domain.CodeNotFound,
+			"gave no reason",
 		},
 		"words with control codes": {
 			protocol.MethodDevicesGet,
@@ -167,7 +171,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var refusal *domain.Error
 		if !errors.As(err, &refusal) || refusal.Message == "" ||
-			len(refusal.Message) > maxMessage+100 ||
+			len(refusal.Message) > maxMessageBytes+100 ||
 			!utf8.ValidString(refusal.Message) {
 			t.Fatalf("%v of %q", err, answer)
 		}

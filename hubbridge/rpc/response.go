@@ -1,4 +1,4 @@
-package calls
+package rpc
 
 import (
 	"errors"
@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// maxAnswerBytes bounds an answer: a hub with hundreds of devices fits many times.
+	// maxAnswerBytes bounds an answer: many times the size of a list of hundreds of devices.
 	maxAnswerBytes = 1 << 20
-	// maxMessage bounds, in bytes, what a hub may say to an API caller about an error.
-	maxMessage = 300
+	// maxMessageBytes bounds the part of a hub's error message that API callers see.
+	maxMessageBytes = 300
 )
 
-// errorsOf lists the methods, and the errors that a hub may answer to each beside hub_unavailable.
+// errorsOf returns the errors that a hub may answer to a method besides hub_unavailable; ok is
+// false for an unknown method.
 func errorsOf(method string) (codes []domain.Code, ok bool) {
 	switch method {
 	case protocol.MethodDevicesGet:
@@ -28,28 +29,23 @@ func errorsOf(method string) (codes []domain.Code, ok bool) {
 		return []domain.Code{domain.CodeNotFound, domain.CodeInvalidRequest}, true
 	case protocol.MethodChannelsCommand:
 		return []domain.Code{
-			domain.CodeNotFound,
-			domain.CodeInvalidRequest,
-			domain.CodeCommandRefused,
+			domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeCommandRefused,
 		}, true
 	case protocol.MethodPairingOpen:
 		return []domain.Code{domain.CodeInvalidRequest}, true
-	case protocol.MethodDevicesList,
-		protocol.MethodPairingClose,
-		protocol.MethodRemovalOpen,
-		protocol.MethodRemovalClose:
+	case protocol.MethodDevicesList, protocol.MethodPairingClose,
+		protocol.MethodRemovalOpen, protocol.MethodRemovalClose:
 		return nil, true
 	}
 	return nil, false
 }
 
-// decode reads a hub's answer to a request of that id: read, which may be nil, gets the result, and
-// its error says why it is none of the method. It gives the hub's refusal, or hub_error for what is
-// no answer to the request.
+// decode decodes a hub's answer to the request with the id and passes the result to read, unless
+// read is nil. Its error is the hub's own, or hub_error if the answer is invalid or read fails.
 func decode(method, id string, payload []byte, read func(result []byte) error) error {
 	if len(payload) > maxAnswerBytes {
 		return domain.Errorf(
-			domain.CodeHubError, "the hub answered with %d bytes; at most %d are taken",
+			domain.CodeHubError, "the hub answered with %d bytes; at most %d are allowed",
 			len(payload), maxAnswerBytes,
 		)
 	}
@@ -57,9 +53,9 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 	switch {
 	case err != nil:
 	case answer.ID != id:
-		err = errors.New("it is not of the request's id")
+		err = errors.New("its id is not the request's")
 	case answer.Result == nil:
-		return refused(method, answer.Refusal)
+		return hubError(method, answer.Error)
 	case read != nil:
 		err = read(answer.Result)
 	}
@@ -69,21 +65,22 @@ func decode(method, id string, payload []byte, read func(result []byte) error) e
 	return nil
 }
 
-// refused translates a hub's refusal.
-func refused(method string, refusal protocol.Error) error {
-	code := domain.Code(refusal.Type)
+// hubError translates an error that a hub answered. An error that the method does not define is a
+// hub_error.
+func hubError(method string, answered protocol.Error) error {
+	code := domain.Code(answered.Type)
 	allowed, _ := errorsOf(method)
 	if code != domain.CodeHubUnavailable && !slices.Contains(allowed, code) {
 		code = domain.CodeHubError
 	}
-	message := printable(refusal.Message)
+	message := printable(answered.Message)
 	if message == "" {
-		message = "the hub says so without giving a reason"
+		message = "the hub gave no reason"
 	}
 	return domain.Errorf(code, "%s", message)
 }
 
-// printable cuts a hub's words down to what may be shown to an API caller.
+// printable removes what is not printable from a hub's message and cuts it to maxMessageBytes.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -91,7 +88,7 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-	for len(s) > maxMessage {
+	for len(s) > maxMessageBytes {
 		_, size := utf8.DecodeLastRuneInString(s)
 		s = s[:len(s)-size]
 	}

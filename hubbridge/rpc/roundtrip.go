@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const (
+	// subscribeTime is how long a connected hub may take to subscribe to its requests, and
+	// subscribePause the pause between two attempts to reach it.
+	subscribeTime  = 2 * time.Second
+	subscribePause = 50 * time.Millisecond
+)
+
+// expect returns a new token and registers the subject of its answer. The token's levels are those
+// of an MQTT topic. The caller must call forget with the subject.
+func (c *Caller) expect(hub domain.HubID) (token, subject string, answers <-chan *nats.Msg) {
+	answer := make(chan *nats.Msg, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	number := strconv.FormatUint(c.last, 36)
+	subject = streams.ResponseSubject(hub, c.replica+"."+number)
+	c.pending[subject] = answer
+	return c.replica + "/" + number, subject, answer
+}
+
+func (c *Caller) forget(subject string) {
+	c.mu.Lock()
+	delete(c.pending, subject)
+	c.mu.Unlock()
+}
+
+// receive passes an answer to the call that waits for it. A hub cannot answer for another hub: the
+// hub's id is in the subject, and the broker lets a hub publish only under its own id.
+func (c *Caller) receive(msg *nats.Msg) {
+	c.mu.Lock()
+	answers := c.pending[msg.Subject]
+	c.mu.Unlock()
+	if answers == nil {
+		return // late or never asked for
+	}
+	select {
+	case answers <- msg:
+	default: // a second answer
+	}
+}
+
+// roundTrip publishes a request and waits for the answer. The answer's subject is the reply subject
+// of the request, so the broker reports there when the hub is not subscribed. A hub that has just
+// connected subscribes a moment later, so roundTrip publishes again for a while.
+func (c *Caller) roundTrip(
+	ctx context.Context, hub domain.HubID, subject string, payload []byte, answers <-chan *nats.Msg,
+) ([]byte, error) {
+	nc, began := c.conns.Shard(hub), time.Now()
+	timer := time.NewTimer(c.cfg.Timeout)
+	defer timer.Stop()
+	for {
+		if err := nc.PublishRequest(streams.RequestSubject(hub), subject, payload); err != nil {
+			c.cfg.Logger.Warn("request not sent", "hub_id", hub, "error", err)
+			return nil, domain.Errorf(
+				domain.CodeHubError, "the request could not be sent to the hub",
+			)
+		}
+		select {
+		case msg := <-answers:
+			if !noResponders(msg) {
+				return msg.Data, nil
+			}
+		case <-timer.C:
+			return nil, domain.Errorf(
+				domain.CodeHubTimeout, "the hub did not answer within %v; it may still have acted",
+				c.cfg.Timeout,
+			)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if err := c.MustBeOnline(ctx, hub); err != nil {
+			return nil, err
+		}
+		if time.Since(began) > min(subscribeTime, c.cfg.Timeout/2) {
+			return nil, domain.Errorf(
+				domain.CodeHubError, "the hub is connected but not subscribed to its requests",
+			)
+		}
+		select {
+		case <-time.After(subscribePause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// noResponders reports whether msg is the broker's report that nothing is subscribed.
+func noResponders(msg *nats.Msg) bool { return msg.Header.Get("Status") == "503" }
