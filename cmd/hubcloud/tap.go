@@ -132,7 +132,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	cfg := tap.Config{
 		Conn: nc, Shards: shards, Types: c.Type, Commands: c.Commands, New: c.New,
 		Follow: c.Follow, Output: sink,
-		Checkpoint: c.Checkpoint, CheckpointEvery: c.CheckpointEvery, Log: log,
+		Checkpoint: c.Checkpoint, CheckpointEvery: c.CheckpointEvery, Logger: log,
 	}
 	for _, id := range c.Hub {
 		cfg.Hubs = append(cfg.Hubs, domain.HubID(id))

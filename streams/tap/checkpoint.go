@@ -16,9 +16,9 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// Checkpoint is how far a tap has got, as its file holds it: a line for the whole, one for each hub
-// with the cursor behind which to go on, and one with the number of hubs and a check sum (CRC-32C)
-// of all before it.
+// Checkpoint has the positions of a tap. Its file has a header line, a line for each hub with the
+// cursor after which to continue, and a last line with the number of hubs and a checksum (CRC-32C)
+// of everything before it.
 //
 //	hubcloud-tap-checkpoint 1 since=2026-01-02T03:04:05Z written=2026-01-02T05:00:00Z
 //	hub-7k2m-q4xd-93ta AWNhZmUAAAAAAAAAKgGbxxxxxxxx
@@ -26,24 +26,24 @@ import (
 //
 // The cursors are those of the API.
 type Checkpoint struct {
-	// Since is where hubs begin that are not in it; zero is their first event.
+	// Since is the start for hubs without a position; the zero time is their first event.
 	Since time.Time
-	// Written is when it was written.
+	// Written is the time at which the checkpoint was written.
 	Written time.Time
 	Hubs    map[domain.HubID]hublog.Position
 }
 
 const (
 	checkpointMagic = "hubcloud-tap-checkpoint 1"
-	// maxCheckpoint bounds a file that is read, at some 60 bytes a hub.
+	// maxCheckpoint is the largest file that is read, in bytes. A hub takes about 60.
 	maxCheckpoint = 1 << 30
 )
 
-var errNoCheckpoint = errors.New("not a checkpoint of a tap, or a damaged one")
+var errNoCheckpoint = errors.New("not a tap checkpoint, or a damaged one")
 
 var checkpointSum = crc32.MakeTable(crc32.Castagnoli)
 
-// Encode gives the checkpoint as its file holds it.
+// Encode returns the checkpoint in the form of its file.
 func (c Checkpoint) Encode() ([]byte, error) {
 	var text bytes.Buffer
 	fmt.Fprintf(
@@ -66,7 +66,7 @@ func (c Checkpoint) Encode() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// DecodeCheckpoint reads what Encode wrote.
+// DecodeCheckpoint parses the output of Encode.
 func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	body, end, ok := cutLastLine(text)
 	if !ok {
@@ -105,7 +105,8 @@ func DecodeCheckpoint(text []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-// cutLastLine cuts off the last line, which must be whole.
+// cutLastLine splits off the last line. It reports false if text does not end with a newline or has
+// only one line.
 func cutLastLine(text []byte) (before []byte, last string, ok bool) {
 	if len(text) == 0 || text[len(text)-1] != '\n' {
 		return nil, "", false
@@ -114,8 +115,8 @@ func cutLastLine(text []byte) (before []byte, last string, ok bool) {
 	return text[:at], string(text[at : len(text)-1]), at > 0
 }
 
-// ReadCheckpoint reads a checkpoint's file. Errors: an fs.ErrNotExist when there is none, and those
-// of a file that is no checkpoint.
+// ReadCheckpoint reads a checkpoint file. It returns an error that matches fs.ErrNotExist if there
+// is no such file.
 func ReadCheckpoint(path string) (Checkpoint, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -130,13 +131,13 @@ func ReadCheckpoint(path string) (Checkpoint, error) {
 	}
 	c, err := DecodeCheckpoint(text)
 	if err != nil {
-		return c, fmt.Errorf("%s: %w; move it away to begin anew", path, err)
+		return c, fmt.Errorf("%s: %w; move it away to start over", path, err)
 	}
 	return c, nil
 }
 
-// Write puts the checkpoint into its file, in one step that a power cut undoes wholly or not at
-// all.
+// Write writes the checkpoint to its file. After a crash the file has either the old or the new
+// checkpoint.
 func (c Checkpoint) Write(path string) error {
 	text, err := c.Encode()
 	if err != nil {

@@ -14,26 +14,25 @@ import (
 	"hubcloud/streams"
 )
 
-// Credentials say how to log in as a tap: the file of `hubcloud tap credentials`. It is at the same
-// time a context of the nats command line, which passes over what it does not know.
+// Credentials are the login of a tap, as `hubcloud tap credentials` writes them. The file is also a
+// context of the nats command line, which ignores the fields that it does not know.
 type Credentials struct {
 	Description string `json:"description"`
-	// URL is the broker's address; several are separated by commas.
+	// URL has the broker's addresses, separated by commas.
 	URL      string `json:"url"`
 	User     string `json:"user"`
 	Password string `json:"password"`
-	// InboxPrefix is where alone the user may be answered.
+	// InboxPrefix is the prefix of the only subjects on which the user may receive replies.
 	InboxPrefix string `json:"inbox_prefix"`
-	// Shards is how many shards the installation has: whoever reads logs must know which shard has
-	// a hub's.
+	// Shards is the number of the installation's shards. It determines the shard of each hub.
 	Shards int `json:"shards"`
-	// Authority is as in the service's own credentials: the certificate (PEM) that vouches for a
-	// broker that is reached over TLS.
+	// Authority is the certificate (PEM) of the authority that signed the broker's certificate.
+	// Empty for a broker without TLS.
 	Authority string `json:"authority,omitempty"`
 }
 
-// ReadCredentials reads a file of `hubcloud tap credentials`, or takes the tap's part of the
-// service's own credentials.
+// ReadCredentials reads the file of `hubcloud tap credentials`. It accepts the credentials file of
+// the service too, and uses the tap's user in it.
 func ReadCredentials(path string) (Credentials, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -44,7 +43,7 @@ func ReadCredentials(path string) (Credentials, error) {
 		Users map[streams.Account]streams.User `json:"users"`
 	}
 	if err := json.Unmarshal(raw, &file); err != nil {
-		// The decoder's error can quote the text, which holds a password.
+		// The decoder's error is left out: it can quote the text, which has a password.
 		return Credentials{}, fmt.Errorf(
 			"read the tap's credentials: %s is not a credentials file", path,
 		)
@@ -54,7 +53,7 @@ func ReadCredentials(path string) (Credentials, error) {
 		user, ok := file.Users[streams.AccountTap]
 		if !ok {
 			return Credentials{}, fmt.Errorf(
-				"%s has no user for the account %s: the broker was set up before there were taps",
+				"%s has no user of the account %s: it was written by a version without taps",
 				path, streams.AccountTap,
 			)
 		}
@@ -66,7 +65,7 @@ func ReadCredentials(path string) (Credentials, error) {
 	return c, nil
 }
 
-// ForUser makes the credentials of a tap's user.
+// ForUser returns the credentials of a user with access to a tap's account.
 func ForUser(url string, shards int, user streams.User) Credentials {
 	return Credentials{
 		Description: "hubcloud tap: reads the events of all hubs, and nothing else",
@@ -77,21 +76,20 @@ func ForUser(url string, shards int, user streams.User) Credentials {
 
 const (
 	connectTimeout = 5 * time.Second
-	// The pause before a lost connection is made again grows from firstWait to maxWait.
+	// The pause before a reconnect grows from firstWait to maxWait.
 	firstWait    = 100 * time.Millisecond
 	maxWait      = 2 * time.Second
 	pingInterval = 15 * time.Second
-	// refusedTimeout is how long a tap that was let in before is refused until it gives up. A
-	// broker refuses as well while it has nobody yet who answers for its users, such as when a
-	// service is starting.
-	refusedTimeout = 2 * time.Minute
+	// rejectedTimeout is how long the broker must reject a reconnecting tap until it gives up. The
+	// broker also rejects logins while no service is running that decides about them.
+	rejectedTimeout = 2 * time.Minute
 )
 
-// Connect logs in as a tap. The connection comes back by itself, for ever, but ends when it has
-// been refused for two minutes: then the credentials were revoked or renewed. ErrRefused when they
-// are refused at once.
+// Connect connects to the broker as a tap. The connection reconnects without limit, but is closed
+// once the broker has rejected the credentials for two minutes. Connect returns ErrRejected if the
+// broker rejects them at once.
 func Connect(
-	ctx context.Context, c Credentials, log *slog.Logger, opts ...nats.Option,
+	ctx context.Context, c Credentials, logger *slog.Logger, opts ...nats.Option,
 ) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -101,22 +99,19 @@ func Connect(
 		return nil, fmt.Errorf("the tap's credentials: %w", err)
 	}
 	own := []nats.Option{
-		nats.Name(
-			"hubcloud tap",
-		), nats.UserInfo(c.User, c.Password), nats.CustomInboxPrefix(c.InboxPrefix),
-		nats.Timeout(
-			connectTimeout,
-		), nats.MaxReconnects(-1), nats.CustomReconnectDelay(wait), nats.IgnoreAuthErrorAbort(),
+		nats.Name("hubcloud tap"), nats.UserInfo(c.User, c.Password),
+		nats.CustomInboxPrefix(c.InboxPrefix), nats.Timeout(connectTimeout), nats.MaxReconnects(-1),
+		nats.CustomReconnectDelay(wait), nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(
 			pingInterval,
-		), nats.MaxPingsOutstanding(2), streams.WithLog(log), giveUpRefused(log),
+		), nats.MaxPingsOutstanding(2), streams.WithLog(logger), closeRejected(logger),
 	}
 	if secure != nil {
 		own = append(own, nats.Secure(secure))
 	}
 	nc, err := nats.Connect(c.URL, append(own, opts...)...)
 	if errors.Is(err, nats.ErrAuthorization) {
-		return nil, fmt.Errorf("%w (%s at %s)", ErrRefused, c.User, c.URL)
+		return nil, fmt.Errorf("%w (%s at %s)", ErrRejected, c.User, c.URL)
 	}
 	if err != nil {
 		return nil, fmt.Errorf(
@@ -126,15 +121,15 @@ func Connect(
 	return nc, nil
 }
 
-// wait is the pause before the next round of attempts to connect again.
+// wait returns the pause before the next attempt to reconnect.
 func wait(attempts int) time.Duration { return min(firstWait<<min(attempts, 10), maxWait) }
 
-// giveUpRefused closes a connection that has been refused for too long. It says so the first time,
-// and not again until it is let in.
-func giveUpRefused(log *slog.Logger) nats.Option {
+// closeRejected returns an option that closes a connection whose login has been rejected for
+// rejectedTimeout. The first rejection since the last successful login is logged.
+func closeRejected(logger *slog.Logger) nats.Option {
 	return func(o *nats.Options) error {
 		report, regained := o.AsyncErrorCB, o.ReconnectedCB
-		// The library calls these one after the other.
+		// nats.go does not call these callbacks concurrently.
 		var since time.Time
 		o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) {
 			switch {
@@ -142,8 +137,8 @@ func giveUpRefused(log *slog.Logger) nats.Option {
 				report(nc, sub, err)
 			case since.IsZero():
 				since = time.Now()
-				log.Warn("the broker refuses the credentials; trying again", "user", o.User)
-			case time.Since(since) > refusedTimeout:
+				logger.Warn("broker rejects the credentials; retrying", "user", o.User)
+			case time.Since(since) > rejectedTimeout:
 				nc.Close()
 			}
 		}

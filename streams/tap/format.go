@@ -9,18 +9,18 @@ import (
 	"hubcloud/domain"
 )
 
-// Format is how records are written, each as one line of JSON.
+// Format is a JSON format of records. A record is one line.
 type Format string
 
 const (
-	// NDJSON is the API's event envelope with organization_id (null when it is not known), sequence
-	// and stored_at beside its own fields; the last two are null for what is not in the hub's log.
+	// NDJSON is the API's event envelope with three more fields: organization_id (null if it is not
+	// known), sequence and stored_at (both null for records that are not in the hub's log).
 	NDJSON Format = "ndjson"
 	// CloudEvents is CloudEvents 1.0 in structured JSON. Its data is the API's event envelope.
 	CloudEvents Format = "cloudevents"
 )
 
-// ContentType is the media type of one record.
+// ContentType returns the media type of a record.
 func (f Format) ContentType() string {
 	if f == CloudEvents {
 		return "application/cloudevents+json"
@@ -28,7 +28,7 @@ func (f Format) ContentType() string {
 	return "application/json"
 }
 
-// Append appends a record, without a line's end.
+// Append appends a record to dst, without a newline.
 func (f Format) Append(dst []byte, r Record) ([]byte, error) {
 	if f == CloudEvents {
 		return appendCloudEvent(dst, r)
@@ -58,9 +58,9 @@ func appendNDJSON(dst []byte, r Record) ([]byte, error) {
 	return append(dst, `"}`...), nil
 }
 
-// cloudEvent is a record as CloudEvents 1.0 has it
+// cloudEvent is a record in the JSON format of CloudEvents 1.0
 // (https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md), with the
-// documented extensions partitionkey and sequence.
+// standard extensions partitionkey and sequence.
 type cloudEvent struct {
 	SpecVersion string `json:"specversion"`
 	ID          string `json:"id"`
@@ -69,7 +69,7 @@ type cloudEvent struct {
 	Subject     string `json:"subject,omitempty"`
 	Time        string `json:"time,omitempty"`
 	ContentType string `json:"datacontenttype"`
-	// Extensions, each a string.
+	// Extensions.
 	HubID        domain.HubID    `json:"hubid"`
 	PartitionKey domain.HubID    `json:"partitionkey"`
 	Organization string          `json:"organizationid,omitempty"`
@@ -95,9 +95,9 @@ func appendCloudEvent(dst []byte, r Record) ([]byte, error) {
 		e.Subject = "devices/" + strconv.FormatInt(*has.Device, 10)
 	}
 	if r.Seq > 0 {
-		// The extension compares sequences as text.
-		e.Sequence, e.StoredAt = fmt.Sprintf("%020d", r.Seq), r.Stored.UTC().
-			Format(time.RFC3339Nano)
+		// Padded, since the extension sequence is compared as text.
+		e.Sequence = fmt.Sprintf("%020d", r.Seq)
+		e.StoredAt = r.Stored.UTC().Format(time.RFC3339Nano)
 	}
 	text, err := json.Marshal(e)
 	if err != nil {

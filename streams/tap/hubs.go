@@ -8,55 +8,57 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// hub is where a tap stands with one hub's log.
+// hub is the state of one hub's log in a tap.
 type hub struct {
 	id domain.HubID
-	// at is the position up to which everything was delivered, and placed says that there is one:
-	// without, nobody knows where to begin.
+	// at is the position up to which everything has been delivered. It is valid if placed is true;
+	// otherwise it is not known yet where to begin.
 	at     hublog.Position
 	placed bool
-	// known is the last sequence that the log is known to have.
+	// known is the highest sequence that the log is known to have.
 	known uint64
-	// unread is the last of the sequences that were gone before there was a position, although they
-	// were wanted, and are still to be told.
+	// unread is the last sequence of a gap before the first position: events that were wanted but
+	// had expired. It is reported before the first record.
 	unread uint64
-	// epoch is the connection's, counted from 1, in which the message at the position was read or
-	// compared. The worker's.
-	epoch uint64
-	// due says that it waits for a worker, or has one; again, that it is due once more after that.
+	// comparedOn is the connection on which the message at the position was read or compared. Only
+	// the worker uses it.
+	comparedOn uint64
+	// due reports that the hub is queued or has a worker, and again that it must be queued once
+	// more afterwards.
 	due, again bool
-	// fresh are messages that came through the feed and need not be read from the log, one behind
-	// the other.
+	// fresh are durable messages of the feed with consecutive sequences, which need not be read
+	// from the log.
 	fresh []hublog.Message
-	// failures is how often the last read has failed in a row. The worker's.
+	// failures counts the reads that failed in a row. Only the worker uses it.
 	failures int
 }
 
-// hubs are the hubs of a tap, and the queue of those that are due. What a worker has taken is its
-// own until it gives it back, but for known and again; at is changed under the lock, too.
+// hubs has the hubs of a tap and the queue of those that are due. A worker owns the hub it has
+// taken until it puts it back, except for the fields known and again. The position changes only
+// under the lock.
 type hubs struct {
 	mu   sync.Mutex
 	cond *sync.Cond
 	all  map[domain.HubID]*hub
-	// queue has those that are due, longest first; taken counts those that workers have.
+	// queue has the due hubs, longest due first. taken counts the hubs that workers have.
 	queue []*hub
 	taken int
-	// open says that hubs become due; before, what is heard of is only remembered.
+	// open reports that hubs are queued. Before, new events are only recorded.
 	open bool
-	// endless says that there may be more when nothing is due.
+	// endless reports that the tap follows new events: an empty queue is not the end.
 	endless bool
-	// moved counts changes of positions.
+	// moved counts the changes of positions.
 	moved uint64
-	// freshBytes is about what the fresh messages of all hubs take.
+	// freshBytes is the approximate memory of the fresh messages of all hubs.
 	freshBytes int
 }
 
 const (
-	// maxFresh bounds the fresh messages of one hub, maxFreshBytes those of all. What is beyond is
-	// read from the log.
+	// maxFresh limits the fresh messages of one hub and maxFreshBytes those of all hubs. Messages
+	// beyond these limits are read from the log.
 	maxFresh      = hublog.MaxRead
 	maxFreshBytes = 16 << 20
-	// freshOverhead is about what one takes beside its envelope.
+	// freshOverhead is the approximate memory of a message without its envelope.
 	freshOverhead = 300
 )
 
@@ -66,34 +68,34 @@ func newHubs(endless bool) *hubs {
 	return h
 }
 
-// restore puts a hub at a position that an earlier tap has reached.
+// restore adds a hub at the position of a checkpoint.
 func (hs *hubs) restore(id domain.HubID, at hublog.Position) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.all[id] = &hub{id: id, at: at, placed: true, known: at.Seq}
 }
 
-// announce says that a hub's log has got as far as a message, which need not be read from the log
-// if it is certain.
-func (hs *hubs) announce(id domain.HubID, m hublog.Message, certain bool) {
+// announce records a message of the feed. If the message is durable, it need not be read from the
+// log.
+func (hs *hubs) announce(id domain.HubID, m hublog.Message, durable bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h := hs.get(id)
+	h := hs.hub(id)
 	if m.Seq <= h.known {
 		if m.Seq > h.at.Seq {
-			hs.markLocked(h) // announced anew: the former announcement may have come to nothing
+			hs.enqueue(h) // the sequence was assigned again: the broker lost the first message
 		}
 		return
 	}
 	h.known = m.Seq
 	if n := len(h.fresh); n >= maxFresh || n > 0 && h.fresh[n-1].Seq+1 != m.Seq {
-		hs.forget(h)
+		hs.dropFresh(h)
 	}
-	if certain && hs.freshBytes < maxFreshBytes {
+	if durable && hs.freshBytes < maxFreshBytes {
 		h.fresh = append(h.fresh, m)
 		hs.freshBytes += freshSize(m)
 	}
-	hs.markLocked(h)
+	hs.enqueue(h)
 }
 
 func freshSize(m hublog.Message) int {
@@ -103,16 +105,16 @@ func freshSize(m hublog.Message) int {
 	return freshOverhead + len(m.Event.Envelope)
 }
 
-// forget leaves it to the log what came through the feed.
-func (hs *hubs) forget(h *hub) {
+// dropFresh discards a hub's fresh messages. They are read from the log instead.
+func (hs *hubs) dropFresh(h *hub) {
 	for _, m := range h.fresh {
 		hs.freshBytes -= freshSize(m)
 	}
 	h.fresh = nil
 }
 
-// takeFresh gives the fresh messages that follow a hub's position without a gap; none says that the
-// log has to be read.
+// takeFresh removes and returns the fresh messages that directly follow the hub's position. It
+// returns none if the log must be read.
 func (hs *hubs) takeFresh(h *hub) []hublog.Message {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -123,12 +125,13 @@ func (hs *hubs) takeFresh(h *hub) []hublog.Message {
 	if len(fresh) > 0 && fresh[0].Seq != h.at.Seq+1 {
 		return nil // the log is read up to there first
 	}
-	hs.forget(h)
+	hs.dropFresh(h)
 	return fresh
 }
 
-// get gives a hub, a new one at no position if it was unheard of. The lock is held.
-func (hs *hubs) get(id domain.HubID) *hub {
+// hub returns the hub with the given id, and adds it without a position if it is new. The caller
+// holds the lock.
+func (hs *hubs) hub(id domain.HubID) *hub {
 	h := hs.all[id]
 	if h == nil {
 		h = &hub{id: id}
@@ -137,14 +140,14 @@ func (hs *hubs) get(id domain.HubID) *hub {
 	return h
 }
 
-// listed takes what a log was seen to hold. first is called for a hub without a position: it may
-// give it one, and does not keep it.
-func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
+// update records the state of a hub's log. For a hub without a position it calls place, which may
+// set one and must not keep the hub.
+func (hs *hubs) update(id domain.HubID, s hublog.State, place func(*hub)) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	h := hs.get(id)
+	h := hs.hub(id)
 	if !h.placed && !h.due {
-		first(h)
+		place(h)
 		if h.placed {
 			hs.moved++
 		}
@@ -152,15 +155,15 @@ func (hs *hubs) listed(id domain.HubID, s hublog.State, first func(*hub)) {
 	if s.Last > h.known {
 		h.known = s.Last
 	}
-	// A log that is shorter than what was read of it may only have been listed earlier: the worker
-	// looks closer.
+	// A log that seems shorter than the position may have been listed before the last read: the
+	// worker finds out.
 	if h.known > h.at.Seq || s.Last < h.at.Seq || h.unread > 0 {
-		hs.markLocked(h)
+		hs.enqueue(h)
 	}
 }
 
-// openUp begins to make due what was heard of. Opening again does nothing.
-func (hs *hubs) openUp() {
+// start lets hubs become due. Further calls do nothing.
+func (hs *hubs) start() {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	if hs.open {
@@ -170,14 +173,14 @@ func (hs *hubs) openUp() {
 	for _, h := range hs.all {
 		if h.known > h.at.Seq || h.again {
 			h.again = false
-			hs.markLocked(h)
+			hs.enqueue(h)
 		}
 	}
 	hs.cond.Broadcast()
 }
 
-// markLocked makes a hub due.
-func (hs *hubs) markLocked(h *hub) {
+// enqueue makes a hub due. The caller holds the lock.
+func (hs *hubs) enqueue(h *hub) {
 	if h.due || !hs.open {
 		h.again = true
 		return
@@ -187,8 +190,8 @@ func (hs *hubs) markLocked(h *hub) {
 	hs.cond.Signal()
 }
 
-// take waits for a hub that is due and gives it to a worker. None is the end: ctx's, or that
-// nothing is due any more.
+// take waits for a due hub and returns it to a worker. It returns nil when ctx has ended, or when
+// all hubs are done and the tap does not follow new events.
 func (hs *hubs) take(ctx context.Context) *hub {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -210,47 +213,48 @@ func (hs *hubs) take(ctx context.Context) *hub {
 	}
 }
 
-// wakeAll has those who wait look at their context.
+// wakeAll wakes all waiting workers, so that they check their context.
 func (hs *hubs) wakeAll() {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.cond.Broadcast()
 }
 
-// give takes a hub back from its worker, which is due again when it has more or asks for it.
-func (hs *hubs) give(h *hub, again bool) {
+// put takes a hub back from its worker. The hub is queued once more if again is set or its log has
+// more.
+func (hs *hubs) put(h *hub, again bool) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	hs.taken--
 	h.due = false
 	if again || h.again || h.known > h.at.Seq {
 		h.again = false
-		hs.markLocked(h)
+		hs.enqueue(h)
 	}
 	if !hs.endless && hs.taken == 0 && len(hs.queue) == 0 {
 		hs.cond.Broadcast()
 	}
 }
 
-// known gives the last sequence that a log is known to have.
+// known returns the highest sequence that the hub's log is known to have.
 func (hs *hubs) known(h *hub) uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	return h.known
 }
 
-// move sets the position of a hub whose worker calls.
+// move sets a hub's position. Only the hub's worker calls it.
 func (hs *hubs) move(h *hub, at hublog.Position) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
 	h.at, h.placed, h.unread = at, true, 0
 	hs.moved++
 	if n := len(h.fresh); n > 0 && h.fresh[n-1].Seq <= at.Seq {
-		hs.forget(h) // it was read meanwhile
+		hs.dropFresh(h) // the log was read this far
 	}
 }
 
-// displace takes the position of a hub away whose worker calls.
+// displace removes a hub's position. Only the hub's worker calls it.
 func (hs *hubs) displace(h *hub) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -258,17 +262,17 @@ func (hs *hubs) displace(h *hub) {
 	hs.moved++
 }
 
-// ends says that a log does not reach beyond last, which was thought to be further.
-func (hs *hubs) ends(h *hub, thought, last uint64) {
+// shorten records that a hub's log ends at last. It does nothing if more than expected has become
+// known meanwhile.
+func (hs *hubs) shorten(h *hub, expected, last uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
-	if h.known == thought {
+	if h.known == expected {
 		h.known = last
 	}
 }
 
-// positions gives the position of every hub that has one, and how many changes there were up to
-// then.
+// positions returns the positions of all hubs that have one, and the number of changes so far.
 func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -281,8 +285,8 @@ func (hs *hubs) positions() (map[domain.HubID]hublog.Position, uint64) {
 	return all, hs.moved
 }
 
-// changes is how many changes of positions there were; 0 until every log has been listed: before, a
-// hub without a position may have a log.
+// changes returns the number of changes of positions. It returns 0 until every log has been listed:
+// before that, a checkpoint would miss hubs that have a log.
 func (hs *hubs) changes() uint64 {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()

@@ -80,7 +80,7 @@ func TestFreshIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, at most %d are allowed", hs.freshBytes, limit)
 	}
 	for _, h := range hs.all {
-		hs.forget(h)
+		hs.dropFresh(h)
 	}
 	if hs.freshBytes != 0 {
 		t.Errorf("%d bytes when there is nothing", hs.freshBytes)
@@ -111,7 +111,7 @@ func TestQueue(t *testing.T) {
 				if before < last && known == last {
 					done <- struct{}{}
 				}
-				hs.give(h, false)
+				hs.put(h, false)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestQueue(t *testing.T) {
 			}
 		})
 	}
-	hs.openUp()
+	hs.start()
 	announcing.Wait()
 	for range hubCount {
 		<-done

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// checkpointShare: the pause between two checkpoints is at least so many times as long as the
-	// last one took.
+	// checkpointShare is the least ratio of the pause between two checkpoints to the time that
+	// writing the last one took.
 	checkpointShare = 20
-	// lastFlush bounds what an ending tap waits for its reader.
+	// lastFlush is how long an ending tap waits for the reader of its output.
 	lastFlush = time.Second
 )
 
-// resume takes the checkpoint for this tap, and puts the hubs where it says. Whoever calls it
-// unlocks it at the end.
+// resume locks the checkpoint and restores the hubs' positions from it. The caller must call unlock
+// at the end.
 func (t *Tap) resume() (unlock func(), err error) {
 	if t.cfg.Checkpoint == "" {
 		return func() {}, nil
@@ -39,18 +39,18 @@ func (t *Tap) resume() (unlock func(), err error) {
 	for id, at := range c.Hubs {
 		t.hubs.restore(id, at)
 	}
-	t.cfg.Log.Info(
-		"going on from the checkpoint", "file", t.cfg.Checkpoint, "written", c.Written,
+	t.cfg.Logger.Info(
+		"resuming from checkpoint", "file", t.cfg.Checkpoint, "written", c.Written,
 		"hubs", len(c.Hubs),
 	)
 	return unlock, nil
 }
 
-// ErrCheckpointTaken says that another tap uses the checkpoint.
+// ErrCheckpointTaken reports that another tap uses the checkpoint.
 var ErrCheckpointTaken = errors.New("another tap uses this checkpoint")
 
-// lock keeps a second tap from a checkpoint, for as long as this process lives. It is on a file
-// beside it, since the checkpoint itself is another file each time it is written.
+// lock prevents other taps from using the checkpoint at path until unlock is called or the process
+// ends. It locks a file beside the checkpoint, since each write replaces the checkpoint's file.
 func lock(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -60,10 +60,11 @@ func lock(path string) (unlock func(), err error) {
 		_ = file.Close() // nothing was written
 		return nil, fmt.Errorf("%w: %s", ErrCheckpointTaken, path)
 	}
-	return func() { _ = file.Close() }, nil // the lock goes with it
+	return func() { _ = file.Close() }, nil // closing releases the lock
 }
 
-// keepCheckpoints writes a checkpoint now and then, until ctx ends.
+// keepCheckpoints writes a checkpoint every CheckpointEvery, if positions have changed, until ctx
+// ends.
 func (t *Tap) keepCheckpoints(ctx context.Context) error {
 	if t.cfg.Checkpoint == "" {
 		return nil
@@ -92,11 +93,12 @@ func (t *Tap) keepCheckpoints(ctx context.Context) error {
 	}
 }
 
-// save writes a checkpoint of what is out of the tap's hands. It says up to which change of
-// positions that is, and how long the writing took.
+// save writes a checkpoint. It returns the number of position changes that the checkpoint includes
+// and the time that writing its file took.
 func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err error) {
 	hubs, changes := t.hubs.positions()
-	// Every position was taken after its records were written: once those are out, it may be kept.
+	// A position advances after its records are written. Once these are flushed, the positions read
+	// before the flush may be saved.
 	if err := t.cfg.Output.Flush(ctx); err != nil {
 		return 0, 0, err
 	}
@@ -108,8 +110,8 @@ func (t *Tap) save(ctx context.Context) (changes uint64, took time.Duration, err
 	return changes, time.Since(began), nil
 }
 
-// lastCheckpoint writes the checkpoint of a tap that ends in order. Without it the next one repeats
-// a little.
+// lastCheckpoint writes the checkpoint of a tap that ends in order. Without it the next tap would
+// repeat some records.
 func (t *Tap) lastCheckpoint() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lastFlush)
 	defer cancel()
@@ -121,7 +123,7 @@ func (t *Tap) lastCheckpoint() error {
 	}
 	_, _, err := t.save(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.cfg.Log.Warn("nobody has read the last of the output: the checkpoint is from before it")
+		t.cfg.Logger.Warn("the output has not been read to its end; the last checkpoint is older")
 		return nil
 	}
 	return err

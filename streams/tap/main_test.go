@@ -143,8 +143,8 @@ type run struct {
 func (r *rig) start(cfg tap.Config) *run {
 	r.t.Helper()
 	cfg.Conn, cfg.Shards = r.connect(), streamstest.Shards
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	made, err := tap.New(cfg)
 	if err != nil {

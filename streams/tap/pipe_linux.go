@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inPipe is how many bytes of a pipe its reader has not taken yet. ErrReaderGone when there is
-// some, and no reader.
+// inPipe returns the number of bytes in a pipe that have not been read. It returns ErrReaderGone if
+// there are some and the pipe has no reader.
 func inPipe(pipe *os.File) (int, error) {
 	fd := int(pipe.Fd())
 	waiting, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
@@ -22,8 +22,8 @@ func inPipe(pipe *os.File) (int, error) {
 	return waiting, nil
 }
 
-// torn says whether a file ends in the midst of a line. It is opened anew, since who appends to a
-// file often cannot read it.
+// torn reports whether a file ends in the middle of a line. It opens the file again, because out
+// may be open for writing only.
 func torn(out *os.File) bool {
 	info, err := out.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

@@ -4,8 +4,8 @@ package tap
 
 import "os"
 
-// inPipe is 0: this system does not tell how much of a pipe its reader has not taken yet.
+// inPipe returns 0: this system does not report the unread bytes of a pipe.
 func inPipe(*os.File) (int, error) { return 0, nil }
 
-// torn is false: this system does not show the end of a file that is only written.
+// torn returns false: this system cannot read a file that is open for writing only.
 func torn(*os.File) bool { return false }

@@ -13,47 +13,48 @@ import (
 )
 
 const (
-	// publishersAtOnce is how many hubs are published side by side. Of one hub each record waits
-	// for the one before to be stored: only so is their order certain whatever fails.
+	// publishersAtOnce is the number of hubs that are published concurrently. Each record of a hub
+	// waits until the one before is stored, which keeps their order through failures.
 	publishersAtOnce = 64
-	// publishTimeout bounds one try.
+	// publishTimeout limits one attempt.
 	publishTimeout = 5 * time.Second
-	// publishPause is the pause before the second try, which doubles up to maxPublishPause.
+	// publishPause is the pause before the second attempt. It doubles up to maxPublishPause.
 	publishPause    = 50 * time.Millisecond
 	maxPublishPause = 5 * time.Second
-	// publishComplaint is after how many failures in a row the log hears of it.
-	publishComplaint = 5
-	// firstTries is how often a subject is tried that no stream has ever taken anything on.
+	// publishWarnEvery is the number of failures in a row between two log lines.
+	publishWarnEvery = 5
+	// firstTries is the number of attempts on a subject that no stream has accepted so far.
 	firstTries = 3
 )
 
-// Publisher publishes records into a JetStream stream, each as one message with a Nats-Msg-Id of
-// its identity: a stream leaves out what is repeated within its duplicate window.
+// Publisher is an Output that publishes records to a JetStream stream. The Nats-Msg-Id of a message
+// is the identity of its record, so the stream discards records repeated within its duplicate
+// window.
 type Publisher struct {
 	js      jetstream.JetStream
 	subject Subject
 	format  Format
-	log     *slog.Logger
-	// taken says that a stream has taken something: the subject is right, and whatever fails is
-	// worth waiting for.
-	taken atomic.Bool
+	logger  *slog.Logger
+	// accepted reports that a stream has accepted a record: the subject is right, so later failures
+	// are retried without limit.
+	accepted atomic.Bool
 }
 
-// NewPublisher makes a Publisher. A nil log is the default logger.
+// NewPublisher returns a Publisher. logger defaults to slog.Default().
 func NewPublisher(
-	js jetstream.JetStream, subject Subject, format Format, log *slog.Logger,
+	js jetstream.JetStream, subject Subject, format Format, logger *slog.Logger,
 ) *Publisher {
-	if log == nil {
-		log = slog.Default()
+	if logger == nil {
+		logger = slog.Default()
 	}
-	return &Publisher{js: js, subject: subject, format: format, log: log}
+	return &Publisher{js: js, subject: subject, format: format, logger: logger}
 }
 
-// ErrNoStream says that no stream takes the subject.
-var ErrNoStream = errors.New("no stream takes this subject")
+// ErrNoStream reports that no stream has the subject.
+var ErrNoStream = errors.New("no stream has the subject")
 
-// Check says whether a stream takes what would be published, before anything is. It asks with an
-// account's usual rights; where those are missing, ErrNoStream comes with the first record.
+// Check returns ErrNoStream if no stream has the subject. If the account may not look up streams,
+// Check returns nil and the first Write returns ErrNoStream instead.
 func (p *Publisher) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
@@ -65,14 +66,14 @@ func (p *Publisher) Check(ctx context.Context) error {
 	return nil
 }
 
-// Writers is how many calls of Write are worthwhile at once.
+// Writers returns the number of concurrent calls of Write that make sense.
 func (p *Publisher) Writers() int { return publishersAtOnce }
 
-// Flush does nothing: what Write has published is stored.
+// Flush does nothing: Write returns once the records are stored.
 func (p *Publisher) Flush(context.Context) error { return nil }
 
-// Write publishes the records one after the other, each until it is stored or ctx ends. ErrNoStream
-// when no stream takes one.
+// Write publishes the records one after the other and retries each until it is stored or ctx ends.
+// It returns ErrNoStream if no stream has the subject.
 func (p *Publisher) Write(ctx context.Context, records []Record) error {
 	for _, r := range records {
 		if err := p.publish(ctx, r); err != nil {
@@ -97,18 +98,16 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 		cancel()
 		switch {
 		case err == nil:
-			p.taken.Store(true)
+			p.accepted.Store(true)
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, jetstream.ErrNoStreamResponse) && try >= firstTries && !p.taken.Load():
+		case errors.Is(err, jetstream.ErrNoStreamResponse) && try >= firstTries && !p.accepted.Load():
 			return fmt.Errorf("%w: %s", ErrNoStream, msg.Subject)
 		case permanent(err):
 			return fmt.Errorf("publish to %s: %w", msg.Subject, err)
-		case try%publishComplaint == 0:
-			p.log.Warn(
-				"a record cannot be published; trying again", "subject", msg.Subject, "error", err,
-			)
+		case try%publishWarnEvery == 0:
+			p.logger.Warn("publishing failed; retrying", "subject", msg.Subject, "error", err)
 		}
 		select {
 		case <-time.After(pause):
@@ -119,7 +118,7 @@ func (p *Publisher) publish(ctx context.Context, r Record) error {
 	}
 }
 
-// permanent says that trying again will not help.
+// permanent reports whether retrying cannot help.
 func permanent(err error) bool {
 	return errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, nats.ErrConnectionClosed) ||
 		errors.Is(err, nats.ErrBadSubject)

@@ -10,24 +10,24 @@ import (
 )
 
 const (
-	// readPause is the pause before a read that failed is tried again; it doubles up to
-	// maxReadPause.
+	// readPause is the pause after a failed read. It doubles up to maxReadPause.
 	readPause    = 20 * time.Millisecond
 	maxReadPause = 3 * time.Second
-	// readComplaint is after how many failures in a row the log hears of it.
-	readComplaint = 6
+	// readWarnEvery is the number of failed reads in a row between two log lines.
+	readWarnEvery = 6
 )
 
-// errAgain says that a read has to be made again: nothing is wrong.
-var errAgain = errors.New("not there yet")
+// errRetry reports that a read must be repeated although nothing is wrong.
+var errRetry = errors.New("not readable yet")
 
-// deliveryError says that the Output failed, which ends the tap.
+// deliveryError is an error of the Output, which ends the tap.
 type deliveryError struct{ error }
 
-// Unwrap gives what the Output said.
+// Unwrap returns the Output's error.
 func (e deliveryError) Unwrap() error { return e.error }
 
-// work takes hubs that are due, one after the other, until ctx ends or nothing is due any more.
+// work advances due hubs, one after the other, until ctx ends or all hubs are done. It returns only
+// errors of the Output.
 func (t *Tap) work(ctx context.Context) error {
 	for h := t.hubs.take(ctx); h != nil; h = t.hubs.take(ctx) {
 		err := t.advance(ctx, h)
@@ -35,48 +35,47 @@ func (t *Tap) work(ctx context.Context) error {
 		switch {
 		case err == nil:
 			h.failures = 0
-			t.hubs.give(h, false)
+			t.hubs.put(h, false)
 		case ctx.Err() != nil:
-			t.hubs.give(h, true)
+			t.hubs.put(h, true)
 		case errors.As(err, &failed):
-			t.hubs.give(h, true)
+			t.hubs.put(h, true)
 			return failed.error
 		default:
 			h.failures++
-			if h.failures%readComplaint == 0 {
-				t.cfg.Log.Warn(
-					"a hub's log cannot be read; trying again", "hub_id", h.id, "error", err,
+			if h.failures%readWarnEvery == 0 {
+				t.cfg.Logger.Warn(
+					"reading a hub log failed; retrying", "hub_id", h.id, "error", err,
 				)
 			}
-			// The hub stays this worker's until then, which goes on with others.
+			// The hub stays taken until the retry. The worker continues with other hubs.
 			time.AfterFunc(
-				min(readPause<<min(h.failures-1, 10), maxReadPause),
-				func() { t.hubs.give(h, true) },
+				min(readPause<<min(h.failures-1, 10), maxReadPause), func() { t.hubs.put(h, true) },
 			)
 		}
 	}
 	return nil
 }
 
-// advance reads one batch behind a hub's position, delivers it, and moves the position. What came
-// through the feed, is certain and follows the position at once needs no reading.
+// advance reads one batch after a hub's position, delivers it and advances the position. It uses
+// fresh messages of the feed instead of a read where they follow the position.
 func (t *Tap) advance(ctx context.Context, h *hub) error {
-	epoch := t.epoch()
-	if h.placed && h.epoch == epoch {
+	connection := t.connection()
+	if h.placed && h.comparedOn == connection {
 		if fresh := t.hubs.takeFresh(h); len(fresh) > 0 {
-			return t.give(ctx, h, fresh)
+			return t.deliver(ctx, h, fresh)
 		}
 	}
-	compare := h.at.Seq > 0 && h.epoch != epoch
+	compare := h.at.Seq > 0 && h.comparedOn != connection
 	messages, err := t.fetch(ctx, h, compare)
 	if err != nil {
 		return err
 	}
-	if t.epoch() != epoch {
-		return errAgain // the broker may be another by now
+	if t.connection() != connection {
+		return errRetry // the broker may have been restarted or restored meanwhile
 	}
 	if len(messages) == 0 {
-		return t.look(ctx, h)
+		return t.resolveEmpty(ctx, h)
 	}
 	if compare && messages[0].Seq == h.at.Seq {
 		if !same(messages[0], h.at) {
@@ -84,15 +83,15 @@ func (t *Tap) advance(ctx context.Context, h *hub) error {
 		}
 		messages = messages[1:]
 	}
-	h.epoch = epoch
+	h.comparedOn = connection
 	if len(messages) == 0 {
-		return t.look(ctx, h)
+		return t.resolveEmpty(ctx, h)
 	}
-	return t.give(ctx, h, messages)
+	return t.deliver(ctx, h, messages)
 }
 
-// give delivers what follows a hub's position, and moves it.
-func (t *Tap) give(ctx context.Context, h *hub, messages []hublog.Message) error {
+// deliver delivers the messages after a hub's position and advances the position.
+func (t *Tap) deliver(ctx context.Context, h *hub, messages []hublog.Message) error {
 	b := batch{tap: t, hub: h, at: h.at}
 	for _, m := range messages {
 		if err := b.add(m); err != nil {
@@ -102,7 +101,8 @@ func (t *Tap) give(ctx context.Context, h *hub, messages []hublog.Message) error
 	return b.deliver(ctx)
 }
 
-// fetch reads behind a hub's position, or from the message at it on.
+// fetch reads the messages after a hub's position. With compare it starts with the message at the
+// position.
 func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message, error) {
 	switch {
 	case compare:
@@ -114,7 +114,7 @@ func (t *Tap) fetch(ctx context.Context, h *hub, compare bool) ([]hublog.Message
 	}
 }
 
-// same says whether a message is the one that a position was made of.
+// same reports whether m is the message at the position.
 func same(m hublog.Message, at hublog.Position) bool {
 	if m.Stored.UnixMilli() != at.Stored.UnixMilli() {
 		return false
@@ -123,8 +123,9 @@ func same(m hublog.Message, at hublog.Position) bool {
 		m.Event.Incarnation == at.Incarnation
 }
 
-// look finds out why there was nothing to read.
-func (t *Tap) look(ctx context.Context, h *hub) error {
+// resolveEmpty handles a read without messages: it finds out whether the log was replaced, ends
+// here, or has nothing that is wanted.
+func (t *Tap) resolveEmpty(ctx context.Context, h *hub) error {
 	known := t.hubs.known(h)
 	s, err := t.source.State(ctx, h.id, h.at.Seq)
 	switch {
@@ -133,30 +134,29 @@ func (t *Tap) look(ctx context.Context, h *hub) error {
 	case s.Last < h.at.Seq:
 		return t.replaced(ctx, h)
 	case s.Last == h.at.Seq:
-		// What was announced beyond it was never stored: the broker ended in the midst of a batch.
-		t.hubs.ends(h, known, s.Last)
+		// The broker crashed before the announced messages were durable.
+		t.hubs.shorten(h, known, s.Last)
 		return nil
 	case !h.placed && !t.cfg.Since.IsZero() && s.LastStored.Before(t.cfg.Since), s.First > s.Last:
-		// Everything is older than what is wanted, or has expired.
+		// Everything has expired or is older than Since.
 		b := batch{tap: t, hub: h, at: h.at}
 		if err := b.skipTo(s.Last, s.LastStored); err != nil {
 			return err
 		}
 		return b.deliver(ctx)
 	default:
-		return errAgain
+		return errRetry
 	}
 }
 
-// replaced tells that the log is another than the one that was read, and begins with its oldest
-// message.
+// replaced reports a log that is not the one read before, and starts over with its oldest message.
 func (t *Tap) replaced(ctx context.Context, h *hub) error {
-	t.cfg.Log.Warn(
-		"a hub's log is not the one that was read before: beginning with its oldest event",
+	t.cfg.Logger.Warn(
+		"hub log replaced; starting with its oldest event",
 		"hub_id", h.id, "read_up_to", h.at.Seq,
 	)
 	b := batch{tap: t, hub: h, at: h.at}
-	if err := b.tell(TypeGap, Gap{Reason: GapReplaced}); err != nil {
+	if err := b.notice(TypeGap, Gap{Reason: GapReplaced}); err != nil {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
@@ -166,18 +166,18 @@ func (t *Tap) replaced(ctx context.Context, h *hub) error {
 	return nil
 }
 
-// batch is what one read of a log gives.
+// batch collects the records of one read of a log.
 type batch struct {
 	tap *Tap
 	hub *hub
-	// at is the position behind what was added.
+	// at is the position of the last added message.
 	at      hublog.Position
 	records []Record
 }
 
-// add takes the next message, and tells what lies between it and the one before.
+// add adds the record of the next message, and before it those that report a gap or a new log.
 func (b *batch) add(m hublog.Message) error {
-	if err := b.hole(m.Seq); err != nil {
+	if err := b.gap(m.Seq); err != nil {
 		return err
 	}
 	former := b.at.Incarnation
@@ -190,7 +190,7 @@ func (b *batch) add(m hublog.Message) error {
 	}
 	b.at.Incarnation = m.Event.Incarnation
 	if former != "" && former != hublog.NoIncarnation && former != m.Event.Incarnation {
-		if err := b.tell(TypeLogBegun, LogBegun{
+		if err := b.notice(TypeLogBegun, LogBegun{
 			Former: former, Log: m.Event.Incarnation,
 		}); err != nil {
 			return err
@@ -214,9 +214,9 @@ func (b *batch) command(m hublog.Message) error {
 	return nil
 }
 
-// hole tells what is missing before the sequence next: streams have no holes but those that expired
-// messages leave.
-func (b *batch) hole(next uint64) error {
+// gap adds a record that reports the sequences between the position and next as missing, if there
+// are any. Only expired messages leave gaps in a stream.
+func (b *batch) gap(next uint64) error {
 	from := b.at.Seq + 1
 	if !b.hub.placed && b.at.Seq == 0 {
 		next = b.hub.unread + 1
@@ -225,16 +225,16 @@ func (b *batch) hole(next uint64) error {
 		return nil
 	}
 	to := next - 1
-	b.tap.cfg.Log.Warn(
-		"events of a hub have expired before they were read", "hub_id", b.hub.id, "from", from,
+	b.tap.cfg.Logger.Warn(
+		"hub events expired before they were read", "hub_id", b.hub.id, "from", from,
 		"to", to,
 	)
-	return b.tell(TypeGap, Gap{Reason: GapExpired, From: &from, To: &to})
+	return b.notice(TypeGap, Gap{Reason: GapExpired, From: &from, To: &to})
 }
 
-// skipTo moves on to the end of a log of which nothing is left that is wanted.
+// skipTo moves the batch's position to the end of a log without wanted events.
 func (b *batch) skipTo(last uint64, stored time.Time) error {
-	if err := b.hole(last + 1); err != nil {
+	if err := b.gap(last + 1); err != nil {
 		return err
 	}
 	if b.at.Incarnation == "" {
@@ -244,8 +244,8 @@ func (b *batch) skipTo(last uint64, stored time.Time) error {
 	return nil
 }
 
-// tell adds a record of the tap's own.
-func (b *batch) tell(typ string, data any) error {
+// notice adds a record of the tap itself.
+func (b *batch) notice(typ string, data any) error {
 	r, err := notice(b.hub.id, typ, b.at, data)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (b *batch) tell(typ string, data any) error {
 	return nil
 }
 
-// deliver hands the records on and moves the position.
+// deliver writes the records and advances the hub's position.
 func (b *batch) deliver(ctx context.Context) error {
 	if err := b.write(ctx); err != nil {
 		return err

@@ -9,15 +9,17 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// Types of records that no hub has sent. They come in the place where a consumer of the hub's
-// events must know of them, whatever Config.Types says.
+// Types of records that the tap itself adds. They are delivered whatever Config.Types selects, in
+// the place where a consumer of the hub's events must know of them.
 const (
-	// TypeGap: events of the hub may be missing before what follows; its data is a Gap.
+	// TypeGap reports that events of the hub may be missing before the next record. Its data is a
+	// Gap.
 	TypeGap = "tap.gap"
-	// TypeLogBegun: the hub was reset, and what follows is of another log; its data is a LogBegun.
+	// TypeLogBegun reports that the hub was reset and the next record belongs to a new log. Its
+	// data is a LogBegun.
 	TypeLogBegun = "tap.log_begun"
-	// TypeCommand: a command to the hub, as requested or with its outcome; its data is as the
-	// service stores it.
+	// TypeCommand is a command to the hub, as requested or with its outcome. Its data is the stored
+	// record.
 	TypeCommand = "tap.command"
 )
 
@@ -25,42 +27,42 @@ const (
 type Gap struct {
 	// Reason is GapExpired or GapReplaced.
 	Reason string `json:"reason"`
-	// From and To are the sequences of what is missing, both included. Commands are among them, and
-	// count as well; null when it is not known.
+	// From and To are the first and last missing sequence, or null if they are not known. Sequences
+	// of commands are included.
 	From *uint64 `json:"from"`
 	To   *uint64 `json:"to"`
 }
 
 const (
-	// GapExpired: retention, or somebody with the service's own rights, removed messages before
-	// they were read.
+	// GapExpired: messages were removed before they were read, by retention or by an
+	// administrator.
 	GapExpired = "expired"
-	// GapReplaced: the log is not the one that was read before, such as after a restore. What
-	// follows begins with the oldest that it has.
+	// GapReplaced: the log is not the one read before, for example after a restore. The next record
+	// is the oldest of the new log.
 	GapReplaced = "log_replaced"
 )
 
-// LogBegun is the data of TypeLogBegun: the tags of the log that ended and of the one that begins.
+// LogBegun is the data of TypeLogBegun: the epochs of the log that ended and of the new one.
 type LogBegun struct {
 	Former string `json:"former"`
 	Log    string `json:"log"`
 }
 
-// Record is what is delivered: an event, or what the tap itself has to tell.
+// Record is an event, a command, or a notice of the tap itself.
 type Record struct {
 	Hub domain.HubID
-	// OrgID may be empty.
+	// OrgID is the hub's organization; empty if it is not known.
 	OrgID string
 	Type  string
-	// ID is the record's identity within the hub: when the same record is delivered again, it has
-	// the same one.
+	// ID is the record's identity within the hub. It is the same when the record is delivered
+	// again.
 	ID string
-	// Seq is the sequence in the hub's log, and Stored when it was stored; 0 and zero for what is
-	// not stored there.
+	// Seq is the sequence in the hub's log, and Stored the time of storing. Both are zero for
+	// notices.
 	Seq    uint64
 	Stored time.Time
-	// Envelope is the contract's envelope as one JSON line, in which the tap's own records have
-	// what they can.
+	// Envelope is the contract's event envelope as one line of JSON. In records of the tap, fields
+	// without a value are null.
 	Envelope []byte
 }
 
@@ -77,7 +79,7 @@ func eventRecord(id domain.HubID, m hublog.Message) Record {
 	}
 }
 
-// commandRecord makes the record of a stored command, of which at is the position.
+// commandRecord returns the record of a stored command; at is the command's position.
 func commandRecord(id domain.HubID, m hublog.Message, at hublog.Position) (Record, error) {
 	cursor, err := at.Cursor()
 	if err != nil {
@@ -85,14 +87,14 @@ func commandRecord(id domain.HubID, m hublog.Message, at hublog.Position) (Recor
 	}
 	data := json.RawMessage(m.Command)
 	if !json.Valid(data) {
-		return Record{}, fmt.Errorf("sequence %d: the command is no JSON", m.Seq)
+		return Record{}, fmt.Errorf("sequence %d: the command is not JSON", m.Seq)
 	}
 	r := Record{Hub: id, Type: TypeCommand, ID: cursor, Seq: m.Seq, Stored: m.Stored}
 	r.Envelope, err = envelope(r, &cursor, m.Stored, data)
 	return r, err
 }
 
-// notice makes a record of the tap's own, which is told at a position.
+// notice returns a record of the tap itself at a position.
 func notice(id domain.HubID, typ string, at hublog.Position, data any) (Record, error) {
 	r := Record{Hub: id, Type: typ, ID: fmt.Sprintf("%s-%d-%d", typ, at.Seq, at.Stored.UnixMilli())}
 	var err error

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Subject is where records are published. In it, {hub_id}, {type} and {organization_id} stand for
-// those of each record: the type's dots part tokens, what a subject cannot hold becomes "_", and so
-// does what is not known.
+// Subject is a template for the subjects of published records: {hub_id}, {type} and
+// {organization_id} are replaced by the record's values. The dots of a type separate tokens.
+// Characters that a subject cannot have, and values that are not known, become "_".
 type Subject string
 
-// ParseSubject reads a Subject.
+// ParseSubject parses a Subject.
 func ParseSubject(text string) (Subject, error) {
 	tried := Subject(text).of(Record{Hub: "h", Type: "t", OrgID: "o"})
 	if strings.ContainsAny(tried, "{}*> \t\r\n") || slices.Contains(strings.Split(tried, "."), "") {
 		return "", fmt.Errorf(
-			"%q is no subject to publish to: words with dots between them, in which {hub_id}, "+
-				"{type} and {organization_id} are replaced",
+			"subject: must be tokens separated by dots, without wildcards, with no placeholders but "+
+				"{hub_id}, {type} and {organization_id}: got %q",
 			text,
 		)
 	}
 	return Subject(text), nil
 }
 
-// of gives the subject of a record.
+// of returns the subject of a record.
 func (s Subject) of(r Record) string {
 	if !strings.Contains(string(s), "{") {
 		return string(s)
@@ -33,11 +33,13 @@ func (s Subject) of(r Record) string {
 	for i, part := range typ {
 		typ[i] = token(part)
 	}
-	return strings.NewReplacer("{hub_id}", token(string(r.Hub)), "{type}", strings.Join(typ, "."), "{organization_id}", token(r.OrgID)).
-		Replace(string(s))
+	return strings.NewReplacer(
+		"{hub_id}", token(string(r.Hub)), "{type}", strings.Join(typ, "."),
+		"{organization_id}", token(r.OrgID),
+	).Replace(string(s))
 }
 
-// token makes a text fit for one token of a subject.
+// token replaces the characters that a token of a subject cannot have.
 func token(text string) string {
 	if text == "" {
 		return "_"

@@ -16,90 +16,92 @@ import (
 	"hubcloud/streams/hublog"
 )
 
-// DefaultCheckpointEvery is the pause between two checkpoints.
+// DefaultCheckpointEvery is the default of Config.CheckpointEvery.
 const DefaultCheckpointEvery = time.Second
 
-// Config says what is tapped and where it goes.
+// Config configures a Tap.
 type Config struct {
-	// Conn is a tap's connection, as Connect makes it; Shards is how many shards the installation
-	// has.
-	Conn   *nats.Conn
+	// Conn is a connection made by Connect.
+	Conn *nats.Conn
+	// Shards is the number of the installation's shards.
 	Shards int
-	// Hubs are tapped; none stands for all, also those that come while it runs.
+	// Hubs are the hubs to read. Defaults to all hubs, including those added while the tap runs.
 	Hubs []domain.HubID
-	// Types are the event types that are delivered; one that ends in ".*" stands for all that begin
-	// so. None stands for all.
+	// Types are the event types to deliver. A type that ends in ".*" selects all types with that
+	// prefix. Defaults to all types.
 	Types []string
-	// Commands has records about commands delivered as well.
+	// Commands adds records of commands to the output.
 	Commands bool
-	// Since is where a hub begins that has no position yet: with the first event stored then or
-	// later; zero is the oldest that is kept. New begins with the next event instead.
+	// Since is the time from which events of a hub without a position are read. Defaults to the
+	// oldest stored event.
 	Since time.Time
-	New   bool
-	// Follow goes on with events as they come. Otherwise Run ends with what there was when it
-	// began.
+	// New starts hubs without a position at their next event. It excludes Since.
+	New bool
+	// Follow makes Run continue with new events. Otherwise Run ends after the events that were
+	// stored when it started.
 	Follow bool
-	// Output is where records go.
+	// Output receives the records.
 	Output Output
-	// Checkpoint is the file that positions are kept in; empty keeps none.
+	// Checkpoint is the path of the file with the hubs' positions. Without it the tap starts over
+	// at every run.
 	Checkpoint string
-	// CheckpointEvery is the pause between two checkpoints; 0 is DefaultCheckpointEvery. It is
-	// longer when writing one takes long.
+	// CheckpointEvery is the pause between two checkpoints; it grows with the time that writing one
+	// takes. Defaults to DefaultCheckpointEvery.
 	CheckpointEvery time.Duration
-	// Log gets what went wrong and was got over; nil is the default logger.
-	Log *slog.Logger
+	// Logger receives warnings about failures that the tap recovers from. Defaults to
+	// slog.Default().
+	Logger *slog.Logger
 }
 
-// Output is where records go. Write is called by many goroutines at once, but never at once for the
-// same hub.
+// Output receives records. Write is called concurrently, but never concurrently for the same hub.
 type Output interface {
-	// Write delivers records of one hub, in order. Records of a call that failed may or may not
-	// have been delivered. An error ends the tap.
+	// Write delivers records of one hub, in order. After an error, which ends the tap, any of the
+	// records may have been delivered.
 	Write(ctx context.Context, records []Record) error
-	// Flush returns once all that Write has taken is out of the tap's hands: nothing of it is lost
-	// when the tap ends.
+	// Flush returns once everything that Write accepted survives the end of the process.
 	Flush(ctx context.Context) error
-	// Writers is how many calls of Write are worthwhile at once.
+	// Writers returns the number of concurrent calls of Write that make sense.
 	Writers() int
 }
 
-// ErrReaderGone says that nobody reads the Output any more.
-var ErrReaderGone = errors.New("nobody reads the output any more")
+// ErrReaderGone reports that the reader of the output has closed it.
+var ErrReaderGone = errors.New("the reader of the output is gone")
 
-// ErrRefused says that the broker has not let the tap in for so long that its credentials must have
-// been revoked or renewed.
-var ErrRefused = errors.New(
-	"the broker refuses the tap's credentials: they were revoked, or have another password by now",
+// ErrRejected reports that the broker has rejected the tap's credentials for so long that they must
+// have been revoked or renewed.
+var ErrRejected = errors.New(
+	"the broker rejects the tap's credentials: they were revoked or have a new password",
 )
 
-// Tap is one run of a tap.
+// Tap reads hub logs into an Output. It runs once.
 type Tap struct {
 	cfg    Config
 	source *hublog.Source
 	hubs   *hubs
-	// chosen are the hubs of the configuration; nil are all.
+	// chosen are the configured hubs; nil selects all.
 	chosen map[domain.HubID]struct{}
-	// resumed says that it goes on from a checkpoint, in which every hub is that had a log by then.
+	// resumed reports that the positions come from a checkpoint. It has every hub that had a log
+	// when it was written.
 	resumed bool
-	// listed says that all logs have been listed once. The watch's.
+	// listed reports that all logs have been listed once. Used by watch only.
 	listed bool
 }
 
-// New checks a configuration and makes a Tap. The error says what is wrong with it.
+// New returns a Tap. It returns an error that names the field if the configuration is not valid.
 func New(cfg Config) (*Tap, error) {
 	switch {
 	case cfg.Conn == nil || cfg.Shards < 1:
-		return nil, errors.New("tap: no connection, or no shards")
+		return nil, errors.New("tap: Conn and Shards must be set")
 	case cfg.Output == nil:
-		return nil, errors.New("tap: no output")
+		return nil, errors.New("tap: Output must be set")
 	case cfg.New && !cfg.Since.IsZero():
-		return nil, errors.New("tap: either since or new")
+		return nil, errors.New("tap: Since and New exclude each other")
 	}
 	if cfg.CheckpointEvery == 0 {
 		cfg.CheckpointEvery = DefaultCheckpointEvery
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
 	}
 	t := &Tap{cfg: cfg, source: hublog.NewSource(cfg.Conn, cfg.Shards), hubs: newHubs(cfg.Follow)}
 	if len(cfg.Hubs) > 0 {
@@ -111,9 +113,9 @@ func New(cfg Config) (*Tap, error) {
 	return t, nil
 }
 
-// Run taps until ctx ends, or everything that was there when it began is delivered, and writes a
-// last checkpoint. It returns nil then; ErrReaderGone and ErrRefused, after which there is no last
-// checkpoint; and the errors of the checkpoint's file and of the Output.
+// Run delivers records until ctx ends or, without Follow, until everything that was stored at its
+// start is delivered. It then writes a last checkpoint and returns nil. It returns ErrReaderGone or
+// ErrRejected, both without a last checkpoint, or an error of the checkpoint file or of the Output.
 func (t *Tap) Run(ctx context.Context) error {
 	defer t.source.Close()
 	unlock, err := t.resume()
@@ -121,11 +123,11 @@ func (t *Tap) Run(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	heard, err := t.subscribe()
+	subs, err := t.subscribe()
 	if err != nil {
 		return err
 	}
-	defer heard.end()
+	defer subs.end()
 	group, within := errgroup.WithContext(ctx)
 	working, worked := context.WithCancel(within)
 	defer worked()
@@ -143,7 +145,7 @@ func (t *Tap) Run(ctx context.Context) error {
 		worked()
 		return nil
 	})
-	group.Go(func() error { return t.watch(working, heard) })
+	group.Go(func() error { return t.watch(working, subs) })
 	group.Go(func() error { return t.keepCheckpoints(working) })
 	if err := group.Wait(); err != nil {
 		return err
@@ -151,7 +153,7 @@ func (t *Tap) Run(ctx context.Context) error {
 	return t.lastCheckpoint()
 }
 
-// wants says whether events of a type are delivered.
+// wants reports whether events of a type are delivered.
 func (t *Tap) wants(typ string) bool {
 	return len(t.cfg.Types) == 0 || slices.ContainsFunc(t.cfg.Types, func(wanted string) bool {
 		if start, ok := strings.CutSuffix(wanted, "*"); ok {
@@ -169,5 +171,6 @@ func (t *Tap) chose(id domain.HubID) bool {
 	return ok
 }
 
-// epoch counts the connection's lives, from 1.
-func (t *Tap) epoch() uint64 { return t.cfg.Conn.Stats().Reconnects + 1 }
+// connection returns the number of the current connection to the broker, from 1. It grows with each
+// reconnect.
+func (t *Tap) connection() uint64 { return t.cfg.Conn.Stats().Reconnects + 1 }

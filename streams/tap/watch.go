@@ -14,27 +14,26 @@ import (
 )
 
 const (
-	// feedRoom and feedRoomBytes are how much of a feed may wait; what comes when it is full is
-	// lost, and found by listing the logs.
-	feedRoom      = 1 << 18
-	feedRoomBytes = 64 << 20
-	// watchPause is how often the tap looks whether it may have missed something.
+	// feedBuffer (messages) and feedBufferBytes limit the messages of a subscription that wait to
+	// be handled. Beyond them messages are dropped, and found by listing the logs.
+	feedBuffer      = 1 << 18
+	feedBufferBytes = 64 << 20
+	// watchPause is the pause between two checks for missed messages.
 	watchPause = 500 * time.Millisecond
-	// listPause is the pause between two listings of all logs when nothing seems to have been
-	// missed; it is at least listShare times as long as the last one took, so that listing costs
-	// the broker little whatever their number.
+	// listPause is the pause between two listings of all logs if no message was missed. It is at
+	// least listShare times the duration of the last listing, which bounds the load on the broker.
 	listPause = 30 * time.Second
 	listShare = 20
-	// listComplaint is how many failed listings in a row the log hears of once.
-	listComplaint = 20
-	// listTimeout bounds the listing of one shard.
+	// listWarnEvery is the number of failed listings in a row between two log lines.
+	listWarnEvery = 20
+	// listTimeout limits the listing of one shard.
 	listTimeout = 30 * time.Second
 )
 
-// feeds are the subscriptions that say which hub has something.
+// feeds are subscriptions to the feed.
 type feeds []*nats.Subscription
 
-// subscribe begins to hear of what is stored from now on.
+// subscribe subscribes to the feed of the selected hubs. Without Follow it does nothing.
 func (t *Tap) subscribe() (feeds, error) {
 	if !t.cfg.Follow {
 		return nil, nil
@@ -48,10 +47,10 @@ func (t *Tap) subscribe() (feeds, error) {
 	}
 	var all feeds
 	for _, subject := range subjects {
-		sub, err := t.cfg.Conn.Subscribe(subject, t.hear)
+		sub, err := t.cfg.Conn.Subscribe(subject, t.handle)
 		if err == nil {
 			all = append(all, sub)
-			err = sub.SetPendingLimits(feedRoom, feedRoomBytes)
+			err = sub.SetPendingLimits(feedBuffer, feedBufferBytes)
 		}
 		if err != nil {
 			all.end()
@@ -63,11 +62,11 @@ func (t *Tap) subscribe() (feeds, error) {
 
 func (f feeds) end() {
 	for _, sub := range f {
-		_ = sub.Unsubscribe() // it fails only with the connection, which ends it too
+		_ = sub.Unsubscribe() // fails only if the connection is closed
 	}
 }
 
-// dropped is how many messages came when there was no room for them.
+// dropped returns the number of messages that did not fit into the buffers.
 func (f feeds) dropped() (all int) {
 	for _, sub := range f {
 		if n, err := sub.Dropped(); err == nil {
@@ -77,45 +76,46 @@ func (f feeds) dropped() (all int) {
 	return all
 }
 
-// hear takes a message of the feed: it says whose log has got how far.
-func (t *Tap) hear(msg *nats.Msg) {
-	id, m, certain, err := hublog.Fed(msg)
+// handle records a message of the feed.
+func (t *Tap) handle(msg *nats.Msg) {
+	id, m, durable, err := hublog.Fed(msg)
 	if err != nil {
-		t.cfg.Log.Warn("unreadable message in the feed", "error", err)
+		t.cfg.Logger.Warn("unreadable message in the feed", "error", err)
 		return
 	}
 	if _, ok := domain.ParseHubID(string(id)); ok && t.chose(id) {
-		t.hubs.announce(id, m, certain)
+		t.hubs.announce(id, m, durable)
 	}
 }
 
-// watch lists the logs at the beginning, and again whenever something of the feed may have been
-// missed, until ctx ends.
-func (t *Tap) watch(ctx context.Context, heard feeds) error {
+// watch lists the logs at the start, and again whenever messages of the feed may have been missed,
+// until ctx ends. It returns ErrRejected if the connection was closed for that reason.
+func (t *Tap) watch(ctx context.Context, subs feeds) error {
 	ticker := time.NewTicker(watchPause)
 	defer ticker.Stop()
-	var epoch uint64
+	var connection uint64
 	var dropped, failures int
 	var next time.Time
 	for {
 		if t.cfg.Conn.IsClosed() {
-			return ErrRefused
+			return ErrRejected
 		}
-		nowEpoch, nowDropped := t.epoch(), heard.dropped()
-		if nowEpoch != epoch || nowDropped != dropped || t.cfg.Follow && time.Now().After(next) {
+		nowConnection, nowDropped := t.connection(), subs.dropped()
+		if nowConnection != connection || nowDropped != dropped ||
+			t.cfg.Follow && time.Now().After(next) {
 			began := time.Now()
 			err := t.list(ctx)
 			if err == nil {
 				t.listed = true
-				epoch, dropped, failures = nowEpoch, nowDropped, 0
+				connection, dropped, failures = nowConnection, nowDropped, 0
 				next = time.Now().Add(max(listPause, listShare*time.Since(began)))
-			} else if failures++; ctx.Err() == nil && failures%listComplaint == 1 {
-				t.cfg.Log.Warn("the hub logs cannot be listed; trying again", "error", err)
+			} else if failures++; ctx.Err() == nil && failures%listWarnEvery == 1 {
+				t.cfg.Logger.Warn("listing hub logs failed; retrying", "error", err)
 			}
 			if err == nil || t.cfg.Follow && errors.Is(err, hublog.ErrIncomplete) {
-				// a log without a leader comes when it has one, but a tap that is to end must not
-				// end without it
-				t.hubs.openUp()
+				// A log without a leader is listed once it has one. Only a tap that follows may
+				// start without it: the others would end without its events.
+				t.hubs.start()
 			}
 		}
 		select {
@@ -126,11 +126,12 @@ func (t *Tap) watch(ctx context.Context, heard feeds) error {
 	}
 }
 
-// list asks the broker what every log holds.
+// list reads the state of every selected log. It returns hublog.ErrIncomplete if some logs have no
+// leader.
 func (t *Tap) list(ctx context.Context) error {
 	found := func(id domain.HubID, s hublog.State) {
 		if t.chose(id) {
-			t.hubs.listed(id, s, t.place(s))
+			t.hubs.update(id, s, t.place(s))
 		}
 	}
 	if t.chosen != nil {
@@ -158,8 +159,8 @@ func (t *Tap) list(ctx context.Context) error {
 	return incomplete
 }
 
-// place finds where to begin with a log that was seen to hold s, for a hub without a position. It
-// gives it one where nothing of the log is wanted.
+// place returns a function that sets the first position of a hub whose log has the state s. It sets
+// none where the position must be found by reading since a time.
 func (t *Tap) place(s hublog.State) func(*hub) {
 	return func(h *hub) {
 		switch {
@@ -172,10 +173,10 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 			}, true
 		case !t.cfg.Since.IsZero():
 			if s.First > 1 && s.Retention > 0 && time.Since(t.cfg.Since) > s.Retention {
-				h.unread = s.First - 1 // some of it was stored since then, as far as anybody knows
+				h.unread = s.First - 1 // some of the expired events may have been stored since then
 			}
 		case t.resumed:
-			// the log came after the checkpoint: its first message is the first that is wanted
+			// The log is newer than the checkpoint: start before its first message.
 			h.at, h.placed = beforeAll(0), true
 		default:
 			h.at, h.placed = beforeAll(s.First-1), true
@@ -183,8 +184,7 @@ func (t *Tap) place(s hublog.State) func(*hub) {
 	}
 }
 
-// beforeAll is a position behind a sequence of which nothing is known, as it has no message (any
-// more).
+// beforeAll returns a position at a sequence without a message, which cannot be compared.
 func beforeAll(seq uint64) hublog.Position {
 	return hublog.Position{Incarnation: hublog.NoIncarnation, Seq: seq, Stored: time.UnixMilli(0)}
 }

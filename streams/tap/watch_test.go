@@ -73,7 +73,7 @@ func TestFeedIsLost(t *testing.T) {
 					Shards: streamstest.Shards,
 					Follow: true,
 					Output: discard{},
-					Log:    slog.New(slog.DiscardHandler),
+					Logger: slog.New(slog.DiscardHandler),
 				},
 			)
 			if err != nil {

@@ -12,52 +12,53 @@ import (
 )
 
 const (
-	// writersAtOnce is how many hubs are read side by side for one writer: as many as the broker
-	// answers at once.
+	// writersAtOnce is the number of hubs that are read concurrently: as many as the broker answers
+	// concurrently.
 	writersAtOnce = 16
-	// stuckTimeout is how long an ending tap waits for a write that is under way.
+	// stuckTimeout is how long an ending tap waits for an unfinished write.
 	stuckTimeout = 500 * time.Millisecond
-	// drainPoll is how often is looked whether a pipe's reader has taken everything.
+	// drainPoll is the pause between two checks whether a pipe has been read to its end.
 	drainPoll = 5 * time.Millisecond
 )
 
-// Writer writes records as lines, to a file, a pipe or whatever else.
+// Writer is an Output that writes records as lines to a file, a pipe or another io.Writer.
 type Writer struct {
 	out    io.Writer
 	format Format
-	// turn holds the one place of who writes.
-	turn chan struct{}
-	// Owned by who has the turn.
+	// lock is a mutex that can be waited for with a context.
+	lock chan struct{}
+	// buffer and broken are guarded by lock.
 	buffer []byte
 	broken error
 
-	// written is how many bytes out has taken.
+	// written counts the bytes that out has accepted.
 	written atomic.Int64
 }
 
-// NewWriter makes a Writer. When out is a file, Flush waits until it is on disk; when it is a pipe,
-// until its reader has taken everything out of it, where the system tells.
+// NewWriter returns a Writer. If out is a file, Flush syncs it. If out is a pipe, Flush waits until
+// everything has been read from it, on systems that report this.
 func NewWriter(out io.Writer, format Format) *Writer {
-	return &Writer{out: out, format: format, turn: make(chan struct{}, 1)}
+	return &Writer{out: out, format: format, lock: make(chan struct{}, 1)}
 }
 
-// Writers is how many calls of Write are worthwhile at once.
+// Writers returns the number of concurrent calls of Write that make sense.
 func (w *Writer) Writers() int { return writersAtOnce }
 
-// Write writes the records in one go. ErrReaderGone when the other end of a pipe is closed.
+// Write writes the records with one system call. It returns ErrReaderGone if the other end of a
+// pipe is closed.
 func (w *Writer) Write(ctx context.Context, records []Record) (err error) {
 	select {
-	case w.turn <- struct{}{}:
+	case w.lock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-w.turn }()
+	defer func() { <-w.lock }()
 	if w.broken != nil {
 		return w.broken
 	}
 	w.buffer = w.buffer[:0]
 	if file, ok := w.out.(*os.File); ok && w.written.Load() == 0 && torn(file) {
-		// A tap that was killed may have left half a line, which would spoil the next one.
+		// A killed tap may have left half a line: end it, so that it does not spoil the next one.
 		w.buffer = append(w.buffer, '\n')
 	}
 	for _, r := range records {
@@ -72,8 +73,8 @@ func (w *Writer) Write(ctx context.Context, records []Record) (err error) {
 	return err
 }
 
-// write writes the buffer. A write to a pipe that nobody reads cannot be broken off: it is left
-// behind, and nothing is written any more.
+// write writes the buffer. If ctx ends during a write to a pipe without a reader, the write is
+// abandoned, since it cannot be interrupted, and the Writer is broken.
 func (w *Writer) write(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
@@ -90,7 +91,7 @@ func (w *Writer) write(ctx context.Context) error {
 	case err := <-done:
 		return writeError(err)
 	case <-time.After(stuckTimeout):
-		w.buffer = nil // the write has it
+		w.buffer = nil // the abandoned write still uses it
 		return ctx.Err()
 	}
 }
@@ -105,8 +106,8 @@ func writeError(err error) error {
 	return nil
 }
 
-// Flush returns once what was written before is on disk, in a file, or has been taken out of a
-// pipe. ErrReaderGone when nobody is left to do that.
+// Flush returns once everything written is on disk (file) or has been read (pipe). It returns
+// ErrReaderGone if a pipe has no reader. For other outputs it does nothing.
 func (w *Writer) Flush(ctx context.Context) error {
 	file, ok := w.out.(*os.File)
 	if !ok {
@@ -125,7 +126,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return nil
 }
 
-// drained waits until a pipe's reader has taken all that is written by now.
+// drained waits until everything written so far has been read from the pipe.
 func (w *Writer) drained(ctx context.Context, pipe *os.File) error {
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
