@@ -15,7 +15,7 @@ import (
 // described is openapi.yaml.
 func described(t testing.TB) *openapitest.Document {
 	t.Helper()
-	d, err := openapitest.Parse(OpenAPI())
+	d, err := openapitest.Parse(OpenAPI(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package openapitest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // answer is what the document says of one status of an operation.
@@ -27,12 +24,13 @@ type answer struct {
 type headerField struct {
 	required bool
 	number   bool
-	schema   *jsonschema.Schema
+	schema   Schema
 }
 
 type content struct {
-	schema  *jsonschema.Schema
-	message *jsonschema.Schema // of one message, in an event stream
+	schema  Schema
+	streams bool
+	message Schema // of one message, in an event stream
 }
 
 // Statuses are those that are described for the operation, ascending.
@@ -84,6 +82,7 @@ func (d *Document) answer(response place) (*answer, error) {
 			return nil, err
 		}
 		if message := body.get("x-message"); message.exists() {
+			c.streams = true
 			if c.message, err = d.compile(message); err != nil {
 				return nil, err
 			}
@@ -121,7 +120,7 @@ func (a *answer) checkHeader(header http.Header) error {
 		case len(values) > 1:
 			wrong = append(wrong, fmt.Errorf("header %s: is there %d times", name, len(values)))
 		case len(values) == 1:
-			if err := validate(field.schema, field.value(values[0])); err != nil {
+			if err := field.schema.validate(field.value(values[0])); err != nil {
 				wrong = append(wrong, fmt.Errorf("header %s, %q: %w", name, values[0], err))
 			}
 		}
@@ -172,29 +171,14 @@ func (a *answer) checkBody(header http.Header, body []byte) error {
 	if mediaType, _, _ := mime.ParseMediaType(header.Get("Content-Type")); mediaType != "application/json" {
 		return nil
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	value, err := decode(body)
 	if err == nil {
-		err = validate(c.schema, value)
+		err = c.schema.validate(value)
 	}
 	if err != nil {
 		return fmt.Errorf("body: %w\nin %s", err, abridged(body))
 	}
 	return nil
-}
-
-// validate holds a value to a schema. The error has a line for each thing that is wrong, with where
-// it is.
-func validate(schema *jsonschema.Schema, value any) error {
-	err := schema.Validate(value)
-	if err == nil {
-		return nil
-	}
-	// the first line names the schema, by a file that there is not
-	_, details, several := strings.Cut(err.Error(), "\n")
-	if !several {
-		return err
-	}
-	return errors.New(details)
 }
 
 func abridged(body []byte) string {

@@ -112,7 +112,7 @@ func matches(pattern, path string) bool {
 // by one.
 func (e *Expected) Streams(header http.Header) bool {
 	c, err := e.answer.contentOf(header)
-	return err == nil && c.message != nil
+	return err == nil && c.streams
 }
 
 // CheckHeader holds the answer's header fields to the document.

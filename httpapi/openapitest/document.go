@@ -3,17 +3,14 @@ package openapitest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/url"
+	"io"
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
-
-// location is the name under which the compiler knows the document.
-const location = "openapi.yaml"
 
 // Document is the description, its schemas compiled. It does not change: any number of goroutines
 // may use it.
@@ -24,7 +21,7 @@ type Document struct {
 	Examples []Example
 
 	root     place
-	compiler *jsonschema.Compiler
+	schemas  Schemas         // nil: values are not validated
 	unrouted map[int]*answer // what paths and methods answer that are not described
 }
 
@@ -57,14 +54,33 @@ func (o *Operation) String() string { return o.Method + " " + o.Pattern }
 type Example struct {
 	Pointer string
 	Value   any
-	schema  *jsonschema.Schema
+	schema  Schema
 }
 
 // Check holds the example to its schema.
-func (e Example) Check() error { return validate(e.schema, e.Value) }
+func (e Example) Check() error { return e.schema.validate(e.Value) }
 
-// Parse reads the description. The error says what is wrong with the document.
-func Parse(text string) (*Document, error) {
+// Schema validates a value: JSON decoded into maps, slices and json.Number. Its error has a line
+// for each violation. A nil Schema accepts every value.
+type Schema func(value any) error
+
+func (s Schema) validate(value any) error {
+	if s == nil {
+		return nil
+	}
+	return s(value)
+}
+
+// Schemas compiles the schemas of one document.
+type Schemas interface {
+	// Compile returns the schema at a JSON pointer into the document.
+	Compile(pointer string) (Schema, error)
+}
+
+// Parse reads the description. The error says what is wrong with the document. newSchemas gets the
+// document as JSON and returns the compiler of its schemas. Without newSchemas everything but the
+// values of bodies, header fields and messages is held to the description.
+func Parse(text string, newSchemas func(document any) (Schemas, error)) (*Document, error) {
 	var file yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &file); err != nil {
 		return nil, err
@@ -78,15 +94,11 @@ func Parse(text string) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{
-		root:     place{root: file.Content[0], node: file.Content[0]},
-		compiler: jsonschema.NewCompiler(),
-	}
-	d.compiler.DefaultDraft(jsonschema.Draft2020)
-	d.compiler.AssertFormat()
-	d.compiler.AssertContent()
-	if err := d.compiler.AddResource(location, tree); err != nil {
-		return nil, err
+	d := &Document{root: place{root: file.Content[0], node: file.Content[0]}}
+	if newSchemas != nil {
+		if d.schemas, err = newSchemas(tree); err != nil {
+			return nil, err
+		}
 	}
 	if err := d.readOperations(); err != nil {
 		return nil, err
@@ -135,7 +147,21 @@ func asJSON(v any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return decode(text)
+}
+
+// decode decodes one JSON value, with its numbers as json.Number.
+func decode(text []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
+	}
+	return value, nil
 }
 
 func (d *Document) readOperations() error {
@@ -216,8 +242,11 @@ func nameOf(schema place) string {
 }
 
 // compile makes the schema at a place ready to be held against values.
-func (d *Document) compile(p place) (*jsonschema.Schema, error) {
-	return d.compiler.Compile(location + "#" + (&url.URL{Fragment: p.pointer}).EscapedFragment())
+func (d *Document) compile(p place) (Schema, error) {
+	if d.schemas == nil {
+		return nil, nil
+	}
+	return d.schemas.Compile(p.pointer)
 }
 
 // readExamples finds the examples of schemas, media types, parameters and header fields.

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Messages takes an event stream apart as it comes (section 9.2 of the HTML standard, with line
 // feeds alone, which is what the service sends) and holds each message to the document. It is used
 // by one goroutine.
 type Messages struct {
-	schema *jsonschema.Schema
+	schema Schema
 	report func(error)
 
 	rest    []byte // of a line that has not ended yet
@@ -71,7 +69,7 @@ func (m *Messages) dispatch() {
 	if message == nil {
 		return
 	}
-	if err := validate(m.schema, message); err != nil {
+	if err := m.schema.validate(message); err != nil {
 		m.report(fmt.Errorf("message: %w\nin %v", err, message))
 		return
 	}

@@ -11,11 +11,12 @@ import (
 
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/openapitest"
+	"hubcloud/test/openapi"
 )
 
 // described is openapi.yaml, read once a test run.
 var described = sync.OnceValues(
-	func() (*openapitest.Document, error) { return openapitest.Parse(httpapi.OpenAPI()) },
+	func() (*openapitest.Document, error) { return openapi.Parse(httpapi.OpenAPI()) },
 )
 
 // seen are the answers that checked transports have seen in this test run, as answerName names

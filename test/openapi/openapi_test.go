@@ -1,4 +1,4 @@
-package openapitest_test
+package openapi_test
 
 import (
 	"net/http"
@@ -7,11 +7,12 @@ import (
 
 	"hubcloud/httpapi"
 	"hubcloud/httpapi/openapitest"
+	"hubcloud/test/openapi"
 )
 
 func document(t testing.TB) *openapitest.Document {
 	t.Helper()
-	d, err := openapitest.Parse(httpapi.OpenAPI())
+	d, err := openapi.Parse(httpapi.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
 	}
