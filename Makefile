@@ -4,7 +4,10 @@ GO        ?= go
 BIN       := bin/hubcloud
 DATA_DIR  ?= ./data
 FUZZTIME  ?= 10s
-TOOL      := $(GO) tool -modfile=test/tools/go.mod
+# The two modules that go.work joins: the service, and the tests with what only tests need.
+PACKAGES  := ./... ./test/...
+# TOOL is the path of a tool that test/tools/go.mod pins. -modfile and go.work exclude each other.
+TOOL       = $$(GOWORK=off $(GO) tool -modfile=test/tools/go.mod -n $(1))
 
 .DEFAULT_GOAL := help
 
@@ -18,7 +21,7 @@ run: deps build ## Set everything up and run the service with a demo organizatio
 
 .PHONY: build
 build: ## Build the binary, bin/hubcloud
-	$(GO) build -o $(BIN) ./cmd/hubcloud
+	GOWORK=off $(GO) build -o $(BIN) ./cmd/hubcloud
 
 .PHONY: deps
 deps: ## Install what is missing on this machine (PostgreSQL), or say exactly what to install
@@ -27,18 +30,18 @@ deps: ## Install what is missing on this machine (PostgreSQL), or say exactly wh
 .PHONY: test
 test: deps ## Run every test, against real brokers, a real Postgres, the built binary and a browser, which is installed where it can be
 	@test/browser/install.sh
-	$(GO) test -timeout 30m ./...
+	$(GO) test -timeout 30m $(PACKAGES)
 
 .PHONY: race
 race: deps ## Run the packages' tests under the race detector
-	$(GO) test -race -timeout 40m $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -race -timeout 40m ./...
 
 .PHONY: lint
 lint: ## Formatting, vet, staticcheck, and code that nothing reaches
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt-ed:"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(TOOL) staticcheck ./...
-	@dead=$$($(TOOL) deadcode -test ./...) || exit 1; if [ -n "$$dead" ]; then echo "nothing reaches:"; echo "$$dead"; exit 1; fi
+	$(GO) vet $(PACKAGES)
+	$(call TOOL,staticcheck) $(PACKAGES)
+	@dead=$$($(call TOOL,deadcode) -test $(PACKAGES)) || exit 1; if [ -n "$$dead" ]; then echo "nothing reaches:"; echo "$$dead"; exit 1; fi
 
 .PHONY: generate
 generate: ## Write what is generated from sources
@@ -47,6 +50,8 @@ generate: ## Write what is generated from sources
 .PHONY: verify
 verify: generate ## Generate, tidy and format; fail when that changes anything
 	@$(GO) mod tidy -diff
+	@$(GO) -C test mod tidy -diff
+	@$(GO) work sync
 	@git diff --exit-code || (echo "the tree differs from what \`make generate\` writes: commit the difference"; exit 1)
 
 .PHONY: bench
@@ -56,7 +61,7 @@ bench: deps ## Measure, each figure with its limit from the same run (a quarter 
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10s)
-	@for package in $$($(GO) list ./...); do \
+	@for package in $$($(GO) list $(PACKAGES)); do \
 		for target in $$($(GO) test -list '^Fuzz' $$package 2>/dev/null | grep '^Fuzz'); do \
 			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
 		done; \

@@ -13,7 +13,7 @@ import (
 	"hubcloud/projections/internal/query"
 )
 
-//go:generate env CGO_ENABLED=0 go tool -modfile=../test/tools/go.mod sqlc generate -f sql/sqlc.yaml
+//go:generate env CGO_ENABLED=0 GOWORK=off go tool -modfile=../test/tools/go.mod sqlc generate -f sql/sqlc.yaml
 
 //go:embed sql/schema.sql
 var tables string

@@ -32,12 +32,33 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "hubcloud")
-	out, err := exec.Command("go", "build", "-o", path, "hubcloud/cmd/hubcloud").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, build("-o", path)
 })
+
+// root returns the root folder of the repository, which is that of the service's module.
+func root() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "hubcloud").Output()
+	if err != nil {
+		return "", fmt.Errorf("go list: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// build builds the program from the service's module alone, as releases are built.
+func build(options ...string) error {
+	dir, err := root()
+	if err != nil {
+		return err
+	}
+	command := exec.Command(
+		"go",
+		slices.Concat([]string{"build"}, options, []string{"./cmd/hubcloud"})...)
+	command.Dir, command.Env = dir, append(os.Environ(), "GOWORK=off")
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
+}
 
 // Binary builds the binary, once a test run, and gives its path. HUBCLOUD_TEST_BINARY names a ready
 // one instead.
@@ -64,9 +85,9 @@ func RemoveBinary() {
 // repository, and gives its path. It is removed when the test ends.
 func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	t.Helper()
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	sources, err := root()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
@@ -75,7 +96,7 @@ func BuildWith(t testing.TB, replaced map[string][]byte) string {
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[filepath.Join(strings.TrimSpace(string(root)), name)] = file
+		overlay.Replace[filepath.Join(sources, name)] = file
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
@@ -85,8 +106,8 @@ func BuildWith(t testing.TB, replaced map[string][]byte) string {
 	if err := os.WriteFile(list, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-overlay", list, "-o", path, "hubcloud/cmd/hubcloud").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := build("-overlay", list, "-o", path); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
