@@ -106,7 +106,7 @@ func everyKind(t *testing.T) []tap.Record {
 	run := func() {
 		t.Helper()
 		tapped, err := tap.New(tap.Config{
-			Conn: nc, Shards: streamstest.Shards, Log: slog.New(slog.DiscardHandler),
+			Conn: nc, Shards: streamstest.Shards, Logger: slog.New(slog.DiscardHandler),
 			Output: out, Checkpoint: checkpoint, Commands: true,
 		})
 		if err != nil {
