@@ -1,12 +1,14 @@
-// Command hubcloud is the device-hub cloud in one binary: the service, a demo of it, virtual hubs,
-// and the operator's commands.
+// Command hubcloud runs the device-hub cloud, its demo, virtual hubs and the operator's commands.
 package main
 
 import (
 	"context"
 	"os"
+
+	"hubcloud/cmd/hubcloud/internal/cli"
 )
 
 func main() {
-	os.Exit(Run(context.Background(), os.Args[1:], Streams{Out: os.Stdout, Err: os.Stderr}))
+	streams := cli.Streams{Out: os.Stdout, Err: os.Stderr}
+	os.Exit(cli.Run(context.Background(), os.Args[1:], streams))
 }

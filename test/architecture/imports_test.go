@@ -121,7 +121,7 @@ func TestExporters(t *testing.T) {
 	t.Parallel()
 	for pkg, imports := range packages(t) {
 		if slices.Contains(imports, "hubcloud/cmd/hubcloud/otlp") &&
-			pkg != "hubcloud/cmd/hubcloud" {
+			pkg != "hubcloud/cmd/hubcloud/internal/server" {
 			t.Errorf("%s imports hubcloud/cmd/hubcloud/otlp", pkg)
 		}
 	}

@@ -94,7 +94,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 		func() bool { status, _ := ready(t, s); return status == http.StatusOK },
 	)
 	for _, text := range []string{
-		`msg="a part of the service is not well`, `msg="a part of the service is well again"`,
+		`msg="component unhealthy"`, `msg="component healthy again"`,
 	} {
 		harness.Eventually(
 			t, time.Minute, text, func() bool { return strings.Contains(s.Log(), text) },

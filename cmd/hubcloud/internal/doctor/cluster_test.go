@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -131,7 +132,7 @@ func TestServersThatAreMissing(t *testing.T) {
 	examine := func() Component {
 		return one(t, Examine(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
-			Started: &Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
+			Started: &datadir.Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
 		}), "broker")
 	}
 	eventually(t, "three servers are well", func() bool { return examine().Verdict == OK })

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/projections"
 	"hubcloud/streams"
 )
@@ -30,7 +31,7 @@ type Config struct {
 	Bound Bound
 	// Started is what the service left behind about how it was started; nil when there is nothing,
 	// or StartedErr says why it cannot be read.
-	Started    *Started
+	Started    *datadir.Started
 	StartedErr error
 	// Credentials say how to reach the broker, unless CredentialsErr says why that is not known.
 	Credentials    streams.Credentials

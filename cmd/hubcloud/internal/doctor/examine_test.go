@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/streams"
 )
 
@@ -47,7 +48,7 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 	began := time.Now()
 	all := Examine(t.Context(), Config{
 		DataDir: dir, Bound: Bound{HTTP: peer, Admin: peer, MQTT: peer},
-		Started:     &Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
+		Started:     &datadir.Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
 		Credentials: credentials, PostgresURL: "postgres://" + peer + "/x?sslmode=disable",
 		SMTPURL: "smtp://" + peer, Limits: limits(),
 	})

@@ -36,7 +36,7 @@ func checkMailServer(ctx context.Context, p *patient, f *findings) {
 			"name the mail server with --smtp-url to have it looked at, too",
 		)
 		return
-	case url == "" && !p.Started.has("api"):
+	case url == "" && !p.Started.HasRole("api"):
 		f.note("this service sends no mails: it is not an API")
 		return
 	case url == "":

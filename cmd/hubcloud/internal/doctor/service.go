@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
 // checkService says whether a service runs on this machine's data directory, and what it says of
@@ -144,7 +146,7 @@ func askReady(ctx context.Context, admin string) (readiness, error) {
 	return said, nil
 }
 
-func since(s *Started) string {
+func since(s *datadir.Started) string {
 	if s == nil {
 		return ""
 	}
@@ -153,7 +155,7 @@ func since(s *Started) string {
 	)
 }
 
-func lastStarted(s *Started) string {
+func lastStarted(s *datadir.Started) string {
 	if s == nil {
 		return ""
 	}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestMistakesAreTold: a mistake in what was typed is one clear line that names it, and exit code
+// 2.
+func TestMistakesAreTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"sreve"}, "sreve"},
+		{[]string{"serve", "--htpp", ":1"}, "--htpp"},
+		{[]string{"serve", "--http", "nowhere"}, "--http"},
+		{[]string{"serve", "--event-retention", "soon"}, "--event-retention"},
+		{[]string{"serve", "--event-retention", "1ms"}, "--event-retention"},
+		{[]string{"serve", "--sync", "sometimes"}, "--sync"},
+		{[]string{"serve", "--roles", "api,cook"}, "cook"},
+		{[]string{"serve", "--environment", "test"}, "--environment"},
+		{[]string{"serve", "--nats-url", "nats://127.0.0.1:1"}, "--nats-credentials"},
+		{
+			[]string{"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json"},
+			"--ca-cert",
+		},
+		{
+			[]string{
+				"serve", "--nats-url", "nats://127.0.0.1:1", "--nats-credentials", "c.json",
+				"--ca-cert", "c.pem", "--ca-key", "k.pem",
+			},
+			"--public-mqtt",
+		},
+		{[]string{"serve", "--postgres-url", "secret"}, "--postgres-url"},
+		{[]string{"serve", "--http", "127.0.0.1:99999"}, "--http"},
+		{[]string{"serve", "--public-mqtt", "example.org:mqtt"}, "--public-mqtt"},
+		{[]string{"serve", "--roles", ""}, "--roles"},
+		{[]string{"serve", "--ca-cert", "ca.pem"}, "--ca-key"},
+		{[]string{"serve", "--rate", "0"}, "--rate"},
+		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},
+		{[]string{"key", "create", "--org", "x"}, "--scope"},
+		{[]string{"key", "create", "--org", "x", "--scope", "everything"}, "everything"},
+		{
+			[]string{"key", "create", "--org", "x", "--all-scopes", "--scope", "sites:read"},
+			"not both",
+		},
+		{[]string{"key", "revoke"}, "key-id"},
+		{[]string{"inventory", "add", "--serial", "7"}, "--serial"},
+		{[]string{"inventory", "generate", "--count", "0"}, "--count"},
+		{[]string{"inventory", "generate", "--prefix", "Hub"}, "--prefix"},
+		{
+			[]string{
+				"virtualhub", "--enroll", "http://127.0.0.1:1", "--serial", "x", "--secret", "y",
+			},
+			"Serial",
+		},
+		{
+			[]string{
+				"virtualhub", "--enroll", "cloud", "--serial", "HUB-7K2M-Q4XD-93TA", "--secret",
+				"y",
+			},
+			"--enroll",
+		},
+		{
+			[]string{"virtualhub", "fleet", "--enroll", "cloud", "--inventory", "/dev/null"},
+			"--enroll",
+		},
+		{
+			[]string{
+				"virtualhub", "fleet", "--enroll", "http://127.0.0.1:1", "--inventory", "/nowhere",
+			},
+			"/nowhere",
+		},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(context.Background(), c.args, Streams{Out: &out, Err: &errs})
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf(
+				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
+		}
+	}
+}
+
+// TestNoServiceIsTold: a command that needs a running service says that there is none, and how to
+// start one.
+func TestNoServiceIsTold(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	code := Run(
+		context.Background(), []string{"inventory", "generate", "--data-dir", t.TempDir()},
+		Streams{Out: &out, Err: &errs},
+	)
+	if code != exitFailed || !strings.Contains(errs.String(), "hubcloud serve") {
+		t.Errorf("exit code %d, said %q", code, errs.String())
+	}
+}
+
+// TestHelpTeaches: every flag is shown with its environment variable.
+func TestHelpTeaches(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := Run(context.Background(), []string{
+		"serve", "--help",
+	}, Streams{Out: &out, Err: &errs}); code != exitOK {
+		t.Fatalf("exit code %d, said %q", code, errs.String())
+	}
+	for _, want := range []string{
+		"--event-retention=24h", "$HUBCLOUD_EVENT_RETENTION", "--http=\":8080\"",
+		"--environment=\"live\"", "--sync=\"always\"",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the help of serve has no %s", want)
+		}
+	}
+}

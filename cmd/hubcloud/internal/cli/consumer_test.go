@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/demo"
+)
+
+// TestConsumersMistakesAreTold: a mistake in what was typed is one clear line that names it, and
+// exit code 2.
+func TestConsumersMistakesAreTold(t *testing.T) {
+	t.Parallel()
+	given := []string{"--url", "http://127.0.0.1:1", "--key", "hc_dev_x", "--retry", "0s"}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"hubs", "--url", "localhost"}, "--url"},
+		{[]string{"hubs", "--url", "ftp://localhost"}, "--url"},
+		{[]string{"hubs", "--url", "http://localhost/v1?x=y"}, "--url"},
+		{[]string{"hubs", "--url", "http://localhost"}, "HUBCLOUD_API_KEY"},
+		{[]string{"hubs", "--url", "http://localhost", "--key", "two words"}, "APIKey"},
+		{[]string{"hubs", "--retry", "-1s"}, "--retry"},
+		{[]string{"hubs", "--retry", "soon"}, "--retry"},
+		{[]string{"hubs", "hub-1"}, "hub-1"},
+		{[]string{"devices"}, "hub"},
+		{[]string{"devices", "hub-1", "door"}, "door"},
+		{append([]string{"devices", ".."}, given...), "no id"},
+		{[]string{"events"}, "hub"},
+		{[]string{"events", "hub-1", "--new"}, "--follow"},
+		{[]string{"events", "hub-1", "--follow", "--new", "--after", "c"}, "one of them"},
+		{[]string{"events", "hub-1", "--url", "x"}, "--url"},
+		{[]string{"send", "hub-1", "1", "lock"}, "value"},
+		{[]string{"send", "hub-1", "door", "lock", "true"}, "door"},
+		{[]string{"send", "hub-1", "1", "lock", "true", "--endpoint", "-1"}, "--endpoint"},
+		{[]string{"send", "hub-1", "1", "lock", "true", "--limit", "0s"}, "--limit"},
+		{
+			append([]string{
+				"send", "hub-1", "1", "lock", "true", "--idempotency-key",
+				strings.Repeat("x", 256),
+			}, given...),
+			"255",
+		},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(t.Context(), c.args, Streams{Out: &out, Err: &errs})
+		if code != exitUsage || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf(
+				"hubcloud %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
+		}
+	}
+}
+
+// TestNoAPIIsTold: where nothing answers, the line says where, and what to do.
+func TestNoAPIIsTold(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), []string{
+		"hubs", "--data-dir", t.TempDir(),
+	}, Streams{Out: &out, Err: &errs}); code != exitFailed ||
+		!strings.Contains(errs.String(), "--url") {
+		t.Errorf("exit code %d, said %q", code, errs.String())
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	errs.Reset()
+	code := Run(
+		t.Context(),
+		[]string{"hubs", "--url", "http://" + address, "--key", "hc_dev_x", "--retry", "0s"},
+		Streams{Out: &out, Err: &errs},
+	)
+	if code != exitFailed ||
+		!strings.Contains(errs.String(), "nothing answers at http://"+address) ||
+		strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("exit code %d, said %q", code, errs.String())
+	}
+}
+
+// TestFindingTheAPI: the service and the demo's key are found on the data directory, what is given
+// goes before, and the demo's key is sent to the demo alone.
+func TestFindingTheAPI(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
+		fmt.Fprint(w, `{"data":[],"has_more":false}`)
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	keep := func(name string, content any) {
+		text, err := json.Marshal(content)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(
+		"endpoints.json",
+		datadir.Endpoints{
+			HTTP:      strings.TrimPrefix(server.URL, "http://"),
+			PublicURL: "https://elsewhere.example.com",
+		},
+	)
+	keep("dev.json", demo.State{Key: "hc_dev_demo"})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "/v1/hubs Bearer hc_dev_demo"},
+		{[]string{"--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
+		{[]string{"--url", server.URL, "--key", "hc_dev_mine"}, "/v1/hubs Bearer hc_dev_mine"},
+		{
+			[]string{"--url", server.URL + "/v1/", "--key", "hc_dev_mine"},
+			"/v1/hubs Bearer hc_dev_mine",
+		},
+		{
+			[]string{"--url", server.URL + "/behind/v1", "--key", "hc_dev_mine"},
+			"/behind/v1/hubs Bearer hc_dev_mine",
+		},
+		{[]string{"--url", server.URL}, ""},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(
+			t.Context(), append([]string{"hubs", "--data-dir", dir}, c.args...),
+			Streams{Out: &out, Err: &errs},
+		)
+		if c.want == "" {
+			if code != exitUsage || len(asked) != 0 {
+				t.Errorf(
+					"%v: exit code %d, said %q: the demo's key must not go to an address that was given",
+					c.args, code, errs.String(),
+				)
+			}
+			continue
+		}
+		if code != exitOK {
+			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
+			continue
+		}
+		if got := <-asked; got != c.want {
+			t.Errorf("%v: asked %q", c.args, got)
+		}
+	}
+}
+
+// TestConsumersHelpTeaches: each command shows examples, its scopes, and where the key comes from.
+func TestConsumersHelpTeaches(t *testing.T) {
+	t.Parallel()
+	for command, says := range map[string][]string{
+		"hubs": {"hubs:read", "jq"}, "devices": {"hubs:read", "hub-demo-0000-0001 1"},
+		"events": {"events:read", "--follow --new", "--after=CURSOR"},
+		"send":   {"hubs:command", "lock true --wait", "--limit=30s", "color"},
+	} {
+		var out, errs bytes.Buffer
+		if code := Run(t.Context(), []string{
+			command, "--help",
+		}, Streams{Out: &out, Err: &errs}); code != exitOK {
+			t.Fatalf("exit code %d, said %q", code, errs.String())
+		}
+		for _, want := range append(says, "$HUBCLOUD_URL", "$HUBCLOUD_API_KEY", "--retry=5s", "--json") {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("the help of %s has no %s", command, want)
+			}
+		}
+	}
+}
+
+// TestNamesDoNotReachTheTerminal: a device can be called anything, escape sequences included.
+func TestNamesDoNotReachTheTerminal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":[{"id":1,"name":"\u001b[2J\u009b\tDoor\u007f","channels":[]}]}`)
+	}))
+	t.Cleanup(server.Close)
+	var out, errs bytes.Buffer
+	code := Run(
+		t.Context(), []string{"devices", "hub-1", "--url", server.URL, "--key", "hc_dev_x"},
+		Streams{Out: &out, Err: &errs},
+	)
+	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
+		!strings.Contains(out.String(), "Door") {
+		t.Errorf("exit code %d, outputFlags %q, said %q", code, out.String(), errs.String())
+	}
+}
+
+// TestRetryHasAnEnd: a command goes on for as long as --retry says, and says what it waits for.
+func TestRetryHasAnEnd(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(
+			w,
+			`{"error":{"type":"hub_unavailable","message":"its radio is down","request_id":"01J"}}`,
+		)
+	}))
+	t.Cleanup(server.Close)
+	for _, command := range [][]string{
+		{"hubs"}, {"events", "hub-1"}, {"send", "hub-1", "1", "lock", "true", "--wait"},
+	} {
+		var out, errs bytes.Buffer
+		began := time.Now()
+		code := Run(
+			t.Context(),
+			append(command, "--url", server.URL, "--key", "hc_dev_x", "--retry", "500ms"),
+			Streams{Out: &out, Err: &errs},
+		)
+		if took := time.Since(began); code != exitFailed || took > 30*time.Second ||
+			!strings.Contains(errs.String(), "hub_unavailable: its radio is down") {
+			t.Errorf("%v: exit code %d after %s, said %q", command, code, took, errs.String())
+		}
+	}
+}
+
+// TestInterrupts: Ctrl-C is how a follower ends, and how everything else fails.
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"events", "hub-1", "--follow"}, exitOK, ""},
+		{[]string{"events", "hub-1"}, exitFailed, "interrupted"},
+		{[]string{"send", "hub-1", "1", "lock", "true", "--wait"}, exitFailed, "interrupted"},
+		{[]string{"hubs"}, exitFailed, "interrupted"},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		go func() {
+			<-asked
+			interrupt()
+		}()
+		var out, errs bytes.Buffer
+		code := Run(
+			ctx, append(c.args, "--url", server.URL, "--key", "hc_dev_x"),
+			Streams{Out: &out, Err: &errs},
+		)
+		interrupt()
+		if code != c.code || (c.says == "") != (errs.Len() == 0) ||
+			!strings.Contains(errs.String(), c.says) {
+			t.Errorf("%v: exit code %d, said %q", c.args, code, errs.String())
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"hubcloud/cmd/hubcloud/internal/demo"
+	"hubcloud/cmd/hubcloud/internal/server"
+)
+
+// devCommand runs the service with a demo.
+type devCommand struct {
+	server.Config
+	logFlags
+}
+
+// Run serves until SIGINT or SIGTERM, and prints how to try the demo once its hubs are online.
+func (c *devCommand) Run(ctx context.Context, out Streams) error {
+	c.FetchPostgres = true
+	logger := c.logger(out)
+	return server.Run(ctx, c.Config, logger, func(ctx context.Context, s *server.Server) error {
+		cfg := demo.Config{
+			Dir: c.Dir(), Endpoints: s.Endpoints(), Directory: s.Directory(),
+			Presence: s.Presence(), SignIn: s.SignIn(), PairingWindow: c.PairingWindow,
+			Logger: logger,
+		}
+		return demo.Run(ctx, cfg, func(state demo.State, link string) {
+			printDemo(out, cfg, state, link)
+		})
+	})
+}
+
+// printDemo prints commands that work when pasted into a shell.
+func printDemo(out Streams, cfg demo.Config, state demo.State, link string) {
+	api, hubs := cfg.Endpoints.PublicURL+"/v1", demo.HubIDs()
+	fmt.Fprintf(out.Out, `
+hubcloud is running, with three virtual hubs that send events.
+
+  API        %[1]s
+  reference  %[1]s/reference   (describes every call; try them there with the key)
+  key        %[2]s   (has every scope)
+  hubs       %[3]s, %[4]s, %[5]s
+  metrics    http://%[6]s/metrics
+
+Open the web portal, signed in as the demo's owner (the link works once; each start prints a new one):
+
+  %[8]s
+
+Follow a hub's events:
+
+  curl -N -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/events/stream
+
+List the hubs, and read the oldest events of one, page by page:
+
+  curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs
+  curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?limit=5'
+
+List the hub's devices, and unlock its front door while you follow its events:
+
+  curl -s -H 'Authorization: Bearer %[2]s' %[1]s/hubs/%[3]s/devices
+  curl -s -H 'Authorization: Bearer %[2]s' -H 'Content-Type: application/json' -H 'Idempotency-Key: first' \
+    -d '{"key":"lock","value":false}' %[1]s/hubs/%[3]s/devices/1/commands
+
+Wait for the next event after a cursor (the next_cursor of a page):
+
+  curl -s -H 'Authorization: Bearer %[2]s' '%[1]s/hubs/%[3]s/events?wait=30&after=CURSOR'
+
+Press Ctrl-C to stop. Everything is kept in %[7]s.
+
+`, api, state.Key, hubs[0], hubs[1], hubs[2], cfg.Endpoints.Admin, cfg.Dir, link)
+}

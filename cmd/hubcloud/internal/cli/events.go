@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"hubcloud/httpapi/client"
+)
+
+// eventsCommand prints a hub's events.
+type eventsCommand struct {
+	consumer
+	Hub    string `arg:"" help:"Hub whose events to print, by its id."`
+	Follow bool   `help:"Go on with new events as they come, over lost connections and restarts of the service, until Ctrl-C." short:"f"`
+	After  string `help:"Begin after this cursor; without it, with the oldest event that is kept." placeholder:"CURSOR"`
+	New    bool   `help:"Begin with the next new event; for --follow."`
+}
+
+// Help is the longer text of --help.
+func (*eventsCommand) Help() string {
+	return `Prints the events of a hub, oldest first. They are kept for a day. The key needs the scope events:read.
+
+Each event has a cursor: give the last one that you have seen with --after, and the events that follow it are outputFlags, none missing and
+none twice. Where events are missing that could not be had from the hub, a line on standard error says so.
+
+  hubcloud events hub-demo-0000-0001
+  hubcloud events hub-demo-0000-0001 --follow --new
+  hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor`
+}
+
+// Validate checks what the flags say together.
+func (c *eventsCommand) Validate() error {
+	if c.New && !c.Follow {
+		return errors.New("--new: without --follow there would be nothing to print")
+	}
+	if c.New && c.After != "" {
+		return errors.New("--new and --after: give one of them")
+	}
+	return c.consumer.Validate()
+}
+
+// Run prints the events. With --follow it ends in order when it is interrupted.
+func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
+	return c.do(ctx, out, func(api *client.Client) error {
+		for event, err := range api.Events(ctx, c.Hub, c.After, c.options()...) {
+			switch {
+			case client.IsGap(err):
+				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
+			case errors.Is(err, client.ErrResync):
+				return fmt.Errorf(
+					"%w; leave out --after to begin with the oldest event that is kept", err,
+				)
+			case err != nil && c.Follow:
+				return ended(ctx, err)
+			case err != nil:
+				return err
+			}
+			if err := c.show(out, event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *eventsCommand) options() []client.EventsOption {
+	if !c.Follow {
+		return []client.EventsOption{client.UntilNewest(), client.GiveUpAfter(max(1, c.Retry))}
+	}
+	if c.New {
+		return []client.EventsOption{client.FromNow()}
+	}
+	return nil
+}
+
+func (c *eventsCommand) show(out Streams, event client.Event) error {
+	if c.JSON {
+		return printJSON(out.Out, event)
+	}
+	device := "-"
+	if event.DeviceID != nil {
+		device = strconv.FormatInt(*event.DeviceID, 10)
+	}
+	_, err := fmt.Fprintf(
+		out.Out,
+		"%s  %-18s  device %-3s  %s  %s\n",
+		event.Time.UTC().
+			Format("2006-01-02 15:04:05.000Z"),
+		printable(string(event.Type)),
+		device,
+		printable(string(event.Data)),
+		event.Cursor,
+	)
+	return err
+}

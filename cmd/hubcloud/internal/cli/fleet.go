@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/hubbridge/virtualhub"
+)
+
+type virtualhubFleetCommand struct {
+	Enroll    string        `help:"Base address of the cloud, without /link/v1." required:"" placeholder:"URL"`
+	Inventory string        `help:"The hubs: what \"hubcloud inventory generate --json\" outputFlags; - for standard input." required:"" placeholder:"FILE"`
+	Count     int           `help:"How many of them to run; 0 for all." default:"0"`
+	Rate      float64       `help:"Events a second that each hub sends; 0 for as many as the cloud acknowledges." default:"1"`
+	Batch     int           `help:"Events in one message, 1 to 500." default:"1"`
+	For       time.Duration `help:"How long to run; 0 for ever." default:"0s"`
+	Every     time.Duration `help:"Time between two lines of progress." default:"5s"`
+}
+
+// Run runs the fleet, and prints what it did while it does.
+func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
+	if err := checkEnroll(c.Enroll); err != nil {
+		return err
+	}
+	hubs, err := c.hubs()
+	if err != nil {
+		return usage.Wrap(err)
+	}
+	fleet, err := virtualhub.NewFleet(virtualhub.FleetConfig{
+		EnrollURL: c.Enroll, Hubs: hubs, Rate: c.Rate, Saturate: c.Rate == 0, Batch: c.Batch,
+	})
+	if err != nil {
+		return usage.Wrap(err)
+	}
+	if c.For > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.For)
+		defer cancel()
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return fleet.Run(ctx) })
+	group.Go(func() error {
+		c.report(ctx, fleet, out)
+		return nil
+	})
+	return ended(ctx, group.Wait())
+}
+
+// hubs reads the inventory: one JSON object a line.
+func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
+	var from io.Reader = os.Stdin
+	if c.Inventory != "-" {
+		file, err := os.Open(c.Inventory)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		from = file
+	}
+	var hubs []virtualhub.Credentials
+	lines := bufio.NewScanner(from)
+	for n := 1; lines.Scan() && (c.Count == 0 || len(hubs) < c.Count); n++ {
+		var hub virtualhub.Credentials
+		if err := json.Unmarshal(lines.Bytes(), &hub); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", c.Inventory, n, err)
+		}
+		hubs = append(hubs, hub)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(hubs) == 0 || len(hubs) < c.Count {
+		return nil, fmt.Errorf(
+			"%s names %d hubs; make more with `hubcloud inventory generate --json`", c.Inventory,
+			len(hubs),
+		)
+	}
+	return hubs, nil
+}
+
+// report prints a line of progress every so often, and one at the end.
+func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.Fleet, out Streams) {
+	ticker := time.NewTicker(max(c.Every, 100*time.Millisecond))
+	defer ticker.Stop()
+	began, before := time.Now(), virtualhub.FleetStats{}
+	last := began
+	for {
+		select {
+		case <-ctx.Done():
+			now := fleet.Stats()
+			fmt.Fprintf(
+				out.Out, "ended: %d events acknowledged of %d in %s, ack p50 %s, p99 %s\n",
+				now.Acked, now.Emitted, time.Since(began).Round(time.Second), now.AckP50,
+				now.AckP99,
+			)
+			return
+		case <-ticker.C:
+			now := fleet.Stats()
+			rate := float64(now.Acked-before.Acked) / time.Since(last).Seconds()
+			fmt.Fprintf(
+				out.Out,
+				"%d of %d hubs connected, %.0f events/s acknowledged, ack p50 %s, p99 %s, %d "+
+					"resent, %d connections lost\n",
+				now.Connected,
+				now.Hubs,
+				rate,
+				now.AckP50,
+				now.AckP99,
+				now.Resent,
+				now.Disconnections,
+			)
+			before, last = now, time.Now()
+		}
+	}
+}

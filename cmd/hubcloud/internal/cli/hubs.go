@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"context"
+
+	"hubcloud/httpapi/client"
+)
+
+// hubsCommand lists hubs.
+type hubsCommand struct {
+	consumer
+	Site string `help:"Only the hubs at this site." placeholder:"SITE_ID"`
+}
+
+// Help is the longer text of --help.
+func (*hubsCommand) Help() string {
+	return `Lists the organization's hubs with their connection, in the order of their ids. The key needs the scope hubs:read.
+
+  hubcloud hubs
+  hubcloud hubs --json | jq -r 'select(.connection.status == "offline").id'`
+}
+
+// Run lists the hubs.
+func (c *hubsCommand) Run(ctx context.Context, out Streams) error {
+	return c.do(ctx, out, func(api *client.Client) error {
+		t := table{}
+		if !c.JSON {
+			t = newTable(out.Out, "HUB", "NAME", "STATUS", "SINCE", "SITE")
+		}
+		for hub, err := range api.Hubs(ctx, c.Site) {
+			if err != nil {
+				return err
+			}
+			if c.JSON {
+				if err := printJSON(out.Out, hub); err != nil {
+					return err
+				}
+				continue
+			}
+			t.row(
+				hub.ID, orNothing(hub.Name), string(hub.Connection.Status),
+				shortTime(hub.Connection.Since), hub.SiteID,
+			)
+		}
+		if c.JSON {
+			return nil
+		}
+		return t.flush()
+	})
+}

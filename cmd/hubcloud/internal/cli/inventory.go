@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/domain"
+)
+
+// inventoryCommand groups the commands on the hubs that may enrol.
+type inventoryCommand struct {
+	Add      inventoryAddCommand      `cmd:"" help:"Register a hub by its serial and print its enrolment secret."`
+	Generate inventoryGenerateCommand `cmd:"" help:"Register hubs with generated serials and print their enrolment secrets."`
+	List     inventoryListCommand     `cmd:"" help:"List the hubs with their status and organization."`
+	Rotate   inventoryRotateCommand   `cmd:"" help:"Replace a hub's enrolment secret and revoke its certificate."`
+	Block    inventoryBlockCommand    `cmd:"" help:"Cut a hub's connections and reject its enrolments and connections."`
+	Unblock  inventoryUnblockCommand  `cmd:"" help:"Let a blocked hub enrol and connect again."`
+	Release  inventoryReleaseCommand  `cmd:"" help:"Remove a hub from its organization."`
+}
+
+type inventoryAddCommand struct {
+	operatorFlags
+	outputFlags
+	Serial string `help:"Serial of the hub, in any case, with or without dashes." required:"" placeholder:"SERIAL"`
+}
+
+// Run registers the hub.
+func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
+	hub, err := parseSerial("--serial", c.Serial)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
+		return c.register(ctx, s, hub, out)
+	})
+}
+
+// parseSerial parses a serial. The error is a usage.Error with the argument's name.
+func parseSerial(argument, text string) (domain.HubID, error) {
+	hub, ok := domain.ParseSerial(text)
+	if !ok {
+		return "", usage.Errorf(
+			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that starts "+
+				"with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
+			argument, text,
+		)
+	}
+	return hub, nil
+}
+
+type inventoryGenerateCommand struct {
+	operatorFlags
+	outputFlags
+	Count  int    `help:"Number of hubs." default:"1"`
+	Prefix string `help:"Prefix of the hub ids: 2 to 12 lower-case letters and digits, starting with a letter." default:"hub"`
+}
+
+var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9]{1,11}$`)
+
+// Run registers the hubs, and prints each as soon as it is registered.
+func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
+	if c.Count < 1 {
+		return usage.Errorf("--count %d: at least 1", c.Count)
+	}
+	if !prefixPattern.MatchString(c.Prefix) {
+		return usage.Errorf(
+			"--prefix %q: 2 to 12 lower-case letters and digits, starting with a letter", c.Prefix,
+		)
+	}
+	s, err := operator.Connect(ctx, c.service())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for made := range c.Count {
+		if err := c.generate(ctx, s, out); err != nil {
+			return fmt.Errorf("after %d of %d hubs: %w", made, c.Count, err)
+		}
+	}
+	return nil
+}
+
+// generateTries is how many ids are tried for one hub. A collision of random ids is unlikely; the
+// same error may have another cause, which a further try does not remove.
+const generateTries = 3
+
+func (c *inventoryGenerateCommand) generate(
+	ctx context.Context, s *operator.Session, out Streams,
+) error {
+	for try := 1; ; try++ {
+		hub, ok := operator.NewHubID(c.Prefix)
+		if !ok {
+			return usage.Errorf("--prefix %q: not allowed in a hub id", c.Prefix)
+		}
+		err := c.register(ctx, s, hub, out)
+		if try == generateTries ||
+			!errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) {
+			return err
+		}
+	}
+}
+
+// register registers a hub and prints its serial and secret.
+func (f outputFlags) register(
+	ctx context.Context, s *operator.Session, hub domain.HubID, out Streams,
+) error {
+	secret, err := s.RegisterHub(ctx, hub)
+	if err != nil {
+		return err
+	}
+	return f.printHub(out, hub, field{"secret", secret})
+}
+
+// printHub prints a hub with further fields.
+func (f outputFlags) printHub(out Streams, hub domain.HubID, more ...field) error {
+	fields := []field{{"serial", hub.Serial()}, {"hub_id", string(hub)}}
+	return f.print(out.Out, append(fields, more...)...)
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"hubcloud/cmd/hubcloud/internal/operator"
+	"hubcloud/domain"
+	"hubcloud/streams/directory"
+)
+
+// hubFlags name the hub that a command changes.
+type hubFlags struct {
+	operatorFlags
+	outputFlags
+	PostgresURL string `help:"Database of the service, instead of that in postgres.json in --data-dir. The command returns once lists show the change." name:"postgres-url" placeholder:"URL"`
+	Serial      string `arg:"" help:"Serial of the hub, in any case, with or without dashes."`
+}
+
+// change runs a command on the hub.
+func (f *hubFlags) change(
+	ctx context.Context,
+	command func(ctx context.Context, s *operator.Session, hub domain.HubID) error,
+) error {
+	hub, err := parseSerial("SERIAL", f.Serial)
+	if err != nil {
+		return err
+	}
+	return f.do(ctx, func(ctx context.Context, s *operator.Session) error {
+		f.waitForReadModels(ctx, s)
+		return command(ctx, s, hub)
+	})
+}
+
+// waitForReadModels makes the session wait for the read models if their database can be reached.
+// Otherwise lists may show the change a moment later.
+func (f *hubFlags) waitForReadModels(ctx context.Context, s *operator.Session) {
+	url := f.PostgresURL
+	if url == "" {
+		database, err := f.service().Dir().Database()
+		if err != nil || f.NATSURL != "" {
+			return
+		}
+		url = database.URL
+	}
+	if models, err := s.ReadModels(ctx, url); err == nil {
+		s.WaitForReadModels(models)
+	}
+}
+
+type inventoryRotateCommand struct {
+	hubFlags
+	KeepCertificate bool `help:"Keep the hub's certificate. Use it only if nobody else can have used the secret: a hub that enrolled with a stolen secret stays connected."`
+}
+
+// Help returns the long help text.
+func (*inventoryRotateCommand) Help() string {
+	return `Replaces the hub's enrolment secret, revokes its certificate and cuts its connections: a thief of the former secret may have enrolled with
+it. The hub stays offline until it has the new secret. With --keep-certificate the hub stays connected, and needs the new secret when its
+certificate ends.`
+}
+
+// Run replaces the secret and prints the new one.
+func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
+	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+		secret, err := s.RotateSecret(ctx, hub, c.KeepCertificate)
+		if err != nil && !errors.Is(err, directory.ErrNotSettled) {
+			return err
+		}
+		// The new secret is in force, so it is printed whatever else fails.
+		if !c.JSON {
+			fmt.Fprintln(out.Err, "The secret is shown only once; the cloud keeps a hash of it.")
+		}
+		err = errors.Join(err, c.printHub(out, hub, field{"secret", secret}))
+		if !c.KeepCertificate {
+			err = errors.Join(err, s.CutRevoked(ctx, hub))
+		}
+		return err
+	})
+}
+
+type inventoryBlockCommand struct{ hubFlags }
+
+// Run blocks the hub.
+func (c *inventoryBlockCommand) Run(ctx context.Context, out Streams) error {
+	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+		cut, err := s.BlockHub(ctx, hub)
+		if err != nil {
+			return err
+		}
+		return c.printHub(out, hub, field{"connections_cut", strconv.Itoa(cut)})
+	})
+}
+
+type inventoryUnblockCommand struct{ hubFlags }
+
+// Help returns the long help text.
+func (*inventoryUnblockCommand) Help() string {
+	return `A hub whose enrolment was rejected tries again within six hours, or at once when it is restarted.`
+}
+
+// Run unblocks the hub.
+func (c *inventoryUnblockCommand) Run(ctx context.Context, out Streams) error {
+	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+		if _, err := s.Directory.UnblockHub(ctx, operator.Origin(), hub); err != nil {
+			return err
+		}
+		return c.printHub(out, hub)
+	})
+}
+
+type inventoryReleaseCommand struct{ hubFlags }
+
+// Help returns the long help text.
+func (*inventoryReleaseCommand) Help() string {
+	return `Removes the hub from its organization: it disappears from the organization's lists, its event streams end, and the names and rooms of its
+devices are deleted. An organization that adds the hub later sees none of its former events. The hub keeps its certificate and its secret;
+its connection is cut once, so that it connects again. A hub without an organization is left unchanged.`
+}
+
+// Run releases the hub.
+func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
+	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
+		former, err := s.ReleaseHub(ctx, hub)
+		if err != nil {
+			return err
+		}
+		return c.printHub(out, hub, field{"former_org_id", former})
+	})
+}

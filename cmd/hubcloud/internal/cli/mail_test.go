@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+)
+
+// TestMailFlags: a mistake in a flag about mail is one clear line with exit code 2, and never tells
+// the password that is in one of them.
+func TestMailFlags(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ flag, value, says string }{
+		{"--smtp-url", "mail.example.org:25", "smtp://USER:PASSWORD@HOST:PORT"},
+		{"--smtp-url", "http://ann:secret@mail.example.org", "smtp://USER:PASSWORD@HOST:PORT"},
+		{"--smtp-url", "smtp://ann:secret@mail.example.org:0", "port"},
+		{"--smtp-url", "smtp://ann:secret%zz@mail.example.org", "percent-encoded"},
+		{"--smtp-url", "smtps://ann:secret@mail.example.org?tls=optional", "tls=optional"},
+		{"--mail-from", "hubs", "hubs@example.org"},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(
+			context.Background(), []string{"serve", c.flag, c.value},
+			Streams{Out: &out, Err: &errs},
+		)
+		said := errs.String()
+		if code != exitUsage || strings.Count(said, "\n") != 1 || !strings.Contains(said, c.flag) ||
+			!strings.Contains(said, c.says) ||
+			strings.Contains(said, "secret") {
+			t.Errorf("%s %s: exit code %d, said %q", c.flag, c.value, code, said)
+		}
+	}
+}

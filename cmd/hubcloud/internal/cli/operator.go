@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/cmd/hubcloud/internal/operator"
+)
+
+// operatorTimeout bounds a command that an operator expects to be short.
+const operatorTimeout = 30 * time.Second
+
+// operatorFlags name the running service that a command works on.
+type operatorFlags struct {
+	DataDir         string `help:"Data directory of the running service." default:"./data" type:"path"`
+	NATSURL         string `help:"Broker to connect to, instead of that of --data-dir." name:"nats-url" placeholder:"URL"`
+	NATSCredentials string `help:"Credentials file for --nats-url. Defaults to nats-credentials.json in --data-dir." name:"nats-credentials" type:"path" placeholder:"FILE"`
+}
+
+func (f operatorFlags) service() operator.Service {
+	return operator.Service{
+		DataDir: f.DataDir, NATSURL: f.NATSURL, NATSCredentials: f.NATSCredentials,
+	}
+}
+
+// do runs a short command on a session.
+func (f operatorFlags) do(
+	ctx context.Context, command func(ctx context.Context, s *operator.Session) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+	defer cancel()
+	s, err := operator.Connect(ctx, f.service())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return command(ctx, s)
+}

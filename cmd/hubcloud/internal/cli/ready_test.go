@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"hubcloud/cmd/hubcloud/internal/datadir"
+)
+
+// TestReady: a container's health check tells by its exit code whether the service is ready, and
+// says what is not.
+func TestReady(t *testing.T) {
+	t.Parallel()
+	dir := datadir.Dir(t.TempDir())
+	ready := func() (string, int) {
+		var out bytes.Buffer
+		code := Run(
+			t.Context(), []string{"ready", "--data-dir", string(dir)},
+			Streams{Out: &out, Err: &out},
+		)
+		return out.String(), code
+	}
+	if said, code := ready(); code != exitFailed ||
+		!strings.Contains(said, "no service is running") {
+		t.Errorf("where none runs: %d %s", code, said)
+	}
+	body := `{"ready":false,"components":[{"name":"broker","ok":false,"detail":"gone"},{"name":"access","ok":true,"detail":"ok"}]}`
+	service := httptest.NewServer(
+		http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) },
+		),
+	)
+	defer service.Close()
+	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The address of all interfaces is none to connect to.
+	if err := dir.WriteEndpoints(datadir.Endpoints{Admin: "[::]:" + port}); err != nil {
+		t.Fatal(err)
+	}
+	if said, code := ready(); code != exitFailed || !strings.Contains(said, "broker: gone") ||
+		strings.Contains(said, "access") {
+		t.Errorf("one that is not ready: %d %s", code, said)
+	}
+	body = `{"ready":true,"components":[]}`
+	if said, code := ready(); code != exitOK {
+		t.Errorf("one that is ready: %d %s", code, said)
+	}
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTapMistakesAreTold: what makes no sense for a tap is said before anything is connected to.
+func TestTapMistakesAreTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notCredentials := filepath.Join(dir, "none.json")
+	if err := os.WriteFile(notCredentials, []byte(`{"url": "nats://127.0.0.1:1", "password": "hunter2"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"--hub", "HUB-1"}, exitUsage, "--hub"},
+		{[]string{"--since", "yesterday"}, exitUsage, "--since"},
+		{[]string{"--since", "-2h"}, exitUsage, "--since"},
+		{[]string{"--since", "2h", "--new", "--follow"}, exitUsage, "--new and --since"},
+		{[]string{"--new"}, exitUsage, "--follow"},
+		{[]string{"--format", "xml"}, exitUsage, "--format"},
+		{[]string{"--checkpoint-every", "0s"}, exitUsage, "--checkpoint-every"},
+		{[]string{"--publish", "events"}, exitUsage, "--publish-url"},
+		{[]string{"--publish-url", "nats://127.0.0.1:1"}, exitUsage, "--publish"},
+		{
+			[]string{"--publish", "events.>", "--publish-url", "nats://127.0.0.1:1"}, exitUsage,
+			"--publish",
+		},
+		{
+			[]string{"--nats-credentials", filepath.Join(dir, "nowhere.json")}, exitUsage,
+			"hubcloud tap credentials",
+		},
+		{[]string{"--nats-credentials", notCredentials}, exitFailed, "tap credentials"},
+		{[]string{"--data-dir", dir}, exitFailed, "hubcloud serve"},
+		{[]string{"credentials", "--list", "--rotate", "a"}, exitUsage, "--"},
+		{[]string{"credentials", "--revoke", "a", "--out", "f"}, exitUsage, "--out"},
+	} {
+		var out, errs bytes.Buffer
+		code := Run(
+			context.Background(), append([]string{"tap"}, c.args...),
+			Streams{Out: &out, Err: &errs},
+		)
+		if code != c.code || !strings.Contains(errs.String(), c.says) ||
+			strings.Count(errs.String(), "\n") != 1 ||
+			strings.Contains(errs.String(), "hunter2") {
+			t.Errorf(
+				"hubcloud tap %s: exit code %d, said %q", strings.Join(c.args, " "), code,
+				errs.String(),
+			)
+		}
+	}
+}
+
+// TestTapSince: a time ago, or an instant in whatever zone.
+func TestTapSince(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"":                            {},
+		"2h":                          now.Add(-2 * time.Hour),
+		"90s":                         now.Add(-90 * time.Second),
+		"2026-01-01T00:00:00Z":        time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		"2026-01-01T02:00:00.5+02:00": time.Date(2026, 1, 1, 0, 0, 0, 5e8, time.UTC),
+	} {
+		c := tapRunCommand{Since: text}
+		if got, err := c.since(now); err != nil || !got.Equal(want) {
+			t.Errorf("--since %s is %v, %v; want %v", text, got, err, want)
+		}
+	}
+}

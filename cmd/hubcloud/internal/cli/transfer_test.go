@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hubcloud/streams/backup"
+)
+
+// TestTransfer: a bar on a terminal, a line now and then elsewhere, nothing beside JSON.
+func TestTransfer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		terminal, quiet bool
+		want            string
+	}{
+		"terminal": {
+			true, false,
+			"\r\x1b[Kbackup [###############...............]  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\r\x1b[K",
+		},
+		"elsewhere": {false, false, "backup:  50 %  1.5 MB of 3.0 MB  11s left  DIRECTORY\n"},
+		"json":      {true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				bar := newTransfer(&out, "backup", c.quiet)
+				bar.terminal = c.terminal
+				bar.tell(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
+				time.Sleep(10 * time.Second)
+				bar.tell(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
+				bar.tell(
+					backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000},
+				)
+				bar.end()
+				if got := out.String(); got != c.want {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+	for n, want := range map[int64]string{
+		0: "0 B", 999: "999 B", 1000: "1.0 kB", 2_345_678: "2.3 MB", 5e13: "50.0 TB",
+	} {
+		if got := byteText(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}

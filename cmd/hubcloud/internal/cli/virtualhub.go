@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"net/url"
+	"os"
+
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/hubbridge/virtualhub"
+)
+
+// virtualhubCommand runs hubs in software.
+type virtualhubCommand struct {
+	Run   virtualhubRunCommand   `cmd:"" default:"withargs" help:"Run one hub."`
+	Fleet virtualhubFleetCommand `cmd:"" help:"Run many hubs in one process, for load."`
+}
+
+type virtualhubRunCommand struct {
+	Enroll  string   `help:"Base address of the cloud, without /link/v1." required:"" placeholder:"URL"`
+	Serial  string   `help:"Serial of the hub." required:"" placeholder:"SERIAL"`
+	Secret  string   `help:"Its enrolment secret, as \"inventory\" outputFlags it." required:"" placeholder:"SECRET"`
+	Devices string   `help:"JSON file with the hub's devices; without one it has one of every kind." type:"path" placeholder:"FILE"`
+	Dir     string   `help:"Folder that keeps the hub's certificate, events and devices over a restart; without one it starts anew each time." type:"path" placeholder:"DIR"`
+	Fault   []string `help:"Fault to run with, such as radio_down, late_answers=3s or jammed=1,2; may be repeated." sep:"none" placeholder:"FAULT"`
+
+	LogLevel string `help:"Least severe lines to log: debug, info, warn, error." default:"info" enum:"debug,info,warn,error"`
+}
+
+// Run runs the hub until SIGINT or SIGTERM.
+func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
+	if err := checkEnroll(c.Enroll); err != nil {
+		return err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return usage.Wrap(err)
+	}
+	cfg := virtualhub.Config{
+		EnrollURL: c.Enroll, Serial: c.Serial, Secret: c.Secret, Dir: c.Dir,
+		Log: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{Level: level})),
+	}
+	if c.Devices != "" {
+		file, err := virtualhub.ReadDevicesFile(c.Devices)
+		if err != nil {
+			return usage.Wrap(err)
+		}
+		cfg.Devices, cfg.Joinable, cfg.Faults = file.Devices, file.Joinable, file.Faults
+	}
+	for _, fault := range c.Fault {
+		if err := cfg.Faults.Set(fault); err != nil {
+			return usage.Wrap(err)
+		}
+	}
+	hub, err := virtualhub.New(cfg)
+	if err != nil {
+		if os.IsPermission(err) {
+			return err
+		}
+		return usage.Wrap(err)
+	}
+	defer func() {
+		if err := hub.Close(); err != nil {
+			cfg.Log.Warn("virtual hub not closed", "hub_id", hub.ID(), "error", err)
+		}
+	}()
+	return ended(ctx, hub.Run(ctx))
+}
+
+// checkEnroll says what is wrong with --enroll.
+func checkEnroll(address string) error {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		u.Host == "" {
+		return usage.Errorf("--enroll %q: must be http://… or https://…", address)
+	}
+	return nil
+}
+
+// ended forgets the error of a loop that was told to end.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,16 @@
+// Package datadir reads and writes the files that an installation keeps in its data directory.
+//
+//	LOCK                     locked while a service or a restore uses the directory
+//	RESTORING                present from the begin of a restore to its end
+//	replica-id               identifies the replica over restarts
+//	endpoints.json           addresses of the running service; absent while none is ready
+//	nats-credentials.json    the broker's address and passwords
+//	postgres.json            the database's URL
+//	service.json             how the service was last started
+//	nats/  postgres/  ca/    stores of the embedded broker, the private database and the authority
+//	outbox/                  mails, when there is no mail server
+//	dev.json  virtualhubs/   organization, key and hubs of the demo
+//
+// Every file is replaced atomically and synced, so that a reader sees the former or the new
+// content also after a crash.
+package datadir

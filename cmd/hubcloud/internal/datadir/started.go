@@ -1,0 +1,48 @@
+package datadir
+
+import (
+	"slices"
+	"time"
+)
+
+// Started describes how a service was started, without secrets. The file service.json outlives the
+// service and is readable by every user.
+type Started struct {
+	PID   int       `json:"pid"`
+	At    time.Time `json:"started_at"`
+	Roles []string  `json:"roles"`
+	// Environment is `live` or `dev`.
+	Environment string `json:"environment"`
+	// OwnBroker and OwnDatabase report whether the operator runs the broker and the database.
+	// Otherwise the service runs private ones.
+	OwnBroker   bool `json:"nats_url_given"`
+	OwnDatabase bool `json:"postgres_url_given"`
+	// Sync is --sync. It has no effect with a broker of the operator's.
+	Sync string `json:"sync"`
+	// Connections is the most connections of API clients, HubConnections the most connections to
+	// the embedded broker.
+	Connections    int `json:"connections"`
+	HubConnections int `json:"hub_connections"`
+	LogReplicas    int `json:"log_replicas"`
+	// CACert is the path of the operator's CA certificate, PublicMQTT the address at which hubs
+	// reach the broker. Each is "" when its flag was not given.
+	CACert     string `json:"ca_cert,omitempty"`
+	PublicMQTT string `json:"public_mqtt,omitempty"`
+	// MailServer is the mail server's URL without its login; "" when mails go into a folder.
+	MailServer string `json:"mail_server,omitempty"`
+}
+
+// HasRole reports whether the service was started with a role.
+func (s *Started) HasRole(role string) bool { return slices.Contains(s.Roles, role) }
+
+// WriteStarted writes service.json.
+func (d Dir) WriteStarted(s Started) error { return d.write(StartedFile, s, 0o644) }
+
+// Started reads service.json. The error is an fs.ErrNotExist when the file does not exist.
+func (d Dir) Started() (*Started, error) {
+	var s Started
+	if err := d.read(StartedFile, &s); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}

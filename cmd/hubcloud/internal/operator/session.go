@@ -1,0 +1,151 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/cmd/hubcloud/internal/datadir"
+	"hubcloud/cmd/hubcloud/internal/installation"
+	"hubcloud/cmd/hubcloud/internal/usage"
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+)
+
+// dialTimeout bounds the connection to one server of the broker.
+const dialTimeout = 5 * time.Second
+
+// AnyReplicas leaves streams and buckets with as many replicas as they have.
+const AnyReplicas = 0
+
+// Service names the service that an operator works on.
+type Service struct {
+	// DataDir is the data directory of the running service.
+	DataDir string
+	// NATSURL is the broker's URL; by default that of the service on DataDir.
+	NATSURL string
+	// NATSCredentials is the path of the broker's credentials; by default those of the service on
+	// DataDir.
+	NATSCredentials string
+}
+
+// Session is a connection to a running service.
+type Session struct {
+	Conns    *streams.Conns
+	Buckets  *streams.Buckets
+	Settings installation.Settings
+	// Log is the directory log, Directory the service that appends to it.
+	Log       *directory.Log
+	Directory *directory.Service
+
+	barrier *streams.Barrier
+}
+
+// Connect connects to the broker of a running service. The caller closes the session. The error is
+// datadir.ErrNotRunning when the broker cannot be reached.
+func Connect(ctx context.Context, service Service) (*Session, error) {
+	credentials, err := service.Credentials()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := streams.Connect(
+		ctx, credentials, nats.RetryOnFailedConnect(false), nats.Timeout(dialTimeout),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%w at %s: %w", datadir.ErrNotRunning, credentials.URL, err)
+	}
+	s, err := NewSession(ctx, conns)
+	if err != nil {
+		conns.Close()
+	}
+	return s, err
+}
+
+// NewSession returns a session on an open connection, which Close closes.
+func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
+	buckets, err := streams.OpenBuckets(ctx, conns, AnyReplicas)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := installation.Read(ctx, conns.Cloud, buckets.Installation)
+	if err != nil {
+		return nil, err
+	}
+	log, err := directory.Open(ctx, conns, AnyReplicas)
+	if err != nil {
+		return nil, err
+	}
+	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
+	return &Session{
+		Conns: conns, Buckets: buckets, Settings: settings, Log: log, barrier: barrier,
+		Directory: directory.NewService(log, directory.ServiceConfig{
+			Environment: settings.Environment, EverywhereApplied: barrier.Wait,
+		}),
+	}, nil
+}
+
+// Close closes the connection.
+func (s *Session) Close() { s.Conns.Close() }
+
+// ReadModels opens the read models in the database with the given URL.
+func (s *Session) ReadModels(ctx context.Context, url string) (*projections.Control, error) {
+	return projections.OpenControl(ctx, projections.ControlConfig{
+		URL: url, InstallationID: s.Settings.ID, Directory: s.Log, Presence: s.Buckets.Presence,
+		Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// Origin returns the origin of changes that an operator makes now.
+func Origin() domain.Origin {
+	return domain.Origin{At: time.Now(), Actor: domain.Actor{Kind: domain.ActorOperator}}
+}
+
+// Dir returns the data directory.
+func (s Service) Dir() datadir.Dir { return datadir.Dir(s.DataDir) }
+
+// Broker returns the broker's URL and the path of its credentials. embedded reports whether the
+// broker runs in the process of a service on the data directory.
+func (s Service) Broker() (url, credentials string, embedded bool, err error) {
+	url, credentials = s.NATSURL, s.Dir().Path(datadir.CredentialsFile)
+	if url == "" {
+		bound, err := s.Dir().Endpoints()
+		if err != nil {
+			return "", "", false, err
+		}
+		url, embedded = "nats://"+bound.NATS, bound.EmbeddedBroker()
+		if !embedded {
+			credentials = bound.NATSCredentials
+		}
+	}
+	if s.NATSCredentials != "" {
+		credentials = s.NATSCredentials
+	}
+	return url, credentials, embedded, nil
+}
+
+// Credentials reads the broker's credentials and sets their URL.
+func (s Service) Credentials() (streams.Credentials, error) {
+	url, path, _, err := s.Broker()
+	if err != nil {
+		return streams.Credentials{}, err
+	}
+	credentials, err := streams.ReadCredentials(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return credentials, usage.Errorf(
+			"no broker credentials at %s: name the file with --nats-credentials, or the service's --data-dir",
+			path,
+		)
+	}
+	if err != nil {
+		return credentials, err
+	}
+	credentials.URL = url
+	return credentials, nil
+}

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"net"
+	"net/url"
+	"strings"
+
+	"hubcloud/cmd/hubcloud/internal/address"
+)
+
+// brokerAddresses returns the HOST:PORT parts of the broker's URLs. URLs and result are separated
+// by commas.
+func brokerAddresses(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, one := range all {
+		if parsed, err := url.Parse(strings.TrimSpace(one)); err == nil && parsed.Host != "" {
+			one = parsed.Host
+		}
+		all[i] = strings.TrimSpace(one)
+	}
+	return strings.Join(all, ",")
+}
+
+// brokerHosts returns the names under which hubs reach the broker, for its certificate.
+func (s *Server) brokerHosts() []string {
+	var hosts []string
+	for _, address := range []string{s.cfg.PublicMQTT, s.cfg.MQTT} {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	if public, err := url.Parse(s.cfg.PublicURL); err == nil {
+		hosts = append(hosts, public.Hostname())
+	}
+	return hosts
+}
+
+// brokerURL returns the broker's URL that enrolment sends to hubs: --public-mqtt, or the bound
+// address with the public URL's host in place of a wildcard.
+func (s *Server) brokerURL() string {
+	if s.cfg.PublicMQTT != "" {
+		return "mqtts://" + s.cfg.PublicMQTT
+	}
+	host, port, err := net.SplitHostPort(s.bound.MQTT)
+	if err != nil {
+		return "mqtts://" + s.bound.MQTT
+	}
+	if public, err := url.Parse(s.bound.PublicURL); err == nil && address.IsWildcard(host) {
+		host = public.Hostname()
+	}
+	return "mqtts://" + net.JoinHostPort(host, port)
+}
+
+// publicURL returns the base URL of the API without a trailing slash: the configured one, or one
+// for clients on this machine, made of the bound address.
+func publicURL(configured, bound string) string {
+	if configured != "" {
+		return strings.TrimRight(configured, "/")
+	}
+	return address.LocalURL(bound)
+}

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"sync"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"hubcloud/httpapi"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/streams"
+	"hubcloud/streams/keyuse"
+	"hubcloud/streams/signin"
+)
+
+// profileTimeout is how long an answer on the operators' port may take: as long as a profile that
+// somebody asks for, in reason.
+const profileTimeout = 10 * time.Minute
+
+// startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind
+// them is ready by then.
+func (s *Server) startHTTP(ctx context.Context) error {
+	admin, err := net.Listen("tcp", s.cfg.Admin)
+	if err != nil {
+		return fmt.Errorf("--admin: %w", err)
+	}
+	s.bound.Admin = admin.Addr().String()
+	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
+	// A replica without the API tells how it is all the same; the admin port hands on nothing else
+	// to this.
+	handler := httpapi.New(
+		httpapi.Config{
+			Environment: s.cfg.Environment,
+			Ready:       s.health.check,
+			Draining:    s.draining,
+			Log:         s.logger,
+		},
+	)
+	if s.cfg.has(roleAPI) {
+		public, err := net.Listen("tcp", s.cfg.HTTP)
+		if err != nil {
+			admin.Close()
+			return fmt.Errorf("--http: %w", err)
+		}
+		s.bound.HTTP = public.Addr().String()
+		s.bound.PublicURL = publicURL(s.cfg.PublicURL, s.bound.HTTP)
+		s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
+		s.foundation.run("key use", s.keyUse.Run)
+		s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
+		s.foundation.run("sign-in", s.signIn.Run)
+		if err := s.startMail(ctx); err != nil {
+			admin.Close()
+			public.Close()
+			return fmt.Errorf("mail: %w", err)
+		}
+		if handler, err = s.api(); err != nil {
+			admin.Close()
+			public.Close()
+			return err
+		}
+		s.foundation.run("shared rate limits", func(ctx context.Context) error {
+			return handler.ShareLimits(ctx, grantsBus{s.conns.Cloud, s.replicaID})
+		})
+		s.serveHTTP(handler.Listener(public), httpapi.NewServer(handler, s.logger))
+	}
+	operators := httpapi.NewServer(s.adminHandler(handler), s.logger)
+	operators.WriteTimeout = profileTimeout
+	s.serveHTTP(handler.OperatorsListener(admin), operators)
+	return nil
+}
+
+// api makes the handler of everything that the public port serves.
+func (s *Server) api() (httpapi.API, error) {
+	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
+		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.logger,
+		Metrics: s.registry,
+	})
+	if err != nil {
+		return httpapi.API{}, err
+	}
+	proxies, err := s.cfg.trustedProxies()
+	if err != nil {
+		return httpapi.API{}, err
+	}
+	return httpapi.New(httpapi.Config{
+		Keys:       s.access,
+		Hubs:       s.access,
+		ReadModels: s.store,
+		Directory: apiDirectory{
+			Service:   s.directory,
+			presence:  s.presence,
+			kicks:     s.kicks,
+			mailer:    s.mailer,
+			publicURL: s.bound.PublicURL,
+		},
+		Devices:               s.devices,
+		Commands:              s.commands,
+		Once:                  s.keys,
+		Events:                apiEvents{s.logs},
+		Enrolment:             enrolment,
+		Portal:                s.portal,
+		KeyUse:                s.keyUse,
+		Freshness:             s.freshness,
+		Ready:                 s.health.check,
+		Environment:           s.cfg.Environment,
+		Rate:                  float64(s.cfg.Rate),
+		Burst:                 s.cfg.Burst,
+		StreamLifetime:        s.cfg.StreamLifetime,
+		StreamKeepalive:       s.cfg.StreamKeepalive,
+		StreamsPerKey:         s.cfg.StreamsPerKey,
+		Retention:             s.cfg.EventRetention,
+		HubTimeout:            s.cfg.HubTimeout,
+		TrustedProxies:        proxies,
+		Draining:              s.draining,
+		Log:                   s.logger,
+		Metrics:               s.registry,
+		Tracer:                s.traces.Tracer(),
+		Connections:           s.files.api,
+		ConnectionsPerAddress: s.cfg.ConnectionsPerAddress,
+		AnswerBytes:           s.cfg.AnswerMemory << 20,
+		AnswerBytesPerKey:     s.cfg.AnswerMemoryPerKey << 20,
+	}), nil
+}
+
+// adminHandler serves what operators ask: metrics, profiles, and health, with the details that the
+// public port keeps to itself.
+func (s *Server) adminHandler(public httpapi.API) http.Handler {
+	r := chi.NewRouter()
+	r.Handle(
+		"/metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{Registry: s.registry}),
+	)
+	r.Handle("/healthz", public)
+	r.Handle("/readyz", public.Readiness())
+	r.HandleFunc("/debug/pprof/*", pprof.Index)
+	r.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	r.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	r.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	r.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return r
+}
+
+// serveHTTP serves a listener until stopHTTP.
+func (s *Server) serveHTTP(listener net.Listener, server *http.Server) {
+	s.servers = append(s.servers, server)
+	s.foundation.run("http "+listener.Addr().String(), func(ctx context.Context) error {
+		err := server.Serve(listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return err
+	})
+}
+
+// stopHTTP takes no more requests and waits for those under way. Streams and long-polls end by
+// themselves: the service is draining.
+func (s *Server) stopHTTP() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
+	defer cancel()
+	var servers sync.WaitGroup
+	for _, server := range s.servers {
+		servers.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				s.logger.Warn("requests were cut off at the end", "error", err)
+				server.Close()
+			}
+		})
+	}
+	servers.Wait()
+}

@@ -1,0 +1,175 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/hubbridge"
+	"hubcloud/hubbridge/commands"
+	"hubcloud/hubbridge/idempotency"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/presence"
+	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams"
+	"hubcloud/streams/hublog"
+	"hubcloud/streams/tapuser"
+)
+
+// readyPause is how often a start looks whether the bridge is ready.
+const readyPause = 5 * time.Millisecond
+
+// startHubLink opens the hub logs and, on a replica that is a bridge, looks after hubs. The broker
+// lets hubs in once the callout is answered, which comes last: what they send finds everything in
+// place.
+func (s *Server) startHubLink(ctx context.Context) (err error) {
+	var syncFolders func(streams.Account) error
+	if s.broker != nil {
+		syncFolders = s.broker.SyncFolders
+	}
+	s.logs, err = hublog.New(s.conns, hublog.Config{
+		SyncFolders: syncFolders,
+		Retention:   s.cfg.EventRetention, Replicas: s.cfg.LogReplicas, Reads: s.reads,
+		Incarnation: s.incarnation,
+		Refresh:     s.access.Refresh, Lost: s.reach.Lost,
+		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Log: s.logger,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
+	})
+	if err != nil {
+		return err
+	}
+	s.access.OnRelease(s.logs.Released)
+	s.foundation.run("hub logs", s.logs.Run)
+	s.recoverLogs(ctx)
+	if s.cfg.has(roleBridge) {
+		s.foundation.run("lost hub logs", s.reportLostLogs)
+	}
+	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
+	s.foundation.run("presence", s.presence.Run)
+	s.kicks = identity.NewKicker(s.conns, s.directory, s.logger, s.registry)
+	if s.cfg.has(roleAPI) {
+		if err := s.startCalls(ctx); err != nil {
+			return err
+		}
+	}
+
+	if s.cfg.has(roleBridge) {
+		s.bridge = hubbridge.New(
+			s.conns,
+			s.buckets,
+			s.logs,
+			s.directory,
+			s.access,
+			s.presence,
+			hubbridge.Config{
+				ReplicaID: s.replicaID, Retention: s.cfg.EventRetention, Admit: s.space.Admit,
+				Log: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+			},
+		)
+		s.bridging.run("bridge", s.bridge.Run)
+		if err := s.retry(ctx, "the leases of its shards", s.awaitBridge); err != nil {
+			return err
+		}
+	}
+	callout, err := identity.NewCallout(identity.CalloutConfig{
+		Conns: s.conns, Credentials: s.credentials, Directory: s.directory,
+		Taps:    tapuser.New(s.conns.Cloud, s.buckets.Installation),
+		Confirm: s.freshness.Confirm, Log: s.logger, Metrics: s.registry,
+		HubConnections: domain.HubLimit{
+			PerMinute: s.cfg.HubConnections,
+			Burst:     s.cfg.HubConnectionBurst,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.foundation.run("callout", callout.Run)
+	return nil
+}
+
+// startCalls opens what asks hubs. It needs no bridge on this replica: hubs hang on the broker.
+func (s *Server) startCalls(ctx context.Context) (err error) {
+	err = s.retry(ctx, brokerStorage, func(ctx context.Context) error {
+		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.cfg.IdempotencyWindow)
+	})
+	if err != nil {
+		return err
+	}
+	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
+		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
+		OnRequest: s.asked,
+	})
+	if err != nil {
+		return err
+	}
+	limiter := rpc.NewLimiter(rpc.Limits{
+		Total: s.cfg.Calls, PerOrg: s.cfg.CallsPerOrg, PerHub: s.cfg.CallsPerHub,
+	}, s.registry)
+	s.devices = rpc.NewDevices(s.caller, limiter, s.orgOf)
+	s.keys = idempotency.New(s.conns, idempotency.Config{
+		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
+		MaxPerOrg: s.cfg.IdempotencyKeysPerOrg, Log: s.logger,
+	})
+	s.commands = commands.New(s.logs, s.devices, commands.Config{
+		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Limiter: limiter,
+		PerHour: s.cfg.CommandsPerOrg, Log: s.logger,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
+	})
+	return nil
+}
+
+// orgOf returns the organization that has the hub; "" for none.
+func (s *Server) orgOf(hub domain.HubID) string {
+	owner, _ := s.access.Hub(hub)
+	return owner.OrgID
+}
+
+// asked tells the bridge, if this replica is one, that a hub is asked for something.
+func (s *Server) asked(hub domain.HubID) {
+	if s.bridge != nil {
+		s.bridge.Asked(hub)
+	}
+}
+
+// stopCalls waits for commands whose callers have gone, and asks hubs no more.
+func (s *Server) stopCalls() {
+	if s.commands != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+		defer cancel()
+		s.commands.Close(ctx)
+		s.keys.Close()
+	}
+	if s.caller != nil {
+		s.caller.Close()
+	}
+}
+
+// awaitBridge waits until the bridge looks after its shards.
+func (s *Server) awaitBridge(ctx context.Context) error {
+	ticker := time.NewTicker(readyPause)
+	defer ticker.Stop()
+	for {
+		missing := s.bridge.Ready()
+		if missing == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), missing)
+		case err := <-s.failed:
+			return finalError{err}
+		case <-ticker.C:
+		}
+	}
+}
+
+// incarnation tells which of a stream's events are a hub's log now.
+func (s *Server) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
+	access, ok := s.access.Hub(hub)
+	return hublog.Incarnation{
+		Tag:    access.Incarnation,
+		After:  access.LogAfter,
+		Former: access.Former,
+	}, ok
+}
