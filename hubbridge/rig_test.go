@@ -122,7 +122,7 @@ func (i *installation) up() {
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: i.mqttAddr,
-		MQTTTLS: i.authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet(),
+		MQTTTLS: i.authority.ServerTLS(), SyncInterval: time.Minute, Logger: quiet(),
 	})
 	must(err)
 	i.mqttAddr = i.broker.MQTTAddr()

@@ -79,7 +79,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	var err error
 	i.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: i.dir, Shards: shards, NATSAddr: "127.0.0.1:0", MQTTAddr: mqttAddr,
-		MQTTTLS: i.authority.ServerTLS(), Log: quiet(),
+		MQTTTLS: i.authority.ServerTLS(), Logger: quiet(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 
 func (i *installation) down(t testing.TB) {
 	t.Helper()
-	i.broker.RefuseHubs(context.Background())
+	i.broker.RejectHubs(context.Background())
 	i.kicker.Close()
 	i.stopCallout()
 	i.conns.Close()

@@ -84,7 +84,7 @@ func startCloud(t testing.TB) *cloud {
 	c := &cloud{hubs: map[domain.HubID]*remote{}, calls: map[string]chan protocol.Response{}}
 	c.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: dir, Shards: 1, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
-		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Log: quiet,
+		MQTTTLS: authority.ServerTLS(), SyncInterval: time.Minute, Logger: quiet,
 	})
 	must(t, err)
 	c.conns, err = c.broker.Connect(ctx)

@@ -43,7 +43,7 @@ const patient = time.Minute
 func config(t testing.TB, dir string) broker.Config {
 	return broker.Config{
 		DataDir: dir, Shards: 3, NATSAddr: "127.0.0.1:0", MQTTAddr: "127.0.0.1:0",
-		MQTTTLS: mutualTLS(t), Log: slog.New(slog.DiscardHandler),
+		MQTTTLS: mutualTLS(t), Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -189,7 +189,7 @@ func TestShardsAreFixed(t *testing.T) {
 	stop(t, start(t, c))
 	c.Shards = 4
 	_, err := broker.Start(t.Context(), c)
-	if !errors.Is(err, broker.ErrShards) || !strings.Contains(err.Error(), "made with 3, and 4") {
+	if !errors.Is(err, broker.ErrShards) || !strings.Contains(err.Error(), "it has 3, got 4") {
 		t.Fatalf("got %v", err)
 	}
 	c.Shards = 3
@@ -231,7 +231,7 @@ func TestLostFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := broker.Start(t.Context(), c); err == nil ||
-		!strings.Contains(err.Error(), "installation.json is missing") {
+		!strings.Contains(err.Error(), "installation.json with their number of shards is missing") {
 		t.Errorf("streams without an installation: %v", err)
 	}
 }
@@ -261,10 +261,10 @@ func TestBadConfigurations(t *testing.T) {
 			"client certificates",
 		},
 		"an address without port": {
-			func(c *broker.Config) { c.MQTTAddr = "localhost" }, "MQTT listener's address",
+			func(c *broker.Config) { c.MQTTAddr = "localhost" }, "MQTT address",
 		},
 		"a port that is none": {
-			func(c *broker.Config) { c.NATSAddr = "localhost:70000" }, "NATS listener's address",
+			func(c *broker.Config) { c.NATSAddr = "localhost:70000" }, "NATS address",
 		},
 		"MQTT port taken": {
 			func(c *broker.Config) { c.MQTTAddr = taken.Addr().String() },
@@ -288,7 +288,7 @@ func TestBadConfigurations(t *testing.T) {
 				stop(t, s)
 			}
 			if err == nil || !strings.Contains(err.Error(), change.want) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want an error with %q", err, change.want)
 			}
 			if took := time.Since(began); took > patient/2 {
 				t.Errorf("took %v to say so", took)
@@ -408,7 +408,7 @@ func TestWarnings(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder
 	c := config(t, t.TempDir())
-	c.Log = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	c.Logger = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	stop(t, start(t, c))
 	if lines.Len() > 0 {
 		t.Errorf("an ordinary start warns of something:\n%s", lines.String())
@@ -418,8 +418,8 @@ func TestWarnings(t *testing.T) {
 	c.NATSAddr = ":0"
 	stop(t, start(t, c))
 	for _, want := range []string{
-		"limit of open files is too low", "power cut", "sync_interval=2m0s",
-		"open to other machines",
+		"limit of open files too low", "power cut", "sync_interval=2m0s",
+		"without TLS",
 	} {
 		if !strings.Contains(lines.String(), want) {
 			t.Errorf("nothing about %q in:\n%s", want, lines.String())
@@ -437,7 +437,7 @@ func TestStartAndStop(t *testing.T) {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := broker.Start(ended, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error with %q", err, change.want)
 	}
 	left, err := filepath.Glob(filepath.Join(c.DataDir, "*.json.*"))
 	if err != nil || len(left) > 0 {

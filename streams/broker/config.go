@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,72 +16,79 @@ import (
 	"hubcloud/streams/diskspace"
 )
 
-// DefaultShards is how many shards an installation gets when nothing else is asked.
+// DefaultShards is the default number of shards of a new installation.
 const DefaultShards = 16
 
-// Config says how the broker runs.
+// Config configures a Server.
 type Config struct {
-	// DataDir is the installation's data directory, made if it is absent: streams are under
-	// <DataDir>/nats, the credentials in <DataDir>/nats-credentials.json.
+	// DataDir is the installation's data directory. It is created if it does not exist. Streams are
+	// in <DataDir>/nats, credentials in <DataDir>/nats-credentials.json.
 	DataDir string
-	// Shards is the number of shards. An installation is made with it (0: DefaultShards); later it
-	// must be the same, or 0 for whatever it was.
+	// Shards is the number of shards. Defaults to the installation's, and for a new installation to
+	// DefaultShards. For an existing installation no other value is allowed.
 	Shards int
-	// NATSAddr is where the service's own commands connect, host:port; without TLS, so it belongs
-	// on loopback. Port 0 picks one.
+	// NATSAddr is the address (host:port) for the service's commands. The listener has no TLS, so
+	// it should be on loopback. Port 0 picks a free port.
 	NATSAddr string
-	// MQTTAddr is where hubs connect, host:port; without a host, all addresses of the machine. Port
-	// 0 picks one.
+	// MQTTAddr is the address (host:port) for hubs. Without a host it is all addresses of the
+	// machine. Port 0 picks a free port.
 	MQTTAddr string
-	// MQTTTLS must require and verify client certificates. Its GetConfigForClient is replaced.
+	// MQTTTLS is the TLS configuration of the MQTT listener. It must require and verify client
+	// certificates. GetConfigForClient is overwritten.
 	MQTTTLS *tls.Config
-	// Connections is how many connections hubs and clients of the NATS listener may have, so that
-	// files are left for the logs; one more is closed. 0 sets no bound.
+	// Connections limits the connections of hubs and of clients of the NATS listener, so that open
+	// files are left for hub logs. Further connections are closed. Zero means no limit.
 	Connections int
-	// SyncInterval is how often what was written is synced to disk; 0 syncs before every
-	// acknowledgement.
+	// SyncInterval is the interval at which writes are synced to disk. Zero syncs every write
+	// before it is acknowledged.
 	SyncInterval time.Duration
-	// Space is the file system of DataDir. After the store has failed, the server is restarted when
-	// there is room on it; nil looks for room by writing a small file.
+	// Space watches the free space of DataDir's file system. After a failed write the server is
+	// restarted once there is space. Without it, space is tested by writing a small file.
 	Space *diskspace.Guard
-	// ExpectedHubs is how many hubs to expect when that is more than there are logs on disk. It
-	// only matters to the warning about open files.
+	// ExpectedHubs is the expected number of hubs, if greater than the number of hub logs on disk.
+	// It is used only for the warning about the limit of open files.
 	ExpectedHubs int
-	// Log gets the broker's own lines and, sifted, the NATS server's; nil is the default logger.
-	Log *slog.Logger
-	// Metrics gets the broker's metrics; nil registers none.
+	// Logger receives the log of the broker and, filtered, that of the NATS server. Defaults to
+	// slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the broker's metrics. Without it none are registered.
 	Metrics prometheus.Registerer
 }
 
-// check says what is wrong with a configuration, as far as it can be known without the data.
-func (c Config) check() error {
+// WithDefaults returns a copy of c with defaults for unset fields. The default of Shards depends on
+// the installation and is not set here.
+func (c Config) WithDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first field whose value is not allowed.
+func (c Config) Validate() error {
 	switch {
 	case c.DataDir == "":
-		return errors.New("no data directory")
+		return errors.New("data directory: must be set")
 	case c.Shards < 0 || c.Shards > streams.MaxShards:
-		return fmt.Errorf("shards is %d; 1 to %d are allowed", c.Shards, streams.MaxShards)
+		return fmt.Errorf("shards: must be 1 to %d, got %d", streams.MaxShards, c.Shards)
 	case c.MQTTTLS == nil || c.MQTTTLS.ClientAuth != tls.RequireAndVerifyClientCert || c.MQTTTLS.ClientCAs == nil:
-		return errors.New(
-			"the MQTT listener needs TLS that requires and verifies client certificates",
-		)
+		return errors.New("MQTT TLS: must require and verify client certificates")
 	case c.Connections < 0:
-		return fmt.Errorf("connections is %d; 0 (no bound) or more is allowed", c.Connections)
+		return fmt.Errorf("connections: must not be negative, got %d", c.Connections)
 	case c.SyncInterval < 0:
-		return fmt.Errorf("sync interval is %v; 0 (always) or more is allowed", c.SyncInterval)
+		return fmt.Errorf("sync interval: must not be negative, got %v", c.SyncInterval)
 	}
 	return nil
 }
 
-// listenAddress takes host:port apart as the NATS server wants it: -1 for a port of its choice.
-// Without a host it listens on every address, of both families where the machine has both; the
-// server by itself would leave IPv6 out.
+// listenAddress splits host:port into the options of the NATS server, where port -1 picks a free
+// port. An empty host becomes the wildcard address for IPv4 and IPv6 if the machine has both; the
+// server's own default is IPv4 only.
 func listenAddress(what, addr string) (host string, port int, err error) {
 	host, text, err := net.SplitHostPort(addr)
 	if err == nil {
 		port, err = strconv.Atoi(text)
 	}
 	if err != nil || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("the %s listener's address %q is not host:port", what, addr)
+		return "", 0, fmt.Errorf("%s address: must be host:port, got %q", what, addr)
 	}
 	if port == 0 {
 		port = -1
@@ -91,19 +99,19 @@ func listenAddress(what, addr string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// loopback says whether only this machine reaches an address.
+// loopback reports whether host can be reached from this machine only.
 func loopback(host string) bool {
 	address := net.ParseIP(host)
 	return host == "localhost" || address != nil && address.IsLoopback()
 }
 
+// wildcardHost returns "::" if the machine has IPv6, and "0.0.0.0" otherwise.
 func wildcardHost() string {
 	probe, err := net.Listen("tcp", ":0")
 	if err != nil {
 		return "0.0.0.0"
 	}
-	// an address that a listener has is well formed
-	host, _, _ := net.SplitHostPort(probe.Addr().String())
-	_ = probe.Close() // nobody connected to it
+	host, _, _ := net.SplitHostPort(probe.Addr().String()) // a listener's address is valid
+	_ = probe.Close()                                      // it was only a probe
 	return host
 }

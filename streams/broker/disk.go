@@ -14,25 +14,23 @@ import (
 )
 
 const (
-	// filesPerHub is one for the hub's log while it is written to, one for its connection, and one
-	// for the clients of the API, who have a quarter of all.
+	// filesPerHub is the number of open files per hub: its log, its connection, and a share for API
+	// clients, which may use a quarter of all files.
 	filesPerHub = 3
-	// otherFiles is what everything else may need: API requests and streams, the database, the
-	// broker's own streams.
+	// otherFiles is an allowance for everything else, such as the database and the broker's other
+	// streams.
 	otherFiles = 2_000
-	// OwnFiles is about how many files the process has open without any client, hub or log that is
-	// written to.
+	// OwnFiles is the approximate number of open files of a process without clients and hubs.
 	OwnFiles = 200
 )
 
-// usage is what the streams of former runs take.
+// usage is the content of the store at a start.
 type usage struct {
 	hubLogs int
 	bytes   int64
 }
 
-// measure looks through the store, two levels of folders and their message blocks. A store that is
-// not there yet is empty.
+// measure returns the usage of the store. A store that does not exist is empty.
 func measure(store string) (usage, error) {
 	var found usage
 	dirs, err := filepath.Glob(filepath.Join(store, "jetstream", "*", "streams"))
@@ -48,7 +46,7 @@ func measure(store string) (usage, error) {
 			if strings.HasPrefix(name.Name(), streams.HubStream("")) {
 				found.hubLogs++
 			}
-			// What cannot be read does not count: repair and the server tell of it.
+			// Unreadable folders count as empty here. Repair and the server report them.
 			size, _ := blocks(filepath.Join(dir, name.Name(), "msgs"))
 			found.bytes += size
 		}
@@ -56,6 +54,7 @@ func measure(store string) (usage, error) {
 	return found, nil
 }
 
+// blocks returns the total size of the files in dir, in bytes. It is 0 if dir does not exist.
 func blocks(dir string) (size int64, err error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,48 +71,40 @@ func blocks(dir string) (size int64, err error) {
 	return size, nil
 }
 
-// HubLogs counts the hub logs that a broker which does not run has on disk in its data directory;
-// none when it was never started.
+// HubLogs returns the number of hub logs in a data directory. It is 0 if no broker has used the
+// directory. The broker need not run.
 func HubLogs(dataDir string) (int, error) {
 	found, err := measure(filepath.Join(dataDir, storeFolder))
 	return found.hubLogs, err
 }
 
-// OpenFilesNeeded is how many files a service with so many hubs must be allowed to have open.
+// OpenFilesNeeded returns the limit of open files that a service with that many hubs needs.
 func OpenFilesNeeded(hubs int) uint64 { return uint64(hubs)*filesPerHub + otherFiles }
 
-// storageLimit is how much the streams may take: the size of the file system. What keeps the disk
-// from filling up is the reserve (package diskspace), which follows what is free now. A limit made
-// of what is free at the start would stay low after a start on a full disk, although there is room
-// by now.
+// storageLimit returns the server's limit of storage: the size of the file system, in bytes. The
+// reserve (package diskspace) keeps the disk from filling up. A limit based on the free space at
+// the start would stay too low after a start on a full disk.
 func storageLimit(store string) (int64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(store, &disk); err != nil {
-		return 0, fmt.Errorf("size of the file system of %s: %w", store, err)
+		return 0, fmt.Errorf("read the size of the file system of %s: %w", store, err)
 	}
-	return int64(disk.Blocks) * int64(
-		disk.Bsize,
-	), nil //nolint:unconvert // the types differ between systems
+	return int64(disk.Blocks) * int64(disk.Bsize), nil
 }
 
-// warnOfOpenFiles says when the hubs that are known need more open files than the process may have.
-// The limit is the hard one: Go's runtime has raised the soft limit to it before main began.
-func warnOfOpenFiles(log *slog.Logger, hubs int) {
+// warnOfOpenFiles logs a warning if the hubs need more open files than the process may have. The
+// limit is the hard limit: Go's runtime raises the soft limit to it before main starts.
+func warnOfOpenFiles(logger *slog.Logger, hubs int) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		log.Warn("cannot tell how many files may be open", "error", err)
+		logger.Warn("limit of open files unknown", "error", err)
 		return
 	}
 	if need := OpenFilesNeeded(hubs); limit.Cur < need {
-		log.Warn(
-			"the limit of open files is too low for the hubs: connections and event logs will "+
-				"fail; raise it (ulimit -n, LimitNOFILE)",
-			"open_files",
-			limit.Cur,
-			"open_files_needed",
-			need,
-			"hubs",
-			hubs,
+		logger.Warn(
+			"limit of open files too low: connections and hub logs will fail; raise it "+
+				"(ulimit -n, LimitNOFILE)",
+			"open_files", limit.Cur, "open_files_needed", need, "hubs", hubs,
 		)
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// SyncFolders syncs the folders that hold the streams of an account. It must be called after a
-// stream was made and before anything stored in it is acknowledged: the server syncs the files of a
-// stream, but not the names of the folders that they are in, and with those a power cut would take
-// the stream.
+// SyncFolders syncs the folders of an account's streams. It must be called after a stream is
+// created and before a message stored in it is acknowledged. The server syncs the files of a stream
+// but not the folders that contain them, so a power cut could lose the new stream.
 func (s *Server) SyncFolders(account streams.Account) error {
 	folder := filepath.Join(s.store, "jetstream", string(account), "streams")
 	for ; len(folder) >= len(s.store); folder = filepath.Dir(folder) {
@@ -25,8 +24,8 @@ func (s *Server) SyncFolders(account streams.Account) error {
 	return nil
 }
 
-// syncAllFolders does the same for every account: a crash may have come between the making of a
-// stream and SyncFolders.
+// syncAllFolders calls SyncFolders for every account: the last run may have crashed between
+// creating a stream and SyncFolders.
 func (s *Server) syncAllFolders() error {
 	for _, account := range s.credentials.Accounts() {
 		if err := s.SyncFolders(account); err != nil {

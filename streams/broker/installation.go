@@ -24,19 +24,19 @@ const (
 	installationFile = "installation.json"
 )
 
-// ErrShards says that an installation was asked to run with another number of shards than it was
-// made with.
+// ErrShards reports a number of shards that is not the installation's.
 var ErrShards = errors.New("the number of shards of an installation cannot change")
 
-// installation is what was settled when the installation was made. It is kept beside the streams,
-// which are worth nothing without it.
+// installation has the settings that are fixed when the installation is created. Its file is kept
+// beside the streams, which are useless without it.
 type installation struct {
-	// ServerName is the broker's name. JetStream and MQTT sessions are bound to it.
+	// ServerName is the broker's name, to which JetStream and MQTT sessions are bound.
 	ServerName string `json:"server_name"`
 	Shards     int    `json:"shards"`
 }
 
-// openInstallation reads what was settled, or settles it.
+// openInstallation reads the installation's settings, or creates them for an empty data directory.
+// It returns ErrShards if shards is neither 0 nor the installation's number.
 func openInstallation(dataDir string, shards int) (installation, error) {
 	store := filepath.Join(dataDir, storeFolder)
 	path := filepath.Join(store, installationFile)
@@ -50,7 +50,7 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 	if entries, err := os.ReadDir(filepath.Join(store, "jetstream")); err == nil &&
 		len(entries) > 0 {
 		return installation{}, fmt.Errorf(
-			"%s holds streams, but %s is missing, which says over how many shards: put it back from a backup",
+			"%s has streams, but %s with their number of shards is missing: restore it from a backup",
 			store, path,
 		)
 	}
@@ -58,7 +58,7 @@ func openInstallation(dataDir string, shards int) (installation, error) {
 		shards = DefaultShards
 	}
 	var entropy [4]byte
-	rand.Read(entropy[:]) // never fails: it ends the program instead
+	rand.Read(entropy[:]) // never returns an error
 	made := installation{ServerName: "hubcloud-" + hex.EncodeToString(entropy[:]), Shards: shards}
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return installation{}, err
@@ -71,19 +71,15 @@ func readInstallation(path string, raw []byte, shards int) (installation, error)
 	if err := json.Unmarshal(raw, &found); err != nil || found.ServerName == "" ||
 		found.Shards < 1 ||
 		found.Shards > streams.MaxShards {
-		return installation{}, fmt.Errorf(
-			"%s does not say how the installation was made: put it back from a backup", path,
-		)
+		return installation{}, fmt.Errorf("%s is damaged: restore it from a backup", path)
 	}
 	if shards != 0 && shards != found.Shards {
-		return installation{}, fmt.Errorf(
-			"%w: this one was made with %d, and %d are asked for", ErrShards, found.Shards, shards,
-		)
+		return installation{}, fmt.Errorf("%w: it has %d, got %d", ErrShards, found.Shards, shards)
 	}
 	return found, nil
 }
 
-// write replaces the file as a whole, also over a power cut.
+// write replaces the file atomically, also if power is cut.
 func (i installation) write(path string) error {
 	raw, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
@@ -92,7 +88,7 @@ func (i installation) write(path string) error {
 	return durablefile.Write(path, append(raw, '\n'), 0o600)
 }
 
-// openCredentials reads the credentials, or makes them.
+// openCredentials reads the credentials, or generates them if there are none.
 func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 	path := filepath.Join(dataDir, credentialsFile)
 	c, err := streams.ReadCredentials(path)
@@ -100,15 +96,20 @@ func openCredentials(dataDir string, shards int) (streams.Credentials, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return newCredentials(shards)
 	case err != nil:
-		return streams.Credentials{}, fmt.Errorf("%w; remove the file to have new ones made", err)
+		return streams.Credentials{}, fmt.Errorf(
+			"%w; remove the file to generate new credentials", err,
+		)
 	case c.Shards != shards:
 		return streams.Credentials{}, fmt.Errorf(
-			"%s is of an installation with %d shards, this one has %d; remove the file to have new ones made",
-			path, c.Shards, shards,
+			"%s belongs to an installation with %d shards, this one has %d; remove the file to "+
+				"generate new credentials",
+			path,
+			c.Shards,
+			shards,
 		)
 	}
 	if _, ok := c.Users[streams.AccountTap]; !ok {
-		// Made before there were taps. The server writes the file once it listens.
+		// The file is from a version without taps. It is written again once the server listens.
 		c.Users[streams.AccountTap] = newUser(streams.AccountTap)
 	}
 	return c, nil
@@ -134,10 +135,10 @@ func newCredentials(shards int) (streams.Credentials, error) {
 	return c, nil
 }
 
-// newUser makes a user with a password that nobody can guess.
+// newUser returns a user of the account with a random password of 256 bits.
 func newUser(account streams.Account) streams.User {
 	var entropy [32]byte
-	rand.Read(entropy[:]) // never fails: it ends the program instead
+	rand.Read(entropy[:]) // never returns an error
 	return streams.User{
 		User:     strings.ToLower(string(account)),
 		Password: base64.RawURLEncoding.EncodeToString(entropy[:]),

@@ -14,65 +14,66 @@ import (
 )
 
 const (
-	// passwordCost is the least that bcrypt takes. The passwords are 256 random bits: stretching
-	// would only slow the service's own connections.
+	// passwordCost is bcrypt's lowest cost. The passwords are 256 random bits, so a higher cost
+	// would only slow down the service's connections.
 	passwordCost = bcrypt.MinCost
-	// tapAnswer is how long a shard's answer to a tap may be on its way between two messages of it.
-	// The server remembers that long where an answer goes, also after its end.
-	tapAnswer = 5 * time.Second
+	// tapResponseThreshold is the longest pause between two messages of a shard's response to a
+	// tap. The server remembers the destination of a response that long, also after its end.
+	tapResponseThreshold = 5 * time.Second
 )
 
-// Layout is how the broker's accounts hang together: who may log in to which, what goes from one to
-// the other, and who is asked about everybody else. It is the same for the embedded server and for
-// servers of one's own; Text writes it as they read it.
+// Layout describes the broker's accounts: their users, what they share, and the auth callout that
+// decides about all other clients. It is the same for the embedded and for an external server. Text
+// returns it in the syntax of the server's configuration.
 type Layout struct {
 	Accounts []Account
-	// System is the account of the server's own events and requests.
+	// System is the account for the server's own events and requests.
 	System streams.Account
-	// Issuer is the public key that signs answers of the auth callout, which is asked in the
-	// account Callout. CalloutUsers need no asking.
-	Issuer       string
-	Callout      streams.Account
+	// Issuer is the public key that signs the responses of the auth callout.
+	Issuer string
+	// Callout is the account in which the auth callout is requested.
+	Callout streams.Account
+	// CalloutUsers are the users that log in without the auth callout.
 	CalloutUsers []string
 }
 
-// Account is one account of the broker.
+// Account is an account of the broker.
 type Account struct {
 	Name streams.Account
-	// JetStream says that it keeps streams.
+	// JetStream enables streams in the account.
 	JetStream bool
 	Users     []AccountUser
 	Exports   []Export
 	Imports   []Import
-	// Mappings has what is published in the account, or answered into it, go to another subject.
-	// What the account imports is not published in it.
+	// Mappings redirects messages published in the account, including responses, from one subject
+	// to another. They do not apply to imported messages.
 	Mappings map[string]string
 }
 
-// AccountUser is one who logs in with a password, over NATS or in process: no password opens the
-// MQTT listener.
+// AccountUser is a user who logs in with a password, over NATS or within the process. The MQTT
+// listener accepts no passwords.
 type AccountUser struct {
 	Name string
-	// PasswordHash is bcrypt's.
+	// PasswordHash is a bcrypt hash.
 	PasswordHash string
-	// Permissions are what the user may do; nil is everything that the account can.
+	// Permissions restrict the user; nil means no restriction.
 	Permissions *streams.Permissions
 }
 
-// Export gives a subject to other accounts: messages to hear or, for a Service, to send and have
-// answered.
+// Export makes a subject of an account available to other accounts: as a stream of messages or, for
+// a Service, for requests.
 type Export struct {
 	Service bool
 	Subject string
 	To      []streams.Account
-	// Streamed says that a request has many messages for an answer, of which none comes later than
-	// Threshold after the one before.
-	Streamed  bool
+	// Streamed reports that a response has several messages.
+	Streamed bool
+	// Threshold is the longest pause between two messages of a Streamed response.
 	Threshold time.Duration
 }
 
-// Import takes what another account exports, under the name As or, when that is empty, under its
-// own.
+// Import makes an exported subject of another account available in an account, under the subject As
+// or, if that is empty, under the same subject.
 type Import struct {
 	Service bool
 	From    streams.Account
@@ -80,8 +81,8 @@ type Import struct {
 	As      string
 }
 
-// NewLayout makes the layout of an installation. Credentials without a user for the account TAP
-// give one that only the auth callout lets in to.
+// NewLayout returns the layout of an installation. If the credentials have no user of the account
+// TAP, only the auth callout admits users to it.
 func NewLayout(c streams.Credentials) (Layout, error) {
 	issuer, err := issuerKey(c)
 	if err != nil {
@@ -113,7 +114,7 @@ func NewLayout(c streams.Credentials) (Layout, error) {
 	return l, nil
 }
 
-// tapExports are what a shard gives to the accounts of taps.
+// tapExports returns the exports of a shard to the accounts of taps.
 func tapExports() []Export {
 	exports := []Export{{Subject: streams.AnyFeed, To: streams.TapAccounts()}}
 	for _, request := range streams.ReadOnly() {
@@ -123,14 +124,14 @@ func tapExports() []Export {
 			To:      streams.TapAccounts(),
 		}
 		if request.Streamed {
-			export.Streamed, export.Threshold = true, tapAnswer
+			export.Streamed, export.Threshold = true, tapResponseThreshold
 		}
 		exports = append(exports, export)
 	}
 	return exports
 }
 
-// tapImports are what an account of a tap takes of a shard.
+// tapImports returns the imports of a tap's account from a shard.
 func tapImports(shard int) []Import {
 	account := streams.ShardAccount(shard)
 	imports := []Import{{From: account, Subject: streams.AnyFeed}}
@@ -150,7 +151,7 @@ func (l *Layout) addUser(account *Account, users map[streams.Account]streams.Use
 	}
 	hash, err := bcrypt.GenerateFromPassword([]byte(user.Password), passwordCost)
 	if err != nil {
-		return fmt.Errorf("the password of the account %s: %w", account.Name, err)
+		return fmt.Errorf("hash the password of account %s: %w", account.Name, err)
 	}
 	added := AccountUser{Name: user.User, PasswordHash: string(hash)}
 	if account.Name == streams.AccountTap {
@@ -162,7 +163,7 @@ func (l *Layout) addUser(account *Account, users map[streams.Account]streams.Use
 	return nil
 }
 
-// Text is the layout as a NATS server's configuration has it: the blocks accounts and
+// Text returns the layout in the syntax of a NATS server's configuration: the blocks accounts and
 // authorization, and the setting system_account.
 func (l Layout) Text() string {
 	var text strings.Builder
@@ -268,11 +269,11 @@ func quoted(all []string) string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// issuerKey gives the public half of the key that signs the answers of the auth callout.
+// issuerKey returns the public key that signs the responses of the auth callout.
 func issuerKey(c streams.Credentials) (string, error) {
 	pair, err := nkeys.FromSeed([]byte(c.IssuerSeed))
 	if err != nil {
-		return "", fmt.Errorf("the credentials' issuer_seed: %w", err)
+		return "", fmt.Errorf("credentials: issuer_seed: %w", err)
 	}
 	defer pair.Wipe()
 	return pair.PublicKey()

@@ -12,21 +12,20 @@ import (
 )
 
 const (
-	// logEvery and logBurst bound the lines of the NATS server's: some of them follow from what
-	// strangers do.
+	// logEvery and logBurst limit the rate of the NATS server's log lines, since strangers can
+	// cause some of them.
 	logEvery = time.Second
 	logBurst = 50
 )
 
-// logger brings the NATS server's lines into the service's log. Its notices are details here, and
-// so is what it says of a single hub's connection: that is somebody else's doing, and the service's
-// own parts tell what matters of it.
-type logger struct {
-	log *slog.Logger
-	// fatal gets the first line with which the server gives up. It does not end the process: Start
-	// does it in its own way.
+// serverLogger passes the NATS server's log lines to the service's log. The server's notices, and
+// lines about a single hub's connection, are logged at debug level: other parts of the service log
+// what matters about connections.
+type serverLogger struct {
+	logger *slog.Logger
+	// fatal receives the first fatal error, which makes Start fail. The process goes on.
 	fatal chan string
-	// faults gets what the server says of its store.
+	// faults looks for errors of the store.
 	faults *faults
 
 	mu         sync.Mutex
@@ -34,44 +33,46 @@ type logger struct {
 	suppressed int
 }
 
-func newLogger(log *slog.Logger, faults *faults) *logger {
-	return &logger{
-		log:    log.With("component", "nats-server"),
+func newServerLogger(logger *slog.Logger, faults *faults) *serverLogger {
+	return &serverLogger{
+		logger: logger.With("component", "nats-server"),
 		faults: faults,
 		fatal:  make(chan string, 1),
 		limit:  rate.NewLimiter(rate.Every(logEvery), logBurst),
 	}
 }
 
-// Noticef logs a notice as a detail.
-func (l *logger) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
+// Noticef logs a notice at debug level.
+func (l *serverLogger) Noticef(format string, v ...any) {
+	l.logger.Debug(fmt.Sprintf(format, v...))
+}
 
 // Warnf logs a warning.
-func (l *logger) Warnf(format string, v ...any) { l.line(slog.LevelWarn, format, v) }
+func (l *serverLogger) Warnf(format string, v ...any) { l.line(slog.LevelWarn, format, v) }
 
 // Errorf logs an error.
-func (l *logger) Errorf(format string, v ...any) { l.line(slog.LevelError, format, v) }
+func (l *serverLogger) Errorf(format string, v ...any) { l.line(slog.LevelError, format, v) }
 
-// Fatalf logs an error and hands it to Start.
-func (l *logger) Fatalf(format string, v ...any) {
+// Fatalf logs an error and makes Start fail with it.
+func (l *serverLogger) Fatalf(format string, v ...any) {
 	select {
 	case l.fatal <- fmt.Sprintf(format, v...):
-	default: // there is one already, and the first is the cause
+	default: // the first fatal error is the cause of the others
 	}
 	l.line(slog.LevelError, format, v)
 }
 
-// Debugf and Tracef are never called: the server runs without both.
-func (l *logger) Debugf(string, ...any) {}
+// Debugf does nothing: the server does not call it.
+func (l *serverLogger) Debugf(string, ...any) {}
 
-// Tracef does nothing, as Debugf.
-func (l *logger) Tracef(string, ...any) {}
+// Tracef does nothing: the server does not call it.
+func (l *serverLogger) Tracef(string, ...any) {}
 
-func (l *logger) line(level slog.Level, format string, v []any) {
-	l.faults.line(format, v)
+func (l *serverLogger) line(level slog.Level, format string, v []any) {
+	l.faults.inspect(format, v)
 	text := fmt.Sprintf(format, v...)
 	if detail(text) {
-		l.log.Debug(text)
+		l.logger.Debug(text)
 		return
 	}
 	l.mu.Lock()
@@ -84,29 +85,28 @@ func (l *logger) line(level slog.Level, format string, v []any) {
 	l.suppressed = 0
 	l.mu.Unlock()
 	if suppressed > 0 {
-		l.log.Log(context.Background(), level, text, "lines_suppressed", suppressed)
+		l.logger.Log(context.Background(), level, text, "lines_suppressed", suppressed)
 		return
 	}
-	l.log.Log(context.Background(), level, text)
+	l.logger.Log(context.Background(), level, text)
 }
 
-// detail says whether a line is of no use to an operator.
+// detail reports whether a line is of no use to operators.
 func detail(text string) bool {
 	switch {
 	case strings.Contains(text, " - mid:"):
-		// About one MQTT connection: the server begins those with address and number, such as
+		// Lines about one MQTT connection start with its address and number, such as
 		// `[::1]:4711 - mid:12`.
 		return true
 	case strings.HasPrefix(text, "Auth callout service returned an error"):
-		// Every refusal is logged and counted by whoever answers the callout.
+		// The callout itself logs and counts every rejection.
 		return true
 	case strings.HasPrefix(text, "Filestore [") && strings.Contains(text, " outdated"):
-		// After a crash a stream's index is behind its messages, and is made from them again: for
-		// every stream a line.
+		// After a crash the server rebuilds the outdated index of every stream.
 		return true
 	case strings.Contains(text, "Missing consumer metafile"):
-		// A crash in the midst of making one. Consumers are what watches or reads for a moment and
-		// is made anew; the folder stays, and is told of at every start.
+		// A crash interrupted the creation of a consumer. All consumers here are short-lived, but
+		// the folder stays, and the server reports it at every start.
 		return true
 	}
 	return false

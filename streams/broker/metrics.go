@@ -4,15 +4,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads the server's own counts when it is asked.
+// collector reads the server's counters when metrics are collected.
 type collector struct {
 	broker *Server
 
-	connections, undecidedClosed, slow, stalled, stale, subscriptions *prometheus.Desc
-	storage, storageLimit, memory, messages, streams, apiRequests     *prometheus.Desc
-	apiErrors, apiInflight                                            *prometheus.Desc
-	diskFree, diskReserve, diskLow, storeFailed, restarts             *prometheus.Desc
-	diskFreeFiles, diskReserveFiles                                   *prometheus.Desc
+	connections, pendingClosed, slow, stalled, stale, subscriptions *prometheus.Desc
+	storage, storageLimit, memory, messages, streams, apiRequests   *prometheus.Desc
+	apiErrors, apiInflight                                          *prometheus.Desc
+	diskFree, diskReserve, diskLow, storeFailed, restarts           *prometheus.Desc
+	diskFreeFiles, diskReserveFiles                                 *prometheus.Desc
 }
 
 func newCollector(s *Server) *collector {
@@ -23,69 +23,69 @@ func newCollector(s *Server) *collector {
 		broker: s,
 		connections: desc(
 			"connections",
-			"Connections to the broker, of hubs and of the service. A sudden fall is a network, "+
-				"or a certificate, that hubs have lost.",
+			"Connections to the broker, of hubs and of the service. A sudden fall is a network "+
+				"failure or an expired certificate.",
 		),
-		undecidedClosed: desc(
-			"undecided_closed_total",
-			"Connections closed before they had logged in, because such connections left too little of "+
-				"--broker-connections to new ones. Any rise is somebody who opens connections to "+
-				"the broker's ports and says nothing, or a bound that is too low.",
+		pendingClosed: desc(
+			"pending_closed_total",
+			"Connections closed before they logged in, because too many such connections used up "+
+				"--broker-connections. A rise is an attack on the broker's ports, or a limit that "+
+				"is too low.",
 		),
-		subscriptions: desc(
-			"subscriptions", "Subscriptions that the broker holds; each hub has two.",
-		),
+		subscriptions: desc("subscriptions", "Subscriptions on the broker. Each hub has two."),
 		slow: desc(
 			"slow_consumers_total",
-			"Connections that did not read what they were sent and were cut off. Any rise is a "+
-				"machine that is too slow for its load.",
+			"Connections closed because they did not read fast enough. A rise is a machine that is "+
+				"too slow for its load.",
 		),
 		stalled: desc(
 			"stalled_clients_total",
-			"Times that a sender was held up because a receiver did not read fast enough.",
+			"Times that a sender was delayed because a receiver did not read fast enough.",
 		),
 		stale: desc(
 			"stale_connections_total",
-			"Connections closed because they answered no pings: hubs whose network has gone.",
+			"Connections closed because they did not answer pings, such as hubs without a network.",
 		),
-		storage: desc("storage_bytes", "Bytes that streams hold on disk."),
+		storage: desc("storage_bytes", "Bytes of streams on disk."),
 		storageLimit: desc(
 			"storage_limit_bytes",
-			"Bytes that streams may hold on disk: the size of the file system. The reserve ends storing before.",
+			"Limit of the bytes of streams on disk: the size of the file system. Storing stops "+
+				"earlier, at the reserve.",
 		),
-		memory:      desc("memory_storage_bytes", "Bytes of streams that are kept in memory."),
-		messages:    desc("messages", "Messages that all streams hold."),
-		streams:     desc("streams", "Streams, of hub logs and others."),
-		apiRequests: desc("api_requests_total", "Requests to the broker's stream API."),
-		apiErrors:   desc("api_errors_total", "Requests to the broker's stream API that it refused."),
-		diskFree: desc(
-			"disk_free_bytes", "Bytes that are free on the file system of the data directory.",
+		memory:      desc("memory_storage_bytes", "Bytes of streams in memory."),
+		messages:    desc("messages", "Messages in all streams."),
+		streams:     desc("streams", "Streams: hub logs and others."),
+		apiRequests: desc("api_requests_total", "Requests to the JetStream API."),
+		apiErrors:   desc("api_errors_total", "Requests to the JetStream API that failed."),
+		diskFree:    desc("disk_free_bytes", "Free bytes on the file system of the data directory."),
+		diskReserve: desc(
+			"disk_reserve_bytes", "Bytes of the reserve on that file system (--disk-reserve).",
 		),
-		diskReserve: desc("disk_reserve_bytes", "Bytes that are kept free there (--disk-reserve)."),
 		diskLow: desc(
 			"disk_low",
-			"Whether less than the reserve is free, in bytes or in files: 1 while hub events, "+
-				"changes and commands are rejected.",
+			"1 while less than the reserve is free, in bytes or files. Hub events, changes and "+
+				"commands are rejected then.",
 		),
 		diskFreeFiles: desc(
 			"disk_free_files",
-			"Files (inodes) that can still be made on the file system of the data directory; not "+
-				"there where it has no such limit.",
+			"Files (inodes) that can still be created on the file system of the data directory. "+
+				"Absent where the file system has no such limit.",
 		),
 		diskReserveFiles: desc(
-			"disk_reserve_files", "Files that are kept free there: 5 %, at most 4096.",
+			"disk_reserve_files", "Files of the reserve on that file system: 5 %, at most 4096.",
 		),
 		storeFailed: desc(
 			"store_failed",
-			"Whether the broker cannot write to its disk: 1 until it was restarted, which needs room.",
+			"1 from a failed write to the disk until the broker has restarted, which needs free space.",
 		),
 		restarts: desc(
 			"restarts_total",
-			"Restarts of the broker inside the process after it could not write to its disk.",
+			"Restarts of the broker in the process after failed writes to the disk.",
 		),
 		apiInflight: desc(
 			"api_inflight",
-			"Requests to the broker's stream API under way. One that stays high is a broker that does not keep up.",
+			"Requests to the JetStream API in progress. A value that stays high is a broker that "+
+				"does not keep up.",
 		),
 	}
 }
@@ -93,8 +93,8 @@ func newCollector(s *Server) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements prometheus.Collector. After the server's end only the counts that outlive it
-// are there, and between two runs only those of the disk.
+// Collect implements prometheus.Collector. While no server runs, it collects only the counters that
+// do not come from the server.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64) {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
@@ -113,7 +113,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(c.diskReserveFiles, float64(space.FilesReserve))
 		}
 	}
-	counter(c.undecidedClosed, float64(c.broker.undecidedClosed.Load()))
+	counter(c.pendingClosed, float64(c.broker.pendingClosed.Load()))
 	now := c.broker.current.Load()
 	if now == nil {
 		return

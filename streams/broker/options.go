@@ -11,44 +11,43 @@ import (
 )
 
 const (
-	// maxPayload bounds one message, of anyone. A hub that sends more is disconnected, and would
-	// send it again for ever. The link's own limit is an eighth of it: up to here a message that is
-	// too big is dropped, and the hub gets its ack.
+	// maxPayload is the largest message, in bytes. The server disconnects a hub that sends more,
+	// and the hub would send it again forever. The limit of the hub protocol is an eighth: messages
+	// above it are dropped and acknowledged.
 	maxPayload = 2 << 20
-	// maxPending is how much may wait to be written to one connection. The service's own
+	// maxPending is the most bytes that may wait to be written to one connection. The service's own
 	// connections carry the traffic of thousands of hubs.
 	maxPending = 256 << 20
-	// maxConnections stands for Config.Connections where nothing is said: memory and open files end
-	// first.
+	// maxConnections is used when Config.Connections is 0. Memory and open files run out earlier.
 	maxConnections = 1 << 20
-	// ownConnections is about how many connections the service has to the broker in its process
-	// beside two for each shard, operators' commands among them. They are no files.
+	// ownConnections is an allowance for the connections of the service and of operators' commands,
+	// beside two per shard. Connections within the process do not use files.
 	ownConnections = 64
-	// maxClosedConnections is how many ended connections the server remembers for questions that
-	// nobody asks here.
+	// maxClosedConnections is the number of closed connections that the server remembers for its
+	// monitoring, which is not used here.
 	maxClosedConnections = 256
-	// tlsTimeoutSeconds, for a handshake, connectTimeoutSeconds, for the CONNECT after it, and
-	// sessionTimeout, for the session to be on disk, leave room for thousands of hubs that come
-	// back at once: each waits for its turn, and one that is cut off comes again and makes the
-	// queue longer.
+	// tlsTimeoutSeconds (handshake), connectTimeoutSeconds (CONNECT packet) and sessionTimeout
+	// (storing the MQTT session) allow for thousands of hubs that reconnect at the same time. A hub
+	// that runs into a timeout tries again and makes the queue longer.
 	tlsTimeoutSeconds     = 20
 	connectTimeoutSeconds = 10
 	sessionTimeout        = 20 * time.Second
-	// calloutTimeoutSeconds is how long the server waits for an answer of the auth callout. A
-	// shutdown waits for that too.
+	// calloutTimeoutSeconds is how long the server waits for the auth callout. It can delay a
+	// shutdown.
 	calloutTimeoutSeconds = 5
-	// memoryStorage bounds streams in memory. The service has none; the server wants a number.
+	// memoryStorage is the limit of streams in memory. The service has none, but the server
+	// requires a limit.
 	memoryStorage = 256 << 20
 )
 
-// mqttRules is what MQTT clients may do with QoS 2, as a NATS server's configuration has it in the
-// block mqtt. A publish at QoS 2 is refused because the server keeps each until the client releases
-// it, and a client that never does fills the disk; a subscription at QoS 2 gets QoS 1.
+// mqttRules configures QoS 2 in the block mqtt of a NATS server's configuration. Publishing at QoS
+// 2 is rejected: the server stores each message until the client releases it, so a client that
+// never does could fill the disk. A subscription at QoS 2 gets QoS 1.
 const mqttRules = "reject_qos2_publish: true, downgrade_qos2_subscribe: true"
 
-// serverOptions gives the NATS server's options.
+// serverOptions returns the options of the NATS server.
 func serverOptions(
-	cfg Config, settled installation, c streams.Credentials, maxStore int64,
+	cfg Config, made installation, c streams.Credentials, maxStore int64,
 ) (*server.Options, error) {
 	layout, err := NewLayout(c)
 	if err != nil {
@@ -64,14 +63,14 @@ func serverOptions(
 	if opts.MQTT.Host, opts.MQTT.Port, err = listenAddress("MQTT", cfg.MQTTAddr); err != nil {
 		return nil, err
 	}
-	opts.ServerName = settled.ServerName
+	opts.ServerName = made.ServerName
 	opts.NoSigs, opts.NoLog, opts.DisableJetStreamBanner = true, true, true
 	opts.MaxPayload, opts.MaxPending = maxPayload, maxPending
-	opts.MaxConn, opts.MaxClosedClients = cfg.maxConnections(settled.Shards), maxClosedConnections
+	opts.MaxConn, opts.MaxClosedClients = cfg.maxConnections(made.Shards), maxClosedConnections
 	opts.MQTT.AuthTimeout, opts.MQTT.TLSTimeout = connectTimeoutSeconds, tlsTimeoutSeconds
 	opts.MQTT.JSAPITimeout = sessionTimeout
-	// A busy machine can take longer over a login than the server's first ping, which clients do
-	// not expect in the midst of it.
+	// On a busy machine a login can take longer than the time to the server's first ping, which
+	// clients do not expect during a login.
 	opts.DisableShortFirstPing = true
 
 	opts.JetStream = true
@@ -81,7 +80,7 @@ func serverOptions(
 	return opts, nil
 }
 
-// maxConnections returns how many connections the server takes, the service's own among them.
+// maxConnections returns the server's limit of connections, including those of the service itself.
 func (c Config) maxConnections(shards int) int {
 	if c.Connections == 0 {
 		return maxConnections

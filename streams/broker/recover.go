@@ -13,27 +13,29 @@ import (
 )
 
 const (
-	// recoverPoll is how often a server whose store has failed looks for room.
+	// recoverPoll is the pause between two checks for free space after a failed write.
 	recoverPoll = 200 * time.Millisecond
-	// recoverPause is the pause after a restart that failed, or that was followed by another fault
-	// at once; it doubles up to recoverMaxPause.
+	// recoverPause is the pause after a restart that failed or was soon followed by another failed
+	// write. It doubles up to recoverMaxPause.
 	recoverPause    = time.Second
 	recoverMaxPause = 10 * time.Second
-	// recoverSettled is how long after a restart a fault counts as a new one.
-	recoverSettled = time.Minute
-	// recoverRoom is what must be free for a restart, when the reserve does not ask for less.
-	recoverRoom = 16 << 20
-	// recoverFiles is how many files it must be possible to make for one.
+	// recoverReset is the time after a restart at which the pause starts from the beginning.
+	recoverReset = time.Minute
+	// recoverSpace is the free space, in bytes, that a restart needs, unless the reserve is
+	// smaller.
+	recoverSpace = 16 << 20
+	// recoverFiles is the number of files that a restart must be able to create.
 	recoverFiles = 64
-	// probeSize is how much the probe of a disk writes.
+	// probeSize is the size of the file that tests the disk, in bytes.
 	probeSize = 256 << 10
 	probeName = ".hubcloud-probe-*.tmp"
 )
 
-// faults is what is known of failed writes of the server. A stream that failed to write once
-// rejects everything until the server has recovered it from disk, although there is room again.
+// faults records failed writes of the server. After one, a stream rejects every write until the
+// server has recovered it from disk, even if the disk has space again.
 type faults struct {
-	happened chan struct{} // has room for one
+	// happened has a value after a failed write.
+	happened chan struct{}
 	restarts atomic.Int64
 
 	mu    sync.Mutex
@@ -43,8 +45,8 @@ type faults struct {
 
 func newFaults() *faults { return &faults{happened: make(chan struct{}, 1)} }
 
-// line looks at a line of the server's log before it is formatted.
-func (f *faults) line(format string, v []any) {
+// inspect looks for an error of the disk in a log line of the server, before it is formatted.
+func (f *faults) inspect(format string, v []any) {
 	failed := strings.Contains(format, writeErrorFormat)
 	cause := ""
 	for _, value := range v {
@@ -67,16 +69,16 @@ func (f *faults) line(format string, v []any) {
 	}
 	select {
 	case f.happened <- struct{}{}:
-	default: // the recovery loop has not seen the last one yet
+	default: // the recovery loop has not handled the last one yet
 	}
 }
 
-// writeErrorFormat is in the format of the lines with which nats-server 2.15 says that a stream
-// stores nothing any more. Some of the errors in these lines have lost their type. A test with a
-// full disk holds this to the server.
+// writeErrorFormat is part of the format strings with which nats-server 2.15 logs that a stream
+// rejects writes. Some errors in these lines have lost their type. A test with a full disk checks
+// that the server still uses it.
 const writeErrorFormat = "ritical write error"
 
-// diskError reports whether an error is a disk's: full, over its quota, read-only, or broken.
+// diskError reports whether err is an error of the disk: full, over quota, read-only or broken.
 func diskError(err error) bool {
 	for _, number := range []syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO,
@@ -100,9 +102,8 @@ func (f *faults) state() (cause string, since time.Time) {
 	return f.first, f.since
 }
 
-// forget is called between two runs of the server: what failed in the former one says nothing of
-// the next.
-func (f *faults) forget() {
+// reset clears the faults, between two runs of the server.
+func (f *faults) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.first, f.since = "", time.Time{}
@@ -112,12 +113,12 @@ func (f *faults) forget() {
 	}
 }
 
-// StoreFailed returns why the server's store cannot be written to and since when, or a zero time
-// when it can. The server is restarted by itself once there is room on the disk.
+// StoreFailed returns the cause and time of the first failed write since the last restart, or a
+// zero time if there was none. The server restarts by itself once the disk has space.
 func (s *Server) StoreFailed() (cause string, since time.Time) { return s.faults.state() }
 
-// recover restarts the server after its store has failed, each time once there is room. It returns
-// when ctx ends.
+// recover restarts the server after failed writes, once the disk has space. It returns when ctx
+// ends.
 func (s *Server) recover(ctx context.Context) {
 	pause, restarted := time.Duration(0), time.Time{}
 	for {
@@ -128,21 +129,21 @@ func (s *Server) recover(ctx context.Context) {
 		}
 		s.cfg.Space.SetFailed(true)
 		cause, _ := s.faults.state()
-		s.log.Error(
-			"broker cannot write to its disk; it is restarted once there is room", "error", cause,
+		s.logger.Error(
+			"broker cannot write to its disk; restarting it once there is space", "error", cause,
 		)
-		if time.Since(restarted) > recoverSettled {
+		if time.Since(restarted) > recoverReset {
 			pause = 0
 		}
 		for done := false; !done; {
-			if !sleep(ctx, pause) || !s.awaitRoom(ctx) {
+			if !sleep(ctx, pause) || !s.awaitSpace(ctx) {
 				return
 			}
 			pause = min(max(2*pause, recoverPause), recoverMaxPause)
 			began := time.Now()
 			if err := s.restart(ctx); err != nil {
-				s.log.Error(
-					"broker not restarted; trying again", "error", err,
+				s.logger.Error(
+					"broker restart failed; retrying", "error", err,
 					"wait_ms", pause.Milliseconds(),
 				)
 				continue
@@ -150,16 +151,15 @@ func (s *Server) recover(ctx context.Context) {
 			done, restarted = true, time.Now()
 			s.faults.restarts.Add(1)
 			s.cfg.Space.SetFailed(false)
-			s.log.Info("broker restarted", "duration_ms", time.Since(began).Milliseconds())
+			s.logger.Info("broker restarted", "duration_ms", time.Since(began).Milliseconds())
 		}
 	}
 }
 
-// awaitRoom returns true when there is room on the disk and it takes writes, and false when ctx
-// ends before.
-func (s *Server) awaitRoom(ctx context.Context) bool {
+// awaitSpace waits until the disk has space and accepts writes. It returns false if ctx ends first.
+func (s *Server) awaitSpace(ctx context.Context) bool {
 	for {
-		if s.hasRoom() && probe(s.store) == nil {
+		if s.hasSpace() && probe(s.store) == nil {
 			return true
 		}
 		if !sleep(ctx, recoverPoll) {
@@ -168,17 +168,17 @@ func (s *Server) awaitRoom(ctx context.Context) bool {
 	}
 }
 
-// hasRoom reports whether a restart is worth while. The reserve need not be free: leases and
-// presence write below it, too.
-func (s *Server) hasRoom() bool {
+// hasSpace reports whether there is enough space for a restart. That is less than the reserve, into
+// which leases and presence may write.
+func (s *Server) hasSpace() bool {
 	space := s.cfg.Space.State()
 	if space.Files > 0 && space.FreeFiles < min(recoverFiles, max(space.FilesReserve/2, 1)) {
 		return false
 	}
-	return space.Size == 0 || space.Free >= min(recoverRoom, max(space.Reserve/2, probeSize))
+	return space.Size == 0 || space.Free >= min(recoverSpace, max(space.Reserve/2, probeSize))
 }
 
-// probe writes a small file, syncs it, and removes it.
+// probe writes, syncs and removes a small file.
 func probe(dir string) error {
 	file, err := os.CreateTemp(dir, probeName)
 	if err != nil {
@@ -191,7 +191,7 @@ func probe(dir string) error {
 	return errors.Join(err, file.Close(), os.Remove(file.Name()))
 }
 
-// removeProbes removes what a crash has left of probes.
+// removeProbes removes the files of probes that were interrupted by a crash.
 func removeProbes(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, probeName))
 	for _, path := range left {
@@ -200,7 +200,7 @@ func removeProbes(dir string) error {
 	return err
 }
 
-// restart ends the run and begins another one, on the same addresses. Connections find it by
+// restart stops the server and starts another one on the same addresses. Connections reconnect by
 // themselves.
 func (s *Server) restart(ctx context.Context) error {
 	s.current.Store(nil)
@@ -214,10 +214,10 @@ func (s *Server) restart(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(closeWait):
-		return errors.New("the server that failed does not end")
+	case <-time.After(closeTimeout):
+		return errors.New("the failed server does not stop")
 	}
-	s.faults.forget()
+	s.faults.reset()
 	opts, err := s.options()
 	if err != nil {
 		return err
@@ -225,6 +225,7 @@ func (s *Server) restart(ctx context.Context) error {
 	return s.begin(ctx, opts)
 }
 
+// sleep returns true after d, or false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -21,8 +21,8 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// The files in which nats-server 2.15 keeps the configuration of a stream (streams/<stream>/) and
-// of a consumer (streams/<stream>/obs/<consumer>/).
+// Files of nats-server 2.15 with the configuration of a stream (in streams/<stream>/) and of a
+// consumer (in streams/<stream>/obs/<consumer>/).
 const (
 	metaFile       = "meta.inf"
 	metaSumFile    = "meta.sum"
@@ -47,7 +47,7 @@ func (f StreamFolder) Hub() (domain.HubID, bool) {
 	return domain.HubID(id), ok
 }
 
-// holdsMessages reports whether the folder has any message blocks with content.
+// holdsMessages reports whether the folder has a message block with content.
 func (f StreamFolder) holdsMessages() (bool, error) {
 	size, err := blocks(filepath.Join(f.path, messageFolder))
 	return size > 0, err
@@ -73,19 +73,17 @@ func streamFolders(store string) ([]StreamFolder, error) {
 	return folders, nil
 }
 
-// Repair mends, in the store of a server that does not run, what a crash leaves between two writes
-// of nats-server. The server writes meta.inf and meta.sum one after the other; each is replaced
-// atomically. A stream or consumer whose sum is missing or belongs to a former meta.inf is skipped
-// when the server starts, with its messages, and stays skipped: meta.inf is not written again when
-// the stream is made again. So Repair writes the sum that belongs to meta.inf.
+// Repair repairs the store of a stopped server after a crash. The server writes meta.inf and
+// meta.sum one after the other, each atomically. If it crashes in between, the sum does not match,
+// and the server skips the stream or consumer with all its messages at every later start, even if
+// the stream is created again. Repair writes the matching sum.
 //
 // A meta.inf that is not the configuration of its stream, such as an empty one after a power cut
-// with a SyncInterval, is renamed. The stream's messages are there again once the stream is
-// declared again.
+// with a SyncInterval, is renamed. The server recovers the stream's messages once the stream is
+// created again.
 //
-// What one stream's files cannot be read or mended for is logged, and the others go on: the server,
-// too, skips that stream only. A full disk is an error: there may be room later, and then the
-// streams can be mended.
+// Files that cannot be read or repaired are logged, and Repair continues with the other streams, as
+// the server does. A full disk is returned as an error, since a later attempt may succeed.
 func Repair(store string, logger *slog.Logger) error {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -93,15 +91,15 @@ func Repair(store string, logger *slog.Logger) error {
 	}
 	for _, f := range folders {
 		logger := logger.With("account", f.Account, "stream", f.Stream)
-		if err := repairMeta(f.path, f.Stream, f.Stream, logger); noRoom(err) {
+		if err := repairMeta(f.path, f.Stream, f.Stream, logger); diskFull(err) {
 			return fmt.Errorf("repair stream %s of account %s: %w", f.Stream, f.Account, err)
 		} else if err != nil {
-			logger.Error("stream not looked at or not repaired; the server may skip it", "error", err)
+			logger.Error("stream not checked or not repaired; the server may skip it", "error", err)
 		}
 		consumers, err := os.ReadDir(filepath.Join(f.path, consumerFolder))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			logger.Error(
-				"consumers of a stream not looked at; the server may skip them", "error", err,
+				"consumers of a stream not checked; the server may skip them", "error", err,
 			)
 		}
 		for _, consumer := range consumers {
@@ -110,26 +108,26 @@ func Repair(store string, logger *slog.Logger) error {
 				filepath.Join(f.path, consumerFolder, name), name, f.Stream+"/"+name,
 				logger.With("consumer", name),
 			)
-			if noRoom(err) {
+			if diskFull(err) {
 				return fmt.Errorf(
 					"repair consumer %s of stream %s of account %s: %w", name, f.Stream, f.Account,
 					err,
 				)
 			} else if err != nil {
-				logger.Error("consumer not looked at or not repaired; the server may skip it", "consumer", name, "error", err)
+				logger.Error("consumer not checked or not repaired; the server may skip it", "consumer", name, "error", err)
 			}
 		}
 	}
 	return nil
 }
 
-// noRoom reports whether a write has failed on a full disk, or on a quota.
-func noRoom(err error) bool {
+// diskFull reports whether err is that of a full disk or an exceeded quota.
+func diskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// repairMeta makes meta.inf and meta.sum in dir agree. name is what meta.inf configures, sumKey
-// what its sum is keyed with.
+// repairMeta makes meta.sum in dir match meta.inf. name is the name of the stream or consumer, and
+// sumKey the key of its sum.
 func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 	state, want, err := readMeta(dir, name, sumKey)
 	if err != nil {
@@ -146,7 +144,7 @@ func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 	case metaWrongSum:
 		sum := filepath.Join(dir, metaSumFile)
 		if info, err := os.Lstat(sum); err == nil && !info.Mode().IsRegular() {
-			logger.Error("stream checksum is no file, set aside", "file", sum+unreadableSuffix)
+			logger.Error("stream checksum is not a file, set aside", "file", sum+unreadableSuffix)
 			if err := os.Rename(sum, sum+unreadableSuffix); err != nil {
 				return err
 			}
@@ -160,7 +158,7 @@ func repairMeta(dir, name, sumKey string, logger *slog.Logger) error {
 	return nil
 }
 
-// metaState is what is found of a meta.inf and its meta.sum.
+// metaState is the state of a meta.inf and its meta.sum.
 type metaState int
 
 const (
@@ -170,7 +168,7 @@ const (
 	metaWrongSum
 )
 
-// readMeta compares a meta.inf with its sum, and returns the sum that it should have.
+// readMeta compares a meta.inf with its sum. It returns the sum that meta.inf should have.
 func readMeta(dir, name, sumKey string) (state metaState, want string, err error) {
 	meta, err := os.ReadFile(filepath.Join(dir, metaFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,11 +178,11 @@ func readMeta(dir, name, sumKey string) (state metaState, want string, err error
 		return 0, "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, metaKeyFile)); err == nil {
-		return metaGood, "", nil // encrypted, by a server that is not configured here
+		return metaGood, "", nil // encrypted, so not written by this service
 	}
 	var config struct {
 		Name string `json:"name"`
-		// ConsumerName is in meta.inf of a consumer that has no name in its configuration.
+		// ConsumerName is the name of a consumer without a configured name.
 		ConsumerName string `json:"Name"`
 	}
 	if json.Unmarshal(meta, &config) != nil || config.Name != name && config.ConsumerName != name {
@@ -193,14 +191,14 @@ func readMeta(dir, name, sumKey string) (state metaState, want string, err error
 	if want, err = metaSum(meta, sumKey); err != nil {
 		return 0, "", err
 	}
-	// A sum that cannot be read is written anew, whatever the reason.
+	// A sum that cannot be read is replaced, whatever the reason.
 	if got, err := os.ReadFile(filepath.Join(dir, metaSumFile)); err != nil || string(got) != want {
 		return metaWrongSum, want, nil
 	}
 	return metaGood, want, nil
 }
 
-// metaSum is the server's sum of a meta.inf: HighwayHash-64, keyed with SHA-256 of the name.
+// metaSum returns the server's sum of a meta.inf: HighwayHash-64 with the SHA-256 of sumKey as key.
 func metaSum(meta []byte, sumKey string) (string, error) {
 	key := sha256.Sum256([]byte(sumKey))
 	hash, err := highwayhash.NewDigest64(key[:])
@@ -211,8 +209,8 @@ func metaSum(meta []byte, sumKey string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// notRecovered returns the folders that hold messages of a stream that the running server does not
-// have.
+// notRecovered returns the folders with messages of streams that the running server has not
+// recovered.
 func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	folders, err := streamFolders(store)
 	if err != nil {
@@ -225,25 +223,24 @@ func notRecovered(store string, s *server.Server) ([]StreamFolder, error) {
 	if info.Streams >= len(folders) {
 		return nil, nil
 	}
-	// Without a limit the server returns only some accounts.
+	// Without Limit the server returns only some accounts.
 	if info, err = s.Jsz(&server.JSzOptions{
 		Accounts: true, Streams: true, Limit: streams.MaxShards + 3,
 	}); err != nil {
 		return nil, fmt.Errorf("list the streams: %w", err)
 	}
-	there := map[StreamFolder]bool{}
+	recovered := map[StreamFolder]bool{}
 	for _, account := range info.AccountDetails {
 		for _, stream := range account.Streams {
-			there[StreamFolder{Account: account.Name, Stream: stream.Name}] = true
+			recovered[StreamFolder{Account: account.Name, Stream: stream.Name}] = true
 		}
 	}
 	return withMessages(folders, func(f StreamFolder) (bool, error) {
-		return !there[StreamFolder{Account: f.Account, Stream: f.Stream}], nil
+		return !recovered[StreamFolder{Account: f.Account, Stream: f.Stream}], nil
 	})
 }
 
-// Folders returns the folders that hold messages in a data directory, whether or not the broker
-// runs.
+// Folders returns the stream folders with messages in a data directory. The broker may run.
 func Folders(dataDir string) ([]StreamFolder, error) {
 	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
 	if err != nil {
@@ -252,10 +249,10 @@ func Folders(dataDir string) ([]StreamFolder, error) {
 	return withMessages(folders, func(StreamFolder) (bool, error) { return true, nil })
 }
 
-// Damaged looks through the data directory of a broker that does not run. It returns the folders
-// that hold messages of streams whose configuration cannot be read: they are there again only when
-// their stream is declared again. A wrong or missing checksum is no damage; Start repairs it.
-// Damaged changes nothing.
+// Damaged returns the stream folders in the data directory of a stopped broker that have messages
+// and an unreadable configuration. Their messages are recovered only if the stream is created
+// again. A wrong or missing checksum does not count, since Start repairs it. Damaged changes
+// nothing.
 func Damaged(dataDir string) ([]StreamFolder, error) {
 	folders, err := streamFolders(filepath.Join(dataDir, storeFolder))
 	if err != nil {
@@ -267,7 +264,8 @@ func Damaged(dataDir string) ([]StreamFolder, error) {
 	})
 }
 
-// withMessages returns the folders that are lost and hold messages, or may hold them.
+// withMessages returns the folders for which lost returns true and that have messages or cannot be
+// read.
 func withMessages(
 	folders []StreamFolder, lost func(StreamFolder) (bool, error),
 ) (found []StreamFolder, err error) {

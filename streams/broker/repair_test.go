@@ -42,7 +42,7 @@ func TestStreamsWithoutTheirSumAreRepaired(t *testing.T) {
 			t.Parallel()
 			var lines bytes.Buffer
 			cfg := config(t, t.TempDir())
-			cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 			first := start(t, cfg)
 			fill(t, connect(t, first))
 			want := contents(t, connect(t, first))
@@ -184,7 +184,7 @@ func TestOneBrokenStreamDoesNotStopTheOthers(t *testing.T) {
 				c.file == "meta.inf" && (len(damaged) != 1 || damaged[0].Stream != "HUB_hub1") {
 				t.Errorf("damaged: %v, %v; want HUB_hub1", damaged, err)
 			}
-			cfg.Log = slog.New(slog.NewTextHandler(&lines, nil))
+			cfg.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 			second := start(t, cfg)
 			defer stop(t, second)
 			conns := connect(t, second)

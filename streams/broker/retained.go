@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// declareAtOnce is how many shards are looked after side by side.
+	// declareAtOnce is the number of shards that are handled concurrently.
 	declareAtOnce = 8
-	// declareTimeout bounds it all. Making a stream waits for the disk, which may be busy with a
-	// whole service that starts.
+	// declareTimeout limits the time for all shards. Creating a stream waits for the disk, which
+	// may be busy during a start.
 	declareTimeout = time.Minute
 )
 
-// retainedStream is where the server keeps retained messages of MQTT clients. It makes the stream
-// itself, without limits, when an account's first MQTT client comes, and takes one that is there.
-//
-// A hub may publish below `response/`, and every topic there could hold a retained message for
-// ever. The hub link has none; so the stream is made here first, and takes no message of more than
-// one byte: retaining fails, and the message itself is delivered as ever.
+// retainedStream is the stream in which the server keeps retained messages of MQTT clients. Left to
+// itself, the server creates it without limits when an account's first MQTT client connects, and a
+// hub could fill the disk: it may publish to any topic below `response/`, and each could have a
+// retained message. The hub protocol does not use retained messages. The stream is therefore
+// created here with a message limit of one byte. Retaining a message then fails, and the message
+// itself is still delivered.
 var retainedStream = jetstream.StreamConfig{
 	Name:              "$MQTT_rmsgs",
 	Description:       "takes nothing: the hub link has no retained messages",
@@ -36,16 +36,14 @@ var retainedStream = jetstream.StreamConfig{
 	MaxMsgSize:        1,
 }
 
-// RefuseRetained declares retainedStream in every shard, with as many replicas on the broker. The
-// embedded broker does so by itself; with a broker of one's own it is due before the auth callout
-// is answered for the first time.
+// DisableRetained declares retainedStream in every shard, with that many replicas. The embedded
+// broker does this by itself. With an external broker it must be called before the auth callout is
+// answered for the first time.
 //
-// The first shard goes alone, since these are the first requests to JetStream that the server gets
-// in this run. With its first request the server subscribes to the answers of all; one that
-// overtakes it then is answered where nobody listens yet, and its sender waits in vain
-// (Account.newServiceReply of nats-server 2.15). Whoever sends a request after Start comes after
-// that.
-func RefuseRetained(ctx context.Context, conns *streams.Conns, replicas int) error {
+// The first shard is declared alone, because its request is the first one to JetStream in a run of
+// the server. That request makes the server subscribe to responses. A concurrent request that
+// overtakes the subscription never gets its response (Account.newServiceReply of nats-server 2.15).
+func DisableRetained(ctx context.Context, conns *streams.Conns, replicas int) error {
 	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
 	if err := declareRetained(ctx, conns, 0, replicas); err != nil {
@@ -88,7 +86,7 @@ func createRetained(ctx context.Context, js jetstream.JetStream, replicas int) e
 	found := stream.CachedInfo().Config
 	if found.MaxMsgSize != retainedStream.MaxMsgSize {
 		return fmt.Errorf(
-			"takes messages of %d bytes, where %d is declared: it is not this service's",
+			"max_msg_size: must be %[2]d, got %[1]d: another program created the stream",
 			found.MaxMsgSize, retainedStream.MaxMsgSize,
 		)
 	}

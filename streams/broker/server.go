@@ -20,20 +20,20 @@ import (
 )
 
 const (
-	// calloutSubject is where the server asks, in the account CLOUD, who an MQTT client is.
+	// calloutSubject is the subject, in the account CLOUD, of the server's auth callout.
 	calloutSubject = server.AuthCalloutSubject
-	// readyPoll is how often Start looks whether the listeners are there; they are when the
+	// readyPoll is the pause between two checks whether the listeners are open. They open when the
 	// server's own start returns, or never.
 	readyPoll    = 50 * time.Millisecond
 	readyTimeout = 5 * time.Second
-	// closeWait bounds how long a restart waits for the end of the server before it.
-	closeWait = time.Minute
-	// undecidedTimeout bounds how long RefuseHubs waits for connections that are neither let in nor
-	// refused; whoever connects to the port and says nothing is one of them.
-	undecidedTimeout = time.Second
-	undecidedPoll    = 5 * time.Millisecond
-	// undecidedAccount is where the server has connections before it knows whose they are.
-	undecidedAccount = server.DEFAULT_GLOBAL_ACCOUNT
+	// closeTimeout is how long a restart waits for the failed server to stop.
+	closeTimeout = time.Minute
+	// pendingTimeout is how long RejectHubs waits for pending connections to be decided. A client
+	// that connects and sends nothing stays pending.
+	pendingTimeout = time.Second
+	pendingPoll    = 5 * time.Millisecond
+	// pendingAccount is the server's account for connections that have not logged in.
+	pendingAccount = server.DEFAULT_GLOBAL_ACCOUNT
 )
 
 // Server is a running broker. Its methods are safe for concurrent use.
@@ -42,54 +42,52 @@ type Server struct {
 	store       string
 	options     func() (*server.Options, error)
 	credentials streams.Credentials
-	log         *slog.Logger
+	logger      *slog.Logger
 	faults      *faults
-	// maxConnections is the bound on connections, and undecidedClosed how many were closed to make
-	// room below it.
-	maxConnections  int
-	undecidedClosed atomic.Int64
+	// maxConnections is the limit of connections. pendingClosed counts the pending connections
+	// closed because of it.
+	maxConnections int
+	pendingClosed  atomic.Int64
 
-	// current is the run that connections are made to; nil before the first one, and between two.
+	// current is the run that accepts connections; nil before the first run and between two runs.
 	current atomic.Pointer[run]
 
-	// stop ends the recovery loop and makeRoom, and recovering waits for them.
-	stop       context.CancelFunc
-	recovering sync.WaitGroup
+	// stop ends the loops that recover the server and evict connections. loops waits for them.
+	stop  context.CancelFunc
+	loops sync.WaitGroup
 
 	mu sync.Mutex
-	// last is the last run that was begun. Close ends it.
+	// last is the most recently started run. Close ends it.
 	last *run
-	// mqttAddr and natsAddr are what the first run bound; later ones bind the same.
+	// mqttAddr and natsAddr are the addresses bound by the first run. Later runs bind the same.
 	mqttAddr, natsAddr string
 }
 
-// run is one life of the NATS server. A Server has a second one after its store has failed.
+// run is one run of the NATS server. A Server starts another one after a failed write.
 type run struct {
-	server *server.Server
-	gate   *gate
+	server     *server.Server
+	handshakes *handshakes
 }
 
-// Start starts the broker and returns when it takes connections: streams of former runs are there.
-// It does not open the gate to hubs: that opens by itself when the auth callout is answered.
-// ErrShards is returned for another number of shards than the installation's.
+// Start starts the broker and returns once it accepts connections and has recovered its streams.
+// Hubs are admitted once the auth callout is answered. Start returns ErrShards if cfg.Shards is not
+// the installation's number of shards.
 //
-// ctx bounds the start only. The server's recovery of its streams cannot be broken off; a ctx that
-// ends meanwhile is seen after it.
+// ctx limits the start only. The recovery of streams cannot be interrupted: if ctx ends during it,
+// Start returns afterwards.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if err := cfg.check(); err != nil {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(cfg.DataDir, 0o755); err != nil {
 		return nil, err
 	}
-	settled, err := openInstallation(cfg.DataDir, cfg.Shards)
+	made, err := openInstallation(cfg.DataDir, cfg.Shards)
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := openCredentials(cfg.DataDir, settled.Shards)
+	credentials, err := openCredentials(cfg.DataDir, made.Shards)
 	if err != nil {
 		return nil, err
 	}
@@ -102,23 +100,23 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	warnOfOpenFiles(cfg.Log, max(used.hubLogs, cfg.ExpectedHubs))
+	warnOfOpenFiles(cfg.Logger, max(used.hubLogs, cfg.ExpectedHubs))
 	s := &Server{
 		cfg:            cfg,
 		store:          store,
 		credentials:    credentials,
-		log:            cfg.Log,
+		logger:         cfg.Logger,
 		faults:         newFaults(),
-		maxConnections: cfg.maxConnections(settled.Shards),
+		maxConnections: cfg.maxConnections(made.Shards),
 	}
-	s.options = func() (*server.Options, error) { return serverOptions(s.cfg, settled, credentials, maxStore) }
+	s.options = func() (*server.Options, error) { return serverOptions(s.cfg, made, credentials, maxStore) }
 	opts, err := s.options()
 	if err != nil {
 		return nil, err
 	}
 	if !loopback(opts.Host) {
-		cfg.Log.Warn(
-			"the NATS listener is open to other machines and has no TLS: passwords and data pass in the clear",
+		cfg.Logger.Warn(
+			"the NATS listener can be reached from other machines without TLS; passwords and data are not encrypted",
 			"nats", cfg.NATSAddr,
 		)
 	}
@@ -131,16 +129,16 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := s.syncAllFolders(); err != nil {
 		return nil, errors.Join(err, s.Close(context.WithoutCancel(ctx)))
 	}
-	s.sayDurability(cfg.SyncInterval)
-	cfg.Log.Info(
-		"broker started", "mqtt", s.mqttAddr, "nats", s.natsAddr, "shards", settled.Shards,
+	s.logDurability(cfg.SyncInterval)
+	cfg.Logger.Info(
+		"broker started", "mqtt", s.mqttAddr, "nats", s.natsAddr, "shards", made.Shards,
 		"hub_logs", used.hubLogs, "storage_bytes", used.bytes, "storage_limit_bytes", maxStore,
 	)
 	return s, nil
 }
 
-// finishStart writes the credentials with the address that was bound, and begins to watch for
-// faults of the store.
+// finishStart writes the credentials with the bound address, registers the metrics and starts the
+// loops.
 func (s *Server) finishStart() error {
 	if err := s.credentials.Write(filepath.Join(s.cfg.DataDir, credentialsFile)); err != nil {
 		return err
@@ -152,52 +150,52 @@ func (s *Server) finishStart() error {
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	s.recovering.Go(func() { s.recover(ctx) })
-	s.recovering.Go(func() { s.makeRoom(ctx, s.maxConnections) })
+	s.loops.Go(func() { s.recover(ctx) })
+	s.loops.Go(func() { s.evictPending(ctx, s.maxConnections) })
 	return nil
 }
 
-// begin repairs the store, runs a server on it, and lets connections in once it is ready. After an
-// error Close is due.
+// begin repairs the store, starts a server on it and accepts connections once the server is ready.
+// After an error the caller must call Close.
 func (s *Server) begin(ctx context.Context, opts *server.Options) error {
-	if err := errors.Join(removeProbes(s.store), Repair(s.store, s.log)); err != nil {
+	if err := errors.Join(removeProbes(s.store), Repair(s.store, s.logger)); err != nil {
 		return err
 	}
 	next := &run{}
-	next.gate = newGate(next.calloutAnswered)
-	opts.MQTT.TLSConfig = next.gate.guard(s.cfg.MQTTTLS)
+	next.handshakes = newHandshakes(next.calloutAnswered)
+	opts.MQTT.TLSConfig = next.handshakes.guard(s.cfg.MQTTTLS)
 	var err error
 	if next.server, err = server.NewServer(opts); err != nil {
-		next.gate.close()
+		next.handshakes.close()
 		return err
 	}
 	s.mu.Lock()
 	s.last = next
 	s.mu.Unlock()
-	lines := newLogger(s.log, s.faults)
-	next.server.SetLoggerV2(lines, false, false, false)
+	log := newServerLogger(s.logger, s.faults)
+	next.server.SetLoggerV2(log, false, false, false)
 	next.server.Start()
-	if err := next.awaitReady(ctx, lines.fatal); err != nil {
+	if err := next.awaitReady(ctx, log.fatal); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	// The server puts the port that it bound where the wish was.
+	// The server replaces the requested port by the bound one.
 	s.mqttAddr = net.JoinHostPort(opts.MQTT.Host, strconv.Itoa(opts.MQTT.Port))
 	s.natsAddr = next.server.Addr().String()
-	// A later run binds the same.
+	// Later runs bind the same addresses.
 	s.cfg.MQTTAddr, s.cfg.NATSAddr = s.mqttAddr, s.natsAddr
 	if url := "nats://" + s.natsAddr; s.credentials.URL != url {
 		s.credentials.URL = url
 	}
 	s.mu.Unlock()
 	conns, err := streams.Connect(
-		ctx, s.credentials, nats.InProcessServer(next.server), streams.WithLog(s.log),
+		ctx, s.credentials, nats.InProcessServer(next.server), streams.WithLog(s.logger),
 	)
 	if err != nil {
 		return err
 	}
 	defer conns.Close()
-	if err := RefuseRetained(ctx, conns, 1); err != nil {
+	if err := DisableRetained(ctx, conns, 1); err != nil {
 		return err
 	}
 	s.current.Store(next)
@@ -218,25 +216,26 @@ func (r *run) awaitReady(ctx context.Context, fatal <-chan string) error {
 		case ready:
 			return nil
 		case time.Now().After(deadline):
-			return errors.New("the server does not listen")
+			return errors.New("the server did not open its listeners in time")
 		}
 	}
 }
 
-func (s *Server) sayDurability(interval time.Duration) {
+// logDurability logs what SyncInterval means for acknowledged messages.
+func (s *Server) logDurability(interval time.Duration) {
 	if interval == 0 {
-		s.log.Debug("what is acknowledged is synced to disk before")
+		s.logger.Debug("every write is synced to disk before it is acknowledged")
 		return
 	}
-	s.log.Warn(
-		"what is acknowledged is synced to disk only now and then: a power cut can lose the last "+
-			"of it, a crash of the service cannot",
+	s.logger.Warn(
+		"writes are synced to disk at intervals: a power cut can lose acknowledged messages, a crash "+
+			"of the service cannot",
 		"sync_interval",
 		interval.String(),
 	)
 }
 
-// calloutAnswered says whether somebody has subscribed to the callout's requests.
+// calloutAnswered reports whether the auth callout has a subscriber.
 func (r *run) calloutAnswered() bool {
 	if r.server == nil {
 		return false
@@ -245,20 +244,19 @@ func (r *run) calloutAnswered() bool {
 	return err == nil && account.SubscriptionInterest(calloutSubject)
 }
 
-// Credentials says how to reach the broker's accounts. They are the same over restarts, but for the
-// address.
+// Credentials returns the logins of the broker's accounts. Only the address changes over restarts.
 func (s *Server) Credentials() streams.Credentials { return s.credentials }
 
-// Connect connects to every account within the process, without a socket. The connections outlive a
-// restart of the server.
+// Connect returns connections to all accounts, within the process and without sockets. They survive
+// a restart of the server.
 func (s *Server) Connect(ctx context.Context) (*streams.Conns, error) {
-	return streams.Connect(ctx, s.credentials, nats.InProcessServer(s), streams.WithLog(s.log))
+	return streams.Connect(ctx, s.credentials, nats.InProcessServer(s), streams.WithLog(s.logger))
 }
 
-// errRestarting is returned to connections while there is no server to connect to.
+// errRestarting is returned while no server runs.
 var errRestarting = errors.New("the broker is being restarted")
 
-// InProcessConn makes Server a nats.InProcessConnProvider: it connects to the server that runs now.
+// InProcessConn implements nats.InProcessConnProvider. It connects to the running server.
 func (s *Server) InProcessConn() (net.Conn, error) {
 	now := s.current.Load()
 	if now == nil {
@@ -267,23 +265,23 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	return now.server.InProcessConn()
 }
 
-// NATSAddr is the address that the NATS listener bound, host:port.
+// NATSAddr returns the bound address of the NATS listener, host:port.
 func (s *Server) NATSAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.natsAddr
 }
 
-// MQTTAddr is the address that the MQTT listener bound, host:port. The host is a wildcard address
-// when it listens on all.
+// MQTTAddr returns the bound address of the MQTT listener, host:port. The host may be a wildcard
+// address.
 func (s *Server) MQTTAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mqttAddr
 }
 
-// ServerID is the server's id of this run, empty between two: events and requests of the account
-// SYS carry it.
+// ServerID returns the id of the running server, which events and requests of the account SYS
+// contain. It is empty while no server runs.
 func (s *Server) ServerID() string {
 	if now := s.current.Load(); now != nil {
 		return now.server.ID()
@@ -291,8 +289,8 @@ func (s *Server) ServerID() string {
 	return ""
 }
 
-// NotRecovered returns the folders on disk that hold messages of a stream that the server does not
-// have.
+// NotRecovered returns the folders on disk with messages of streams that the server has not
+// recovered.
 func (s *Server) NotRecovered() ([]StreamFolder, error) {
 	now := s.current.Load()
 	if now == nil {
@@ -301,78 +299,77 @@ func (s *Server) NotRecovered() ([]StreamFolder, error) {
 	return notRecovered(s.store, now.server)
 }
 
-// RefuseHubs lets no more hubs in and returns when those that were coming in are in or refused, ctx
-// ends, or a second is over. It is due before whoever answers the auth callout stops: a hub whose
-// question nobody answers holds up Close for as long as the server waits for the answer.
-func (s *Server) RefuseHubs(ctx context.Context) {
-	s.endRecovery()
+// RejectHubs rejects new hubs and waits until all pending connections are decided, ctx ends or a
+// second has passed. It must be called before the auth callout stops being answered: an unanswered
+// callout delays Close until the callout times out.
+func (s *Server) RejectHubs(ctx context.Context) {
+	s.stopLoops()
 	if now := s.current.Load(); now != nil {
-		now.refuseHubs(ctx)
+		now.rejectHubs(ctx)
 	}
 }
 
-func (r *run) refuseHubs(ctx context.Context) {
-	r.gate.close()
-	// Nats-server 2.15 takes its system account away at the beginning of a shutdown, and a callout
-	// that begins after that ends the process: this waits for connections that may be about to.
-	account, err := r.server.LookupAccount(undecidedAccount)
+func (r *run) rejectHubs(ctx context.Context) {
+	r.handshakes.close()
+	// nats-server 2.15 removes its system account at the start of a shutdown. A callout after that
+	// ends the process, so pending connections must be decided first.
+	account, err := r.server.LookupAccount(pendingAccount)
 	if err != nil {
-		return // the server did not get that far
+		return // the server did not start completely
 	}
-	ctx, cancel := context.WithTimeout(ctx, undecidedTimeout)
+	ctx, cancel := context.WithTimeout(ctx, pendingTimeout)
 	defer cancel()
-	ticker := time.NewTicker(undecidedPoll)
+	ticker := time.NewTicker(pendingPoll)
 	defer ticker.Stop()
 	for account.NumLocalConnections() > 0 {
 		select {
 		case <-ctx.Done():
-			r.cutUndecided()
+			r.closePending()
 			return
 		case <-ticker.C:
 		}
 	}
 }
 
-// cutUndecided closes the connections about which the callout has not been asked yet.
-func (r *run) cutUndecided() {
-	undecided, err := r.server.Connz(
-		&server.ConnzOptions{Account: undecidedAccount, Limit: maxConnections},
+// closePending closes all pending connections.
+func (r *run) closePending() {
+	pending, err := r.server.Connz(
+		&server.ConnzOptions{Account: pendingAccount, Limit: maxConnections},
 	)
 	if err != nil {
-		return // the server is on its way out already
+		return // the server is shutting down
 	}
-	for _, conn := range undecided.Conns {
-		_ = r.server.DisconnectClientByID(conn.Cid) // fails when it has gone by itself
+	for _, conn := range pending.Conns {
+		_ = r.server.DisconnectClientByID(conn.Cid) // fails if it has closed already
 	}
 }
 
-// end refuses hubs, ends every connection, writes what is to be written, and returns when the
-// server has stopped.
+// end rejects new hubs, closes all connections and returns once the server has stopped.
 func (r *run) end(ctx context.Context) {
 	if r.server == nil {
 		return
 	}
-	r.refuseHubs(ctx)
+	r.rejectHubs(ctx)
 	r.server.Shutdown()
 	r.server.WaitForShutdown()
 }
 
-// endRecovery ends the loop that restarts a server whose store has failed.
-func (s *Server) endRecovery() {
+// stopLoops ends the loops that recover the server and evict connections.
+func (s *Server) stopLoops() {
 	if s.stop != nil {
 		s.stop()
 	}
-	s.recovering.Wait()
+	s.loops.Wait()
 }
 
-// Close refuses hubs as RefuseHubs does, ends every connection, writes what is to be written, and
-// stops the server. It returns ctx's error when ctx ends before that; the server then goes on
-// stopping. It may be called more than once.
+// Close rejects new hubs as RejectHubs does, closes all connections and stops the server. If ctx
+// ends first, Close returns its error and the server continues to stop. Close may be called more
+// than once.
 func (s *Server) Close(ctx context.Context) error {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		s.endRecovery()
+		s.stopLoops()
 		s.mu.Lock()
 		last := s.last
 		s.mu.Unlock()

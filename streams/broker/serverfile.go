@@ -15,23 +15,23 @@ import (
 	"hubcloud/streams"
 )
 
-// The names of the files that a configuration refers to, in ServerFile.Folder.
+// Names of the files of a configuration, in ServerFile.Folder.
 const (
-	// ServerFileName is the configuration itself.
+	// ServerFileName is the name of the configuration file.
 	ServerFileName = "nats.conf"
-	// RouteSecretName holds the password under which the servers of a cluster know each other.
+	// RouteSecretName is the name of the file with the password of the cluster's routes.
 	RouteSecretName = "routes.conf"
-	// AuthorityName, CertificateName and KeyName are the authority that signs hubs' certificates,
-	// and the servers' own certificate.
+	// AuthorityName is the name of the certificate of the authority that signs hubs' certificates.
+	// CertificateName and KeyName are those of the servers' certificate and key.
 	AuthorityName   = "ca.pem"
 	CertificateName = "broker.pem"
 	KeyName         = "broker-key.pem"
 )
 
-// ServerNameVariable is the environment variable from which a server takes its name.
+// ServerNameVariable is the environment variable with a server's name.
 const ServerNameVariable = "NATS_SERVER_NAME"
 
-// The user of the cluster's routes, and the variables in RouteSecretName.
+// The user of the cluster's routes and the variables in RouteSecretName.
 const (
 	routeUser     = "route"
 	routePassword = "ROUTE_PASSWORD"
@@ -41,56 +41,56 @@ const (
 // routePasswordPattern finds the password in RouteSecretName.
 var routePasswordPattern = regexp.MustCompile(`(?m)^` + routePassword + `: "([A-Za-z0-9_-]+)"$`)
 
-// maxReplicas is the most copies that the server keeps of the sessions of MQTT clients by itself.
+// maxReplicas is the most replicas that the server allows for its own MQTT streams.
 const maxReplicas = 3
 
-// ServerFile is the configuration of nats-servers of one's own. All servers of a cluster read the
-// same one, and read from their environment which of them they are.
+// ServerFile is the configuration of external nats-servers. All servers of a cluster use the same
+// file. Each reads its name from its environment.
 type ServerFile struct {
-	// Nodes are the host names or addresses under which the servers reach each other and the
-	// service reaches them: one, or a cluster of 3 or 5.
+	// Nodes are the host names or addresses at which the servers and the service reach the servers:
+	// one, or a cluster of 3 or 5.
 	Nodes []string
 	// Cluster is the name of the cluster.
 	Cluster string
-	// Listen is the address that they listen on, without a port: an interface's, or one that stands
-	// for all.
+	// Listen is the address that all servers listen on, without a port. It may be a wildcard
+	// address.
 	Listen string
-	// ClientPort is the service's, RoutePort the cluster's, MQTTPort the hubs'.
+	// ClientPort is the port for the service, RoutePort for the cluster and MQTTPort for hubs.
 	ClientPort, RoutePort, MQTTPort int
-	// Monitor is the address of the server's own health and metrics, host:port; empty for none.
+	// Monitor is the address of the servers' monitoring endpoints, host:port. Empty disables them.
 	Monitor string
-	// Folder is where the files lie on the servers, Store where they keep streams.
+	// Folder is the folder of the configuration on the servers, Store the folder of their streams.
 	Folder, Store string
-	// MaxStore bounds what a server's streams may hold, such as 100GB; empty is three quarters of
-	// the disk that is free when it starts.
+	// MaxStore limits the storage of a server's streams, such as 100GB. Defaults to three quarters
+	// of the disk space that is free when the server starts.
 	MaxStore string
-	// SyncInterval is as in Config.
+	// SyncInterval is that of Config.
 	SyncInterval time.Duration
 }
 
-// Check says what is wrong with it.
-func (f ServerFile) Check() error {
+// Validate returns an error that names the first field whose value is not allowed.
+func (f ServerFile) Validate() error {
 	switch n := len(f.Nodes); {
 	case n != 1 && n != 3 && n != 5:
 		return fmt.Errorf(
-			"%d nodes: one server, or a cluster of 3 or 5, of which more than half must be there "+
-				"for anything to be stored",
+			"nodes: must be 1, 3 or 5, got %d; a cluster stores messages while more than half of "+
+				"its servers run",
 			n,
 		)
 	case len(slices.Compact(slices.Sorted(slices.Values(f.Nodes)))) != n:
-		return errors.New("a node is named twice")
+		return errors.New("nodes: must not have duplicates")
 	}
 	for _, node := range f.Nodes {
 		if u, err := url.Parse("nats://" + bracketed(node)); err != nil || u.Hostname() != node ||
 			node == "" ||
 			strings.ContainsAny(node, " \"'") {
-			return fmt.Errorf("node %q: a host name or an address, without a port", node)
+			return fmt.Errorf("nodes: must be host names or addresses without a port, got %q", node)
 		}
 	}
 	return nil
 }
 
-// URL is the address of the servers for clients.
+// URL returns the addresses of the servers for clients, separated by commas.
 func (f ServerFile) URL() string {
 	urls := make([]string, len(f.Nodes))
 	for i, node := range f.Nodes {
@@ -99,9 +99,9 @@ func (f ServerFile) URL() string {
 	return strings.Join(urls, ",")
 }
 
-// Credentials gives those kept in dir, or new ones for as many shards (0: as many as there are,
-// DefaultShards in new ones); with the address of the servers and the authority that vouches for
-// them. The caller writes them.
+// Credentials returns the credentials stored in dir, or new ones, with the addresses of the servers
+// and the certificate of their authority. shards defaults to the number in the stored credentials,
+// or to DefaultShards. The caller must store the result.
 func (f ServerFile) Credentials(
 	dir string, shards int, authority []byte,
 ) (streams.Credentials, error) {
@@ -111,7 +111,7 @@ func (f ServerFile) Credentials(
 		shards = known.Shards
 	case err == nil && shards != known.Shards:
 		return streams.Credentials{}, fmt.Errorf(
-			"%w: %s is of one with %d, and %d are asked for", ErrShards,
+			"%w: %s has %d, got %d", ErrShards,
 			path.Join(dir, credentialsFile), known.Shards, shards,
 		)
 	case shards == 0:
@@ -122,10 +122,10 @@ func (f ServerFile) Credentials(
 	return c, err
 }
 
-// Text is the configuration file. It holds no secret: of passwords only hashes, and the routes' is
-// in a file of its own.
+// Text returns the configuration file. It has no secrets, only password hashes. The password of the
+// routes is in a file of its own.
 func (f ServerFile) Text(c streams.Credentials) (string, error) {
-	if err := f.Check(); err != nil {
+	if err := f.Validate(); err != nil {
 		return "", err
 	}
 	layout, err := NewLayout(c)
@@ -140,15 +140,15 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 		f.writeCluster(&text)
 	}
 	text.WriteString(`
-# Who may log in, and what the accounts give each other: the same as in the broker that the service brings along. The service's users come in
-# by password, over the client port only. For everybody else, which is hubs, the server asks the service (auth_callout), which answers from
-# its directory and signs with the issuer's key. Of the passwords there are hashes here; they themselves are in ` + credentialsFile + `.
-#   SYS      the servers' own events and requests: who connects and leaves, and cutting connections
-#   CLOUD    the directory, the buckets, mails that wait, and what replicas say to each other
-#   TAP      "hubcloud tap" with the service's credentials: it hears every feed and reads every hub log (its imports, the shards' exports), and
-#            can write nothing. What is answered on a feed's subject goes nowhere (mappings): a server answers wherever it is asked to
-#   TAP00…   the same for analytics, one account for each of the credentials that were made, so that none can answer into another's inbox
-#   SHARD00… hubs, and their logs; over several accounts since a server compares each new stream with all of its account
+# The accounts, their users and what they share, as in the service's embedded broker. The service's users log in with a password, on the
+# client port only. About all other clients, such as hubs, the server asks the service (auth_callout). The service decides by its directory
+# and signs its answer with the issuer's key. This file has only hashes of the passwords. The passwords are in ` + credentialsFile + `.
+#   SYS      the servers' own events and requests: connects, disconnects, and closing connections
+#   CLOUD    the directory, the buckets, queued mails, and messages between replicas
+#   TAP      "hubcloud tap" with the service's credentials: reads all feeds and hub logs (its imports, the shards' exports) and writes
+#            nothing. The mappings drop responses on a feed's subject, since a server sends a response to any subject that is asked for
+#   TAP00…   the same for analytics: an account for each of the tap credentials, so that none can send to another's inbox
+#   SHARD00… hubs and their logs. There are several shards because a server compares each new stream with all others of its account
 `)
 	text.WriteString(layout.Text())
 	return text.String(), nil
@@ -157,17 +157,17 @@ func (f ServerFile) Text(c streams.Credentials) (string, error) {
 func (f ServerFile) writeHead(text *strings.Builder) {
 	fmt.Fprintf(
 		text,
-		`# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". Every server reads this same file, and its own name from its environment:
+		`# Configuration of nats-server for hubcloud, written by "hubcloud broker-config". All servers use this file. Each has its name in its environment:
 #   %s=NAME nats-server --config %s
-# A name stays the same for ever: the others know a server by it, and what it stores. (Given as --name, the server could not reload this file.)
+# A server's name must never change: the others identify it and its data by the name. (With --name, the server could not reload this file.)
 server_name: $%s
 
-# The service connects here. Passwords cross this line, so it has TLS; the service checks the certificate against the authority in %s.
+# For the service. Passwords are sent here, so it has TLS. The service checks the certificate against the authority in %s.
 listen: %q
 tls {
   cert_file: %q
   key_file: %q
-  # Hundreds of connections that come back at once wait for their turn; one that is cut off comes again and makes the queue longer.
+  # Long enough for hundreds of connections at once. A client that times out tries again and makes the queue longer.
   timeout: %d
 }
 `,
@@ -182,46 +182,46 @@ tls {
 	)
 	if f.Monitor != "" {
 		fmt.Fprintf(text, `
-# Health (/healthz) and figures (/varz, /jsz, /connz) of this server, without a password: keep it where only operators are.
+# Health (/healthz) and statistics (/varz, /jsz, /connz), without a password: make it reachable for operators only.
 http: %q
 `, f.Monitor)
 	}
 	fmt.Fprintf(text, `
-# The largest message of anyone. A hub that sends more is cut off, and would send it again for ever; the hub link's own limit is an eighth of this.
+# The largest message. A hub that sends more is disconnected and would send it again forever. The hub protocol's limit is an eighth of this.
 max_payload: %d
-# What may wait for one connection that does not read: the service's connections carry thousands of hubs.
+# The most bytes that may wait for a connection. The service's connections carry the messages of thousands of hubs.
 max_pending: %d
-# Out of the way: memory and open files end first. A hub takes a connection, and an open file for its log (LimitNOFILE, ulimit -n).
+# Practically no limit: memory and open files run out first. A hub needs a connection and an open file for its log (LimitNOFILE, ulimit -n).
 max_connections: %d
-# Ended connections are remembered for questions that nobody asks here.
+# Closed connections that are remembered for /connz.
 max_closed_clients: %d
-# When a server is told to leave ("nats-server --signal ldm=PID", before an upgrade), it sends hubs and service to the others over this time.
+# The time over which a server hands over its clients before it stops ("nats-server --signal ldm=PID", before an upgrade).
 lame_duck_duration: "30s"
 lame_duck_grace_period: "2s"
 `, maxPayload, maxPending, maxConnections, maxClosedConnections)
 }
 
 func (f ServerFile) writeStore(text *strings.Builder) {
-	sync, why := "always", "Every write is on disk before it is acknowledged: what hubs and "+
-		"callers were told is stored outlives a power cut."
+	sync, why := "always", "Every write is synced to disk before it is acknowledged. A power cut "+
+		"loses no acknowledged message."
 	if f.SyncInterval > 0 {
-		sync, why = f.SyncInterval.String(), "Writes reach the disk this often: what was "+
-			"acknowledged outlives a crash of the server, and not a power cut of all of them."
+		sync, why = f.SyncInterval.String(), "Writes are synced to disk at this interval. A crash of "+
+			"the server loses no acknowledged message, a power cut of all servers may."
 	}
 	fmt.Fprintf(text, `
-# Streams: hub logs, the directory, the buckets.
+# Streams: hub logs, the directory and the buckets.
 jetstream {
   store_dir: %q
   # %s
   sync_interval: %s
-  # The service keeps nothing in memory only; the server wants a number.
+  # Not used by the service, but the server requires a limit.
   max_memory_store: %d
 `, f.Store, why, sync, memoryStorage)
 	if f.MaxStore != "" {
 		fmt.Fprintf(
 			text,
-			"  # Past this the server refuses to store, which the service can tell its callers; "+
-				"a full disk would end everything.\n  max_file_store: %s\n",
+			"  # Beyond this the server rejects writes, which the service reports to its callers. "+
+				"A full disk would stop everything.\n  max_file_store: %s\n",
 			f.MaxStore,
 		)
 	}
@@ -236,17 +236,17 @@ mqtt {
   tls {
     cert_file: %q
     key_file: %q
-    # The authority that signs hubs' certificates. Without one of its certificates nobody gets as far as the question who it is.
+    # The authority that signs hubs' certificates. A client without a certificate of this authority is rejected in the handshake.
     ca_file: %q
     verify: true
     timeout: %d
   }
-  # For the CONNECT after the handshake, and for a session to be stored: all hubs of a building come back at the same moment.
+  # For the CONNECT packet and for storing a session. Long enough for all hubs that reconnect after a failure.
   authorization { timeout: %d }
   js_api_timeout: %q
-  # Copies of what the server keeps of its MQTT clients, so that hubs can connect while a server is away.
+  # Replicas of MQTT sessions, so that hubs can connect while a server is down.
   stream_replicas: %d
-  # QoS 2 would let a client fill the disk: a publish is refused, a subscription gets QoS 1. The hub link uses neither.
+  # With QoS 2 a client could fill the disk: publishing is rejected, a subscription gets QoS 1. The hub protocol does not use QoS 2.
   %s
 }
 `, net.JoinHostPort(f.Listen, strconv.Itoa(f.MQTTPort)), f.file(CertificateName), f.file(KeyName),
@@ -258,8 +258,8 @@ func (f ServerFile) writeCluster(text *strings.Builder) {
 	fmt.Fprintf(
 		text,
 		`
-# The routes between the servers. They carry every account's data, so they have TLS in both directions and a password as well: hubs hold
-# certificates of the same authority. The password, and the routes that have it in them, are in the file beside this one.
+# The routes between the servers. They carry the data of all accounts. They have mutual TLS and a password, since hubs too have
+# certificates of the same authority. The password and the routes, which contain it, are in a file of their own.
 include %q
 cluster {
   name: %q
@@ -272,7 +272,7 @@ cluster {
     verify: true
     timeout: %d
   }
-  # Clients have every server's address from their credentials; addresses that servers see of each other may be out of their reach.
+  # Clients have the addresses of all servers in their credentials. The servers' addresses for each other may be unreachable for clients.
   no_advertise: true
   routes: $%s
 }
@@ -291,8 +291,8 @@ cluster {
 	)
 }
 
-// RouteSecret is the content of RouteSecretName. It keeps the password of a former content, and
-// makes one when there is none.
+// RouteSecret returns the content of RouteSecretName. It keeps the password of the former content,
+// or generates one if there is none.
 func (f ServerFile) RouteSecret(former []byte) string {
 	password := newUser(routeUser).Password
 	if kept := routePasswordPattern.FindSubmatch(former); kept != nil {
@@ -301,7 +301,7 @@ func (f ServerFile) RouteSecret(former []byte) string {
 	var text strings.Builder
 	fmt.Fprintf(
 		&text,
-		"# Under this password the servers of the cluster know each other. Included by %s.\n%s: %q\n%s: [\n",
+		"# The password of the cluster's routes. Included by %s.\n%s: %q\n%s: [\n",
 		ServerFileName, routePassword, password, routeURLs,
 	)
 	for _, node := range f.Nodes {
@@ -320,6 +320,7 @@ func (f ServerFile) RouteSecret(former []byte) string {
 
 func (f ServerFile) file(name string) string { return path.Join(f.Folder, name) }
 
+// bracketed returns host, in brackets if it is an IPv6 address.
 func bracketed(host string) string {
 	if strings.Contains(host, ":") {
 		return "[" + host + "]"

@@ -163,12 +163,12 @@ func TestServerFileRefusesNodes(t *testing.T) {
 	for _, nodes := range [][]string{
 		nil, {"a", "b"}, {"a", "b", "a"}, {"a:4222"}, {""}, {"a b"}, {"nats://a"}, {`a"`},
 	} {
-		if err := (ServerFile{Nodes: nodes}).Check(); err == nil {
+		if err := (ServerFile{Nodes: nodes}).Validate(); err == nil {
 			t.Errorf("%q is taken", nodes)
 		}
 	}
 	for _, nodes := range [][]string{{"a"}, {"::1"}, {"10.0.0.1", "10.0.0.2", "10.0.0.3"}} {
-		if err := (ServerFile{Nodes: nodes}).Check(); err != nil {
+		if err := (ServerFile{Nodes: nodes}).Validate(); err != nil {
 			t.Errorf("%q: %v", nodes, err)
 		}
 	}

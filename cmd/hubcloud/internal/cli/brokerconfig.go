@@ -84,7 +84,7 @@ func (c *brokerConfigCommand) Validate() error {
 	if _, err := server.ParseSync(c.Sync); err != nil {
 		return err
 	}
-	if err := c.file().Check(); err != nil {
+	if err := c.file().Validate(); err != nil {
 		return fmt.Errorf("--nodes: %w", err)
 	}
 	return nil

@@ -81,7 +81,7 @@ func (r Restore) IntoDataDir(ctx context.Context, dir datadir.Dir) error {
 	defer removeTLS()
 	server, err := broker.Start(ctx, broker.Config{
 		DataDir: string(dir), Shards: r.Manifest.Shards, NATSAddr: "127.0.0.1:0",
-		MQTTAddr: "127.0.0.1:0", MQTTTLS: listenerTLS, SyncInterval: restoreSync, Log: r.Logger,
+		MQTTAddr: "127.0.0.1:0", MQTTTLS: listenerTLS, SyncInterval: restoreSync, Logger: r.Logger,
 	})
 	if err != nil {
 		return fmt.Errorf("broker: %w", err)

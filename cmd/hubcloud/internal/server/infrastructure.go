@@ -132,7 +132,7 @@ func (s *Server) embedBroker(ctx context.Context) (err error) {
 	s.broker, err = broker.Start(ctx, broker.Config{
 		DataDir: string(s.dir), Shards: s.cfg.Shards, NATSAddr: s.cfg.NATS, MQTTAddr: s.cfg.MQTT,
 		MQTTTLS: s.authority.ServerTLS(), Connections: s.files.broker, SyncInterval: sync,
-		Space: s.space, Log: s.logger, Metrics: s.registry,
+		Space: s.space, Logger: s.logger, Metrics: s.registry,
 	})
 	if errors.Is(err, broker.ErrShards) {
 		return usage.Errorf("--shards: %w", err)
@@ -167,7 +167,7 @@ func (s *Server) connectBroker(ctx context.Context) (err error) {
 		}
 	}
 	return s.retry(ctx, brokerStorage, func(ctx context.Context) error {
-		return broker.RefuseRetained(ctx, s.conns, s.cfg.LogReplicas)
+		return broker.DisableRetained(ctx, s.conns, s.cfg.LogReplicas)
 	})
 }
 

@@ -231,7 +231,7 @@ func (s *Server) rejectHubs() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rejectHubsTimeout)
 	defer cancel()
-	s.broker.RefuseHubs(ctx)
+	s.broker.RejectHubs(ctx)
 }
 
 // stopTraces sends the spans that are still in memory.

@@ -13,13 +13,13 @@ func TestSuperfluous(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
 	var id uint64
-	from := func(address string, n int, greeted, proven bool) (conns []undecided) {
+	from := func(address string, n int, hello, trusted bool) (conns []pending) {
 		for range n {
 			id++
-			conns = append(conns, undecided{
+			conns = append(conns, pending{
 				id: id, from: source{addressBlock(netip.MustParseAddr(address)), true},
-				since: begun.Add(time.Duration(id) * time.Millisecond), greeted: greeted,
-				proven: proven,
+				since: begun.Add(time.Duration(id) * time.Millisecond), hello: hello,
+				trusted: trusted,
 			})
 		}
 		return conns
@@ -30,12 +30,12 @@ func TestSuperfluous(t *testing.T) {
 		from("2001:db8::1", 30, false, false), from("2001:db8::2", 30, false, false),
 	)
 	hubs := from("192.0.2.3", 70, true, false)
-	proven := from("192.0.2.1", 5, true, true)
+	trusted := from("192.0.2.1", 5, true, true)
 	late := from("192.0.2.1", 20, true, false)
 	for name, tt := range map[string]struct {
-		conns []undecided
+		conns []pending
 		slots int
-		want  []undecided
+		want  []pending
 	}{
 		"few":                       {attack[:50], 100, nil},
 		"the oldest of one address": {attack, 100, attack[:40]},
@@ -43,19 +43,19 @@ func TestSuperfluous(t *testing.T) {
 		"an IPv6 /64 is one address": {
 			slices.Concat(other, network), 100, network[:15],
 		},
-		"hubs that come back wait":              {hubs, 100, nil},
-		"silent ones before those that greeted": {slices.Concat(hubs, attack), 100, attack[:78]},
-		"a ClientHello is not enough":           {slices.Concat(hubs, late), 100, hubs[:15]},
+		"hubs that come back wait":            {hubs, 100, nil},
+		"silent ones before those that hello": {slices.Concat(hubs, attack), 100, attack[:78]},
+		"a ClientHello is not enough":         {slices.Concat(hubs, late), 100, hubs[:15]},
 		"good certificates last": {
-			slices.Concat(proven, hubs, late), 100, hubs[:20],
+			slices.Concat(trusted, hubs, late), 100, hubs[:20],
 		},
 		"others have logged in and left nothing": {attack[:3], 0, attack[:3]},
 		"more have logged in than there is room": {attack[:3], -1, attack[:3]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := superfluous(slices.Clone(tt.conns), tt.slots)
-			ids := func(conns []undecided) (ids []uint64) {
+			got := excess(slices.Clone(tt.conns), tt.slots)
+			ids := func(conns []pending) (ids []uint64) {
 				for _, c := range conns {
 					ids = append(ids, c.id)
 				}
