@@ -11,44 +11,43 @@ import (
 var (
 	errNoKey = domain.Errorf(
 		domain.CodeUnauthenticated,
-		"Authorization: an API key is needed, in exactly one header of the form `Authorization: Bearer <API_KEY>`",
+		"Authorization: must be given once, in the form `Authorization: Bearer <API_KEY>`",
 	)
 	errBadKey = domain.Errorf(
 		domain.CodeUnauthenticated, "Authorization: the API key is unknown or revoked",
 	)
 )
 
-// authenticate finds out whose request it is, and counts it: on the key when that is valid, else on
-// the client's address. Whoever tries keys gets 429 in place of 401 once the address has used up
-// its allowance.
-func (a *api) authenticate(x *exchange) error {
-	if len(x.r.Header["Authorization"]) > 0 {
-		// A key may be revoked, and an unknown one valid, as long as this replica does not hear the
-		// directory.
-		if err := a.confirm(x.ctx); err != nil {
-			if limited := x.spendOfAddress(); limited != nil {
+// authenticate verifies the request's API key and counts the request: on the key if it is valid,
+// otherwise on the client's address, so that guessing keys soon gets 429 instead of 401.
+func (a *api) authenticate(req *request) error {
+	if len(req.http.Header["Authorization"]) > 0 {
+		// Without news from the directory a key that this replica knows may have been revoked, and
+		// one that it does not know may be valid.
+		if err := a.confirm(req.ctx); err != nil {
+			if limited := req.countForAddress(); limited != nil {
 				return limited
 			}
 			return err
 		}
 	}
-	key, err := a.identify(x.r.Header)
+	key, err := a.verifyKey(req.http.Header)
 	if err != nil {
-		if limited := x.spendOfAddress(); limited != nil {
+		if limited := req.countForAddress(); limited != nil {
 			return limited
 		}
 		return err
 	}
-	x.key = key
+	req.key = key
 	if a.KeyUse != nil {
-		a.KeyUse.Used(key.ID, x.start)
+		a.KeyUse.Used(key.ID, req.start)
 	}
-	return x.spend(a.keys.Take(key.ID, x.start), a.metrics.limited.key)
+	return req.checkAllowance(a.keys.Take(key.ID, req.start), a.metrics.limited.key)
 }
 
-// identify gives the key that the header proves. An unknown key id costs the same work as a wrong
-// secret and has the same answer.
-func (a *api) identify(header http.Header) (domain.KeyAccess, error) {
+// verifyKey returns the key of the Authorization header. An unknown key id takes the same time as a
+// wrong secret and has the same error.
+func (a *api) verifyKey(header http.Header) (domain.KeyAccess, error) {
 	values := header["Authorization"]
 	if len(values) != 1 {
 		return domain.KeyAccess{}, errNoKey
@@ -69,18 +68,20 @@ func (a *api) identify(header http.Header) (domain.KeyAccess, error) {
 	return access, nil
 }
 
-// bearerToken gives what follows the scheme Bearer, in any case (RFC 9110, section 11.1; RFC 6750,
-// section 2.1).
+// bearerToken returns what follows the scheme Bearer, which may be in any case (RFC 9110, section
+// 11.1; RFC 6750, section 2.1).
 func bearerToken(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(value, " ")
 	token = strings.TrimLeft(token, " ")
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// requireScope refuses a key that lacks scope; "" is lacked by none.
+// requireScope returns insufficient_scope if the key does not have the scope. Every key has "".
 func requireScope(key domain.KeyAccess, scope domain.Scope) error {
 	if scope == "" || slices.Contains(key.Scopes, scope) {
 		return nil
 	}
-	return domain.Errorf(domain.CodeInsufficientScope, "the API key lacks the scope %s", scope)
+	return domain.Errorf(
+		domain.CodeInsufficientScope, "the API key does not have the scope %s", scope,
+	)
 }

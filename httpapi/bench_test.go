@@ -20,7 +20,7 @@ import (
 // TestAllocations keeps the chain lean: what a page costs beyond what net/http does anyway.
 // Ready-made pages are the busiest route.
 func TestAllocations(t *testing.T) {
-	answer := pageInMemory()
+	answer := pageInMemory(t)
 	answer()
 	// 16, and some more under the race detector
 	if got := testing.AllocsPerRun(1000, answer); got > 24 {
@@ -32,7 +32,7 @@ func TestAllocations(t *testing.T) {
 // passes, with a bare router whose handler writes the same bytes: the difference is what request
 // id, key, rate limit, scope, log line and metrics cost together. Neither has a connection.
 func BenchmarkChain(b *testing.B) {
-	chain := pageInMemory()
+	chain := pageInMemory(b)
 	body := writtenPage()
 	bare := chi.NewRouter()
 	bare.Get("/v1/hubs/{hub_id}/events", func(w http.ResponseWriter, _ *http.Request) {
@@ -65,21 +65,21 @@ func BenchmarkChain(b *testing.B) {
 func writtenPage() []byte {
 	w := newWorld()
 	w.emit(100, 200)
-	page := &exchange{api: &api{}, w: httptest.NewRecorder()}
-	events, _ := w.page("", 100, answerPart)
-	page.writeEvents(events)
+	page := &request{api: &api{}, w: httptest.NewRecorder()}
+	events, _ := w.page("", 100, responseChunk)
+	page.writeWholePage(events)
 	return page.w.(*httptest.ResponseRecorder).Body.Bytes()
 }
 
 // pageInMemory gives what answers one request for a page, without a connection.
-func pageInMemory() (answer func()) {
+func pageInMemory(b testing.TB) (answer func()) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	w.emit(100, 300)
-	handler := New(Config{
+	handler := newAPI(b, Config{
 		Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
-		Burst: 1e6,
-		Log:   slog.New(slog.NewJSONHandler(io.Discard, nil)),
+		Burst:  1e6,
+		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 	})
 	req := httptest.NewRequest("GET", "/v1/hubs/"+string(hubOne)+"/events?limit=100", nil)
 	req.Header.Set("Authorization", bearer)
@@ -106,10 +106,10 @@ func BenchmarkEventPage(b *testing.B) {
 	w.emit(100, 200)
 	ready := writtenPage()
 	for name, handler := range map[string]http.Handler{
-		"api": New(Config{
+		"api": newAPI(b, Config{
 			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
-			Burst: 1e6,
-			Log:   slog.New(slog.NewJSONHandler(io.Discard, nil)),
+			Burst:  1e6,
+			Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)),
 		}),
 		"bare": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -172,7 +172,7 @@ func BenchmarkIdleStream(b *testing.B) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 	for name, handler := range map[string]http.Handler{
-		"api": New(Config{
+		"api": newAPI(b, Config{
 			Keys: w, Hubs: hubAccess{w}, Events: w, Environment: domain.EnvironmentDev, Rate: 1e6,
 			Burst: 1e6,
 		}),
@@ -231,15 +231,14 @@ func BenchmarkStreamDelivery(b *testing.B) {
 			bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
 			handler := bareStream(w)
 			if name == "api" {
-				handler = New(
-					Config{
-						Keys:        w,
-						Hubs:        hubAccess{w},
-						Events:      w,
-						Environment: domain.EnvironmentDev,
-						Rate:        1e6,
-						Burst:       1e6,
-					},
+				handler = newAPI(b, Config{
+					Keys:        w,
+					Hubs:        hubAccess{w},
+					Events:      w,
+					Environment: domain.EnvironmentDev,
+					Rate:        1e6,
+					Burst:       1e6,
+				},
 				)
 			}
 			address := serveBench(b, handler)

@@ -19,67 +19,67 @@ import (
 const (
 	// maxBody is the most bytes that a request's body may have.
 	maxBody = 64 << 10
-	// maxBodyDepth is how deep objects and arrays may stand in one another in it; the contract's
-	// own bodies need two.
+	// maxBodyDepth is how deep objects and arrays may be nested in a body. The contract's own
+	// bodies need two levels.
 	maxBodyDepth = 16
-	// bodyTimeout is how long a client may take to send it.
+	// bodyTimeout is how long a client may take to send a body.
 	bodyTimeout = 10 * time.Second
 )
 
-// limitBodyTime gives a body that is on its way its time. It holds also when the request is refused
-// and the body never read: the server reads the rest before it answers.
-func (x *exchange) limitBodyTime() {
-	if x.r.Body != nil && x.r.Body != http.NoBody {
-		// A ResponseWriter without deadlines is no connection.
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyTimeout))
+// limitBodyTime sets the deadline for reading the body. The deadline matters even if no handler
+// reads the body: the server reads the rest of it before it answers.
+func (req *request) limitBodyTime() {
+	if req.http.Body != nil && req.http.Body != http.NoBody {
+		// A ResponseWriter without deadlines has no connection.
+		_ = http.NewResponseController(req.w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
 }
 
-// readBody reads a whole body. The deadline ends with it: past it the connection is only listened
-// to for its end.
-func (x *exchange) readBody(into io.Writer) error {
-	if x.r.Body == nil || x.r.Body == http.NoBody {
+// readBody reads the whole body and then removes the read deadline, which would otherwise end the
+// request's context.
+func (req *request) readBody(into io.Writer) error {
+	if req.http.Body == nil || req.http.Body == http.NoBody {
 		return nil
 	}
-	tooLarge := invalid("body: must have at most %d bytes", maxBody)
-	if x.r.ContentLength > maxBody {
+	tooLarge := invalid("body: must be at most %d bytes", maxBody)
+	if req.http.ContentLength > maxBody {
 		return tooLarge
 	}
-	_, err := io.Copy(into, http.MaxBytesReader(x.w, x.r.Body, maxBody))
+	_, err := io.Copy(into, http.MaxBytesReader(req.w, req.http.Body, maxBody))
 	var beyond *http.MaxBytesError
 	switch {
 	case errors.As(err, &beyond):
 		return tooLarge
 	case err != nil:
-		return invalid("body: could not be read to its end")
+		return invalid("body: could not be read completely")
 	}
-	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(req.w).SetReadDeadline(time.Time{})
 	return nil
 }
 
-// ignoreBody is for routes that take no body.
-func (x *exchange) ignoreBody() error { return x.readBody(io.Discard) }
+// discardBody reads the body of a route that takes none.
+func (req *request) discardBody() error { return req.readBody(io.Discard) }
 
-// object is a request's body: its fields by name, each still as it was sent.
+// object is a decoded body: the raw JSON of its fields, by name.
 type object map[string]json.RawMessage
 
-// readObject reads the body of a route that takes these fields and no others.
-func (x *exchange) readObject(fields ...string) (object, error) {
-	o, err := x.readOpenObject()
+// readObject reads a body that may have these fields and no others.
+func (req *request) readObject(fields ...string) (object, error) {
+	o, err := req.readOpenObject()
 	if err != nil {
 		return nil, err
 	}
 	return o, o.allow(fields)
 }
 
-// readOptionalObject reads the body of a route that can do without one; no body is one without
+// readOptionalObject reads a body that may be absent, which is the same as an object without
 // fields.
-func (x *exchange) readOptionalObject(fields ...string) (object, error) {
+func (req *request) readOptionalObject(fields ...string) (object, error) {
 	var body bytes.Buffer
-	if err := x.readBody(&body); err != nil || body.Len() == 0 {
+	if err := req.readBody(&body); err != nil || body.Len() == 0 {
 		return nil, err
 	}
-	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+	if err := checkContentType(req.http.Header["Content-Type"]); err != nil {
 		return nil, err
 	}
 	o, err := decodeObject(body.Bytes())
@@ -89,20 +89,20 @@ func (x *exchange) readOptionalObject(fields ...string) (object, error) {
 	return o, o.allow(fields)
 }
 
-// readOpenObject reads the body of a route that ignores the fields it does not know.
-func (x *exchange) readOpenObject() (object, error) {
-	if err := checkContentType(x.r.Header["Content-Type"]); err != nil {
+// readOpenObject reads a body that may have any fields.
+func (req *request) readOpenObject() (object, error) {
+	if err := checkContentType(req.http.Header["Content-Type"]); err != nil {
 		return nil, err
 	}
 	var body bytes.Buffer
-	if err := x.readBody(&body); err != nil {
+	if err := req.readBody(&body); err != nil {
 		return nil, err
 	}
 	return decodeObject(body.Bytes())
 }
 
-// checkContentType takes application/json with or without the only charset that JSON has (RFC 8259,
-// section 8.1).
+// checkContentType requires application/json, with no charset or UTF-8, the only one that JSON has
+// (RFC 8259, section 8.1).
 func checkContentType(values []string) error {
 	if len(values) == 1 {
 		mediaType, params, err := mime.ParseMediaType(values[0])
@@ -114,8 +114,8 @@ func checkContentType(values []string) error {
 	return invalid("Content-Type: must be application/json")
 }
 
-// decodeObject takes exactly one JSON object in UTF-8, with no field twice. It works on the
-// object's own level alone: what is nested deeper is only looked at by who asks for it.
+// decodeObject decodes exactly one JSON object in UTF-8 and rejects repeated fields. It decodes the
+// top level only; nested values are decoded by the methods that read them.
 func decodeObject(body []byte) (object, error) {
 	if !utf8.Valid(body) {
 		return nil, invalid("body: must be UTF-8")
@@ -149,8 +149,8 @@ func decodeObject(body []byte) (object, error) {
 	return o, nil
 }
 
-// depth gives how deep objects and arrays stand in one another, of a JSON text; of any other text
-// it is some number.
+// depth returns how deep objects and arrays are nested in a JSON text. For any other text the
+// result means nothing.
 func depth(text []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -174,7 +174,7 @@ func depth(text []byte) int {
 	return deepest
 }
 
-// malformed says what is wrong with a JSON text.
+// malformed returns the error for a body that is not JSON.
 func malformed(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -185,19 +185,20 @@ func malformed(err error) error {
 	return invalid("body: must be one JSON object")
 }
 
-// allow refuses fields that are not among names, which are compared letter by letter.
+// allow returns an error if the object has a field that is not in names. Names are case-sensitive.
 func (o object) allow(names []string) error {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(names, name) {
 			return invalid(
-				"body: unknown field %q; allowed are %s", shorten(name), strings.Join(names, ", "),
+				"body: unknown field %q; allowed fields are %s", shorten(name),
+				strings.Join(names, ", "),
 			)
 		}
 	}
 	return nil
 }
 
-// shorten keeps what a client sent from filling the message about it.
+// shorten cuts a string from a client to a length that fits into an error message.
 func shorten(name string) string {
 	const most = 64
 	if len(name) <= most {
@@ -206,14 +207,14 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:most], "") + "…"
 }
 
-// has says whether the field was sent, be it with null.
+// has reports whether the object has the field, even with the value null.
 func (o object) has(name string) bool {
 	_, ok := o[name]
 	return ok
 }
 
-// text gives a field that must be there and be a string.
-func (o object) text(name string) (string, error) {
+// stringField returns a required string.
+func (o object) stringField(name string) (string, error) {
 	raw, ok := o[name]
 	if !ok {
 		return "", invalid("%s: is required", name)
@@ -226,31 +227,30 @@ func (o object) text(name string) (string, error) {
 		return "", invalid("%s: must be a string", name)
 	}
 	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) {
-		// Half of an escaped surrogate pair is no character; it would be kept as another one than
-		// was sent.
-		return "", invalid("%s: holds an escape that is no character", name)
+		// An escaped half of a surrogate pair would be stored as another character than was sent.
+		return "", invalid("%s: must not contain half of an escaped surrogate pair", name)
 	}
 	return s, nil
 }
 
-// nullableText gives a field that must be there and be a string or null.
-func (o object) nullableText(name string) (*string, error) {
+// nullableString returns a required field that is a string, or nil for null.
+func (o object) nullableString(name string) (*string, error) {
 	if string(o[name]) == "null" {
 		return nil, nil
 	}
 	if raw := o[name]; len(raw) > 0 && raw[0] != '"' {
 		return nil, invalid("%s: must be a string or null", name)
 	}
-	s, err := o.text(name)
+	s, err := o.stringField(name)
 	if err != nil {
 		return nil, err
 	}
 	return &s, nil
 }
 
-// nullableName gives a field that must be there and be a name that people give, or null.
+// nullableName returns a required field that is a name, cleaned up, or nil for null.
 func (o object) nullableName(name string) (*string, error) {
-	s, err := o.nullableText(name)
+	s, err := o.nullableString(name)
 	if err != nil || s == nil {
 		return nil, err
 	}

@@ -8,52 +8,52 @@ import (
 	"hubcloud/domain"
 )
 
-// commandBody is what an accepted command answers.
+// commandBody is the answer to an accepted command.
 type commandBody struct {
 	HubID    domain.HubID     `json:"hub_id"`
 	DeviceID int64            `json:"device_id"`
 	Channel  commandedChannel `json:"channel"`
 }
 
-// sendCommand refuses what no hub would take before the hub is asked.
-func (a *api) sendCommand(x *exchange) error {
-	hub, device, err := a.ownDevice(x)
+// sendCommand rejects commands that no hub accepts without asking the hub.
+func (a *api) sendCommand(req *request) error {
+	hub, device, err := a.ownDevice(req)
 	if err != nil {
 		return err
 	}
-	command := domain.Command{OrgID: x.key.OrgID, HubID: hub, DeviceID: device}
-	if command.IdempotencyKey, err = idempotencyKey(x.r.Header); err != nil {
+	command := domain.Command{OrgID: req.key.OrgID, HubID: hub, DeviceID: device}
+	if command.IdempotencyKey, err = idempotencyKey(req.http.Header); err != nil {
 		return err
 	}
-	if err := x.readCommand(&command); err != nil {
+	if err := req.readCommand(&command); err != nil {
 		return err
 	}
 	if command.Value, err = domain.CheckCommandValue(command.Key, command.Value); err != nil {
 		if domain.CodeOf(err) == domain.CodeNotFound {
-			return a.refuseKey(x, command, err)
+			return a.rejectKey(req, command, err)
 		}
 		return err
 	}
-	channel, err := a.Commands.Send(x.ctx, x.origin(), command)
+	channel, err := a.Commands.Send(req.ctx, req.origin(), command)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(
+	return req.writeJSON(
 		http.StatusAccepted,
 		commandBody{HubID: hub, DeviceID: device, Channel: commandedChannel{
 			channelIdentity: identityOf(channel), channelState: stateOf(channel),
-			channelReach: channelReach{Available: channel.Available},
+			channelAvailability: channelAvailability{Available: channel.Available},
 		}},
 	)
 }
 
-// readCommand reads the body into command, its value still as it was sent.
-func (x *exchange) readCommand(command *domain.Command) error {
-	body, err := x.readObject("key", "value", "endpoint")
+// readCommand reads the body into command, with the value unchecked.
+func (req *request) readCommand(command *domain.Command) error {
+	body, err := req.readObject("key", "value", "endpoint")
 	if err != nil {
 		return err
 	}
-	if command.Key, err = body.text("key"); err != nil {
+	if command.Key, err = body.stringField("key"); err != nil {
 		return err
 	}
 	if !body.has("value") {
@@ -66,14 +66,14 @@ func (x *exchange) readCommand(command *domain.Command) error {
 	return err
 }
 
-// refuseKey refuses a command to a channel key that the contract does not name: 404, unless the
-// device has a channel of that key, which then is one that takes no commands. Whatever keeps the
-// hub from telling leaves it at 404.
-func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) error {
-	device, err := a.Devices.Get(x.ctx, command.HubID, command.DeviceID)
+// rejectKey returns the error for a command whose channel key is not in the contract:
+// invalid_request if the device has such a channel, which is then read-only, or else unknown, which
+// is not_found.
+func (a *api) rejectKey(req *request, command domain.Command, unknown error) error {
+	device, err := a.Devices.Get(req.ctx, command.HubID, command.DeviceID)
 	if err != nil {
-		if gone := x.ctx.Err(); gone != nil {
-			return gone
+		if err := req.ctx.Err(); err != nil {
+			return err
 		}
 		return unknown
 	}
@@ -85,11 +85,10 @@ func (a *api) refuseKey(x *exchange, command domain.Command, unknown error) erro
 	return unknown
 }
 
-// maxCount is the highest integer that every JSON reader takes for itself (RFC 8259, section 6).
+// maxCount is the highest integer that all JSON decoders read exactly (RFC 8259, section 6).
 const maxCount = 1<<53 - 1
 
-// count gives a field that must be there and be an integer from 0 on, however it is written: 1.0
-// and 1e0 are 1.
+// count returns a required non-negative integer, in any notation: 1.0 and 1e0 are 1.
 func (o object) count(name string) (int64, error) {
 	raw := string(o[name])
 	n, err := strconv.ParseFloat(raw, 64)

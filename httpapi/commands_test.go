@@ -60,7 +60,8 @@ func TestCommand(t *testing.T) {
 			t.Errorf("%s: the hub got the value %s", tt.body, sent.Value)
 		}
 		sent.Value, tt.command.Value = nil, nil
-		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint || sent.IdempotencyKey != tt.command.IdempotencyKey ||
+		if sent.Key != tt.command.Key || sent.Endpoint != tt.command.Endpoint ||
+			sent.IdempotencyKey != tt.command.IdempotencyKey ||
 			sent.OrgID != orgOne ||
 			sent.HubID != hubOne ||
 			sent.DeviceID != 1 {
@@ -106,7 +107,7 @@ func TestCommandRefusals(t *testing.T) {
 		{`{"key":"lock","value":true,"endpoint":1e999}`, 400, inv, "endpoint"},
 		{
 			`{"key":"lock","value":true,"device_id":1}`, 400, inv,
-			`unknown field "device_id"; allowed are key, value, endpoint`,
+			`unknown field "device_id"; allowed fields are key, value, endpoint`,
 		},
 		{`{"key":"lock","value":true,"value":false}`, 400, inv, `"value" must be given once`},
 		{

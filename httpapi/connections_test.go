@@ -42,7 +42,7 @@ func (s *service) tables() (open, idle, addresses int) {
 	cs := s.api.api.connections
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return len(cs.open), cs.idle.Len(), len(cs.from)
+	return len(cs.open), cs.idle.Len(), len(cs.byAddress)
 }
 
 // TestIdleConnectionsGiveWay: nothing bounded connections, so that idle ones used up the open

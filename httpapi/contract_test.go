@@ -244,7 +244,7 @@ func TestRefusals(t *testing.T) {
 			`{"name":"x","hub_count":1}`,
 			400,
 			inv,
-			`unknown field "hub_count"; allowed are name`,
+			`unknown field "hub_count"; allowed fields are name`,
 		},
 		{"POST", "/v1/sites", `{"name":"` + long + `"}`, 400, inv, "name"},
 		{"POST", "/v1/sites", `{"name":"  "}`, 400, inv, "name"},

@@ -8,7 +8,7 @@ import (
 	"hubcloud/domain"
 )
 
-// deviceBody is the contract's Device; C is listedChannel or fullChannel.
+// deviceBody is the contract's Device. C is listedChannel or fullChannel.
 type deviceBody[C any] struct {
 	ID           int64   `json:"id"`
 	Name         string  `json:"name"`
@@ -18,14 +18,14 @@ type deviceBody[C any] struct {
 	Channels     []C     `json:"channels"`
 }
 
-// labelBody is what PATCH of a device answers: its name and room, and whose they are.
+// labelBody is the answer to PATCH of a device.
 type labelBody struct {
 	ID   int64   `json:"id"`
 	Name string  `json:"name"`
 	Room *string `json:"room"`
 }
 
-// The contract's Channel, in parts: which of them are present depends on what was asked.
+// The contract's Channel, in parts. Which parts an answer has depends on the route.
 type (
 	channelIdentity struct {
 		Key      string  `json:"key"`
@@ -38,7 +38,7 @@ type (
 		Writable     bool            `json:"writable"`
 		Capabilities json.RawMessage `json:"capabilities"`
 	}
-	channelReach struct {
+	channelAvailability struct {
 		Available bool `json:"available"`
 	}
 	channelState struct {
@@ -53,20 +53,20 @@ type (
 	listedChannel struct {
 		channelIdentity
 		channelAbilities
-		channelReach
+		channelAvailability
 	}
-	// fullChannel is a channel of a device that was asked for by itself.
+	// fullChannel is a channel of a single device.
 	fullChannel struct {
 		channelIdentity
 		channelAbilities
-		channelReach
+		channelAvailability
 		channelState
 	}
 	// commandedChannel is a channel in the answer to a command.
 	commandedChannel struct {
 		channelIdentity
 		channelState
-		channelReach
+		channelAvailability
 	}
 )
 
@@ -84,7 +84,7 @@ func stateOf(c domain.Channel) channelState {
 	}
 }
 
-func listedForm(c domain.Channel) listedChannel {
+func newListedChannel(c domain.Channel) listedChannel {
 	return listedChannel{
 		channelIdentity: identityOf(c),
 		channelAbilities: channelAbilities{
@@ -92,23 +92,23 @@ func listedForm(c domain.Channel) listedChannel {
 			Writable:     c.Writable,
 			Capabilities: c.Capabilities,
 		},
-		channelReach: channelReach{Available: c.Available},
+		channelAvailability: channelAvailability{Available: c.Available},
 	}
 }
 
-func fullForm(c domain.Channel) fullChannel {
-	listed := listedForm(c)
+func newFullChannel(c domain.Channel) fullChannel {
+	listed := newListedChannel(c)
 	return fullChannel{
 		listed.channelIdentity,
 		listed.channelAbilities,
-		listed.channelReach,
+		listed.channelAvailability,
 		stateOf(c),
 	}
 }
 
-// formOfDevice lays the name and the room that were set through the API over what the hub says of a
-// device.
-func formOfDevice[C any](
+// newDeviceBody returns a device as the hub reports it, with the name and room that were set
+// through the API.
+func newDeviceBody[C any](
 	d domain.Device, label domain.DeviceLabel, channel func(domain.Channel) C,
 ) deviceBody[C] {
 	body := deviceBody[C]{
@@ -121,7 +121,7 @@ func formOfDevice[C any](
 	return body
 }
 
-// nameOf gives a device's name: what was set through the API, else what the hub reports.
+// nameOf returns the name that was set through the API, or else the one that the hub reports.
 func nameOf(d domain.Device, label domain.DeviceLabel) string {
 	if label.Name != nil {
 		return *label.Name
@@ -129,20 +129,21 @@ func nameOf(d domain.Device, label domain.DeviceLabel) string {
 	return d.Name
 }
 
-// listDevices answers with the position of the hub's event log from before the hub was asked:
-// whoever reads on from there misses nothing that the list does not show, so a resync is one call.
-func (a *api) listDevices(x *exchange) error {
-	hub, err := a.ownHub(x)
+// listDevices answers with the hub's devices and a cursor of the hub's log from before the hub was
+// asked. Events after the cursor include every change that the list does not show, so a resync
+// needs no other request.
+func (a *api) listDevices(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	labels := a.labelsOf(x, hub)
-	cursor, err := a.Events.Position(x.ctx, hub)
+	waitForLabels := a.readLabels(req, hub)
+	cursor, err := a.Events.Position(req.ctx, hub)
 	var devices []domain.Device
 	if err == nil {
-		devices, err = a.Devices.List(x.ctx, hub)
+		devices, err = a.Devices.List(req.ctx, hub)
 	}
-	laid, labelsErr := labels()
+	labels, labelsErr := waitForLabels()
 	if err != nil {
 		return err
 	}
@@ -153,42 +154,42 @@ func (a *api) listDevices(x *exchange) error {
 		Data []deviceBody[listedChannel] `json:"data"`
 	}{make([]deviceBody[listedChannel], 0, len(devices))}
 	for _, d := range devices {
-		body.Data = append(body.Data, formOfDevice(d, laid[d.ID], listedForm))
+		body.Data = append(body.Data, newDeviceBody(d, labels[d.ID], newListedChannel))
 	}
-	x.w.Header()["Event-Cursor"] = []string{cursor}
-	return x.writeJSON(http.StatusOK, body)
+	req.w.Header()["Event-Cursor"] = []string{cursor}
+	return req.writeJSON(http.StatusOK, body)
 }
 
-func (a *api) getDevice(x *exchange) error {
-	hub, id, err := a.ownDevice(x)
+func (a *api) getDevice(req *request) error {
+	hub, id, err := a.ownDevice(req)
 	if err != nil {
 		return err
 	}
-	labels := a.labelsOf(x, hub)
-	device, err := a.Devices.Get(x.ctx, hub, id)
-	laid, labelsErr := labels()
+	waitForLabels := a.readLabels(req, hub)
+	device, err := a.Devices.Get(req.ctx, hub, id)
+	labels, labelsErr := waitForLabels()
 	if err != nil {
 		return err
 	}
 	if labelsErr != nil {
 		return labelsErr
 	}
-	return x.writeJSON(http.StatusOK, formOfDevice(device, laid[id], fullForm))
+	return req.writeJSON(http.StatusOK, newDeviceBody(device, labels[id], newFullChannel))
 }
 
-// updateDevice asks the hub first: a name for a device that is not there would wait for the next
-// one of that number.
-func (a *api) updateDevice(x *exchange) error {
-	hub, id, err := a.ownDevice(x)
+// updateDevice asks the hub first: a name for a device that does not exist would apply to the next
+// device with that id.
+func (a *api) updateDevice(req *request) error {
+	hub, id, err := a.ownDevice(req)
 	if err != nil {
 		return err
 	}
-	body, err := x.readObject("name", "room")
+	body, err := req.readObject("name", "room")
 	if err != nil {
 		return err
 	}
 	change := domain.LabelDevice{
-		OrgID:    x.key.OrgID,
+		OrgID:    req.key.OrgID,
 		HubID:    hub,
 		DeviceID: id,
 		SetName:  body.has("name"),
@@ -207,39 +208,39 @@ func (a *api) updateDevice(x *exchange) error {
 	if !change.SetName && !change.SetRoom {
 		return invalid("body: must have name, room, or both")
 	}
-	device, err := a.Devices.Get(x.ctx, hub, id)
+	device, err := a.Devices.Get(req.ctx, hub, id)
 	if err != nil {
 		return err
 	}
-	label, err := a.Directory.LabelDevice(x.ctx, x.origin(), change)
+	label, err := a.Directory.LabelDevice(req.ctx, req.origin(), change)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(
+	return req.writeJSON(
 		http.StatusOK, labelBody{ID: id, Name: nameOf(device, label), Room: label.Room},
 	)
 }
 
-func (a *api) forgetDevice(x *exchange) error {
-	hub, id, err := a.ownDevice(x)
+func (a *api) forgetDevice(req *request) error {
+	hub, id, err := a.ownDevice(req)
 	if err != nil {
 		return err
 	}
-	if err := a.Devices.Forget(x.ctx, hub, id); err != nil {
+	if err := a.Devices.Forget(req.ctx, hub, id); err != nil {
 		return err
 	}
-	x.writeNothing()
+	req.writeNoContent()
 	return nil
 }
 
-// ownDevice gives the caller's hub and the device id of the path. There is no device with an id
-// that is not written as integers are.
-func (a *api) ownDevice(x *exchange) (domain.HubID, int64, error) {
-	hub, err := a.ownHub(x)
+// ownDevice returns the hub and the device id of the path, if the hub is the caller's. An id that
+// is not a canonical decimal number is not_found.
+func (a *api) ownDevice(req *request) (domain.HubID, int64, error) {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return "", 0, err
 	}
-	text := x.r.PathValue("device_id")
+	text := req.http.PathValue("device_id")
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(id, 10) != text {
 		return "", 0, domain.Errorf(domain.CodeNotFound, "no such device")
@@ -247,24 +248,24 @@ func (a *api) ownDevice(x *exchange) (domain.HubID, int64, error) {
 	return hub, id, nil
 }
 
-// labelsOf begins to read what was set through the API for a hub's devices, and gives what waits
-// for it: the hub is asked meanwhile.
-func (a *api) labelsOf(
-	x *exchange, hub domain.HubID,
+// readLabels starts to read the labels of a hub's devices, while the caller asks the hub. The
+// returned function must be called; it waits for the labels.
+func (a *api) readLabels(
+	req *request, hub domain.HubID,
 ) (wait func() (map[int64]domain.DeviceLabel, error)) {
 	var labels map[int64]domain.DeviceLabel
 	var err error
-	var thrown any
-	read := make(chan struct{})
+	var panicked any
+	done := make(chan struct{})
 	go func() {
-		defer close(read)
-		defer func() { thrown = recover() }()
-		labels, err = a.ReadModels.DeviceLabels(x.ctx, x.key.OrgID, hub)
+		defer close(done)
+		defer func() { panicked = recover() }()
+		labels, err = a.ReadModels.DeviceLabels(req.ctx, req.key.OrgID, hub)
 	}()
 	return func() (map[int64]domain.DeviceLabel, error) {
-		<-read
-		if thrown != nil {
-			panic(thrown) // where the request's own panics are caught
+		<-done
+		if panicked != nil {
+			panic(panicked) // request.end recovers
 		}
 		return labels, err
 	}

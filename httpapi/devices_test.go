@@ -223,7 +223,7 @@ func TestDeviceRefusals(t *testing.T) {
 		{"PATCH", devicesPath + "/1", `{"room":"a\nb"}`, 400, inv, "room", 0},
 		{
 			"PATCH", devicesPath + "/1", `{"model":"x"}`, 400, inv,
-			`unknown field "model"; allowed are name, room`, 0,
+			`unknown field "model"; allowed fields are name, room`, 0,
 		},
 		{"POST", devicesPath, "", 405, inv, "GET", 0},
 		{"POST", devicesPath + "/1", "", 405, inv, "DELETE, GET, PATCH", 0},
@@ -241,7 +241,7 @@ func TestDeviceRefusals(t *testing.T) {
 		{"POST", hub + "/pairing", `{"setup_code":""}`, 400, inv, "setup_code", 0},
 		{
 			"POST", hub + "/pairing", `{"pin":"12345"}`, 400, inv,
-			`unknown field "pin"; allowed are setup_code`, 0,
+			`unknown field "pin"; allowed fields are setup_code`, 0,
 		},
 		{"POST", hub + "/pairing", `[]`, 400, inv, "body", 0},
 		{"POST", hub + "/pairing", ` `, 400, inv, "body", 0},

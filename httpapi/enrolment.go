@@ -6,26 +6,26 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// issueCertificate is POST /link/v1/certificates of the hub link. Hubs are other people's and newer
-// than this code one day: fields that it does not know are ignored.
-func (a *api) issueCertificate(x *exchange) error {
-	body, err := x.readOpenObject()
+// issueCertificate is POST /link/v1/certificates of the hub protocol. It ignores unknown fields, so
+// that newer hubs can send more.
+func (a *api) issueCertificate(req *request) error {
+	body, err := req.readOpenObject()
 	if err != nil {
 		return err
 	}
-	var req protocol.CertificateRequest
-	if req.Serial, err = body.text("serial"); err != nil {
+	var wanted protocol.CertificateRequest
+	if wanted.Serial, err = body.stringField("serial"); err != nil {
 		return err
 	}
-	if req.Secret, err = body.text("secret"); err != nil {
+	if wanted.Secret, err = body.stringField("secret"); err != nil {
 		return err
 	}
-	if req.CSR, err = body.text("csr"); err != nil {
+	if wanted.CSR, err = body.stringField("csr"); err != nil {
 		return err
 	}
-	certificate, err := a.Enrolment.Issue(x.ctx, req)
+	certificate, err := a.Enrolment.Issue(req.ctx, wanted)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusCreated, certificate)
+	return req.writeJSON(http.StatusCreated, certificate)
 }

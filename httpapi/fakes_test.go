@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 	"hubcloud/hubbridge/protocol"
 	"hubcloud/streams/streamstest"
 )
@@ -265,7 +266,9 @@ func (w *world) ResetLink(context.Context, domain.Origin, string, domain.HubID) 
 	return w.fault
 }
 
-func (w *world) Issue(_ context.Context, req protocol.CertificateRequest) (protocol.Certificate, error) {
+func (w *world) Issue(
+	_ context.Context, req protocol.CertificateRequest,
+) (protocol.Certificate, error) {
 	if req.Secret != "right" {
 		return protocol.Certificate{}, domain.Errorf(
 			domain.CodeUnauthenticated, "serial or secret is wrong",
@@ -402,7 +405,7 @@ func (r *worldReader) Next(limit int) ([]domain.EncodedEvent, error) {
 		return nil, fmt.Errorf("next: %w", ErrEventsClosed)
 	}
 	to := r.at
-	for size := 0; to < min(len(r.log), r.at+limit) && (to == r.at || size+len(r.log[to].Envelope) <= streamBatchBytes); to++ {
+	for size := 0; to < min(len(r.log), r.at+limit) && (to == r.at || size+len(r.log[to].Envelope) <= sse.BatchBytes); to++ {
 		size += len(r.log[to].Envelope)
 	}
 	events := r.log[r.at:to]

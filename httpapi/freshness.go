@@ -2,19 +2,19 @@ package httpapi
 
 import "context"
 
-// Freshness tells whether what Keys and Hubs answer from memory still holds. A replica that is cut
-// off does not hear that a key is revoked.
+// Freshness reports whether Keys and Hubs, which answer from memory, are up to date. A replica that
+// loses the broker does not learn that a key was revoked.
 type Freshness interface {
-	// Fresh reports whether it holds at this moment.
+	// Fresh reports whether they are up to date now.
 	Fresh() bool
-	// Confirm returns nil once it holds, at once if it does now. Otherwise the error is
-	// service_unavailable.
+	// Confirm waits until they are up to date, and returns service_unavailable if that takes too
+	// long.
 	Confirm(ctx context.Context) error
-	// Lost returns a channel that is closed once the replica is cut off: what is open ends then.
+	// Lost returns a channel that is closed when the replica loses the broker.
 	Lost() <-chan struct{}
 }
 
-// confirm returns nil once keys and hubs are known to be as they are known here.
+// confirm returns nil once keys and hubs are known to be up to date.
 func (a *api) confirm(ctx context.Context) error {
 	if a.Freshness == nil || a.Freshness.Fresh() {
 		return nil
@@ -22,7 +22,7 @@ func (a *api) confirm(ctx context.Context) error {
 	return a.Freshness.Confirm(ctx)
 }
 
-// lost returns what is closed once this replica is cut off, nil when it never is.
+// lost returns a channel that is closed when this replica loses the broker, or nil if it cannot.
 func (a *api) lost() <-chan struct{} {
 	if a.Freshness == nil {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/codestatus"
+	"hubcloud/httpapi/apierror"
 )
 
 // FuzzBody: whatever the decoder takes is one JSON object in UTF-8 that encoding/json reads alike,
@@ -50,11 +50,11 @@ func FuzzBody(f *testing.F) {
 				!strings.Contains(err.Error(), "cannot unmarshal number") {
 				t.Fatalf("field %q is %q: %v", name, o[name], err)
 			}
-			got, err := o.text(name)
+			got, err := o.stringField(name)
 			if err == nil && got != want {
 				t.Fatalf("field %q is %q, read as %q", name, o[name], got)
 			}
-			nullable, nullableErr := o.nullableText(name)
+			nullable, nullableErr := o.nullableString(name)
 			if n, err := o.count(name); err == nil {
 				if number, ok := want.(float64); !ok || number != float64(n) || n < 0 {
 					t.Fatalf("field %q is %q, read as %d", name, o[name], n)
@@ -75,14 +75,14 @@ func FuzzBody(f *testing.F) {
 func FuzzRequests(f *testing.F) {
 	w := newWorld()
 	bearer, _ := w.addKey(orgOne, 1, domain.AllScopes()...)
-	handler := New(Config{
+	handler := newAPI(f, Config{
 		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
-		Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
+		Commands: live{w}, Idempotency: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e9, Burst: 1e9,
 	})
 	var routes []*route
 	for _, rt := range (&api{}).routes() {
-		if rt.takesBody {
+		if rt.readsBody {
 			routes = append(routes, rt)
 		}
 	}
@@ -142,7 +142,7 @@ func FuzzRequests(f *testing.F) {
 
 // typeOf gives the type of a refusal whose status has several.
 func typeOf(a answer) domain.Code {
-	for code, status := range codestatus.All() {
+	for code, status := range apierror.Statuses() {
 		if status == a.StatusCode && strings.Contains(a.body, `"type":"`+string(code)+`"`) {
 			return code
 		}
@@ -165,7 +165,7 @@ func FuzzOwnRefusal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, p []byte) {
-		status, reason, ok := ownRefusal(p)
+		status, reason, ok := parseServerError(p)
 		if !ok {
 			return
 		}
@@ -189,7 +189,7 @@ func FuzzAuthorization(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {
-		_, err := a.identify(http.Header{"Authorization": {value}})
+		_, err := a.verifyKey(http.Header{"Authorization": {value}})
 		token := strings.TrimLeft(value[min(6, len(value)):], " ")
 		genuine := len(value) > 7 && strings.EqualFold(value[:7], "Bearer ") && token == bearer[7:]
 		if (err == nil) != genuine {

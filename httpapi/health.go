@@ -9,78 +9,76 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// readinessAge is how old the readiness that the public port answers may be. Anyone may ask there,
-// as often as they like.
+// readinessAge is how long the public port caches the readiness: it has no rate limit.
 const readinessAge = time.Second
 
-// readinessBody is what /readyz answers: status is ready, degraded or not_ready.
+// readinessBody is the answer of the public /readyz: status is ready, degraded or not_ready.
 type readinessBody struct {
 	Status string `json:"status"`
 }
 
-// readinessDetails is what operators are answered at /readyz on their own port.
+// readinessDetails is the answer of /readyz on the operators' port.
 type readinessDetails struct {
 	Ready bool `json:"ready"`
-	// Degraded reports that the process is ready, and that not everything is as it should be.
+	// Degraded reports that the process is ready although a component is not OK.
 	Degraded   bool        `json:"degraded"`
 	Components []Component `json:"components"`
 }
 
-// readiness is the state of the process as the public port answers it, asked for at most once each
-// readinessAge.
+// readiness caches the state of the process for the public port.
 type readiness struct {
-	asking singleflight.Group
-	known  atomic.Pointer[knownReadiness]
+	group  singleflight.Group
+	cached atomic.Pointer[cachedReadiness]
 }
 
-type knownReadiness struct {
+type cachedReadiness struct {
 	readinessDetails
 	at time.Time
 }
 
-// health answers while the process lives.
-func (a *api) health(x *exchange) error {
-	return x.writeJSON(http.StatusOK, struct {
+// health answers 200 as long as the process lives.
+func (a *api) health(req *request) error {
+	return req.writeJSON(http.StatusOK, struct {
 		OK bool `json:"ok"`
 	}{true})
 }
 
-// publicReadiness answers 503 as long as a component keeps the process from serving, and from the
-// moment that the service begins to stop. What is wrong on every replica alike and lets it serve,
-// such as read models that stand still, is no reason to take all of them out: the status is
-// degraded then. Which component it is, is for operators.
-func (a *api) publicReadiness(x *exchange) error {
-	details := a.recentReadiness(x.ctx)
+// publicReadiness answers 503 while a component keeps the process from serving, and once the
+// service begins to stop. A fault that all replicas share and that lets them serve, such as read
+// models that do not advance, must not take all of them out of a load balancer: its status is
+// degraded, with 200. Only operators see which component it is.
+func (a *api) publicReadiness(req *request) error {
+	details := a.recentReadiness(req.ctx)
 	switch {
 	case !details.Ready || isClosed(a.Draining):
-		return x.writeJSON(http.StatusServiceUnavailable, readinessBody{"not_ready"})
+		return req.writeJSON(http.StatusServiceUnavailable, readinessBody{"not_ready"})
 	case details.Degraded:
-		return x.writeJSON(http.StatusOK, readinessBody{"degraded"})
+		return req.writeJSON(http.StatusOK, readinessBody{"degraded"})
 	default:
-		return x.writeJSON(http.StatusOK, readinessBody{"ready"})
+		return req.writeJSON(http.StatusOK, readinessBody{"ready"})
 	}
 }
 
-// recentReadiness returns a state that is at most readinessAge old. Requests that come while the
-// components are being asked wait for that answer.
+// recentReadiness returns a state that is at most readinessAge old. Concurrent requests share one
+// check of the components.
 func (a *api) recentReadiness(ctx context.Context) readinessDetails {
-	if known := a.ready.known.Load(); known != nil && time.Since(known.at) < readinessAge {
-		return known.readinessDetails
+	if cached := a.ready.cached.Load(); cached != nil && time.Since(cached.at) < readinessAge {
+		return cached.readinessDetails
 	}
-	known, _, _ := a.ready.asking.Do("", func() (any, error) {
-		known := &knownReadiness{
-			readinessDetails: a.askReadiness(context.WithoutCancel(ctx)),
+	checked, _, _ := a.ready.group.Do("", func() (any, error) {
+		checked := &cachedReadiness{
+			readinessDetails: a.checkReadiness(context.WithoutCancel(ctx)),
 			at:               time.Now(),
 		}
-		a.ready.known.Store(known)
-		return known, nil
+		a.ready.cached.Store(checked)
+		return checked, nil
 	})
-	return known.(*knownReadiness).readinessDetails
+	return checked.(*cachedReadiness).readinessDetails
 }
 
-// detailedReadiness answers with every component, as it is now.
-func (a *api) detailedReadiness(x *exchange) error {
-	details := a.askReadiness(x.ctx)
+// detailedReadiness answers with the current state of every component.
+func (a *api) detailedReadiness(req *request) error {
+	details := a.checkReadiness(req.ctx)
 	if isClosed(a.Draining) {
 		details.Ready, details.Degraded = false, false
 		details.Components = append(details.Components, Component{Name: "http", Detail: "stopping"})
@@ -89,11 +87,11 @@ func (a *api) detailedReadiness(x *exchange) error {
 	if !details.Ready {
 		status = http.StatusServiceUnavailable
 	}
-	return x.writeJSON(status, details)
+	return req.writeJSON(status, details)
 }
 
-// askReadiness asks the components.
-func (a *api) askReadiness(ctx context.Context) readinessDetails {
+// checkReadiness returns the current state of the process and its components.
+func (a *api) checkReadiness(ctx context.Context) readinessDetails {
 	details := readinessDetails{Ready: true, Components: []Component{}}
 	if a.Ready != nil {
 		details.Components = append(details.Components, a.Ready(ctx)...)
@@ -106,12 +104,12 @@ func (a *api) askReadiness(ctx context.Context) readinessDetails {
 	return details
 }
 
-// Readiness returns the handler of /readyz for operators: it answers with every component, what is
-// wrong with it and what to do.
+// Readiness returns the handler of /readyz for operators: it answers with every component, its
+// faults, and what to do about them.
 func (a API) Readiness() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := a.api.begin(w, r)
-		defer x.end()
-		a.api.details.ServeHTTP(x, r)
+		req := a.api.begin(w, r)
+		defer req.end()
+		a.api.operatorReadiness.ServeHTTP(req, r)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,9 +89,14 @@ func TestRealLog(t *testing.T) {
 	appendEvents(50)
 
 	tenant := oneTenant{domain.NewKey(domain.EnvironmentLive, [domain.KeyEntropy]byte{1})}
-	server := httptest.NewServer(httpapi.New(httpapi.Config{
+	api, err := httpapi.New(httpapi.Config{
 		Keys: tenant, Hubs: tenant, Events: logs{store}, Environment: domain.EnvironmentLive,
-	}))
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	get := func(path string, headers ...string) *http.Response {
 		t.Helper()

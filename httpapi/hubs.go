@@ -9,7 +9,7 @@ import (
 	"hubcloud/domain"
 )
 
-// hubItem is the contract's list form of a hub.
+// hubItem is a hub in the contract's lists.
 type hubItem struct {
 	ID           domain.HubID   `json:"id"`
 	Name         *string        `json:"name"`
@@ -23,18 +23,18 @@ type itemConnection struct {
 	Since  string           `json:"since"`
 }
 
-// appendJSON writes the hub as encoding/json does.
+// appendJSON appends the same JSON as encoding/json.
 func (h hubItem) appendJSON(dst []byte) []byte {
-	dst = appendText(append(dst, `{"id":`...), string(h.ID))
-	dst = appendNullableText(append(dst, `,"name":`...), h.Name)
-	dst = appendText(append(dst, `,"site_id":`...), h.SiteID)
-	dst = appendText(append(dst, `,"connection":{"status":`...), string(h.Connection.Status))
-	dst = appendText(append(dst, `,"since":`...), h.Connection.Since)
-	dst = appendText(append(dst, `},"registered_at":`...), h.RegisteredAt)
+	dst = appendString(append(dst, `{"id":`...), string(h.ID))
+	dst = appendNullableString(append(dst, `,"name":`...), h.Name)
+	dst = appendString(append(dst, `,"site_id":`...), h.SiteID)
+	dst = appendString(append(dst, `,"connection":{"status":`...), string(h.Connection.Status))
+	dst = appendString(append(dst, `,"since":`...), h.Connection.Since)
+	dst = appendString(append(dst, `},"registered_at":`...), h.RegisteredAt)
 	return append(dst, '}')
 }
 
-// hubBody is the contract's single form of a hub.
+// hubBody is the contract's Hub.
 type hubBody struct {
 	ID           domain.HubID    `json:"id"`
 	Name         *string         `json:"name"`
@@ -52,7 +52,7 @@ type hubConnection struct {
 	DisconnectReason *string          `json:"disconnect_reason"`
 }
 
-func itemOfHub(h domain.Hub) hubItem {
+func newHubItem(h domain.Hub) hubItem {
 	return hubItem{
 		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
 		Connection:   itemConnection{Status: h.Status, Since: domain.FormatTime(h.Since)},
@@ -60,7 +60,7 @@ func itemOfHub(h domain.Hub) hubItem {
 	}
 }
 
-func formOfHub(h domain.Hub) hubBody {
+func newHubBody(h domain.Hub) hubBody {
 	return hubBody{
 		ID: h.ID, Name: h.Name, SiteID: h.SiteID,
 		Connection: hubConnection{
@@ -71,8 +71,8 @@ func formOfHub(h domain.Hub) hubBody {
 	}
 }
 
-func (a *api) listHubs(x *exchange) error {
-	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after", "site_id")
+func (a *api) listHubs(req *request) error {
+	q, err := readQuery(req.http.URL.RawQuery, "limit", "starting_after", "site_id")
 	if err != nil {
 		return err
 	}
@@ -82,49 +82,48 @@ func (a *api) listHubs(x *exchange) error {
 	}
 	after, given := q.get("starting_after")
 	if _, ok := domain.ParseHubID(after); given && !ok {
-		return invalid("starting_after: must be the id of a hub of the list")
+		return invalid("starting_after: must be an id from the list of hubs")
 	}
 	var site *string
 	if id, given := q.get("site_id"); given {
-		if !domain.IsUUID(id) {
-			// there are no hubs at no site
-			return writeList(x, domain.Page[domain.Hub]{}, itemOfHub)
+		if !domain.IsUUID(id) { // no site has this id, so no hub is there
+			return writeList(req, domain.Page[domain.Hub]{}, newHubItem)
 		}
 		site = &id
 	}
-	page, err := a.ReadModels.Hubs(x.ctx, x.key.OrgID, site, limit, after)
+	page, err := a.ReadModels.Hubs(req.ctx, req.key.OrgID, site, limit, after)
 	if err != nil {
 		return err
 	}
-	return writeList(x, page, itemOfHub)
+	return writeList(req, page, newHubItem)
 }
 
-func (a *api) addHub(x *exchange) error {
-	key, err := idempotencyKey(x.r.Header)
+func (a *api) addHub(req *request) error {
+	key, err := idempotencyKey(req.http.Header)
 	if err != nil {
 		return err
 	}
-	body, err := x.readObject("serial", "site_id", "name")
+	body, err := req.readObject("serial", "site_id", "name")
 	if err != nil {
 		return err
 	}
-	add := HubAddition{OrgID: x.key.OrgID}
-	serial, err := body.text("serial")
+	add := HubAddition{OrgID: req.key.OrgID}
+	serial, err := body.stringField("serial")
 	if err != nil {
 		return err
 	}
 	var ok bool
 	if add.HubID, ok = domain.ParseSerial(serial); !ok {
 		return invalid(
-			"serial: must be as printed on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any " +
-				"case, with or without dashes",
+			"serial: must be the one on the hub's label, such as HUB-7K2M-Q4XD-93TA, in any case, " +
+				"with or without dashes",
 		)
 	}
-	if add.SiteID, err = body.text("site_id"); err != nil {
+	if add.SiteID, err = body.stringField("site_id"); err != nil {
 		return err
 	}
 	if body.has("name") {
-		name, err := body.text("name")
+		name, err := body.stringField("name")
 		if err != nil {
 			return err
 		}
@@ -136,40 +135,45 @@ func (a *api) addHub(x *exchange) error {
 	if !domain.IsUUID(add.SiteID) {
 		return domain.ErrSiteNotFound()
 	}
-	return x.answerOnce(http.StatusOK, key, add, func(ctx context.Context, _ string) (any, error) {
-		state, err := a.Directory.AddHub(ctx, x.origin(), add)
-		if err != nil {
-			return nil, err
-		}
-		return a.changedHub(ctx, x.key.OrgID, state)
-	})
+	return req.answerOnce(
+		http.StatusOK,
+		key,
+		add,
+		func(ctx context.Context, _ string) (any, error) {
+			state, err := a.Directory.AddHub(ctx, req.origin(), add)
+			if err != nil {
+				return nil, err
+			}
+			return a.changedHub(ctx, req.key.OrgID, state)
+		},
+	)
 }
 
-func (a *api) getHub(x *exchange) error {
-	hub, err := a.ownHub(x)
+func (a *api) getHub(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	return a.answerHub(x, hub)
+	return a.answerHub(req, hub)
 }
 
-func (a *api) updateHub(x *exchange) error {
-	hub, err := a.ownHub(x)
+func (a *api) updateHub(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	body, err := x.readObject("name", "site_id")
+	body, err := req.readObject("name", "site_id")
 	if err != nil {
 		return err
 	}
-	change := HubChange{OrgID: x.key.OrgID, HubID: hub, SetName: body.has("name")}
+	change := HubChange{OrgID: req.key.OrgID, HubID: hub, SetName: body.has("name")}
 	if change.SetName {
 		if change.Name, err = body.nullableName("name"); err != nil {
 			return err
 		}
 	}
 	if body.has("site_id") {
-		site, err := body.text("site_id")
+		site, err := body.stringField("site_id")
 		if err != nil {
 			return err
 		}
@@ -181,39 +185,38 @@ func (a *api) updateHub(x *exchange) error {
 	if !change.SetName && change.SiteID == nil {
 		return invalid("body: must have name, site_id, or both")
 	}
-	state, err := a.Directory.UpdateHub(x.ctx, x.origin(), change)
+	state, err := a.Directory.UpdateHub(req.ctx, req.origin(), change)
 	if err != nil {
 		return err
 	}
-	changed, err := a.changedHub(x.ctx, x.key.OrgID, state)
+	changed, err := a.changedHub(req.ctx, req.key.OrgID, state)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, changed)
+	return req.writeJSON(http.StatusOK, changed)
 }
 
-func (a *api) resetLink(x *exchange) error {
-	hub, err := a.ownHub(x)
+func (a *api) resetLink(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	if err := a.Directory.ResetLink(x.ctx, x.origin(), x.key.OrgID, hub); err != nil {
+	if err := a.Directory.ResetLink(req.ctx, req.origin(), req.key.OrgID, hub); err != nil {
 		return err
 	}
-	x.writeNothing()
+	req.writeNoContent()
 	return nil
 }
 
-// changedHub returns the form of the hub as it is after a change: what the change is about as it
-// was decided, the rest as the read models have it. They have the change too, unless they stand
-// still or lag far behind.
+// changedHub returns the hub after a change: the fields that the change sets from its result, the
+// others from the read models, which may lag.
 func (a *api) changedHub(ctx context.Context, org string, state domain.HubState) (hubBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, changedReadTimeout)
 	defer cancel()
 	hub, err := a.ReadModels.Hub(ctx, org, state.ID)
-	var refused *domain.Error
+	var known *domain.Error
 	switch {
-	case errors.As(err, &refused) && refused.Code == domain.CodeNotFound:
+	case errors.As(err, &known) && known.Code == domain.CodeNotFound:
 		hub = domain.Hub{Status: domain.HubUnknown, Since: state.RegisteredAt}
 		if state.ConnectedAtAdd {
 			hub.Status = domain.HubOnline
@@ -222,14 +225,14 @@ func (a *api) changedHub(ctx context.Context, org string, state domain.HubState)
 		return hubBody{}, changedUnread("hub", err)
 	}
 	hub.ID, hub.Name, hub.SiteID, hub.RegisteredAt = state.ID, state.Name, state.SiteID, state.RegisteredAt
-	return formOfHub(hub), nil
+	return newHubBody(hub), nil
 }
 
-// answerHub answers with the hub as the read models have it now.
-func (a *api) answerHub(x *exchange, id domain.HubID) error {
-	hub, err := a.ReadModels.Hub(x.ctx, x.key.OrgID, id)
+// answerHub answers with the hub from the read models.
+func (a *api) answerHub(req *request, id domain.HubID) error {
+	hub, err := a.ReadModels.Hub(req.ctx, req.key.OrgID, id)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, formOfHub(hub))
+	return req.writeJSON(http.StatusOK, newHubBody(hub))
 }

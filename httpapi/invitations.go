@@ -7,7 +7,7 @@ import (
 	"hubcloud/domain"
 )
 
-// invitationBody is an invitation; the contract names its address and its role.
+// invitationBody is the contract's Invitation.
 type invitationBody struct {
 	ID        string                  `json:"id"`
 	Email     string                  `json:"email"`
@@ -17,35 +17,35 @@ type invitationBody struct {
 	ExpiresAt string                  `json:"expires_at"`
 }
 
-func formOfInvitation(i domain.Invitation) invitationBody {
+func newInvitationBody(i domain.Invitation) invitationBody {
 	return invitationBody{
 		ID: i.ID, Email: i.Email, Role: i.Role, Status: i.Status,
 		CreatedAt: domain.FormatTime(i.CreatedAt), ExpiresAt: domain.FormatTime(i.ExpiresAt),
 	}
 }
 
-func (a *api) listInvitations(x *exchange) error {
-	limit, after, err := x.readListing("invitations")
+func (a *api) listInvitations(req *request) error {
+	limit, after, err := req.readListQuery("invitations")
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Invitations(x.ctx, x.key.OrgID, limit, after, x.start)
+	page, err := a.ReadModels.Invitations(req.ctx, req.key.OrgID, limit, after, req.start)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, formOfInvitation))
+	return req.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, newInvitationBody))
 }
 
-func (a *api) createInvitation(x *exchange) error {
-	key, err := idempotencyKey(x.r.Header)
+func (a *api) createInvitation(req *request) error {
+	key, err := idempotencyKey(req.http.Header)
 	if err != nil {
 		return err
 	}
-	body, err := x.readObject("email", "role")
+	body, err := req.readObject("email", "role")
 	if err != nil {
 		return err
 	}
-	email, err := body.text("email")
+	email, err := body.stringField("email")
 	if err != nil {
 		return err
 	}
@@ -55,31 +55,31 @@ func (a *api) createInvitation(x *exchange) error {
 			return err
 		}
 	}
-	asked := struct {
+	input := struct {
 		Email string
 		Role  domain.Role
 	}{email, role}
-	return x.answerOnce(
+	return req.answerOnce(
 		http.StatusCreated,
 		key,
-		asked,
+		input,
 		func(ctx context.Context, _ string) (any, error) {
-			// Done again after its answer was lost it replaces the first, whose link nobody has
-			// from an answer.
-			invitation, err := a.Directory.Invite(ctx, x.origin(), x.key.OrgID, email, role)
-			return formOfInvitation(invitation), err
+			// If the answer is lost and this runs again, the second invitation replaces the first;
+			// no answer has shown the first link.
+			invitation, err := a.Directory.Invite(ctx, req.origin(), req.key.OrgID, email, role)
+			return newInvitationBody(invitation), err
 		},
 	)
 }
 
-func (a *api) revokeInvitation(x *exchange) error {
-	id := x.r.PathValue("invitation_id")
+func (a *api) revokeInvitation(req *request) error {
+	id := req.http.PathValue("invitation_id")
 	if !domain.IsUUID(id) {
 		return domain.ErrInvitationNotFound()
 	}
-	if err := a.Directory.RevokeInvitation(x.ctx, x.origin(), x.key.OrgID, id); err != nil {
+	if err := a.Directory.RevokeInvitation(req.ctx, req.origin(), req.key.OrgID, id); err != nil {
 		return err
 	}
-	x.writeNothing()
+	req.writeNoContent()
 	return nil
 }

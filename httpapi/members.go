@@ -14,7 +14,7 @@ type memberBody struct {
 	JoinedAt string      `json:"joined_at"`
 }
 
-func formOfMember(m domain.Member) memberBody {
+func newMemberBody(m domain.Member) memberBody {
 	return memberBody{
 		ID:       m.ID,
 		Email:    m.Email,
@@ -23,36 +23,36 @@ func formOfMember(m domain.Member) memberBody {
 	}
 }
 
-func (a *api) listMembers(x *exchange) error {
-	limit, after, err := x.readListing("members")
+func (a *api) listMembers(req *request) error {
+	limit, after, err := req.readListQuery("members")
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Members(x.ctx, x.key.OrgID, limit, after)
+	page, err := a.ReadModels.Members(req.ctx, req.key.OrgID, limit, after)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, formOfMember))
+	return req.writeJSON(http.StatusOK, listOf(page.Data, page.HasMore, newMemberBody))
 }
 
-func (a *api) getMember(x *exchange) error {
-	id, err := memberPath(x)
+func (a *api) getMember(req *request) error {
+	id, err := memberPath(req)
 	if err != nil {
 		return err
 	}
-	member, err := a.ReadModels.Member(x.ctx, x.key.OrgID, id)
+	member, err := a.ReadModels.Member(req.ctx, req.key.OrgID, id)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, formOfMember(member))
+	return req.writeJSON(http.StatusOK, newMemberBody(member))
 }
 
-func (a *api) updateMember(x *exchange) error {
-	id, err := memberPath(x)
+func (a *api) updateMember(req *request) error {
+	id, err := memberPath(req)
 	if err != nil {
 		return err
 	}
-	body, err := x.readObject("role")
+	body, err := req.readObject("role")
 	if err != nil {
 		return err
 	}
@@ -60,38 +60,38 @@ func (a *api) updateMember(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	member, err := a.Directory.ChangeRole(x.ctx, x.origin(), x.key.OrgID, id, role)
+	member, err := a.Directory.ChangeRole(req.ctx, req.origin(), req.key.OrgID, id, role)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, formOfMember(member))
+	return req.writeJSON(http.StatusOK, newMemberBody(member))
 }
 
-func (a *api) removeMember(x *exchange) error {
-	id, err := memberPath(x)
+func (a *api) removeMember(req *request) error {
+	id, err := memberPath(req)
 	if err != nil {
 		return err
 	}
-	if err := a.Directory.RemoveMember(x.ctx, x.origin(), x.key.OrgID, id); err != nil {
+	if err := a.Directory.RemoveMember(req.ctx, req.origin(), req.key.OrgID, id); err != nil {
 		return err
 	}
-	x.writeNothing()
+	req.writeNoContent()
 	return nil
 }
 
-// memberPath gives the member id of the path. There is no member with an id of another form.
-func memberPath(x *exchange) (string, error) {
-	id := x.r.PathValue("member_id")
+// memberPath returns the member id of the path, or not_found if it is not a UUID.
+func memberPath(req *request) (string, error) {
+	id := req.http.PathValue("member_id")
 	if !domain.IsUUID(id) {
 		return "", domain.ErrMemberNotFound()
 	}
 	return id, nil
 }
 
-// role gives a field that must be there and be a role. That of an owner is one too: who may not
-// give it is told so, and not that it is none.
+// role returns a required role. It accepts owner, which Directory rejects as forbidden rather than
+// as invalid.
 func (o object) role(name string) (domain.Role, error) {
-	text, err := o.text(name)
+	text, err := o.stringField(name)
 	if err != nil {
 		return "", err
 	}

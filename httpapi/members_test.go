@@ -128,7 +128,7 @@ func TestMemberRefusals(t *testing.T) {
 		},
 		{
 			"POST", "/v1/invitations", `{"email":"a@example.org","name":"Ann"}`, 400, inv,
-			`"name"; allowed are email, role`,
+			`"name"; allowed fields are email, role`,
 		},
 		{"DELETE", "/v1/invitations/x", "", 404, nf, "invitation"},
 		{"DELETE", "/v1/invitations/" + nowhere, "", 404, nf, "invitation"},
@@ -198,7 +198,7 @@ func TestScopes(t *testing.T) {
 		bearer, _ := s.addKey(orgOne, seed, others...)
 		seed++
 		a := s.do(rt.method, ids.Replace(rt.pattern), "", "Authorization", bearer)
-		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key lacks the scope "+string(
+		if msg := refused(t, a, 403, domain.CodeInsufficientScope); msg != "the API key does not have the scope "+string(
 			scope,
 		) {
 			t.Errorf("%s: %s", name, msg)

@@ -9,28 +9,28 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the package counts. Routes and methods are labelled as the table of routes has
-// them, never as a client wrote them.
+// metrics holds the package's metrics. Labels of routes and methods come from the routing table,
+// never from a client.
 type metrics struct {
-	requests  *prometheus.CounterVec
-	duration  *prometheus.HistogramVec
-	limited   limitedCounters
-	inFlight  prometheus.Gauge
-	streams   prometheus.Gauge
-	longPolls prometheus.Gauge
-	answers   prometheus.Gauge
-	events    prometheus.Counter
-	ended     map[string]prometheus.Counter
+	requests      *prometheus.CounterVec
+	duration      *prometheus.HistogramVec
+	limited       limitedCounters
+	inFlight      prometheus.Gauge
+	streams       prometheus.Gauge
+	longPolls     prometheus.Gauge
+	responseBytes prometheus.Gauge
+	events        prometheus.Counter
+	ended         map[string]prometheus.Counter
 
 	connections connectionMetrics
 }
 
-// connectionMetrics counts connections, and those that were closed while idle or refused, by which
-// bound they had met.
+// connectionMetrics counts open connections, and evicted and rejected ones by the bound that was
+// reached.
 type connectionMetrics struct {
-	open    prometheus.Gauge
-	evicted struct{ address, all, files prometheus.Counter }
-	refused struct{ address, all prometheus.Counter }
+	open     prometheus.Gauge
+	evicted  struct{ address, all, files prometheus.Counter }
+	rejected struct{ address, all prometheus.Counter }
 }
 
 func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
@@ -41,7 +41,7 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 			"`all` is more clients than `--connections` lets in, or somebody who holds " +
 			"connections from many addresses.",
 	}, []string{"bound"})
-	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+	rejected := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "hubcloud_httpapi_connections_refused_total",
 		Help: "Connections refused because all others were busy, by what had run out: " +
 			"connections of one address, or connections in all.",
@@ -50,20 +50,21 @@ func newConnectionMetrics(registerer prometheus.Registerer) connectionMetrics {
 		Name: "hubcloud_httpapi_connections",
 		Help: "Connections of API clients that are open, idle ones among them.",
 	})}
-	m.evicted.address, m.evicted.all, m.evicted.files = evicted.WithLabelValues(
-		"address",
-	), evicted.WithLabelValues("all"), evicted.WithLabelValues("files")
-	m.refused.address, m.refused.all = refused.WithLabelValues("address"), refused.WithLabelValues("all")
+	m.evicted.address = evicted.WithLabelValues("address")
+	m.evicted.all = evicted.WithLabelValues("all")
+	m.evicted.files = evicted.WithLabelValues("files")
+	m.rejected.address = rejected.WithLabelValues("address")
+	m.rejected.all = rejected.WithLabelValues("all")
 	if registerer != nil {
-		registerer.MustRegister(m.open, evicted, refused)
+		registerer.MustRegister(m.open, evicted, rejected)
 	}
 	return m
 }
 
-// limitedCounters counts refusals for want of allowance, by what had used it up.
+// limitedCounters counts requests rejected by a limit, by the limit.
 type limitedCounters struct{ key, address, open, answers prometheus.Counter }
 
-// Why an event stream ended, as the log and the metric say it.
+// Reasons why an event stream ended, in the log and as a label.
 const (
 	endedByClient   = "client"
 	endedByDraining = "draining"
@@ -142,7 +143,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "hubcloud_httpapi_long_polls",
 			Help: "Reads of events that wait for one.",
 		}),
-		answers: prometheus.NewGauge(prometheus.GaugeOpts{
+		responseBytes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_httpapi_answer_bytes",
 			Help: "Bytes of answers that are on their way to clients. One that stays near " +
 				"`--answer-memory` is clients that do not read.",
@@ -163,23 +164,23 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	}
 	if registerer != nil {
 		registerer.MustRegister(
-			m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls, m.answers,
-			m.events, ended,
+			m.requests, m.duration, limited, m.inFlight, m.streams, m.longPolls,
+			m.responseBytes, m.events, ended,
 		)
 	}
 	return m
 }
 
-// routeMetrics counts one route. The counters of its statuses are looked up once each.
+// routeMetrics counts the requests of one route. Each status's counter is looked up once.
 type routeMetrics struct {
 	requests *prometheus.CounterVec
-	// duration is nil where there is nothing but refusals: how long those take is of no interest.
+	// duration is nil for routes that only answer errors.
 	duration prometheus.Observer
 	byStatus sync.Map // int to prometheus.Counter
 }
 
-// route makes the metrics of a route. What it refuses and fails with begins at 0, so that the first
-// of a kind shows in a rate; how it answers otherwise is its own, and begins with the first answer.
+// route returns the metrics of a route. Counters of failures exist from the start, with the value
+// 0, so that a rate shows the first failure.
 func (m *metrics) route(rt *route) *routeMetrics {
 	labels := prometheus.Labels{"route": rt.pattern, "method": rt.method}
 	counted := &routeMetrics{requests: m.requests.MustCurryWith(labels)}
@@ -195,7 +196,7 @@ func (m *metrics) route(rt *route) *routeMetrics {
 	case forAddress:
 		failures = append(failures, http.StatusTooManyRequests)
 	}
-	if rt.live && rt.access == forKey {
+	if rt.asksHub && rt.access == forKey {
 		failures = append(
 			failures, http.StatusBadGateway, http.StatusServiceUnavailable,
 			http.StatusGatewayTimeout,

@@ -14,17 +14,18 @@ import (
 //go:embed openapi.yaml
 var openAPI string
 
-// OpenAPI gives the document that describes everything this package answers to programs, in OpenAPI
-// 3.1 and YAML. It is served at /v1/openapi.yaml.
+// OpenAPI returns the OpenAPI 3.1 document, in YAML, that describes the API. It is served at
+// /v1/openapi.yaml.
 func OpenAPI() string { return openAPI }
 
-// documentRoutes are the document and the page to read it and to try calls. Both are for everyone.
+// documentRoutes returns the routes of the OpenAPI document and of the page that shows it. They
+// need no key.
 func (a *api) documentRoutes() []*route {
 	sum := sha256.Sum256([]byte(openAPI))
 	etag := `"` + hex.EncodeToString(sum[:8]) + `"`
 	files := reference.Load()
 	var routes []*route
-	// the server leaves the body out of answers to HEAD
+	// The server leaves out the body of answers to HEAD.
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		routes = append(
 			routes,
@@ -32,8 +33,8 @@ func (a *api) documentRoutes() []*route {
 				method:  method,
 				pattern: "/v1/openapi.yaml",
 				access:  forAddress,
-				handle: func(x *exchange) error {
-					x.serveDocument(etag)
+				handle: func(req *request) error {
+					req.serveDocument(etag)
 					return nil
 				},
 			},
@@ -41,16 +42,16 @@ func (a *api) documentRoutes() []*route {
 				method:  method,
 				pattern: "/v1/reference",
 				access:  forAddress,
-				handle: func(x *exchange) error {
-					return x.serveReference(files, reference.Index)
+				handle: func(req *request) error {
+					return req.serveReference(files, reference.Index)
 				},
 			},
 			&route{
 				method:  method,
 				pattern: "/v1/reference/{file}",
 				access:  forAddress,
-				handle: func(x *exchange) error {
-					return x.serveReference(files, x.r.PathValue("file"))
+				handle: func(req *request) error {
+					return req.serveReference(files, req.http.PathValue("file"))
 				},
 			},
 		)
@@ -58,31 +59,31 @@ func (a *api) documentRoutes() []*route {
 	return routes
 }
 
-// serveDocument answers with the document, or with 304 to a client that has it. Its media type is
-// that of RFC 9512.
-func (x *exchange) serveDocument(etag string) {
-	header := x.w.Header()
+// serveDocument answers with the document, or with 304 if the client has it. The media type is from
+// RFC 9512.
+func (req *request) serveDocument(etag string) {
+	header := req.w.Header()
 	header.Set("ETag", etag)
-	// a new version is seen at once, an old one not sent again
+	// Clients must revalidate, so that they see a new version at once.
 	header.Set("Cache-Control", "no-cache")
-	if matchesETag(x.r.Header.Values("If-None-Match"), etag) {
-		x.WriteHeader(http.StatusNotModified)
+	if matchesETag(req.http.Header.Values("If-None-Match"), etag) {
+		req.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Type", "application/yaml")
 	header.Set("Content-Length", strconv.Itoa(len(openAPI)))
-	x.WriteHeader(http.StatusOK)
-	_, _ = x.Write([]byte(openAPI)) // a client that does not take it is the client's affair
+	req.WriteHeader(http.StatusOK)
+	_, _ = req.Write([]byte(openAPI))
 }
 
-func (x *exchange) serveReference(files reference.Files, name string) error {
-	if !files.Serve(x, x.r, name) {
-		return noSuchPath(x)
+func (req *request) serveReference(files reference.Files, name string) error {
+	if !files.Serve(req, req.http, name) {
+		return rejectPath(req)
 	}
 	return nil
 }
 
-// matchesETag says whether If-None-Match names the tag (RFC 9110, section 13.1.2).
+// matchesETag reports whether If-None-Match has the tag (RFC 9110, section 13.1.2).
 func matchesETag(values []string, etag string) bool {
 	for _, value := range values {
 		for tag := range strings.SplitSeq(value, ",") {

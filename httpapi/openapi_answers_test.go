@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/openapitest"
 	"hubcloud/hubbridge/protocol"
 )
@@ -77,7 +78,7 @@ func startFaulty(t *testing.T, change func(*Config)) *service {
 // answer that no route can give would fail here.
 func TestAnswersAreDescribed(t *testing.T) {
 	t.Parallel()
-	d, routes := described(t), describable()
+	d, routes := described(t), describable(t)
 	for _, op := range d.Operations {
 		for _, status := range op.Statuses() {
 			types := op.Types(status)
@@ -87,7 +88,7 @@ func TestAnswersAreDescribed(t *testing.T) {
 			for _, code := range types {
 				t.Run(fmt.Sprint(op, " ", status, " ", code), func(t *testing.T) {
 					a := bringAbout(t, op, routes[op.String()], status, domain.Code(code))
-					var refusal errorBody
+					var refusal apierror.Body
 					if err := json.Unmarshal([]byte(a.body), &refusal); code != "" &&
 						op.Method != http.MethodHead &&
 						(err != nil || string(refusal.Error.Type) != code) {
@@ -148,7 +149,7 @@ func bringAbout(
 		if code == domain.CodeInternal {
 			fault = errors.New("because")
 		}
-		if s.fault = fault; rt.live {
+		if s.fault = fault; rt.asksHub {
 			s.fault, s.hub.fault = nil, fault
 		}
 	}
@@ -186,7 +187,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 			) {
 				t.Errorf("%v: described are %v; hubs send %v", op, namesOf(fields), sent)
 			}
-		} else if message := refused(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed are "+strings.Join(namesOf(fields), ", ")) {
+		} else if message := refused(t, unknown, 400, domain.CodeInvalidRequest); !strings.HasSuffix(message, "allowed fields are "+strings.Join(namesOf(fields), ", ")) {
 			t.Errorf("%v: described are %v; the answer says %s", op, namesOf(fields), message)
 		}
 		for _, field := range fields {

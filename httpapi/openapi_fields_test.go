@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/openapitest"
 	"hubcloud/hubbridge/protocol"
 )
 
 // bodies are the objects that answers are made of, by the name of their schema.
 var bodies = map[string]any{
-	"Error":             errorBody{},
+	"Error":             apierror.Body{},
 	"Site":              siteBody{},
 	"SiteList":          listBody[siteBody]{},
 	"Hub":               hubBody{},
@@ -92,7 +93,7 @@ func TestFieldsAreDescribed(t *testing.T) {
 			t.Errorf("%s:\ndescribed %v\nanswered  %v", name, got, want)
 		}
 	}
-	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[errorDetail]()); !sameFields(
+	if got, want := d.Object("Error", "error"), fieldsOf(reflect.TypeFor[apierror.Detail]()); !sameFields(
 		got, want,
 	) {
 		t.Errorf("Error.error:\ndescribed %v\nanswered  %v", got, want)
@@ -163,7 +164,11 @@ func sameFields(described, answered []openapitest.Field) bool {
 func TestBodiesAreCompared(t *testing.T) {
 	t.Parallel()
 	// What operators alone are answered, on a port of their own, is not described.
-	compared := map[string]bool{"errorDetail": true, "readinessDetails": true, "Component": true}
+	compared := map[string]bool{
+		"apierror.Detail":  true,
+		"readinessDetails": true,
+		"Component":        true,
+	}
 	var note func(reflect.Type)
 	note = func(body reflect.Type) {
 		name, _, _ := strings.Cut(body.Name(), "[")

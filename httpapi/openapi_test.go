@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/codestatus"
+	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/openapitest"
 )
 
@@ -23,9 +23,9 @@ func described(t testing.TB) *openapitest.Document {
 }
 
 // describable are the routes that openapi.yaml is to describe: all but the pages for people.
-func describable() map[string]*route {
+func describable(t *testing.T) map[string]*route {
 	routes := map[string]*route{}
-	for _, rt := range New(Config{Environment: domain.EnvironmentDev}).api.routes() {
+	for _, rt := range newAPI(t, Config{Environment: domain.EnvironmentDev}).api.routes() {
 		if !strings.HasPrefix(rt.pattern, "/portal/") &&
 			!strings.HasPrefix(rt.pattern, "/v1/reference") {
 			routes[rt.method+" "+rt.pattern] = rt
@@ -38,7 +38,7 @@ func describable() map[string]*route {
 // statuses is in the table alone or in openapi.yaml alone.
 func TestRoutesAreDescribed(t *testing.T) {
 	t.Parallel()
-	routes := describable()
+	routes := describable(t)
 	for _, op := range described(t).Operations {
 		name := op.String()
 		rt, ok := routes[name]
@@ -56,10 +56,10 @@ func TestRoutesAreDescribed(t *testing.T) {
 		if said := strings.HasPrefix(op.Description, "Scope: `"+op.Scope+"`.\n"); said != (op.Scope != "") {
 			t.Errorf("%s: the description begins with %.30q", name, op.Description)
 		}
-		if (op.Body != "") != rt.takesBody {
+		if (op.Body != "") != rt.readsBody {
 			t.Errorf(
 				"%s: described with the body %q; the route takes one: %t", name, op.Body,
-				rt.takesBody,
+				rt.readsBody,
 			)
 		}
 		if want := statusesOf(rt); !slices.Equal(op.Statuses(), want) {
@@ -113,7 +113,7 @@ func statusesOf(rt *route) []int {
 	if strings.Contains(rt.pattern, "{") {
 		statuses = append(statuses, 404)
 	}
-	if rt.live {
+	if rt.asksHub {
 		statuses = append(statuses, 502, 503, 504)
 	}
 	if rt.pattern != "/healthz" && rt.pattern != "/v1/openapi.yaml" { // those ask nobody
@@ -129,7 +129,7 @@ func statusesOf(rt *route) []int {
 // TestErrorTypesAreDescribed: the types of the domain, in its order, are those of openapi.yaml, and
 // each stands at its status.
 func TestErrorTypesAreDescribed(t *testing.T) {
-	statuses := codestatus.All()
+	statuses := apierror.Statuses()
 	t.Parallel()
 	d := described(t)
 	types := d.Enum("ErrorType")

@@ -7,26 +7,27 @@ import (
 	"hubcloud/domain"
 )
 
-// windowBody is what opening a window answers.
+// windowBody is the answer to opening a window.
 type windowBody struct {
 	Status string `json:"status"`
 	// ExpiresIn is in seconds.
 	ExpiresIn int `json:"expires_in"`
 }
 
-// openPairing lets one device join. The setup code is the device's own, and the hub's to judge.
-func (a *api) openPairing(x *exchange) error {
-	hub, err := a.ownHub(x)
+// openPairing opens the pairing window, in which one device can join. Only the hub can judge the
+// device's setup code.
+func (a *api) openPairing(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	body, err := x.readOptionalObject("setup_code")
+	body, err := req.readOptionalObject("setup_code")
 	if err != nil {
 		return err
 	}
 	var setupCode *string
 	if body.has("setup_code") {
-		code, err := body.text("setup_code")
+		code, err := body.stringField("setup_code")
 		if err != nil {
 			return err
 		}
@@ -35,39 +36,39 @@ func (a *api) openPairing(x *exchange) error {
 		}
 		setupCode = &code
 	}
-	window, err := a.Devices.OpenPairing(x.ctx, hub, setupCode)
+	window, err := a.Devices.OpenPairing(req.ctx, hub, setupCode)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusAccepted, windowBody(window))
+	return req.writeJSON(http.StatusAccepted, windowBody(window))
 }
 
-func (a *api) closePairing(x *exchange) error { return a.closeWindow(x, a.Devices.ClosePairing) }
+func (a *api) closePairing(req *request) error { return a.closeWindow(req, a.Devices.ClosePairing) }
 
-// openRemoval lets a device leave, by a press of its button.
-func (a *api) openRemoval(x *exchange) error {
-	hub, err := a.ownHub(x)
+// openRemoval opens the removal window, in which a device leaves when its button is pressed.
+func (a *api) openRemoval(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	window, err := a.Devices.OpenRemoval(x.ctx, hub)
+	window, err := a.Devices.OpenRemoval(req.ctx, hub)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusAccepted, windowBody(window))
+	return req.writeJSON(http.StatusAccepted, windowBody(window))
 }
 
-func (a *api) closeRemoval(x *exchange) error { return a.closeWindow(x, a.Devices.CloseRemoval) }
+func (a *api) closeRemoval(req *request) error { return a.closeWindow(req, a.Devices.CloseRemoval) }
 
-// closeWindow closes one, be it open or not.
-func (a *api) closeWindow(x *exchange, closeAt func(context.Context, domain.HubID) error) error {
-	hub, err := a.ownHub(x)
+// closeWindow closes a window, which need not be open.
+func (a *api) closeWindow(req *request, closeAt func(context.Context, domain.HubID) error) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	if err := closeAt(x.ctx, hub); err != nil {
+	if err := closeAt(req.ctx, hub); err != nil {
 		return err
 	}
-	x.writeNothing()
+	req.writeNoContent()
 	return nil
 }

@@ -4,13 +4,12 @@ import (
 	"net/http"
 	"strings"
 
-	"hubcloud/domain"
+	"hubcloud/httpapi/apierror"
 	"hubcloud/httpapi/portal"
 )
 
-// portalRoutes takes the portal's pages into the table. They count on the client's address, and
-// answer people: also what goes wrong before a request gets there is told by a page
-// (refusedToPerson).
+// portalRoutes returns the routes of the portal's pages. Their requests count on the client's
+// address.
 func (a *api) portalRoutes() []*route {
 	if a.Portal == nil {
 		return nil
@@ -19,11 +18,11 @@ func (a *api) portalRoutes() []*route {
 	for _, page := range a.Portal.Routes() {
 		routes = append(routes, &route{
 			method: page.Method, pattern: page.Pattern, access: forAddress,
-			takesBody: page.Method == http.MethodPost, held: page.Held, live: page.Live,
-			handle: func(x *exchange) error {
-				page.Handle(x, x.r.WithContext(x.ctx), x.visitor())
-				if x.status == 0 {
-					return x.ctx.Err() // the visitor has gone
+			readsBody: page.Method == http.MethodPost, longLived: page.Held, asksHub: page.Live,
+			handle: func(req *request) error {
+				page.Handle(req, req.http.WithContext(req.ctx), req.portalCaller())
+				if req.status == 0 {
+					return req.ctx.Err() // the visitor has gone
 				}
 				return nil
 			},
@@ -32,36 +31,36 @@ func (a *api) portalRoutes() []*route {
 	return routes
 }
 
-// visitor is what the portal is told of a request.
-func (x *exchange) visitor() portal.Caller {
+// portalCaller returns what the portal needs to know about the request.
+func (req *request) portalCaller() portal.Caller {
 	return portal.Caller{
-		RequestID: x.id,
-		At:        x.start,
-		Network:   addressBlock(x.remote),
-		Fault:     func(err error) { x.err = err },
+		RequestID: req.id,
+		At:        req.start,
+		Network:   addressBlock(req.remote),
+		Fault:     func(err error) { req.err = err },
 	}
 }
 
-// refusedToPerson answers a refusal with a page of the portal, if the request was for one. A
-// request that could not be read was for nothing.
-func (x *exchange) refusedToPerson(status int, refusal *domain.Error) bool {
-	if x.api.Portal == nil || x.r.URL == nil ||
-		x.r.URL.Path != "/portal" && !strings.HasPrefix(x.r.URL.Path, "/portal/") {
+// writeErrorPage answers with a page of the portal if the request was for one, and reports whether
+// it was. A request that could not be parsed has no URL.
+func (req *request) writeErrorPage(answer apierror.Answer) bool {
+	if req.api.Portal == nil || req.http.URL == nil ||
+		req.http.URL.Path != "/portal" && !strings.HasPrefix(req.http.URL.Path, "/portal/") {
 		return false
 	}
-	x.api.Portal.Refuse(x, x.r, x.visitor(), status, refusal)
+	req.api.Portal.Refuse(req, req.http, req.portalCaller(), answer.Status, answer.Error)
 	return true
 }
 
-// leadToPortal sends a person who has typed the service's bare address to the portal. To programs
-// there is nothing at that path.
-func (x *exchange) leadToPortal() bool {
-	if x.api.Portal == nil || x.r.Method != http.MethodGet || x.r.URL.Path != "/" ||
-		!strings.Contains(x.r.Header.Get("Accept"), "text/html") {
+// redirectToPortal redirects a browser that asks for / to the portal, and reports whether it did.
+// Programs get 404 there.
+func (req *request) redirectToPortal() bool {
+	if req.api.Portal == nil || req.http.Method != http.MethodGet || req.http.URL.Path != "/" ||
+		!strings.Contains(req.http.Header.Get("Accept"), "text/html") {
 		return false
 	}
-	x.w.Header().Set("Location", "portal")
-	x.w.Header().Set("Vary", "Accept")
-	x.WriteHeader(http.StatusSeeOther)
+	req.w.Header().Set("Location", "portal")
+	req.w.Header().Set("Vary", "Accept")
+	req.WriteHeader(http.StatusSeeOther)
 	return true
 }

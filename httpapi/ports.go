@@ -9,207 +9,208 @@ import (
 	"hubcloud/hubbridge/protocol"
 )
 
-// Keys finds API keys. It is asked on every request and must answer from memory.
+// Keys looks up API keys. It is called for each request and must answer from memory.
 type Keys interface {
-	// Key gives the key with that id; revoked keys are absent.
+	// Key returns the key with that id, and false if there is none or it was revoked.
 	Key(id string) (domain.KeyAccess, bool)
 }
 
-// Hubs says whose hubs are. It must answer from memory: a hub of another organization and one that
-// does not exist are told apart by nobody, also not by a clock.
+// Hubs looks up the organizations of hubs. It must answer from memory, so that the time of an
+// answer does not reveal whether another organization has a hub.
 type Hubs interface {
-	// Hub gives the hub with that id; hubs that no organization has added are absent.
+	// Hub returns the hub with that id, and false if no organization has added it.
 	Hub(id domain.HubID) (domain.HubAccess, bool)
 }
 
-// KeyUse hears which API keys are used. It is told of every request and must not wait for anything.
+// KeyUse records when API keys are used. It is called for each request and must not block.
 type KeyUse interface {
 	Used(key string, at time.Time)
 }
 
-// ReadModels answers what an organization has. Errors are domain.Errors: not_found for what is not
-// the organization's, and invalid_request for a startingAfter that names no item of the list.
+// ReadModels returns the resources of an organization. Errors are domain.Errors: not_found for what
+// is not the organization's, and invalid_request for a startingAfter that is not in the list.
 type ReadModels interface {
-	// Sites lists sites, oldest first, after the one named by startingAfter; "" begins the list.
+	// Sites lists sites, oldest first, after the site startingAfter; "" is the beginning.
 	Sites(
 		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Site], error)
 	Site(ctx context.Context, org, site string) (domain.Site, error)
-	// Hubs lists hubs by id; site, when not nil, leaves only those at that site.
+	// Hubs lists hubs by id; if site is not nil, only those at that site.
 	Hubs(
 		ctx context.Context, org string, site *string, limit int, startingAfter string,
 	) (domain.Page[domain.Hub], error)
 	Hub(ctx context.Context, org string, hub domain.HubID) (domain.Hub, error)
-	// Members lists members, owners first, then by joining.
+	// Members lists members, owners first, then by the time of joining.
 	Members(
 		ctx context.Context, org string, limit int, startingAfter string,
 	) (domain.Page[domain.Member], error)
 	Member(ctx context.Context, org, member string) (domain.Member, error)
-	// Invitations lists those that are pending at now, newest first.
+	// Invitations lists the invitations that are pending at now, newest first.
 	Invitations(
 		ctx context.Context, org string, limit int, startingAfter string, now time.Time,
 	) (domain.Page[domain.Invitation], error)
-	// DeviceLabels gives what was set through the API for the hub's devices, by device id; devices
-	// without are absent.
+	// DeviceLabels returns the names and rooms that were set through the API, by device id. Devices
+	// without either are absent.
 	DeviceLabels(
 		ctx context.Context, org string, hub domain.HubID,
 	) (map[int64]domain.DeviceLabel, error)
 }
 
-// Directory decides and records what callers change. A method returns once ReadModels, Keys and
-// Hubs have it; ReadModels that stand still have it later, and what it returns is what is so.
-// Errors are domain.Errors: not_found for a site or hub that is not the organization's.
+// Directory makes the changes that callers request. A method returns once ReadModels, Keys and Hubs
+// have the change, or after a limited wait for ReadModels that lag; its result is up to date in any
+// case. Errors are domain.Errors: not_found for a site, hub, member or invitation that is not the
+// organization's.
 type Directory interface {
-	// CreateSiteAs makes a site with that id, a UUIDv7; an empty id makes one. A site that has the
-	// id already is returned as it is.
+	// CreateSiteAs creates a site with that id, a UUIDv7, or with a new id if id is empty. If the
+	// site exists already, it is returned unchanged.
 	CreateSiteAs(
 		ctx context.Context, o domain.Origin, org, id, name string,
 	) (domain.SiteState, error)
 	RenameSite(
 		ctx context.Context, o domain.Origin, org, site, name string,
 	) (domain.SiteState, error)
-	// AddHub gives the hub to the organization, or moves it there when the organization has it. It
-	// answers hub_not_addable for a hub that is unknown, has never connected, or is another
-	// organization's.
+	// AddHub adds a hub to the organization, or moves a hub that the organization has to another
+	// site. It returns hub_not_addable for a hub that is unknown, has never connected, or is
+	// another organization's.
 	AddHub(ctx context.Context, o domain.Origin, add HubAddition) (domain.HubState, error)
 	UpdateHub(ctx context.Context, o domain.Origin, change HubChange) (domain.HubState, error)
-	// ResetLink revokes the hub's certificate and then cuts its connection.
+	// ResetLink revokes the hub's certificate and closes the hub's connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
-	// LabelDevice names and places a device, and gives what is set for it then. That the hub has
-	// the device has been asked before.
+	// LabelDevice sets the name and the room of a device and returns the new label. The caller must
+	// have checked that the hub has the device.
 	LabelDevice(
 		ctx context.Context, o domain.Origin, change domain.LabelDevice,
 	) (domain.DeviceLabel, error)
 
-	// Invite invites a person and sees to it that the link is mailed. A pending invitation of the
-	// same address is replaced. It answers invalid_request for what is no address or a member's,
-	// and forbidden for the role owner.
+	// Invite invites a person and has the invitation mailed. It replaces a pending invitation of
+	// the same address. It returns invalid_request for a malformed address or a member's, and
+	// forbidden for the role owner.
 	Invite(
 		ctx context.Context, o domain.Origin, org, email string, role domain.Role,
 	) (domain.Invitation, error)
-	// RevokeInvitation ends one that is pending; any other is not_found.
+	// RevokeInvitation revokes a pending invitation.
 	RevokeInvitation(ctx context.Context, o domain.Origin, org, invitation string) error
-	// ChangeRole and RemoveMember answer not_found for who is no member, and forbidden for an owner
-	// and for the role owner.
+	// ChangeRole changes a member's role. It returns forbidden for an owner and for the role owner.
 	ChangeRole(
 		ctx context.Context, o domain.Origin, org, member string, role domain.Role,
 	) (domain.Member, error)
+	// RemoveMember removes a member. It returns forbidden for an owner.
 	RemoveMember(ctx context.Context, o domain.Origin, org, member string) error
 }
 
-// Devices asks hubs, live. Errors are domain.Errors: not_found for a device that the hub does not
-// have, hub_offline at once for a hub that is not connected, hub_unavailable, hub_timeout and
-// hub_error.
+// Devices sends requests to hubs and waits for their answers. Errors are domain.Errors: not_found
+// for a device that the hub does not have, hub_offline at once for a hub that is not connected,
+// hub_unavailable, hub_timeout and hub_error.
 type Devices interface {
-	// List gives the hub's devices, their channels without values and status.
+	// List returns the hub's devices; their channels have no values and no status.
 	List(ctx context.Context, hub domain.HubID) ([]domain.Device, error)
-	// Get gives one device, with everything.
+	// Get returns one device with all its channels' fields.
 	Get(ctx context.Context, hub domain.HubID, device int64) (domain.Device, error)
-	// Forget makes the hub forget a device that it can no longer reach; one that it can is an
-	// invalid_request.
+	// Forget makes the hub forget a device that the hub cannot reach any more. It returns
+	// invalid_request for one that the hub can reach.
 	Forget(ctx context.Context, hub domain.HubID, device int64) error
-	// OpenPairing opens the pairing window; the setup code is the device's own, nil when there is
-	// none. One that the hub cannot use is an invalid_request.
+	// OpenPairing opens the pairing window; setupCode is the device's, nil if it has none. It
+	// returns invalid_request for a code that the hub cannot use.
 	OpenPairing(ctx context.Context, hub domain.HubID, setupCode *string) (domain.Window, error)
 	ClosePairing(ctx context.Context, hub domain.HubID) error
 	OpenRemoval(ctx context.Context, hub domain.HubID) (domain.Window, error)
 	CloseRemoval(ctx context.Context, hub domain.HubID) error
 }
 
-// Commands has hubs run commands.
+// Commands sends commands to hubs.
 type Commands interface {
-	// Send gives the channel once the hub has accepted the command, in the status pending. Under
-	// one IdempotencyKey of an organization the hub runs one command once, however often and
-	// wherever it is sent; another command under it is idempotency_conflict. The other errors are
-	// those of Devices, and command_refused and invalid_request from the hub. A caller that is gone
-	// does not end what it began.
+	// Send sends a command to its hub and returns the channel, in the status pending, once the hub
+	// has accepted the command. Commands with the same IdempotencyKey of an organization run once,
+	// however often and on whichever replica they are sent; a different command with the key is
+	// idempotency_conflict. Other errors are those of Devices, and command_refused and
+	// invalid_request from the hub. A command continues after its caller has gone.
 	Send(ctx context.Context, o domain.Origin, command domain.Command) (domain.Channel, error)
 }
 
-// Once does what is asked under an Idempotency-Key once.
-type Once interface {
-	// Once returns the JSON that do returned, the first time that it was done under an
-	// organization's key. Another request under the same key is idempotency_conflict. Twins wait
-	// for one another. do gets the id of what it makes, the same each time; its success, and its
-	// not_found, invalid_request and forbidden, are stored before they are returned.
+// Idempotency runs requests that have an Idempotency-Key once.
+type Idempotency interface {
+	// Once calls do and returns its JSON; for a repeated request with the organization's key it
+	// returns the stored JSON. A different request with the key is idempotency_conflict. Concurrent
+	// duplicates wait for the first. do gets the id of the resource to create, which is the same
+	// each time. Successes, and the errors not_found, invalid_request and forbidden, are stored
+	// before they are returned.
 	Once(
 		ctx context.Context, org, key string, request []byte,
 		do func(ctx context.Context, id string) ([]byte, error),
 	) ([]byte, error)
 }
 
-// HubAddition is what POST /hubs asks for.
+// HubAddition is the input of POST /hubs.
 type HubAddition struct {
 	OrgID string
 	HubID domain.HubID
-	// SiteID is a UUID in its canonical form; whether there is such a site is not known yet.
+	// SiteID is a UUID in its canonical form. The site may not exist.
 	SiteID string
-	// Name is the hub's new name; nil leaves it as it is.
+	// Name is the hub's new name; nil leaves it unchanged.
 	Name *string
 }
 
-// HubChange is what PATCH /hubs/{hub_id} asks for.
+// HubChange is the input of PATCH /hubs/{hub_id}.
 type HubChange struct {
 	OrgID string
 	HubID domain.HubID
-	// Name is the new name when SetName; nil clears it.
+	// Name is the new name if SetName is true; nil clears it.
 	SetName bool
 	Name    *string
-	// SiteID is where the hub goes; nil leaves it where it is.
+	// SiteID is the new site; nil leaves it unchanged.
 	SiteID *string
 }
 
-// Events reads hubs' event logs. Errors are domain.Errors: invalid_request for a cursor that does
-// not decode, cursor_expired for one that cannot be resumed at.
+// Events reads hubs' event logs. Errors are domain.Errors: invalid_request for a malformed cursor,
+// cursor_expired for one that cannot be resumed from.
 type Events interface {
-	// Part returns the first events after the cursor, or the oldest when after is "": at most
-	// limit, of at most about so many bytes, and one at least. While there is none it waits for
-	// one: it answers an empty page when wait has passed or ctx is done. The slice must not be
-	// kept.
+	// Part returns the first events after the cursor, or the oldest if after is "": at most limit
+	// of them, of about bytes bytes in all, and at least one. If there is none, Part waits for one
+	// and returns an empty page when wait has passed or ctx ends. The caller must not keep the
+	// slice.
 	Part(
 		ctx context.Context, hub domain.HubID, after string, limit, bytes int, wait time.Duration,
 	) (domain.EventPage, error)
-	// Follow reads what follows the cursor, as it comes; after "" begins with the next new event.
+	// Follow returns a reader of the events after the cursor, or of new events if after is "".
 	Follow(ctx context.Context, hub domain.HubID, after string) (EventReader, error)
-	// Position gives a cursor of the log's end: what is stored before the call lies before it, what
-	// is stored afterwards behind it.
+	// Position returns a cursor of the log's end: events stored before the call are before it,
+	// events stored after the call returns are after it.
 	Position(ctx context.Context, hub domain.HubID) (string, error)
 }
 
-// ErrEventsClosed is what an EventReader answers once the service has stopped reading event logs:
-// no fault, and nothing is lost.
+// ErrEventsClosed is the error of an EventReader once the service has stopped reading event logs.
+// No event is lost.
 var ErrEventsClosed = errors.New("the event logs are closed")
 
 // EventReader follows one hub's event log. It is used by one goroutine.
 type EventReader interface {
-	// Next returns at most limit events that are there now, in order, and not much more than 32 KiB
-	// of them; none when there are none yet. It may give fewer than there are. The slice must not
-	// be kept. A log that was begun anew, and events that expired before they were given, are a
-	// domain.Error cursor_expired; ErrEventsClosed ends it for good.
+	// Next returns the next events in order: at most limit, and not much more than sse.BatchBytes
+	// of them, possibly fewer than there are; none if there are none yet. The caller must not keep
+	// the slice. Next returns cursor_expired if the log was reset or events expired before they
+	// were read, and ErrEventsClosed once the logs are closed; both are final.
 	Next(limit int) ([]domain.EncodedEvent, error)
-	// Ready gives a channel that is closed once there is more than Next has given: already, when
-	// there is more now. It is good for one wait.
+	// Ready returns a channel that is closed once Next has more events, which may be already. The
+	// channel is good for one wait.
 	Ready() <-chan struct{}
-	// Position is the cursor from which another reader would go on.
+	// Position returns the cursor from which another reader would continue.
 	Position() string
 	Close()
 }
 
-// Enrolment issues hubs their certificates. Errors are domain.Errors: invalid_request and
+// Enrolment issues certificates to hubs. Errors are domain.Errors: invalid_request and
 // unauthenticated.
 type Enrolment interface {
 	Issue(ctx context.Context, req protocol.CertificateRequest) (protocol.Certificate, error)
 }
 
-// Component is one part of the service as /readyz shows it to operators.
+// Component is the state of one part of the service, as operators see it at /readyz.
 type Component struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
-	// Degraded says that it is not OK and that the process serves all the same: it should be asked,
-	// and an operator should look.
+	// Degraded reports that the component is not OK but the process can serve all the same.
 	Degraded bool `json:"degraded"`
-	// Detail says what is wrong, or how it is doing.
+	// Detail describes the fault, or the normal state.
 	Detail string `json:"detail"`
-	// Action says what an operator can do about it; empty when there is nothing to do.
+	// Action is what an operator can do about the fault; empty if nothing.
 	Action string `json:"action"`
 }

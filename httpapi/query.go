@@ -9,16 +9,16 @@ import (
 	"hubcloud/domain"
 )
 
-// maxListPage is the most items that a list answers with at once, and its default.
+// maxListPage is the most items on one page of a list, and the default.
 const maxListPage = 50
 
-// query is the parameters of a request that its route knows.
+// query holds the query parameters that a route knows.
 type query []parameter
 
 type parameter struct{ name, value string }
 
-// readQuery takes the known parameters out of a raw query and leaves others alone. A known one may
-// appear once, and must have a value.
+// readQuery returns the known parameters of a raw query and ignores others. A known parameter must
+// have a value and may be given once.
 func readQuery(raw string, known ...string) (query, error) {
 	q := make(query, 0, len(known))
 	for raw != "" {
@@ -33,7 +33,7 @@ func readQuery(raw string, known ...string) (query, error) {
 			return nil, invalid("%s: must be given once", name)
 		}
 		if value, err = url.QueryUnescape(value); err != nil {
-			return nil, invalid("%s: its percent-encoding is malformed", name)
+			return nil, invalid("%s: must have valid percent-encoding", name)
 		}
 		if value == "" {
 			return nil, invalid("%s: must have a value", name)
@@ -43,7 +43,7 @@ func readQuery(raw string, known ...string) (query, error) {
 	return q, nil
 }
 
-// get gives a parameter that was given.
+// get returns a parameter, and false if it was not given.
 func (q query) get(name string) (string, bool) {
 	for _, p := range q {
 		if p.name == name {
@@ -53,24 +53,24 @@ func (q query) get(name string) (string, bool) {
 	return "", false
 }
 
-// integer gives a parameter as a decimal number from low to high, or otherwise when it was not
-// given.
-func (q query) integer(name string, low, high, otherwise int) (int, error) {
+// integer returns a parameter that must be a decimal number from low to high, or fallback if it was
+// not given.
+func (q query) integer(name string, low, high, fallback int) (int, error) {
 	value, ok := q.get(name)
 	if !ok {
-		return otherwise, nil
+		return fallback, nil
 	}
-	n, err := strconv.ParseUint(value, 10, 32) // takes digits only: no sign, no space
+	n, err := strconv.ParseUint(value, 10, 32) // digits only: no sign, no space
 	if err != nil || n < uint64(low) || n > uint64(high) {
 		return 0, invalid("%s: must be an integer from %d to %d", name, low, high)
 	}
 	return int(n), nil
 }
 
-// readListing reads the parameters of a list of what has UUIDs for ids; after is "" for the list's
-// beginning.
-func (x *exchange) readListing(items string) (limit int, after string, err error) {
-	q, err := readQuery(x.r.URL.RawQuery, "limit", "starting_after")
+// readListQuery reads the parameters of a list whose items have UUIDs; after is "" for the first
+// page.
+func (req *request) readListQuery(items string) (limit int, after string, err error) {
+	q, err := readQuery(req.http.URL.RawQuery, "limit", "starting_after")
 	if err != nil {
 		return 0, "", err
 	}

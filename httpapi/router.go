@@ -8,91 +8,83 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/apierror"
 )
 
-// What stands for the method of requests that are refused for it, and of those to where there is
-// nothing.
+// Labels that stand for the method of requests with a method or path that no route has.
 const (
 	methodOther = "other"
 	methodAny   = "any"
 )
 
-// newRouter puts the table on a router. Every request passes, in this order,
+// newRouter returns the router of all routes. Every request passes, in this order,
 //
-//  1. exchanges: request id, panics, log line, metrics;
-//  2. the router, which finds its route: a line of the table, or the one that answers 404 or 405 there;
-//  3. route.run: API key and rate limit, scope, body, time limit, each as far as the route asks for it;
+//  1. track: request id, panics, log line, metrics;
+//  2. the router, which picks a route of the table or one that answers 404 or 405;
+//  3. route.run: API key and rate limit, scope, body, time limit;
 //  4. the route's handler.
 func (a *api) newRouter() *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(a.exchanges)
+	r.Use(a.track)
 	allowed := map[string][]string{} // methods by pattern
 	for _, rt := range a.routes() {
-		r.Method(rt.method, rt.pattern, a.counted(rt))
-		if _, ok := a.refusing[rt.pattern]; !ok {
-			a.refusing[rt.pattern] = a.counted(
+		r.Method(rt.method, rt.pattern, a.bind(rt))
+		if _, ok := a.wrongMethod[rt.pattern]; !ok {
+			a.wrongMethod[rt.pattern] = a.bind(
 				&route{method: methodOther, pattern: rt.pattern, access: rt.access},
 			)
 		}
 		allowed[rt.pattern] = append(allowed[rt.pattern], rt.method)
 		slices.Sort(allowed[rt.pattern])
-		a.refusing[rt.pattern].handle = refuseMethod(strings.Join(allowed[rt.pattern], ", "))
+		a.wrongMethod[rt.pattern].handle = rejectMethod(strings.Join(allowed[rt.pattern], ", "))
 		if !slices.Contains(a.methods, rt.method) {
 			a.methods = append(a.methods, rt.method)
 		}
 	}
-	a.nowhere = map[string]*route{
-		"v1": a.counted(
-			&route{method: methodAny, pattern: "/v1/", access: forKey, handle: noSuchPath},
-		),
-		"link": a.counted(
-			&route{method: methodAny, pattern: "/link/", access: forAddress, handle: noSuchPath},
-		),
-		"": a.counted(
-			&route{method: methodAny, pattern: "/", access: forAddress, handle: noSuchPath},
-		),
+	unknown := func(pattern string, access access) *route {
+		return a.bind(
+			&route{method: methodAny, pattern: pattern, access: access, handle: rejectPath},
+		)
 	}
-	a.unread = a.counted(&route{method: methodOther, pattern: "(unreadable)", access: forAddress})
-	a.details = a.counted(
-		&route{
-			method:  methodAny,
-			pattern: "/readyz (operators)",
-			access:  forAnyone,
-			quiet:   true,
-			handle:  a.detailedReadiness,
-		},
-	)
+	a.unknownPath = map[string]*route{
+		"v1":   unknown("/v1/", forKey),
+		"link": unknown("/link/", forAddress),
+		"":     unknown("/", forAddress),
+	}
+	a.unparsed = a.bind(&route{method: methodOther, pattern: "(unreadable)", access: forAddress})
+	a.operatorReadiness = a.bind(&route{
+		method: methodAny, pattern: "/readyz (operators)", quiet: true, handle: a.detailedReadiness,
+	})
 	r.NotFound(a.notFound)
 	r.MethodNotAllowed(a.methodNotAllowed)
 	return r
 }
 
-// counted makes rt ready to answer.
-func (a *api) counted(rt *route) *route {
-	rt.api, rt.count = a, a.metrics.route(rt)
+// bind gives a route its API and its metrics.
+func (a *api) bind(rt *route) *route {
+	rt.api, rt.metrics = a, a.metrics.route(rt)
 	return rt
 }
 
-// exchanges begins an exchange for each request, and hands it on in place of the server's
-// ResponseWriter. Whatever happens to a request, it ends with one answer, one log line and one
-// count.
-func (a *api) exchanges(next http.Handler) http.Handler {
+// track is the middleware that passes on a request in place of the server's ResponseWriter. It
+// guarantees one answer, one log line and one count for each request.
+func (a *api) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := a.begin(w, r)
-		defer x.end()
+		req := a.begin(w, r)
+		defer req.end()
 		path := routePath(r)
 		if strings.Contains(path, "//") { // the router would take an empty segment for an id
-			a.notFound(x, r)
+			a.notFound(req, r)
 			return
 		}
 		chi.RouteContext(r.Context()).RoutePath = path
-		next.ServeHTTP(x, r)
+		next.ServeHTTP(req, r)
 	})
 }
 
-// routePath gives the path to route by: as it was sent, but that a letter and its percent-encoding
-// are the same (RFC 3986, section 6.2.2.2). An encoded slash is no separator; a path with one stays
-// encoded, and there is nothing at it.
+// routePath returns the path to route by. A letter and its percent-encoding are the same (RFC 3986,
+// section 6.2.2.2), but an encoded slash is not a separator: a path that has one stays encoded and
+// matches no route.
 func routePath(r *http.Request) string {
 	if raw := r.URL.RawPath; raw != "" &&
 		(strings.Contains(raw, "%2F") || strings.Contains(raw, "%2f")) {
@@ -101,39 +93,40 @@ func routePath(r *http.Request) string {
 	return r.URL.Path
 }
 
-// notFound answers where there is nothing.
+// notFound answers a path that no route has.
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
 	segment, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	rt, ok := a.nowhere[segment]
+	rt, ok := a.unknownPath[segment]
 	if !ok {
-		rt = a.nowhere[""]
+		rt = a.unknownPath[""]
 	}
 	rt.ServeHTTP(w, r)
 }
 
-// methodNotAllowed answers a method that the path does not take. The router also comes here with
-// methods that it does not know itself, before it looks for the path.
+// methodNotAllowed answers a method that the path does not support. The router also calls it for
+// methods that the router does not know, before it looks for the path.
 func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 	for _, method := range a.methods {
 		if pattern := a.router.Find(chi.NewRouteContext(), method, routePath(r)); pattern != "" {
-			a.refusing[pattern].ServeHTTP(w, r)
+			a.wrongMethod[pattern].ServeHTTP(w, r)
 			return
 		}
 	}
 	a.notFound(w, r)
 }
 
-func noSuchPath(x *exchange) error {
-	if x.leadToPortal() {
+func rejectPath(req *request) error {
+	if req.redirectToPortal() {
 		return nil
 	}
-	return domain.Errorf(domain.CodeNotFound, "there is nothing at this path")
+	return domain.Errorf(domain.CodeNotFound, "no such path")
 }
 
-func refuseMethod(allowed string) func(*exchange) error {
-	return func(x *exchange) error {
-		x.w.Header().Set("Allow", allowed)
-		return &refusal{status: http.StatusMethodNotAllowed,
-			Err: domain.Errorf(domain.CodeInvalidRequest, "method: this path takes %s", allowed)}
+func rejectMethod(allowed string) func(*request) error {
+	return func(req *request) error {
+		req.w.Header().Set("Allow", allowed)
+		return apierror.WithStatus(http.StatusMethodNotAllowed, domain.Errorf(
+			domain.CodeInvalidRequest, "method: must be one of %s for this path", allowed,
+		))
 	}
 }

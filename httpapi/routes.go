@@ -6,280 +6,133 @@ import (
 	"hubcloud/domain"
 )
 
-// access is what a route asks of its callers before anything else.
+// access is what a route demands of its callers, and what its requests are counted on.
 type access int
 
 const (
-	// forAnyone asks nothing and counts nothing.
+	// forAnyone demands nothing and counts nothing.
 	forAnyone access = iota
-	// forAddress counts on the client's address.
+	// forAddress counts requests by the client's address.
 	forAddress
-	// forKey asks for an API key and counts on it.
+	// forKey demands an API key and counts requests by key.
 	forKey
 )
 
-// route is one line of the table: a method and a path, who may use it, and what answers.
+// route is one row of the routing table.
 type route struct {
 	method  string
 	pattern string
 	access  access
-	// scope is the one that the key must have; "" asks for none.
-	scope domain.Scope
-	// takesBody says that handle reads the body; otherwise it is read and ignored before.
-	takesBody bool
-	// held says that the request may last as long as its client wants; otherwise it has
-	// managementTimeout.
-	held bool
-	// live says that a hub is asked meanwhile, which may make it longer.
-	live bool
-	// quiet says that its log lines are for debugging only: machines ask every few seconds.
-	quiet  bool
-	handle func(*exchange) error
+	// scope is the scope that the key must have; "" demands none.
+	scope  domain.Scope
+	handle func(*request) error
 
-	api   *api
-	count *routeMetrics
+	// readsBody reports that handle reads the body. For other routes it is discarded first.
+	readsBody bool
+	// asksHub reports that handle calls a hub, which may take longer.
+	asksHub bool
+	// longLived reports that the request may last as long as the client wants.
+	longLived bool
+	// quiet reports that requests are logged at debug level only.
+	quiet bool
+
+	api     *api
+	metrics *routeMetrics
 }
 
-// routes is everything that is served.
+// option marks a route of the table.
+type option func(*route)
+
+func readsBody(rt *route) { rt.readsBody = true }
+func asksHub(rt *route)   { rt.asksHub = true }
+func longLived(rt *route) { rt.longLived = true }
+
+// keyRoute returns a route for API keys that have the scope.
+func keyRoute(
+	method, pattern string, scope domain.Scope, handle func(*request) error, options ...option,
+) *route {
+	rt := &route{method: method, pattern: pattern, access: forKey, scope: scope, handle: handle}
+	for _, set := range options {
+		set(rt)
+	}
+	return rt
+}
+
+// routes returns the routing table.
 func (a *api) routes() []*route {
-	return slices.Concat([]*route{
-		{
-			method:  "GET",
-			pattern: "/v1/sites",
-			access:  forKey,
-			scope:   domain.ScopeSitesRead,
-			handle:  a.listSites,
-		},
-		{
-			method:    "POST",
-			pattern:   "/v1/sites",
-			access:    forKey,
-			scope:     domain.ScopeSitesWrite,
-			takesBody: true,
-			handle:    a.createSite,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/sites/{site_id}",
-			access:  forKey,
-			scope:   domain.ScopeSitesRead,
-			handle:  a.getSite,
-		},
-		{
-			method:    "PATCH",
-			pattern:   "/v1/sites/{site_id}",
-			access:    forKey,
-			scope:     domain.ScopeSitesWrite,
-			takesBody: true,
-			handle:    a.updateSite,
-		},
+	return slices.Concat(
+		a.siteRoutes(), a.hubRoutes(), a.deviceRoutes(), a.memberRoutes(), a.publicRoutes(),
+		a.documentRoutes(), a.portalRoutes(),
+	)
+}
 
-		{
-			method:  "GET",
-			pattern: "/v1/hubs",
-			access:  forKey,
-			scope:   domain.ScopeHubsRead,
-			handle:  a.listHubs,
-		},
-		{
-			method:    "POST",
-			pattern:   "/v1/hubs",
-			access:    forKey,
-			scope:     domain.ScopeHubsWrite,
-			takesBody: true,
-			handle:    a.addHub,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/hubs/{hub_id}",
-			access:  forKey,
-			scope:   domain.ScopeHubsRead,
-			handle:  a.getHub,
-		},
-		{
-			method:    "PATCH",
-			pattern:   "/v1/hubs/{hub_id}",
-			access:    forKey,
-			scope:     domain.ScopeHubsWrite,
-			takesBody: true,
-			handle:    a.updateHub,
-		},
-		{
-			method:  "POST",
-			pattern: "/v1/hubs/{hub_id}/reset-link",
-			access:  forKey,
-			scope:   domain.ScopeHubsWrite,
-			handle:  a.resetLink,
-		},
+func (a *api) siteRoutes() []*route {
+	const read, write = domain.ScopeSitesRead, domain.ScopeSitesWrite
+	return []*route{
+		keyRoute("GET", "/v1/sites", read, a.listSites),
+		keyRoute("POST", "/v1/sites", write, a.createSite, readsBody),
+		keyRoute("GET", "/v1/sites/{site_id}", read, a.getSite),
+		keyRoute("PATCH", "/v1/sites/{site_id}", write, a.updateSite, readsBody),
+	}
+}
 
-		{
-			method:  "GET",
-			pattern: "/v1/hubs/{hub_id}/devices",
-			access:  forKey,
-			scope:   domain.ScopeHubsRead,
-			live:    true,
-			handle:  a.listDevices,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/hubs/{hub_id}/devices/{device_id}",
-			access:  forKey,
-			scope:   domain.ScopeHubsRead,
-			live:    true,
-			handle:  a.getDevice,
-		},
-		{
-			method:    "PATCH",
-			pattern:   "/v1/hubs/{hub_id}/devices/{device_id}",
-			access:    forKey,
-			scope:     domain.ScopeHubsWrite,
-			takesBody: true,
-			live:      true,
-			handle:    a.updateDevice,
-		},
-		{
-			method:  "DELETE",
-			pattern: "/v1/hubs/{hub_id}/devices/{device_id}",
-			access:  forKey,
-			scope:   domain.ScopeHubsWrite,
-			live:    true,
-			handle:  a.forgetDevice,
-		},
-		{
-			method:    "POST",
-			pattern:   "/v1/hubs/{hub_id}/pairing",
-			access:    forKey,
-			scope:     domain.ScopeHubsWrite,
-			takesBody: true,
-			live:      true,
-			handle:    a.openPairing,
-		},
-		{
-			method:  "DELETE",
-			pattern: "/v1/hubs/{hub_id}/pairing",
-			access:  forKey,
-			scope:   domain.ScopeHubsWrite,
-			live:    true,
-			handle:  a.closePairing,
-		},
-		{
-			method:  "POST",
-			pattern: "/v1/hubs/{hub_id}/removal",
-			access:  forKey,
-			scope:   domain.ScopeHubsWrite,
-			live:    true,
-			handle:  a.openRemoval,
-		},
-		{
-			method:  "DELETE",
-			pattern: "/v1/hubs/{hub_id}/removal",
-			access:  forKey,
-			scope:   domain.ScopeHubsWrite,
-			live:    true,
-			handle:  a.closeRemoval,
-		},
-		{
-			method:    "POST",
-			pattern:   "/v1/hubs/{hub_id}/devices/{device_id}/commands",
-			access:    forKey,
-			scope:     domain.ScopeHubsCommand,
-			takesBody: true,
-			live:      true,
-			handle:    a.sendCommand,
-		},
+func (a *api) hubRoutes() []*route {
+	const hub = "/v1/hubs/{hub_id}"
+	const read, write, events = domain.ScopeHubsRead, domain.ScopeHubsWrite, domain.ScopeEventsRead
+	return []*route{
+		keyRoute("GET", "/v1/hubs", read, a.listHubs),
+		keyRoute("POST", "/v1/hubs", write, a.addHub, readsBody),
+		keyRoute("GET", hub, read, a.getHub),
+		keyRoute("PATCH", hub, write, a.updateHub, readsBody),
+		keyRoute("POST", hub+"/reset-link", write, a.resetLink),
+		keyRoute("POST", hub+"/pairing", write, a.openPairing, readsBody, asksHub),
+		keyRoute("DELETE", hub+"/pairing", write, a.closePairing, asksHub),
+		keyRoute("POST", hub+"/removal", write, a.openRemoval, asksHub),
+		keyRoute("DELETE", hub+"/removal", write, a.closeRemoval, asksHub),
+		keyRoute("GET", hub+"/events", events, a.readEvents, longLived),
+		keyRoute("GET", hub+"/events/stream", events, a.streamEvents, longLived),
+	}
+}
 
-		{
-			method:  "GET",
-			pattern: "/v1/hubs/{hub_id}/events",
-			access:  forKey,
-			scope:   domain.ScopeEventsRead,
-			held:    true,
-			handle:  a.readEvents,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/hubs/{hub_id}/events/stream",
-			access:  forKey,
-			scope:   domain.ScopeEventsRead,
-			held:    true,
-			handle:  a.streamEvents,
-		},
+func (a *api) deviceRoutes() []*route {
+	const devices = "/v1/hubs/{hub_id}/devices"
+	const device = devices + "/{device_id}"
+	const read, write = domain.ScopeHubsRead, domain.ScopeHubsWrite
+	return []*route{
+		keyRoute("GET", devices, read, a.listDevices, asksHub),
+		keyRoute("GET", device, read, a.getDevice, asksHub),
+		keyRoute("PATCH", device, write, a.updateDevice, readsBody, asksHub),
+		keyRoute("DELETE", device, write, a.forgetDevice, asksHub),
+		keyRoute(
+			"POST", device+"/commands", domain.ScopeHubsCommand, a.sendCommand, readsBody, asksHub,
+		),
+	}
+}
 
-		{
-			method:  "GET",
-			pattern: "/v1/members",
-			access:  forKey,
-			scope:   domain.ScopeMembersRead,
-			handle:  a.listMembers,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/members/{member_id}",
-			access:  forKey,
-			scope:   domain.ScopeMembersRead,
-			handle:  a.getMember,
-		},
-		{
-			method:    "PATCH",
-			pattern:   "/v1/members/{member_id}",
-			access:    forKey,
-			scope:     domain.ScopeMembersWrite,
-			takesBody: true,
-			handle:    a.updateMember,
-		},
-		{
-			method:  "DELETE",
-			pattern: "/v1/members/{member_id}",
-			access:  forKey,
-			scope:   domain.ScopeMembersWrite,
-			handle:  a.removeMember,
-		},
-		{
-			method:  "GET",
-			pattern: "/v1/invitations",
-			access:  forKey,
-			scope:   domain.ScopeMembersRead,
-			handle:  a.listInvitations,
-		},
-		{
-			method:    "POST",
-			pattern:   "/v1/invitations",
-			access:    forKey,
-			scope:     domain.ScopeMembersWrite,
-			takesBody: true,
-			handle:    a.createInvitation,
-		},
-		{
-			method:  "DELETE",
-			pattern: "/v1/invitations/{invitation_id}",
-			access:  forKey,
-			scope:   domain.ScopeMembersWrite,
-			handle:  a.revokeInvitation,
-		},
+func (a *api) memberRoutes() []*route {
+	const read, write = domain.ScopeMembersRead, domain.ScopeMembersWrite
+	return []*route{
+		keyRoute("GET", "/v1/members", read, a.listMembers),
+		keyRoute("GET", "/v1/members/{member_id}", read, a.getMember),
+		keyRoute("PATCH", "/v1/members/{member_id}", write, a.updateMember, readsBody),
+		keyRoute("DELETE", "/v1/members/{member_id}", write, a.removeMember),
+		keyRoute("GET", "/v1/invitations", read, a.listInvitations),
+		keyRoute("POST", "/v1/invitations", write, a.createInvitation, readsBody),
+		keyRoute("DELETE", "/v1/invitations/{invitation_id}", write, a.revokeInvitation),
+	}
+}
 
-		{
-			method:    "POST",
-			pattern:   "/link/v1/certificates",
-			access:    forAddress,
-			takesBody: true,
-			handle:    a.issueCertificate,
-		},
-
-		{method: "GET", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
-		{method: "HEAD", pattern: "/healthz", access: forAnyone, quiet: true, handle: a.health},
-		{
-			method:  "GET",
-			pattern: "/readyz",
-			access:  forAnyone,
-			quiet:   true,
-			handle:  a.publicReadiness,
-		},
-		{
-			method:  "HEAD",
-			pattern: "/readyz",
-			access:  forAnyone,
-			quiet:   true,
-			handle:  a.publicReadiness,
-		},
-	}, a.documentRoutes(), a.portalRoutes())
+// publicRoutes returns the routes that need no API key.
+func (a *api) publicRoutes() []*route {
+	routes := []*route{{
+		method: "POST", pattern: "/link/v1/certificates", access: forAddress, readsBody: true,
+		handle: a.issueCertificate,
+	}}
+	for _, method := range []string{"GET", "HEAD"} {
+		routes = append(
+			routes, &route{method: method, pattern: "/healthz", quiet: true, handle: a.health},
+			&route{method: method, pattern: "/readyz", quiet: true, handle: a.publicReadiness},
+		)
+	}
+	return routes
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"hubcloud/httpapi/sse"
 )
 
 // Limits of the server that NewServer makes.
@@ -14,21 +16,22 @@ const (
 	readHeaderTimeout = 10 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	// writeTimeout is how long a client may take to accept one write.
+	writeTimeout = sse.WriteTimeout
 )
 
-// NewServer makes the server for handlers of this package. It bounds what a client can hold: the
-// time of its header, of an answer that it does not read (requests that last longer set deadlines
-// of their own) and of an idle connection, and the size of its header; bodies are bounded by the
-// handlers. The address, and TLS, are the caller's to set.
+// NewServer returns a server for handlers of this package. It bounds the size of a client's header,
+// and the time for the header, for an unread answer (long-lived requests set deadlines of their
+// own) and for an idle connection. Handlers bound the body. The caller sets address and TLS.
 //
-// To stop, close Config.Draining and then call Shutdown: streams and waiting requests end by
-// themselves.
-func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
+// To stop the server, close Config.Draining and then call Shutdown: streams and waiting requests
+// end by themselves.
+func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 	silent := &silentConns{conns: map[net.Conn]struct{}{}}
 	server := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-				defer c.called(r)()
+				defer c.handlerStarted(r)()
 			}
 			handler.ServeHTTP(w, r)
 		}),
@@ -36,16 +39,16 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 		WriteTimeout:      managementTimeout + writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		// `OPTIONS *` gets an answer with a request id like everything else.
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+		// The API answers `OPTIONS *` itself, with a request id.
 		DisableGeneralOptionsHandler: true,
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			return context.WithValue(ctx, connKey{}, conn)
 		},
 		ConnState: func(changed net.Conn, state http.ConnState) {
-			silent.changed(changed, state)
+			silent.stateChanged(changed, state)
 			if c, ok := changed.(*conn); ok {
-				c.changed(state)
+				c.stateChanged(state)
 			}
 		},
 	}
@@ -53,23 +56,23 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return server
 }
 
-// silentConns are the connections on which nothing has been sent yet: browsers open some ahead of
-// need. Shutdown would wait five seconds for a request on them. What is closed here at its start
-// fares like a connection that the listener has not accepted yet.
+// silentConns are the connections on which the client has not sent anything yet; browsers open some
+// in advance. Shutdown would wait five seconds for a request on them, so they are closed when it
+// begins. For the client that is the same as a connection that was never accepted.
 type silentConns struct {
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-	over  bool
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
 }
 
-func (s *silentConns) changed(conn net.Conn, state http.ConnState) {
+func (s *silentConns) stateChanged(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case state != http.StateNew:
 		delete(s.conns, conn)
-	case s.over:
-		_ = conn.Close() // accepted in the moment of the shutdown
+	case s.closed:
+		_ = conn.Close() // accepted while Shutdown began
 	default:
 		s.conns[conn] = struct{}{}
 	}
@@ -78,21 +81,11 @@ func (s *silentConns) changed(conn net.Conn, state http.ConnState) {
 func (s *silentConns) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = true
+	s.closed = true
 	for conn := range s.conns {
-		_ = conn.Close() // its client has asked for nothing
+		_ = conn.Close()
 	}
 }
 
-// connKey is under what a request's context has its connection.
+// connKey is the key of the connection in a request's context.
 type connKey struct{}
-
-// boundSendBuffer gives the request's connection the room of a stream, if it is one of its own:
-// over HTTP/2 several requests share one.
-func boundSendBuffer(r *http.Request) {
-	conn, ok := r.Context().Value(connKey{}).(interface{ SetWriteBuffer(bytes int) error })
-	if ok && r.ProtoMajor == 1 {
-		// a connection that is gone shows at the next write
-		_ = conn.SetWriteBuffer(streamSendBuffer)
-	}
-}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -49,6 +50,17 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
+// newAPI returns an API that discards its log unless cfg has a logger.
+func newAPI(t testing.TB, cfg Config) API {
+	t.Helper()
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	api, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
 // start serves on a loopback port.
 func start(t *testing.T, change func(*Config)) *service {
 	t.Helper()
@@ -87,15 +99,15 @@ func startOn(
 	s.bearer, s.revoke = w.addKey(orgOne, 1, domain.AllScopes()...)
 	cfg := Config{
 		Keys: w, Hubs: hubAccess{w}, ReadModels: w, Directory: w, Devices: live{w},
-		Commands: live{w}, Once: &remembered{}, Events: w, Enrolment: w,
+		Commands: live{w}, Idempotency: &remembered{}, Events: w, Enrolment: w,
 		Environment: domain.EnvironmentDev, Rate: 1e5, Burst: 1e5, Draining: draining,
-		Log: slog.New(slog.NewJSONHandler(s.logged, nil)),
+		Logger: slog.New(slog.NewJSONHandler(s.logged, nil)),
 	}
 	if change != nil {
 		change(&cfg)
 	}
-	api := New(cfg)
-	server := NewServer(api, cfg.Log)
+	api := newAPI(t, cfg)
+	server := NewServer(api, cfg.Logger)
 	server.Protocols = transport.Protocols
 	s.server, s.api = server, api
 	served := make(chan struct{})

@@ -17,16 +17,16 @@ type siteBody struct {
 	CreatedAt string `json:"created_at"`
 }
 
-// appendJSON writes the site as encoding/json does.
+// appendJSON appends the same JSON as encoding/json.
 func (s siteBody) appendJSON(dst []byte) []byte {
-	dst = appendText(append(dst, `{"id":`...), s.ID)
-	dst = appendText(append(dst, `,"name":`...), s.Name)
+	dst = appendString(append(dst, `{"id":`...), s.ID)
+	dst = appendString(append(dst, `,"name":`...), s.Name)
 	dst = strconv.AppendInt(append(dst, `,"hub_count":`...), int64(s.HubCount), 10)
-	dst = appendText(append(dst, `,"created_at":`...), s.CreatedAt)
+	dst = appendString(append(dst, `,"created_at":`...), s.CreatedAt)
 	return append(dst, '}')
 }
 
-func formOfSite(s domain.Site) siteBody {
+func newSiteBody(s domain.Site) siteBody {
 	return siteBody{
 		ID:        s.ID,
 		Name:      s.Name,
@@ -35,94 +35,94 @@ func formOfSite(s domain.Site) siteBody {
 	}
 }
 
-func (a *api) listSites(x *exchange) error {
-	limit, after, err := x.readListing("sites")
+func (a *api) listSites(req *request) error {
+	limit, after, err := req.readListQuery("sites")
 	if err != nil {
 		return err
 	}
-	page, err := a.ReadModels.Sites(x.ctx, x.key.OrgID, limit, after)
+	page, err := a.ReadModels.Sites(req.ctx, req.key.OrgID, limit, after)
 	if err != nil {
 		return err
 	}
-	return writeList(x, page, formOfSite)
+	return writeList(req, page, newSiteBody)
 }
 
-func (a *api) createSite(x *exchange) error {
-	key, err := idempotencyKey(x.r.Header)
+func (a *api) createSite(req *request) error {
+	key, err := idempotencyKey(req.http.Header)
 	if err != nil {
 		return err
 	}
-	name, err := x.readSiteName()
+	name, err := req.readSiteName()
 	if err != nil {
 		return err
 	}
-	return x.answerOnce(
+	return req.answerOnce(
 		http.StatusCreated,
 		key,
 		name,
 		func(ctx context.Context, id string) (any, error) {
-			site, err := a.Directory.CreateSiteAs(ctx, x.origin(), x.key.OrgID, id, name)
-			return formOfSite(
+			site, err := a.Directory.CreateSiteAs(ctx, req.origin(), req.key.OrgID, id, name)
+			return newSiteBody(
 				domain.Site{ID: site.ID, Name: site.Name, CreatedAt: site.CreatedAt},
 			), err
 		},
 	)
 }
 
-func (a *api) getSite(x *exchange) error {
-	id, err := sitePath(x)
+func (a *api) getSite(req *request) error {
+	id, err := sitePath(req)
 	if err != nil {
 		return err
 	}
-	site, err := a.ReadModels.Site(x.ctx, x.key.OrgID, id)
+	site, err := a.ReadModels.Site(req.ctx, req.key.OrgID, id)
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, formOfSite(site))
+	return req.writeJSON(http.StatusOK, newSiteBody(site))
 }
 
-func (a *api) updateSite(x *exchange) error {
-	id, err := sitePath(x)
+func (a *api) updateSite(req *request) error {
+	id, err := sitePath(req)
 	if err != nil {
 		return err
 	}
-	name, err := x.readSiteName()
+	name, err := req.readSiteName()
 	if err != nil {
 		return err
 	}
-	state, err := a.Directory.RenameSite(x.ctx, x.origin(), x.key.OrgID, id, name)
+	state, err := a.Directory.RenameSite(req.ctx, req.origin(), req.key.OrgID, id, name)
 	if err != nil {
 		return err
 	}
-	// What it is about as it was decided, the rest as the read models have it: they have the change
-	// too, unless they stand still or lag far behind.
-	ctx, cancel := context.WithTimeout(x.ctx, changedReadTimeout)
+	// The fields that the change sets come from its result, the others from the read models, which
+	// may lag.
+	ctx, cancel := context.WithTimeout(req.ctx, changedReadTimeout)
 	defer cancel()
-	site, err := a.ReadModels.Site(ctx, x.key.OrgID, id)
-	var refused *domain.Error
-	if err != nil && (!errors.As(err, &refused) || refused.Code != domain.CodeNotFound) {
+	site, err := a.ReadModels.Site(ctx, req.key.OrgID, id)
+	var known *domain.Error
+	if err != nil && (!errors.As(err, &known) || known.Code != domain.CodeNotFound) {
 		return changedUnread("site", err)
 	}
 	site.ID, site.Name, site.CreatedAt = state.ID, state.Name, state.CreatedAt
-	return x.writeJSON(http.StatusOK, formOfSite(site))
+	return req.writeJSON(http.StatusOK, newSiteBody(site))
 }
 
-// readSiteName reads the body of both routes that take a site.
-func (x *exchange) readSiteName() (string, error) {
-	body, err := x.readObject("name")
+// readSiteName reads the body of POST and PATCH, which has only a name.
+func (req *request) readSiteName() (string, error) {
+	body, err := req.readObject("name")
 	if err != nil {
 		return "", err
 	}
-	name, err := body.text("name")
+	name, err := body.stringField("name")
 	if err != nil {
 		return "", err
 	}
 	return domain.CleanName("name", name)
 }
 
-// sitePath gives the site id of the path. There is no site with an id of another form.
-func sitePath(x *exchange) (string, error) {
-	id := x.r.PathValue("site_id")
+// sitePath returns the site id of the path, or not_found if it is not a UUID.
+func sitePath(req *request) (string, error) {
+	id := req.http.PathValue("site_id")
 	if !domain.IsUUID(id) {
 		return "", domain.ErrSiteNotFound()
 	}

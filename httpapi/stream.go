@@ -2,48 +2,30 @@ package httpapi
 
 import (
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 )
 
-const (
-	// writeTimeout is how long a client may take to make room for one write.
-	writeTimeout = 10 * time.Second
-	// streamBatch is the most events that go out in one write, and streamBatchBytes about the most
-	// bytes that an EventReader gives for one: what a client that has stopped reading can hold
-	// back.
-	streamBatch      = 100
-	streamBatchBytes = 32 << 10
-	// streamSendBuffer is the room that a stream's connection has in the kernel. Left to itself the
-	// kernel gives a reader that stalls megabytes.
-	streamSendBuffer = 2 * streamBatchBytes
-)
+// streamBatch is the most events that go out in one write. The EventReader bounds their bytes.
+const streamBatch = 100
 
-// Header fields of every stream. no-transform and X-Accel-Buffering keep proxies from collecting
-// events.
-var (
-	contentTypeEvents = []string{"text/event-stream"}
-	cacheControlSSE   = []string{"no-cache, no-transform"}
-	noBuffering       = []string{"no"}
-)
-
-func (a *api) streamEvents(x *exchange) error {
-	hub, err := a.ownHub(x)
+func (a *api) streamEvents(req *request) error {
+	hub, err := a.ownHub(req)
 	if err != nil {
 		return err
 	}
-	after, err := startOfStream(x.r)
+	after, err := streamStart(req.http)
 	if err != nil {
 		return err
 	}
-	if err := a.hold(x); err != nil {
+	if err := a.acquireStream(req); err != nil {
 		return err
 	}
-	defer a.streams.release(x.key.ID)
-	reader, err := a.Events.Follow(x.ctx, hub, after)
+	defer a.streams.Release(req.key.ID)
+	reader, err := a.Events.Follow(req.ctx, hub, after)
 	if err != nil {
 		return err
 	}
@@ -51,32 +33,34 @@ func (a *api) streamEvents(x *exchange) error {
 	a.metrics.streams.Inc()
 	defer a.metrics.streams.Dec()
 
-	header := x.w.Header()
-	header["Content-Type"] = contentTypeEvents
-	header["Cache-Control"] = cacheControlSSE
-	header["X-Accel-Buffering"] = noBuffering
-	boundSendBuffer(x.r)
-	s := stream{x: x, reader: reader, control: http.NewResponseController(x.w)}
-	x.ended, x.err = s.run()
-	x.events = s.sent
-	a.metrics.ended[x.ended].Inc()
+	s := stream{req: req, reader: reader, out: sse.New(req, req.http, sse.Config{
+		Lifetime: a.StreamLifetime, Keepalive: a.StreamKeepalive,
+	})}
+	s.out.Begin()
+	req.ended, req.err = s.run()
+	if req.ended != endedByClient {
+		s.out.ExtendDeadline()
+	}
+	req.events = s.sent
+	a.metrics.ended[req.ended].Inc()
 	return nil
 }
 
-// hold counts what may last as long as the client wants: release ends it.
-func (a *api) hold(x *exchange) error {
-	if a.streams.acquire(x.key.ID) {
+// acquireStream counts the request among the event streams and reads of events that its key has
+// open. The caller must release it.
+func (a *api) acquireStream(req *request) error {
+	if a.streams.Acquire(req.key.ID) {
 		return nil
 	}
 	a.metrics.limited.open.Inc()
 	return &domain.Error{Code: domain.CodeRateLimited, RetryAfter: time.Second,
-		Message: "too many event streams and reads of events are open with this API key: close some first"}
+		Message: "too many event streams and reads of events are open with this API key; close some first"}
 }
 
-// startOfStream gives the cursor to go on from, "" for none. The header wins over the query
-// parameter, which is for clients that cannot set it on their first request; an empty header is
-// none, as EventSource's HTML standard has it.
-func startOfStream(r *http.Request) (string, error) {
+// streamStart returns the cursor after which the stream begins, "" for now. Last-Event-ID takes
+// precedence over the query parameter, which is for clients that cannot set a header on their first
+// request. An empty Last-Event-ID counts as none, as in the HTML standard.
+func streamStart(r *http.Request) (string, error) {
 	q, err := readQuery(r.URL.RawQuery, "after")
 	if err != nil {
 		return "", err
@@ -92,106 +76,102 @@ func startOfStream(r *http.Request) (string, error) {
 	return after, nil
 }
 
-// stream is the one owner of one response. Server-Sent Events are section 9.2 of the HTML standard.
+// stream is one open event stream. The goroutine of its request owns it.
 type stream struct {
-	x       *exchange
-	reader  EventReader
-	control *http.ResponseController
-	// deadline is up to when the connection takes writes.
-	deadline time.Time
-	// sent is how many events went out.
+	req    *request
+	reader EventReader
+	out    sse.Stream
+	// sent is the number of events sent.
 	sent int
 }
 
-// run sends until there is a reason to end, and says which. The error is for the log: by then the
-// answer is under way.
+// run sends events until the stream ends, and returns why it ended. The error is for the log: the
+// answer has begun, so the client cannot be told.
 func (s *stream) run() (ended string, cause error) {
-	a, gone, lost := s.x.api, s.x.ctx.Done(), s.x.api.lost()
-	now := time.Now()
-	expires := now.Add(spread(a.StreamLifetime))
-	keepalive := now.Add(a.StreamKeepalive)
-	// The log gives a position anew once it is older than half the retention: asked every quarter,
-	// a client that has heard nothing for long can still go on from the last that it was told.
-	renewal := now.Add(a.Retention / 4)
-	if err := s.write(s.position("")); err != nil {
+	a, gone, lost := s.req.api, s.req.ctx.Done(), s.req.api.lost()
+	// The reader's position moves on by itself once it is older than half the retention. Repeating
+	// it every quarter keeps the last id of a client that receives no events from expiring.
+	renewal := time.Now().Add(a.Retention / 4)
+	if err := s.out.Send(s.position(false)); err != nil {
 		return endedByClient, nil
 	}
-	// A timer that is waited for on its own channel enters and leaves the runtime's timers at each
-	// wait, which is at each event.
+	// AfterFunc with a channel of its own: waiting on a timer's channel would add the timer to the
+	// runtime's heap and remove it again at each event.
 	due := make(chan struct{}, 1)
-	timer := time.AfterFunc(
-		time.Until(earliest(expires, keepalive, renewal)), func() { due <- struct{}{} },
-	)
+	timer := time.AfterFunc(time.Until(s.wake(renewal)), func() { due <- struct{}{} })
 	defer timer.Stop()
 	for {
-		frames, buf, err := s.next()
-		if err != nil {
-			return s.broken(err)
-		}
-		if len(frames) > 0 {
-			// A process that stood still may hold events from after the revocation of the key.
-			if err = a.confirm(s.x.ctx); err != nil {
-				return s.broken(err)
-			}
-			if isClosed(s.x.key.Revoked) {
-				s.extend()
-				return endedByRevoking, nil
-			}
-			err = s.write(frames)
-		}
-		if buf != nil {
-			a.buffers.put(buf)
-		}
-		if err != nil {
-			return endedByClient, nil
+		if ended, err := s.sendEvents(); ended != "" {
+			return ended, err
 		}
 		select {
 		case <-s.reader.Ready():
 		case <-gone:
 			return endedByClient, nil
 		case <-a.Draining:
-			s.extend()
 			return endedByDraining, nil
-		case <-s.x.key.Revoked:
-			s.extend()
+		case <-s.req.key.Revoked:
 			return endedByRevoking, nil
-		case <-lost: // the client comes back to another replica
-			s.extend()
+		case <-lost: // the client reconnects to another replica
 			return endedByBroker, nil
 		case <-due:
 			now := time.Now()
-			if !now.Before(expires) {
-				s.extend()
+			if s.out.Expired(now) {
 				return endedByLifetime, nil
 			}
-			before := ""
-			if !now.Before(keepalive) {
-				before = ": keepalive\n\n"
-				if keepalive = keepalive.Add(a.StreamKeepalive); now.After(keepalive) {
-					// the process stood still: what was missed is not made up for
-					keepalive = now.Add(a.StreamKeepalive)
-				}
-			}
 			renewal = now.Add(a.Retention / 4)
-			if err := s.write(s.position(before)); err != nil {
+			if err := s.out.Send(s.position(s.out.KeepaliveDue(now))); err != nil {
 				return endedByClient, nil
 			}
-			timer.Reset(time.Until(earliest(expires, keepalive, renewal)))
+			timer.Reset(time.Until(s.wake(renewal)))
 		}
 	}
 }
 
-// broken ends a stream whose reader can give no more.
-func (s *stream) broken(err error) (ended string, cause error) {
-	if s.x.ctx.Err() != nil {
+// wake returns when the stream has something to do other than sending events.
+func (s *stream) wake(renewal time.Time) time.Time {
+	if next := s.out.NextWake(); next.Before(renewal) {
+		return next
+	}
+	return renewal
+}
+
+// sendEvents sends the events that the reader has now. If the stream is to end, it returns why.
+func (s *stream) sendEvents() (ended string, cause error) {
+	frames, buf, err := s.next()
+	if err != nil {
+		return s.readerEnded(err)
+	}
+	if len(frames) > 0 {
+		// A process that was suspended may hold events from after the key was revoked.
+		if err = s.req.api.confirm(s.req.ctx); err != nil {
+			return s.readerEnded(err)
+		}
+		if isClosed(s.req.key.Revoked) {
+			return endedByRevoking, nil
+		}
+		err = s.out.Send(frames)
+	}
+	if buf != nil {
+		s.req.api.buffers.put(buf)
+	}
+	if err != nil {
 		return endedByClient, nil
 	}
-	s.extend()
+	return "", nil
+}
+
+// readerEnded returns why a stream ends whose reader failed with err. Only endedByFault has a
+// cause.
+func (s *stream) readerEnded(err error) (ended string, cause error) {
+	if s.req.ctx.Err() != nil {
+		return endedByClient, nil
+	}
 	switch {
 	case domain.CodeOf(err) == domain.CodeCursorExpired:
-		return endedByExpiry, nil // as the client hears when it comes back
+		return endedByExpiry, nil // the client gets the error when it reconnects
 	case domain.CodeOf(err) == domain.CodeNotFound:
-		return endedByRelease, nil // the organization has the hub no more
+		return endedByRelease, nil
 	case domain.CodeOf(err) == domain.CodeServiceUnavailable:
 		return endedByBroker, nil
 	case errors.Is(err, ErrEventsClosed):
@@ -201,74 +181,34 @@ func (s *stream) broken(err error) (ended string, cause error) {
 	}
 }
 
-// position makes a block that dispatches no event and sets the client's last event id: the next
-// connection of a client that has seen nothing yet begins where this one did. What goes before it
-// is a block of its own, so that clients which take a stream apart at empty lines see each as it
-// is.
-func (s *stream) position(before string) []byte {
-	return []byte(before + "id: " + s.reader.Position() + "\n\n")
+// position returns a frame with the reader's position, after a keepalive comment if asked for. The
+// comment is a block of its own, for clients that split a stream at empty lines.
+func (s *stream) position(keepalive bool) []byte {
+	var frames []byte
+	if keepalive {
+		frames = sse.AppendKeepalive(frames)
+	}
+	return sse.AppendPosition(frames, s.reader.Position())
 }
 
-// next returns what is there now as it goes out, in one write and with no hold on more than that:
-// the slice of events holds more of the cache than its events. The buffer, if any, is to be put
-// back after the write.
+// next returns the frames of the next events. It holds no reference to the reader's slice of
+// events, which keeps more of the event cache alive than the events themselves. The caller must put
+// buf, if not nil, back after the write.
 func (s *stream) next() (frames []byte, buf *[]byte, err error) {
 	events, err := s.reader.Next(streamBatch)
 	if err != nil || len(events) == 0 {
 		return nil, nil, err
 	}
-	s.x.api.metrics.events.Add(float64(len(events)))
+	s.req.api.metrics.events.Add(float64(len(events)))
 	s.sent += len(events)
 	if len(events) == 1 {
 		return events[0].Frame, nil, nil
 	}
-	buf = s.x.api.buffers.get()
+	buf = s.req.api.buffers.get()
 	frames = *buf
 	for i := range events {
 		frames = append(frames, events[i].Frame...)
 	}
 	*buf = frames
 	return frames, buf, nil
-}
-
-// write sends what a client can use at once, and sees it off. An error means that the client is
-// gone or does not read.
-func (s *stream) write(p []byte) error {
-	s.extend()
-	if _, err := s.x.Write(p); err != nil {
-		return err
-	}
-	if err := s.control.Flush(); err != nil {
-		return err
-	}
-	if s.x.r.ProtoMajor >= 2 {
-		// HTTP/2 holds a deadline against a stream that is merely quiet.
-		s.deadline = time.Time{}
-		_ = s.control.SetWriteDeadline(s.deadline)
-	}
-	return nil
-}
-
-// extend gives the next write its time: at least half of writeTimeout, so that a busy stream moves
-// its deadline seldom. The end of the answer is a write too.
-func (s *stream) extend() {
-	now := time.Now()
-	if s.deadline.Sub(now) < writeTimeout/2 {
-		s.deadline = now.Add(writeTimeout)
-		_ = s.control.SetWriteDeadline(s.deadline)
-	}
-}
-
-// spread gives a lifetime between 13/15 and 15/15 of the longest.
-func spread(longest time.Duration) time.Duration {
-	return longest - rand.N(longest*2/15+1)
-}
-
-func earliest(first time.Time, others ...time.Time) time.Time {
-	for _, other := range others {
-		if other.Before(first) {
-			first = other
-		}
-	}
-	return first
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 )
 
 const streamPath = "/v1/hubs/" + string(hubOne) + "/events/stream"
@@ -206,9 +207,9 @@ func TestStreamOrder(t *testing.T) {
 	for i := uint64(1); i <= 250; i++ {
 		o.expect(string(encodedEvent(i, 900).Frame))
 	}
-	s.emit(1, streamBatchBytes)
+	s.emit(1, sse.BatchBytes)
 	s.emit(2, 10)
-	o.expect(string(encodedEvent(251, streamBatchBytes).Frame))
+	o.expect(string(encodedEvent(251, sse.BatchBytes).Frame))
 	o.expect(string(encodedEvent(252, 10).Frame))
 	o.expect(string(encodedEvent(253, 10).Frame))
 }

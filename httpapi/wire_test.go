@@ -54,7 +54,7 @@ func TestOnTheWire(t *testing.T) {
 		},
 		"keys in two headers": {
 			"GET /v1/sites HTTP/1.1\r\n" + auth + "Authorization: " + s.bearer + "\r\n\r\n",
-			[]int{401}, "exactly one",
+			[]int{401}, "given once",
 		},
 		"key folded over two lines": {
 			"GET /v1/sites HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer\r\n " + strings.TrimPrefix(s.bearer, "Bearer ") + "\r\n\r\n",

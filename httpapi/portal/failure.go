@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi/codestatus"
+	"hubcloud/httpapi/apierror"
 )
 
 // Refuse answers in the place of a route what the router refuses under /portal: a path where there
@@ -127,7 +127,7 @@ func failureOf(err error) failure {
 
 // statusOf gives the HTTP status of a refusal, as the API has it; 500 for what is none.
 func statusOf(code domain.Code) int {
-	if status, ok := codestatus.Of(code); ok {
+	if status, ok := apierror.Status(code); ok {
 		return status
 	}
 	return http.StatusInternalServerError

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 )
 
 // ReadModels answers what an organization has.
@@ -129,11 +130,14 @@ func (c Config) withDefaults() Config {
 // Live is what the pages share. Its methods may be called by several goroutines at once.
 type Live struct {
 	Config
-	open    quota
+	open    *sse.Quota
 	metrics *metrics
 }
 
 // New makes a Live.
 func New(cfg Config) *Live {
-	return &Live{Config: cfg.withDefaults(), metrics: newMetrics(cfg.Metrics)}
+	cfg = cfg.withDefaults()
+	return &Live{
+		Config: cfg, open: sse.NewQuota(cfg.StreamsPerMember), metrics: newMetrics(cfg.Metrics),
+	}
 }

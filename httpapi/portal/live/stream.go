@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 	"hubcloud/streams/telemetry"
 )
 
 const (
-	// streamBatch is the most events of one hub's turn, streamBytes about the most bytes of one
-	// write.
+	// streamBatch is the most events of one hub that a stream reads at once.
 	streamBatch = 100
-	streamBytes = 32 << 10
 	// settleAfter is how soon after an event of a hub's connection the states are looked at: the
 	// read models have it by then.
 	settleAfter = time.Second
@@ -60,14 +58,11 @@ type StreamRequest struct {
 // stream is the one owner of one response.
 type stream struct {
 	*Live
-	ctx     context.Context
-	w       http.ResponseWriter
-	control *http.ResponseController
-	// multiplexed says that other requests share the connection.
-	multiplexed bool
-	viewer      Viewer
-	only        domain.HubID
-	group       EventGroup
+	ctx    context.Context
+	out    sse.Stream
+	viewer Viewer
+	only   domain.HubID
+	group  EventGroup
 	// told is what the page knows of each hub.
 	told map[domain.HubID]HubState
 	// behind says that the read models had a hub at the beginning that this process does not know.
@@ -84,31 +79,28 @@ type stream struct {
 func (l *Live) Stream(
 	w http.ResponseWriter, r *http.Request, viewer Viewer, want StreamRequest,
 ) error {
-	if !l.open.acquire(viewer.MemberID, l.StreamsPerMember) {
+	if !l.open.Acquire(viewer.MemberID) {
 		return ErrTooManyStreams
 	}
-	defer l.open.release(viewer.MemberID)
+	defer l.open.Release(viewer.MemberID)
 	group := l.Events.Group()
 	defer group.Close()
 	s := &stream{
-		Live: l, ctx: r.Context(), w: w, control: http.NewResponseController(w),
-		multiplexed: r.ProtoMajor >= 2, viewer: viewer, only: want.Hub, group: group,
+		Live: l, ctx: r.Context(), viewer: viewer, only: want.Hub, group: group,
+		out:  sse.New(w, r, sse.Config{Lifetime: l.StreamLifetime, Keepalive: l.StreamKeepalive}),
 		told: map[domain.HubID]HubState{},
 	}
 	if l.Freshness != nil {
 		s.lost = l.Freshness.Lost()
 	}
-	s.extend() // the request's own limit of time is not for streams
+	s.out.ExtendDeadline() // the deadline of other requests does not apply to streams
 	if err := s.begin(want); err != nil {
 		return err
 	}
 	l.metrics.streams.Inc()
 	defer l.metrics.streams.Dec()
-	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("Cache-Control", "no-cache, no-transform")
-	header.Set("X-Accel-Buffering", "no")
-	header.Set("X-Content-Type-Options", "nosniff")
+	s.out.Begin()
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if err := s.run(); err != nil {
 		l.Log.ErrorContext(
 			s.ctx, "a stream of events has failed", "request_id", telemetry.RequestID(s.ctx),
@@ -206,14 +198,13 @@ func (s *stream) follow(hub domain.HubID, after string) error {
 
 // run sends until there is a reason to end. An error is a fault of the service.
 func (s *stream) run() error {
-	now := time.Now()
-	expires, keepalive, look := now.Add(s.StreamLifetime-rand.N(s.StreamLifetime*2/15+1)), now.Add(s.StreamKeepalive), now.Add(s.StateInterval)
+	look := time.Now().Add(s.StateInterval)
 	if s.behind {
-		look = sooner(look, now.Add(settleAfter))
+		look = sooner(look, time.Now().Add(settleAfter))
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	defer s.extend() // the end of the answer is a write, too
+	defer s.out.ExtendDeadline()
 	for caughtUp := false; !s.over(); {
 		more, moved, err := s.collect()
 		if err != nil || s.ctx.Err() != nil {
@@ -228,22 +219,21 @@ func (s *stream) run() error {
 			look = sooner(look, now.Add(settleAfter))
 		}
 		switch {
-		case !now.Before(expires):
+		case s.out.Expired(now):
 			s.flush()
 			return nil
-		case !now.Before(keepalive):
+		case s.out.KeepaliveDue(now):
 			if !s.viewer.SignedIn(s.ctx) {
 				return nil
 			}
-			s.buffer = append(s.buffer, ": keepalive\n\n"...)
-			keepalive = now.Add(s.StreamKeepalive)
+			s.buffer = sse.AppendKeepalive(s.buffer)
 		case !now.Before(look):
 			if err := s.look(); err != nil {
 				return s.ended(err)
 			}
 			look = now.Add(s.StateInterval)
 		}
-		wake := sooner(sooner(expires, keepalive), look)
+		wake := sooner(s.out.NextWake(), look)
 		ready := s.group.Ready()
 		switch {
 		case len(s.buffer) == 0:
@@ -296,7 +286,7 @@ func (s *stream) over() bool {
 // collect puts what hubs have into the buffer, as far as one write goes: more says that there may
 // be more, moved that a hub may have another state.
 func (s *stream) collect() (more, moved bool, err error) {
-	for len(s.buffer) < streamBytes {
+	for len(s.buffer) < sse.BatchBytes {
 		hub, events, err := s.group.Next(streamBatch)
 		if codeOf(err) == domain.CodeCursorExpired {
 			if err := s.follow(hub, ""); err != nil {

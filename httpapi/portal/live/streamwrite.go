@@ -2,13 +2,10 @@ package live
 
 import (
 	"encoding/json"
-	"time"
 
 	"hubcloud/domain"
+	"hubcloud/httpapi/sse"
 )
-
-// writeTimeout is how long a page may take to make room for one write.
-const writeTimeout = 10 * time.Second
 
 func (s *stream) tellGap(hub domain.HubID) {
 	s.metrics.gaps.Inc()
@@ -28,29 +25,14 @@ func (s *stream) tell(eventType string, data any) {
 	if err != nil {
 		panic(err) // strings and times can be marshalled
 	}
-	s.buffer = append(
-		append(
-			append(append(append(s.buffer, "event: "...), eventType...), "\ndata: "...),
-			text...),
-		"\n\n"...)
+	s.buffer = sse.AppendEvent(s.buffer, eventType, text)
 }
 
-// flush sends the buffer; false says that the page is gone or does not read.
+// flush sends the buffer. It returns false if the page is gone or does not read.
 func (s *stream) flush() bool {
-	s.extend()
-	_, err := s.w.Write(s.buffer)
-	if s.buffer = s.buffer[:0]; cap(s.buffer) > 2*streamBytes {
-		s.buffer = nil // a stream lasts: what one large write took is not kept
+	err := s.out.Send(s.buffer)
+	if s.buffer = s.buffer[:0]; cap(s.buffer) > 2*sse.BatchBytes {
+		s.buffer = nil // a long stream must not keep the memory of one large write
 	}
-	if err != nil || s.control.Flush() != nil {
-		return false
-	}
-	if s.multiplexed {
-		// HTTP/2 holds a deadline against a stream that is merely quiet.
-		_ = s.control.SetWriteDeadline(time.Time{})
-	}
-	return true
+	return err == nil
 }
-
-// extend gives the next write its time.
-func (s *stream) extend() { _ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }

@@ -35,14 +35,16 @@ func (s *Server) startHTTP(ctx context.Context) error {
 	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
 	// A replica without the API tells how it is all the same; the admin port hands on nothing else
 	// to this.
-	handler := httpapi.New(
-		httpapi.Config{
-			Environment: s.cfg.Environment,
-			Ready:       s.health.check,
-			Draining:    s.draining,
-			Log:         s.logger,
-		},
-	)
+	handler, err := httpapi.New(httpapi.Config{
+		Environment: s.cfg.Environment,
+		Ready:       s.health.check,
+		Draining:    s.draining,
+		Logger:      s.logger,
+	})
+	if err != nil {
+		admin.Close()
+		return err
+	}
 	if s.cfg.has(roleAPI) {
 		public, err := net.Listen("tcp", s.cfg.HTTP)
 		if err != nil {
@@ -102,7 +104,7 @@ func (s *Server) api() (httpapi.API, error) {
 		},
 		Devices:               s.devices,
 		Commands:              s.commands,
-		Once:                  s.keys,
+		Idempotency:           s.keys,
 		Events:                apiEvents{s.logs},
 		Enrolment:             enrolment,
 		Portal:                s.portal,
@@ -119,14 +121,14 @@ func (s *Server) api() (httpapi.API, error) {
 		HubTimeout:            s.cfg.HubTimeout,
 		TrustedProxies:        proxies,
 		Draining:              s.draining,
-		Log:                   s.logger,
+		Logger:                s.logger,
 		Metrics:               s.registry,
 		Tracer:                s.traces.Tracer(),
 		Connections:           s.files.api,
 		ConnectionsPerAddress: s.cfg.ConnectionsPerAddress,
-		AnswerBytes:           s.cfg.AnswerMemory << 20,
-		AnswerBytesPerKey:     s.cfg.AnswerMemoryPerKey << 20,
-	}), nil
+		ResponseBytes:         s.cfg.AnswerMemory << 20,
+		ResponseBytesPerKey:   s.cfg.AnswerMemoryPerKey << 20,
+	})
 }
 
 // adminHandler serves what operators ask: metrics, profiles, and health, with the details that the

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// clientAddress gives the address that a request came from. Of a request from a trusted proxy it is
-// the last in X-Forwarded-For that is no trusted proxy: what stands before that, the client may
-// have written itself. What is no address ends the search, at the proxy that passed it on.
+// clientAddress returns the address that a request came from. For a request from a trusted proxy it
+// is the last address in X-Forwarded-For that is not a trusted proxy's: the client can forge
+// anything before it. The search ends at a malformed entry, with the address of the proxy that
+// added it.
 func (a *api) clientAddress(r *http.Request) netip.Addr {
 	addr, _ := parseAddress(r.RemoteAddr)
 	if !a.isTrustedProxy(addr) {
@@ -43,8 +44,7 @@ func (a *api) isTrustedProxy(addr netip.Addr) bool {
 	return false
 }
 
-// parseAddress takes an address with or without a port. An IPv4 address has one form, also where it
-// came over IPv6.
+// parseAddress parses an address with or without a port. An IPv4 address over IPv6 becomes IPv4.
 func parseAddress(s string) (netip.Addr, bool) {
 	if both, err := netip.ParseAddrPort(s); err == nil {
 		return both.Addr().Unmap().WithZone(""), true
@@ -53,8 +53,8 @@ func parseAddress(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), err == nil
 }
 
-// addressBlock gives the block whose requests count together: an IPv4 address, or an IPv6 /64,
-// which is what one client has.
+// addressBlock returns the block of addresses that are counted as one client: an IPv4 address, or
+// an IPv6 /64, which is what one client usually has. Invalid addresses share the zero Prefix.
 func addressBlock(addr netip.Addr) netip.Prefix {
 	bits := 64
 	if addr.Is4() {
@@ -62,7 +62,7 @@ func addressBlock(addr netip.Addr) netip.Prefix {
 	}
 	block, err := addr.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // no address: those count together
+		return netip.Prefix{}
 	}
 	return block
 }

@@ -13,7 +13,7 @@ import (
 	"hubcloud/domain"
 )
 
-// contentTypeJSON is shared by all answers: nobody may change it.
+// contentTypeJSON is shared by all answers and must not be modified.
 var contentTypeJSON = []string{"application/json"}
 
 // listBody is the contract's shape of a list.
@@ -22,7 +22,7 @@ type listBody[T any] struct {
 	HasMore bool `json:"has_more"`
 }
 
-// listOf makes the body of a list, each item in the form that the list shows.
+// listOf returns the body of a list; form converts each item.
 func listOf[T, V any](items []T, hasMore bool, form func(T) V) listBody[V] {
 	body := listBody[V]{Data: make([]V, 0, len(items)), HasMore: hasMore}
 	for _, item := range items {
@@ -31,16 +31,16 @@ func listOf[T, V any](items []T, hasMore bool, form func(T) V) listBody[V] {
 	return body
 }
 
-// itemForm is the form of an item of a list that is asked for often: it is written by hand, into a
-// buffer that answers share.
-type itemForm interface {
+// jsonAppender is an item of a frequently requested list. It encodes itself into a pooled buffer,
+// to save allocations.
+type jsonAppender interface {
 	appendJSON(dst []byte) []byte
 }
 
-// writeList answers with a page of a list, each item in the form that the list shows.
-func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T) V) error {
-	buf := x.api.buffers.get()
-	defer x.api.buffers.put(buf)
+// writeList answers with a page of a list; form converts each item.
+func writeList[T any, V jsonAppender](req *request, page domain.Page[T], form func(T) V) error {
+	buf := req.api.buffers.get()
+	defer req.api.buffers.put(buf)
 	body := append(*buf, `{"data":[`...)
 	for i, item := range page.Data {
 		if i > 0 {
@@ -50,76 +50,75 @@ func writeList[T any, V itemForm](x *exchange, page domain.Page[T], form func(T)
 	}
 	body = strconv.AppendBool(append(body, `],"has_more":`...), page.HasMore)
 	*buf = append(body, "}\n"...)
-	if err := x.Reserve(len(*buf)); err != nil {
+	if err := req.Reserve(len(*buf)); err != nil {
 		return err
 	}
-	x.writeBody(http.StatusOK, *buf)
+	req.writeBody(http.StatusOK, *buf)
 	return nil
 }
 
-// appendText appends a JSON string. Most texts are themselves between quotation marks.
-func appendText(dst []byte, s string) []byte {
+// appendString appends a JSON string, encoded as by encoding/json.
+func appendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return append(dst, encoded(s)...)
+			return append(dst, encodeString(s)...)
 		}
 	}
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-func appendNullableText(dst []byte, s *string) []byte {
+func appendNullableString(dst []byte, s *string) []byte {
 	if s == nil {
 		return append(dst, "null"...)
 	}
-	return appendText(dst, *s)
+	return appendString(dst, *s)
 }
 
-// encoded gives a text in JSON. A text always has one.
-func encoded(s string) []byte {
+// encodeString returns s as a JSON string.
+func encodeString(s string) []byte {
 	var buf bytes.Buffer
 	if err := jsonEncoder(&buf).Encode(s); err != nil {
-		panic(fmt.Sprintf("httpapi: %q has no JSON: %v", s, err))
+		panic(fmt.Sprintf("httpapi: encode %q: %v", s, err))
 	}
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 // writeJSON answers with body as JSON.
-func (x *exchange) writeJSON(status int, body any) error {
+func (req *request) writeJSON(status int, body any) error {
 	var buf bytes.Buffer
 	if err := jsonEncoder(&buf).Encode(body); err != nil {
 		return err
 	}
-	if err := x.Reserve(buf.Len()); err != nil {
+	if err := req.Reserve(buf.Len()); err != nil {
 		return err
 	}
-	x.writeBody(status, buf.Bytes())
+	req.writeBody(status, buf.Bytes())
 	return nil
 }
 
-// jsonEncoder writes names that hold <, > and & as they are.
+// jsonEncoder returns an encoder that does not escape <, > and &.
 func jsonEncoder(w io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder
 }
 
-// writeBody answers with a JSON text that is ready. A client that does not take it is the client's
-// affair.
-func (x *exchange) writeBody(status int, body []byte) {
-	header := x.w.Header()
+// writeBody answers with encoded JSON. It ignores write errors: the client has gone.
+func (req *request) writeBody(status int, body []byte) {
+	header := req.w.Header()
 	header["Content-Type"] = contentTypeJSON
 	header["Content-Length"] = []string{strconv.Itoa(len(body))}
-	x.WriteHeader(status)
-	_, _ = x.Write(body) // see above
+	req.WriteHeader(status)
+	_, _ = req.Write(body)
 }
 
-// writeNothing answers 204.
-func (x *exchange) writeNothing() { x.WriteHeader(http.StatusNoContent) }
+// writeNoContent answers 204.
+func (req *request) writeNoContent() { req.WriteHeader(http.StatusNoContent) }
 
-// pooledBytes is the most that a buffer may hold to be kept for the next answer.
-const pooledBytes = 256 << 10
+// maxPooledBytes is the largest capacity of a buffer that is kept for reuse.
+const maxPooledBytes = 256 << 10
 
-// buffers are for answers that are put together by hand. They hold nothing between two uses.
+// buffers is a pool of buffers for answers that are encoded by hand.
 type buffers struct{ pool sync.Pool }
 
 func (b *buffers) get() *[]byte {
@@ -131,7 +130,7 @@ func (b *buffers) get() *[]byte {
 }
 
 func (b *buffers) put(buf *[]byte) {
-	if cap(*buf) > pooledBytes {
+	if cap(*buf) > maxPooledBytes {
 		return
 	}
 	*buf = (*buf)[:0]

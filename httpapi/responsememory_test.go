@@ -28,12 +28,14 @@ func (s *service) pageRequest(query string) string {
 func TestPageInParts(t *testing.T) {
 	t.Parallel()
 	for name, memory := range map[string]int64{
-		"with room": 0, "with little room": 2 * answerPart,
-		"with hardly any": answerPart + answerPartTight,
+		"with room": 0, "with little room": 2 * responseChunk,
+		"with hardly any": responseChunk + responseChunkTight,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := start(t, func(c *Config) { c.AnswerBytes, c.AnswerBytesPerKey = memory*2, memory })
+			s := start(
+				t, func(c *Config) { c.ResponseBytes, c.ResponseBytesPerKey = memory*2, memory },
+			)
 			const events = 250
 			for i := range events {
 				s.emit(1, []int{0, 300, 16 << 10, 5000, 9000, 100}[i%6])
@@ -75,7 +77,7 @@ func TestPageInParts(t *testing.T) {
 					after, more = page.NextCursor, page.HasMore
 				}
 			}
-			if used := s.api.api.answers.used; used != 0 {
+			if used := s.api.api.memory.used; used != 0 {
 				t.Errorf("%d bytes are still reserved", used)
 			}
 		})
@@ -155,8 +157,8 @@ func TestStalledPage(t *testing.T) {
 		}
 		time.Sleep(writeTimeout + time.Second)
 		synctest.Wait()
-		if s.api.api.answers.used != 0 {
-			t.Errorf("%d bytes are still reserved", s.api.api.answers.used)
+		if s.api.api.memory.used != 0 {
+			t.Errorf("%d bytes are still reserved", s.api.api.memory.used)
 		}
 		synctest.Wait()
 		rest, _ := io.Copy(io.Discard, conn)
@@ -200,7 +202,7 @@ func TestSlowPage(t *testing.T) {
 			)
 		}
 		synctest.Wait()
-		if used := s.api.api.answers.used; used != 0 ||
+		if used := s.api.api.memory.used; used != 0 ||
 			strings.Contains(s.logged.String(), `"level":"ERROR"`) {
 			t.Errorf("%d bytes are still reserved; %s", used, s.logged)
 		}
@@ -218,39 +220,39 @@ func (slowly) Write(p []byte) (int, error) {
 // TestAnswersAreShared: one key, and one organization, leave room for others.
 func TestAnswersAreShared(t *testing.T) {
 	t.Parallel()
-	a := newAnswers(100, 400, newMetrics(nil).answers)
-	refusedWith := func(o answerOwner, n int64, code domain.Code) {
+	a := newResponseMemory(100, 400, newMetrics(nil).responseBytes)
+	refusedWith := func(o memoryOwner, n int64, code domain.Code) {
 		t.Helper()
 		if err := a.acquire(o, n); (err == nil) != (code == "") ||
 			err != nil && domain.CodeOf(err) != code {
 			t.Errorf("%v: %v", o, err)
 		}
 	}
-	one, two, three := answerOwner{"1", "org"}, answerOwner{"2", "org"}, answerOwner{"3", "org"}
-	if part := a.part(one); part != answerPart {
+	one, two, three := memoryOwner{"1", "org"}, memoryOwner{"2", "org"}, memoryOwner{"3", "org"}
+	if part := a.chunkSize(one); part != responseChunk {
 		t.Errorf("part %d", part)
 	}
 	refusedWith(one, 90, "")
 	refusedWith(one, 20, domain.CodeRateLimited)
-	if part := a.part(one); part != answerPartTight {
+	if part := a.chunkSize(one); part != responseChunkTight {
 		t.Errorf("part %d", part)
 	}
 	refusedWith(one, 10, "")
 	refusedWith(two, 100, "")
 	refusedWith(three, 1, domain.CodeRateLimited)
-	four, keyless := answerOwner{"4", "other"}, answerOwner{"address 192.0.2.1/32", addresses}
+	four, keyless := memoryOwner{"4", "other"}, memoryOwner{"address 192.0.2.1/32", addresses}
 	refusedWith(four, 100, "")
 	refusedWith(keyless, 51, domain.CodeServiceUnavailable)
 	refusedWith(keyless, 50, "")
-	refusedWith(answerOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
+	refusedWith(memoryOwner{"address 192.0.2.2/32", addresses}, 1, domain.CodeServiceUnavailable)
 	a.adjust(one, -100)
 	refusedWith(three, 1, "")
 	a.adjust(two, -100)
 	a.adjust(four, -100)
 	a.adjust(keyless, -50)
 	a.adjust(three, -1)
-	if a.used != 0 || len(a.by) != 0 {
-		t.Errorf("%d left, %v", a.used, a.by)
+	if a.used != 0 || len(a.usedFor) != 0 {
+		t.Errorf("%d left, %v", a.used, a.usedFor)
 	}
 }
 
@@ -261,25 +263,25 @@ func TestAnswersOfManyOrganizations(t *testing.T) {
 	t.Parallel()
 	for _, attackers := range []int{1, 2, 3, 10} {
 		const all = 32 << 20
-		a := newAnswers(8<<20, all, newMetrics(nil).answers)
+		a := newResponseMemory(8<<20, all, newMetrics(nil).responseBytes)
 		for i := range attackers {
 			for key := range 8 {
-				o := answerOwner{
+				o := memoryOwner{
 					fmt.Sprintf("key %d of %d", key, i),
 					fmt.Sprintf("organization %d", i),
 				}
 				// as much as it gets
-				for a.acquire(o, answerPart) == nil || a.acquire(o, answerFree) == nil {
+				for a.acquire(o, responseChunk) == nil || a.acquire(o, uncountedBytes) == nil {
 				}
 			}
 		}
 		for i := range 100 {
-			o := answerOwner{fmt.Sprintf("address %d", i), addresses}
-			for a.acquire(o, answerFree) == nil {
+			o := memoryOwner{fmt.Sprintf("address %d", i), addresses}
+			for a.acquire(o, uncountedBytes) == nil {
 			}
 		}
-		victim := answerOwner{"key of the victim", "victim"}
-		size := int64(a.part(victim))
+		victim := memoryOwner{"key of the victim", "victim"}
+		size := int64(a.chunkSize(victim))
 		if err := a.acquire(victim, size); err != nil {
 			t.Errorf(
 				"%d organizations that do not read: a page of %d bytes of another is refused: %v",

@@ -16,7 +16,7 @@ import (
 // structures, whatever names hold.
 func TestWriteList(t *testing.T) {
 	t.Parallel()
-	x := &exchange{api: &api{}}
+	req := &request{api: &api{}}
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "time"), 0)
 		text := rapid.OneOf(
@@ -41,26 +41,26 @@ func TestWriteList(t *testing.T) {
 		}
 		same(
 			t,
-			written(t, x, func() error { writeList(x, hubs, itemOfHub); return nil }),
+			written(t, req, func() error { writeList(req, hubs, newHubItem); return nil }),
 			written(
-				t, x,
-				func() error { return x.writeJSON(200, listOf(hubs.Data, hubs.HasMore, itemOfHub)) },
+				t, req,
+				func() error { return req.writeJSON(200, listOf(hubs.Data, hubs.HasMore, newHubItem)) },
 			),
 		)
 		same(
 			t,
-			written(t, x, func() error { writeList(x, sites, formOfSite); return nil }),
+			written(t, req, func() error { writeList(req, sites, newSiteBody); return nil }),
 			written(
-				t, x,
-				func() error { return x.writeJSON(200, listOf(sites.Data, sites.HasMore, formOfSite)) },
+				t, req,
+				func() error { return req.writeJSON(200, listOf(sites.Data, sites.HasMore, newSiteBody)) },
 			),
 		)
 	})
 }
 
-func written(t *rapid.T, x *exchange, write func() error) []byte {
+func written(t *rapid.T, req *request, write func() error) []byte {
 	recorder := httptest.NewRecorder()
-	x.w = recorder
+	req.w = recorder
 	if err := write(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,95 @@
+package apierror_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/apierror"
+)
+
+func TestFrom(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("password=secret")
+	invalid := domain.Errorf(domain.CodeInvalidRequest, "name: is required")
+	for name, tt := range map[string]struct {
+		err    error
+		status int
+		code   domain.Code
+		logged bool
+		header http.Header
+	}{
+		"the caller's error": {
+			err: fmt.Errorf("wrapped: %w", invalid), status: 400, code: domain.CodeInvalidRequest,
+		},
+		"a status of its own": {
+			err: apierror.WithStatus(405, invalid), status: 405, code: domain.CodeInvalidRequest,
+		},
+		"an unknown error": {
+			err: cause, status: 500, code: domain.CodeInternal, logged: true,
+		},
+		"an internal error with a message": {
+			err:    domain.Errorf(domain.CodeInternal, "password=secret"),
+			status: 500, code: domain.CodeInternal, logged: true,
+		},
+		"an unknown code": {
+			err:    domain.Errorf("no_such_code", "password=secret"),
+			status: 500, code: domain.CodeInternal, logged: true,
+		},
+		"out of time": {
+			err: fmt.Errorf("read: %w", context.DeadlineExceeded), status: 503,
+			code: domain.CodeServiceUnavailable, logged: true,
+			header: http.Header{"Retry-After": {"2"}},
+		},
+		"unauthenticated": {
+			err:    domain.Errorf(domain.CodeUnauthenticated, "no key"),
+			status: 401, code: domain.CodeUnauthenticated,
+			header: http.Header{"WWW-Authenticate": {"Bearer"}},
+		},
+		"rate limited, with a delay": {
+			err: &domain.Error{Code: domain.CodeRateLimited, Message: "slower",
+				RetryAfter: 1500 * time.Millisecond},
+			status: 429, code: domain.CodeRateLimited,
+			header: http.Header{"Retry-After": {"2"}},
+		},
+	} {
+		answer := apierror.From(tt.err)
+		if answer.Status != tt.status || answer.Error.Code != tt.code {
+			t.Errorf(
+				"%s: got %d %s, want %d %s", name, answer.Status, answer.Error.Code, tt.status,
+				tt.code,
+			)
+		}
+		if logged := answer.Cause != nil; logged != tt.logged {
+			t.Errorf("%s: cause is %v, want one: %v", name, answer.Cause, tt.logged)
+		}
+		body := answer.Body("id").Error
+		if body.Type != tt.code || body.RequestID != "id" || body.Message == "" ||
+			strings.Contains(body.Message, "secret") {
+			t.Errorf("%s: body is %+v", name, body)
+		}
+		header := http.Header{}
+		answer.SetHeader(header)
+		if fmt.Sprint(header) != fmt.Sprint(tt.header) && len(header)+len(tt.header) > 0 {
+			t.Errorf("%s: header is %v, want %v", name, header, tt.header)
+		}
+	}
+}
+
+// Every code of the contract has a status.
+func TestStatuses(t *testing.T) {
+	t.Parallel()
+	for code, status := range apierror.Statuses() {
+		if got, ok := apierror.Status(code); !ok || got != status || http.StatusText(got) == "" {
+			t.Errorf("Status(%s) = %d, %v, want %d", code, got, ok, status)
+		}
+	}
+	if status, ok := apierror.Status("no_such_code"); ok {
+		t.Errorf("an unknown code has the status %d", status)
+	}
+}

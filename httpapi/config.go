@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/httpapi/portal"
+	"hubcloud/streams/telemetry"
+)
+
+// Defaults of Config. All but DefaultStreamsPerKey are from the contract's table of limits.
+const (
+	DefaultRate            = 50.0
+	DefaultBurst           = 100
+	DefaultStreamLifetime  = 15 * time.Minute
+	DefaultStreamKeepalive = 30 * time.Second
+	DefaultStreamsPerKey   = 5000
+	DefaultHubTimeout      = 10 * time.Second
+	DefaultRetention       = 24 * time.Hour
+
+	DefaultResponseBytes       = 32 << 20
+	DefaultResponseBytesPerKey = 8 << 20
+	DefaultConnections         = 10_000
+)
+
+// Config configures an API. An API that serves /v1 needs Keys, Hubs, ReadModels, Directory,
+// Devices, Commands, Idempotency, Events and Enrolment; one that serves only health and readiness
+// needs none of them.
+type Config struct {
+	Keys        Keys
+	Hubs        Hubs
+	ReadModels  ReadModels
+	Directory   Directory
+	Devices     Devices
+	Commands    Commands
+	Idempotency Idempotency
+	Events      Events
+	Enrolment   Enrolment
+
+	// Freshness reports whether Keys and Hubs are up to date. If nil, they always are.
+	Freshness Freshness
+
+	// KeyUse is notified of each request with a valid key. May be nil.
+	KeyUse KeyUse
+
+	// Portal has the pages under /portal. If nil, there are none.
+	Portal *portal.Portal
+
+	// Ready returns the state of the service's components; the process is ready when all are OK or
+	// degraded. The public /readyz calls it at most once a second and shows no component;
+	// API.Readiness calls it for each request and shows all. If nil, there are no components.
+	Ready func(ctx context.Context) []Component
+
+	// Environment is the environment of the installation. Keys of other environments are rejected.
+	// Required.
+	Environment string
+
+	// Rate is how many requests a second each key, and each address without a key, may make on
+	// average. Defaults to DefaultRate.
+	Rate float64
+	// Burst is how many requests a key or address may make at once. Defaults to DefaultBurst.
+	Burst int
+
+	// StreamLifetime is the longest that an event stream lasts. Each stream ends between 13/15 and
+	// 15/15 of it, so that clients do not reconnect all at once. Defaults to DefaultStreamLifetime.
+	StreamLifetime time.Duration
+	// StreamKeepalive is the time between two keepalive comments. Defaults to
+	// DefaultStreamKeepalive.
+	StreamKeepalive time.Duration
+	// StreamsPerKey is how many event streams and reads of events one key may have open on this
+	// replica; more are rejected with 429. At most half of Connections. Defaults to
+	// DefaultStreamsPerKey.
+	StreamsPerKey int
+
+	// ResponseBytes is how much memory responses on their way to clients may take on this replica.
+	// No organization gets more than half of what the others leave. Once half of a limit is used,
+	// pages are read in smaller parts; beyond the limit requests are rejected with 429, or with 503
+	// if other clients use the memory. Defaults to DefaultResponseBytes.
+	ResponseBytes int64
+	// ResponseBytesPerKey is the part of ResponseBytes that one key may use. Defaults to
+	// DefaultResponseBytesPerKey, or ResponseBytes if that is less.
+	ResponseBytesPerKey int64
+
+	// Connections is how many connections the listener accepts. Beyond it the connection that has
+	// been idle longest is closed; if all are busy, the new one is rejected with 503. Defaults to
+	// DefaultConnections.
+	Connections int
+	// ConnectionsPerAddress is how many connections one address may have that is not a trusted
+	// proxy's. Beyond it the longest idle one of the address is closed; if all are busy, the new
+	// one is rejected with 429. Defaults to half of Connections.
+	ConnectionsPerAddress int
+
+	// Retention is how long hubs' events are kept, and thus how long a client can resume from a
+	// cursor. Open streams send a new position well before. Defaults to DefaultRetention.
+	Retention time.Duration
+	// HubTimeout is how long Devices and Commands wait for a hub. Defaults to DefaultHubTimeout.
+	HubTimeout time.Duration
+
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted. If empty, a client's
+	// address is that of its connection.
+	TrustedProxies []netip.Prefix
+
+	// Draining is closed when the service begins to stop: open streams end, waiting requests answer
+	// at once, and /readyz reports that the process is not ready. If nil, the service never stops.
+	Draining <-chan struct{}
+
+	// Now is the clock of timestamps and rate limits. Defaults to time.Now.
+	Now func() time.Time
+	// Logger gets one line for each request. Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the package's metrics. If nil, they are not registered.
+	Metrics prometheus.Registerer
+	// Tracer starts a span for each request. The zero value starts none.
+	Tracer telemetry.Tracer
+}
+
+// WithDefaults returns a copy of c in which fields that are zero have their defaults.
+func (c Config) WithDefaults() Config {
+	c.Rate = cmp.Or(c.Rate, DefaultRate)
+	c.Burst = cmp.Or(c.Burst, DefaultBurst)
+	c.StreamLifetime = cmp.Or(c.StreamLifetime, DefaultStreamLifetime)
+	c.StreamKeepalive = cmp.Or(c.StreamKeepalive, DefaultStreamKeepalive)
+	c.Connections = cmp.Or(c.Connections, DefaultConnections)
+	c.ConnectionsPerAddress = cmp.Or(c.ConnectionsPerAddress, max(1, c.Connections/2))
+	c.StreamsPerKey = min(cmp.Or(c.StreamsPerKey, DefaultStreamsPerKey), max(1, c.Connections/2))
+	c.ResponseBytes = cmp.Or(c.ResponseBytes, DefaultResponseBytes)
+	c.ResponseBytesPerKey = cmp.Or(
+		c.ResponseBytesPerKey, min(DefaultResponseBytesPerKey, c.ResponseBytes),
+	)
+	c.Retention = cmp.Or(c.Retention, DefaultRetention)
+	c.HubTimeout = cmp.Or(c.HubTimeout, DefaultHubTimeout)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first field with an impossible value. It expects the
+// result of WithDefaults.
+func (c Config) Validate() error {
+	if c.Environment != domain.EnvironmentLive && c.Environment != domain.EnvironmentDev {
+		return fmt.Errorf(
+			"httpapi: Environment: must be %s or %s, not %q", domain.EnvironmentLive,
+			domain.EnvironmentDev, c.Environment,
+		)
+	}
+	for _, field := range []struct {
+		name  string
+		valid bool
+	}{
+		{"Rate", c.Rate > 0},
+		{"Burst", c.Burst > 0},
+		{"StreamLifetime", c.StreamLifetime > 0},
+		{"StreamKeepalive", c.StreamKeepalive > 0},
+		{"StreamsPerKey", c.StreamsPerKey > 0},
+		{"ResponseBytes", c.ResponseBytes > 0},
+		{"ResponseBytesPerKey", c.ResponseBytesPerKey > 0},
+		{"Connections", c.Connections > 0},
+		{"ConnectionsPerAddress", c.ConnectionsPerAddress > 0},
+		{"Retention", c.Retention > 0},
+		{"HubTimeout", c.HubTimeout > 0},
+	} {
+		if !field.valid {
+			return fmt.Errorf("httpapi: %s: must be positive", field.name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"hubcloud/domain"
+)
+
+// idempotencyKey returns the request's Idempotency-Key, or "" if it has none.
+func idempotencyKey(header http.Header) (string, error) {
+	values := header["Idempotency-Key"]
+	switch len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], domain.CheckIdempotencyKey(values[0])
+	default:
+		return "", invalid("Idempotency-Key: must be given once")
+	}
+}
+
+// answerOnce calls do and answers with its result. If key is not empty, do is called once for the
+// key, and a repeated request gets the first answer. The JSON of body is what makes two requests of
+// a route the same. do gets the id of the resource to create, or "" to choose one.
+func (req *request) answerOnce(
+	status int, key string, body any, do func(ctx context.Context, id string) (any, error),
+) error {
+	if key == "" {
+		result, err := do(req.ctx, "")
+		if err != nil {
+			return err
+		}
+		return req.writeJSON(status, result)
+	}
+	fingerprint, err := json.Marshal(struct {
+		Method, Path string
+		Body         any
+	}{req.route.method, req.route.pattern, body})
+	if err != nil {
+		return err
+	}
+	doJSON := func(ctx context.Context, id string) ([]byte, error) {
+		result, err := do(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(result)
+	}
+	answer, err := req.api.Idempotency.Once(req.ctx, req.key.OrgID, key, fingerprint, doJSON)
+	if err != nil {
+		return err
+	}
+	return req.writeJSON(status, json.RawMessage(answer))
+}

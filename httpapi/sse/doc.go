@@ -1,0 +1,15 @@
+// Package sse writes Server-Sent Events, section 9.2 of the HTML standard, for the API's streams
+// and the portal's.
+//
+// A Stream is one response, owned by one goroutine: the one that the server runs the handler on.
+// The owner decides what to send and why the stream ends; the Stream keeps the time: each Send has
+// a deadline, so a client that stops reading is disconnected after at most WriteTimeout and delays
+// no other client. A stream has a lifetime, after which the client reconnects, and sends a comment
+// at regular intervals, so that proxies and clients can tell a quiet stream from a dead one.
+//
+// Frames of hub events are encoded once, when the event is read from the hub's log, and shared by
+// all streams (domain.EncodedEvent). Send writes them as they are. AppendEvent, AppendPosition and
+// AppendKeepalive encode everything else.
+//
+// A Quota bounds how many streams one owner has open.
+package sse
