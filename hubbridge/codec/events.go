@@ -216,7 +216,7 @@ func stringOf(message []byte, s span) ([]byte, bool) {
 	if s.absent() || message[s.from] != '"' {
 		return nil, false
 	}
-	return unquote(s.of(message)), true
+	return unescape(s.of(message)), true
 }
 
 // flawOf looks at an event as a whole.

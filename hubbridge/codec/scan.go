@@ -3,25 +3,29 @@ package codec
 import (
 	"bytes"
 	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth bounds how deep arrays and objects may stand in one another: what encoding/json takes,
-// so that everyone can read what is stored.
+// maxDepth bounds how deep arrays and objects may be nested: the limit of encoding/json, so that
+// every consumer can decode what is stored.
 const maxDepth = 10000
 
-// scanner steps over JSON text (RFC 8259) and checks it. After a method has answered false the text
-// is no JSON and pos means nothing.
+// scanner steps over JSON text (RFC 8259) and validates it. After a method has returned false, the
+// text is not JSON and pos has no meaning.
+//
+// The scanner serves the path of events, the hot one. It finds the parts of a message in half of
+// the time of jsontext.Decoder (1.9 times as fast in a benchmark of 50 events), which is a third of
+// the time that decoding an events message takes. Everything else is decoded with libraries.
 type scanner struct {
 	text []byte
 	pos  int
-	// open holds the closing byte of each array and object that value is inside of; kept to be used
-	// again.
+	// open holds the closing byte of each array and object around pos while value runs. It is kept
+	// to reuse its memory.
 	open []byte
 }
 
-// span is a part of a scanner's text. The zero span is none.
+// span is a part of a scanner's text. The zero span stands for an absent part.
 type span struct{ from, to int }
 
 func (s span) of(text []byte) []byte { return text[s.from:s.to] }
@@ -40,8 +44,8 @@ func (s *scanner) space() {
 	}
 }
 
-// take steps over c, if it comes next.
-func (s *scanner) take(c byte) bool {
+// accept steps over c if c is the next byte, and reports whether it was.
+func (s *scanner) accept(c byte) bool {
 	if s.pos < len(s.text) && s.text[s.pos] == c {
 		s.pos++
 		return true
@@ -49,7 +53,7 @@ func (s *scanner) take(c byte) bool {
 	return false
 }
 
-// peek gives the next byte, or 0 at the end.
+// peek returns the next byte; 0 at the end.
 func (s *scanner) peek() byte {
 	if s.pos < len(s.text) {
 		return s.text[s.pos]
@@ -57,25 +61,25 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// plain tells the bytes that stand in a string for themselves: all but the quote, the backslash and
-// control characters.
-var plain = func() (t [256]bool) {
+// unescaped has the bytes that may stand in a string as they are: all but the quote, the backslash
+// and control characters.
+var unescaped = func() (t [256]bool) {
 	for c := 0x20; c < 0x100; c++ {
 		t[c] = c != '"' && c != '\\'
 	}
 	return t
 }()
 
-// str steps over a string and gives its extent, quotes included.
+// str steps over a string and returns its extent with the quotes.
 func (s *scanner) str() (span, bool) {
 	from := s.pos
-	if !s.take('"') {
+	if !s.accept('"') {
 		return span{}, false
 	}
 	for s.pos < len(s.text) {
 		c := s.text[s.pos]
 		switch {
-		case plain[c]:
+		case unescaped[c]:
 			s.pos++
 		case c == '"':
 			s.pos++
@@ -91,7 +95,7 @@ func (s *scanner) str() (span, bool) {
 	return span{}, false
 }
 
-// escape steps over a backslash and what it stands before.
+// escape steps over an escape sequence, which begins at the backslash.
 func (s *scanner) escape() bool {
 	rest := s.text[s.pos+1:]
 	if len(rest) == 0 {
@@ -106,7 +110,7 @@ func (s *scanner) escape() bool {
 			return false
 		}
 		for _, c := range rest[1:5] {
-			if hex(c) < 0 {
+			if !isHex(c) {
 				return false
 			}
 		}
@@ -116,30 +120,22 @@ func (s *scanner) escape() bool {
 	return false
 }
 
-func hex(c byte) rune {
-	switch {
-	case c >= '0' && c <= '9':
-		return rune(c - '0')
-	case c >= 'a' && c <= 'f':
-		return rune(c-'a') + 10
-	case c >= 'A' && c <= 'F':
-		return rune(c-'A') + 10
-	}
-	return -1
+func isHex(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
 // number steps over a number.
 func (s *scanner) number() bool {
-	s.take('-')
-	if !s.take('0') && !s.digits() {
+	s.accept('-')
+	if !s.accept('0') && !s.digits() {
 		return false
 	}
-	if s.take('.') && !s.digits() {
+	if s.accept('.') && !s.digits() {
 		return false
 	}
-	if s.take('e') || s.take('E') {
-		if !s.take('+') {
-			s.take('-')
+	if s.accept('e') || s.accept('E') {
+		if !s.accept('+') {
+			s.accept('-')
 		}
 		return s.digits()
 	}
@@ -155,6 +151,7 @@ func (s *scanner) digits() bool {
 	return s.pos > from
 }
 
+// literal steps over word.
 func (s *scanner) literal(word string) bool {
 	if end := s.pos + len(word); end <= len(s.text) && string(s.text[s.pos:end]) == word {
 		s.pos = end
@@ -163,8 +160,8 @@ func (s *scanner) literal(word string) bool {
 	return false
 }
 
-// value steps over any value and gives its extent. It does not call itself: depth costs a byte a
-// level, not a stack frame.
+// value steps over any value and returns its extent. It does not recurse: a level of nesting costs
+// one byte, not a stack frame.
 func (s *scanner) value() (span, bool) {
 	from := s.pos
 	s.open = s.open[:0]
@@ -186,8 +183,8 @@ func (s *scanner) value() (span, bool) {
 	}
 }
 
-// enter steps over a value without parts, or up to the first part of one with some: then opened
-// says that a value comes next.
+// enter steps over a whole scalar or empty array or object, or into an array or object up to its
+// first value. opened reports the latter.
 func (s *scanner) enter() (opened, ok bool) {
 	switch c := s.peek(); c {
 	case '{', '[':
@@ -196,8 +193,8 @@ func (s *scanner) enter() (opened, ok bool) {
 		}
 		s.pos++
 		s.space()
-		end := c + 2 // both closing brackets are two beyond the opening ones
-		if s.take(end) {
+		end := c + 2 // in ASCII both closing brackets are two after their opening ones
+		if s.accept(end) {
 			return false, true
 		}
 		s.open = append(s.open, end)
@@ -216,17 +213,17 @@ func (s *scanner) enter() (opened, ok bool) {
 	}
 }
 
-// leave steps from the end of a value to the next value, out of what ends in between; more is false
-// when the outermost value has ended.
+// leave steps from the end of a value to the next value, out of the arrays and objects that end in
+// between. more is false when the outermost value has ended.
 func (s *scanner) leave() (more, ok bool) {
 	for len(s.open) > 0 {
 		s.space()
 		end := s.open[len(s.open)-1]
-		if s.take(',') {
+		if s.accept(',') {
 			s.space()
 			return true, end == ']' || s.name()
 		}
-		if !s.take(end) {
+		if !s.accept(end) {
 			return false, false
 		}
 		s.open = s.open[:len(s.open)-1]
@@ -234,7 +231,7 @@ func (s *scanner) leave() (more, ok bool) {
 	return false, true
 }
 
-// name steps over a member's name and its colon, up to the value.
+// name steps over a member's name and colon, up to the value.
 func (s *scanner) name() bool {
 	if _, ok := s.str(); !ok {
 		return false
@@ -244,48 +241,46 @@ func (s *scanner) name() bool {
 
 func (s *scanner) colon() bool {
 	s.space()
-	if !s.take(':') {
+	if !s.accept(':') {
 		return false
 	}
 	s.space()
 	return true
 }
 
-// object steps over an object and calls member for each member with its name, unescaped, when the
-// scanner stands at the value; member must step over that value. name is valid only during the
-// call.
+// object steps over an object. It calls member at the value of each member, with the unescaped
+// name, which is valid only during the call. member must step over the value.
 func (s *scanner) object(member func(name []byte) bool) bool {
-	if !s.take('{') {
+	if !s.accept('{') {
 		return false
 	}
 	s.space()
-	if s.take('}') {
+	if s.accept('}') {
 		return true
 	}
 	for {
 		quoted, ok := s.str()
-		if !ok || !s.colon() || !member(unquote(quoted.of(s.text))) {
+		if !ok || !s.colon() || !member(unescape(quoted.of(s.text))) {
 			return false
 		}
 		s.space()
-		if s.take('}') {
+		if s.accept('}') {
 			return true
 		}
-		if !s.take(',') {
+		if !s.accept(',') {
 			return false
 		}
 		s.space()
 	}
 }
 
-// array steps over an array and calls element when the scanner stands at an element; element must
-// step over it.
+// array steps over an array. It calls element at each element; element must step over it.
 func (s *scanner) array(element func() bool) bool {
-	if !s.take('[') {
+	if !s.accept('[') {
 		return false
 	}
 	s.space()
-	if s.take(']') {
+	if s.accept(']') {
 		return true
 	}
 	for {
@@ -293,68 +288,30 @@ func (s *scanner) array(element func() bool) bool {
 			return false
 		}
 		s.space()
-		if s.take(']') {
+		if s.accept(']') {
 			return true
 		}
-		if !s.take(',') {
+		if !s.accept(',') {
 			return false
 		}
 		s.space()
 	}
 }
 
-// unquote gives what a checked string stands for. A half of a surrogate pair without the other is
-// U+FFFD. The answer is a part of quoted when there is nothing to unescape.
-func unquote(quoted []byte) []byte {
-	inner := quoted[1 : len(quoted)-1]
-	at := bytes.IndexByte(inner, '\\')
-	if at < 0 {
-		return inner
+// unescape returns the text of a valid JSON string, an unpaired surrogate as U+FFFD. The text is a
+// part of quoted when nothing is escaped.
+func unescape(quoted []byte) []byte {
+	text := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
 	}
-	out := append(make([]byte, 0, len(inner)), inner[:at]...)
-	for i := at; i < len(inner); {
-		if inner[i] != '\\' {
-			out = append(out, inner[i])
-			i++
-			continue
-		}
-		switch c := inner[i+1]; c {
-		case 'u':
-			r := fourHex(inner[i+2:])
-			i += 6
-			if utf16.IsSurrogate(r) {
-				r2 := rune(-1)
-				if len(inner) >= i+6 && inner[i] == '\\' && inner[i+1] == 'u' {
-					r2 = fourHex(inner[i+2:])
-				}
-				if r = utf16.DecodeRune(r, r2); r != utf8.RuneError {
-					i += 6
-				}
-			}
-			out = utf8.AppendRune(out, r)
-			continue
-		case 'b':
-			out = append(out, '\b')
-		case 'f':
-			out = append(out, '\f')
-		case 'n':
-			out = append(out, '\n')
-		case 'r':
-			out = append(out, '\r')
-		case 't':
-			out = append(out, '\t')
-		default:
-			out = append(out, c)
-		}
-		i += 2
-	}
-	return out
+	// An error only reports the replacement by U+FFFD.
+	text, _ = jsontext.AppendUnquote(make([]byte, 0, len(text)), quoted)
+	return text
 }
 
-func fourHex(b []byte) rune { return hex(b[0])<<12 | hex(b[1])<<8 | hex(b[2])<<4 | hex(b[3]) }
-
-// integer reads a value that is written as a plain integer, within 64 bits.
-func integer(text []byte) (int64, bool) {
+// integer returns the value of a number that is written as a plain integer of at most 64 bits.
+func integer(text []byte) (n int64, ok bool) {
 	for i, c := range text {
 		if c-'0' > 9 && (c != '-' || i > 0) {
 			return 0, false

@@ -44,7 +44,7 @@ func FuzzScanner(f *testing.F) {
 		var want string
 		if text[0] == '"' && json.Unmarshal(text, &want) == nil {
 			// encoding/json also mends what is not UTF-8, which is refused elsewhere here.
-			if got := string(bytes.ToValidUTF8(unquote(text), []byte("\ufffd"))); got != want &&
+			if got := string(bytes.ToValidUTF8(unescape(text), []byte("\ufffd"))); got != want &&
 				bytes.Equal(raw, bytes.ToValidUTF8(raw, nil)) {
 				t.Fatalf("unquoted %q, wanted %q", got, want)
 			}

@@ -21,7 +21,8 @@ func appendTime(out, text []byte) ([]byte, bool) {
 	minute, ok5 := decimal(text[14:16])
 	second, ok6 := decimal(text[17:19])
 	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6) || month < 1 || month > 12 || day < 1 || day > daysIn(month, year) ||
-		hour > 23 || minute > 59 ||
+		hour > 23 ||
+		minute > 59 ||
 		second > 60 {
 		return out, false
 	}

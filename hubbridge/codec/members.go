@@ -1,0 +1,280 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// decoder reads JSON as encoding/json does: an object may have several members of one name, and an
+// unpaired surrogate stands for U+FFFD.
+type decoder struct{ *jsontext.Decoder }
+
+var (
+	errNotJSON = errors.New("it is not JSON")
+	errNotUTF8 = errors.New("it is not UTF-8")
+)
+
+// A member describes a member of an object. Of several members with the same name each must be
+// valid, and the last one counts.
+type member struct {
+	name     string
+	required bool
+	read     valueReader
+}
+
+// A valueReader reads the value that comes next; what names the value in errors.
+type valueReader func(d decoder, what memberOf) error
+
+// memberOf names a member and its object.
+type memberOf struct{ member, object string }
+
+func (m memberOf) String() string { return m.member + " of " + m.object }
+
+func required(name string, read valueReader) member { return member{name, true, read} }
+func optional(name string, read valueReader) member { return member{name, false, read} }
+
+// parseObject reads text, which must be one object. Errors call the object what.
+func parseObject(text []byte, what string, members ...member) error {
+	if !utf8.Valid(text) {
+		return errNotUTF8
+	}
+	// AllowInvalidUTF8 is for unpaired surrogates, which are escapes.
+	d := decoder{jsontext.NewDecoder(
+		bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
+	)}
+	if err := d.object(what, members...); err != nil {
+		return err
+	}
+	if _, err := d.ReadToken(); err != io.EOF {
+		return errNotJSON
+	}
+	return nil
+}
+
+// object reads an object and fails if a required member is absent. Other members are skipped.
+func (d decoder) object(what string, members ...member) error {
+	if d.PeekKind() != '{' {
+		return fmt.Errorf("%s is no object", what)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return errNotJSON
+	}
+	found := make([]bool, len(members))
+	for d.PeekKind() != '}' {
+		name, err := d.ReadValue()
+		if err != nil {
+			return errNotJSON
+		}
+		i := indexOf(members, name)
+		if i < 0 {
+			if d.SkipValue() != nil {
+				return errNotJSON
+			}
+			continue
+		}
+		found[i] = true
+		if err := members[i].read(d, memberOf{members[i].name, what}); err != nil {
+			return err
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return errNotJSON
+	}
+	for i, m := range members {
+		if m.required && !found[i] {
+			return fmt.Errorf("%s has no %s", what, m.name)
+		}
+	}
+	return nil
+}
+
+// indexOf returns the index of the member with the quoted name; -1 for none.
+func indexOf(members []member, quoted jsontext.Value) int {
+	name := unescape(quoted)
+	return slices.IndexFunc(members, func(m member) bool { return m.name == string(name) })
+}
+
+// array reads an array; element must read one element.
+func (d decoder) array(what memberOf, element func() error) error {
+	if d.PeekKind() != '[' {
+		return fmt.Errorf("%s: not an array", what)
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return errNotJSON
+	}
+	for d.PeekKind() != ']' {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return errNotJSON
+	}
+	return nil
+}
+
+// value returns the next value as it is written, valid until the next read; nil for null.
+func (d decoder) value() (jsontext.Value, error) {
+	text, err := d.ReadValue()
+	if err != nil {
+		return nil, errNotJSON
+	}
+	if text.Kind() == 'n' {
+		return nil, nil
+	}
+	return text, nil
+}
+
+// raw reads any value as it is written; null is nil.
+func raw(into *jsontext.Value) valueReader {
+	return func(d decoder, _ memberOf) error {
+		text, err := d.value()
+		*into = bytes.Clone(text)
+		return err
+	}
+}
+
+func stringInto(into *string) valueReader {
+	return func(d decoder, what memberOf) error {
+		if d.PeekKind() != '"' {
+			return fmt.Errorf("%s: not a string", what)
+		}
+		token, err := d.ReadToken()
+		if err != nil {
+			return errNotJSON
+		}
+		*into = token.String()
+		return nil
+	}
+}
+
+// stringIfAny reads a string and skips a value of another type.
+func stringIfAny(into *string) valueReader {
+	return func(d decoder, what memberOf) error {
+		if d.PeekKind() == '"' {
+			return stringInto(into)(d, what)
+		}
+		_, err := d.value()
+		return err
+	}
+}
+
+// integerInto reads a plain integer: 1.0 and 1e3 are none.
+func integerInto(into *int64) valueReader {
+	return func(d decoder, what memberOf) error {
+		text, err := d.value()
+		if err != nil {
+			return err
+		}
+		n, ok := integer(text)
+		if !ok {
+			return fmt.Errorf("%s: not an integer", what)
+		}
+		*into = n
+		return nil
+	}
+}
+
+func boolInto(into *bool) valueReader {
+	return func(d decoder, what memberOf) error {
+		text, err := d.value()
+		if err != nil {
+			return err
+		}
+		if text.Kind() != 't' && text.Kind() != 'f' {
+			return fmt.Errorf("%s: neither true nor false", what)
+		}
+		*into = text.Kind() == 't'
+		return nil
+	}
+}
+
+// nullableString reads a string or null, which is nil.
+func nullableString(into **string) valueReader {
+	return func(d decoder, what memberOf) error {
+		*into = nil
+		if d.PeekKind() == 'n' {
+			_, err := d.value()
+			return err
+		}
+		*into = new(string)
+		return stringInto(*into)(d, what)
+	}
+}
+
+// nullableTime reads an RFC 3339 timestamp, rewritten in domain.TimeLayout, or null, which is nil.
+func nullableTime(into **string) valueReader {
+	return func(d decoder, what memberOf) error {
+		var written *string
+		*into = nil
+		if err := nullableString(&written)(d, what); err != nil || written == nil {
+			return err
+		}
+		canonical, ok := appendTime(nil, []byte(*written))
+		if !ok {
+			return fmt.Errorf("%s: not an RFC 3339 timestamp", what)
+		}
+		text := string(canonical)
+		*into = &text
+		return nil
+	}
+}
+
+// nullableValue reads any value, without the white space between its tokens; null is nil. It fails
+// over maxValueBytes and maxValueDepth.
+func nullableValue(into *json.RawMessage) valueReader {
+	return func(d decoder, what memberOf) error {
+		*into = nil
+		text, err := d.value()
+		switch {
+		case err != nil || text == nil:
+			return err
+		case len(text) > maxValueBytes:
+			return fmt.Errorf(
+				"%s: %d bytes; at most %d are allowed", what, len(text), maxValueBytes,
+			)
+		case depth(text) > maxValueDepth:
+			return fmt.Errorf("%s: nested deeper than %d levels", what, maxValueDepth)
+		}
+		*into = appendCompact(make([]byte, 0, len(text)), text)
+		return nil
+	}
+}
+
+// nullableObject is nullableValue for an object.
+func nullableObject(into *json.RawMessage) valueReader {
+	return func(d decoder, what memberOf) error {
+		if next := d.PeekKind(); next != '{' && next != 'n' {
+			return fmt.Errorf("%s: not an object", what)
+		}
+		return nullableValue(into)(d, what)
+	}
+}
+
+// depth returns how deep arrays and objects of valid JSON are nested.
+func depth(text []byte) (deepest int) {
+	open := 0
+	inString := false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{', c == '[':
+			open++
+			deepest = max(deepest, open)
+		case c == '}', c == ']':
+			open--
+		}
+	}
+	return deepest
+}
