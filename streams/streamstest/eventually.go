@@ -18,8 +18,15 @@ const (
 // Like t.Fatal, Eventually must be called from the goroutine of the test.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	if !poll(ok) {
-		t.Fatalf("after %v still not: %s", eventuallyDeadline, what)
+	EventuallyWithin(t, eventuallyDeadline, what, ok)
+}
+
+// EventuallyWithin is Eventually with a deadline of its own, for what may take longer than a
+// minute.
+func EventuallyWithin(t testing.TB, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	if !poll(within, ok) {
+		t.Fatalf("after %v still not: %s", within, what)
 	}
 }
 
@@ -28,19 +35,19 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 func EventuallyNil(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var err error
-	if !poll(func() bool { err = check(); return err == nil }) {
+	if !poll(eventuallyDeadline, func() bool { err = check(); return err == nil }) {
 		t.Fatalf("after %v still not: %s: %v", eventuallyDeadline, what, err)
 	}
 }
 
-// poll calls ok until it returns true, and reports whether it did so before the deadline.
-func poll(ok func() bool) bool {
-	deadline := time.Now().Add(eventuallyDeadline)
+// poll calls ok until it returns true, and reports whether it did so in time.
+func poll(within time.Duration, ok func() bool) bool {
+	deadline := time.Now().Add(within)
 	for pause := firstPause; !ok(); pause = min(2*pause, longestPause) {
 		if time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(pause) // the one place where a test polls
+		time.Sleep(pause) // the one place where tests poll
 	}
 	return true
 }

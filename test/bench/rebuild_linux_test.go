@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/population"
 )
@@ -64,14 +65,19 @@ func (s *service) populate(cfg population.Config) population.Population {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	harness.Eventually(s.t, 5*time.Minute, "the read models have what was written", func() bool {
-		for _, line := range s.CLI("projections", "status") {
-			if line["lag"].(float64) != 0 {
-				return false
+	streamstest.EventuallyWithin(
+		s.t,
+		5*time.Minute,
+		"the read models have what was written",
+		func() bool {
+			for _, line := range s.CLI("projections", "status") {
+				if line["lag"].(float64) != 0 {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		},
+	)
 	return made
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -76,7 +77,7 @@ func startTap(b *bench, s *service) *tapping {
 		b.Fatal(err)
 	}
 	t.process = process{pid: t.command.Process.Pid}
-	harness.Eventually(b, 20*time.Second, "the tap has begun", func() bool {
+	streamstest.EventuallyWithin(b, 20*time.Second, "the tap has begun", func() bool {
 		_, err := os.Stat(checkpoint)
 		return err == nil
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -200,8 +201,7 @@ func TestReleased(t *testing.T) {
 	eval[bool](p.tab, "window.loaded = true")
 	p.service.CLI("inventory", "release", strings.ToUpper(id))
 	p.await(`[data-count="all"]`, "1")
-	harness.Eventually(
-		t, time.Minute, "the hub is gone from the page",
+	streamstest.Eventually(t, "the hub is gone from the page",
 		func() bool { return eval[int](p.tab, places) == 0 },
 	)
 	if rows := eval[int](p.tab, `window.loaded ? document.querySelectorAll("#sites [data-hub]").length : -1`); rows != 1 {

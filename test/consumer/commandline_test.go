@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -116,7 +116,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	hub.Offline(true)
-	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
+	streamstest.Eventually(t, "the hub is offline", func() bool {
 		_, errs, code := run("devices", hub.ID())
 		return code == 1 && strings.Contains(errs, "hub_offline") && strings.Count(errs, "\n") == 1
 	})

@@ -10,6 +10,7 @@ import (
 
 	"hubcloud/hubbridge/virtualhub"
 	"hubcloud/hubbridge/virtualhub/device"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -55,7 +56,7 @@ func commands(t *testing.T, c *harness.Target) {
 	status := func(t *testing.T, hub *virtualhub.Hub, device int64, key, want string) channel {
 		t.Helper()
 		var got channel
-		harness.Eventually(t, time.Minute, key+" "+want, func() bool {
+		streamstest.Eventually(t, key+" "+want, func() bool {
 			got = getChannel(tenant.For(t), hub.ID(), device, key, 0)
 			return got.Status == want
 		})
@@ -257,8 +258,8 @@ func commands(t *testing.T, c *harness.Target) {
 			http.MethodPost, commandPath(hub.ID(), 4), `{"key":"switch","value":true,"endpoint":2}`,
 			http.StatusAccepted,
 		)
-		harness.Eventually(
-			t, time.Minute, "endpoint 2 is on",
+		streamstest.Eventually(
+			t, "endpoint 2 is on",
 			func() bool { return string(getChannel(client, hub.ID(), 4, "switch", 2).Value) == "true" },
 		)
 		if ch := getChannel(client, hub.ID(), 4, "switch", 1); string(ch.Value) != "false" ||
@@ -385,7 +386,7 @@ func commandValues(t *testing.T, c *harness.Target) {
 				return // a door and a shade travel for seconds
 			}
 			last := ch.takes[len(ch.takes)-1]
-			harness.Eventually(t, time.Minute, ch.key+" reports "+last, func() bool {
+			streamstest.Eventually(t, ch.key+" reports "+last, func() bool {
 				now := getChannel(client, hub.ID(), ch.device, ch.key, 0)
 				return now.Status == "synchronized" && sameJSON(now.Value, json.RawMessage(last))
 			})

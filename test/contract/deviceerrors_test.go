@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -20,8 +21,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 		client := tenant.For(t)
 		hub := c.For(t).VirtualHub(tenant, virtualhub.Config{})
 		hub.Offline(true)
-		harness.Eventually(
-			t, time.Minute, "status offline",
+		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
 		for _, e := range endpoints {
@@ -44,7 +44,7 @@ func deviceErrors(t *testing.T, c *harness.Target) {
 			hub.ID(), head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
-		harness.Eventually(t, time.Minute, "an answer again", func() bool {
+		streamstest.Eventually(t, "an answer again", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			return err == nil && answer.Status == http.StatusOK
 		})

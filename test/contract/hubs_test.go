@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -118,8 +119,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.ID, head, "hub.disconnected",
 			func(e harness.Event) bool { return e.Type == "hub.disconnected" },
 		)
-		harness.Eventually(
-			t, time.Minute, "status offline",
+		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "offline" },
 		)
 		if got := getHub(client.Client, raw.ID); got.Connection.DisconnectReason == nil ||
@@ -132,8 +132,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.ID, head, "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
-		harness.Eventually(
-			t, time.Minute, "status online",
+		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 		if back := getHub(client.Client, raw.ID); back.Connection.Since <= away.Connection.Since {
@@ -153,7 +152,7 @@ func hubs(t *testing.T, c *harness.Target) {
 				"metered":   true,
 			},
 		})
-		harness.Eventually(t, time.Minute, "what the last hello said", func() bool {
+		streamstest.Eventually(t, "what the last hello said", func() bool {
 			got := client.Must(http.MethodGet, "/hubs/"+raw.ID, nil, http.StatusOK).Object(t)
 			network := got["network"].(map[string]any)
 			return got["firmware"].(map[string]any)["version"] == "9.9.9" &&
@@ -192,8 +191,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.ID, "", "hub.connected",
 			func(e harness.Event) bool { return e.Type == "hub.connected" },
 		)
-		harness.Eventually(
-			t, time.Minute, "status online",
+		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 	})
@@ -397,8 +395,7 @@ func hubs(t *testing.T, c *harness.Target) {
 		}
 		raw.Enroll()
 		raw.Come()
-		harness.Eventually(
-			t, time.Minute, "status online",
+		streamstest.Eventually(t, "status online",
 			func() bool { return getHub(client.Client, raw.ID).Connection.Status == "online" },
 		)
 		client.Refused(

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -35,8 +36,8 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub := c.For(t).VirtualHub(tenant, house)
 		path := commandPath(hub.ID(), 1)
 		first := client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "retry")
-		harness.Eventually(
-			t, time.Minute, "unlocked",
+		streamstest.Eventually(
+			t, "unlocked",
 			func() bool { return getChannel(client, hub.ID(), 1, "lock", 0).Status == "synchronized" },
 		)
 		for _, body := range []string{
@@ -167,8 +168,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		hub.RadioDown(false)
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(true)
-		harness.Eventually(
-			t, time.Minute, "status offline",
+		streamstest.Eventually(t, "status offline",
 			func() bool { return getHub(client.Client, hub.ID()).Connection.Status == "offline" },
 		)
 		client.Refused(
@@ -179,7 +179,7 @@ func idempotency(t *testing.T, c *harness.Target) {
 		client.Must(http.MethodPost, path, unlock, http.StatusAccepted, keyHeader, "later")
 		hub.Offline(false)
 		harness.Connected(t, hub)
-		harness.Eventually(t, time.Minute, "accepted once the hub is back", func() bool {
+		streamstest.Eventually(t, "accepted once the hub is back", func() bool {
 			answer, err := client.Try(http.MethodPost, path, unlock, keyHeader, "later still")
 			if err == nil && answer.Status != http.StatusAccepted &&
 				answer.Status != http.StatusServiceUnavailable {
@@ -385,8 +385,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			}
 			told <- answer
 		}()
-		harness.Eventually(
-			t, time.Minute, "the hub has the command",
+		streamstest.Eventually(t, "the hub has the command",
 			func() bool { return desiredCount(client, hub, 1, "lock") == before+1 },
 		)
 		hub.CutConnection()
@@ -398,7 +397,7 @@ func lateAnswers(t *testing.T, c *harness.Target) {
 			answer.Status != http.StatusGatewayTimeout {
 			t.Errorf("%d %s", answer.Status, answer.Body)
 		}
-		harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
+		streamstest.Eventually(t, "the same key gives what the hub did", func() bool {
 			answer, err := client.Try(
 				http.MethodPost, commandPath(hub.ID(), 1), lock, keyHeader, "cut",
 			)
@@ -438,7 +437,7 @@ func late(t *testing.T, tenant *harness.Tenant, hub *virtualhub.Hub, timeout tim
 	}
 	hub.LateAnswers(0)
 	var got accepted
-	harness.Eventually(t, time.Minute, "the same key gives what the hub did", func() bool {
+	streamstest.Eventually(t, "the same key gives what the hub did", func() bool {
 		answer, err := tenant.Try(
 			http.MethodPost, commandPath(hub.ID(), 1), unlock, keyHeader, "late",
 		)

@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -169,10 +169,7 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		}
 		hub.Send("events", map[string]any{"log": "log-1", "events": []any{forgotten}})
 		hub.WaitAck("log-1", 1)
-		harness.Eventually(
-			t,
-			time.Minute,
-			"the label of a forgotten device is forgotten",
+		streamstest.Eventually(t, "the label of a forgotten device is forgotten",
 			func() bool {
 				name, room := labelOf(client, hub.ID, 2)
 				return name == "Lock 2" && room == "<null>"
@@ -201,14 +198,14 @@ func deviceLabels(t *testing.T, c *harness.Target) {
 		if err := hub.FactoryReset(); err != nil {
 			t.Fatal(err)
 		}
-		harness.Eventually(t, time.Minute, "410 for a cursor from before the reset", func() bool {
+		streamstest.Eventually(t, "410 for a cursor from before the reset", func() bool {
 			answer, err := client.Try(
 				http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil,
 			)
 			return err == nil && answer.Status == http.StatusGone
 		})
 		harness.Connected(t, hub)
-		harness.Eventually(t, time.Minute, "the labels of a reset hub are forgotten", func() bool {
+		streamstest.Eventually(t, "the labels of a reset hub are forgotten", func() bool {
 			answer, err := client.Try(http.MethodGet, devicePath(hub.ID(), 1), nil)
 			if err != nil || answer.Status != http.StatusOK {
 				return false

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -93,7 +93,7 @@ func memberRaces(t *testing.T, c *harness.Target) {
 		for n := range 3 {
 			email := fmt.Sprintf("address%d@races.example.com", n)
 			opened, worked := map[string]bool{}, 0
-			harness.Eventually(t, time.Minute, "a link that works", func() bool {
+			streamstest.Eventually(t, "a link that works", func() bool {
 				for _, mail := range s.For(t).Mails(email, 1) {
 					if opened[mail.Link()] {
 						continue

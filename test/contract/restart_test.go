@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -121,8 +122,7 @@ func stopped(t *testing.T, s *harness.Service, tenant *harness.Tenant, hub *virt
 		}
 		told <- answer
 	}()
-	harness.Eventually(
-		t, time.Minute, "the hub has the command",
+	streamstest.Eventually(t, "the hub has the command",
 		func() bool { return desiredCount(tenant, hub, 1, "lock") == before+1 },
 	)
 	s.Stop()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -23,7 +24,7 @@ func retention(t *testing.T, c *harness.Target) {
 		hub.EventsFrom("log-1", 1, 2)
 		hub.WaitAck("log-1", 2)
 		cursor := client.Events(hub.ID, "", 1, 0).NextCursor
-		harness.Eventually(t, time.Minute, "410 for the old cursor", func() bool {
+		streamstest.Eventually(t, "410 for the old cursor", func() bool {
 			answer, err := client.Try(http.MethodGet, "/hubs/"+hub.ID+"/events?after="+cursor, nil)
 			return err == nil && answer.Status == http.StatusGone &&
 				answer.ErrorType() == "cursor_expired"
@@ -123,7 +124,7 @@ func streamsPerKey(t *testing.T, c *harness.Target) {
 	harness.CheckRefusal(t, answer)
 	tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	open[0].Close()
-	harness.Eventually(t, time.Minute, "room for another stream", func() bool {
+	streamstest.Eventually(t, "room for another stream", func() bool {
 		// A refused stream is an answer; one that is let in goes on: it is asked for with a cursor
 		// that nothing has.
 		answer, err := tenant.Do(http.MethodGet, path, nil, "Last-Event-ID", "garbage")
@@ -213,8 +214,7 @@ func idempotencyWindow(t *testing.T, c *harness.Target) {
 		time.Since(began) < 6*time.Second {
 		t.Fatalf("%d %s", answer.Status, answer.Body)
 	}
-	harness.Eventually(
-		t, time.Minute, "the key is as new",
+	streamstest.Eventually(t, "the key is as new",
 		func() bool { return send(21).Status == http.StatusAccepted },
 	)
 	if took := time.Since(began); took < 6*time.Second {
@@ -236,15 +236,13 @@ func invitationExpiry(t *testing.T, c *harness.Target) {
 		t.Error("not pending before it has expired")
 	}
 	link := s.Mails(email, 1)[0].Link()
-	harness.Eventually(
-		t, time.Minute, "no longer listed", func() bool { return !pending(tenant, made.ID) },
-	)
+	streamstest.Eventually(t, "no longer listed", func() bool { return !pending(tenant, made.ID) })
 	dead(t, tenant, link, email)
 	tenant.Refused(
 		http.MethodDelete, "/invitations/"+made.ID, nil, http.StatusNotFound, "not_found",
 	)
 	// Who comes too late can be invited again, and may come too late again on a busy machine.
-	harness.Eventually(t, time.Minute, "a second invitation works", func() bool {
+	streamstest.Eventually(t, "a second invitation works", func() bool {
 		_, link := invite(s, tenant, email, "admin")
 		return harness.Open(t, http.MethodGet, link).Status == http.StatusOK
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -158,7 +159,7 @@ func resync(t *testing.T, c *harness.Target) {
 	if err := hub.FactoryReset(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, time.Minute, "410", func() bool {
+	streamstest.Eventually(t, "410", func() bool {
 		answer, err := tenant.Try(http.MethodGet, "/hubs/"+hub.ID()+"/events?after="+before, nil)
 		return err == nil && answer.Status == http.StatusGone
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -41,8 +42,7 @@ func TestBridges(t *testing.T) {
 		began := time.Now()
 		for _, h := range senders {
 			head := tenant.Head(h.hub.ID)
-			harness.Eventually(
-				t, time.Minute, h.hub.ID+" goes on "+when,
+			streamstest.Eventually(t, h.hub.ID+" goes on "+when,
 				func() bool { return len(tenant.Events(h.hub.ID, head, 1, 0).Data) > 0 },
 			)
 		}
@@ -94,7 +94,7 @@ func TestBridgeAlone(t *testing.T) {
 	if err := process.Start(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, time.Minute, "the replica is ready", func() bool {
+	streamstest.Eventually(t, "the replica is ready", func() bool {
 		answer, err := http.Get("http://" + admin + "/readyz")
 		if err != nil {
 			return false

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -59,10 +60,7 @@ func TestCluster(t *testing.T) {
 		crowd.goOn("with a new hub, still without the server", other.Client)
 		tenant.NewSite("Made without a server")
 		// The lost server said nothing of its hubs.
-		harness.Eventually(
-			t,
-			time.Minute,
-			"a hub of the lost server that stays away is offline",
+		streamstest.Eventually(t, "a hub of the lost server that stays away is offline",
 			func() bool {
 				var hub struct{ Connection struct{ Status string } }
 				answer, err := other.Try(http.MethodGet, "/hubs/"+away.ID, nil)
@@ -96,7 +94,7 @@ func acrossServers(
 		})
 		hub.Come()
 		for _, replica := range replicas {
-			harness.Eventually(t, time.Minute, "the hub at "+address+" is asked", func() bool {
+			streamstest.Eventually(t, "the hub at "+address+" is asked", func() bool {
 				answer, err := replica.Try(http.MethodGet, "/hubs/"+hub.ID+"/devices", nil)
 				return err == nil && answer.Status == http.StatusOK
 			})
@@ -119,7 +117,7 @@ func renewCertificate(t *testing.T, broker *ownBroker) {
 	before := shownCertificate(broker.mqtt[0])
 	broker.renew()
 	broker.nodes[0].reload()
-	harness.Eventually(t, time.Minute, "the server shows hubs another certificate", func() bool {
+	streamstest.Eventually(t, "the server shows hubs another certificate", func() bool {
 		after := shownCertificate(broker.mqtt[0])
 		return len(after) > 0 && !bytes.Equal(after, before)
 	})
@@ -194,9 +192,9 @@ func (c *crowd) goOn(when string, client *harness.Client) {
 	began := time.Now()
 	for hub, cursor := range c.positions {
 		p := position{client: client, hub: hub, cursor: cursor}
-		harness.Eventually(c.t, time.Minute, hub+" can be read "+when, p.end)
+		streamstest.Eventually(c.t, hub+" can be read "+when, p.end)
 		c.positions[hub] = p.cursor
-		harness.Eventually(c.t, time.Minute, hub+" goes on "+when, p.more)
+		streamstest.Eventually(c.t, hub+" goes on "+when, p.more)
 	}
 	c.t.Logf("%s: all go on after %s", when, time.Since(began))
 }

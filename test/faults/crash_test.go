@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -294,11 +295,11 @@ func TestKill(t *testing.T) {
 			return true
 		}
 	}
-	harness.Eventually(t, time.Minute, "every hub is connected again", all("online"))
+	streamstest.Eventually(t, "every hub is connected again", all("online"))
 	close(stopSending)
 	sending.Wait()
 	// its last event is stored
-	harness.Eventually(t, time.Minute, "every hub is gone", all("offline"))
+	streamstest.Eventually(t, "every hub is gone", all("offline"))
 
 	for _, h := range senders {
 		stored := tenant.AllEvents(h.hub.ID, "")

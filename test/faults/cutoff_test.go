@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -35,7 +36,7 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 		}
 		polled <- answer
 	}()
-	harness.Eventually(t, time.Minute, "the long-poll waits", func() bool {
+	streamstest.Eventually(t, "the long-poll waits", func() bool {
 		return second.Metrics().Value(t, "hubcloud_httpapi_long_polls") > 0
 	})
 
@@ -75,7 +76,7 @@ func TestAReplicaThatIsCutOffFromTheBroker(t *testing.T) {
 		t.Logf("%s after %v: %s", path, time.Since(asked), refusal.Message)
 	}
 	goOn()
-	harness.Eventually(t, time.Minute, "the replica answers again", func() bool {
+	streamstest.Eventually(t, "the replica answers again", func() bool {
 		answer, err := client.Do(http.MethodGet, "/sites", nil)
 		return err == nil && answer.Status == http.StatusOK
 	})
@@ -114,7 +115,7 @@ func TestAReplicaThatWakesUpKnowsWhichKeysAreRevoked(t *testing.T) {
 			t.Errorf("a revoked key was answered %d %s", answer.Status, answer.Body)
 		}
 	}
-	harness.Eventually(t, time.Minute, "the key is known to be revoked", func() bool {
+	streamstest.Eventually(t, "the key is known to be revoked", func() bool {
 		answer, err := client.Do(http.MethodGet, "/sites", nil)
 		return err == nil && answer.Status == http.StatusUnauthorized
 	})

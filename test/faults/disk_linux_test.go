@@ -72,31 +72,36 @@ func TestFullDisk(t *testing.T) {
 		began := time.Now()
 		within := func() time.Duration { return max(time.Second, recovery-time.Since(began)) }
 		site := fmt.Sprintf("Round %d", round)
-		harness.Eventually(t, within(), "a change is taken again", func() bool {
+		streamstest.EventuallyWithin(t, within(), "a change is taken again", func() bool {
 			answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": site})
 			return err == nil && answer.Status == http.StatusCreated
 		})
 		changed := time.Since(began)
 		for _, h := range senders {
-			harness.Eventually(t, within(), "events of "+h.hub.ID+" are stored again", func() bool {
-				answer, err := tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID, nil)
-				var got struct{ Connection struct{ Status string } }
-				if err != nil || answer.Status != http.StatusOK ||
-					json.Unmarshal(answer.Body, &got) != nil ||
-					got.Connection.Status != "online" {
-					return false
-				}
-				head := tenant.Head(h.hub.ID)
-				answer, err = tenant.Do(
-					http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil,
-				)
-				var page harness.Page
-				return err == nil && answer.Status == http.StatusOK &&
-					json.Unmarshal(answer.Body, &page) == nil &&
-					len(page.Data) > 0
-			})
+			streamstest.EventuallyWithin(
+				t,
+				within(),
+				"events of "+h.hub.ID+" are stored again",
+				func() bool {
+					answer, err := tenant.Do(http.MethodGet, "/hubs/"+h.hub.ID, nil)
+					var got struct{ Connection struct{ Status string } }
+					if err != nil || answer.Status != http.StatusOK ||
+						json.Unmarshal(answer.Body, &got) != nil ||
+						got.Connection.Status != "online" {
+						return false
+					}
+					head := tenant.Head(h.hub.ID)
+					answer, err = tenant.Do(
+						http.MethodGet, "/hubs/"+h.hub.ID+"/events?wait=2&after="+head, nil,
+					)
+					var page harness.Page
+					return err == nil && answer.Status == http.StatusOK &&
+						json.Unmarshal(answer.Body, &page) == nil &&
+						len(page.Data) > 0
+				},
+			)
 		}
-		harness.Eventually(t, within(), "the service is ready", func() bool {
+		streamstest.EventuallyWithin(t, within(), "the service is ready", func() bool {
 			status, ready := readiness(t, s)
 			return status == http.StatusOK && ready.Ready && !ready.Degraded
 		})
@@ -109,7 +114,7 @@ func TestFullDisk(t *testing.T) {
 	sending.Wait()
 	for i, h := range senders {
 		// its last event is stored
-		harness.Eventually(t, time.Minute, h.hub.ID+" is gone", func() bool {
+		streamstest.Eventually(t, h.hub.ID+" is gone", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			tenant.Must(http.MethodGet, "/hubs/"+h.hub.ID, nil, http.StatusOK).JSON(t, &got)
 			return got.Connection.Status == "offline"
@@ -177,7 +182,7 @@ func TestDiskReserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ready readinessAnswer
-	harness.Eventually(t, time.Minute, "/readyz says that the disk is low", func() bool {
+	streamstest.Eventually(t, "/readyz says that the disk is low", func() bool {
 		_, ready = readiness(t, s)
 		return ready.Degraded
 	})
@@ -251,7 +256,7 @@ func TestDiskReserve(t *testing.T) {
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, recovery, "/readyz says that all is well", func() bool {
+	streamstest.EventuallyWithin(t, recovery, "/readyz says that all is well", func() bool {
 		_, ready = readiness(t, s)
 		return ready.Ready && !ready.Degraded
 	})

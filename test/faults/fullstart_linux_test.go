@@ -38,7 +38,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 			empty := c.fill(t, dir)
 			waits := func() {
 				t.Helper()
-				harness.Eventually(t, time.Minute, "the start waits", func() bool {
+				streamstest.Eventually(t, "the start waits", func() bool {
 					select {
 					case <-s.Ended():
 						t.Fatalf("the start ended:\n%s", s.Log())
@@ -93,8 +93,7 @@ func TestFirstStartOnAFullDisk(t *testing.T) {
 	s.Dir = dir
 	s.Args = []string{"--mqtt", s.MQTT, "--nats", s.NATS, "--start-timeout", "30s"}
 	s.Launch()
-	harness.Eventually(
-		t, time.Minute, "the start waits",
+	streamstest.Eventually(t, "the start waits",
 		func() bool { return strings.Contains(s.Log(), "waiting: the disk is full") },
 	)
 	empty()
@@ -116,7 +115,7 @@ func TestFilesRunOut(t *testing.T) {
 	tenant := harness.NewTenant(t, s, "Files")
 	more := noMoreFiles(t, dir)
 	var ready readinessAnswer
-	harness.Eventually(t, time.Minute, "/readyz says that files run out", func() bool {
+	streamstest.Eventually(t, "/readyz says that files run out", func() bool {
 		_, ready = readiness(t, s)
 		return strings.Contains(ready.component("disk").Detail, "files")
 	})
@@ -139,7 +138,7 @@ func TestFilesRunOut(t *testing.T) {
 		t.Errorf("the doctor does not tell of files:\n%s", out)
 	}
 	more()
-	harness.Eventually(t, recovery, "a change is taken again", func() bool {
+	streamstest.EventuallyWithin(t, recovery, "a change is taken again", func() bool {
 		answer, err := tenant.Do(http.MethodPost, "/sites", map[string]string{"name": "Now"})
 		return err == nil && answer.Status == http.StatusCreated
 	})

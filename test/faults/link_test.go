@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -209,8 +210,7 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Connect()
-		harness.Eventually(
-			t, time.Minute, "two events",
+		streamstest.Eventually(t, "two events",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) >= 2 },
 		)
 		events := tenant.AllEvents(hub.ID, "")
@@ -224,12 +224,11 @@ func TestLink(t *testing.T) {
 		t.Parallel()
 		hub := adopted(t, s, tenant)
 		hub.Disconnect()
-		harness.Eventually(
-			t, time.Minute, "hub.disconnected",
+		streamstest.Eventually(t, "hub.disconnected",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 1 },
 		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected")
-		harness.Eventually(t, time.Minute, "status offline", func() bool {
+		streamstest.Eventually(t, "status offline", func() bool {
 			var got struct {
 				Connection struct {
 					Status           string
@@ -241,8 +240,7 @@ func TestLink(t *testing.T) {
 				got.Connection.DisconnectReason == "client closed"
 		})
 		hub.Connect()
-		harness.Eventually(
-			t, time.Minute, "hub.connected",
+		streamstest.Eventually(t, "hub.connected",
 			func() bool { return len(tenant.AllEvents(hub.ID, "")) == 2 },
 		)
 		expect(t, tenant.AllEvents(hub.ID, ""), "hub.disconnected", "hub.connected")

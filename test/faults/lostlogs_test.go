@@ -11,6 +11,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -111,7 +112,7 @@ func TestDamagedStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Begin()
-	harness.Eventually(t, recovery, "the log names the hub", func() bool {
+	streamstest.EventuallyWithin(t, recovery, "the log names the hub", func() bool {
 		return slices.ContainsFunc(strings.Split(s.Log(), "\n"), func(line string) bool {
 			return strings.Contains(line, "hub log lost") && strings.Contains(line, hubs[1].ID)
 		})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
@@ -47,8 +46,7 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s := harness.Start(t, "--smtp-url", "smtp://"+address, "--mail-from", "Hubs <hubs@example.org>")
 	tenant := harness.NewTenant(t, s, "Häuser 日本")
 	invite(t, tenant, "ann@example.org")
-	harness.Eventually(
-		t, time.Minute, "a log line about the server",
+	streamstest.Eventually(t, "a log line about the server",
 		func() bool { return strings.Contains(s.Log(), "no mail can be delivered") },
 	)
 	s.Kill()
@@ -89,8 +87,8 @@ func TestInvitationsOutliveCrashes(t *testing.T) {
 	s.Begin()
 	invite(t, tenant, "cem@example.org")
 	awaitMail(t, server, "cem@example.org")
-	harness.Eventually(
-		t, time.Minute, "the queue is empty", func() bool { return waitingMails(t, s) == "0" },
+	streamstest.Eventually(
+		t, "the queue is empty", func() bool { return waitingMails(t, s) == "0" },
 	)
 	awaitMail(t, server, "ann@example.org")
 	awaitMail(t, server, "bob@example.org")
@@ -143,7 +141,7 @@ func TestMailServersAnswers(t *testing.T) {
 	}
 	awaitMail(t, server, "ann@example.org")
 	awaitMail(t, server, "grey@example.org")
-	harness.Eventually(t, time.Minute, "an error line", func() bool {
+	streamstest.Eventually(t, "an error line", func() bool {
 		return regexp.MustCompile(`level=ERROR msg="a mail is dropped: it is refused" mail_id=\S+ tries=1 .*no such user`).
 			MatchString(s.Log())
 	})

@@ -12,12 +12,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"hubcloud/projections/cluster"
 	"hubcloud/streams/broker"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -139,7 +139,7 @@ func (b *ownBroker) start() {
 		node.start()
 	}
 	for _, address := range b.mqtt {
-		harness.Eventually(b.t, time.Minute, address+" listens", func() bool {
+		streamstest.Eventually(b.t, address+" listens", func() bool {
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				return false

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -148,7 +149,7 @@ func (o *outages) startLate() {
 // awaitLine waits until a replica, which must not end, has logged something.
 func (o *outages) awaitLine(replica *harness.Service, text string) {
 	o.t.Helper()
-	harness.Eventually(o.t, time.Minute, "a replica logs "+text, func() bool {
+	streamstest.Eventually(o.t, "a replica logs "+text, func() bool {
 		select {
 		case <-replica.Ended():
 			o.t.Fatalf("a replica ended instead of waiting:\n%s", replica.Log())
@@ -230,7 +231,7 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 	o.t.Helper()
 	began := time.Now()
 	for _, node := range o.broker.nodes {
-		harness.Eventually(o.t, 2*time.Minute, node.name+" is well "+when, node.well)
+		streamstest.EventuallyWithin(o.t, 2*time.Minute, node.name+" is well "+when, node.well)
 	}
 	brokers := time.Now()
 	var last string
@@ -424,7 +425,7 @@ func (o *outages) cut(what string, pairs [][2]*namespace, lasts time.Duration) o
 func (o *outages) leader(stream string) int {
 	o.t.Helper()
 	leader := -1
-	harness.Eventually(o.t, time.Minute, stream+" has a leader", func() bool {
+	streamstest.Eventually(o.t, stream+" has a leader", func() bool {
 		var answer struct {
 			Accounts []struct {
 				Streams []struct {

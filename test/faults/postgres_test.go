@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -125,7 +126,7 @@ func (p *postgresServer) start() {
 		defer close(ended)
 		_ = process.Wait() // it is killed
 	}()
-	harness.Eventually(p.t, time.Minute, "the database takes connections", func() bool {
+	streamstest.Eventually(p.t, "the database takes connections", func() bool {
 		conn, err := net.DialTimeout("tcp", net.JoinHostPort(p.at.Address, "5432"), time.Second)
 		return err == nil && conn.Close() == nil
 	})

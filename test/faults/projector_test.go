@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -32,7 +33,7 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	// Which one projects is chance: whoever holds the lock loses it until a replica does, since the
 	// first is the broker's process too.
 	var stopped, other *harness.Service
-	harness.Eventually(t, time.Minute, "a replica projects", func() bool {
+	streamstest.Eventually(t, "a replica projects", func() bool {
 		for i, r := range replicas {
 			if leads(r) {
 				stopped, other = r, replicas[1-i]
@@ -67,10 +68,7 @@ func TestAProjectorThatIsStoppedHoldsUpNobody(t *testing.T) {
 	}
 
 	resume()
-	harness.Eventually(
-		t,
-		time.Minute,
-		"one of them projects, and not the one that was stopped",
+	streamstest.Eventually(t, "one of them projects, and not the one that was stopped",
 		func() bool {
 			return !leads(stopped) && leads(first) != leads(other)
 		},

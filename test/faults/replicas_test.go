@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -139,8 +140,7 @@ func TestReplicas(t *testing.T) {
 			// has no answer
 			_, _ = other.Do(http.MethodPost, commands, unlock, "Idempotency-Key", "killed")
 		}()
-		harness.Eventually(
-			t, time.Minute, "the hub has the command",
+		streamstest.Eventually(t, "the hub has the command",
 			func() bool { return len(desired(tenant.For(t), hub)) == before+1 },
 		)
 		second.Kill()

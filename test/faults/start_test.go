@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -26,7 +27,9 @@ func TestStartThatCannot(t *testing.T) {
 			"--roles", "api", "--nats-url", "nats://" + s.NATS, "--nats-credentials",
 			filepath.Join(s.Dir, "nats-credentials.json"),
 			"--public-mqtt", s.MQTT, "--postgres-url",
-			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(s.Dir, "postgres", "socket"),
+			"postgres://hubcloud@localhost/postgres?host=" + filepath.Join(
+				s.Dir, "postgres", "socket",
+			),
 			"--ca-cert", filepath.Join(s.Dir, "ca", "ca.pem"), "--ca-key",
 			filepath.Join(s.Dir, "ca", "ca-key.pem"),
 		}, args...)
@@ -51,8 +54,7 @@ func TestStartThatCannot(t *testing.T) {
 	t.Run("it is told to stop", func(t *testing.T) {
 		t.Parallel()
 		r := replica(t, "--nats-url", "nats://"+nobody)
-		harness.Eventually(
-			t, time.Minute, "it waits",
+		streamstest.Eventually(t, "it waits",
 			func() bool { return strings.Contains(r.Log(), "msg=waiting") },
 		)
 		began := time.Now()
@@ -70,8 +72,7 @@ func TestStartThatCannot(t *testing.T) {
 		}
 		silent := net.prefix + ".250" // nobody has that address, and nobody says so at once
 		r := replica(t, "--nats-url", "nats://"+silent+":4222")
-		harness.Eventually(
-			t, time.Minute, "it tries",
+		streamstest.Eventually(t, "it tries",
 			func() bool { return exists(filepath.Join(r.Dir, "service.json")) },
 		)
 		began := time.Now()

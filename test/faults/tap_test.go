@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -193,7 +194,7 @@ func TestTap(t *testing.T) {
 	stored, want := map[string][]harness.Event{}, 0
 	for _, sender := range senders {
 		id := sender.hub.ID
-		harness.Eventually(t, time.Minute, id+" is gone", func() bool {
+		streamstest.Eventually(t, id+" is gone", func() bool {
 			stored[id] = tenant.AllEvents(id, "")
 			return stored[id][len(stored[id])-1].Type == "hub.disconnected"
 		})
@@ -205,7 +206,7 @@ func TestTap(t *testing.T) {
 
 	for _, p := range []*tapProcess{lives, dies} {
 		var got map[string][]tapLine
-		harness.Eventually(t, time.Minute, "the tap has caught up", func() bool {
+		streamstest.Eventually(t, "the tap has caught up", func() bool {
 			got = p.lines(0)
 			return distinct(got) >= want
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -378,7 +379,7 @@ func (r *traffic) end() {
 	close(r.stop)
 	r.working.Wait()
 	for _, h := range r.hubs { // their last events are stored then
-		harness.Eventually(r.t, time.Minute, h.hub.ID+" is offline", func() bool {
+		streamstest.Eventually(r.t, h.hub.ID+" is offline", func() bool {
 			var got struct{ Connection struct{ Status string } }
 			answer, err := r.tenant.Try(http.MethodGet, "/hubs/"+h.hub.ID, nil)
 			return err == nil && answer.Status == http.StatusOK &&
@@ -400,12 +401,8 @@ func (r *traffic) end() {
 	slices.Sort(lines)
 	r.t.Logf(
 		"%d sites, %d commands; answers:\n  %s\nslowest: %s after %s; longest silence of a stream: %s",
-		len(r.sites),
-		r.commands,
-		strings.Join(lines, "\n  "),
-		r.slowestWhat,
-		r.slowest.Round(time.Millisecond),
-		r.longestSilence.Round(time.Millisecond),
+		len(r.sites), r.commands, strings.Join(lines, "\n  "), r.slowestWhat,
+		r.slowest.Round(time.Millisecond), r.longestSilence.Round(time.Millisecond),
 	)
 	for _, w := range r.wrong {
 		r.t.Error(w)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // Mail is a mail that the service has sent, from its outbox.
@@ -35,7 +37,7 @@ func (m Mail) Link() string { return invitationLink.FindString(m.Text) }
 func (s *Service) Mails(address string, count int) []Mail {
 	s.t.Helper()
 	var mails []Mail
-	Eventually(s.t, time.Minute, "mail to "+address, func() bool {
+	streamstest.Eventually(s.t, "mail to "+address, func() bool {
 		mails = mails[:0]
 		files, err := filepath.Glob(filepath.Join(s.Dir, "outbox", "*.eml"))
 		if err != nil {

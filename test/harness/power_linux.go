@@ -7,7 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // KillIn sends SIGKILL to a process and to every process that works in dir or below it.
@@ -21,7 +22,7 @@ func KillIn(pid int, dir string) {
 // WaitGoneFrom kills what works in dir or below it until nothing does.
 func WaitGoneFrom(t testing.TB, dir string) {
 	t.Helper()
-	Eventually(t, time.Minute, "no process works in "+dir, func() bool {
+	streamstest.Eventually(t, "no process works in "+dir, func() bool {
 		pids := workingIn(dir)
 		for _, pid := range pids {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // fails only when it has ended

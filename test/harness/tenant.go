@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Tenant is an organization with a key of every scope and one site.
@@ -54,16 +53,4 @@ func (c *Tenant) Add(serial string) {
 		http.MethodPost, "/hubs", map[string]string{"serial": serial, "site_id": c.Site},
 		http.StatusOK,
 	)
-}
-
-// Eventually polls until the condition holds, and fails the test when it does not in time.
-func Eventually(t testing.TB, within time.Duration, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(within)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", within, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }

@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
-	"hubcloud/test/harness"
+	"hubcloud/streams/streamstest"
 )
 
 func mounted(t *testing.T) *Disk { t.Helper(); return Mount(t, t.TempDir()) }
@@ -149,8 +148,7 @@ func TestACutInTheMidst(t *testing.T) {
 		)
 		program.Stdout = &out
 		must(t, program.Start())
-		harness.Eventually(
-			t, time.Minute, "the program has synced some lines",
+		streamstest.Eventually(t, "the program has synced some lines",
 			func() bool { return d.syncs() >= 40*(int(round)+1) },
 		)
 		// killed

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -231,7 +232,7 @@ func (s *story) requestIDs(t *testing.T) {
 			"the hub was asked %v; the requests were %s and %s", methods, s.listed, s.commanded,
 		)
 	}
-	harness.Eventually(t, time.Minute, "the directory has the request's id", func() bool {
+	streamstest.Eventually(t, "the directory has the request's id", func() bool {
 		return s.service.FindInFiles(`"request_id":"`+s.created+`"`) != ""
 	})
 	for _, id := range []string{s.listed, s.commanded, s.created} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -91,8 +92,7 @@ func TestCollectorAway(t *testing.T) {
 	for range 60 {
 		tenant.Must(http.MethodGet, "/sites", nil, http.StatusOK)
 	}
-	harness.Eventually(
-		t, time.Minute, "the log tells of it",
+	streamstest.Eventually(t, "the log tells of it",
 		func() bool { return strings.Contains(service.Log(), "trace export failed") },
 	)
 	if took := service.Stop(); took > 30*time.Second {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -61,8 +62,8 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	defer goOn()
-	harness.Eventually(
-		t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
+	streamstest.Eventually(
+		t, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
 	)
 	for _, pid := range postgres(t, s) {
 		if syscall.Kill(pid, syscall.SIGSTOP) == nil {
@@ -70,7 +71,7 @@ func TestReadinessInAnOutage(t *testing.T) {
 		}
 	}
 	var body readiness
-	harness.Eventually(t, time.Minute, "the process is not ready", func() bool {
+	streamstest.Eventually(t, "the process is not ready", func() bool {
 		var status int
 		status, body = ready(t, s)
 		return status == http.StatusServiceUnavailable
@@ -89,16 +90,13 @@ func TestReadinessInAnOutage(t *testing.T) {
 		t.Errorf("the metric says %v", got)
 	}
 	goOn()
-	harness.Eventually(
-		t, time.Minute, "the process is ready again",
+	streamstest.Eventually(t, "the process is ready again",
 		func() bool { status, _ := ready(t, s); return status == http.StatusOK },
 	)
 	for _, text := range []string{
 		`msg="component unhealthy"`, `msg="component healthy again"`,
 	} {
-		harness.Eventually(
-			t, time.Minute, text, func() bool { return strings.Contains(s.Log(), text) },
-		)
+		streamstest.Eventually(t, text, func() bool { return strings.Contains(s.Log(), text) })
 		if got := strings.Count(s.Log(), text); got != 1 {
 			t.Errorf("%d lines %s", got, text)
 		}
@@ -175,8 +173,8 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 				"name": fmt.Sprintf("Hub %d", round),
 			}, http.StatusOK)
 		t.Logf("all reads and a change after a kill: %s", time.Since(began))
-		harness.Eventually(
-			t, time.Minute, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
+		streamstest.Eventually(
+			t, "the database is back", func() bool { return len(postgres(t, s)) > 3 },
 		)
 	}
 
@@ -230,7 +228,7 @@ func TestNoServerErrorInAnOutage(t *testing.T) {
 	t.Logf("answers while the database hangs: %s", time.Since(began))
 	goOn()
 	var sites struct{ Data []struct{ Name string } }
-	harness.Eventually(t, time.Minute, "what was changed is read", func() bool {
+	streamstest.Eventually(t, "what was changed is read", func() bool {
 		tenant.For(t).Must(http.MethodGet, "/sites", nil, http.StatusOK).JSON(t, &sites)
 		return len(sites.Data) == 2 && sites.Data[0].Name == "Renamed meanwhile" &&
 			sites.Data[1].Name == "Made meanwhile"

@@ -15,6 +15,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -79,14 +80,13 @@ func tell(t *testing.T) *story {
 	s.askTooOften()
 	s.invite()
 	s.hub.Disconnect()
-	harness.Eventually(t, time.Minute, "the hub is offline", func() bool {
+	streamstest.Eventually(t, "the hub is offline", func() bool {
 		return s.service.Metrics().
 			Value(t, "hubcloud_hubbridge_presence_transitions_total", "status", "offline") >
 			0
 	})
-	harness.Eventually(
+	streamstest.Eventually(
 		t,
-		time.Minute,
 		"the read models lack nothing, and no message of the hub is under way",
 		func() bool {
 			s.after = s.service.Metrics()
@@ -200,7 +200,7 @@ func (s *story) overrun() {
 		s.hub.WaitAck("log-1", seq+19)
 	}
 	go func() { _, _ = io.Copy(io.Discard, reader) }() // ends with the connection
-	harness.Eventually(t, time.Minute, "the reader goes back to the log", func() bool {
+	streamstest.Eventually(t, "the reader goes back to the log", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hublog_ring_overruns_total") > 0
 	})
 }
@@ -233,13 +233,13 @@ func (s *story) withhold() {
 		t.Fatal(err)
 	}
 	s.hub.EventsFrom("log-1", 408, 409)
-	harness.Eventually(t, time.Minute, "an ack is withheld", func() bool {
+	streamstest.Eventually(t, "an ack is withheld", func() bool {
 		return s.service.Metrics().Value(t, "hubcloud_hubbridge_acks_withheld_total") > 0
 	})
 	if _, err := js.UpdateStream(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, time.Minute, "the log takes events again", func() bool {
+	streamstest.Eventually(t, "the log takes events again", func() bool {
 		s.hub.EventsFrom("log-1", 408, 409)
 		select {
 		case ack := <-s.hub.Acks:
@@ -285,7 +285,7 @@ func (s *story) invite() {
 	link := s.service.Mails("new@example.com", 1)[0].Link()
 	s.secrets["the invitation's token"] = link[strings.LastIndex(link, "/")+1:]
 	// The addresses here have used up their allowance a moment ago.
-	harness.Eventually(s.t, time.Minute, "the link is opened", func() bool {
+	streamstest.Eventually(s.t, "the link is opened", func() bool {
 		return harness.Open(s.t, http.MethodGet, link).Status == http.StatusOK
 	})
 	answer, err := http.PostForm(

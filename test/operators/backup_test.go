@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -279,8 +279,7 @@ func (d *disaster) destroy() {
 	d.t.Helper()
 	d.Kill()
 	// The database of a killed service ends by itself, and writes until then.
-	harness.Eventually(
-		d.t, time.Minute, "the data directory is gone",
+	streamstest.Eventually(d.t, "the data directory is gone",
 		func() bool { return os.RemoveAll(d.Dir) == nil },
 	)
 	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
@@ -307,7 +306,7 @@ func (d *disaster) goesOn(hubLogs bool) {
 	if _, err := os.Stat(filepath.Join(d.Dir, "half")); err == nil {
 		t.Error("what an interrupted restore had left is there")
 	}
-	harness.Eventually(t, time.Minute, "the hub is back", func() bool {
+	streamstest.Eventually(t, "the hub is back", func() bool {
 		answer, err := d.tenant.Do(http.MethodGet, "/hubs/"+hub+"/devices", nil)
 		return err == nil && answer.Status == http.StatusOK
 	})

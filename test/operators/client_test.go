@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/population"
 )
@@ -78,10 +79,7 @@ func (c *crowd) busy(requests int64) {
 	for i, client := range c.clients {
 		before[i] = client.reads.Load() + client.writes.Load()
 	}
-	harness.Eventually(
-		c.t,
-		time.Minute,
-		fmt.Sprintf("every client has done %d more requests", requests),
+	streamstest.Eventually(c.t, fmt.Sprintf("every client has done %d more requests", requests),
 		func() bool {
 			for i, client := range c.clients {
 				if client.reads.Load()+client.writes.Load() < before[i]+requests && !c.t.Failed() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/population"
 )
@@ -34,7 +35,7 @@ func TestTwoDefinitions(t *testing.T) {
 	next.Kill()
 	next.Begin()
 	ready := "http://" + next.Admin + "/readyz"
-	harness.Eventually(t, 5*time.Minute, "the newer binary is ready", func() bool {
+	streamstest.EventuallyWithin(t, 5*time.Minute, "the newer binary is ready", func() bool {
 		answer, err := http.Get(ready)
 		if err != nil {
 			return false
@@ -110,7 +111,7 @@ func liveSchemas(t *testing.T, s *harness.Service) []string {
 // caughtUp waits until every schema is as far as the others.
 func caughtUp(t *testing.T, s *harness.Service, schemas []string) {
 	t.Helper()
-	harness.Eventually(t, time.Minute, "the read models of both are equally far", func() bool {
+	streamstest.Eventually(t, "the read models of both are equally far", func() bool {
 		var at []int64
 		for _, schema := range schemas {
 			at = append(

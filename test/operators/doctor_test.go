@@ -26,6 +26,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -276,10 +277,7 @@ func TestDoctor(t *testing.T) {
 			hub.Disconnect()
 			hub.Come()
 		}
-		harness.Eventually(
-			t,
-			time.Minute,
-			"the hub's log says that it was disconnected four times",
+		streamstest.Eventually(t, "the hub's log says that it was disconnected four times",
 			func() bool {
 				return examine(t, s, "--flaps", "4").components["hubs"].Verdict == "warning"
 			},
@@ -317,7 +315,7 @@ func TestDoctor(t *testing.T) {
 
 	t.Run("an event that nobody understands", func(t *testing.T) {
 		poison(t, s)
-		harness.Eventually(t, time.Minute, "the poisoned event stops the line", func() bool {
+		streamstest.Eventually(t, "the poisoned event stops the line", func() bool {
 			return ask().components["projections"].Verdict == "wrong"
 		})
 		d := ask()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -45,7 +46,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	}
 	began := time.Now()
 	hub.Hello("more", 1, 9)
-	harness.Eventually(t, time.Minute, "the hello is limited", func() bool { return limited() > 0 })
+	streamstest.Eventually(t, "the hello is limited", func() bool { return limited() > 0 })
 	if n := resets(); n != burst {
 		t.Errorf("%v resets were taken up, want %d", n, burst)
 	}
@@ -64,8 +65,7 @@ func TestAHubCannotGrowTheDirectory(t *testing.T) {
 	service.Begin()
 	hub.Connect()
 	hub.Hello("again", 1, 9)
-	harness.Eventually(
-		t, time.Minute, "the hello is limited",
+	streamstest.Eventually(t, "the hello is limited",
 		func() bool { return limited() > 0 || resets() > 0 },
 	)
 	if n := resets(); n > 0 && time.Since(began) < 50*time.Second {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -124,8 +125,7 @@ func TestInventory(t *testing.T) {
 		}
 		polled <- answer.Status
 	}()
-	harness.Eventually(
-		t, time.Minute, "the long-poll waits",
+	streamstest.Eventually(t, "the long-poll waits",
 		func() bool { return service.Metrics().Value(t, "hubcloud_httpapi_long_polls") == 1 },
 	)
 	began := time.Now()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/population"
 )
@@ -30,7 +31,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 	tenant.Add(hub.Serial)
 	sequence := poison(t, s)
 	var stopped map[string]any
-	harness.Eventually(t, time.Minute, "the operator sees what is wrong", func() bool {
+	streamstest.Eventually(t, "the operator sees what is wrong", func() bool {
 		for _, line := range s.CLI("projections", "status") {
 			if line["name"] == "directory" && line["state"] == "stopped" {
 				stopped = line
@@ -98,7 +99,7 @@ func poisonedEvent(t *testing.T, s *harness.Service, made population.Population)
 		}
 	}
 	s.CLI("projections", "skip", fmt.Sprint(sequence), "--why", "written by a trial")
-	harness.Eventually(t, time.Minute, "what was made meanwhile is there", func() bool {
+	streamstest.Eventually(t, "what was made meanwhile is there", func() bool {
 		answer, err := tenant.Do(http.MethodGet, "/sites/"+site.ID, nil)
 		return err == nil && answer.Status == http.StatusOK
 	})

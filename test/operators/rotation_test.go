@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -48,7 +48,7 @@ func TestRotation(t *testing.T) {
 	}
 	online := func(hub *virtualhub.Hub) {
 		t.Helper()
-		harness.Eventually(t, time.Minute, "the hub "+hub.ID()+" is back", func() bool {
+		streamstest.Eventually(t, "the hub "+hub.ID()+" is back", func() bool {
 			answer, err := tenant.Do(http.MethodGet, "/hubs/"+hub.ID()+"/devices", nil)
 			return err == nil && answer.Status == http.StatusOK
 		})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 	"hubcloud/test/population"
 )
@@ -48,14 +49,19 @@ func populate(t *testing.T, s *harness.Service, size scale, seed uint64) populat
 		t.Fatal(err)
 	}
 	wrote := time.Since(began)
-	harness.Eventually(t, 10*time.Minute, "the read models have what was written", func() bool {
-		for _, line := range s.CLI("projections", "status") {
-			if line["lag"].(float64) != 0 || line["state"] != "running" {
-				return false
+	streamstest.EventuallyWithin(
+		t,
+		10*time.Minute,
+		"the read models have what was written",
+		func() bool {
+			for _, line := range s.CLI("projections", "status") {
+				if line["lag"].(float64) != 0 || line["state"] != "running" {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		},
+	)
 	t.Logf(
 		"%d events of %d organizations were written in %s, and projected %s later", made.Events,
 		len(made.Orgs), wrote.Round(time.Millisecond),
