@@ -78,8 +78,8 @@ func (c *brokerConfigCommand) Validate() error {
 	if c.Monitor != "" && address.Check(c.Monitor) != nil {
 		return fmt.Errorf("--monitor %q: must be HOST:PORT", c.Monitor)
 	}
-	if c.Shards < 0 || c.Shards > 256 {
-		return fmt.Errorf("--shards %d: 1 to 256, or 0", c.Shards)
+	if err := server.ValidateShards(c.Shards); err != nil {
+		return err
 	}
 	if _, err := server.ParseSync(c.Sync); err != nil {
 		return err

@@ -41,6 +41,8 @@ func TestMistakesAreTold(t *testing.T) {
 		{[]string{"serve", "--roles", ""}, "--roles"},
 		{[]string{"serve", "--ca-cert", "ca.pem"}, "--ca-key"},
 		{[]string{"serve", "--rate", "0"}, "--rate"},
+		{[]string{"serve", "--shards", "257"}, "1 to 256"},
+		{[]string{"broker-config", "--nodes", "a", "--out", "o", "--shards", "257"}, "1 to 256"},
 		{[]string{"org", "create", "--name", "Acme"}, "--owner-email"},
 		{[]string{"key", "create", "--org", "x"}, "--scope"},
 		{[]string{"key", "create", "--org", "x", "--scope", "everything"}, "everything"},

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"hubcloud/streams"
 )
 
-// TestTrustedProxies: networks and single addresses are taken as they are written; what is neither,
-// or would trust more or less than it seems to say, is refused by the flag's name.
 func TestTrustedProxies(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		given []string
-		want  string // "" for a refusal
+		want  string // "" for an error
 	}{
 		{nil, "[]"},
 		{[]string{"10.0.0.0/8", "2001:db8::/32"}, "[10.0.0.0/8 2001:db8::/32]"},
@@ -27,15 +27,27 @@ func TestTrustedProxies(t *testing.T) {
 		{[]string{"proxy.example.org"}, ""},
 		{[]string{"10.0.0.0/8", ""}, ""},
 	} {
-		got, err := (&Config{TrustedProxies: tt.given}).trustedProxies()
+		got, err := Config{TrustedProxies: tt.given}.trustedProxies()
 		if tt.want == "" {
 			if err == nil || !strings.Contains(err.Error(), "--trusted-proxies") {
-				t.Errorf("%q: %v, %v", tt.given, got, err)
+				t.Errorf("%q: got %v, %v; want an error that names the flag", tt.given, got, err)
 			}
 			continue
 		}
 		if err != nil || fmt.Sprint(got) != tt.want {
-			t.Errorf("%q: %v, %v", tt.given, got, err)
+			t.Errorf("%q: got %v, %v; want %s", tt.given, got, err, tt.want)
+		}
+	}
+}
+
+// serve accepted up to 1,024 shards, of which the broker then rejected all but 256.
+func TestShardsAreWhatTheBrokerAllows(t *testing.T) {
+	t.Parallel()
+	for n, ok := range map[int]bool{
+		-1: false, 0: true, 1: true, streams.MaxShards: true, streams.MaxShards + 1: false,
+	} {
+		if err := ValidateShards(n); (err == nil) != ok {
+			t.Errorf("ValidateShards(%d): got %v, want ok %v", n, err, ok)
 		}
 	}
 }

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// roomPoll is the pause between two looks at a full disk.
-	roomPoll = 500 * time.Millisecond
-	// roomRetry is the pause after a start that failed although there was room to begin with.
-	roomRetry = 3 * time.Second
-	// roomProbe is how much must be writable before a start is tried again.
-	roomProbe = 4 << 20
-	// extendFor is how much time a start that waits asks the service manager for, again and again.
-	extendFor = time.Minute
+	// spacePoll is the pause between two probes of a full disk.
+	spacePoll = 500 * time.Millisecond
+	// restartPause is the pause between a start that failed on a full disk and the next probe.
+	restartPause = 3 * time.Second
+	// probeBytes is how much must be writable before the start is tried again.
+	probeBytes = 4 << 20
+	// extendBy is how much more time a waiting start asks the service manager for, repeatedly.
+	extendBy = time.Minute
 )
 
 // diskFullState is PostgreSQL's SQLSTATE for a full disk.
 const diskFullState = "53100"
 
-// diskFull reports whether an error is that of a disk without room for bytes or files, or of a
-// quota that is used up. Programs that the start runs, PostgreSQL's, say so in words only.
-func diskFull(err error) bool {
+// isDiskFull reports whether an error means that the disk has no space for bytes or files, or that
+// a quota is used up. It also matches texts: PostgreSQL's programs report errors only as text.
+func isDiskFull(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -47,97 +47,92 @@ func diskFull(err error) bool {
 	return false
 }
 
-// startWhenSpace starts the service. While the disk is full it waits, with nothing of the service
-// left running, and starts it anew once there is room: that may take hours, so --start-timeout
-// bounds each start and not the wait. It returns when the service is ready, when a start fails for
-// another reason, or when ctx ends.
-func startWhenSpace(ctx context.Context, cfg Config, log *slog.Logger) (*Server, error) {
+// startWhenSpace calls Start. When the start fails because the disk is full, startWhenSpace waits
+// for space and starts again; nothing of the server runs meanwhile. The wait has no limit:
+// --start-timeout bounds each start, not the wait between two. startWhenSpace returns when the
+// server is ready, when a start fails for another reason, or when ctx ends.
+func startWhenSpace(ctx context.Context, cfg Config, logger *slog.Logger) (*Server, error) {
 	for {
-		before := noRoom(cfg.DataDir)
-		s, err := Start(ctx, cfg, log)
+		fullBefore := hasNoSpace(cfg.DataDir)
+		s, err := Start(ctx, cfg, logger)
 		if err == nil || ctx.Err() != nil {
 			return s, err
 		}
-		// A part that fails on a full disk does not always say why.
-		if !diskFull(err) && (lasting(err) || !before && !diskFull(probeRoom(cfg.DataDir))) {
+		// A part that fails on a full disk may report another error, so look at the disk too.
+		if !isDiskFull(err) &&
+			(lasting(err) || !fullBefore && !isDiskFull(probeSpace(cfg.DataDir))) {
 			return nil, err
 		}
-		if err := awaitRoom(ctx, cfg, err, log); err != nil {
+		if err := waitForSpace(ctx, cfg, err, logger); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// awaitRoom returns once the disk of the data directory takes writes again, and no sooner than a
-// moment after the start that failed with err.
-func awaitRoom(ctx context.Context, cfg Config, err error, log *slog.Logger) error {
-	began, told := time.Now(), time.Time{}
-	for wait := roomRetry; ; wait = roomPoll {
-		if now := time.Now(); now.Sub(told) >= awaitTell {
-			told = now
-			sayDiskFull(log, cfg.DataDir, now.Sub(began), err)
-			extendStart(log, extendFor)
+// waitForSpace returns once the disk of the data directory accepts writes again, and at the
+// earliest restartPause after its call. err is the error of the failed start.
+func waitForSpace(ctx context.Context, cfg Config, err error, logger *slog.Logger) error {
+	began, loggedAt := time.Now(), time.Time{}
+	for pause := restartPause; ; pause = spacePoll {
+		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
+			loggedAt = now
+			logDiskFull(logger, cfg.DataDir, now.Sub(began), err)
+			extendStart(logger, extendBy)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(wait):
+		case <-time.After(pause):
 		}
-		full := probeRoom(cfg.DataDir)
-		if !diskFull(full) {
-			break // anything else is for the start to tell
+		probe := probeSpace(cfg.DataDir)
+		if !isDiskFull(probe) {
+			break // the next start reports other errors
 		}
-		err = full
+		err = probe
 	}
-	log.Info(
-		"disk has room again: starting", "dir", cfg.DataDir,
+	logger.Info(
+		"disk has space again: starting", "dir", cfg.DataDir,
 		"waited", time.Since(began).Round(time.Second),
 	)
-	extendStart(log, cfg.StartTimeout+extendFor)
+	extendStart(logger, cfg.StartTimeout+extendBy)
 	return nil
 }
 
-func sayDiskFull(log *slog.Logger, dir string, waited time.Duration, err error) {
-	log.Error(
-		"waiting: the disk is full, and a start needs room; make room, in bytes and in files: "+
-			"the start goes on by itself",
-		"dir",
-		dir,
-		"waited",
-		waited.Round(time.Second),
-		"error",
-		err,
+func logDiskFull(logger *slog.Logger, dir string, waited time.Duration, err error) {
+	logger.Error(
+		"waiting: the disk is full; the start continues by itself once bytes and inodes are free",
+		"dir", dir, "waited", waited.Round(time.Second), "error", err,
 	)
 }
 
-// extendStart asks the service manager for more time: it would take a start that waits for one that
-// hangs.
-func extendStart(log *slog.Logger, by time.Duration) {
-	if err := notifyServiceManager(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds())); err != nil {
-		log.Warn("the service manager does not hear that the start takes longer", "error", err)
+// extendStart asks the service manager for more time, so that it does not kill a waiting start.
+func extendStart(logger *slog.Logger, by time.Duration) {
+	state := fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds())
+	if err := notifyServiceManager(state); err != nil {
+		logger.Warn("service manager not notified", "state", state, "error", err)
 	}
 }
 
-// noRoom reports whether the file system of dir has nothing left.
-func noRoom(dir string) bool {
+// hasNoSpace reports whether the file system of dir has no free blocks or no free inodes.
+func hasNoSpace(dir string) bool {
 	var disk syscall.Statfs_t
 	err := syscall.Statfs(dir, &disk)
 	return err == nil && disk.Blocks > 0 && (disk.Bavail == 0 || disk.Files > 0 && disk.Ffree == 0)
 }
 
-// probeRoom writes a file into dir that nobody sees, and returns why that failed.
-func probeRoom(dir string) error {
+// probeSpace writes a temporary file into dir and returns the error of the write.
+func probeSpace(dir string) error {
 	file, err := os.CreateTemp(dir, ".room-*.tmp")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // the start makes the folder, or tells why not
+		return nil // the start creates the folder or reports the error
 	}
 	if err != nil {
 		return err
 	}
-	// A file without a name is gone when the process is killed.
+	// Without a name, the file disappears even when the process is killed.
 	err = os.Remove(file.Name())
 	if err == nil {
-		_, err = file.Write(make([]byte, roomProbe))
+		_, err = file.Write(make([]byte, probeBytes))
 	}
 	if err == nil {
 		err = file.Sync()
@@ -145,43 +140,40 @@ func probeRoom(dir string) error {
 	return errors.Join(err, file.Close())
 }
 
-// writeOrPostpone does what writes a file that the service itself can do without. On a full disk it
-// keeps it for finishStart.
-func (s *Server) writeOrPostpone(what string, write func() error) error {
+// writeOrPostpone calls write, which writes a file that the server itself does not read. When the
+// disk is full, it leaves the write to finishStart and returns nil.
+func (s *Server) writeOrPostpone(name string, write func() error) error {
 	err := write()
-	if !diskFull(err) {
+	if !isDiskFull(err) {
 		return err
 	}
-	s.logger.Warn(
-		"file not written: the disk is full; written once there is room", "file", what,
-		"error", err,
-	)
+	s.logger.Warn("file not written: the disk is full", "file", name, "error", err)
 	s.postponedMu.Lock()
 	defer s.postponedMu.Unlock()
 	s.postponed = append(s.postponed, write)
 	return nil
 }
 
-// writeWithRoom does what writes, again and again while the disk is full. The service serves what
-// it can meanwhile. It returns when ctx ends or a part of the service fails.
-func (s *Server) writeWithRoom(ctx context.Context, write func() error) error {
-	began, told := time.Now(), time.Time{}
+// writeWhenSpace repeats write while the disk is full. The parts of the server that are up serve
+// meanwhile. It returns early when ctx ends or a part of the server fails.
+func (s *Server) writeWhenSpace(ctx context.Context, write func() error) error {
+	began, loggedAt := time.Now(), time.Time{}
 	for {
 		err := write()
-		if !diskFull(err) {
+		if !isDiskFull(err) {
 			return err
 		}
-		if now := time.Now(); now.Sub(told) >= awaitTell {
-			told = now
-			sayDiskFull(s.logger, string(s.dir), now.Sub(began), err)
-			extendStart(s.logger, extendFor)
+		if now := time.Now(); now.Sub(loggedAt) >= waitLogInterval {
+			loggedAt = now
+			logDiskFull(s.logger, string(s.dir), now.Sub(began), err)
+			extendStart(s.logger, extendBy)
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case failed := <-s.failed:
-			return failed
-		case <-time.After(roomPoll):
+		case err := <-s.failed:
+			return err
+		case <-time.After(spacePoll):
 		}
 	}
 }

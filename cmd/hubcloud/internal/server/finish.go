@@ -14,32 +14,31 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// finishStart puts what the start made on disk and says where the service listens; then /readyz
-// says that it is ready. A crash or a power cut before leaves no installation that anybody has been
-// told of. While the disk is full it waits for room, and what is up by then serves; ctx ends when
-// the service is to stop.
+// finishStart syncs what the start created to disk, writes endpoints.json and reports the server as
+// ready, in this order: no client learns of an installation that a power cut could still undo.
+// While the disk is full, finishStart waits. ctx ends when the server is to stop.
 func (s *Server) finishStart(ctx context.Context) error {
 	for _, write := range s.postponed {
-		if err := s.writeWithRoom(ctx, write); err != nil {
+		if err := s.writeWhenSpace(ctx, write); err != nil {
 			return err
 		}
 	}
-	if err := s.writeWithRoom(ctx, s.syncInstallation); err != nil {
+	if err := s.writeWhenSpace(ctx, s.syncInstallation); err != nil {
 		return fmt.Errorf("sync the data directory: %w", err)
 	}
-	if err := s.writeWithRoom(ctx, func() error { return s.dir.WriteEndpoints(s.bound) }); err != nil {
-		return fmt.Errorf("write endpoints.json: %w", err)
+	err := s.writeWhenSpace(ctx, func() error { return s.dir.WriteEndpoints(s.bound) })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", datadir.EndpointsFile, err)
 	}
 	s.health.started.Store(true)
 	return nil
 }
 
-// syncInstallation puts on disk what a start has made: streams and buckets, settings, the
-// authority, and the names of all of these. With --sync 2m the broker would do so later, and a
-// power cut in between would leave half an installation. The database syncs by itself, and hub logs
-// are not part of an installation.
+// syncInstallation syncs streams, buckets, settings and the authority, with their directory
+// entries. With --sync 2m the broker would sync them later. The database syncs itself; hub logs are
+// created later.
 func (s *Server) syncInstallation() error {
-	return durablefile.SyncTree(string(s.dir), func(path string) bool {
+	return durablefile.SyncTree(string(s.dir), func(path string) (skip bool) {
 		return path == s.dir.Path("postgres") ||
 			strings.HasPrefix(filepath.Base(path), streams.HubStream(""))
 	})

@@ -12,18 +12,18 @@ import (
 	"hubcloud/cmd/hubcloud/internal/datadir"
 )
 
-// /readyz answered 200 while endpoints.json was not there yet: a program that waited for the one
-// did not find the other.
+// /readyz answered 200 before endpoints.json existed: a program that waited for the former did not
+// find the latter.
 func TestReadyOnlyWithEndpoints(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	logger := slog.New(slog.DiscardHandler)
+	healthy := component{"part", func(context.Context) (string, *problem) { return "fine", nil }}
 	s := &Server{
-		dir:    datadir.Dir(dir),
-		logger: logger,
-		health: &health{logger: logger, conditions: map[string]*condition{}, components: []component{
-			{"part", func(context.Context) (string, *problem) { return "fine", nil }},
-		}},
+		dir: datadir.Dir(dir), logger: logger,
+		health: &health{
+			logger: logger, conditions: map[string]*condition{}, components: []component{healthy},
+		},
 	}
 	ready := func() bool {
 		all := s.health.check(t.Context())
@@ -35,10 +35,10 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 		return len(all) > 0
 	}
 	if ready() {
-		t.Error("ready before the start is over")
+		t.Error("ready before finishStart")
 	}
 	if err := s.finishStart(t.Context()); err == nil {
-		t.Error("a data directory that is not there was synced")
+		t.Error("finishStart without a data directory returned no error")
 	}
 	if ready() {
 		t.Error("ready although endpoints.json could not be written")
@@ -50,13 +50,13 @@ func TestReadyOnlyWithEndpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.dir.Endpoints(); err != nil || !ready() {
-		t.Errorf("after the start: ready is %v, endpoints.json: %v", ready(), err)
+		t.Errorf("after finishStart: ready is %v, endpoints.json: %v", ready(), err)
 	}
 }
 
-// A full disk at the end of a start ended the process. The start waits in place, and its files are
-// there once there is room; it ends when it is told to, or when a part of the service fails.
-func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
+// A full disk at the end of a start ended the process. The start waits instead and writes its files
+// once the disk has space, unless the server is stopped or a part of it fails.
+func TestFullDiskAtTheEndOfAStart(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("a part has failed")
 	for _, number := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
@@ -70,30 +70,25 @@ func TestAFullDiskAtTheEndOfAStart(t *testing.T) {
 			return nil
 		}
 		if err := s.writeOrPostpone("service.json", write); err != nil || len(s.postponed) != 1 {
-			t.Errorf("%v: kept %d files for later, %v", number, len(s.postponed), err)
+			t.Errorf("%v: postponed %d files, %v; want 1", number, len(s.postponed), err)
 		}
-		if err := s.writeWithRoom(t.Context(), s.postponed[0]); err != nil || tries != 3 {
+		if err := s.writeWhenSpace(t.Context(), s.postponed[0]); err != nil || tries != 3 {
 			t.Errorf("%v: %d tries, %v; want 3", number, tries, err)
 		}
+		alwaysFull := func() error { return full }
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := s.writeWithRoom(ctx, func() error { return full }); !errors.Is(
-			err, context.Canceled,
-		) {
-			t.Errorf("told to stop: %v", err)
+		if err := s.writeWhenSpace(ctx, alwaysFull); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped: got %v, want %v", err, context.Canceled)
 		}
 		s.failed <- failed
-		if err := s.writeWithRoom(t.Context(), func() error { return full }); !errors.Is(
-			err, failed,
-		) {
-			t.Errorf("a part that failed: %v", err)
+		if err := s.writeWhenSpace(t.Context(), alwaysFull); !errors.Is(err, failed) {
+			t.Errorf("a part failed: got %v, want %v", err, failed)
 		}
 	}
 	s := &Server{logger: slog.New(slog.DiscardHandler)}
-	if err := s.writeOrPostpone("service.json", func() error { return os.ErrPermission }); !errors.Is(
-		err, os.ErrPermission,
-	) ||
-		len(s.postponed) > 0 {
-		t.Errorf("another error: %v, %d files for later", err, len(s.postponed))
+	err := s.writeOrPostpone("service.json", func() error { return os.ErrPermission })
+	if !errors.Is(err, os.ErrPermission) || len(s.postponed) > 0 {
+		t.Errorf("another error: got %v and %d postponed files", err, len(s.postponed))
 	}
 }

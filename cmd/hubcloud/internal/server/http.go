@@ -20,12 +20,12 @@ import (
 	"hubcloud/streams/signin"
 )
 
-// profileTimeout is how long an answer on the operators' port may take: as long as a profile that
-// somebody asks for, in reason.
+// profileTimeout bounds responses on the admin port. A CPU profile takes as long as its request
+// asks for.
 const profileTimeout = 10 * time.Minute
 
-// startHTTP opens the API, when this replica serves it, and the operators' port. Everything behind
-// them is ready by then.
+// startHTTP opens the admin port and, on a replica with the role api, the public port with API and
+// portal.
 func (s *Server) startHTTP(ctx context.Context) error {
 	admin, err := net.Listen("tcp", s.cfg.Admin)
 	if err != nil {
@@ -33,13 +33,10 @@ func (s *Server) startHTTP(ctx context.Context) error {
 	}
 	s.bound.Admin = admin.Addr().String()
 	s.registry.MustRegister(streams.NewCollector(s.conns, s.reads), newReadiness(s.health))
-	// A replica without the API tells how it is all the same; the admin port hands on nothing else
-	// to this.
+	// Without the role api, this handler only answers the health checks of the admin port.
 	handler, err := httpapi.New(httpapi.Config{
-		Environment: s.cfg.Environment,
-		Ready:       s.health.check,
-		Draining:    s.draining,
-		Logger:      s.logger,
+		Environment: s.cfg.Environment, Ready: s.health.check, Draining: s.draining,
+		Logger: s.logger,
 	})
 	if err != nil {
 		admin.Close()
@@ -78,7 +75,7 @@ func (s *Server) startHTTP(ctx context.Context) error {
 	return nil
 }
 
-// api makes the handler of everything that the public port serves.
+// api returns the handler of the public port.
 func (s *Server) api() (httpapi.API, error) {
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: s.authority, Directory: s.directory, Broker: s.brokerURL, Log: s.logger,
@@ -131,8 +128,8 @@ func (s *Server) api() (httpapi.API, error) {
 	})
 }
 
-// adminHandler serves what operators ask: metrics, profiles, and health, with the details that the
-// public port keeps to itself.
+// adminHandler returns the handler of the admin port: metrics, profiles, and health with the
+// details that the public port does not show.
 func (s *Server) adminHandler(public httpapi.API) http.Handler {
 	r := chi.NewRouter()
 	r.Handle(
@@ -161,8 +158,8 @@ func (s *Server) serveHTTP(listener net.Listener, server *http.Server) {
 	})
 }
 
-// stopHTTP takes no more requests and waits for those under way. Streams and long-polls end by
-// themselves: the service is draining.
+// stopHTTP accepts no more requests and waits for those under way. Event streams and long-polls end
+// because draining is closed.
 func (s *Server) stopHTTP() {
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
@@ -170,7 +167,7 @@ func (s *Server) stopHTTP() {
 	for _, server := range s.servers {
 		servers.Go(func() {
 			if err := server.Shutdown(ctx); err != nil {
-				s.logger.Warn("requests were cut off at the end", "error", err)
+				s.logger.Warn("requests cut off by the stop", "error", err)
 				server.Close()
 			}
 		})

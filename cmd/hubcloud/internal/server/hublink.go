@@ -17,22 +17,20 @@ import (
 	"hubcloud/streams/tapuser"
 )
 
-// readyPause is how often a start looks whether the bridge is ready.
-const readyPause = 5 * time.Millisecond
+// bridgePoll is the pause between two checks of whether the bridge is ready.
+const bridgePoll = 5 * time.Millisecond
 
-// startHubLink opens the hub logs and, on a replica that is a bridge, looks after hubs. The broker
-// lets hubs in once the callout is answered, which comes last: what they send finds everything in
-// place.
+// startHubLink opens the hub logs and, on a replica with the role bridge, starts the bridge. The
+// callout starts last: the broker accepts hubs only once the callout answers, and by then the
+// bridge handles their messages.
 func (s *Server) startHubLink(ctx context.Context) (err error) {
 	var syncFolders func(streams.Account) error
 	if s.broker != nil {
 		syncFolders = s.broker.SyncFolders
 	}
 	s.logs, err = hublog.New(s.conns, hublog.Config{
-		SyncFolders: syncFolders,
-		Retention:   s.cfg.EventRetention, Replicas: s.cfg.LogReplicas, Reads: s.reads,
-		Incarnation: s.incarnation,
-		Refresh:     s.access.Refresh, Lost: s.reach.Lost,
+		SyncFolders: syncFolders, Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas,
+		Reads: s.reads, Incarnation: s.incarnation, Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Log: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
@@ -68,7 +66,7 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 			},
 		)
 		s.bridging.run("bridge", s.bridge.Run)
-		if err := s.retry(ctx, "the leases of its shards", s.awaitBridge); err != nil {
+		if err := s.retry(ctx, "the leases of its shards", s.waitForBridge); err != nil {
 			return err
 		}
 	}
@@ -88,7 +86,8 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	return nil
 }
 
-// startCalls opens what asks hubs. It needs no bridge on this replica: hubs hang on the broker.
+// startCalls makes what the API needs to send requests and commands to hubs. Requests go over the
+// broker, so that the replica needs no bridge of its own.
 func (s *Server) startCalls(ctx context.Context) (err error) {
 	err = s.retry(ctx, brokerStorage, func(ctx context.Context) error {
 		return s.buckets.SetIdempotencyWindow(ctx, s.conns, s.cfg.IdempotencyWindow)
@@ -98,7 +97,7 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 	}
 	s.caller, err = rpc.NewCaller(s.conns, s.presence, rpc.Config{
 		Timeout: s.cfg.HubTimeout, Logger: s.logger, Metrics: s.registry, Tracer: s.traces.Tracer(),
-		OnRequest: s.asked,
+		OnRequest: s.onRequest,
 	})
 	if err != nil {
 		return err
@@ -125,14 +124,14 @@ func (s *Server) orgOf(hub domain.HubID) string {
 	return owner.OrgID
 }
 
-// asked tells the bridge, if this replica is one, that a hub is asked for something.
-func (s *Server) asked(hub domain.HubID) {
+// onRequest tells the bridge, if this replica has one, that a request to a hub is sent.
+func (s *Server) onRequest(hub domain.HubID) {
 	if s.bridge != nil {
 		s.bridge.Asked(hub)
 	}
 }
 
-// stopCalls waits for commands whose callers have gone, and asks hubs no more.
+// stopCalls waits for commands whose clients have gone, and ends requests to hubs.
 func (s *Server) stopCalls() {
 	if s.commands != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
@@ -145,9 +144,9 @@ func (s *Server) stopCalls() {
 	}
 }
 
-// awaitBridge waits until the bridge looks after its shards.
-func (s *Server) awaitBridge(ctx context.Context) error {
-	ticker := time.NewTicker(readyPause)
+// waitForBridge waits until the bridge has the leases of its shards.
+func (s *Server) waitForBridge(ctx context.Context) error {
+	ticker := time.NewTicker(bridgePoll)
 	defer ticker.Stop()
 	for {
 		missing := s.bridge.Ready()
@@ -164,12 +163,11 @@ func (s *Server) awaitBridge(ctx context.Context) error {
 	}
 }
 
-// incarnation tells which of a stream's events are a hub's log now.
+// incarnation returns which of a stream's events belong to the hub's current log, and whether the
+// hub has one.
 func (s *Server) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
 	access, ok := s.access.Hub(hub)
 	return hublog.Incarnation{
-		Tag:    access.Incarnation,
-		After:  access.LogAfter,
-		Former: access.Former,
+		Tag: access.Incarnation, After: access.LogAfter, Former: access.Former,
 	}, ok
 }

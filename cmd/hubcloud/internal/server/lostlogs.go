@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// lostLogsTimeout bounds one look for hub logs that are missing, and lostLogsPause is the pause
-	// after one that failed.
+	// lostLogsTimeout bounds one comparison of the hub logs with the ingest checkpoints.
 	lostLogsTimeout = time.Minute
-	lostLogsPause   = 10 * time.Second
+	// lostLogsPause is the pause after a comparison that failed.
+	lostLogsPause = 10 * time.Second
 )
 
-// recoverLogs declares the hub logs anew of which the broker has messages on disk and no stream,
-// because their configuration could not be read: that brings the messages back. Whatever else is
-// missing is named in the log.
+// recoverLogs recovers hub logs whose messages are on the embedded broker's disk but whose stream
+// configuration could not be read. Declaring such a stream again brings its messages back. Streams
+// that cannot be recovered are logged.
 func (s *Server) recoverLogs(ctx context.Context) {
 	if s.broker == nil {
 		return
@@ -31,14 +31,14 @@ func (s *Server) recoverLogs(ctx context.Context) {
 		hub, ok := folder.Hub()
 		if !ok {
 			s.logger.Error(
-				"stream not recovered: the disk holds messages of it", "account", folder.Account,
+				"stream not recovered: its messages are on disk", "account", folder.Account,
 				"stream", folder.Stream,
 			)
 			continue
 		}
 		if err := s.logs.Ensure(ctx, hub); err != nil {
 			s.logger.Error(
-				"hub log not recovered: the disk holds messages of it", "hub_id", hub,
+				"hub log not recovered: its messages are on disk", "hub_id", hub,
 				"account", folder.Account, "error", err,
 			)
 			continue
@@ -47,27 +47,27 @@ func (s *Server) recoverLogs(ctx context.Context) {
 	}
 }
 
-// reportLostLogs names the hubs whose log is gone, once, and returns when ctx ends.
+// reportLostLogs logs, once, each hub that had a log and has none now. It returns when ctx ends.
 func (s *Server) reportLostLogs(ctx context.Context) error {
 	for {
-		asking, cancel := context.WithTimeout(ctx, lostLogsTimeout)
-		lost, err := ingest.LostLogs(asking, s.conns)
+		listing, cancel := context.WithTimeout(ctx, lostLogsTimeout)
+		lost, err := ingest.LostLogs(listing, s.conns)
 		cancel()
 		if err == nil {
-			about := "hub log lost: the broker has none for a hub that had one; it gets an empty one when it connects"
+			message := "hub log lost: the hub gets an empty one when it connects"
 			if s.broker == nil {
-				about = "hub log lost: the broker has none for a hub that had one; its messages " +
-					"may still be in the store of a nats-server: " +
-					"remove nothing, stop that server, run `hubcloud broker-repair` on its store, and start it"
+				message = "hub log lost: its messages may still be in the store of a nats-server; " +
+					"remove nothing, stop that server, run `hubcloud broker-repair` on its " +
+					"store, and start it"
 			}
 			for _, hub := range lost {
-				s.logger.Error(about, "hub_id", hub)
+				s.logger.Error(message, "hub_id", hub)
 			}
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		if !errors.Is(err, context.Canceled) {
-			s.logger.Warn("hub logs not compared with what was stored", "error", err)
+			s.logger.Warn("hub logs not compared with ingest checkpoints", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newBuildInfo tells which program this is, and what it does.
+// newBuildInfo returns a gauge with the program's version and the replica's roles.
 func newBuildInfo(cfg Config) prometheus.Collector {
 	version, revision := "unknown", "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok {
@@ -22,7 +22,7 @@ func newBuildInfo(cfg Config) prometheus.Collector {
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "hubcloud_build_info",
-		Help: "Always 1; its labels say which program runs, and in which roles.",
+		Help: "Always 1. The labels have the program's version and the replica's roles.",
 		ConstLabels: prometheus.Labels{
 			"version": version, "revision": revision, "go_version": runtime.Version(),
 			"roles": strings.Join(cfg.Roles, ","),
@@ -32,7 +32,7 @@ func newBuildInfo(cfg Config) prometheus.Collector {
 	return info
 }
 
-// readiness tells at each scrape how the parts of the service are doing.
+// readiness exports the health of the components at each scrape.
 type readiness struct {
 	health *health
 	desc   *prometheus.Desc
@@ -41,7 +41,7 @@ type readiness struct {
 func newReadiness(h *health) *readiness {
 	return &readiness{h, prometheus.NewDesc(
 		"hubcloud_ready",
-		"1 while a part of the service is well, by part; /readyz says what is wrong and what to do.",
+		"Whether a component is healthy, 1 or 0. /readyz has details and advice.",
 		[]string{"component"}, nil,
 	)}
 }

@@ -10,23 +10,24 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestOperatorsPortIsPrivate: profiles and metrics ask nobody who they are, so they are on loopback
-// unless told otherwise.
-func TestOperatorsPortIsPrivate(t *testing.T) {
+// Profiles and metrics need no authentication, so the admin port must be on loopback by default.
+func TestAdminPortIsPrivate(t *testing.T) {
 	t.Parallel()
 	flag, _ := reflect.TypeFor[Config]().FieldByName("Admin")
 	host, _, err := net.SplitHostPort(flag.Tag.Get("default"))
 	if err != nil || !net.ParseIP(host).IsLoopback() {
-		t.Errorf("--admin is %q, %v", flag.Tag.Get("default"), err)
+		t.Errorf(
+			"the default of --admin is %q, %v; want a loopback address", flag.Tag.Get("default"),
+			err,
+		)
 	}
 }
 
-// TestBuildInfo tells what a process does.
 func TestBuildInfo(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newBuildInfo(Config{Roles: []string{roleAPI, roleBridge}}))
 	if got := telemetrytest.Value(t, registry, "hubcloud_build_info", "roles", "api,bridge"); got != 1 {
-		t.Errorf("it is %v", got)
+		t.Errorf("hubcloud_build_info{roles=\"api,bridge\"} is %v, want 1", got)
 	}
 }

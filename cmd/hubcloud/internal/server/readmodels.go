@@ -11,9 +11,9 @@ import (
 	"hubcloud/streams/directory"
 )
 
-// startReadModels opens the directory and the database's read models, brings both up with what was
-// written before the start, and makes the write side, whose commands return once the read models
-// have them.
+// startReadModels opens the directory log and the read models, and makes the directory service. The
+// index of keys and hubs is complete when it returns; the read models in the database may still be
+// built.
 func (s *Server) startReadModels(ctx context.Context) (err error) {
 	err = s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		s.events, err = directory.Open(ctx, s.conns, s.cfg.LogReplicas)
@@ -28,7 +28,7 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 			Tracer: s.traces.Tracer(),
 		})
 		if err != nil {
-			return finalError{err} // it waits for the database itself
+			return finalError{err} // Open itself waits for the database
 		}
 		return nil
 	})
@@ -81,7 +81,7 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("index of keys and hubs: %w", err)
 	}
-	s.awaitReadModels(ctx)
+	s.waitForReadModels(ctx)
 	s.foundation.run(
 		"barrier", func(ctx context.Context) error { return barrier.Serve(ctx, s.access.WaitFor) },
 	)
@@ -95,18 +95,19 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	return nil
 }
 
-// firstBuildWait is how long a start waits for read models that have never been complete. A longer
-// one goes on behind it: /readyz says how far.
+// firstBuildWait is how long a start waits for the first build of the read models. A longer build
+// continues after the start, and /readyz shows its progress.
 const firstBuildWait = 5 * time.Second
 
-func (s *Server) awaitReadModels(ctx context.Context) {
+// waitForReadModels waits until the read models are complete, or for firstBuildWait.
+func (s *Server) waitForReadModels(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstBuildWait)
 	defer cancel()
 	select {
 	case <-s.store.Complete():
 	case <-ctx.Done():
 		s.logger.Warn(
-			"the read models are being built: until they are complete this process is not ready and answers no reads",
+			"read models are being built: until then not ready, and reads are answered 503",
 			"schema", s.store.Schema(),
 		)
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -20,33 +21,22 @@ import (
 )
 
 const (
-	// awaitPause is the pause between two tries of what a start waits for, and awaitTell the time
-	// between two lines about it.
-	awaitPause = 500 * time.Millisecond
-	awaitTell  = 10 * time.Second
+	// retryPause is the pause between two tries.
+	retryPause = 500 * time.Millisecond
+	// waitLogInterval is the time between two log lines of a start that waits.
+	waitLogInterval = 10 * time.Second
 )
 
-// errStartTimeout reports that a start has waited for as long as it may.
+// errStartTimeout is the cause of the start's context when --start-timeout has passed.
 var errStartTimeout = errors.New("not started in time")
 
-// await does what needs a server that others run, or other replicas: again and again, until it
-// works, ctx ends, or it fails for a reason that does not pass. Servers that start at the same
-// moment as this one are not there yet, or have no leader yet, or know a stream by name and cannot
-// open it yet. What is waited for is logged at once when the first try fails, and every ten
-// seconds; do may run more than once.
-func (s *Server) retry(
-	ctx context.Context, what string, do func(ctx context.Context) error,
-) error {
-	w := &waiting{what: what, began: time.Now()}
-	told, stopTelling := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(told)
-		w.tellUntil(stopTelling, s)
-	}()
-	defer func() {
-		close(stopTelling)
-		<-told
-	}()
+// retry calls do until it succeeds, fails for a reason that does not pass by itself, or ctx ends.
+// During a start, servers of others may not run yet, may have no leader, or may know a stream by
+// name before they can open it. retry logs the first failure at once, and every ten seconds what it
+// waits for.
+func (s *Server) retry(ctx context.Context, what string, do func(ctx context.Context) error) error {
+	w := &wait{what: what, began: time.Now(), logger: s.logger}
+	defer w.logEvery(waitLogInterval)()
 	for {
 		err := do(ctx)
 		switch {
@@ -60,84 +50,94 @@ func (s *Server) retry(
 		case lasting(err) || ctx.Err() != nil:
 			return err
 		}
-		if w.failed(err) {
-			w.tell(s)
+		if first := w.failed(err); first {
+			w.log()
 		}
 		select {
-		case <-time.After(awaitPause):
+		case <-time.After(retryPause):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// finalError is an error after which await does not try again, because what failed has itself tried
-// for as long as it makes sense.
-type finalError struct{ error }
+// wait describes what a start waits for. Its methods may be called concurrently.
+type wait struct {
+	what   string
+	began  time.Time
+	logger *slog.Logger
 
-// Unwrap returns the error.
-func (e finalError) Unwrap() error { return e.error }
-
-// waiting is what a start waits for.
-type waiting struct {
-	what  string
-	began time.Time
-
-	mu   sync.Mutex
-	last error
+	mu        sync.Mutex
+	lastError error
 }
 
-// failed keeps why a try failed, and reports whether it was the first.
-func (w *waiting) failed(err error) (first bool) {
+// failed stores the error of a try and reports whether it was the first one.
+func (w *wait) failed(err error) (first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first, w.last = w.last == nil, err
+	first, w.lastError = w.lastError == nil, err
 	return first
 }
 
-// reason returns what the try before the last one failed with, if there was one: the last may only
-// have been cut short.
-func (w *waiting) reason(err error) error {
+// reason returns the error of the last complete try. err is the error of the current try, which the
+// timeout may have cut short.
+func (w *wait) reason(err error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last != nil {
-		return w.last
+	if w.lastError != nil {
+		return w.lastError
 	}
 	return err
 }
 
-func (w *waiting) tellUntil(stop <-chan struct{}, s *Server) {
-	ticker := time.NewTicker(awaitTell)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-stop:
-			return
-		case <-ticker.C:
-			w.tell(s)
+// logEvery logs the wait once per interval until the returned function is called.
+func (w *wait) logEvery(interval time.Duration) (stop func()) {
+	done := make(chan struct{})
+	var logging sync.WaitGroup
+	logging.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-ticker.C:
+				w.log()
+			}
 		}
+	})
+	return func() {
+		close(done)
+		logging.Wait()
 	}
 }
 
-func (w *waiting) tell(s *Server) {
+func (w *wait) log() {
 	w.mu.Lock()
-	err := w.last
+	err := w.lastError
 	w.mu.Unlock()
 	attrs := []any{"for", w.what, "waited", time.Since(w.began).Round(time.Second)}
 	if err != nil {
 		attrs = append(attrs, "error", err)
 	}
-	s.logger.Warn("waiting", attrs...)
+	w.logger.Warn("waiting", attrs...)
 }
 
-// Error codes of the broker that say that it is set up for something else: without a cluster there
-// are no three copies; a stream cannot be as declared.
+// finalError marks an error that retry returns at once, because do has itself tried for as long as
+// makes sense.
+type finalError struct{ error }
+
+// Unwrap returns the marked error.
+func (e finalError) Unwrap() error { return e.error }
+
+// JetStream error codes that mean a wrong setup: three replicas without a cluster, and a stream
+// whose configuration cannot change to the requested one.
 const (
 	codeNoCluster     = 10074
 	codeInvalidStream = 10052
 )
 
-// lasting reports whether an error does not pass by itself: a wrong password, a certificate that
-// nobody vouches for, an installation that is not this one. Everything else is worth another try.
+// lasting reports whether an error does not pass by itself, such as a wrong password, an untrusted
+// certificate or another installation's data. All other errors are worth a retry.
 func lasting(err error) bool {
 	for _, known := range []error{
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
@@ -149,19 +149,17 @@ func lasting(err error) bool {
 		}
 	}
 	var (
-		usage       usage.Error
+		usageErr    usage.Error
 		final       finalError
-		refused     *jetstream.APIError
-		unknown     x509.UnknownAuthorityError
+		api         *jetstream.APIError
+		authority   x509.UnknownAuthorityError
 		host        x509.HostnameError
 		certificate x509.CertificateInvalidError
 		unverified  *tls.CertificateVerificationError
 	)
-	if errors.As(err, &refused) {
-		return refused.ErrorCode == codeNoCluster || refused.ErrorCode == codeInvalidStream
+	if errors.As(err, &api) {
+		return api.ErrorCode == codeNoCluster || api.ErrorCode == codeInvalidStream
 	}
-	return errors.As(err, &usage) || errors.As(err, &final) || errors.As(err, &unknown) ||
-		errors.As(err, &host) ||
-		errors.As(err, &certificate) ||
-		errors.As(err, &unverified)
+	return errors.As(err, &usageErr) || errors.As(err, &final) || errors.As(err, &authority) ||
+		errors.As(err, &host) || errors.As(err, &certificate) || errors.As(err, &unverified)
 }
