@@ -152,8 +152,8 @@ type HubAdded struct {
 	OrgID  string  `json:"org_id"`
 	SiteID string  `json:"site_id"`
 	Name   *string `json:"name"`
-	// Incarnation is the tag of the hub's event log, 8 hexadecimal digits: every cursor carries it.
-	Incarnation string `json:"incarnation"`
+	// EpochID is the id of the epoch in which the hub's event log begins.
+	EpochID EpochID `json:"incarnation"`
 	// Connected says whether the hub was connected at that moment: then it is online from the
 	// start, otherwise unknown.
 	Connected bool `json:"connected"`
@@ -161,6 +161,9 @@ type HubAdded struct {
 	// an organization that had the hub before. Zero for a hub that nobody had.
 	After uint64 `json:"after,omitempty"`
 }
+
+// Epoch returns the epoch that the hub's event log begins with.
+func (f HubAdded) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After} }
 
 // HubMoved puts a hub at another site of its organization.
 type HubMoved struct {
@@ -180,30 +183,38 @@ type HubRenamed struct {
 // belong to the log before and are read no more, and names and rooms of the hub's devices are
 // forgotten.
 type HubLogBegun struct {
-	HubID       HubID  `json:"hub_id"`
-	OrgID       string `json:"org_id"`
-	Incarnation string `json:"incarnation"`
-	// Log is the hub's own name of its new log, and Through the number up to which nothing of it is
-	// expected.
-	Log     string `json:"log"`
+	HubID   HubID   `json:"hub_id"`
+	OrgID   string  `json:"org_id"`
+	EpochID EpochID `json:"incarnation"`
+	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
+	// is expected.
+	OwnLog  string `json:"log"`
 	Through uint64 `json:"through"`
 	// After is a sequence number of the hub's stream.
 	After uint64 `json:"after"`
 }
 
-// HubLogRestored says that the installation was restored from a backup, and what became of the
-// hub's event log by it: events that were stored after the backup are gone, and what is stored from
-// now on has another tag, so that a cursor of one that is gone is not taken for one of these. Names
-// and rooms stay as the backup has them.
+// Epoch returns the epoch that the new log begins with.
+func (f HubLogBegun) Epoch() Epoch { return Epoch{ID: f.EpochID, After: f.After} }
+
+// HubLogRestored records that the hub's event log was restored from a backup with the rest of the
+// installation. Events stored after the backup are lost. What is stored from now on has another
+// epoch, so that the cursor of a lost event is not taken for that of a new one. Names and rooms
+// stay as the backup has them.
 type HubLogRestored struct {
-	HubID       HubID  `json:"hub_id"`
-	OrgID       string `json:"org_id"`
-	Incarnation string `json:"incarnation"`
-	// After is a sequence number of the hub's stream: what is stored up to and including it is read
-	// no more.
+	HubID   HubID   `json:"hub_id"`
+	OrgID   string  `json:"org_id"`
+	EpochID EpochID `json:"incarnation"`
+	// After is a sequence number of the hub's stream: messages up to and including it are never
+	// read again.
 	After uint64 `json:"after"`
-	// Former are the tags of what is stored behind that and was restored.
-	Former FormerLogs `json:"former"`
+	// Former are the epoch ids of the restored events behind After.
+	Former FormerEpochs `json:"former"`
+}
+
+// Epoch returns the epoch of the restored log.
+func (f HubLogRestored) Epoch() Epoch {
+	return Epoch{ID: f.EpochID, After: f.After, Former: f.Former}
 }
 
 // HubSecretRotated replaces the enrolment secret of a hub (aggregate hub): the former one enrols no

@@ -27,18 +27,13 @@ type HubState struct {
 	RegisteredAt   time.Time
 	ConnectedAtAdd bool
 
-	// Incarnation is the tag of the hub's event log; events stored up to and including LogAfter are
-	// not of it.
-	Incarnation string
-	LogAfter    uint64
-	// Former are the tags of the log's older events, when the installation was restored from a
-	// backup since the log was begun.
-	Former FormerLogs
-	// Log is the hub's own name of the log that it began when it was last reset, and LogThrough the
-	// number up to which nothing of it was expected then. Both are zero for a hub that has not been
-	// reset since it was added.
-	Log        string
-	LogThrough uint64
+	// Epoch is the epoch of the hub's event log.
+	Epoch Epoch
+	// OwnLog is the hub's name for the log that it began when it was last reset, and OwnLogThrough
+	// the number up to which no event of that log was expected then. Both are zero for a hub that
+	// has not been reset since it was added.
+	OwnLog        string
+	OwnLogThrough uint64
 
 	// Labels are the names and rooms of devices that were set through the API, by device id: only
 	// of those that have one, at most MaxDeviceLabels.
@@ -70,12 +65,10 @@ type HubState struct {
 // ReleasedLog is the event log of an organization that has the hub no more, as the fields of the
 // same names in HubState were.
 type ReleasedLog struct {
-	OrgID       string
-	Incarnation string
-	LogAfter    uint64
-	Former      FormerLogs
-	Log         string
-	LogThrough  uint64
+	OrgID         string
+	Epoch         Epoch
+	OwnLog        string
+	OwnLogThrough uint64
 }
 
 // MaxFormerCertificates is how many superseded, and how many revoked, certificates a hub's state
@@ -179,13 +172,13 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 }
 
 // DecideAddHub puts a hub at a site; that the site is the organization's has been looked up before.
-// incarnation is the tag that the hub's event log gets if this adds it, 8 hexadecimal digits. A hub
-// that is where and what it should be already is no event.
+// epoch is the id that the hub's event log gets if this adds it. A hub that is where and what it
+// should be already is no event.
 //
 // A hub that is not in the inventory, one that is blocked, one that has never connected, and one
 // that another organization has are refused alike, by the one ErrHubNotAddable: whoever reads a
 // serial off a label must not learn whose it is.
-func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, error) {
+func DecideAddHub(s HubState, o Origin, c AddHub, epoch EpochID) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
 		return DecideUpdateHub(
 			s,
@@ -202,15 +195,14 @@ func DecideAddHub(s HubState, o Origin, c AddHub, incarnation string) ([]Event, 
 	if !s.Registered || s.Blocked || s.OrgID != "" || !c.Ever {
 		return nil, ErrHubNotAddable()
 	}
-	if c.OrgID == "" || !isLowerHex(incarnation, 8) {
+	if c.OrgID == "" || epoch.IsZero() {
 		return nil, fmt.Errorf(
-			"hub %s: cannot be added to organization %q with incarnation %q", s.ID, c.OrgID,
-			incarnation,
+			"hub %s: cannot be added to organization %q in epoch %s", s.ID, c.OrgID, epoch,
 		)
 	}
 	return []Event{Record(o, HubAdded{
-		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, Incarnation: incarnation,
-		Connected: c.Connected, After: s.LogAfter,
+		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, EpochID: epoch,
+		Connected: c.Connected, After: s.Epoch.After,
 	})}, nil
 }
 
@@ -231,29 +223,36 @@ func DecideUpdateHub(s HubState, o Origin, c UpdateHub) ([]Event, error) {
 	return events, nil
 }
 
-// DecideBeginLog begins the hub's event log anew after a reset. b's Incarnation, Log, Through and
-// After count; the rest is the hub's. The log that was begun last is no event, so that a bridge
-// that is not sure may ask again. A hub that nobody has added has no event log: not_found. A hub
-// over the limit is rate_limited.
-func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Event, error) {
+// BeginLog asks that a new event log begin for a hub that was reset.
+type BeginLog struct {
+	// OwnLog is the hub's name for its new log, and Through the number up to which no event of it
+	// is expected.
+	OwnLog  string
+	Through uint64
+	// After is the last sequence of the hub's stream: events up to it belong to the log before.
+	After uint64
+}
+
+// DecideBeginLog begins a new event log, in the epoch id, for a hub that was reset. A log that was
+// begun already for c.OwnLog is no event, so a bridge may repeat the command. A hub that no
+// organization has is not_found. A hub over the limit is rate_limited.
+func DecideBeginLog(s HubState, o Origin, c BeginLog, id EpochID, limit HubLimit) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
-	if b.Log == "" {
-		return nil, fmt.Errorf("hub %s: a log without a name", s.ID)
+	if c.OwnLog == "" {
+		return nil, fmt.Errorf("hub %s: begin log: the hub's log has no name", s.ID)
 	}
-	if s.Log == b.Log {
+	if s.OwnLog == c.OwnLog {
 		return nil, nil
 	}
-	if !isLowerHex(b.Incarnation, 8) || b.Incarnation == s.Incarnation {
-		return nil, fmt.Errorf(
-			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID,
-			b.Incarnation, s.Incarnation,
-		)
+	if id.IsZero() || id == s.Epoch.ID {
+		return nil, fmt.Errorf("hub %s: begin log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID)
 	}
-	if b.After < s.LogAfter {
+	if c.After < s.Epoch.After {
 		return nil, fmt.Errorf(
-			"hub %s: a log after %d cannot follow one after %d", s.ID, b.After, s.LogAfter,
+			"hub %s: begin log: sequence %d is before sequence %d, where the current log begins",
+			s.ID, c.After, s.Epoch.After,
 		)
 	}
 	if wait := limit.wait(s.LogTimes, o.At); wait > 0 {
@@ -263,27 +262,27 @@ func DecideBeginLog(s HubState, o Origin, b HubLogBegun, limit HubLimit) ([]Even
 			Message:    "this hub was reset too often lately",
 		}
 	}
-	b.HubID, b.OrgID = s.ID, s.OrgID
-	return []Event{Record(o, b)}, nil
+	return []Event{Record(o, HubLogBegun{
+		HubID: s.ID, OrgID: s.OrgID, EpochID: id, OwnLog: c.OwnLog, Through: c.Through,
+		After: c.After,
+	})}, nil
 }
 
-// DecideRestoreLog gives the hub's event log another tag after a restore that brought the hub's
-// stream back up to the sequence kept; 0 when the backup had none of it. A hub that nobody has
-// added has no event log: not_found.
-func DecideRestoreLog(s HubState, o Origin, incarnation string, kept uint64) ([]Event, error) {
+// DecideRestoreLog begins the epoch id of the hub's event log after a restore that brought the
+// hub's stream back up to the sequence kept; 0 when the backup had none of it. A hub that no
+// organization has is not_found.
+func DecideRestoreLog(s HubState, o Origin, id EpochID, kept uint64) ([]Event, error) {
 	if s.OrgID == "" {
 		return nil, ErrHubNotFound()
 	}
-	if _, used := s.Former.Find(incarnation); used || !isLowerHex(incarnation, 8) ||
-		incarnation == s.Incarnation {
+	if _, used := s.Epoch.Former.Find(id); used || id.IsZero() || id == s.Epoch.ID {
 		return nil, fmt.Errorf(
-			"hub %s: incarnation %q after %q is not 8 hexadecimal digits of its own", s.ID,
-			incarnation, s.Incarnation,
+			"hub %s: restore log: epoch %s cannot follow %s", s.ID, id, s.Epoch.ID,
 		)
 	}
+	restored := s.Epoch.Restored(id, kept)
 	return []Event{Record(o, HubLogRestored{
-		HubID: s.ID, OrgID: s.OrgID, Incarnation: incarnation, After: min(s.LogAfter, kept),
-		Former: s.Former.then(s.Incarnation, kept),
+		HubID: s.ID, OrgID: s.OrgID, EpochID: id, After: restored.After, Former: restored.Former,
 	})}, nil
 }
 
@@ -316,26 +315,25 @@ func EvolveHub(s HubState, e Event) (HubState, error) {
 	case HubAdded:
 		s.OrgID, s.SiteID, s.Name = f.OrgID, f.SiteID, f.Name
 		s.RegisteredAt, s.ConnectedAtAdd = e.At, f.Connected
-		s.Incarnation, s.LogAfter = f.Incarnation, f.After
+		s.Epoch = f.Epoch()
 	case HubMoved:
 		s.SiteID = f.SiteID
 	case HubRenamed:
 		s.Name = f.Name
 	case HubLogBegun:
-		s.Incarnation, s.LogAfter, s.Log, s.LogThrough = f.Incarnation, f.After, f.Log, f.Through
-		s.Former, s.Labels = "", nil
+		s.Epoch, s.OwnLog, s.OwnLogThrough = f.Epoch(), f.OwnLog, f.Through
+		s.Labels = nil
 		s.LogTimes = rememberTime(s.LogTimes, e.At)
 	case HubReleased:
 		s.Released = &ReleasedLog{
-			OrgID: s.OrgID, Incarnation: s.Incarnation, LogAfter: s.LogAfter, Former: s.Former,
-			Log: s.Log, LogThrough: s.LogThrough,
+			OrgID: s.OrgID, Epoch: s.Epoch, OwnLog: s.OwnLog, OwnLogThrough: s.OwnLogThrough,
 		}
 		s.OrgID, s.SiteID, s.Name = "", "", nil
 		s.RegisteredAt, s.ConnectedAtAdd = time.Time{}, false
-		s.Incarnation, s.LogAfter, s.Former, s.Log, s.LogThrough = "", f.After, "", "", 0
+		s.Epoch, s.OwnLog, s.OwnLogThrough = Epoch{After: f.After}, "", 0
 		s.Labels = nil
 	case HubLogRestored:
-		s.Incarnation, s.LogAfter, s.Former = f.Incarnation, f.After, f.Former
+		s.Epoch = f.Epoch()
 	case DeviceLabeled:
 		s.Labels = withLabel(s.Labels, f.DeviceID, DeviceLabel{Name: f.Name, Room: f.Room})
 	case DeviceForgotten:

@@ -15,12 +15,12 @@ import (
 var (
 	registered = domain.HubRegistered{HubID: hub, SecretHash: hash(1)}
 	added      = domain.HubAdded{
-		HubID:       hub,
-		OrgID:       orgA,
-		SiteID:      site1,
-		Name:        ptr("Hall"),
-		Incarnation: "0000000a",
-		Connected:   true,
+		HubID:     hub,
+		OrgID:     orgA,
+		SiteID:    site1,
+		Name:      ptr("Hall"),
+		EpochID:   domain.NewEpochID(0xa),
+		Connected: true,
 	}
 	expires = time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
 )
@@ -97,7 +97,7 @@ func TestAddHub(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events, err := domain.DecideAddHub(c.state, origin, c.cmd, "0000000a")
+			events, err := domain.DecideAddHub(c.state, origin, c.cmd, domain.NewEpochID(0xa))
 			if c.cmd.OrgID == "" {
 				if err == nil {
 					t.Fatal("a hub was added to no organization")
@@ -113,12 +113,14 @@ func TestAddHub(t *testing.T) {
 func TestNotAddableSaysNoReason(t *testing.T) {
 	t.Parallel()
 	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1, Ever: true}
-	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, "0000000a")
+	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, domain.NewEpochID(0xa))
 	_, others := domain.DecideAddHub(
-		fold(t, domain.EvolveHub, registered, added), origin, c, "0000000a",
+		fold(t, domain.EvolveHub, registered, added), origin, c, domain.NewEpochID(0xa),
 	)
 	c.Ever = false
-	_, never := domain.DecideAddHub(fold(t, domain.EvolveHub, registered), origin, c, "0000000a")
+	_, never := domain.DecideAddHub(
+		fold(t, domain.EvolveHub, registered), origin, c, domain.NewEpochID(0xa),
+	)
 	if !reflect.DeepEqual(unknown, others) || !reflect.DeepEqual(unknown, never) {
 		t.Errorf("unknown: %v\nanother's: %v\nnever online: %v", unknown, others, never)
 	}
@@ -251,39 +253,56 @@ func TestBeginLog(t *testing.T) {
 	t.Parallel()
 	owned := fold(t, domain.EvolveHub, registered, added)
 	begun := domain.HubLogBegun{
-		HubID:       hub,
-		OrgID:       orgA,
-		Incarnation: "0000000b",
-		Log:         "second",
-		Through:     16,
-		After:       4711,
+		HubID:   hub,
+		OrgID:   orgA,
+		EpochID: domain.NewEpochID(0xb),
+		OwnLog:  "second",
+		Through: 16,
+		After:   4711,
 	}
 
-	ask := domain.HubLogBegun{Incarnation: "0000000b", Log: "second", Through: 16, After: 4711}
-	events, err := domain.DecideBeginLog(owned, origin, ask, domain.HubLimit{})
+	command := domain.BeginLog{OwnLog: "second", Through: 16, After: 4711}
+	events, err := domain.DecideBeginLog(
+		owned, origin, command, domain.NewEpochID(0xb), domain.HubLimit{},
+	)
 	decided(t, events, err, []domain.Fact{begun}, "")
 	events, err = domain.DecideBeginLog(
-		fold(t, domain.EvolveHub, registered), origin, ask, domain.HubLimit{},
+		fold(t, domain.EvolveHub, registered), origin, command, domain.NewEpochID(0xb),
+		domain.HubLimit{},
 	)
 	decided(t, events, err, nil, domain.CodeNotFound)
 
 	state := fold(t, domain.EvolveHub, registered, added, begun)
-	if state.Incarnation != "0000000b" || state.LogAfter != 4711 || state.Log != "second" ||
-		state.LogThrough != 16 {
-		t.Errorf("folded to %#v", state)
+	want := domain.Epoch{ID: domain.NewEpochID(0xb), After: 4711}
+	if !reflect.DeepEqual(state.Epoch, want) || state.OwnLog != "second" ||
+		state.OwnLogThrough != 16 {
+		t.Errorf(
+			"folded to %+v, own log %q through %d; want %+v, second, 16", state.Epoch,
+			state.OwnLog, state.OwnLogThrough, want,
+		)
 	}
-	again := domain.HubLogBegun{Incarnation: "0000000c", Log: "second", After: 4712}
-	events, err = domain.DecideBeginLog(state, origin, again, domain.HubLimit{})
+	events, err = domain.DecideBeginLog(
+		state, origin, domain.BeginLog{OwnLog: "second", After: 4712}, domain.NewEpochID(0xc),
+		domain.HubLimit{},
+	)
 	decided(t, events, err, nil, "")
 
-	for name, bad := range map[string]domain.HubLogBegun{
-		"no log":                {Incarnation: "0000000c", After: 4712},
-		"the same incarnation":  {Incarnation: "0000000b", Log: "third", After: 4712},
-		"no incarnation":        {Log: "third", After: 4712},
-		"before the log before": {Incarnation: "0000000c", Log: "third", After: 4710},
+	for name, c := range map[string]struct {
+		command domain.BeginLog
+		epoch   domain.EpochID
+	}{
+		"no log": {domain.BeginLog{After: 4712}, domain.NewEpochID(0xc)},
+		"the same epoch": {
+			domain.BeginLog{OwnLog: "third", After: 4712}, domain.NewEpochID(0xb),
+		},
+		"no epoch": {domain.BeginLog{OwnLog: "third", After: 4712}, domain.EpochID{}},
+		"before the current log": {
+			domain.BeginLog{OwnLog: "third", After: 4710}, domain.NewEpochID(0xc),
+		},
 	} {
-		if _, err := domain.DecideBeginLog(state, origin, bad, domain.HubLimit{}); err == nil {
-			t.Errorf("%s: a log was begun", name)
+		events, err := domain.DecideBeginLog(state, origin, c.command, c.epoch, domain.HubLimit{})
+		if err == nil {
+			t.Errorf("%s: got events %v, want an error", name, events)
 		}
 	}
 }
@@ -296,7 +315,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 		var (
 			state, before, copied domain.HubState
 			owner                 string
-			incarnations          = map[string]bool{}
+			epochs                = map[domain.EpochID]bool{}
 		)
 		orgs, sites := []string{orgA, orgB}, []string{site1, site2}
 		steps := rapid.IntRange(1, 60).Draw(t, "steps")
@@ -305,7 +324,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				Draw(t, "org"),
 				rapid.SampledFrom(sites).
 					Draw(t, "site")
-			incarnation := fmt.Sprintf("%08x", step)
+			epoch := domain.NewEpochID(uint32(step + 1))
 			var events []domain.Event
 			var err error
 			switch rapid.IntRange(0, 9).Draw(t, "command") {
@@ -325,7 +344,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 				ever := rapid.Bool().Draw(t, "ever")
 				events, err = domain.DecideAddHub(
 					state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever},
-					incarnation,
+					epoch,
 				)
 			case 2:
 				events, err = domain.DecideUpdateHub(
@@ -334,7 +353,7 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 					domain.UpdateHub{
 						OrgID:   org,
 						SetName: true,
-						Name:    ptr(incarnation),
+						Name:    ptr(epoch.String()),
 						SiteID:  &site,
 					},
 				)
@@ -347,11 +366,10 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 4:
 				events, err = domain.DecideRevokeCertificate(state, origin, org)
 			case 5:
-				events, err = domain.DecideBeginLog(state, origin, domain.HubLogBegun{
-					Incarnation: incarnation,
-					Log:         rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"),
-					After:       uint64(step),
-				}, domain.HubLimit{})
+				events, err = domain.DecideBeginLog(state, origin, domain.BeginLog{
+					OwnLog: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "log"),
+					After:  uint64(step),
+				}, epoch, domain.HubLimit{})
 			}
 			if err != nil {
 				continue
@@ -392,14 +410,14 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			if state.OrgID != owner || owner != "" && (state.SiteID == "" || !state.Registered) {
 				t.Fatalf("owner %s, state %#v", owner, state)
 			}
-			if before.Incarnation != state.Incarnation && state.OrgID != "" {
-				if incarnations[state.Incarnation] {
-					t.Fatalf("incarnation %s came back", state.Incarnation)
+			if before.Epoch.ID != state.Epoch.ID && state.OrgID != "" {
+				if epochs[state.Epoch.ID] {
+					t.Fatalf("epoch %s came back", state.Epoch.ID)
 				}
-				incarnations[state.Incarnation] = true
+				epochs[state.Epoch.ID] = true
 			}
-			if state.LogAfter < before.LogAfter {
-				t.Fatalf("the log went back from %d to %d", before.LogAfter, state.LogAfter)
+			if state.Epoch.After < before.Epoch.After {
+				t.Fatalf("the log went back from %d to %d", before.Epoch.After, state.Epoch.After)
 			}
 			if slices.Contains(state.RevokedCertificates, state.Certificate) ||
 				slices.Contains(state.SupersededCertificates, state.Certificate) {

@@ -16,12 +16,11 @@ func TestAHubLimitHoldsOverWhatIsRecorded(t *testing.T) {
 	limit := domain.HubLimit{PerMinute: 4, Burst: 20}
 	for name, ask := range map[string]func(s domain.HubState, at time.Time, n int) ([]domain.Event, error){
 		"logs": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
-			begun := domain.HubLogBegun{
-				Incarnation: fmt.Sprintf("%08x", n+1000), Log: fmt.Sprint("log-", n),
-			}
-			return domain.DecideBeginLog(s, domain.Origin{
-				At: at, Actor: origin.Actor,
-			}, begun, limit)
+			return domain.DecideBeginLog(
+				s, domain.Origin{At: at, Actor: origin.Actor},
+				domain.BeginLog{OwnLog: fmt.Sprint("log-", n)}, domain.NewEpochID(uint32(n+1000)),
+				limit,
+			)
 		},
 		"certificates": func(s domain.HubState, at time.Time, n int) ([]domain.Event, error) {
 			issue := domain.IssueCertificate{

@@ -62,7 +62,7 @@ func DecideReleaseHub(s HubState, o Origin, after uint64) ([]Event, error) {
 		return nil, nil
 	}
 	return []Event{
-		Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.LogAfter)}),
+		Record(o, HubReleased{HubID: s.ID, OrgID: s.OrgID, After: max(after, s.Epoch.After)}),
 	}, nil
 }
 

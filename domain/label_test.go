@@ -140,12 +140,11 @@ func TestLabelsAreWhatWasSetLast(t *testing.T) {
 				delete(want, device)
 				delete(want, device+1)
 			case 1:
-				begun := domain.HubLogBegun{
-					Incarnation: fmt.Sprintf("%08x", 16+step),
-					Log:         fmt.Sprint("log ", step),
-				}
-				if events, err = domain.DecideBeginLog(state, origin, begun, domain.HubLimit{}); err == nil &&
-					len(events) > 0 {
+				events, err = domain.DecideBeginLog(
+					state, origin, domain.BeginLog{OwnLog: fmt.Sprint("log ", step)},
+					domain.NewEpochID(uint32(16+step)), domain.HubLimit{},
+				)
+				if len(events) > 0 {
 					clear(want)
 				}
 			default:

@@ -74,18 +74,23 @@ func TestEveryEventEverWrittenIsRead(t *testing.T) {
 			Fingerprint: fingerprint(1),
 		},
 		"hub.added.v1": domain.HubAdded{
-			HubID: hub, OrgID: orgA, SiteID: site1, Name: &name, Incarnation: "0a1b2c3d",
+			HubID: hub, OrgID: orgA, SiteID: site1, Name: &name,
+			EpochID:   domain.NewEpochID(0x0a1b2c3d),
 			Connected: true,
 		},
 		"hub.moved.v1":   domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2},
 		"hub.renamed.v1": domain.HubRenamed{HubID: hub, OrgID: orgA, Name: nil},
 		"hub.log_begun.v1": domain.HubLogBegun{
-			HubID: hub, OrgID: orgA, Incarnation: "4e5f6071", Log: "b2f0c1", Through: 16,
-			After: 4711,
+			HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0x4e5f6071), OwnLog: "b2f0c1",
+			Through: 16,
+			After:   4711,
 		},
 		"hub.log_restored.v1": domain.HubLogRestored{
-			HubID: hub, OrgID: orgA, Incarnation: "5f607182", After: 4711,
-			Former: "0a1b2c3d:0 4e5f6071:4800",
+			HubID: hub, OrgID: orgA, EpochID: domain.NewEpochID(0x5f607182), After: 4711,
+			Former: domain.FormerEpochs{
+				{ID: domain.NewEpochID(0x0a1b2c3d)},
+				{ID: domain.NewEpochID(0x4e5f6071), Through: 4800},
+			},
 		},
 		"hub.secret_rotated.v1": domain.HubSecretRotated{
 			HubID:           hub,

@@ -104,21 +104,12 @@ type KeyAccess struct {
 	Revoked <-chan struct{}
 }
 
-// HubAccess is what the service must know of a hub to read its event log. A hub that no
-// organization has added has none.
+// HubAccess is what the service must know of a hub to read its event log. Hubs without an
+// organization have none.
 type HubAccess struct {
 	OrgID string
-	// Incarnation is the tag of the hub's event log, which every cursor carries.
-	Incarnation string
-	// LogAfter is the sequence number up to which the hub's stream belongs to logs before this one.
-	LogAfter uint64
-	// Former are the tags of the log's older events, when the installation was restored from a
-	// backup since the log was begun.
-	Former FormerLogs
+	Epoch Epoch
 }
-
-// TagAt gives the tag of what is stored in the hub's log under a sequence.
-func (h HubAccess) TagAt(sequence uint64) string { return h.Former.At(sequence, h.Incarnation) }
 
 // MemberAccess is what the service must know of a member to let a person into an organization. A
 // member who was removed has none.

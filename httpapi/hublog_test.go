@@ -32,7 +32,7 @@ func (o oneTenant) Key(id string) (domain.KeyAccess, bool) {
 }
 
 func (o oneTenant) Hub(id domain.HubID) (domain.HubAccess, bool) {
-	return domain.HubAccess{OrgID: "org", Incarnation: "00000001"}, id == hub
+	return domain.HubAccess{OrgID: "org", Epoch: domain.Epoch{ID: domain.NewEpochID(1)}}, id == hub
 }
 
 // logs is hublog.Logs as the API takes it.
@@ -52,9 +52,9 @@ func TestRealLog(t *testing.T) {
 	conns := streamstest.Start(t)
 	store, err := hublog.New(conns, hublog.Config{
 		Retention: time.Hour,
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) {
-			return hublog.Incarnation{
-				Tag: "00000001",
+		Epoch: func(domain.HubID) (domain.Epoch, bool) {
+			return domain.Epoch{
+				ID: domain.NewEpochID(1),
 			}, true
 		},
 	})
@@ -70,9 +70,9 @@ func TestRealLog(t *testing.T) {
 		t.Helper()
 		records := make([]hublog.Record, n)
 		for i := range records {
-			records[i].Incarnation, records[i].Log, records[i].Through = "00000001", "a", last+uint64(
-				i,
-			)+1
+			records[i].EpochID, records[i].OwnLog, records[i].Through = domain.NewEpochID(
+				1,
+			), "a", last+uint64(i)+1
 			records[i].Payload = fmt.Appendf(
 				nil,
 				`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05.000000Z",`+

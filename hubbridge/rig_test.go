@@ -140,13 +140,9 @@ func (i *installation) up() {
 		hublog.Config{
 			Retention: time.Hour,
 			Log:       quiet(),
-			Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
+			Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
 				access, ok := i.Hub(hub)
-				return hublog.Incarnation{
-					Tag:    access.Incarnation,
-					After:  access.LogAfter,
-					Former: access.Former,
-				}, ok
+				return access.Epoch, ok
 			},
 		},
 	)
@@ -188,12 +184,7 @@ func (i *installation) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{
-		OrgID:       state.OrgID,
-		Incarnation: state.Incarnation,
-		LogAfter:    state.LogAfter,
-		Former:      state.Former,
-	}, true
+	return domain.HubAccess{OrgID: state.OrgID, Epoch: state.Epoch}, true
 }
 
 // bridge runs a bridge, and waits until it looks after its share.

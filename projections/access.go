@@ -207,9 +207,16 @@ func (a *Access) load(ctx context.Context) {
 		)
 	}
 	for _, hub := range from.hubs {
+		epoch, err := domain.ParseEpochID(hub.Incarnation)
+		if err != nil {
+			a.log.Error("unreadable epoch in the read models", "hub_id", hub.ID, "error", err)
+		}
 		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
-			OrgID: a.org(hub.OrgID), Incarnation: hub.Incarnation, LogAfter: uint64(hub.LogAfter),
-			Former: domain.FormerLogs(hub.LogFormer),
+			OrgID: a.org(hub.OrgID),
+			Epoch: domain.Epoch{
+				ID: epoch, After: uint64(hub.LogAfter),
+				Former: domain.ParseFormerEpochs(hub.LogFormer),
+			},
 		}
 	}
 	for _, org := range from.orgs {

@@ -146,18 +146,18 @@ func (a *Access) applyFact(fact domain.Fact) {
 		}
 	case domain.HubAdded:
 		a.hubs[f.HubID] = domain.HubAccess{
-			OrgID: a.org(f.OrgID), Incarnation: f.Incarnation, LogAfter: f.After,
+			OrgID: a.org(f.OrgID), Epoch: f.Epoch(),
 		}
 	case domain.HubReleased:
 		delete(a.hubs, f.HubID)
 	case domain.HubLogBegun:
 		if hub, ok := a.hubs[f.HubID]; ok {
-			hub.Incarnation, hub.LogAfter, hub.Former = f.Incarnation, f.After, ""
+			hub.Epoch = f.Epoch()
 			a.hubs[f.HubID] = hub
 		}
 	case domain.HubLogRestored:
 		if hub, ok := a.hubs[f.HubID]; ok {
-			hub.Incarnation, hub.LogAfter, hub.Former = f.Incarnation, f.After, f.Former
+			hub.Epoch = f.Epoch()
 			a.hubs[f.HubID] = hub
 		}
 	}

@@ -70,8 +70,14 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 		t,
 		s,
 		w.tell(
-			t, streams.HubSubject(hubID(1)),
-			domain.HubLogBegun{HubID: hubID(1), OrgID: org, Incarnation: "cafe0123", After: 77},
+			t,
+			streams.HubSubject(hubID(1)),
+			domain.HubLogBegun{
+				HubID:   hubID(1),
+				OrgID:   org,
+				EpochID: domain.NewEpochID(0xcafe0123),
+				After:   77,
+			},
 		),
 	)
 	stop()
@@ -95,13 +101,14 @@ func TestAccessIsTheSameFromEitherSource(t *testing.T) {
 		if _, ok := a.Key(gone); ok {
 			t.Errorf("%s: a revoked key is in force", name)
 		}
-		if hub, ok := a.Hub(hubID(1)); !ok ||
-			hub != (domain.HubAccess{OrgID: org, Incarnation: "cafe0123", LogAfter: 77}) {
-			t.Errorf("%s: hub %+v", name, hub)
-		}
-		if hub, ok := a.Hub(hubID(2)); !ok ||
-			hub != (domain.HubAccess{OrgID: org, Incarnation: "00000002"}) {
-			t.Errorf("%s: hub %+v", name, hub)
+		for hub, want := range map[domain.HubID]domain.Epoch{
+			hubID(1): {ID: domain.NewEpochID(0xcafe0123), After: 77},
+			hubID(2): {ID: domain.NewEpochID(2)},
+		} {
+			got, ok := a.Hub(hub)
+			if !ok || !reflect.DeepEqual(got, domain.HubAccess{OrgID: org, Epoch: want}) {
+				t.Errorf("%s: hub %s is %+v, want %s, %+v", name, hub, got, org, want)
+			}
 		}
 		if _, ok := a.Hub(hubID(3)); ok {
 			t.Errorf("%s: a hub that nobody has added", name)
@@ -258,7 +265,7 @@ func TestAccessIsSmall(t *testing.T) {
 		id := domain.HubID(fmt.Sprintf("hub-%04d-%04d-0000", n/10000, n%10000))
 		batch = append(batch, directory.Recorded{Seq: uint64(n + 1), Fact: domain.HubAdded{
 			HubID: id, OrgID: fmt.Sprintf("01930000-0000-7000-8000-%012d", n/100),
-			Incarnation: fmt.Sprintf("%08x", n),
+			EpochID: domain.NewEpochID(uint32(n)),
 		}})
 	}
 	if _, err := a.apply(batch, nil); err != nil {

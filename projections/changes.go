@@ -40,14 +40,12 @@ type siteRow struct {
 }
 
 type hubRow struct {
-	id          domain.HubID
-	org, site   string
-	name        *string
-	registered  time.Time
-	connected   bool
-	incarnation string
-	after       uint64
-	former      domain.FormerLogs
+	id         domain.HubID
+	org, site  string
+	name       *string
+	registered time.Time
+	connected  bool
+	epoch      domain.Epoch
 }
 
 type releasedHub struct {
@@ -57,14 +55,12 @@ type releasedHub struct {
 
 // hubChange is what changes of a hub; nil is what stays.
 type hubChange struct {
-	id          domain.HubID
-	org         string
-	site        *string
-	renamed     bool
-	name        *string
-	incarnation *string
-	after       *int64
-	former      *string
+	id      domain.HubID
+	org     string
+	site    *string
+	renamed bool
+	name    *string
+	epoch   *domain.Epoch
 }
 
 type keyRow struct {
@@ -145,8 +141,7 @@ func (c *changes) add(r directory.Recorded) error {
 		}
 		c.hubs.put(f.HubID, hubRow{
 			id: f.HubID, org: f.OrgID, site: f.SiteID, name: f.Name,
-			registered: r.Event.At, connected: f.Connected, incarnation: f.Incarnation,
-			after: f.After,
+			registered: r.Event.At, connected: f.Connected, epoch: f.Epoch(),
 		})
 	case domain.HubReleased:
 		return c.release(f)
@@ -155,10 +150,10 @@ func (c *changes) add(r directory.Recorded) error {
 	case domain.HubRenamed:
 		c.hub(f.HubID, f.OrgID, func(h *hubRow) { h.name = f.Name }, func(h *hubChange) { h.renamed, h.name = true, f.Name })
 	case domain.HubLogBegun:
-		c.hubLog(f.HubID, f.OrgID, f.Incarnation, f.After, "")
+		c.hubLog(f.HubID, f.OrgID, f.Epoch())
 		c.labels.clear(f.HubID)
 	case domain.HubLogRestored:
-		c.hubLog(f.HubID, f.OrgID, f.Incarnation, f.After, f.Former)
+		c.hubLog(f.HubID, f.OrgID, f.Epoch())
 	case domain.DeviceLabeled:
 		c.labels.set(f.OrgID, f.HubID, f.DeviceID, domain.DeviceLabel{Name: f.Name, Room: f.Room})
 	case domain.DeviceForgotten:
@@ -235,14 +230,20 @@ func (c *changes) hub(id domain.HubID, org string, isNew func(*hubRow), isThere 
 	isThere(change)
 }
 
-// hubLog changes where a hub's event log begins.
-func (c *changes) hubLog(
-	id domain.HubID, org, incarnation string, after uint64, former domain.FormerLogs,
-) {
-	sequence, text := int64(after), string(former)
-	c.hub(id, org,
-		func(h *hubRow) { h.incarnation, h.after, h.former = incarnation, after, former },
-		func(h *hubChange) { h.incarnation, h.after, h.former = &incarnation, &sequence, &text })
+// hubLog changes the epoch of a hub's event log.
+func (c *changes) hubLog(id domain.HubID, org string, epoch domain.Epoch) {
+	c.hub(id, org, func(h *hubRow) { h.epoch = epoch }, func(h *hubChange) { h.epoch = &epoch })
+}
+
+// epochColumn returns a column of the epochs of changed hubs; nil where the epoch stays.
+func epochColumn[C any](hubs []hubChange, of func(domain.Epoch) C) []*C {
+	return column(hubs, func(h hubChange) *C {
+		if h.epoch == nil {
+			return nil
+		}
+		value := of(*h.epoch)
+		return &value
+	})
 }
 
 // statements gives what is to be done, in an order in which each finds what it needs.
@@ -285,9 +286,9 @@ func (c *changes) statements() []statement {
 		column(c.hubs.list, func(h hubRow) *string { return h.name }),
 		column(c.hubs.list, func(h hubRow) time.Time { return h.registered }),
 		column(c.hubs.list, func(h hubRow) bool { return h.connected }),
-		column(c.hubs.list, func(h hubRow) string { return h.incarnation }),
-		column(c.hubs.list, func(h hubRow) int64 { return int64(h.after) }),
-		column(c.hubs.list, func(h hubRow) string { return string(h.former) }),
+		column(c.hubs.list, func(h hubRow) string { return h.epoch.ID.String() }),
+		column(c.hubs.list, func(h hubRow) int64 { return int64(h.epoch.After) }),
+		column(c.hubs.list, func(h hubRow) string { return h.epoch.Former.String() }),
 	}})
 	add(len(c.changed.list), statement{what: "change hubs", sql: changeHubs, args: []any{
 		column(c.changed.list, func(h hubChange) string { return string(h.id) }),
@@ -295,9 +296,9 @@ func (c *changes) statements() []statement {
 		column(c.changed.list, func(h hubChange) *string { return h.site }),
 		column(c.changed.list, func(h hubChange) bool { return h.renamed }),
 		column(c.changed.list, func(h hubChange) *string { return h.name }),
-		column(c.changed.list, func(h hubChange) *string { return h.incarnation }),
-		column(c.changed.list, func(h hubChange) *int64 { return h.after }),
-		column(c.changed.list, func(h hubChange) *string { return h.former }),
+		epochColumn(c.changed.list, func(e domain.Epoch) string { return e.ID.String() }),
+		epochColumn(c.changed.list, func(e domain.Epoch) int64 { return int64(e.After) }),
+		epochColumn(c.changed.list, func(e domain.Epoch) string { return e.Former.String() }),
 	}})
 	for _, s := range c.labels.statements() {
 		add(s.rows, s)

@@ -146,9 +146,7 @@ func TestMembersAreListedOwnersFirst(t *testing.T) {
 	}
 	// Made, changed and removed by one batch.
 	await(t, s, w.tell(
-		t,
-		subject,
-		joined(org, 4, domain.RoleMember),
+		t, subject, joined(org, 4, domain.RoleMember),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(4), Role: domain.RoleAdmin},
 		joined(org, 2, domain.RoleMember),
 		domain.MemberRoleChanged{OrgID: org, MemberID: memberID(2), Role: domain.RoleOwner},
@@ -280,13 +278,8 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 	subject := streams.HubSubject(hubID(1))
 	w.tell(t, streams.HubSubject(hubID(2)), label(2, 3, &room, nil))
 	await(t, s, w.tell(
-		t,
-		subject,
-		label(1, 3, &name, nil),
-		label(1, 3, &name, &room),
-		label(1, -4, nil, &room),
-		label(1, 5, &name, nil),
-		label(1, 5, nil, nil),
+		t, subject, label(1, 3, &name, nil), label(1, 3, &name, &room), label(1, -4, nil, &room),
+		label(1, 5, &name, nil), label(1, 5, nil, nil),
 	))
 	check(1, map[int64]domain.DeviceLabel{3: {Name: &name, Room: &room}, -4: {Room: &room}})
 	check(2, map[int64]domain.DeviceLabel{3: {Name: &room}})
@@ -312,10 +305,10 @@ func TestNamesAndRoomsOfDevices(t *testing.T) {
 		subject,
 		label(1, 8, &name, nil),
 		domain.HubLogBegun{
-			HubID:       hubID(1),
-			OrgID:       org,
-			Incarnation: "0000000b",
-			Log:         "second",
+			HubID:   hubID(1),
+			OrgID:   org,
+			EpochID: domain.NewEpochID(0xb),
+			OwnLog:  "second",
 		},
 		label(1, 6, nil, &room),
 	))

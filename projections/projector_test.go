@@ -89,7 +89,8 @@ func TestAnEventThatCannotBeReadStopsTheLineThere(t *testing.T) {
 	}
 	status, err := s.Status(t.Context(), w.dir, w.buckets.Presence)
 	if err != nil || len(status) != 2 || status[0].Name != DirectoryProjection || status[0].State != StateStopped ||
-		status[0].Sequence != before || status[0].Head != bad+1 ||
+		status[0].Sequence != before ||
+		status[0].Head != bad+1 ||
 		status[0].Lag != 2 ||
 		status[0].Stopped.Sequence != bad {
 		t.Errorf("status %+v, %v", status, err)
@@ -427,20 +428,20 @@ func TestBatchesDoNotMatter(t *testing.T) {
 				if rapid.Bool().Draw(rt, "restored") {
 					record(
 						domain.HubLogRestored{
-							HubID:       hubID(pick(hubs)),
-							OrgID:       org,
-							Incarnation: fmt.Sprintf("%08x", step),
-							Former:      "0000000a:5",
+							HubID:   hubID(pick(hubs)),
+							OrgID:   org,
+							EpochID: domain.NewEpochID(uint32(step)),
+							Former:  domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 5}},
 						},
 					)
 					break
 				}
 				record(
 					domain.HubLogBegun{
-						HubID:       hubID(pick(hubs)),
-						OrgID:       org,
-						Incarnation: fmt.Sprintf("%08x", step),
-						After:       uint64(step),
+						HubID:   hubID(pick(hubs)),
+						OrgID:   org,
+						EpochID: domain.NewEpochID(uint32(step)),
+						After:   uint64(step),
 					},
 				)
 			case kind == 8 || len(keys) == 0:

@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -102,20 +103,20 @@ func TestAReleasedHubIsGone(t *testing.T) {
 		t.Errorf("activity %+v, %v", page, err)
 	}
 	again := added(other, 1, 2)
-	again.After, again.Incarnation = 77, "0000abcd"
+	again.After, again.EpochID = 77, domain.NewEpochID(0xabcd)
 	seq := w.tell(t, streams.HubSubject(hubID(1)), again)
 	await(t, s, seq)
 	await(t, a, seq)
-	if access, ok := a.Hub(hubID(1)); !ok ||
-		access != (domain.HubAccess{OrgID: other, Incarnation: "0000abcd", LogAfter: 77}) {
-		t.Errorf("requests are let in to %+v", access)
+	want := domain.HubAccess{
+		OrgID: other, Epoch: domain.Epoch{ID: domain.NewEpochID(0xabcd), After: 77},
+	}
+	if got, ok := a.Hub(hubID(1)); !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("access to the hub is %+v, want %+v", got, want)
 	}
 	if fresh := w.access(t, s, w.dir); fresh != nil {
 		await(t, fresh, seq)
-		if access, _ := fresh.Hub(hubID(1)); access != (domain.HubAccess{
-			OrgID: other, Incarnation: "0000abcd", LogAfter: 77,
-		}) {
-			t.Errorf("from the read models requests are let in to %+v", access)
+		if got, _ := fresh.Hub(hubID(1)); !reflect.DeepEqual(got, want) {
+			t.Errorf("from the read models, access to the hub is %+v, want %+v", got, want)
 		}
 	}
 	if labels, err := s.DeviceLabels(t.Context(), other, hubID(1)); err != nil || len(labels) != 0 {

@@ -34,10 +34,10 @@ func (w *world) site(t testing.TB, org string, n int) uint64 {
 
 func added(org string, hub, site int) domain.HubAdded {
 	return domain.HubAdded{
-		HubID:       hubID(hub),
-		OrgID:       org,
-		SiteID:      siteID(site),
-		Incarnation: fmt.Sprintf("%08x", hub),
+		HubID:   hubID(hub),
+		OrgID:   org,
+		SiteID:  siteID(site),
+		EpochID: domain.NewEpochID(uint32(hub)),
 	}
 }
 
@@ -124,7 +124,7 @@ func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
 		name := fmt.Sprint("Hub ", n)
 		w.tell(t, streams.HubSubject(ids[n]), domain.HubAdded{
 			HubID: ids[n], OrgID: org, SiteID: siteID(1 + i%2), Name: &name,
-			Incarnation: "00000000",
+			EpochID: domain.NewEpochID(0x0),
 		})
 	}
 	await(t, s, w.hub(t, other, 7, 3))

@@ -105,7 +105,7 @@ func (r *rig) replicaWith(
 	}
 	p.logs, err = hublog.New(p.conns, hublog.Config{
 		Retention: time.Hour, Log: cfg.Log,
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -65,10 +65,10 @@ func BenchmarkIngest(b *testing.B) {
 				records := make([]hublog.Record, benchBatch)
 				for i := range records {
 					records[i] = hublog.Record{
-						Payload:     batch.Events[i].Payload,
-						Incarnation: access.Incarnation,
-						Log:         "a",
-						Through:     batch.First + uint64(i),
+						Payload: batch.Events[i].Payload,
+						EpochID: access.Epoch.ID,
+						OwnLog:  "a",
+						Through: batch.First + uint64(i),
 					}
 				}
 				if last, err = h.r.logs.Append(b.Context(), h.id, last, records); err != nil {

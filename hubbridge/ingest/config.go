@@ -25,7 +25,7 @@ type Logs interface {
 // Directory is who owns what, as it is at the moment of the call (directory.Service).
 type Directory interface {
 	Hub(ctx context.Context, hub domain.HubID) (domain.HubState, uint64, error)
-	BeginLog(ctx context.Context, o domain.Origin, hub domain.HubID, begun domain.HubLogBegun) error
+	BeginLog(ctx context.Context, o domain.Origin, hub domain.HubID, c domain.BeginLog) error
 	// ForgetDevices forgets the names and rooms that were set for devices; without any it does
 	// nothing.
 	ForgetDevices(ctx context.Context, o domain.Origin, hub domain.HubID, devices []int64) error

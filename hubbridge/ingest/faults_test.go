@@ -317,8 +317,8 @@ func TestResetSurvivesACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{
-		Log: "b", Through: 4, After: last,
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.BeginLog{
+		OwnLog: "b", Through: 4, After: last,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,8 @@ func TestBehindTheDirectory(t *testing.T) {
 	h.hello("a", 1, 0)
 	h.wantAck("a", 0)
 	stale.freeze(h.id)
-	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.HubLogBegun{
-		Log: "b", Through: 0,
+	if err := r.dir.BeginLog(t.Context(), operator, h.id, domain.BeginLog{
+		OwnLog: "b", Through: 0,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -471,11 +471,8 @@ func TestFlood(t *testing.T) {
 	slices.Sort(latencies)
 	t.Logf(
 		"the other hub's latency: median %v, worst %v; shed %v, dropped %v, stored %v",
-		latencies[50],
-		latencies[99],
-		r.count("messages_shed_total"),
-		r.count("messages_dropped_total"),
-		r.count("events_stored_total"),
+		latencies[50], latencies[99], r.count("messages_shed_total"),
+		r.count("messages_dropped_total"), r.count("events_stored_total"),
 	)
 	if latencies[50] > 2*time.Second {
 		t.Errorf("the other hub's median latency is %v", latencies[50])

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 )
 
@@ -15,9 +16,8 @@ const maxRetired = 8
 
 // ledger is what is put aside about a hub's own log, in the bucket of that name.
 type ledger struct {
-	// Incarnation is the tag of the event log that it is about; empty while nobody has added the
-	// hub.
-	Incarnation string `json:"incarnation,omitempty"`
+	// Epoch is the id of the event log's epoch; zero while no organization has the hub.
+	Epoch domain.EpochID `json:"incarnation,omitzero"`
 	// Log is the hub's name of its log, and Through the number up to which it is settled.
 	Log     string `json:"log"`
 	Through uint64 `json:"through"`
@@ -44,7 +44,7 @@ func (s *session) flush(ctx context.Context) error {
 		s.log.seq = max(s.log.seq, s.log.last)
 	}
 	l := ledger{
-		Incarnation: s.log.incarnation, Log: s.log.name, Through: s.log.through,
+		Epoch: s.log.epoch, Log: s.log.name, Through: s.log.through,
 		StreamSeq: s.log.seq, Retired: s.log.retired,
 		SavedAt: s.now(),
 	}

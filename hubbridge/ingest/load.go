@@ -13,12 +13,12 @@ import (
 
 // logState is what is known of a hub's log.
 type logState struct {
-	// incarnation is the tag of its event log; empty while nobody has added it: then no event is
-	// kept.
-	incarnation string
+	// epoch is the id of its event log's epoch; zero while no organization has the hub: then no
+	// event is kept.
+	epoch domain.EpochID
 	// org is the organization that has added it.
 	org string
-	// last is the sequence of the stream's last event, of whatever incarnation: what every append
+	// last is the sequence of the stream's last event, of any epoch: what every append
 	// expects. 0 when there is none.
 	last uint64
 	// name is the hub's own name of its log, empty while none was heard of; through is the number
@@ -37,7 +37,7 @@ type logState struct {
 	foreign bool
 }
 
-func (l *logState) owned() bool { return l.incarnation != "" }
+func (l *logState) owned() bool { return !l.epoch.IsZero() }
 
 // errBehind says that this replica's view of the directory is older than what the directory or the
 // ledger says.
@@ -46,7 +46,7 @@ var errBehind = errors.New("the view of the directory is behind")
 // current sees to it that the session knows the hub's log as the hub's owner has it now.
 func (s *session) current(ctx context.Context) error {
 	access, released, err := s.access(ctx)
-	if err != nil || s.loaded && s.log.incarnation == access.Incarnation {
+	if err != nil || s.loaded && s.log.epoch == access.Epoch.ID {
 		return err
 	}
 	return s.load(ctx, access, released)
@@ -66,13 +66,7 @@ func (s *session) access(ctx context.Context) (domain.HubAccess, *domain.Release
 	if state.OrgID == "" {
 		return domain.HubAccess{}, state.Released, nil
 	}
-	access := domain.HubAccess{
-		OrgID:       state.OrgID,
-		Incarnation: state.Incarnation,
-		LogAfter:    state.LogAfter,
-		Former:      state.Former,
-	}
-	return access, nil, nil
+	return domain.HubAccess{OrgID: state.OrgID, Epoch: state.Epoch}, nil, nil
 }
 
 // load reads what is stored about the hub.
@@ -94,8 +88,8 @@ func (s *session) load(
 		}
 		s.presence, s.presenceRead = p, true
 	}
-	if access.Incarnation == "" && released == nil {
-		if s.ledger.Incarnation != "" {
+	if access.Epoch.ID.IsZero() && released == nil {
+		if !s.ledger.Epoch.IsZero() {
 			return fmt.Errorf(
 				"%w: the ledger of %s is of a hub that somebody has added", errBehind, s.hub,
 			)
@@ -108,7 +102,7 @@ func (s *session) load(
 	if evidence.marks, err = cfg.Logs.LastEvents(ctx, s.hub); err != nil {
 		return err
 	}
-	if access.Incarnation == "" {
+	if access.Epoch.ID.IsZero() {
 		s.log = evidence.ofReleased(released)
 		s.loaded = true
 		return nil
@@ -118,10 +112,10 @@ func (s *session) load(
 		if err != nil {
 			return err
 		}
-		if state.Incarnation != access.Incarnation {
+		if state.Epoch.ID != access.Epoch.ID {
 			return fmt.Errorf("%w: hub %s", errBehind, s.hub)
 		}
-		evidence.begun, evidence.begunThrough, evidence.released = state.Log, state.LogThrough, state.Released
+		evidence.begun, evidence.begunThrough, evidence.released = state.OwnLog, state.OwnLogThrough, state.Released
 	}
 	if len(evidence.speaking()) == 0 {
 		if evidence.lastSequence, err = cfg.Logs.LastSequence(ctx, s.hub); err != nil {
@@ -140,7 +134,7 @@ func (s *session) load(
 // has the hub no more is older than the bucket.
 func (s *session) recall(marks []hublog.Mark, access domain.HubAccess) {
 	for _, m := range marks {
-		if !m.Link || m.Incarnation != access.TagAt(m.Seq) || m.Connection == "" ||
+		if !m.Link || m.EpochID != access.Epoch.At(m.Seq) || m.Connection == "" ||
 			m.Connection == presence.Tell(s.presence) {
 			continue
 		}
@@ -166,11 +160,11 @@ type evidence struct {
 	lastSequence uint64
 }
 
-// speaking gives the marks that speak of the incarnation.
+// speaking gives the marks that speak of the epoch.
 func (e *evidence) speaking() []hublog.Mark {
 	var speaking []hublog.Mark
 	for _, m := range e.marks {
-		if m.Seq > e.access.LogAfter && m.Incarnation == e.access.TagAt(m.Seq) && m.Log != "" {
+		if e.access.Epoch.Has(m.Seq, m.EpochID) && m.OwnLog != "" {
 			speaking = append(speaking, m)
 		}
 	}
@@ -183,25 +177,25 @@ func (e *evidence) fromLedger() (seq uint64, ok bool) {
 	if e.ledger.Log == "" {
 		return 0, false
 	}
-	if e.ledger.Incarnation == e.access.Incarnation {
+	if e.ledger.Epoch == e.access.Epoch.ID {
 		return e.ledger.StreamSeq, true
 	}
-	former, ok := e.access.Former.Find(e.ledger.Incarnation)
+	former, ok := e.access.Epoch.Former.Find(e.ledger.Epoch)
 	return min(e.ledger.StreamSeq, former.Through), ok
 }
 
-// needsDirectory says that neither the log nor the ledger speaks of the incarnation.
+// needsDirectory says that neither the log nor the ledger speaks of the epoch.
 func (e *evidence) needsDirectory() bool {
 	_, told := e.fromLedger()
 	return len(e.speaking()) == 0 && !told
 }
 
-// resolve decides. Of what speaks of the incarnation, the one that speaks of the highest sequence
+// resolve decides. Of what speaks of the epoch, the one that speaks of the highest sequence
 // counts: the last record, the ledger, the directory's word about the reset with which it began.
 // When none does, and the hub was not reset since it was added, the ledger from before it was added
 // counts: what was acknowledged then is no gap.
 //
-// After a restore from a backup the log has another tag; records of before it speak of the log
+// After a restore from a backup the log has another epoch; records of before it speak of the log
 // still, under its former one. What the hub sent after the backup, had acknowledged and holds no
 // more is then a gap in what its next hello offers.
 //
@@ -214,7 +208,7 @@ func (e *evidence) needsDirectory() bool {
 // numbers in its next hello is none. Readers lose nothing by it: their cursors are older than the
 // retention and answer 410.
 func (e *evidence) resolve() logState {
-	l := logState{incarnation: e.access.Incarnation, org: e.access.OrgID}
+	l := logState{epoch: e.access.Epoch.ID, org: e.access.OrgID}
 	for _, m := range e.marks {
 		l.last = max(l.last, m.Seq)
 	}
@@ -223,16 +217,16 @@ func (e *evidence) resolve() logState {
 	case ok:
 		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, told
 	case e.begun != "":
-		l.name, l.through, l.seq = e.begun, e.begunThrough, e.access.LogAfter
-	case e.ledger.Incarnation == "":
-		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, e.access.LogAfter
+		l.name, l.through, l.seq = e.begun, e.begunThrough, e.access.Epoch.After
+	case e.ledger.Epoch.IsZero():
+		l.name, l.through, l.seq = e.ledger.Log, e.ledger.Through, e.access.Epoch.After
 	default:
-		l.seq = e.access.LogAfter
+		l.seq = e.access.Epoch.After
 	}
 	speaking := e.speaking()
 	for _, m := range speaking {
 		if m.Seq > l.seq {
-			l.name, l.through, l.seq = m.Log, m.Through, m.Seq
+			l.name, l.through, l.seq = m.OwnLog, m.Through, m.Seq
 		}
 	}
 	if len(speaking) == 0 && e.lastSequence > l.seq && l.name != "" {
@@ -251,13 +245,8 @@ func (e *evidence) resolve() logState {
 // organization, or later, while nobody had the hub. Nothing of it up to there is anybody else's.
 func (e *evidence) ofReleased(r *domain.ReleasedLog) logState {
 	former := evidence{
-		access: domain.HubAccess{
-			OrgID:       r.OrgID,
-			Incarnation: r.Incarnation,
-			LogAfter:    r.LogAfter,
-			Former:      r.Former,
-		},
-		marks: e.marks, ledger: e.ledger, begun: r.Log, begunThrough: r.LogThrough,
+		access: domain.HubAccess{OrgID: r.OrgID, Epoch: r.Epoch},
+		marks:  e.marks, ledger: e.ledger, begun: r.OwnLog, begunThrough: r.OwnLogThrough,
 	}
 	then := former.resolve()
 	l := logState{
@@ -269,7 +258,7 @@ func (e *evidence) ofReleased(r *domain.ReleasedLog) logState {
 	}
 	newer := e.ledger.Log == then.name && e.ledger.Through >= then.through ||
 		slices.Contains(e.ledger.Retired, then.name)
-	if e.ledger.Incarnation == "" && (newer || then.name == "") {
+	if e.ledger.Epoch.IsZero() && (newer || then.name == "") {
 		l.name, l.through, l.retired, l.foreign = e.ledger.Log, e.ledger.Through, e.ledger.Retired, false
 	}
 	return l

@@ -37,7 +37,7 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 	if err != nil {
 		return err
 	}
-	if state.Incarnation != s.log.incarnation {
+	if state.Epoch.ID != s.log.epoch {
 		s.loaded = false
 		return fmt.Errorf("%w: hub %s", errBehind, s.hub)
 	}
@@ -49,7 +49,7 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 		At:    s.now(),
 		Actor: domain.Actor{Kind: domain.ActorHub, ID: string(s.hub)},
 	}
-	begun := domain.HubLogBegun{Log: log, Through: through, After: max(after, state.LogAfter)}
+	begun := domain.BeginLog{OwnLog: log, Through: through, After: max(after, state.Epoch.After)}
 	if err := s.mustHold(); err != nil {
 		return err
 	}
@@ -62,11 +62,11 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 		s.loaded = false
 		return err
 	}
-	if state, _, err = cfg.Directory.Hub(ctx, s.hub); err != nil || state.Log != log {
+	if state, _, err = cfg.Directory.Hub(ctx, s.hub); err != nil || state.OwnLog != log {
 		s.loaded = false
 		return fmt.Errorf("hub %s: its log was begun and is not seen: %w", s.hub, err)
 	}
-	if err := s.awaitView(ctx, state.Incarnation); err != nil {
+	if err := s.awaitView(ctx, state.Epoch.ID); err != nil {
 		s.loaded = false
 		return err
 	}
@@ -75,17 +75,17 @@ func (s *session) beginLog(ctx context.Context, log string, through uint64) erro
 		"hub was reset; its event log begins anew", "hub_id", s.hub, "former_log", s.log.name,
 		"log", log, "from", through+1,
 	)
-	s.log.incarnation, s.log.seq = state.Incarnation, state.LogAfter
+	s.log.epoch, s.log.seq = state.Epoch.ID, state.Epoch.After
 	return nil
 }
 
-// awaitView waits until this replica's view of the directory has an incarnation: its readers of the
+// awaitView waits until this replica's view of the directory has an epoch: its readers of the
 // hub's log must know it before the first event is stored.
-func (s *session) awaitView(ctx context.Context, incarnation string) error {
+func (s *session) awaitView(ctx context.Context, epoch domain.EpochID) error {
 	ctx, cancel := context.WithTimeout(ctx, viewWait)
 	defer cancel()
 	for {
-		if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok && access.Incarnation == incarnation {
+		if access, ok := s.shard.cfg.Ownership.Hub(s.hub); ok && access.Epoch.ID == epoch {
 			return nil
 		}
 		select {

@@ -74,13 +74,9 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	r.dir = directory.NewService(log, directory.ServiceConfig{Environment: "dev"})
 	r.logs, err = hublog.New(r.conns, hublog.Config{
 		Retention: retention, Log: slog.New(slog.DiscardHandler),
-		Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
+		Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
 			access, ok := r.Hub(hub)
-			return hublog.Incarnation{
-				Tag:    access.Incarnation,
-				After:  access.LogAfter,
-				Former: access.Former,
-			}, ok
+			return access.Epoch, ok
 		},
 	})
 	if err != nil {
@@ -105,12 +101,7 @@ func (r *rig) Hub(hub domain.HubID) (domain.HubAccess, bool) {
 	if err != nil || state.OrgID == "" {
 		return domain.HubAccess{}, false
 	}
-	return domain.HubAccess{
-		OrgID:       state.OrgID,
-		Incarnation: state.Incarnation,
-		LogAfter:    state.LogAfter,
-		Former:      state.Former,
-	}, true
+	return domain.HubAccess{OrgID: state.OrgID, Epoch: state.Epoch}, true
 }
 
 // change alters what a shard works with.

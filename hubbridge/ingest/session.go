@@ -109,7 +109,7 @@ func (s *session) append(ctx context.Context, records []hublog.Record) error {
 		return s.moved(err)
 	}
 	s.log.last = last
-	if final := &records[len(records)-1]; final.Log != "" {
+	if final := &records[len(records)-1]; final.OwnLog != "" {
 		s.log.through, s.log.seq, s.log.slack = final.Through, last, 0
 		s.dirty = true
 	}
@@ -119,11 +119,11 @@ func (s *session) append(ctx context.Context, records []hublog.Record) error {
 // deviceRecord is an event of the hub with that number.
 func (s *session) deviceRecord(payload []byte, seq uint64) hublog.Record {
 	return hublog.Record{
-		Payload:     payload,
-		Incarnation: s.log.incarnation,
-		OrgID:       s.log.org,
-		Log:         s.log.name,
-		Through:     seq,
+		Payload: payload,
+		EpochID: s.log.epoch,
+		OrgID:   s.log.org,
+		OwnLog:  s.log.name,
+		Through: seq,
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *session) skipRecord(from, to uint64) hublog.Record {
 	data := append(strconv.AppendUint([]byte(`{"from":`), from, 10), `,"to":`...)
 	data = append(strconv.AppendUint(data, to, 10), '}')
 	r := s.linkRecord(domain.EventHubEventsSkipped, s.now(), data, s.presence)
-	r.Log, r.Through = s.log.name, to
+	r.OwnLog, r.Through = s.log.name, to
 	return r
 }
 
@@ -143,11 +143,11 @@ func (s *session) linkRecord(
 ) hublog.Record {
 	r := hublog.Record{
 		Link: true, Payload: codec.AppendLinkEvent(nil, typ, s.hub, at, data),
-		Incarnation: s.log.incarnation, OrgID: s.log.org,
+		EpochID: s.log.epoch, OrgID: s.log.org,
 		Connection: presence.Tell(told),
 	}
 	if s.log.slack == 0 && !s.log.foreign {
-		r.Log, r.Through = s.log.name, s.log.through
+		r.OwnLog, r.Through = s.log.name, s.log.through
 	}
 	return r
 }

@@ -15,15 +15,15 @@ import (
 )
 
 // TestBackupAndRestore: streams come back message by message, with their sequences and times;
-// buckets with their keys; and every hub's log has another tag.
+// buckets with their keys; and every hub's log has another epoch.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	for name, hubLogs := range map[string]bool{"without hub logs": false, "with hub logs": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from := newInstallation(t, 5, 30)
-			if err := from.service.BeginLog(t.Context(), origin, from.hubs[1], domain.HubLogBegun{
-				Log: "b", Through: 4, After: 30,
+			if err := from.service.BeginLog(t.Context(), origin, from.hubs[1], domain.BeginLog{
+				OwnLog: "b", Through: 4, After: 30,
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -79,8 +79,8 @@ func TestBackupAndRestore(t *testing.T) {
 					t.Fatal(err)
 				}
 				is, _, err := to.service.Hub(t.Context(), hub)
-				if err != nil || is.Incarnation == was.Incarnation || is.OrgID != was.OrgID ||
-					is.Log != was.Log {
+				if err != nil || is.Epoch.ID == was.Epoch.ID || is.OrgID != was.OrgID ||
+					is.OwnLog != was.OwnLog {
 					t.Errorf("hub %s is %+v, %v", hub, is, err)
 				}
 				page, err := to.logs.Page(t.Context(), hub, "", 500)

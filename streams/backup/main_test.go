@@ -94,14 +94,10 @@ func (i *installation) open() {
 		i.conns,
 		hublog.Config{
 			Retention: time.Hour,
-			Incarnation: func(hub domain.HubID) (hublog.Incarnation, bool) {
+			Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
 				state, _, err := i.service.Hub(context.Background(), hub)
-				return hublog.Incarnation{
-						Tag:    state.Incarnation,
-						After:  state.LogAfter,
-						Former: state.Former,
-					}, err == nil &&
-						state.OrgID != ""
+				return state.Epoch, err == nil &&
+					state.OrgID != ""
 			},
 		},
 	)
@@ -157,10 +153,10 @@ func (i *installation) append(hub domain.HubID, expected uint64, count int) uint
 			i.t.Fatal(err)
 		}
 		records[n] = hublog.Record{
-			Payload:     payload,
-			Incarnation: state.Incarnation,
-			Log:         "a",
-			Through:     expected + uint64(n) + 1,
+			Payload: payload,
+			EpochID: state.Epoch.ID,
+			OwnLog:  "a",
+			Through: expected + uint64(n) + 1,
 		}
 	}
 	last, err := i.logs.Append(i.t.Context(), hub, expected, records)

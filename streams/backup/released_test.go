@@ -6,7 +6,7 @@ import (
 	"hubcloud/streams"
 )
 
-// A restore gave every hub that was ever added another tag, and so ended with not_found at the
+// A restore gave every hub that was ever added another epoch, and so ended with not_found at the
 // first hub that was taken away from its organization since.
 func TestRestoreOfAReleasedHub(t *testing.T) {
 	t.Parallel()

@@ -96,7 +96,7 @@ func TestLabelAndForgetADevice(t *testing.T) {
 		}
 	}
 	set(domain.LabelDevice{SetName: true, Name: ptr("Door")}, "Door in -")
-	if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "second"}); err != nil {
+	if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "second"}); err != nil {
 		t.Fatal(err)
 	}
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Attic")}, "- in Attic")

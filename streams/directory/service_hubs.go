@@ -3,7 +3,6 @@ package directory
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 
 	"hubcloud/domain"
 )
@@ -53,12 +52,12 @@ func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain
 		return domain.HubState{}, err
 	}
 	o = s.stamp(o)
-	incarnation := newIncarnation()
+	epoch := newEpochID()
 	hub, seq, err := s.updateHub(
 		ctx,
 		c.HubID,
 		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-			return domain.DecideAddHub(h, o, c, incarnation)
+			return domain.DecideAddHub(h, o, c, epoch)
 		}),
 	)
 	if err != nil {
@@ -139,31 +138,28 @@ func (s *Service) RevokeCertificate(
 	return revoked, nil
 }
 
-// BeginLog begins a hub's event log anew after the hub was reset: begun's Log, Through and After
-// count, and its Incarnation, which is made here when it is empty. Given again for the same log it
-// does nothing. A hub that nobody has added is not_found. A hub over its limit is rate_limited.
+// BeginLog begins a new event log for a hub that was reset. Repeated for the same log it does
+// nothing. A hub that no organization has is not_found. A hub over its limit is rate_limited.
 func (s *Service) BeginLog(
-	ctx context.Context, o domain.Origin, hubID domain.HubID, begun domain.HubLogBegun,
+	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.BeginLog,
 ) error {
 	o = s.stamp(o)
-	if begun.Incarnation == "" {
-		begun.Incarnation = newIncarnation()
-	}
+	epoch := newEpochID()
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideBeginLog(h, o, begun, s.cfg.HubLogs)
+		return domain.DecideBeginLog(h, o, c, epoch, s.cfg.HubLogs)
 	})
 	return err
 }
 
-// RestoreLog gives a hub's event log another tag after a restore that brought its stream back up to
-// the sequence kept; 0 when there is none of it. A hub that nobody has added is not_found.
+// RestoreLog begins another epoch of a hub's event log after a restore that brought its stream back
+// up to the sequence kept; 0 when there is none of it. A hub that nobody has added is not_found.
 func (s *Service) RestoreLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
 ) error {
 	o = s.stamp(o)
-	incarnation := newIncarnation()
+	epoch := newEpochID()
 	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideRestoreLog(h, o, incarnation, kept)
+		return domain.DecideRestoreLog(h, o, epoch, kept)
 	})
 	return err
 }
@@ -189,9 +185,10 @@ func cleanOptional(field string, text *string) (*string, error) {
 	return &clean, err
 }
 
-// newIncarnation makes the tag of an event log: 8 hexadecimal digits.
-func newIncarnation() string {
-	var entropy [4]byte
-	rand.Read(entropy[:]) // never fails: it ends the program instead
-	return hex.EncodeToString(entropy[:])
+// newEpochID returns a random id for an epoch of an event log.
+func newEpochID() (id domain.EpochID) {
+	for id.IsZero() {
+		rand.Read(id[:]) // never fails: it ends the program instead
+	}
+	return id
 }

@@ -49,8 +49,8 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{
-		Log: "second", Through: 3, After: 40,
+	if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{
+		OwnLog: "second", Through: 3, After: 40,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,16 +91,17 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	for range 2 {
 		state, err = w.ReleaseHub(t.Context(), origin, hub, 77)
 		if err != nil || state.OrgID != "" || state.SiteID != "" || state.Labels != nil ||
-			state.LogAfter != 77 ||
-			state.Log != "" {
+			state.Epoch.After != 77 ||
+			state.OwnLog != "" {
 			t.Errorf("%+v, %v", state, err)
 		}
 	}
 	if _, after := w.waited(); len(after) == 0 {
 		t.Errorf("the release returned before it was in force everywhere: %v", applied)
 	}
-	if state.Released == nil || state.Released.OrgID != w.orgA || state.Released.Log != "second" ||
-		state.Released.LogAfter != 40 {
+	if state.Released == nil || state.Released.OrgID != w.orgA ||
+		state.Released.OwnLog != "second" ||
+		state.Released.Epoch.After != 40 {
 		t.Errorf("released %+v", state.Released)
 	}
 	_, err = w.UpdateHub(
@@ -108,7 +109,7 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	)
 	refused(t, err, domain.CodeNotFound)
 	refused(
-		t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "third", After: 80}),
+		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "third", After: 80}),
 		domain.CodeNotFound,
 	)
 
@@ -116,9 +117,9 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Context(), origin,
 		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
 	)
-	if err != nil || again.OrgID != w.orgB || again.LogAfter != 77 ||
-		again.Incarnation == added.Incarnation ||
-		again.Log != "" {
+	if err != nil || again.OrgID != w.orgB || again.Epoch.After != 77 ||
+		again.Epoch.ID == added.Epoch.ID ||
+		again.OwnLog != "" {
 		t.Errorf("%+v, %v", again, err)
 	}
 	// A blocked hub cannot be added.

@@ -226,7 +226,7 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	w.waited()
 	added, err := w.AddHub(t.Context(), origin, add)
 	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
-		len(added.Incarnation) != 8 ||
+		added.Epoch.ID.IsZero() ||
 		!added.ConnectedAtAdd {
 		t.Fatalf("%+v, %v", added, err)
 	}
@@ -245,7 +245,7 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
 	)
 	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
-		moved.Incarnation != added.Incarnation {
+		moved.Epoch.ID != added.Epoch.ID {
 		t.Errorf("%+v, %v", moved, err)
 	}
 	cleared, err := w.UpdateHub(
@@ -355,7 +355,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
 	refused(t, err, domain.CodeNotFound)
 	refused(
-		t, w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{Log: "l"}), domain.CodeNotFound,
+		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "l"}), domain.CodeNotFound,
 	)
 
 	for _, fingerprint := range []string{first, first, second} {
@@ -380,8 +380,8 @@ func TestCertificatesAndLogs(t *testing.T) {
 	}
 
 	for range 2 { // the second time nothing happens
-		if err := w.BeginLog(t.Context(), origin, hub, domain.HubLogBegun{
-			Log: "second", Through: 3, After: 40,
+		if err := w.BeginLog(t.Context(), origin, hub, domain.BeginLog{
+			OwnLog: "second", Through: 3, After: 40,
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -394,9 +394,9 @@ func TestCertificatesAndLogs(t *testing.T) {
 		!slices.Equal(state.RevokedCertificates, []string{first, second}) {
 		t.Errorf("current %q, revoked %q", state.Certificate, state.RevokedCertificates)
 	}
-	if state.Log != "second" || state.LogAfter != 40 || state.LogThrough != 3 ||
-		state.Incarnation == added.Incarnation ||
-		len(state.Incarnation) != 8 {
+	if state.OwnLog != "second" || state.Epoch.After != 40 || state.OwnLogThrough != 3 ||
+		state.Epoch.ID == added.Epoch.ID ||
+		state.Epoch.ID.IsZero() {
 		t.Errorf("the log is %+v", state)
 	}
 }

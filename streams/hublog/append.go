@@ -18,11 +18,11 @@ import (
 
 // Headers of a stored event.
 const (
-	headerIncarnation = "Hubcloud-Incarnation"
-	headerOrg         = "Hubcloud-Organization"
-	headerLog         = "Hubcloud-Log"
-	headerThrough     = "Hubcloud-Through"
-	headerConnection  = "Hubcloud-Connection"
+	headerEpoch      = "Hubcloud-Incarnation"
+	headerOrg        = "Hubcloud-Organization"
+	headerOwnLog     = "Hubcloud-Log"
+	headerThrough    = "Hubcloud-Through"
+	headerConnection = "Hubcloud-Connection"
 )
 
 const (
@@ -52,14 +52,14 @@ type Record struct {
 	Link bool
 	// Payload is a domain.HubEvent as one line of JSON, its type first.
 	Payload []byte
-	// Incarnation is the tag of the log that it belongs to.
-	Incarnation string
+	// EpochID is the id of the log's epoch.
+	EpochID domain.EpochID
 	// OrgID is the organization that has the hub, for those who read the log without the directory;
 	// may be empty.
 	OrgID string
-	// Log and Through say that with this record the hub's own log of that name is settled up to the
-	// number Through. An empty Log says nothing.
-	Log     string
+	// OwnLog and Through mean that with this record everything up to the number Through of the
+	// hub's own log is dealt with. They mean nothing when OwnLog is empty.
+	OwnLog  string
 	Through uint64
 	// Connection is an opaque text, kept with hub.connected and hub.disconnected; a single line.
 	Connection string
@@ -84,6 +84,7 @@ func (l *Logs) Append(
 	// Headers are slices of texts; those that all records of an append have in common are made
 	// once.
 	shared := sharedValues{}
+	var epoch []string
 	for i := range records {
 		r := &records[i]
 		if err := r.check(); err != nil {
@@ -95,12 +96,15 @@ func (l *Logs) Append(
 		if r.Link {
 			msg.Subject = link
 		}
-		msg.Header[headerIncarnation] = shared.of(r.Incarnation)
+		if i == 0 || r.EpochID != records[i-1].EpochID {
+			epoch = []string{r.EpochID.String()}
+		}
+		msg.Header[headerEpoch] = epoch
 		if r.OrgID != "" {
 			msg.Header[headerOrg] = shared.of(r.OrgID)
 		}
-		if r.Log != "" {
-			msg.Header[headerLog] = shared.of(r.Log)
+		if r.OwnLog != "" {
+			msg.Header[headerOwnLog] = shared.of(r.OwnLog)
 			msg.Header[headerThrough] = []string{strconv.FormatUint(r.Through, 10)}
 		}
 		if r.Connection != "" {
@@ -130,8 +134,8 @@ func (r *Record) check() error {
 			"payload has %d bytes: at most %d are allowed", len(r.Payload), maxPayload,
 		)
 	}
-	if _, err := parseTag(r.Incarnation); err != nil {
-		return err
+	if r.EpochID.IsZero() {
+		return errors.New("epoch is missing")
 	}
 	return checkPayload(r.Payload)
 }
@@ -143,12 +147,10 @@ func (l *Logs) store(
 	ctx, span := l.cfg.Tracer.Start(ctx, "send hub log", trace.SpanKindProducer)
 	if span.On() {
 		span.Set(
-			semconv.MessagingSystemKey.String("nats"),
-			semconv.MessagingOperationTypeSend,
+			semconv.MessagingSystemKey.String("nats"), semconv.MessagingOperationTypeSend,
 			semconv.MessagingOperationName("publish"),
 			semconv.MessagingDestinationName(streams.HubStream(hub)),
-			semconv.MessagingBatchMessageCount(len(msgs)),
-			telemetry.KeyHubID.String(string(hub)),
+			semconv.MessagingBatchMessageCount(len(msgs)), telemetry.KeyHubID.String(string(hub)),
 		)
 	}
 	last, err = l.storeInTurn(ctx, hub, msgs)

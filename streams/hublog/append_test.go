@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/streamstest"
 )
@@ -25,8 +26,8 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 	if last != 5 {
 		t.Fatalf("four events and a command end at %d", last)
 	}
-	link := record(hubA, "0000000a", 5)
-	link.Link, link.Log = true, ""
+	link := record(hubA, domain.NewEpochID(0xa), 5)
+	link.Link, link.OwnLog = true, ""
 	if last, err := f.Append(t.Context(), hubA, last, []Record{link}); err != nil || last != 6 {
 		t.Fatalf("an event of the cloud: %d, %v", last, err)
 	}
@@ -36,7 +37,7 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 		for _, count := range []int{1, 2, 50} {
 			_, err := f.Append(
 				t.Context(), hubA, expected,
-				slices.Repeat([]Record{record(hubA, "0000000a", 9)}, count),
+				slices.Repeat([]Record{record(hubA, domain.NewEpochID(0xa), 9)}, count),
 			)
 			if !errors.Is(err, ErrConflict) {
 				t.Errorf("%d events behind %d: %v", count, expected, err)
@@ -51,20 +52,20 @@ func TestAppendExpectsTheLastEvent(t *testing.T) {
 func TestAppendRefusals(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
-	good := record(hubA, "0000000a", 1)
+	good := record(hubA, domain.NewEpochID(0xa), 1)
 	bad := map[string][]Record{
 		"none":     {},
 		"too many": slices.Repeat([]Record{good}, 1001),
-		"tag":      {good, {Payload: good.Payload, Incarnation: "x"}},
-		"payload":  {{Payload: []byte(`{}`), Incarnation: "0000000a"}},
+		"no epoch": {good, {Payload: good.Payload}},
+		"payload":  {{Payload: []byte(`{}`), EpochID: domain.NewEpochID(0xa)}},
 		"too big": {
 			{
-				Payload:     []byte(`{"type":"` + strings.Repeat("x", maxPayload) + `"}`),
-				Incarnation: "0000000a",
+				Payload: []byte(`{"type":"` + strings.Repeat("x", maxPayload) + `"}`),
+				EpochID: domain.NewEpochID(0xa),
 			},
 		},
 		"second line": {
-			{Payload: []byte("{\"type\":\"x\",\"data\":\n{}}"), Incarnation: "0000000a"},
+			{Payload: []byte("{\"type\":\"x\",\"data\":\n{}}"), EpochID: domain.NewEpochID(0xa)},
 		},
 	}
 	for name, records := range bad {
@@ -93,7 +94,7 @@ func TestAppendsRace(t *testing.T) {
 				count := []int{1, 2, 40}[(w+i)%3]
 				records := make([]Record, count)
 				for k := range records {
-					records[k] = record(hubA, "0000000a", w*10000+i*100+k)
+					records[k] = record(hubA, domain.NewEpochID(0xa), w*10000+i*100+k)
 				}
 				for {
 					marks, err := f.LastEvents(t.Context(), hubA)
@@ -167,7 +168,7 @@ func TestAppendToAnEmptiedLog(t *testing.T) {
 		return len(marks) == 0
 	})
 	if _, err := f.Append(t.Context(), hubA, last, []Record{
-		record(hubA, "0000000a", 11),
+		record(hubA, domain.NewEpochID(0xa), 11),
 	}); !errors.Is(err, ErrConflict) {
 		t.Errorf("behind an event that has expired: %v", err)
 	}
@@ -182,9 +183,9 @@ func TestLastEvents(t *testing.T) {
 	if marks, err := f.LastEvents(t.Context(), hubA); err != nil || len(marks) != 0 {
 		t.Fatalf("a log that is not there: %v, %v", marks, err)
 	}
-	device := record(hubA, "0000000a", 41)
-	link := record(hubA, "0000000a", 2)
-	link.Link, link.Log, link.Through, link.Connection = true, "log-2", 7, `{"server":"x","cid":3}`
+	device := record(hubA, domain.NewEpochID(0xa), 41)
+	link := record(hubA, domain.NewEpochID(0xa), 2)
+	link.Link, link.OwnLog, link.Through, link.Connection = true, "log-2", 7, `{"server":"x","cid":3}`
 	if _, err := f.Append(t.Context(), hubA, 0, []Record{device, link}); err != nil {
 		t.Fatal(err)
 	}
@@ -200,15 +201,21 @@ func TestLastEvents(t *testing.T) {
 		marks[i].Time = time.Time{}
 	}
 	want := []Mark{
-		{Seq: 1, Incarnation: "0000000a", Log: "log-1", Through: 41, Type: "channel.observed"},
 		{
-			Seq:         2,
-			Link:        true,
-			Incarnation: "0000000a",
-			Log:         "log-2",
-			Through:     7,
-			Connection:  link.Connection,
-			Type:        "channel.observed",
+			Seq:     1,
+			EpochID: domain.NewEpochID(0xa),
+			OwnLog:  "log-1",
+			Through: 41,
+			Type:    "channel.observed",
+		},
+		{
+			Seq:        2,
+			Link:       true,
+			EpochID:    domain.NewEpochID(0xa),
+			OwnLog:     "log-2",
+			Through:    7,
+			Connection: link.Connection,
+			Type:       "channel.observed",
 		},
 	}
 	if !slices.Equal(marks, want) {
@@ -288,7 +295,8 @@ func TestAppendUnsure(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	_, err := f.Append(
-		ctx, hubA, last, []Record{record(hubA, "0000000a", 2), record(hubA, "0000000a", 3)},
+		ctx, hubA, last,
+		[]Record{record(hubA, domain.NewEpochID(0xa), 2), record(hubA, domain.NewEpochID(0xa), 3)},
 	)
 	if !errors.Is(err, ErrUnsure) {
 		t.Fatalf("without a broker: %v", err)
@@ -302,7 +310,7 @@ func TestAppendUnsure(t *testing.T) {
 		}
 		_, err = f.Append(
 			t.Context(), hubA, marks[0].Seq,
-			[]Record{record(hubA, "0000000a", int(marks[0].Through)+1)},
+			[]Record{record(hubA, domain.NewEpochID(0xa), int(marks[0].Through)+1)},
 		)
 		return err == nil
 	})

@@ -12,7 +12,7 @@ import (
 // position of the log's end when there is none yet, and "", the oldest event, when t is beyond the
 // retention. Errors: not_found for a hub that nobody has, and those of the broker.
 func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, error) {
-	log, err := l.incarnation(hub)
+	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err
 	}
@@ -32,8 +32,8 @@ func (l *Logs) At(ctx context.Context, hub domain.HubID, t time.Time) (string, e
 	if err != nil {
 		return "", err
 	}
-	if len(found) == 0 || found[0].seq <= log.after {
+	if len(found) == 0 || found[0].seq <= epoch.After {
 		return l.Position(ctx, hub)
 	}
-	return log.cursor(found[0].seq-1, t.UnixMilli()).String(), nil
+	return cursorAt(epoch, found[0].seq-1, t.UnixMilli()).String(), nil
 }

@@ -24,11 +24,11 @@ func benchLog(b *testing.B, f *fixture, hub domain.HubID, n int) []string {
 		`{"key":"power","endpoint":0,"value":12.5,"pad":%q}`, strings.Repeat("x", 120),
 	)
 	var last uint64
-	inc, _ := f.incarnationOf(hub)
+	epoch, _ := f.epochOf(hub)
 	for at := 0; at < n; at += 500 {
 		records := make([]Record, min(500, n-at))
 		for i := range records {
-			records[i] = record(hub, inc.Tag, at+i)
+			records[i] = record(hub, epoch.ID, at+i)
 			records[i].Payload = fmt.Appendf(
 				nil,
 				`{"type":"channel.observed","hub_id":%q,"device_id":3,"time":"2026-01-02T03:04:05.123456Z","clock_trusted":true,"data":%s}`,
@@ -159,7 +159,7 @@ func benchAppend(b *testing.B, size int, bare bool) {
 	var todo [workers][]domain.HubID
 	for i := range hubs {
 		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
-		f.begin(hub, Incarnation{Tag: fmt.Sprintf("%08x", i)})
+		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
 		f.append(hub, 0, 1, 1)
 		todo[i%workers] = append(todo[i%workers], hub)
 	}
@@ -187,7 +187,10 @@ func benchAppend(b *testing.B, size int, bare bool) {
 					_, err = streams.Store(b.Context(), f.conns.Shard(hub), msgs...)
 				} else {
 					records := slices.Repeat([]Record{
-						{Payload: payload, Incarnation: "0000000a", Log: "l", Through: 9},
+						{
+							Payload: payload, EpochID: domain.NewEpochID(0xa), OwnLog: "l",
+							Through: 9,
+						},
 					}, size)
 					last[i], err = f.Append(b.Context(), hub, last[i], records)
 				}

@@ -41,7 +41,7 @@ type cacheShard struct {
 // blockKey names a block: the sequences from number*blockSize on.
 type blockKey struct {
 	hub    domain.HubID
-	tag    tag
+	epoch  domain.EpochID
 	number uint64
 }
 
@@ -58,7 +58,7 @@ type block struct {
 // failed.
 type load struct {
 	hub      domain.HubID
-	tag      tag
+	epoch    domain.EpochID
 	from, to uint64
 	done     chan struct{}
 }
@@ -84,9 +84,9 @@ func (c *blockCache) shard(key blockKey) *cacheShard {
 // find gives the events from seq to the end of what its block holds, and the sequence up to which
 // that is; or, when that is 0, what to wait for if somebody is loading them.
 func (c *blockCache) find(
-	hub domain.HubID, tag tag, seq uint64,
+	hub domain.HubID, epoch domain.EpochID, seq uint64,
 ) (events []domain.EncodedEvent, through uint64, wait <-chan struct{}) {
-	key := blockKey{hub, tag, seq / blockSize}
+	key := blockKey{hub, epoch, seq / blockSize}
 	s := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +107,10 @@ func (c *blockCache) find(
 // begin announces a load of the sequences from from on, up to to or what the cache has or somebody
 // else is loading. It begins earlier where what is in a block would otherwise not join, and is nil
 // when another load has come before it.
-func (c *blockCache) begin(hub domain.HubID, tag tag, from, to uint64) *load {
-	l := &load{hub: hub, tag: tag, from: from, to: from - 1, done: make(chan struct{})}
+func (c *blockCache) begin(hub domain.HubID, epoch domain.EpochID, from, to uint64) *load {
+	l := &load{hub: hub, epoch: epoch, from: from, to: from - 1, done: make(chan struct{})}
 	for seq := from; seq <= to; seq = blockEnd(seq) + 1 {
-		key := blockKey{hub, tag, seq / blockSize}
+		key := blockKey{hub, epoch, seq / blockSize}
 		end, ok := c.claim(l, key, seq, min(to, blockEnd(seq)))
 		if !ok {
 			break
@@ -157,7 +157,7 @@ func (c *blockCache) add(l *load, from, to uint64, events []domain.EncodedEvent)
 		end := min(to, blockEnd(from))
 		n := sort.Search(len(events), func(i int) bool { return events[i].Seq > end })
 		// Each block has a slice of its own: one that outlives the others should not hold them.
-		b := &block{key: blockKey{l.hub, l.tag, from / blockSize}, from: from, to: end}
+		b := &block{key: blockKey{l.hub, l.epoch, from / blockSize}, from: from, to: end}
 		b.events = append(make([]domain.EncodedEvent, 0, n), events[:n]...)
 		c.put(b)
 		from, events = end+1, events[n:]
@@ -203,7 +203,7 @@ func (s *cacheShard) remove(e *list.Element) {
 // finish ends a load, successful or not.
 func (c *blockCache) finish(l *load) {
 	for seq := l.from; seq <= l.to; seq = blockEnd(seq) + 1 {
-		key := blockKey{l.hub, l.tag, seq / blockSize}
+		key := blockKey{l.hub, l.epoch, seq / blockSize}
 		s := c.shard(key)
 		s.mu.Lock()
 		if s.loading[key] == l {

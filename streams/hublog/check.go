@@ -109,7 +109,7 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 	if c.bounds, c.err = logs.bounds(ctx, t.hub, t.known(end)); c.err != nil {
 		return
 	}
-	c.first, c.last = max(c.first, t.after+1), max(c.last, t.after)
+	c.first, c.last = max(c.first, t.epoch.After+1), max(c.last, t.epoch.After)
 	switch {
 	case c.last < end:
 		// The stream has lost what readers have seen, such as by a power cut without syncing.
@@ -142,7 +142,7 @@ func (t *tail) runCheck(ctx context.Context, c *check, fed, end uint64) {
 // known returns the sequence that the stream is known to have had, 0 for none: what lies before the
 // log is not known from it.
 func (t *tail) known(end uint64) uint64 {
-	if end <= t.after {
+	if end <= t.epoch.After {
 		return 0
 	}
 	return end

@@ -3,37 +3,22 @@ package hublog
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"fmt"
 	"hash/crc32"
 	"time"
 
 	"hubcloud/domain"
 )
 
-// tag is a log's incarnation, as it stands in a cursor.
-type tag [4]byte
-
-func parseTag(s string) (t tag, err error) {
-	if len(s) != 2*len(t) {
-		return t, fmt.Errorf("incarnation tag %q: 8 hexadecimal digits are needed", s)
-	}
-	if _, err := hex.Decode(t[:], []byte(s)); err != nil {
-		return t, fmt.Errorf("incarnation tag %q: %w", s, err)
-	}
-	return t, nil
-}
-
 // cursor is a place in a hub's log: every message with a greater sequence was stored at or after
 // ms.
 //
-// As text it is 28 characters of base64url: version (1 byte), tag (4), sequence (6), milliseconds
+// As text it is 28 characters of base64url: version (1 byte), epoch (4), sequence (6), milliseconds
 // since 1970 (6), and the CRC-32C of all that (4). 21 bytes fill their characters to the last bit,
 // so one cursor has one text.
 type cursor struct {
-	tag tag
-	seq uint64 // below 2^48
-	ms  int64  // from 0 to 2^48 - 1
+	epoch domain.EpochID
+	seq   uint64 // below 2^48
+	ms    int64  // from 0 to 2^48 - 1
 }
 
 const (
@@ -48,11 +33,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func (c cursor) appendTo(dst []byte) []byte {
 	var raw [cursorBytes]byte
 	raw[0] = cursorVersion
-	copy(raw[1:5], c.tag[:])
+	copy(raw[1:5], c.epoch[:])
 	putUint48(raw[5:11], c.seq)
 	putUint48(raw[11:17], uint64(c.ms))
 	binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[:17], castagnoli))
 	return base64.RawURLEncoding.AppendEncode(dst, raw[:])
+}
+
+// cursorAt returns the cursor of a log at a sequence.
+func cursorAt(epoch domain.Epoch, seq uint64, ms int64) cursor {
+	return cursor{epoch.At(seq), seq, ms}
 }
 
 func (c cursor) String() string { return string(c.appendTo(make([]byte, 0, cursorText))) }
@@ -74,7 +64,7 @@ func parseCursor(s string) (c cursor, err error) {
 		binary.BigEndian.Uint32(raw[17:]) != crc32.Checksum(raw[:17], castagnoli) {
 		return c, errBadCursor()
 	}
-	copy(c.tag[:], raw[1:5])
+	copy(c.epoch[:], raw[1:5])
 	c.seq = uint48(raw[5:11])
 	c.ms = int64(uint48(raw[11:17]))
 	return c, nil

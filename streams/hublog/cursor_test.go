@@ -16,7 +16,7 @@ func TestCursorText(t *testing.T) {
 			seq: rapid.Uint64Range(0, 1<<48-1).Draw(t, "seq"),
 			ms:  rapid.Int64Range(0, 1<<48-1).Draw(t, "ms"),
 		}
-		copy(c.tag[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "tag"))
+		copy(c.epoch[:], rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "tag"))
 		got, err := parseCursor(c.String())
 		if err != nil || got != c {
 			t.Fatalf("%+v reads back as %+v, %v", c, got, err)

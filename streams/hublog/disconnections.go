@@ -18,7 +18,7 @@ type Disconnection struct {
 }
 
 // Disconnections gives the ends of the hub's connections since t, oldest first. It looks at the
-// first `most` events of the cloud after t, 1 to 512, whatever incarnation of the log they are of;
+// first `most` events of the cloud after t, 1 to 512, of any epoch;
 // a hub without a log has none.
 func (l *Logs) Disconnections(
 	ctx context.Context, hub domain.HubID, t time.Time, most int,

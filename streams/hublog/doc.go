@@ -10,7 +10,7 @@
 //
 // # Cursors
 //
-// An event's cursor is made from what never changes: the incarnation of the log, the event's
+// An event's cursor is made from what never changes: the epoch of the log, the event's
 // sequence and when it was stored, to the millisecond. So it is always the same, whichever replica
 // makes it and whether the event came through the feed or was read from the log. A position cursor,
 // which a page without events and a quiet stream hand out, has the sequence and the instant at

@@ -62,14 +62,16 @@ var fieldText = strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ")
 const frameOverhead = len("id: ") + cursorText + len("\nevent: ") + len("\ndata: ") + len(`{"cursor":"`) + cursorText + len(`",`) - len(`{`) + len("\n\n")
 
 // encode makes the event that readers get of a stored one. The payload is copied.
-func encode(t tag, seq uint64, stored time.Time, payload []byte) (domain.EncodedEvent, error) {
+func encode(
+	epoch domain.EpochID, seq uint64, stored time.Time, payload []byte,
+) (domain.EncodedEvent, error) {
 	typ, err := payloadType(payload)
 	if err != nil {
 		return domain.EncodedEvent{}, fmt.Errorf("sequence %d: %w", seq, err)
 	}
 	frame := make([]byte, 0, frameOverhead+len(typ)+len(payload))
 	frame = append(frame, "id: "...)
-	frame = cursor{t, seq, stored.UnixMilli()}.appendTo(frame)
+	frame = cursor{epoch, seq, stored.UnixMilli()}.appendTo(frame)
 	text := frame[len("id: "):]
 	frame = append(frame, "\nevent: "...)
 	frame = append(frame, fieldText.Replace(typ)...)

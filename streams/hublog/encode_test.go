@@ -26,13 +26,14 @@ func TestFrameOfAnyType(t *testing.T) {
 		if err := checkPayload(payload); err != nil {
 			t.Fatalf("%q: %v", typ, err)
 		}
-		e, err := encode(tag{1, 2, 3, 4}, 5, time.UnixMilli(6), payload)
+		e, err := encode(domain.EpochID{1, 2, 3, 4}, 5, time.UnixMilli(6), payload)
 		if err != nil {
 			t.Fatalf("%q: %v", typ, err)
 		}
 		lines := strings.Split(string(e.Frame), "\n")
 		if len(lines) != 5 || lines[0] != "id: "+e.Cursor || !strings.HasPrefix(lines[1], "event: ") || lines[2] != "data: "+string(e.Envelope) ||
-			lines[3] != "" || lines[4] != "" ||
+			lines[3] != "" ||
+			lines[4] != "" ||
 			strings.ContainsAny(string(e.Frame), "\r\x00") {
 			t.Errorf("%q gives the frame %q", typ, e.Frame)
 		}

@@ -55,7 +55,7 @@ func TestGroupFollowsManyLogs(t *testing.T) {
 	last := map[domain.HubID]int{}
 	for i := range hubs {
 		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
-		f.begin(hub, Incarnation{Tag: fmt.Sprintf("%08x", i)})
+		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
 		last[hub] = events
 		if err := g.Follow(t.Context(), hub, ""); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestGroupTakesTurns(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	const hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
-	f.begin(hubB, Incarnation{Tag: "0000000b"})
+	f.begin(hubB, domain.Epoch{ID: domain.NewEpochID(0xb)})
 	g := f.NewGroup()
 	defer g.Close()
 	for _, hub := range []domain.HubID{hubA, hubB} {
@@ -131,7 +131,7 @@ func TestGroupGoesOn(t *testing.T) {
 	if position := g.Position("hub-none-none-none"); position != "" {
 		t.Errorf("a log that is not followed is at %q", position)
 	}
-	f.begin(hubA, Incarnation{Tag: "0000000c", After: last})
+	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	for {
 		<-g.Ready()
 		hub, _, err := g.Next(10)

@@ -81,7 +81,7 @@ func (h *history) read(ctx context.Context, t *tail, from, to uint64, wanted roo
 	left = wanted
 	through = from - 1
 	for through < to && !left.full() {
-		found, covered, wait := h.cache.find(t.hub, t.tag, through+1)
+		found, covered, wait := h.cache.find(t.hub, t.epoch.ID, through+1)
 		if wait != nil {
 			select {
 			case <-wait:
@@ -144,7 +144,7 @@ func (h *history) load(
 		return nil, 0, err
 	}
 	defer release()
-	l := h.cache.begin(t.hub, t.tag, from, to)
+	l := h.cache.begin(t.hub, t.epoch.ID, from, to)
 	if l == nil {
 		return nil, 0, nil
 	}
@@ -156,10 +156,10 @@ func (h *history) load(
 	}
 	events = make([]domain.EncodedEvent, 0, len(messages))
 	for _, m := range messages {
-		if !m.event || m.tag != t.at(m.seq) || m.seq <= t.after {
+		if !m.event || !t.epoch.Has(m.seq, m.epoch) {
 			continue
 		}
-		e, err := m.encode(m.tag)
+		e, err := m.encode()
 		if err != nil {
 			h.logs.cfg.Log.Error("unreadable event in a hub log", "hub_id", t.hub, "error", err)
 			continue

@@ -25,12 +25,12 @@ type Mark struct {
 	Seq uint64
 	// Time is when it was stored.
 	Time time.Time
-	// Link, Incarnation, Log, Through and Connection are as they were appended.
-	Link        bool
-	Incarnation string
-	Log         string
-	Through     uint64
-	Connection  string
+	// Link, EpochID, OwnLog, Through and Connection are as they were appended.
+	Link       bool
+	EpochID    domain.EpochID
+	OwnLog     string
+	Through    uint64
+	Connection string
 	// Type is the event's type.
 	Type string
 }
@@ -87,13 +87,15 @@ func (l *Logs) lastOf(
 		return mark, false, fmt.Errorf("headers of sequence %d: %w", answer.Message.Seq, err)
 	}
 	mark = Mark{
-		Seq:         answer.Message.Seq,
-		Time:        answer.Message.Time,
-		Incarnation: header.Get(headerIncarnation),
-		Log:         header.Get(headerLog),
-		Connection:  header.Get(headerConnection),
+		Seq:        answer.Message.Seq,
+		Time:       answer.Message.Time,
+		OwnLog:     header.Get(headerOwnLog),
+		Connection: header.Get(headerConnection),
 	}
-	if mark.Log != "" {
+	if id, err := domain.ParseEpochID(header.Get(headerEpoch)); err == nil {
+		mark.EpochID = id
+	}
+	if mark.OwnLog != "" {
 		if mark.Through, err = strconv.ParseUint(header.Get(headerThrough), 10, 64); err != nil {
 			return mark, false, fmt.Errorf("headers of sequence %d: %w", mark.Seq, err)
 		}

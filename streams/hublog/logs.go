@@ -16,18 +16,7 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Incarnation says which of a stream's messages are the hub's log: the events with Seq > After and
-// that tag.
-type Incarnation struct {
-	// Tag is 8 hexadecimal digits. It changes whenever the log begins anew.
-	Tag string
-	// After is a sequence number of the stream.
-	After uint64
-	// Former are the tags of the older of them, which were restored from a backup.
-	Former domain.FormerLogs
-}
-
-// Config says how logs are kept and read. Retention and Incarnation are required, the rest has
+// Config says how logs are kept and read. Retention and Epoch are required, the rest has
 // defaults.
 type Config struct {
 	// Retention is how long messages are kept, and how old a cursor may be; at least MinRetention.
@@ -49,12 +38,11 @@ type Config struct {
 	// syncs the names of the folders that hold the stream, so that a power cut does not take it;
 	// nil where the broker is another process.
 	SyncFolders func(streams.Account) error
-	// Incarnation gives a hub's log as the directory has it, from memory; false means that no
-	// organization has the hub.
-	Incarnation func(domain.HubID) (Incarnation, bool)
-	// Refresh brings what Incarnation returns up to what the directory holds at the call. It is
-	// asked before a cursor is rejected for its incarnation; nil means that Incarnation is always
-	// up to date.
+	// Epoch returns the epoch of a hub's log from memory; false means that no organization has the
+	// hub.
+	Epoch func(domain.HubID) (domain.Epoch, bool)
+	// Refresh brings what Epoch returns up to what the directory holds at the call. It is called
+	// before a cursor is rejected for its epoch; nil means that Epoch is always up to date.
 	Refresh func(ctx context.Context) error
 	// Lost reports whether a connection leads nowhere any more: its readers end then, so that
 	// clients go elsewhere. nil means that none ever does.
@@ -159,8 +147,8 @@ func New(conns *streams.Conns, cfg Config) (*Logs, error) {
 			"hub logs: retention is %v; at least %v is needed", cfg.Retention, MinRetention,
 		)
 	}
-	if cfg.Incarnation == nil {
-		return nil, errors.New("hub logs: Incarnation is required")
+	if cfg.Epoch == nil {
+		return nil, errors.New("hub logs: Epoch is required")
 	}
 	cfg = cfg.withDefaults()
 	reads := cfg.Reads
@@ -208,6 +196,15 @@ func (l *Logs) Close() {
 		s.close()
 	}
 	l.background.Wait()
+}
+
+// epoch returns the epoch of the hub's log as it is now. The error is not_found.
+func (l *Logs) epoch(hub domain.HubID) (domain.Epoch, error) {
+	epoch, ok := l.cfg.Epoch(hub)
+	if !ok {
+		return domain.Epoch{}, domain.ErrHubNotFound()
+	}
+	return epoch, nil
 }
 
 // work runs f in the background; Close waits for it. After Close it does nothing.

@@ -27,21 +27,21 @@ type fixture struct {
 	conns *streams.Conns
 	tb    testing.TB
 
-	mu   sync.Mutex
-	incs map[domain.HubID]Incarnation
+	mu     sync.Mutex
+	epochs map[domain.HubID]domain.Epoch
 }
 
-func (f *fixture) incarnationOf(hub domain.HubID) (Incarnation, bool) {
+func (f *fixture) epochOf(hub domain.HubID) (domain.Epoch, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	inc, ok := f.incs[hub]
-	return inc, ok
+	epoch, ok := f.epochs[hub]
+	return epoch, ok
 }
 
-func (f *fixture) begin(hub domain.HubID, inc Incarnation) {
+func (f *fixture) begin(hub domain.HubID, epoch domain.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.incs[hub] = inc
+	f.epochs[hub] = epoch
 }
 
 func start(tb testing.TB, cfg Config) *fixture {
@@ -52,14 +52,17 @@ func start(tb testing.TB, cfg Config) *fixture {
 // startOn makes Logs that run until the test ends.
 func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 	tb.Helper()
-	f := &fixture{conns: conns, tb: tb, incs: map[domain.HubID]Incarnation{hubA: {Tag: "0000000a"}}}
+	f := &fixture{
+		conns: conns, tb: tb,
+		epochs: map[domain.HubID]domain.Epoch{hubA: {ID: domain.NewEpochID(0xa)}},
+	}
 	if cfg.Retention == 0 {
 		cfg.Retention = time.Hour
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Incarnation = f.incarnationOf
+	cfg.Epoch = f.epochOf
 	logs, err := New(conns, cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -79,7 +82,7 @@ func startOn(tb testing.TB, conns *streams.Conns, cfg Config) *fixture {
 }
 
 // record makes an event that carries a number.
-func record(hub domain.HubID, inc string, n int) Record {
+func record(hub domain.HubID, epoch domain.EpochID, n int) Record {
 	e := domain.HubEvent{
 		Type:  "channel.observed",
 		HubID: hub,
@@ -90,16 +93,16 @@ func record(hub domain.HubID, inc string, n int) Record {
 	if err != nil {
 		panic(err)
 	}
-	return Record{Payload: payload, Incarnation: inc, Log: "log-1", Through: uint64(n)}
+	return Record{Payload: payload, EpochID: epoch, OwnLog: "log-1", Through: uint64(n)}
 }
 
 // append stores count events numbered from n on, behind expected.
 func (f *fixture) append(hub domain.HubID, expected uint64, n, count int) uint64 {
 	f.tb.Helper()
-	inc, _ := f.incarnationOf(hub)
+	epoch, _ := f.epochOf(hub)
 	records := make([]Record, count)
 	for i := range records {
-		records[i] = record(hub, inc.Tag, n+i)
+		records[i] = record(hub, epoch.ID, n+i)
 	}
 	last, err := f.Append(f.tb.Context(), hub, expected, records)
 	if err != nil {

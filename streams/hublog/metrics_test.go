@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"hubcloud/domain"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -25,13 +26,15 @@ func TestMetrics(t *testing.T) {
 	last := f.append(hubA, 0, 1, 3)
 	f.command(hubA)
 	if _, err := f.Append(t.Context(), hubA, last-1, []Record{
-		record(hubA, "0000000a", 9),
+		record(hubA, domain.NewEpochID(0xa), 9),
 	}); !errors.Is(err, ErrConflict) {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Append(ended, hubA, last, []Record{record(hubA, "0000000a", 9)}); err == nil {
+	if _, err := f.Append(ended, hubA, last, []Record{
+		record(hubA, domain.NewEpochID(0xa), 9),
+	}); err == nil {
 		t.Fatal("an append whose time is over succeeds")
 	}
 	f.page(hubA, "", 2)

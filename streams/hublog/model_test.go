@@ -45,10 +45,10 @@ func (m *model) process(name string) *fixture {
 
 func (m *model) append(count int) {
 	f := m.process("writer")
-	inc, _ := f.incarnationOf(m.hub)
+	epoch, _ := f.epochOf(m.hub)
 	records := make([]Record, count)
 	for i := range records {
-		records[i] = record(m.hub, inc.Tag, m.count+1+i)
+		records[i] = record(m.hub, epoch.ID, m.count+1+i)
 	}
 	// The last event may expire at any moment, and then the log has none.
 	before := time.Now()
@@ -177,7 +177,7 @@ func TestAgainstModel(t *testing.T) {
 		n := hubs.Add(1)
 		m := &model{t: t, hub: domain.HubID(fmt.Sprintf("hub-aaaa-cccc-%04d", n)), now: processes}
 		for _, p := range processes {
-			p.begin(m.hub, Incarnation{Tag: fmt.Sprintf("%08x", n)})
+			p.begin(m.hub, domain.Epoch{ID: domain.NewEpochID(uint32(n))})
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"append one":  func(*rapid.T) { m.append(1) },

@@ -127,8 +127,9 @@ func (l *Logs) refresh(ctx context.Context, hub domain.HubID, after string) erro
 	if err != nil {
 		return err
 	}
-	log, err := l.incarnation(hub)
-	if err != nil || c.tag == log.at(c.seq) && c.seq >= log.after || l.age(c) > l.cfg.Retention {
+	epoch, err := l.epoch(hub)
+	if err != nil || c.epoch == epoch.At(c.seq) && c.seq >= epoch.After ||
+		l.age(c) > l.cfg.Retention {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
@@ -180,7 +181,7 @@ func (l *Logs) resume(ctx context.Context, t *tail, after string) (cursor, error
 	if err != nil {
 		return c, err
 	}
-	if c.tag != t.at(c.seq) || c.seq < t.after || l.age(c) > l.cfg.Retention {
+	if c.epoch != t.epoch.At(c.seq) || c.seq < t.epoch.After || l.age(c) > l.cfg.Retention {
 		return c, errExpired()
 	}
 	if t.sees(c.seq) {
@@ -305,7 +306,7 @@ func (r *pageRead) page() domain.EventPage {
 	}
 	return domain.EventPage{
 		Events: r.events,
-		Next:   r.logs.renew(next, r.tail.cursor(r.pos, r.end.at.UnixMilli())),
+		Next:   r.logs.renew(next, cursorAt(r.tail.epoch, r.pos, r.end.at.UnixMilli())),
 	}
 }
 
@@ -324,7 +325,7 @@ func (l *Logs) renew(text string, position cursor) string {
 // Position gives a cursor of the log's end as it is now: what is stored before the call lies before
 // it, what is stored afterwards behind it.
 func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
-	log, err := l.incarnation(hub)
+	epoch, err := l.epoch(hub)
 	if err != nil {
 		return "", err
 	}
@@ -343,5 +344,5 @@ func (l *Logs) Position(ctx context.Context, hub domain.HubID) (string, error) {
 			return "", unavailable(err)
 		}
 	}
-	return log.cursor(max(b.last, log.after), now.UnixMilli()).String(), nil
+	return cursorAt(epoch, max(b.last, epoch.After), now.UnixMilli()).String(), nil
 }

@@ -96,17 +96,19 @@ func TestCursorsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	f := start(t, Config{})
 	const hubB = domain.HubID("hub-bbbb-bbbb-bbbb")
-	f.begin(hubB, Incarnation{Tag: "0000000b"})
+	f.begin(hubB, domain.Epoch{ID: domain.NewEpochID(0xb)})
 	f.append(hubA, 0, 1, 5)
 	f.append(hubB, 0, 1, 5)
 	now := time.Now().UnixMilli()
-	own := tag{0, 0, 0, 0x0a}
+	own := domain.NewEpochID(0x0a)
 	for name, c := range map[string]struct {
 		text string
 		code domain.Code
 	}{
-		"of another hub":     {f.page(hubB, "", 2).Next, domain.CodeCursorExpired},
-		"of another log":     {cursor{tag{9}, 2, now}.String(), domain.CodeCursorExpired},
+		"of another hub": {f.page(hubB, "", 2).Next, domain.CodeCursorExpired},
+		"of another log": {
+			cursor{domain.EpochID{9}, 2, now}.String(), domain.CodeCursorExpired,
+		},
 		"beyond the end":     {cursor{own, 6, now}.String(), domain.CodeCursorExpired},
 		"far beyond the end": {cursor{own, 1 << 47, now}.String(), domain.CodeCursorExpired},
 		"too old": {
@@ -315,7 +317,7 @@ func TestLogBegunAnew(t *testing.T) {
 		}()
 		eventually(t, "it waits", func() bool { return waiting(l, hubA) == 2 })
 	}
-	f.begin(hubA, Incarnation{Tag: "0000000c", After: last})
+	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	begun := time.Now()
 	<-readers[0].Ready()
 	if took := time.Since(begun); took > 30*time.Second {
@@ -352,7 +354,7 @@ func TestLogBegunAnew(t *testing.T) {
 			t.Errorf("event %d is shown in the log before", n)
 		}
 	}
-	late.begin(hubA, Incarnation{Tag: "0000000c", After: last})
+	late.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xc), After: last})
 	if got := numbers(t, late.page(hubA, "", 10).Events); !slices.Equal(got, upTo(201, 205)) {
 		t.Errorf("the replica that was behind shows %v", got)
 	}

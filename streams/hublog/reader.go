@@ -71,7 +71,7 @@ func (r *Reader) startAtEnd(ctx context.Context) error {
 		return err
 	}
 	r.pos = end.last
-	r.text = r.tail.cursor(end.last, end.at.UnixMilli()).String()
+	r.text = cursorAt(r.tail.epoch, end.last, end.at.UnixMilli()).String()
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (r *Reader) Ready() <-chan struct{} { return r.tail.wait(r.pos) }
 func (r *Reader) Position() string {
 	seen, at := r.tail.position()
 	if r.pos >= seen {
-		r.text = r.logs.renew(r.text, r.tail.cursor(r.pos, at.UnixMilli()))
+		r.text = r.logs.renew(r.text, cursorAt(r.tail.epoch, r.pos, at.UnixMilli()))
 	}
 	return r.text
 }

@@ -234,8 +234,13 @@ func TestReadersAcrossBrokerRestart(t *testing.T) {
 	broker.Start(t)
 	eventually(t, "the log takes events", func() bool {
 		seq, err := f.Append(
-			t.Context(), hubA, last,
-			[]Record{record(hubA, "0000000a", 11), record(hubA, "0000000a", 12)},
+			t.Context(),
+			hubA,
+			last,
+			[]Record{
+				record(hubA, domain.NewEpochID(0xa), 11),
+				record(hubA, domain.NewEpochID(0xa), 12),
+			},
 		)
 		last = max(last, seq)
 		return err == nil
@@ -264,9 +269,9 @@ func TestAnnouncedIsNotYetStored(t *testing.T) {
 		t.Helper()
 		m := stored{
 			seq:         seq,
-			data:        record(hubA, "0000000a", n).Payload,
+			data:        record(hubA, domain.NewEpochID(0xa), n).Payload,
 			event:       true,
-			tag:         tail.tag,
+			epoch:       tail.epoch.ID,
 			at:          time.Now(),
 			batchSeq:    batchSeq,
 			batchCommit: commit,
@@ -314,7 +319,7 @@ func TestRingsShareTheirBytes(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range hubs {
 		hub := domain.HubID(fmt.Sprintf("hub-aaaa-bbbb-%04d", i))
-		f.begin(hub, Incarnation{Tag: fmt.Sprintf("%08x", i)})
+		f.begin(hub, domain.Epoch{ID: domain.NewEpochID(uint32(i + 1))})
 		r, err := f.Follow(t.Context(), hub, "")
 		if err != nil {
 			t.Fatal(err)
@@ -408,7 +413,7 @@ func TestReadersComeAndGo(t *testing.T) {
 	for n := 1; n < 1500; n += 5 {
 		last = f.append(hubA, last, n, 5)
 		if n%500 == 1 {
-			f.begin(hubA, Incarnation{Tag: fmt.Sprintf("%08x", n), After: last})
+			f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(uint32(n)), After: last})
 		}
 	}
 	close(stop)
@@ -456,10 +461,8 @@ func TestCloseEndsReaders(t *testing.T) {
 		conns,
 		Config{
 			Retention: time.Hour,
-			Incarnation: func(domain.HubID) (Incarnation, bool) {
-				return Incarnation{
-					Tag: "0000000a",
-				}, true
+			Epoch: func(domain.HubID) (domain.Epoch, bool) {
+				return domain.Epoch{ID: domain.NewEpochID(0xa)}, true
 			},
 		},
 	)

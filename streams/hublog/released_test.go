@@ -26,7 +26,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 	}()
 	eventually(t, "it waits", func() bool { return waiting(f, hubA) == 2 })
 	f.mu.Lock()
-	delete(f.incs, hubA)
+	delete(f.epochs, hubA)
 	f.mu.Unlock()
 	f.Released(hubA)
 	if _, err := r.Next(10); codeOf(err) != domain.CodeNotFound {
@@ -39,7 +39,7 @@ func TestAReleasedHubEndsItsReaders(t *testing.T) {
 		t.Errorf("a page: %v", err)
 	}
 	// Whoever adds the hub next begins with nothing, and the former cursor is none of its log.
-	f.begin(hubA, Incarnation{Tag: "0000000b", After: last})
+	f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: last})
 	if page := f.page(hubA, "", 10); len(page.Events) != 0 {
 		t.Errorf("the next organization reads %v", numbers(t, page.Events))
 	}

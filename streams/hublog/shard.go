@@ -180,7 +180,7 @@ func (s *shard) acquire(ctx context.Context, hub domain.HubID) (*tail, error) {
 }
 
 func (s *shard) attach(hub domain.HubID) (*tail, error) {
-	log, err := s.logs.incarnation(hub)
+	epoch, err := s.logs.epoch(hub)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +193,12 @@ func (s *shard) attach(hub domain.HubID) (*tail, error) {
 		return nil, ErrClosed
 	}
 	former := s.tails[hub]
-	if former != nil && former.tag == log.tag {
+	if former != nil && former.epoch.ID == epoch.ID {
 		former.attach()
 		s.mu.Unlock()
 		return former, nil
 	}
-	t := newTail(s, hub, log)
+	t := newTail(s, hub, epoch)
 	t.attach()
 	s.tails[hub] = t
 	s.logs.rings.tails.Add(1)
@@ -227,7 +227,7 @@ func (s *shard) end(t *tail, err error) {
 }
 
 // Released ends the readers of a hub that no organization has any more, with not_found.
-// Config.Incarnation must know that already.
+// Config.Epoch must know that already.
 func (l *Logs) Released(hub domain.HubID) {
 	s := l.shard(hub)
 	if t := s.tail(hub); t != nil {

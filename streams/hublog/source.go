@@ -2,7 +2,6 @@ package hublog
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -45,8 +44,8 @@ type Message struct {
 
 // Event is an event as a Source reads it.
 type Event struct {
-	// Incarnation is the tag of the log that it belongs to.
-	Incarnation string
+	// EpochID is the id of the log's epoch.
+	EpochID domain.EpochID
 	// OrgID is the organization that has the hub; empty for events that were stored before that was
 	// kept with them.
 	OrgID string
@@ -110,7 +109,7 @@ func (m stored) whole() (Message, error) {
 		message.Command = m.data
 		return message, nil
 	}
-	encoded, err := m.encode(m.tag)
+	encoded, err := m.encode()
 	if err != nil {
 		return message, err
 	}
@@ -119,9 +118,8 @@ func (m stored) whole() (Message, error) {
 		return message, err
 	}
 	message.Event = &Event{
-		Incarnation: hex.EncodeToString(
-			m.tag[:],
-		), OrgID: m.org, Type: typ, Cursor: encoded.Cursor, Envelope: encoded.Envelope,
+		EpochID: m.epoch, OrgID: m.org, Type: typ, Cursor: encoded.Cursor,
+		Envelope: encoded.Envelope,
 	}
 	return message, nil
 }

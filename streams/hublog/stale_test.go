@@ -170,10 +170,7 @@ func TestALeaderMustRepeatThatALogIsShorter(t *testing.T) {
 	}
 	// What the leader repeats is true.
 	fresh.last.Store(2)
-	beyond, err := Position{Incarnation: "0000000a", Seq: last + 10, Stored: time.Now()}.Cursor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	beyond := Position{EpochID: domain.NewEpochID(0xa), Seq: last + 10, Stored: time.Now()}.Cursor()
 	if _, err := late.Page(t.Context(), hubA, beyond, 5); domain.CodeOf(
 		err,
 	) != domain.CodeCursorExpired {
@@ -231,27 +228,24 @@ func TestNoLeaderIsUnavailable(t *testing.T) {
 }
 
 // What was read of a log by a replica that is ahead in the directory answered 410 at one that was
-// behind: the cursor's incarnation was unknown there.
-func TestAnUnknownIncarnationIsLookedUpAfresh(t *testing.T) {
+// behind: the cursor's epoch was unknown there.
+func TestAnUnknownEpochIsLookedUpAfresh(t *testing.T) {
 	t.Parallel()
 	var f *fixture
 	refreshed := errors.New("not asked")
 	f = start(t, Config{Refresh: func(context.Context) error {
 		refreshed = nil
-		f.begin(hubA, Incarnation{Tag: "0000000b", After: 3})
+		f.begin(hubA, domain.Epoch{ID: domain.NewEpochID(0xb), After: 3})
 		return nil
 	}})
 	last := f.append(hubA, 0, 1, 3)
 	f.page(hubA, "", 5)
 	if _, err := f.Append(t.Context(), hubA, last, []Record{
-		record(hubA, "0000000b", 4),
+		record(hubA, domain.NewEpochID(0xb), 4),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := Position{Incarnation: "0000000b", Seq: 3, Stored: time.Now()}.Cursor()
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := Position{EpochID: domain.NewEpochID(0xb), Seq: 3, Stored: time.Now()}.Cursor()
 	page, err := f.Page(t.Context(), hubA, after, 5)
 	if err != nil || refreshed != nil || fmt.Sprint(numbers(t, page.Events)) != "[4]" {
 		t.Errorf(

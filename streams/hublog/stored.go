@@ -28,9 +28,9 @@ type stored struct {
 	event bool
 	// at is when it was stored.
 	at time.Time
-	// tag and org are those of an event; org may be empty.
-	tag tag
-	org string
+	// epoch and org are those of an event; org may be empty.
+	epoch domain.EpochID
+	org   string
 	// batchSeq is its place in the atomic batch that it came with, from 1, and 0 when it came
 	// alone; batchCommit marks the last of a batch.
 	batchSeq    uint64
@@ -57,13 +57,15 @@ func parseStored(msg *nats.Msg) (m stored, err error) {
 		return m, nil
 	}
 	m.org = field(msg, headerOrg)
-	if m.tag, err = parseTag(field(msg, headerIncarnation)); err != nil {
+	if m.epoch, err = domain.ParseEpochID(field(msg, headerEpoch)); err != nil {
 		return m, fmt.Errorf("sequence %d: %w", m.seq, err)
 	}
 	return m, nil
 }
 
-func (m stored) encode(t tag) (domain.EncodedEvent, error) { return encode(t, m.seq, m.at, m.data) }
+func (m stored) encode() (domain.EncodedEvent, error) {
+	return encode(m.epoch, m.seq, m.at, m.data)
+}
 
 // isEvent tells log.<hub>.event.… from the rest.
 func isEvent(subject string) bool {

@@ -73,12 +73,12 @@ func (s *shard) sweep(now time.Time, unchecked time.Duration) {
 			s.end(t, ErrLost)
 			continue
 		}
-		log, err := s.logs.incarnation(t.hub)
+		epoch, err := s.logs.epoch(t.hub)
 		if err != nil {
 			s.end(t, err) // the hub has no owner any more
 			continue
 		}
-		if log.tag != t.tag {
+		if epoch.ID != t.epoch.ID {
 			s.end(t, ErrLogEnded)
 			continue
 		}

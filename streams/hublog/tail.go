@@ -20,7 +20,7 @@ import (
 type tail struct {
 	shard *shard
 	hub   domain.HubID
-	lineage
+	epoch domain.Epoch
 
 	// opened is closed when the fields below mean something, or openErr says why not.
 	opened  chan struct{}
@@ -67,11 +67,11 @@ type tail struct {
 	checks checks
 }
 
-func newTail(s *shard, hub domain.HubID, log lineage) *tail {
+func newTail(s *shard, hub domain.HubID, epoch domain.Epoch) *tail {
 	return &tail{
 		shard:   s,
 		hub:     hub,
-		lineage: log,
+		epoch:   epoch,
 		opened:  make(chan struct{}),
 		changed: make(chan struct{}),
 	}
@@ -91,7 +91,7 @@ func (t *tail) open(ctx context.Context) {
 		err = t.shard.logs.settle(ctx, t.hub)
 	}
 	if err == nil {
-		t.begin(max(b.last, t.after), now)
+		t.begin(max(b.last, t.epoch.After), now)
 	} else {
 		t.openErr = err
 		t.shard.end(t, err)
@@ -132,10 +132,10 @@ func (t *tail) feed(m stored) (changed bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forsake()
-	if t.err != nil || m.seq <= t.end || m.seq <= t.after {
+	if t.err != nil || m.seq <= t.end || m.seq <= t.epoch.After {
 		return false, nil
 	}
-	if m.event && m.tag != t.at(m.seq) {
+	if m.event && m.epoch != t.epoch.At(m.seq) {
 		return false, ErrLogEnded
 	}
 	switch {
@@ -197,7 +197,7 @@ func (t *tail) restart(from uint64) {
 
 func (t *tail) push(m stored) {
 	logs := t.shard.logs
-	e, err := m.encode(m.tag)
+	e, err := m.encode()
 	if err != nil {
 		logs.cfg.Log.Error("unreadable event in a hub log", "hub_id", t.hub, "error", err)
 		return

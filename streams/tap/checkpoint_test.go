@@ -21,16 +21,15 @@ func checkpoint() tap.Checkpoint {
 		Written: time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
 		Hubs: map[domain.HubID]hublog.Position{
 			hubID(1): {
-				Incarnation: "0badcafe",
-				Seq:         42,
-				Stored:      time.UnixMilli(1767322801234).UTC(),
+				EpochID: domain.NewEpochID(0x0badcafe),
+				Seq:     42,
+				Stored:  time.UnixMilli(1767322801234).UTC(),
 			},
 			hubID(2): {
-				Incarnation: hublog.NoIncarnation,
-				Seq:         1 << 40,
-				Stored:      time.UnixMilli(1).UTC(),
+				Seq:    1 << 40,
+				Stored: time.UnixMilli(1).UTC(),
 			},
-			hubID(3): {Incarnation: hublog.NoIncarnation, Seq: 0, Stored: time.UnixMilli(0).UTC()},
+			hubID(3): {Seq: 0, Stored: time.UnixMilli(0).UTC()},
 		},
 	}
 }

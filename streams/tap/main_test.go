@@ -36,16 +36,16 @@ type rig struct {
 	conns  *streams.Conns
 	logs   *hublog.Logs
 
-	mu   sync.Mutex
-	tags map[domain.HubID]string
-	last map[domain.HubID]uint64
-	n    map[domain.HubID]int
+	mu     sync.Mutex
+	epochs map[domain.HubID]domain.EpochID
+	last   map[domain.HubID]uint64
+	n      map[domain.HubID]int
 }
 
 func newRig(t testing.TB, retention time.Duration) *rig {
 	t.Helper()
 	r := &rig{
-		t: t, broker: streamstest.New(t), tags: map[domain.HubID]string{},
+		t: t, broker: streamstest.New(t), epochs: map[domain.HubID]domain.EpochID{},
 		last: map[domain.HubID]uint64{}, n: map[domain.HubID]int{},
 	}
 	r.conns = r.broker.Connect(t)
@@ -53,9 +53,9 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	r.logs, err = hublog.New(
 		r.conns,
 		hublog.Config{
-			Retention:   retention,
-			Log:         slog.New(slog.DiscardHandler),
-			Incarnation: r.incarnation,
+			Retention: retention,
+			Log:       slog.New(slog.DiscardHandler),
+			Epoch:     r.epoch,
 		},
 	)
 	if err != nil {
@@ -65,24 +65,24 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	return r
 }
 
-func (r *rig) tag(id domain.HubID) string {
-	if tag, ok := r.tags[id]; ok {
-		return tag
+func (r *rig) epochID(id domain.HubID) domain.EpochID {
+	if epoch, ok := r.epochs[id]; ok {
+		return epoch
 	}
-	return "0000000a"
+	return domain.NewEpochID(0xa)
 }
 
-func (r *rig) incarnation(id domain.HubID) (hublog.Incarnation, bool) {
+func (r *rig) epoch(id domain.HubID) (domain.Epoch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return hublog.Incarnation{Tag: r.tag(id)}, true
+	return domain.Epoch{ID: r.epochID(id)}, true
 }
 
 // store appends count events, numbered on from those before, as one batch.
 func (r *rig) store(id domain.HubID, count int) {
 	r.t.Helper()
 	r.mu.Lock()
-	last, n, tag := r.last[id], r.n[id], r.tag(id)
+	last, n, epoch := r.last[id], r.n[id], r.epochID(id)
 	r.mu.Unlock()
 	records := make([]hublog.Record, count)
 	for i := range records {
@@ -99,11 +99,11 @@ func (r *rig) store(id domain.HubID, count int) {
 			return
 		}
 		records[i] = hublog.Record{
-			Payload:     payload,
-			Incarnation: tag,
-			OrgID:       org,
-			Log:         "log",
-			Through:     uint64(n + i + 1),
+			Payload: payload,
+			EpochID: epoch,
+			OrgID:   org,
+			OwnLog:  "log",
+			Through: uint64(n + i + 1),
 		}
 	}
 	last, err := r.logs.Append(context.Background(), id, last, records)

@@ -119,8 +119,7 @@ func same(m hublog.Message, at hublog.Position) bool {
 	if m.Stored.UnixMilli() != at.Stored.UnixMilli() {
 		return false
 	}
-	return m.Event == nil || at.Incarnation == hublog.NoIncarnation ||
-		m.Event.Incarnation == at.Incarnation
+	return m.Event == nil || at.EpochID.IsZero() || m.Event.EpochID == at.EpochID
 }
 
 // resolveEmpty handles a read without messages: it finds out whether the log was replaced, ends
@@ -180,19 +179,15 @@ func (b *batch) add(m hublog.Message) error {
 	if err := b.gap(m.Seq); err != nil {
 		return err
 	}
-	former := b.at.Incarnation
+	former := b.at.EpochID
 	b.at.Seq, b.at.Stored = m.Seq, m.Stored
-	if b.at.Incarnation == "" {
-		b.at.Incarnation = hublog.NoIncarnation
-	}
 	if m.Event == nil {
 		return b.command(m)
 	}
-	b.at.Incarnation = m.Event.Incarnation
-	if former != "" && former != hublog.NoIncarnation && former != m.Event.Incarnation {
-		if err := b.notice(TypeLogBegun, LogBegun{
-			Former: former, Log: m.Event.Incarnation,
-		}); err != nil {
+	b.at.EpochID = m.Event.EpochID
+	if !former.IsZero() && former != m.Event.EpochID {
+		begun := LogBegun{Former: former, Current: m.Event.EpochID}
+		if err := b.notice(TypeLogBegun, begun); err != nil {
 			return err
 		}
 	}
@@ -236,9 +231,6 @@ func (b *batch) gap(next uint64) error {
 func (b *batch) skipTo(last uint64, stored time.Time) error {
 	if err := b.gap(last + 1); err != nil {
 		return err
-	}
-	if b.at.Incarnation == "" {
-		b.at.Incarnation = hublog.NoIncarnation
 	}
 	b.at.Seq, b.at.Stored = last, stored
 	return nil

@@ -44,8 +44,8 @@ const (
 
 // LogBegun is the data of TypeLogBegun: the epochs of the log that ended and of the new one.
 type LogBegun struct {
-	Former string `json:"former"`
-	Log    string `json:"log"`
+	Former  domain.EpochID `json:"former"`
+	Current domain.EpochID `json:"log"`
 }
 
 // Record is an event, a command, or a notice of the tap itself.
@@ -81,15 +81,13 @@ func eventRecord(id domain.HubID, m hublog.Message) Record {
 
 // commandRecord returns the record of a stored command; at is the command's position.
 func commandRecord(id domain.HubID, m hublog.Message, at hublog.Position) (Record, error) {
-	cursor, err := at.Cursor()
-	if err != nil {
-		return Record{}, err
-	}
+	cursor := at.Cursor()
 	data := json.RawMessage(m.Command)
 	if !json.Valid(data) {
 		return Record{}, fmt.Errorf("sequence %d: the command is not JSON", m.Seq)
 	}
 	r := Record{Hub: id, Type: TypeCommand, ID: cursor, Seq: m.Seq, Stored: m.Stored}
+	var err error
 	r.Envelope, err = envelope(r, &cursor, m.Stored, data)
 	return r, err
 }

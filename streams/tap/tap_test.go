@@ -281,7 +281,7 @@ func TestLogBegunAnew(t *testing.T) {
 	r.store(hubID(1), 3)
 	out.await(t, 3)
 	r.mu.Lock()
-	r.tags[hubID(1)] = "0000000b"
+	r.epochs[hubID(1)] = domain.NewEpochID(0xb)
 	r.mu.Unlock()
 	r.store(hubID(1), 2)
 	got := out.await(t, 6)

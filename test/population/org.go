@@ -161,7 +161,7 @@ func (o *org) newHub() error {
 		Connected: o.random.IntN(2) == 0,
 	}
 	events, err = domain.DecideAddHub(
-		state, o.origin(o.actor), add, fmt.Sprintf("%08x", o.random.Uint32()),
+		state, o.origin(o.actor), add, domain.NewEpochID(o.random.Uint32()),
 	)
 	err = record(o.writer, subject, &state, domain.EvolveHub, events, err)
 	o.hubs = append(o.hubs, state)

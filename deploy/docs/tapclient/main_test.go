@@ -33,7 +33,7 @@ func TestFollow(t *testing.T) {
 	broker := streamstest.New(t)
 	logs, err := hublog.New(broker.Connect(t), hublog.Config{
 		Retention: time.Hour, Log: slog.New(slog.DiscardHandler),
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Epoch: func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,9 @@ func TestFollow(t *testing.T) {
 					`{"type":"channel.observed","hub_id":%q,"device_id":1,"time":"2026-01-02T03:04:05Z","clock_trusted":true,"data":{"n":%d}}`,
 					hub, i,
 				)
-				records = append(records, hublog.Record{Payload: payload, Incarnation: "0000000a"})
+				records = append(
+					records, hublog.Record{Payload: payload, EpochID: domain.NewEpochID(0xa)},
+				)
 			}
 			if last, err = logs.Append(context.Background(), hub, last, records); err != nil {
 				t.Fatal(err)

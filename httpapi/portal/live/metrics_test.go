@@ -8,7 +8,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
-	"hubcloud/streams/hublog"
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
@@ -31,7 +30,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v streams, %v events, %v gaps", streams, events, gaps)
 	}
 	r.mu.Lock()
-	r.tags[hubA] = hublog.Incarnation{Tag: "000000ff", After: r.last[hubA]}
+	r.epochs[hubA] = domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hubA]}
 	r.mu.Unlock()
 	p.await("hub.portal_gap", &struct{}{})
 	if gaps := value("gaps_total"); gaps != 1 {

@@ -40,7 +40,7 @@ type rig struct {
 
 	mu      sync.Mutex
 	hubs    map[domain.HubID]domain.Hub
-	tags    map[domain.HubID]hublog.Incarnation
+	epochs  map[domain.HubID]domain.Epoch
 	last    map[domain.HubID]uint64
 	devices []domain.Device
 	labels  map[int64]domain.DeviceLabel
@@ -57,7 +57,7 @@ func newRig(t testing.TB, cfg live.Config) *rig {
 	t.Helper()
 	r := &rig{
 		t: t, ended: make(chan struct{}), signedOut: make(chan struct{}),
-		hubs: map[domain.HubID]domain.Hub{}, tags: map[domain.HubID]hublog.Incarnation{},
+		hubs: map[domain.HubID]domain.Hub{}, epochs: map[domain.HubID]domain.Epoch{},
 		last: map[domain.HubID]uint64{}, refused: map[int64]error{},
 	}
 	r.add(hubA)
@@ -66,9 +66,9 @@ func newRig(t testing.TB, cfg live.Config) *rig {
 	r.logs, err = hublog.New(
 		streamstest.Start(t),
 		hublog.Config{
-			Retention:   time.Hour,
-			Incarnation: r.incarnation,
-			Log:         slog.New(slog.DiscardHandler),
+			Retention: time.Hour,
+			Epoch:     r.epoch,
+			Log:       slog.New(slog.DiscardHandler),
 		},
 	)
 	if err != nil {
@@ -94,11 +94,11 @@ type groups struct{ *hublog.Logs }
 
 func (g groups) Group() live.EventGroup { return g.NewGroup() }
 
-func (r *rig) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
+func (r *rig) epoch(hub domain.HubID) (domain.Epoch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	tag, ok := r.tags[hub]
-	return tag, ok
+	epoch, ok := r.epochs[hub]
+	return epoch, ok
 }
 
 // add gives the organization a hub that is online.
@@ -106,13 +106,13 @@ func (r *rig) add(hub domain.HubID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.hubs[hub] = domain.Hub{ID: hub, SiteID: "site", Status: domain.HubOnline, Since: day}
-	r.tags[hub] = hublog.Incarnation{Tag: fmt.Sprintf("%08x", len(r.hubs))}
+	r.epochs[hub] = domain.Epoch{ID: domain.NewEpochID(uint32(len(r.hubs)))}
 }
 
 // release takes a hub from the organization, as everything but the read models has it.
 func (r *rig) release(hub domain.HubID) {
 	r.mu.Lock()
-	delete(r.tags, hub)
+	delete(r.epochs, hub)
 	r.mu.Unlock()
 	r.logs.Released(hub)
 }
@@ -128,13 +128,13 @@ func (r *rig) change(hub domain.HubID, how func(*domain.Hub)) {
 // append stores events in a hub's log, each of that type with its data.
 func (r *rig) append(hub domain.HubID, eventType string, device int64, data ...string) {
 	r.t.Helper()
-	inc, _ := r.incarnation(hub)
+	epoch, _ := r.epoch(hub)
 	var records []hublog.Record
 	for i, d := range data {
 		n := uint64(i) + r.last[hub] + 1
 		records = append(
 			records,
-			hublog.Record{Incarnation: inc.Tag, Log: "a", Through: n, Payload: fmt.Appendf(
+			hublog.Record{EpochID: epoch.ID, OwnLog: "a", Through: n, Payload: fmt.Appendf(
 				nil,
 				`{"type":%q,"hub_id":%q,"device_id":%d,"time":%q,"clock_trusted":true,"data":%s}`,
 				eventType, hub, device, domain.FormatTime(time.Now()), d,

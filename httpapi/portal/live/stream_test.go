@@ -7,7 +7,6 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/httpapi/portal/live"
-	"hubcloud/streams/hublog"
 )
 
 // One stream carries the events of all hubs, each hub's in order; a page that comes back gets what
@@ -81,7 +80,7 @@ func TestStreamTellsGaps(t *testing.T) {
 	first := r.open(live.StreamRequest{Recent: 60})
 	first.values(map[domain.HubID]int{hubA: 5})
 	r.mu.Lock()
-	r.tags[hubA] = hublog.Incarnation{Tag: "000000ff", After: r.last[hubA]}
+	r.epochs[hubA] = domain.Epoch{ID: domain.NewEpochID(0xff), After: r.last[hubA]}
 	r.mu.Unlock()
 	var gap struct {
 		HubID domain.HubID `json:"hub_id"`
@@ -155,9 +154,9 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 	}
 	// A hub that the read models had before this process knew of it is followed, and told of, soon.
 	r.add(hubC)
-	inc, _ := r.incarnation(hubC)
+	epoch, _ := r.epoch(hubC)
 	r.mu.Lock()
-	delete(r.tags, hubC)
+	delete(r.epochs, hubC)
 	r.mu.Unlock()
 	p = r.open(live.StreamRequest{})
 	p.await("hub.portal_states", &told)
@@ -165,7 +164,7 @@ func TestStreamOfReleasedHubs(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 	r.mu.Lock()
-	r.tags[hubC] = inc
+	r.epochs[hubC] = epoch
 	r.mu.Unlock()
 	p.await("hub.portal_states", &told)
 	if told.Whole || len(told.Hubs) != 1 || told.Hubs[0].ID != hubC {

@@ -151,8 +151,8 @@ func flaps(
 		return nil, 0, err
 	}
 	logs, err := hublog.New(conns, hublog.Config{
-		Retention:   24 * time.Hour,
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
+		Retention: 24 * time.Hour,
+		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
 	})
 	if err != nil {
 		return nil, 0, err

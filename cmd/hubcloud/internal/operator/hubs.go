@@ -52,10 +52,10 @@ func (s *Session) RegisterHub(ctx context.Context, hub domain.HubID) (secret str
 	return secret, s.Directory.RegisterHub(ctx, Origin(), hub, HashEnrolmentSecret(secret))
 }
 
-// RotateSecret replaces a hub's enrolment secret. Unless keepCertificate is set, it also revokes the
-// hub's certificate; the caller then calls CutRevoked. secret is "" when nothing was changed. When
-// the secret is in force but not every replica has confirmed the change, RotateSecret returns both
-// the secret and directory.ErrNotSettled.
+// RotateSecret replaces a hub's enrolment secret. Unless keepCertificate is set, it also revokes
+// the hub's certificate; the caller then calls CutRevoked. secret is "" when nothing was changed.
+// When the secret is in force but not every replica has confirmed the change, RotateSecret returns
+// both the secret and directory.ErrNotSettled.
 func (s *Session) RotateSecret(
 	ctx context.Context, hub domain.HubID, keepCertificate bool,
 ) (secret string, err error) {
@@ -98,9 +98,7 @@ func (s *Session) BlockHub(ctx context.Context, hub domain.HubID) (cut int, err 
 // ReleaseHub removes a hub from its organization, whose id it returns, and cuts the hub's
 // connection, so that the hub reports its log again. It does nothing to a hub without an
 // organization.
-func (s *Session) ReleaseHub(
-	ctx context.Context, hub domain.HubID,
-) (formerOrg string, err error) {
+func (s *Session) ReleaseHub(ctx context.Context, hub domain.HubID) (formerOrg string, err error) {
 	before, _, err := s.Directory.Hub(ctx, hub)
 	if err != nil {
 		return "", err
@@ -117,7 +115,8 @@ func (s *Session) ReleaseHub(
 	if after.Released != nil {
 		if _, err := identity.Kick(ctx, s.Conns, hub); err != nil {
 			return "", fmt.Errorf(
-				"the hub is released, but its connection may remain; run the command again: %w", err,
+				"the hub is released, but its connection may remain; run the command again: %w",
+				err,
 			)
 		}
 	}
@@ -127,9 +126,9 @@ func (s *Session) ReleaseHub(
 // lastSequence returns the last sequence of the hub's stream.
 func (s *Session) lastSequence(ctx context.Context, hub domain.HubID) (uint64, error) {
 	logs, err := hublog.New(s.Conns, hublog.Config{
-		Retention:   hublog.MinRetention,
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) { return hublog.Incarnation{}, false },
-		Log:         slog.New(slog.DiscardHandler),
+		Retention: hublog.MinRetention,
+		Epoch:     func(domain.HubID) (domain.Epoch, bool) { return domain.Epoch{}, false },
+		Log:       slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return 0, err

@@ -30,7 +30,7 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	}
 	s.logs, err = hublog.New(s.conns, hublog.Config{
 		SyncFolders: syncFolders, Retention: s.cfg.EventRetention, Replicas: s.cfg.LogReplicas,
-		Reads: s.reads, Incarnation: s.incarnation, Refresh: s.access.Refresh, Lost: s.reach.Lost,
+		Reads: s.reads, Epoch: s.epoch, Refresh: s.access.Refresh, Lost: s.reach.Lost,
 		CacheBytes: s.cfg.HistoryCache << 20, RingBytes: s.cfg.LiveCache << 20, Log: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
@@ -163,11 +163,8 @@ func (s *Server) waitForBridge(ctx context.Context) error {
 	}
 }
 
-// incarnation returns which of a stream's events belong to the hub's current log, and whether the
-// hub has one.
-func (s *Server) incarnation(hub domain.HubID) (hublog.Incarnation, bool) {
+// epoch returns the epoch of a hub's event log; false for a hub that no organization has.
+func (s *Server) epoch(hub domain.HubID) (domain.Epoch, bool) {
 	access, ok := s.access.Hub(hub)
-	return hublog.Incarnation{
-		Tag: access.Incarnation, After: access.LogAfter, Former: access.Former,
-	}, ok
+	return access.Epoch, ok
 }

@@ -21,9 +21,15 @@ func TestRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the original stored behind the backup had these cursors.
-	lost := cursor{tag{0, 0, 0, 0x0a}, last + 1, time.Now().UnixMilli()}.String()
+	lost := cursor{domain.NewEpochID(0x0a), last + 1, time.Now().UnixMilli()}.String()
 
-	f.begin(hubA, Incarnation{Tag: "0000000c", Former: "0000000a:10"})
+	f.begin(
+		hubA,
+		domain.Epoch{
+			ID:     domain.NewEpochID(0xc),
+			Former: domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 10}},
+		},
+	)
 	if got := numbers(t, f.page(hubA, "", 100).Events); !slices.Equal(got, upTo(1, 10)) {
 		t.Fatalf("restored are %v", got)
 	}
@@ -78,7 +84,13 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.begin(hubA, Incarnation{Tag: "0000000c", Former: "0000000a:0"})
+	g.begin(
+		hubA,
+		domain.Epoch{
+			ID:     domain.NewEpochID(0xc),
+			Former: domain.FormerEpochs{{ID: domain.NewEpochID(0xa), Through: 0}},
+		},
+	)
 	g.append(hubA, 0, 201, 20)
 	f = g
 	refused("the position of a log that was empty", empty)
