@@ -48,12 +48,12 @@ func everyKind(t *testing.T) []tap.Record {
 	t.Helper()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
-	tag := "0000000a"
+	epoch := domain.NewEpochID(0xa)
 	logs, err := hublog.New(conns, hublog.Config{
 		Retention: time.Hour,
 		Log:       slog.New(slog.DiscardHandler),
-		Incarnation: func(domain.HubID) (hublog.Incarnation, bool) {
-			return hublog.Incarnation{Tag: tag}, true
+		Epoch: func(domain.HubID) (domain.Epoch, bool) {
+			return domain.Epoch{ID: epoch}, true
 		},
 	})
 	if err != nil {
@@ -76,8 +76,8 @@ func everyKind(t *testing.T) []tap.Record {
 				t.Fatal(err)
 			}
 			records = append(records, hublog.Record{
-				Payload: payload, Incarnation: tag, OrgID: "01930000-0000-7000-8000-00000000000a",
-				Log: "log", Through: stored,
+				Payload: payload, EpochID: epoch, OrgID: "01930000-0000-7000-8000-00000000000a",
+				OwnLog: "log", Through: stored,
 			})
 		}
 		if last, err = logs.Append(t.Context(), hub, last, records); err != nil {
@@ -121,7 +121,7 @@ func everyKind(t *testing.T) []tap.Record {
 	if _, err := logs.AppendCommand(t.Context(), hub, []byte(`{"key":"lock"}`), nats.Header{}); err != nil {
 		t.Fatal(err)
 	}
-	tag = "0000000b"
+	epoch = domain.NewEpochID(0xb)
 	appendEvents(1)
 	run()
 	purge(5)
