@@ -75,27 +75,27 @@ type ReleasedLog struct {
 // remembers. A hub has one connection: the list only has to outlast what can still be connected.
 const MaxFormerCertificates = 8
 
-// AddHub asks that a hub be at a site of an organization: added when nobody has it, moved when the
-// organization has it.
+// AddHub is the command to add a hub to an organization at one of its sites. A hub that the
+// organization already has is moved to the site.
+//
+// The API stores a hash of this struct's JSON with an Idempotency-Key: another field or another
+// name would turn a repeated request into a conflict.
 type AddHub struct {
 	OrgID  string
 	HubID  HubID
 	SiteID string
-	// Name names the hub; nil leaves a hub that is there already as it is.
+	// Name is the hub's new name; nil keeps the current one.
 	Name *string
-	// Ever says whether the hub has ever been connected, Connected whether it is now.
-	Ever      bool
-	Connected bool
 }
 
-// UpdateHub asks for another name or site of a hub that the organization has.
+// UpdateHub is the command to rename or move a hub of an organization.
 type UpdateHub struct {
 	OrgID string
 	HubID HubID
-	// SetName says whether Name counts; a nil Name then clears it.
+	// SetName makes Name the new name; a nil Name clears it.
 	SetName bool
 	Name    *string
-	// SiteID is the site to move to; nil leaves the hub where it is.
+	// SiteID is the site to move to; nil keeps the current one.
 	SiteID *string
 }
 
@@ -171,14 +171,17 @@ func DecideRevokeCertificate(s HubState, o Origin, orgID string) ([]Event, error
 	}, nil
 }
 
-// DecideAddHub puts a hub at a site; that the site is the organization's has been looked up before.
-// epoch is the id that the hub's event log gets if this adds it. A hub that is where and what it
-// should be already is no event.
+// DecideAddHub adds a hub to an organization, or moves and renames a hub that the organization has.
+// The caller has checked that the site is the organization's. presence is the hub's presence; nil
+// for a hub that has never connected. The log of an added hub begins in the epoch. A command that
+// changes nothing is no event.
 //
-// A hub that is not in the inventory, one that is blocked, one that has never connected, and one
-// that another organization has are refused alike, by the one ErrHubNotAddable: whoever reads a
-// serial off a label must not learn whose it is.
-func DecideAddHub(s HubState, o Origin, c AddHub, epoch EpochID) ([]Event, error) {
+// Every hub that cannot be added is the same ErrHubNotAddable, whether it is unknown, blocked, has
+// never connected, or belongs to another organization: somebody who reads a serial off a label must
+// not learn whose hub it is.
+func DecideAddHub(
+	s HubState, o Origin, c AddHub, presence *Presence, epoch EpochID,
+) ([]Event, error) {
 	if s.ownedBy(c.OrgID) {
 		return DecideUpdateHub(
 			s,
@@ -192,7 +195,7 @@ func DecideAddHub(s HubState, o Origin, c AddHub, epoch EpochID) ([]Event, error
 			},
 		)
 	}
-	if !s.Registered || s.Blocked || s.OrgID != "" || !c.Ever {
+	if !s.Registered || s.Blocked || s.OrgID != "" || presence == nil {
 		return nil, ErrHubNotAddable()
 	}
 	if c.OrgID == "" || epoch.IsZero() {
@@ -202,7 +205,7 @@ func DecideAddHub(s HubState, o Origin, c AddHub, epoch EpochID) ([]Event, error
 	}
 	return []Event{Record(o, HubAdded{
 		HubID: s.ID, OrgID: c.OrgID, SiteID: c.SiteID, Name: c.Name, EpochID: epoch,
-		Connected: c.Connected, After: s.Epoch.After,
+		Connected: presence.Online, After: s.Epoch.After,
 	})}, nil
 }
 

@@ -48,56 +48,54 @@ func TestAddHub(t *testing.T) {
 	owned := fold(t, domain.EvolveHub, registered, added)
 	unnamed := added
 	unnamed.Name, unnamed.Connected = nil, false
+	online, offline := &domain.Presence{HubID: hub, Online: true}, &domain.Presence{HubID: hub}
 	for name, c := range map[string]struct {
-		state domain.HubState
-		cmd   domain.AddHub
-		facts []domain.Fact
-		code  domain.Code
+		state    domain.HubState
+		cmd      domain.AddHub
+		presence *domain.Presence
+		facts    []domain.Fact
+		code     domain.Code
 	}{
 		"the first takes it": {
-			inventory,
-			domain.AddHub{
-				OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall"), Ever: true,
-				Connected: true,
-			},
-			[]domain.Fact{added}, "",
+			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")},
+			online, []domain.Fact{added}, "",
 		},
 		"without a name, away just now": {
-			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true},
-			[]domain.Fact{unnamed}, "",
+			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1},
+			offline, []domain.Fact{unnamed}, "",
 		},
 		"not in the inventory": {
-			domain.HubState{}, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Ever: true},
-			nil, domain.CodeHubNotAddable,
+			domain.HubState{}, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1},
+			offline, nil, domain.CodeHubNotAddable,
 		},
 		"never online": {
-			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1}, nil,
+			inventory, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1}, nil, nil,
 			domain.CodeHubNotAddable,
 		},
 		"another's": {
-			owned, domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site2, Ever: true}, nil,
+			owned, domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site2}, offline, nil,
 			domain.CodeHubNotAddable,
 		},
-		"no organization": {inventory, domain.AddHub{HubID: hub, Ever: true}, nil, ""},
+		"no organization": {inventory, domain.AddHub{HubID: hub}, offline, nil, ""},
 		"again, elsewhere": {
-			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site2, Ever: true},
+			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site2}, offline,
 			[]domain.Fact{domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2}}, "",
 		},
 		"again, renamed": {
 			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site2, Name: ptr("Attic")},
-			[]domain.Fact{
+			nil, []domain.Fact{
 				domain.HubMoved{HubID: hub, OrgID: orgA, SiteID: site2},
 				domain.HubRenamed{HubID: hub, OrgID: orgA, Name: ptr("Attic")},
 			}, "",
 		},
 		"again, as it is": {
 			owned, domain.AddHub{OrgID: orgA, HubID: hub, SiteID: site1, Name: ptr("Hall")}, nil,
-			"",
+			nil, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			events, err := domain.DecideAddHub(c.state, origin, c.cmd, domain.NewEpochID(0xa))
+			events, err := domain.DecideAddHub(c.state, origin, c.cmd, c.presence, domain.NewEpochID(0xa))
 			if c.cmd.OrgID == "" {
 				if err == nil {
 					t.Fatal("a hub was added to no organization")
@@ -112,14 +110,14 @@ func TestAddHub(t *testing.T) {
 // A refusal must not tell whoever typed a serial in whether it exists or whose it is.
 func TestNotAddableSaysNoReason(t *testing.T) {
 	t.Parallel()
-	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1, Ever: true}
-	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, domain.NewEpochID(0xa))
+	c := domain.AddHub{OrgID: orgB, HubID: hub, SiteID: site1}
+	offline := &domain.Presence{HubID: hub}
+	_, unknown := domain.DecideAddHub(domain.HubState{}, origin, c, offline, domain.NewEpochID(0xa))
 	_, others := domain.DecideAddHub(
-		fold(t, domain.EvolveHub, registered, added), origin, c, domain.NewEpochID(0xa),
+		fold(t, domain.EvolveHub, registered, added), origin, c, offline, domain.NewEpochID(0xa),
 	)
-	c.Ever = false
 	_, never := domain.DecideAddHub(
-		fold(t, domain.EvolveHub, registered), origin, c, domain.NewEpochID(0xa),
+		fold(t, domain.EvolveHub, registered), origin, c, nil, domain.NewEpochID(0xa),
 	)
 	if !reflect.DeepEqual(unknown, others) || !reflect.DeepEqual(unknown, never) {
 		t.Errorf("unknown: %v\nanother's: %v\nnever online: %v", unknown, others, never)
@@ -341,9 +339,12 @@ func TestHubRulesHoldOverEveryHistory(t *testing.T) {
 			case 0:
 				events, err = domain.DecideRegisterHub(state, origin, hub, hash(byte(step)))
 			case 1:
-				ever := rapid.Bool().Draw(t, "ever")
+				var presence *domain.Presence
+				if rapid.Bool().Draw(t, "connected before") {
+					presence = &domain.Presence{HubID: hub}
+				}
 				events, err = domain.DecideAddHub(
-					state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site, Ever: ever},
+					state, origin, domain.AddHub{OrgID: org, HubID: hub, SiteID: site}, presence,
 					epoch,
 				)
 			case 2:

@@ -1,6 +1,9 @@
 package domain
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -32,3 +35,26 @@ func ParseSerial(s string) (HubID, bool) {
 
 // Serial is the same characters in upper case, as printed on the label.
 func (h HubID) Serial() string { return strings.ToUpper(string(h)) }
+
+// NewHubID returns the hub ID with that prefix and twelve characters made of the entropy. It
+// returns false for a prefix that no hub ID can have.
+func NewHubID(prefix string, entropy [12]byte) (HubID, bool) {
+	const alphabet = "23456789abcdefghjkmnpqrstuvwxyz" // without those that are easily misread
+	for i, b := range entropy {
+		entropy[i] = alphabet[int(b)%len(alphabet)]
+	}
+	return ParseHubID(fmt.Sprintf("%s-%s-%s-%s", prefix, entropy[:4], entropy[4:8], entropy[8:]))
+}
+
+// NewEnrolmentSecret returns an enrolment secret as hubs show it: the entropy in base64url without
+// padding.
+func NewEnrolmentSecret(entropy [32]byte) string {
+	return base64.RawURLEncoding.EncodeToString(entropy[:])
+}
+
+// HashEnrolmentSecret returns the SHA-256 of an enrolment secret's text, which is all that the
+// cloud stores of it.
+func HashEnrolmentSecret(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}

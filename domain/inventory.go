@@ -1,9 +1,41 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // What operators decide about hubs of the inventory. A hub that is not in the inventory is
 // not_found.
+
+// EnrolmentStatus is the status of a hub in the inventory.
+type EnrolmentStatus string
+
+// The statuses of hubs in the inventory.
+const (
+	EnrolmentNever   EnrolmentStatus = "never_enrolled"
+	EnrolmentCurrent EnrolmentStatus = "enrolled"
+	// EnrolmentRevoked is a hub whose certificate was revoked, and that has not enrolled since.
+	EnrolmentRevoked EnrolmentStatus = "no_certificate"
+	EnrolmentExpired EnrolmentStatus = "certificate_expired"
+	EnrolmentBlocked EnrolmentStatus = "blocked"
+)
+
+// EnrolmentStatus returns the hub's status at a time.
+func (s HubState) EnrolmentStatus(now time.Time) EnrolmentStatus {
+	switch {
+	case s.Blocked:
+		return EnrolmentBlocked
+	case s.EnrolledAt.IsZero():
+		return EnrolmentNever
+	case s.Certificate == "":
+		return EnrolmentRevoked
+	case !s.CertificateExpires.After(now):
+		return EnrolmentExpired
+	default:
+		return EnrolmentCurrent
+	}
+}
 
 // DecideRotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and
 // revokes the hub's certificates unless they are to be kept.

@@ -56,6 +56,15 @@ type Acceptance struct {
 	Already bool
 }
 
+// InvitationMail is what a mail with an invitation's link is made of.
+type InvitationMail struct {
+	Invitation Invitation
+	OrgID      string
+	OrgName    string
+	// Token is the secret in the link. It must not be logged.
+	Token string
+}
+
 // Invite asks for an invitation. All of it is given clean.
 type Invite struct {
 	InvitationID string

@@ -221,7 +221,7 @@ func (w *world) RenameSite(
 }
 
 func (w *world) AddHub(
-	_ context.Context, _ domain.Origin, add HubAddition,
+	_ context.Context, _ domain.Origin, add domain.AddHub,
 ) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,7 +244,7 @@ func decidedOf(h domain.Hub) domain.HubState {
 }
 
 func (w *world) UpdateHub(
-	_ context.Context, _ domain.Origin, change HubChange,
+	_ context.Context, _ domain.Origin, change domain.UpdateHub,
 ) (domain.HubState, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -107,7 +107,7 @@ func (a *api) addHub(req *request) error {
 	if err != nil {
 		return err
 	}
-	add := HubAddition{OrgID: req.key.OrgID}
+	add := domain.AddHub{OrgID: req.key.OrgID}
 	serial, err := body.stringField("serial")
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (a *api) updateHub(req *request) error {
 	if err != nil {
 		return err
 	}
-	change := HubChange{OrgID: req.key.OrgID, HubID: hub, SetName: body.has("name")}
+	change := domain.UpdateHub{OrgID: req.key.OrgID, HubID: hub, SetName: body.has("name")}
 	if change.SetName {
 		if change.Name, err = body.nullableName("name"); err != nil {
 			return err

@@ -72,8 +72,10 @@ type Directory interface {
 	// AddHub adds a hub to the organization, or moves a hub that the organization has to another
 	// site. It returns hub_not_addable for a hub that is unknown, has never connected, or is
 	// another organization's.
-	AddHub(ctx context.Context, o domain.Origin, add HubAddition) (domain.HubState, error)
-	UpdateHub(ctx context.Context, o domain.Origin, change HubChange) (domain.HubState, error)
+	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)
+	UpdateHub(
+		ctx context.Context, o domain.Origin, change domain.UpdateHub,
+	) (domain.HubState, error)
 	// ResetLink revokes the hub's certificate and closes the hub's connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 	// LabelDevice sets the name and the room of a device and returns the new label. The caller must
@@ -138,27 +140,6 @@ type Idempotency interface {
 		ctx context.Context, org, key string, request []byte,
 		do func(ctx context.Context, id string) ([]byte, error),
 	) ([]byte, error)
-}
-
-// HubAddition is the input of POST /hubs.
-type HubAddition struct {
-	OrgID string
-	HubID domain.HubID
-	// SiteID is a UUID in its canonical form. The site may not exist.
-	SiteID string
-	// Name is the hub's new name; nil leaves it unchanged.
-	Name *string
-}
-
-// HubChange is the input of PATCH /hubs/{hub_id}.
-type HubChange struct {
-	OrgID string
-	HubID domain.HubID
-	// Name is the new name if SetName is true; nil clears it.
-	SetName bool
-	Name    *string
-	// SiteID is the new site; nil leaves it unchanged.
-	SiteID *string
 }
 
 // Events reads hubs' event logs. Errors are domain.Errors: invalid_request for a malformed cursor,

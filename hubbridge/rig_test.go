@@ -28,6 +28,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/streamstest"
 )
@@ -132,9 +133,9 @@ func (i *installation) up() {
 	must(err)
 	log, err := directory.Open(ctx, i.conns, 1)
 	must(err)
-	i.directory = directory.NewService(
-		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
-	)
+	i.directory = directory.NewService(log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{},
+	})
 	i.logs, err = hublog.New(
 		i.conns,
 		hublog.Config{
@@ -249,7 +250,7 @@ func (i *installation) hub() *hub {
 // adopt adds the hub to the organization.
 func (h *hub) adopt() {
 	h.i.t.Helper()
-	add := domain.AddHub{OrgID: h.i.org, HubID: h.id, SiteID: h.i.site, Ever: true}
+	add := domain.AddHub{OrgID: h.i.org, HubID: h.id, SiteID: h.i.site}
 	if _, err := h.i.directory.AddHub(h.i.t.Context(), operator(), add); err != nil {
 		h.i.t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (i *installation) wholeHub(
 	if err := i.directory.RegisterHub(i.t.Context(), operator(), h.id, hash[:]); err != nil {
 		i.t.Fatal(err)
 	}
-	add := domain.AddHub{OrgID: i.org, HubID: h.id, SiteID: i.site, Ever: true}
+	add := domain.AddHub{OrgID: i.org, HubID: h.id, SiteID: i.site}
 	if _, err := i.directory.AddHub(i.t.Context(), operator(), add); err != nil {
 		i.t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ func loaded(t *testing.T, a *Access) {
 
 func (w *world) service(settled func(context.Context, uint64) error) *directory.Service {
 	return directory.NewService(
-		w.dir, directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: settled},
+		w.dir,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, AwaitReadModels: settled},
 	)
 }
 

@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 )
 
 func memberID(n int) string { return fmt.Sprintf("01930000-0000-7000-8000-00000001%04d", n) }
@@ -322,10 +323,11 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 	w := newWorld(t)
 	projecting, reading := w.open(t), w.open(t)
 	w.project(t, projecting)
-	service := directory.NewService(
-		w.dir,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: reading.WaitFor},
-	)
+	var mailbox directorytest.Mailbox
+	service := directory.NewService(w.dir, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev, AwaitReadModels: reading.WaitFor,
+		Presence: directorytest.Presence{}, Mailer: &mailbox,
+	})
 	origin := domain.Origin{Actor: byOperator}
 	orgID, ownerID, err := service.CreateOrg(t.Context(), origin, "Org", "owner@example.org")
 	if err != nil {
@@ -350,21 +352,23 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	shows([]string{owner}, []string{})
 	for range 10 {
-		first, _, _, err := service.Invite(
+		first, err := service.Invite(
 			t.Context(), origin, orgID, "ann@example.org", domain.RoleMember,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shows([]string{owner}, []string{first.ID})
-		second, _, token, err := service.Invite(
+		second, err := service.Invite(
 			t.Context(), origin, orgID, "ANN@example.org", domain.RoleAdmin,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shows([]string{owner}, []string{second.ID})
-		accepted, err := service.AcceptInvitation(t.Context(), origin, token)
+		accepted, err := service.AcceptInvitation(
+			t.Context(), origin, mailbox.Mail(second.ID).Token,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -386,8 +390,8 @@ func TestPeopleAndLabelsAreReadAsTheyWereWritten(t *testing.T) {
 	if err := service.RegisterHub(t.Context(), origin, hubID(1), make([]byte, 32)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := service.AddHub(t.Context(), origin, directory.AddHub{
-		OrgID: orgID, HubID: hubID(1), SiteID: site.ID, Ever: true,
+	if _, err := service.AddHub(t.Context(), origin, domain.AddHub{
+		OrgID: orgID, HubID: hubID(1), SiteID: site.ID,
 	}); err != nil {
 		t.Fatal(err)
 	}

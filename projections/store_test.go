@@ -438,7 +438,10 @@ func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
 	// The other process hears of what this one commits.
 	service := directory.NewService(
 		w.dir,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev, Settled: reading.WaitFor},
+		directory.ServiceConfig{
+			Environment:     domain.EnvironmentDev,
+			AwaitReadModels: reading.WaitFor,
+		},
 	)
 	origin := domain.Origin{Actor: byOperator}
 	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")

@@ -22,56 +22,56 @@ var templates embed.FS
 // maxLine is the most bytes that a line of a mail may have (RFC 5322, section 2.1.1).
 const maxLine = 998
 
-// written is a mail's own part: to whom it goes and what it says, as text and as HTML.
-type written struct {
+// content is what differs between mails.
+type content struct {
 	to, subject string
 	text, html  bytes.Buffer
 }
 
-func write(
+func render(
 	to, subject string, text *texttemplate.Template, html *htmltemplate.Template, view any,
-) (w written, err error) {
-	w.to, w.subject = to, subject
-	if err := text.Execute(&w.text, view); err != nil {
-		return w, err
+) (c content, err error) {
+	c.to, c.subject = to, subject
+	if err := text.Execute(&c.text, view); err != nil {
+		return c, err
 	}
-	return w, html.Execute(&w.html, view)
+	return c, html.Execute(&c.html, view)
 }
 
-// compose writes a mail, the same at every call.
+// compose returns the mail, the same at every call.
 func (m *Mailer) compose(q queued) (*gomail.Msg, error) {
-	var w written
-	err := errors.New("the queue holds a mail of no kind")
+	var c content
+	err := errors.New("the queued mail is neither an invitation nor a sign-in")
 	switch {
 	case q.Invitation != nil:
-		w, err = writtenInvitation(*q.Invitation)
+		c, err = renderInvitation(*q.Invitation)
 	case q.SignIn != nil:
-		w, err = writtenSignIn(*q.SignIn)
+		c, err = renderSignIn(*q.SignIn)
 	}
 	if err != nil {
 		return nil, err
 	}
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.cfg.From)
-	to, err := domain.WireAddress(w.to)
+	to, err := domain.WireAddress(c.to)
 	if err != nil {
 		return nil, err
 	}
 	if err := msg.To(to); err != nil {
 		return nil, err
 	}
-	msg.Subject(literal(w.subject))
+	msg.Subject(literal(c.subject))
 	msg.SetDateWithValue(q.QueuedAt)
 	msg.SetMessageIDWithValue(fileID(q.id()) + "@" + domainOf(m.cfg.From.Address))
 	// RFC 3834: no out-of-office note comes back.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
-	msg.SetBodyString(gomail.TypeTextPlain, crlf(w.text.String()), m.encoding(w.text.Bytes()))
-	msg.AddAlternativeString(gomail.TypeTextHTML, crlf(w.html.String()), m.encoding(w.html.Bytes()))
+	msg.SetBodyString(gomail.TypeTextPlain, crlf(c.text.String()), m.encoding(c.text.Bytes()))
+	msg.AddAlternativeString(gomail.TypeTextHTML, crlf(c.html.String()), m.encoding(c.html.Bytes()))
 	return msg, nil
 }
 
-// encoding leaves a part as it is where that is allowed, so that a person or a program that looks
-// at a stored mail sees the link whole.
+// encoding leaves a part unencoded where the transport allows it, so that a person or a program
+// that reads a stored mail finds the link in one piece.
 func (m *Mailer) encoding(part []byte) gomail.PartOption {
 	plain := m.cfg.Plain() ||
 		bytes.IndexFunc(part, func(r rune) bool { return r > unicode.MaxASCII }) < 0
@@ -84,20 +84,29 @@ func (m *Mailer) encoding(part []byte) gomail.PartOption {
 	return gomail.WithPartEncoding(gomail.EncodingQP)
 }
 
-// crlf ends lines as mails do. Templates end theirs in LF, and nothing that is filled in has a line
-// end (displayed).
+// literal keeps a subject from being decoded as an encoded word of RFC 2047, and repeated spaces
+// from being folded away.
+func literal(s string) string {
+	return strings.NewReplacer("=?", "=\u200B?", "  ", " \u00A0").Replace(s)
+}
+
+// crlf returns a template's output with the line ends of mails. sanitize has removed line ends from
+// the data.
 func crlf(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+
+func formatExpiry(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
 
 func domainOf(address string) string { return address[strings.LastIndexByte(address, '@')+1:] }
 
-// fileName names a mail, the same at every try, so that names sort by time.
+// fileName returns the mail's file name, the same at every try. Names sort by time.
 func fileName(q queued) string {
-	return q.QueuedAt.UTC().
-		Format("20060102T150405") +
-		fmt.Sprintf("%06d", q.QueuedAt.Nanosecond()/int(time.Microsecond)) + "Z-" + fileID(q.id())
+	micros := q.QueuedAt.Nanosecond() / int(time.Microsecond)
+	return fmt.Sprintf(
+		"%s%06dZ-%s", q.QueuedAt.UTC().Format("20060102T150405"), micros, fileID(q.id()),
+	)
 }
 
-// fileID keeps of an id what any file system and any Message-ID take.
+// fileID replaces the characters of an id that a file system or a Message-ID may not accept.
 func fileID(id string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' {

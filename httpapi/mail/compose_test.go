@@ -23,9 +23,13 @@ import (
 	"hubcloud/httpapi/mail"
 )
 
-const link = "https://hubs.example.org/portal/invitations/AaH8_O8cfTGDFqYDlZI-vAGh_PzxYXtujd-92QN_Bsp98U5BZPEvtYjE-iDy4Hh5XfwaafROGZPaD5D-GpPdHQ"
+const (
+	publicURL = "https://hubs.example.org"
+	token     = "AaH8_O8cfTGDFqYDlZI-vAGh_PzxYXtujd-92QN_Bsp98U5BZPEvtYjE-iDy4Hh5XfwaafROGZPaD5D-GpPdHQ"
+	link      = publicURL + "/portal/invitations/" + token
+)
 
-// queue is where a test's mails go instead of a durable queue.
+// queue is a mail.Queue in memory.
 type queue struct {
 	ids      []string
 	contents [][]byte
@@ -37,50 +41,56 @@ func (q *queue) Put(_ context.Context, e mail.Envelope) error {
 	return nil
 }
 
+// HasSpace returns nil.
+func (*queue) HasSpace(context.Context, string, string) error { return nil }
+
 var now = time.Date(2026, 1, 2, 15, 4, 5, 123456789, time.UTC)
 
 func mailer(q mail.Queue, transport mail.Transport) *mail.Mailer {
 	return mail.New(mail.Config{
-		From: netmail.Address{
-			Name:    "Hübe",
-			Address: "hubs@example.org",
-		}, Queue: q, Transport: transport, Now: func() time.Time { return now },
+		From: netmail.Address{Name: "Hübe", Address: "hubs@example.org"}, PublicURL: publicURL,
+		Queue: q, Transport: transport, Now: func() time.Time { return now },
 	})
 }
 
-func invitation(orgName string) mail.Invitation {
-	return mail.Invitation{
-		ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", To: "ann@example.org", OrgName: orgName,
-		Role: domain.RoleAdmin, Link: link,
-		ExpiresAt: now.Add(7 * 24 * time.Hour),
+func invitation(orgName string) domain.InvitationMail {
+	return domain.InvitationMail{
+		Invitation: domain.Invitation{
+			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: "ann@example.org",
+			Role: domain.RoleAdmin, ExpiresAt: now.Add(7 * 24 * time.Hour),
+		},
+		OrgName: orgName, Token: token,
 	}
 }
 
-// written is a mail as it arrives somewhere, taken apart.
-type written struct {
+// received is a parsed mail.
+type received struct {
 	header     netmail.Header
 	subject    string
 	text, html string
 }
 
-func readMail(t testing.TB, raw string) written {
+func readMail(t testing.TB, raw string) received {
 	t.Helper()
 	for line := range strings.SplitSeq(raw, "\r\n") {
 		if len(line) > 998 || strings.ContainsAny(line, "\r\n\x00") {
-			t.Fatalf("a line of %d bytes: %q", len(line), line)
+			t.Fatalf(
+				"a line has %d bytes, want at most 998 and no control characters: %q", len(line),
+				line,
+			)
 		}
 	}
 	message, err := netmail.ReadMessage(strings.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := written{header: message.Header}
+	w := received{header: message.Header}
 	if w.subject, err = new(mime.WordDecoder).DecodeHeader(message.Header.Get("Subject")); err != nil {
 		t.Fatal(err)
 	}
 	mediaType, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/alternative" {
-		t.Fatalf("%s, %v", mediaType, err)
+		t.Fatalf("got media type %s, %v, want multipart/alternative", mediaType, err)
 	}
 	parts := multipart.NewReader(message.Body, params["boundary"])
 	for _, want := range []struct {
@@ -92,7 +102,7 @@ func readMail(t testing.TB, raw string) written {
 			t.Fatal(err)
 		}
 		if got := part.Header.Get("Content-Type"); got != want.contentType {
-			t.Errorf("a part of %s", got)
+			t.Errorf("got a part of type %s, want %s", got, want.contentType)
 		}
 		var body io.Reader = part
 		switch encoding := part.Header.Get("Content-Transfer-Encoding"); encoding {
@@ -100,7 +110,7 @@ func readMail(t testing.TB, raw string) written {
 			body = quotedprintable.NewReader(part)
 		case "8bit":
 		default:
-			t.Errorf("a part in %q", encoding)
+			t.Errorf("got a part with encoding %q, want quoted-printable or 8bit", encoding)
 		}
 		content, err := io.ReadAll(body)
 		if err != nil {
@@ -109,13 +119,13 @@ func readMail(t testing.TB, raw string) written {
 		*want.into = strings.ReplaceAll(string(content), "\r\n", "\n")
 	}
 	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
-		t.Errorf("a third part: %v", err)
+		t.Errorf("got a third part (%v), want two", err)
 	}
 	return w
 }
 
-// composed gives an invitation as it lies in a folder.
-func composed(t testing.TB, inv mail.Invitation) string {
+// composed returns the file of an invitation that was delivered to a folder.
+func composed(t testing.TB, inv domain.InvitationMail) string {
 	t.Helper()
 	dir := t.TempDir()
 	folder, err := mail.NewFolder(dir)
@@ -132,7 +142,7 @@ func composed(t testing.TB, inv mail.Invitation) string {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("the folder has %v, %v", files, err)
+		t.Fatalf("got files %v, %v, want one", files, err)
 	}
 	raw, err := os.ReadFile(files[0])
 	if err != nil {
@@ -141,7 +151,7 @@ func composed(t testing.TB, inv mail.Invitation) string {
 	return string(raw)
 }
 
-// TestInvitation holds what a mail says, in text and in HTML.
+// TestInvitation checks the headers and the content of both parts.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	got := readMail(t, composed(t, invitation("Häuser & Söhne")))
@@ -152,11 +162,11 @@ func TestInvitation(t *testing.T) {
 		"Date":           "Fri, 02 Jan 2026 15:04:05 +0000", "Mime-Version": "1.0",
 	} {
 		if got := got.header[name]; len(got) != 1 || got[0] != want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("header %s: got %q, want %q", name, got, want)
 		}
 	}
 	if got.subject != "Invitation to Häuser & Söhne" {
-		t.Errorf("subject %q", got.subject)
+		t.Errorf("got subject %q, want %q", got.subject, "Invitation to Häuser & Söhne")
 	}
 	for _, want := range []string{
 		"\nHäuser & Söhne\n", "\n" + link + "\n", "as an admin", "9 January 2026, 15:04 UTC",
@@ -175,17 +185,18 @@ func TestInvitation(t *testing.T) {
 		}
 	}
 	if !strings.Contains(composed(t, invitation("Häuser")), "\r\n"+link+"\r\n") {
-		t.Error("the link is not whole in the file")
+		t.Error("the link is broken over lines in the file")
 	}
 	asMember := invitation("Acme")
-	asMember.Role = domain.RoleMember
+	asMember.Invitation.Role = domain.RoleMember
 	if got := readMail(t, composed(t, asMember)); !strings.Contains(got.text, "as a member") ||
 		!strings.Contains(got.html, "as a member") {
-		t.Errorf("a member is invited as something else: %s", got.text)
+		t.Errorf("got %s, want an invitation as a member", got.text)
 	}
 }
 
-// TestHostileNames: what an organization calls itself stays a name, in every place where it stands.
+// TestHostileNames tries to add headers, recipients, markup and lines through an organization's
+// name.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -264,7 +275,7 @@ func checkName(t testing.TB, name string) {
 	}
 }
 
-// TestEveryTryIsTheSameMail, so that two of them can be told to be one.
+// TestEveryTryIsTheSameMail checks that recipients can recognize a mail that is sent twice.
 func TestEveryTryIsTheSameMail(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -278,7 +289,7 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	}
 	if !q.expires[0].Equal(now.Add(7*24*time.Hour)) ||
 		q.ids[0] != "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca" {
-		t.Errorf("queued under %s until %s", q.ids[0], q.expires[0])
+		t.Errorf("queued with id %s until %s", q.ids[0], q.expires[0])
 	}
 	for range 3 {
 		later := mail.New(
@@ -295,15 +306,15 @@ func TestEveryTryIsTheSameMail(t *testing.T) {
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != 1 ||
 		files[0].Name() != "20260102T150405123456Z-01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca.eml" {
-		t.Errorf("the folder has %v, %v", files, err)
+		t.Errorf("got files %v, %v", files, err)
 	}
 	if info, err := files[0].Info(); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read it: %v, %v", info.Mode(), err)
+		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 	}
 }
 
-// TestMailThatCannotBeComposedIsRefused: it would never go out, and must not be tried for ever.
-func TestMailThatCannotBeComposedIsRefused(t *testing.T) {
+// TestMailThatCannotBeComposedIsRejected: such a mail must not be tried again for ever.
+func TestMailThatCannotBeComposedIsRejected(t *testing.T) {
 	t.Parallel()
 	folder, err := mail.NewFolder(t.TempDir())
 	if err != nil {
@@ -312,18 +323,19 @@ func TestMailThatCannotBeComposedIsRefused(t *testing.T) {
 	q := &queue{}
 	m := mailer(q, folder)
 	bad := invitation("Acme")
-	bad.To = "ann"
+	bad.Invitation.Email = "ann"
 	if err := m.SendInvitation(t.Context(), bad); err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range [][]byte{q.contents[0], nil, []byte("{"), []byte("[]")} {
-		if err := m.Deliver(t.Context(), content); !errors.Is(err, mail.ErrRefused) {
-			t.Errorf("%s: %v", content, err)
+		if err := m.Deliver(t.Context(), content); !errors.Is(err, mail.ErrRejected) {
+			t.Errorf("deliver %s: got %v, want ErrRejected", content, err)
 		}
 	}
 }
 
-// TestInvitationThatIsOver is not sent; when nobody can say whether it is, the mail waits.
+// TestInvitationThatIsOver checks that the mail is not sent, and that it waits while the recipient
+// cannot be looked up.
 func TestInvitationThatIsOver(t *testing.T) {
 	t.Parallel()
 	dir, away := t.TempDir(), errors.New("the broker is away")
@@ -332,34 +344,35 @@ func TestInvitationThatIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		wanted    bool
+		pending   bool
 		err, want error
 		files     int
 	}{{false, nil, mail.ErrObsolete, 0}, {true, away, away, 0}, {true, nil, nil, 1}} {
 		q := &queue{}
 		m := mail.New(mail.Config{
 			From: netmail.Address{Address: "hubs@example.org"}, Queue: q, Transport: folder,
-			Invited: func(_ context.Context, inv mail.Invitation) (string, error) {
-				if !c.wanted || inv.Link != link {
+			PublicURL: publicURL,
+			InvitationRecipient: func(_ context.Context, asked, email string) (string, error) {
+				if !c.pending || asked != token {
 					return "", c.err
 				}
-				return inv.To, c.err
+				return email, c.err
 			},
 		})
 		if err := m.SendInvitation(t.Context(), invitation("Acme")); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, c.want) ||
-			errors.Is(err, mail.ErrRefused) {
-			t.Errorf("%v", err)
+			errors.Is(err, mail.ErrRejected) {
+			t.Errorf("deliver: got %v, want %v", err, c.want)
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != c.files {
-			t.Errorf("the folder has %v, %v", files, err)
+			t.Errorf("got files %v, %v", files, err)
 		}
 	}
 }
 
-// TestFolderThatIsGone: a full or missing disk is no fault of the mail.
+// TestFolderThatIsGone checks that a missing folder is ErrUnreachable: the mail is kept.
 func TestFolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "outbox")
@@ -373,18 +386,18 @@ func TestFolderThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, mail.ErrUnreachable) {
-		t.Error(err)
+		t.Errorf("deliver: got %v, want ErrUnreachable", err)
 	}
 }
 
-// TestDomainsOutsideASCII are sent in the form that every server takes.
+// TestDomainsOutsideASCII checks that headers have the ASCII form, which every server accepts.
 func TestDomainsOutsideASCII(t *testing.T) {
 	t.Parallel()
 	inv := invitation("Acme")
-	inv.To = "ann@bücher.example"
+	inv.Invitation.Email = "ann@bücher.example"
 	got := readMail(t, composed(t, inv))
 	if to := got.header.Get("To"); to != "<ann@xn--bcher-kva.example>" ||
 		!strings.Contains(got.text, "ann@bücher.example") {
-		t.Errorf("to %s: %s", to, got.text)
+		t.Errorf("got recipient %s, text: %s", to, got.text)
 	}
 }

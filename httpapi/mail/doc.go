@@ -1,26 +1,25 @@
-// Package mail writes the service's mails and gets them out. A mail takes two steps: Send… puts
-// what it says into a durable queue, and returns once it is stored; Deliver, called by the queue as
-// often as it takes, composes it and hands it to a Transport: a mail server (SMTP), or a folder of
-// .eml files for an installation without one.
+// Package mail composes and sends the service's mails. A mail takes two steps. SendInvitation and
+// SendSignIn store its data in a durable queue. The queue then calls Deliver, again after each
+// failure, which composes the mail and passes it to a Transport: a mail server (SMTP), or a folder
+// of .eml files for an installation without one.
 //
 // # Promises
 //
-//   - A mail is text and HTML that say the same, in UTF-8, whatever an organization calls itself:
-//     its name is data in every place where it stands. It cannot add a header, a recipient, markup
-//     or a line of its own, and characters that turn the direction of the text around it are left
-//     out.
-//   - Every try to deliver a mail composes the same Message-ID and Date, and in a folder the same
-//     file: a mail that goes out twice, because the process was killed between the server's yes and
-//     the record of it, can be seen to be one.
-//   - What is wrong with a mail itself is ErrRefused, what is wrong with the way (the server is
-//     away, or does not want us) ErrUnreachable; everything else may work for the same mail later.
-//   - A mail whose invitation is over by the time that it can go out, and one that would sign in
-//     somebody who may not, is not sent (ErrObsolete).
-//   - A mail goes to the address stored with the account of the address that was typed
-//     (Config.Invited, Config.MaySignIn), with the domain in the form by which addresses are
-//     compared: two spellings of one account have one mailbox.
+//   - A mail has a text and an HTML part with the same content, in UTF-8. The name of an
+//     organization is only ever data: it cannot add a header, a recipient, markup or a line, and
+//     characters that change the direction of the text around it are removed.
+//   - Every try to deliver a mail has the same Message-ID and Date, and in a folder the same file
+//     name. A mail is sent twice if the process is killed between the server's answer and the
+//     record of it; the recipient can see that both are one.
+//   - ErrRejected is about one mail, ErrUnreachable about the server or the connection. After any
+//     other error the same mail may be delivered later.
+//   - A mail is not sent (ErrObsolete) when its invitation is over at that time, or when its
+//     recipient may not sign in.
+//   - A mail goes to the address stored with the recipient's account, not to the one that was
+//     typed (Config.InvitationRecipient, Config.SignInRecipient). So all spellings of an account's
+//     address go to one mailbox.
 //   - Passwords and links are in no log line and in no error.
 //
-// Nothing here starts a goroutine that outlives the call. Mailer and the transports are safe for
+// The package starts no goroutine that outlives a call. Mailer and the transports are safe for
 // concurrent use.
 package mail

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	netmail "net/mail"
+	"path"
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
@@ -16,117 +17,130 @@ import (
 
 // Why a mail was not delivered.
 var (
-	// ErrRefused says that this mail will never be delivered: the server refuses the recipient or
-	// the content for good, or it cannot be composed.
-	ErrRefused = errors.New("the mail is refused")
-	// ErrObsolete says that what the mail is about is over (Config.Invited): it is not sent.
-	ErrObsolete = errors.New("what the mail is about is over")
-	// ErrUnreachable says that no mail can be delivered now: the server is away, or does not take
-	// ours.
-	ErrUnreachable = errors.New("the mail server is not to be had")
+	// ErrRejected means that the mail can never be delivered: the server rejects the recipient or
+	// the content permanently, or the mail cannot be composed.
+	ErrRejected = errors.New("the mail is rejected")
+	// ErrObsolete means that the mail has no recipient any more: its invitation is over, or the
+	// person may not sign in.
+	ErrObsolete = errors.New("the mail is obsolete")
+	// ErrUnreachable means that no mail can be delivered now: the server is away, or rejects the
+	// service.
+	ErrUnreachable = errors.New("the mail server is unreachable")
 )
 
-// Queue keeps what is to be delivered.
+// Queue stores mails until they are delivered.
 type Queue interface {
-	// Put returns once a mail is stored durably. Two with one ID are one.
+	// Put returns once the mail is stored durably. Two mails with one ID are one.
 	Put(ctx context.Context, e Envelope) error
+	// HasSpace returns nil when Put would accept a mail of the sender to the recipient, and a
+	// domain.Error otherwise.
+	HasSpace(ctx context.Context, sender, recipient string) error
 }
 
-// Envelope is what the queue must know of a mail.
+// Envelope is a mail with what the queue needs to know about it.
 type Envelope struct {
 	ID string
-	// Sender is the organization that the mail is from; empty for a mail of the service.
+	// Sender is the id of the organization that the mail is from; empty for the service's own
+	// mails.
 	Sender string
-	// Recipient is the address in the form by which addresses are compared. A mail of the same
-	// sender to the recipient that still waits is replaced.
+	// Recipient is the domain.NormalizeEmail of the address. The mail replaces a waiting mail of
+	// the same sender to the same recipient.
 	Recipient string
-	// Urgent mails wait behind no others but urgent ones: somebody looks into the mailbox for them.
+	// Urgent mails do not wait for ordinary ones: a person is waiting for them.
 	Urgent bool
-	// Expires is when a mail that is not delivered is dropped.
+	// Expires is when a mail that is still undelivered is dropped.
 	Expires time.Time
 	Content []byte
 }
 
-// Transport gets mails out.
+// Transport sends mails.
 type Transport interface {
-	// Send delivers one mail. name is the same at every try, and has only letters, digits and `-`.
-	// Errors may be ErrRefused or ErrUnreachable.
+	// Send delivers one mail. The name is the same at every try and consists of letters, digits and
+	// `-`. The error may be ErrRejected or ErrUnreachable.
 	Send(ctx context.Context, name string, m *gomail.Msg) error
-	// Plain says that mails may hold any byte as it is. Otherwise what is not ASCII is encoded.
+	// Plain reports whether mails may contain any byte unencoded. Otherwise text that is not ASCII
+	// is encoded.
 	Plain() bool
 }
 
-// Config is what a Mailer needs. Everything but Invited, MaySignIn and Now must be given.
+// Config configures a Mailer. From, Queue and Transport are required.
 type Config struct {
 	// From is the sender of every mail.
 	From netmail.Address
 	Queue
 	Transport
-	// Invited returns the address that an invitation's mail goes to: the one stored with the
-	// account of the address that was typed, or that address itself; "" when the invitation does
-	// not stand any more. It is asked before each try: while a mail waited, its invitation may have
-	// been revoked, or replaced by a newer one, and its link would only lead astray. nil: every one
-	// stands.
-	Invited func(ctx context.Context, inv Invitation) (to string, err error)
-	// MaySignIn returns the address that a link to sign in goes to: the one stored with the account
-	// of the address that was typed; "" for nobody. It is asked before each try, and not before the
-	// mail is queued: whoever asks for a link can tell from nothing whether the address is known.
-	// nil: everybody may, and the address is as it was typed.
-	MaySignIn func(ctx context.Context, s SignIn) (to string, err error)
-	// Now is the clock of the mails' dates; nil stands for time.Now.
+	// PublicURL is the address of the service that links begin with, without a slash at the end.
+	PublicURL string
+	// InvitationRecipient returns the address that an invitation's mail goes to, "" when the
+	// invitation of the token is over. It is called before each try: the invitation may have been
+	// revoked or replaced while the mail waited. Defaults to the address that was typed.
+	InvitationRecipient func(ctx context.Context, token, email string) (recipient string, err error)
+	// SignInRecipient returns the address that a sign-in link goes to, "" when nobody may sign in
+	// with the address that was typed. It is called before each try, and not before the mail is
+	// queued: the time of an answer must not reveal whether an address is known. Defaults to the
+	// address that was typed.
+	SignInRecipient func(ctx context.Context, email string) (recipient string, err error)
+	// Now is the clock for the dates of mails. Defaults to time.Now.
 	Now func() time.Time
 }
 
-// Mailer writes the service's mails.
+// WithDefaults returns the configuration with a default in each field that has one.
+func (c Config) WithDefaults() Config {
+	if c.InvitationRecipient == nil {
+		c.InvitationRecipient = func(_ context.Context, _, email string) (string, error) {
+			return email, nil
+		}
+	}
+	if c.SignInRecipient == nil {
+		c.SignInRecipient = func(_ context.Context, email string) (string, error) {
+			return email, nil
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Mailer queues and delivers the service's mails.
 type Mailer struct{ cfg Config }
 
-// New makes a Mailer.
-func New(cfg Config) *Mailer {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	return &Mailer{cfg}
+// New returns a Mailer.
+func New(cfg Config) *Mailer { return &Mailer{cfg.WithDefaults()} }
+
+// queued is a mail as the queue stores it. It is small: the mail is composed when it goes out.
+// Exactly one of Invitation and SignIn is set.
+type queued struct {
+	// QueuedAt becomes the mail's date.
+	QueuedAt   time.Time         `json:"queued_at"`
+	Invitation *queuedInvitation `json:"invitation,omitempty"`
+	SignIn     *queuedSignIn     `json:"sign_in,omitempty"`
+	// ID is the id of a sign-in mail.
+	ID string `json:"id,omitempty"`
 }
 
-// SignIn is a mail with a link that signs in to the portal.
-type SignIn struct {
-	// To is one bare address, as it was typed.
-	To string `json:"to"`
-	// Link signs in, once. It is a secret.
-	Link string `json:"link"`
-	// ExpiresAt is when the link stops to work, and the service to try to deliver the mail.
-	ExpiresAt time.Time `json:"expires_at"`
-}
-
-// Invitation is a mail that invites somebody to an organization.
-type Invitation struct {
-	// ID is the invitation's. Two mails with the same one are one; without it each is its own.
-	ID string `json:"id"`
-	// OrgID is the organization.
+type queuedInvitation struct {
+	// ID is the invitation's, and the mail's.
+	ID    string `json:"id"`
 	OrgID string `json:"org_id"`
 	// To is one bare address, as it was typed.
 	To      string      `json:"to"`
 	OrgName string      `json:"org_name"`
 	Role    domain.Role `json:"role"`
 	// Link accepts the invitation. It is a secret.
-	Link string `json:"link"`
-	// ExpiresAt is when the link stops to work, and the service to try to deliver the mail.
+	Link      string    `json:"link"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// queued is what is put into the queue: what a mail says, so that it is small, and written only
-// when it goes out.
-type queued struct {
-	// QueuedAt becomes the mail's date.
-	QueuedAt time.Time `json:"queued_at"`
-	// One of them is there.
-	Invitation *Invitation `json:"invitation,omitempty"`
-	SignIn     *SignIn     `json:"sign_in,omitempty"`
-	// ID makes the Message-ID of a sign-in.
-	ID string `json:"id,omitempty"`
+type queuedSignIn struct {
+	// To is one bare address, as it was typed.
+	To string `json:"to"`
+	// Link signs in, once. It is a secret.
+	Link      string    `json:"link"`
+	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// id names the mail, the same at every try.
+// id returns the mail's id, the same at every try.
 func (q queued) id() string {
 	if q.Invitation != nil {
 		return q.Invitation.ID
@@ -134,28 +148,32 @@ func (q queued) id() string {
 	return q.ID
 }
 
-// SendInvitation puts a mail into the queue, and returns once it is stored durably. The error is
-// the queue's.
-func (m *Mailer) SendInvitation(ctx context.Context, inv Invitation) error {
-	if inv.ID == "" {
-		inv.ID = rand.Text()
-	}
-	return m.put(
-		ctx,
-		queued{Invitation: &inv},
-		Envelope{
-			Sender:    inv.OrgID,
-			Recipient: domain.NormalizeEmail(inv.To),
-			Expires:   inv.ExpiresAt,
-		},
-	)
+// HasSpace returns nil when the queue would accept an invitation of the organization to the
+// recipient, which must be a domain.NormalizeEmail.
+func (m *Mailer) HasSpace(ctx context.Context, orgID, recipient string) error {
+	return m.cfg.HasSpace(ctx, orgID, recipient)
 }
 
-// SendSignIn puts a mail into the queue, and returns once it is stored durably. The error is the
-// queue's.
-func (m *Mailer) SendSignIn(ctx context.Context, s SignIn) error {
-	e := Envelope{Recipient: domain.NormalizeEmail(s.To), Urgent: true, Expires: s.ExpiresAt}
-	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, e)
+// SendInvitation queues the mail of an invitation and returns once it is stored durably. The mail
+// expires with the invitation. The error is the queue's.
+func (m *Mailer) SendInvitation(ctx context.Context, mail domain.InvitationMail) error {
+	inv := queuedInvitation{
+		ID: mail.Invitation.ID, OrgID: mail.OrgID, To: mail.Invitation.Email, OrgName: mail.OrgName,
+		Role: mail.Invitation.Role, Link: m.cfg.PublicURL + "/portal/invitations/" + mail.Token,
+		ExpiresAt: mail.Invitation.ExpiresAt,
+	}
+	return m.put(ctx, queued{Invitation: &inv}, Envelope{
+		Sender: inv.OrgID, Recipient: domain.NormalizeEmail(inv.To), Expires: inv.ExpiresAt,
+	})
+}
+
+// SendSignIn queues a mail with a sign-in link, whether or not the address may sign in, and returns
+// once it is stored durably. The error is the queue's.
+func (m *Mailer) SendSignIn(ctx context.Context, email, link string, expires time.Time) error {
+	s := queuedSignIn{To: email, Link: link, ExpiresAt: expires}
+	return m.put(ctx, queued{SignIn: &s, ID: rand.Text()}, Envelope{
+		Recipient: domain.NormalizeEmail(email), Urgent: true, Expires: expires,
+	})
 }
 
 func (m *Mailer) put(ctx context.Context, q queued, e Envelope) (err error) {
@@ -170,22 +188,22 @@ func (m *Mailer) put(ctx context.Context, q queued, e Envelope) (err error) {
 	return nil
 }
 
-// Deliver composes what a Send… put into the queue and sends it. The error may be ErrRefused,
-// ErrObsolete or ErrUnreachable; any other one says that the same mail may be taken later.
+// Deliver composes and sends a mail from the queue. After ErrRejected and ErrObsolete the mail must
+// not be tried again; after any other error it may be delivered later.
 func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	var q queued
 	if err := json.Unmarshal(content, &q); err != nil {
-		return fmt.Errorf("mail: %w: the queue holds something else: %w", ErrRefused, err)
+		return fmt.Errorf("mail: %w: decode the queued mail: %w", ErrRejected, err)
 	}
-	switch err := m.address(ctx, &q); {
+	switch err := m.setRecipient(ctx, &q); {
 	case errors.Is(err, ErrObsolete):
 		return fmt.Errorf("mail: %w", err)
 	case err != nil:
-		return fmt.Errorf("mail: ask for the recipient's address: %w", err)
+		return fmt.Errorf("mail: look up the recipient: %w", err)
 	}
 	msg, err := m.compose(q)
 	if err != nil {
-		return fmt.Errorf("mail: %w: %w", ErrRefused, err)
+		return fmt.Errorf("mail: %w: %w", ErrRejected, err)
 	}
 	if err := m.cfg.Send(ctx, fileName(q), msg); err != nil {
 		return fmt.Errorf("mail: %w", err)
@@ -193,22 +211,22 @@ func (m *Mailer) Deliver(ctx context.Context, content []byte) error {
 	return nil
 }
 
-// address has the mail go to the address stored with its recipient's account. ErrObsolete says that
-// nobody may have it any more.
-func (m *Mailer) address(ctx context.Context, q *queued) error {
-	var stored string
-	var err error
+// setRecipient replaces the typed address by the one that the mail goes to. It returns ErrObsolete
+// when there is none.
+func (m *Mailer) setRecipient(ctx context.Context, q *queued) (err error) {
+	recipient := ""
 	switch {
-	case q.Invitation != nil && m.cfg.Invited != nil:
-		stored, err = m.cfg.Invited(ctx, *q.Invitation)
-		q.Invitation.To = stored
-	case q.SignIn != nil && m.cfg.MaySignIn != nil:
-		stored, err = m.cfg.MaySignIn(ctx, *q.SignIn)
-		q.SignIn.To = stored
+	case q.Invitation != nil:
+		token := path.Base(q.Invitation.Link)
+		recipient, err = m.cfg.InvitationRecipient(ctx, token, q.Invitation.To)
+		q.Invitation.To = recipient
+	case q.SignIn != nil:
+		recipient, err = m.cfg.SignInRecipient(ctx, q.SignIn.To)
+		q.SignIn.To = recipient
 	default:
-		return nil
+		return nil // compose rejects it
 	}
-	if err == nil && stored == "" {
+	if err == nil && recipient == "" {
 		return ErrObsolete
 	}
 	return err

@@ -29,21 +29,20 @@ const (
 	portStartTLS = 587
 )
 
-// Server is a mail server and how to talk to it.
+// Server is a mail server with its login.
 type Server struct {
 	Host string
 	Port int
 	TLS  TLS
-	// User is empty for a server that asks for none.
+	// User is empty for a server without a login.
 	User     string
 	password string
 }
 
-// String gives the server without its password.
+// String returns host and port.
 func (s Server) String() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 
-// WithoutLogin gives a URL of the server that has neither user nor password in it, and that
-// ParseServer reads.
+// WithoutLogin returns the server's URL without user and password. ParseServer accepts it.
 func (s Server) WithoutLogin() string {
 	u := url.URL{Scheme: "smtp", Host: s.String()}
 	switch s.TLS {
@@ -51,15 +50,15 @@ func (s Server) WithoutLogin() string {
 		u.Scheme = "smtps"
 	case TLSOffered:
 		u.RawQuery = "tls=optional"
-	case TLSRequired: // as smtp is by itself, but for this machine's, which is never required
+	case TLSRequired: // the default of smtp, except on this machine, where it is never required
 	}
 	return u.String()
 }
 
-// ParseServer reads `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first
-// byte, at port 465 if none is given. smtp, at port 587, needs the server to offer STARTTLS; for a
-// server on this machine, and with `?tls=optional`, STARTTLS is used when it is offered. A password
-// goes in the clear to this machine at most. Errors do not repeat the URL: it holds a password.
+// ParseServer parses `smtp://USER:PASSWORD@HOST:PORT` or `smtps://…`. smtps encrypts from the first
+// byte; its default port is 465. smtp requires STARTTLS; its default port is 587. With
+// `?tls=optional`, and for a server on this machine, STARTTLS is used if it is offered. A password
+// is sent unencrypted to this machine only. Errors do not repeat the URL: it contains a password.
 func ParseServer(text string) (Server, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "smtp" && u.Scheme != "smtps") || u.Hostname() == "" {
@@ -69,7 +68,7 @@ func ParseServer(text string) (Server, error) {
 		)
 	}
 	if strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
-		return Server{}, errors.New("must end after HOST:PORT, but for ?tls=optional")
+		return Server{}, errors.New("must end after HOST:PORT; only ?tls=optional may follow")
 	}
 	s := Server{Host: u.Hostname(), Port: portStartTLS, TLS: TLSRequired, User: u.User.Username()}
 	s.password, _ = u.User.Password()
@@ -100,7 +99,7 @@ func isThisMachine(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// ParseSender reads the sender of mails: an address, or a name and an address in angle brackets.
+// ParseSender parses the sender of mails: an address, or a name and an address in angle brackets.
 func ParseSender(text string) (netmail.Address, error) {
 	sender, err := netmail.ParseAddress(text)
 	if err != nil {

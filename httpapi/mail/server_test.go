@@ -43,13 +43,16 @@ func TestParseServer(t *testing.T) {
 		got, err := mail.ParseServer(text)
 		if err != nil || got.String() != want.address || got.TLS != want.tls ||
 			got.User != want.user {
-			t.Errorf("%s: %s %d %q, %v", text, got, got.TLS, got.User, err)
+			t.Errorf(
+				"ParseServer(%s): got %s %d %q, %v, want %+v", text, got, got.TLS, got.User, err,
+				want,
+			)
 		}
 	}
 }
 
-// What is wrong with a URL is told without the password that is in it.
-func TestParseServerRefuses(t *testing.T) {
+// TestParseServerRejects checks that errors do not contain the password of the URL.
+func TestParseServerRejects(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"", "mail.example.org:25", "http://mail.example.org", "smtp://", "smtp://:25",
@@ -63,12 +66,12 @@ func TestParseServerRefuses(t *testing.T) {
 	} {
 		server, err := mail.ParseServer(text)
 		if err == nil {
-			t.Errorf("%q is taken: %s", text, server)
+			t.Errorf("ParseServer(%q): got %s, want an error", text, server)
 			continue
 		}
 		if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "sec ret") ||
 			strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("ParseServer(%q): got error %v, want one line without the password", text, err)
 		}
 	}
 }
@@ -81,14 +84,14 @@ func TestParseSender(t *testing.T) {
 		"  Hübe <hubs@example.org>": "=?utf-8?q?H=C3=BCbe?= <hubs@example.org>",
 	} {
 		if got, err := mail.ParseSender(text); err != nil || got.String() != want {
-			t.Errorf("%q: %s, %v", text, got.String(), err)
+			t.Errorf("ParseSender(%q): got %s, %v, want %s", text, got.String(), err, want)
 		}
 	}
 	for _, text := range []string{
 		"", "hubs", "a@example.org, b@example.org", "hubs@example.org\r\nBcc: x@example.org",
 	} {
 		if got, err := mail.ParseSender(text); err == nil {
-			t.Errorf("%q is taken: %s", text, got.String())
+			t.Errorf("ParseSender(%q): got %s, want an error", text, got.String())
 		}
 	}
 }

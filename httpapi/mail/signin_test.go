@@ -13,8 +13,8 @@ import (
 	"hubcloud/httpapi/mail"
 )
 
-// TestSignInMail says its link in both parts, the same at every try, and goes out only to who may
-// have it at that moment.
+// TestSignInMail checks that both parts have the link, that every try is the same mail, and that it
+// is sent only while its recipient may sign in.
 func TestSignInMail(t *testing.T) {
 	t.Parallel()
 	dir, q := t.TempDir(), &queue{}
@@ -22,23 +22,21 @@ func TestSignInMail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	may := false
+	allowed := false
 	m := mail.New(mail.Config{
 		Queue: q, Transport: folder, From: netmail.Address{Address: "hubs@example.org"},
 		Now: func() time.Time { return now },
-		MaySignIn: func(_ context.Context, s mail.SignIn) (string, error) {
-			if !may || s.To != "Ann@example.org" {
+		SignInRecipient: func(_ context.Context, email string) (string, error) {
+			if !allowed || email != "Ann@example.org" {
 				return "", nil
 			}
-			return "ann@example.org", nil // as it is stored
+			return "ann@example.org", nil // the address of the account
 		},
 	})
 	const link = "https://hubs.example.org/portal/sign-in/XnW3ZZpL7DOpG0BvrWjjcDVIMyUq2Ho-EQYDdNIgkjI"
 	expires := now.Add(15 * time.Minute)
 	for range 2 {
-		if err := m.SendSignIn(t.Context(), mail.SignIn{
-			To: "Ann@example.org", Link: link, ExpiresAt: expires,
-		}); err != nil {
+		if err := m.SendSignIn(t.Context(), "Ann@example.org", link, expires); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -46,9 +44,9 @@ func TestSignInMail(t *testing.T) {
 		t.Errorf("queued as %q until %v", q.ids, q.expires)
 	}
 	if err := m.Deliver(t.Context(), q.contents[0]); !errors.Is(err, mail.ErrObsolete) {
-		t.Error(err)
+		t.Errorf("deliver to somebody who may not sign in: got %v, want ErrObsolete", err)
 	}
-	may = true
+	allowed = true
 	for range 2 {
 		if err := m.Deliver(t.Context(), q.contents[0]); err != nil {
 			t.Fatal(err)
@@ -56,7 +54,7 @@ func TestSignInMail(t *testing.T) {
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("%q, %v", files, err)
+		t.Fatalf("got files %q, %v, want one", files, err)
 	}
 	raw, err := os.ReadFile(files[0])
 	if err != nil {
@@ -67,9 +65,9 @@ func TestSignInMail(t *testing.T) {
 		strings.Count(w.html, link) != 3 ||
 		!strings.Contains(w.text, "2 January 2026, 15:19 UTC") ||
 		w.header.Get("To") != "<ann@example.org>" {
-		t.Errorf("%+v", w)
+		t.Errorf("got mail %+v", w)
 	}
-	if err := m.Deliver(t.Context(), []byte(`{}`)); !errors.Is(err, mail.ErrRefused) {
-		t.Errorf("a mail of no kind: %v", err)
+	if err := m.Deliver(t.Context(), []byte(`{}`)); !errors.Is(err, mail.ErrRejected) {
+		t.Errorf("deliver a mail of no kind: got %v, want ErrRejected", err)
 	}
 }

@@ -12,8 +12,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// smtpTimeout bounds the way from the first packet to the greeting done, and then the sending of
-// the mail.
+// smtpTimeout bounds connecting and logging in, and after that sending the mail.
 const smtpTimeout = 30 * time.Second
 
 // SMTP is a Transport that hands mails to a mail server, each over a connection of its own.
@@ -22,8 +21,8 @@ type SMTP struct {
 	tls    *tls.Config
 }
 
-// NewSMTP makes the transport. Certificates are checked against the system's authorities, or those
-// of config when it is not nil.
+// NewSMTP returns a transport to a mail server. It checks the server's certificate with config; nil
+// means the system's authorities.
 func NewSMTP(server Server, config *tls.Config) *SMTP {
 	if config == nil {
 		config = &tls.Config{}
@@ -33,65 +32,61 @@ func NewSMTP(server Server, config *tls.Config) *SMTP {
 	return &SMTP{server: server, tls: config}
 }
 
-// Plain says that the server may not take every byte.
+// Plain returns false: the server may not accept every byte.
 func (s *SMTP) Plain() bool { return false }
 
-// Send hands one mail over. It is delivered once the server has said yes to its content, whatever
-// happens to the connection after that. A recipient or a content that the server refuses for good
-// is ErrRefused. ErrUnreachable is everything that is not about this mail: no connection, a
-// certificate that does not fit, a wrong password, a sender that the server does not want. So a
-// mistake in the service's own configuration costs no mail.
+// Send delivers one mail. The mail is delivered once the server has accepted its content, whatever
+// happens to the connection after that. A recipient or a content that the server rejects
+// permanently is ErrRejected. Everything that is not about this mail is ErrUnreachable: no
+// connection, a wrong certificate, a wrong password, a rejected sender. So a mistake in the
+// service's own configuration loses no mail.
 func (s *SMTP) Send(ctx context.Context, _ string, m *gomail.Msg) error {
-	line := &line{}
-	client, err := s.client(line)
+	c := &conn{}
+	client, err := s.client(c)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer line.close()                         // the client leaves it open when a greeting fails
-	defer context.AfterFunc(ctx, line.close)() // and looks at no context while it talks
+	defer c.close()
+	defer context.AfterFunc(ctx, c.close)()
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrUnreachable, s.server, err)
 	}
 	err = client.SendWithSMTPClient(session, m)
 	if m.IsDelivered() {
-		// A server that is in a hurry to part has taken it all the same.
-		_ = client.CloseWithSMTPClient(session)
+		_ = client.CloseWithSMTPClient(session) // the server has the mail already
 		return nil
 	}
 	return sendError(err)
 }
 
-// Greet does what Send does before it sends: it connects, encrypts and logs in as the server's URL
-// says, and then parts. It says whether the connection was encrypted. Any failure is
-// ErrUnreachable.
+// Greet connects, encrypts and logs in as Send does, and then disconnects. It returns whether the
+// connection was encrypted. Any failure is ErrUnreachable.
 func (s *SMTP) Greet(ctx context.Context) (secured bool, err error) {
-	line := &line{}
-	client, err := s.client(line)
+	c := &conn{}
+	client, err := s.client(c)
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	defer line.close()
-	defer context.AfterFunc(ctx, line.close)()
+	defer c.close()
+	defer context.AfterFunc(ctx, c.close)()
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
 		return false, fmt.Errorf("%w: %s: %w", ErrUnreachable, s.server, err)
 	}
 	_, secured = session.TLSConnectionState()
-	_ = client.CloseWithSMTPClient(session) // it has greeted us, however it parts
+	_ = client.CloseWithSMTPClient(session) // the login succeeded, whatever happens now
 	return secured, nil
 }
 
-// client makes a client for one mail.
-func (s *SMTP) client(line *line) (*gomail.Client, error) {
+// client returns a client for one mail.
+func (s *SMTP) client(c *conn) (*gomail.Client, error) {
 	options := []gomail.Option{
-		gomail.WithPort(
-			s.server.Port,
-		), gomail.WithTimeout(smtpTimeout), gomail.WithTLSConfig(s.tls), gomail.WithoutNoop(),
-		gomail.WithTLSPolicy(s.policy()),
+		gomail.WithPort(s.server.Port), gomail.WithTimeout(smtpTimeout),
+		gomail.WithTLSConfig(s.tls), gomail.WithTLSPolicy(s.policy()), gomail.WithoutNoop(),
 		gomail.WithDialContextFunc(
 			func(ctx context.Context, network, address string) (net.Conn, error) {
-				return line.dial(ctx, network, address, s.implicitTLS())
+				return c.dial(ctx, network, address, s.implicitTLS())
 			},
 		),
 	}
@@ -104,8 +99,8 @@ func (s *SMTP) client(line *line) (*gomail.Client, error) {
 	return gomail.NewClient(s.server.Host, options...)
 }
 
-// mechanisms are the ways to log in, the best first. Those that tell the password itself are used
-// over TLS or to a server on this machine.
+// mechanisms returns the mechanisms to log in with, the best first. The SMTP client uses those that
+// send the password only over TLS or to this machine.
 func mechanisms() []gomail.SMTPAuthType {
 	return []gomail.SMTPAuthType{
 		gomail.SMTPAuthSCRAMSHA256PLUS, gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1PLUS,
@@ -114,8 +109,8 @@ func mechanisms() []gomail.SMTPAuthType {
 	}
 }
 
-// implicitTLS gives how to encrypt a connection from its first byte, nil when that is not asked
-// for.
+// implicitTLS returns the configuration to encrypt with from the first byte; nil if the server does
+// not do that.
 func (s *SMTP) implicitTLS() *tls.Config {
 	if s.server.TLS == TLSImplicit {
 		return s.tls
@@ -130,28 +125,28 @@ func (s *SMTP) policy() gomail.TLSPolicy {
 	return gomail.TLSOpportunistic
 }
 
-// sendError sorts what can go wrong once the server has let us in.
+// sendError classifies an error after the login.
 func sendError(err error) error {
-	var refused *gomail.SendError
-	if !errors.As(err, &refused) {
+	var failed *gomail.SendError
+	if !errors.As(err, &failed) {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	code, said := refused.ErrorCode(), errors.New(strings.TrimSpace(refused.Error()))
-	aboutMail := refused.Reason == gomail.ErrSMTPRcptTo || refused.Reason == gomail.ErrSMTPData ||
-		refused.Reason == gomail.ErrSMTPDataClose
+	code, cause := failed.ErrorCode(), errors.New(strings.TrimSpace(failed.Error()))
+	aboutMail := failed.Reason == gomail.ErrSMTPRcptTo || failed.Reason == gomail.ErrSMTPData ||
+		failed.Reason == gomail.ErrSMTPDataClose
 	switch {
-	case refused.Reason == gomail.ErrGetSender,
-		refused.Reason == gomail.ErrGetRcpts,
-		refused.Reason == gomail.ErrNoUnencoded:
-		return fmt.Errorf("%w: %w", ErrRefused, said)
+	case failed.Reason == gomail.ErrGetSender,
+		failed.Reason == gomail.ErrGetRcpts,
+		failed.Reason == gomail.ErrNoUnencoded:
+		return fmt.Errorf("%w: %w", ErrRejected, cause)
 	case aboutMail && code >= 500:
-		return fmt.Errorf("%w: %w", ErrRefused, said)
+		return fmt.Errorf("%w: %w", ErrRejected, cause)
 	case aboutMail && code >= 400 && code != codeShuttingDown:
-		return said
+		return cause
 	default:
-		return fmt.Errorf("%w: %w", ErrUnreachable, said)
+		return fmt.Errorf("%w: %w", ErrUnreachable, cause)
 	}
 }
 
-// codeShuttingDown is the server's word that it ends the connection (RFC 5321, section 3.8).
+// codeShuttingDown is the reply of a server that closes the connection (RFC 5321, section 3.8).
 const codeShuttingDown = 421

@@ -188,9 +188,11 @@ func (b *building) LabelDevice(
 	return domain.DeviceLabel{}, nil
 }
 
-func (b *building) UpdateHub(_ context.Context, o domain.Origin, change domain.UpdateHub) error {
+func (b *building) UpdateHub(
+	_ context.Context, o domain.Origin, change domain.UpdateHub,
+) (domain.HubState, error) {
 	b.placed, b.origin = append(b.placed, change), o
-	return nil
+	return domain.HubState{}, nil
 }
 
 func (b *building) did(what string) error {

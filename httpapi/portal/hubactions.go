@@ -88,7 +88,7 @@ func (v *visit) placeHub(hub domain.HubID) error {
 	change := domain.UpdateHub{OrgID: v.member.OrgID, HubID: hub, SetName: true, SiteID: &site}
 	var err error
 	if change.Name, err = v.optionalName("name"); err == nil {
-		err = v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change)
+		_, err = v.p.Directory.UpdateHub(v.r.Context(), v.origin(), change)
 	}
 	return v.didAtHub(
 		err, hub, hubAddress(hub), "hub-placed",

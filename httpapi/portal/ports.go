@@ -124,8 +124,10 @@ type Directory interface {
 	) (domain.SiteState, error)
 	// AddHub gives the hub to the organization, or moves it there; whether it was ever connected it
 	// finds out itself.
-	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) error
-	UpdateHub(ctx context.Context, o domain.Origin, change domain.UpdateHub) error
+	AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) (domain.HubState, error)
+	UpdateHub(
+		ctx context.Context, o domain.Origin, change domain.UpdateHub,
+	) (domain.HubState, error)
 	// ResetLink revokes the hub's certificate and then cuts its connection.
 	ResetLink(ctx context.Context, o domain.Origin, org string, hub domain.HubID) error
 }

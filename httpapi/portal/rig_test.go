@@ -252,8 +252,10 @@ func (w *world) CreateSite(
 	return domain.SiteState{}, w.does(o, "create site", name)
 }
 
-func (w *world) AddHub(_ context.Context, o domain.Origin, add domain.AddHub) error {
-	return w.does(o, "add", add.HubID, "at", add.SiteID)
+func (w *world) AddHub(
+	_ context.Context, o domain.Origin, add domain.AddHub,
+) (domain.HubState, error) {
+	return domain.HubState{}, w.does(o, "add", add.HubID, "at", add.SiteID)
 }
 
 // some gives the page of a list after an item, as read models do.

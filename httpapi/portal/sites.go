@@ -171,7 +171,7 @@ func (v *visit) addHub() error {
 	if view.NewHub.Name != "" {
 		add.Name = &view.NewHub.Name
 	}
-	err := v.p.Directory.AddHub(v.r.Context(), v.origin(), add)
+	_, err := v.p.Directory.AddHub(v.r.Context(), v.origin(), add)
 	switch problem, ok := refusalText(err); {
 	case errors.Is(err, &domain.Error{Code: domain.CodeHubNotAddable}):
 		view.NewHub.Problem = "This hub cannot be added: no hub has that serial, or it has not " +

@@ -108,7 +108,7 @@ func TestOldCertificatesAreRefused(t *testing.T) {
 	client, _ := mustConnect(t, second.options())
 	client.Disconnect(0)
 	i.add(t, first.id)
-	i.revoke(t, first.id)
+	i.resetLink(t, first.id)
 	mustBeRefused(t, "a revoked certificate", second.options())
 	mustConnect(t, i.enrol(t, first.id).options())
 }

@@ -28,6 +28,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/streamstest"
 	"hubcloud/streams/tapuser"
 )
@@ -91,9 +92,11 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.directory = directory.NewService(
-		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
-	)
+	i.kicker = identity.NewKicker(i.conns, quiet(), nil)
+	i.directory = directory.NewService(log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{},
+		Connections: i.kicker,
+	})
 	i.enrolment, err = identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: i.authority, Directory: i.directory,
 		Broker: func() string { return "mqtts://" + i.broker.MQTTAddr() }, Log: quiet(),
@@ -101,7 +104,6 @@ func (i *installation) up(t testing.TB, mqttAddr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.kicker = identity.NewKicker(i.conns, i.directory, quiet(), nil)
 	buckets, err := streams.OpenBuckets(ctx, i.conns, 1)
 	if err != nil {
 		t.Fatal(err)

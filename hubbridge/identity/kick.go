@@ -66,25 +66,6 @@ func Kick(
 	return cut, nil
 }
 
-// CutHub cuts all connections of a hub, looking for them three times within two seconds, and
-// returns how many it cut. The directory must keep the hub from connecting before the call. A
-// caller that was told of an error may call it again.
-func CutHub(ctx context.Context, conns *streams.Conns, hub domain.HubID) (cut int, err error) {
-	began := time.Now()
-	for _, after := range append([]time.Duration{0}, kicksAfter...) {
-		select {
-		case <-time.After(time.Until(began.Add(after))):
-		case <-ctx.Done():
-			return cut, ctx.Err()
-		}
-		more, err := Kick(ctx, conns, hub)
-		if cut += more; err != nil {
-			return cut, err
-		}
-	}
-	return cut, nil
-}
-
 // KickTap cuts the connections of a tap's user in its account on every server that conns reaches,
 // and says how many. It looks once, as Kick does. A connection from before each tap had an account
 // of its own is in streams.AccountTap, and is cut as well.
@@ -208,13 +189,12 @@ func nextAnswerOf(
 	return list, json.Unmarshal(msg.Data, &list)
 }
 
-// Kicker cuts what was connected with a hub's revoked certificates for good: it kicks, and kicks
-// again shortly after. It is safe for concurrent use.
+// Kicker cuts the connections of hubs. It is the directory's port for that, and is safe for
+// concurrent use.
 type Kicker struct {
-	conns     *streams.Conns
-	directory Directory
-	log       *slog.Logger
-	kicks     prometheus.Counter
+	conns *streams.Conns
+	log   *slog.Logger
+	kicks prometheus.Counter
 
 	mu     sync.Mutex
 	done   chan struct{}
@@ -222,34 +202,30 @@ type Kicker struct {
 	again  sync.WaitGroup
 }
 
-// NewKicker makes a Kicker, whose metrics are registered with r, unless that is nil. Close ends
-// what it has begun.
-func NewKicker(
-	conns *streams.Conns, directory Directory, log *slog.Logger, r prometheus.Registerer,
-) *Kicker {
-	return &Kicker{
-		conns:     conns,
-		directory: directory,
-		log:       log,
-		kicks:     newKicks(r),
-		done:      make(chan struct{}),
-	}
+// NewKicker returns a Kicker that registers its metrics with r, unless r is nil. Close or Finish
+// must be called in the end.
+func NewKicker(conns *streams.Conns, log *slog.Logger, r prometheus.Registerer) *Kicker {
+	return &Kicker{conns: conns, log: log, kicks: newKicks(r), done: make(chan struct{})}
 }
 
-// Kick cuts the hub's connections that were made with certificates which the directory has as
-// revoked, and looks for more after half a second and after two, in the background. Revoke before:
-// then new connections are refused, and after the repetitions none is left. A connection with a
-// certificate that the hub was issued since stays. It returns after the first look.
-func (k *Kicker) Kick(ctx context.Context, hub domain.HubID) error {
+// CutRevoked cuts the hub's connections that were made with one of the certificates, and repeats
+// this after half a second and after two, in the background. It returns after the first time. The
+// certificates must be revoked before the call: then new connections are rejected, and after the
+// repetitions none is left. Connections with other certificates stay.
+func (k *Kicker) CutRevoked(ctx context.Context, hub domain.HubID, certificates []string) error {
+	if len(certificates) == 0 {
+		return nil // kick without any would cut every connection
+	}
 	k.mu.Lock()
 	if !k.closed {
-		k.again.Go(func() { k.repeat(hub) })
+		k.again.Go(func() { k.repeat(hub, certificates) })
 	}
 	k.mu.Unlock()
-	return k.kick(ctx, hub)
+	_, err := k.kick(ctx, hub, certificates)
+	return err
 }
 
-func (k *Kicker) repeat(hub domain.HubID) {
+func (k *Kicker) repeat(hub domain.HubID, certificates []string) {
 	began := time.Now()
 	for _, after := range kicksAfter {
 		select {
@@ -258,27 +234,47 @@ func (k *Kicker) repeat(hub domain.HubID) {
 		case <-time.After(time.Until(began.Add(after))):
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), repeatTimeout)
-		if err := k.kick(ctx, hub); err != nil {
+		if _, err := k.kick(ctx, hub, certificates); err != nil {
 			k.log.Warn("could not look again for connections to cut", "hub_id", hub, "error", err)
 		}
 		cancel()
 	}
 }
 
-func (k *Kicker) kick(ctx context.Context, hub domain.HubID) error {
-	state, _, err := k.directory.Hub(ctx, hub)
-	if err != nil {
-		return fmt.Errorf("kick %s: %w", hub, err)
+// CutBlocked cuts all connections of a hub three times within two seconds, and returns how many it
+// cut. The directory must keep the hub from connecting before the call. After an error it may be
+// called again.
+func (k *Kicker) CutBlocked(ctx context.Context, hub domain.HubID) (cut int, err error) {
+	began := time.Now()
+	for _, after := range append([]time.Duration{0}, kicksAfter...) {
+		select {
+		case <-time.After(time.Until(began.Add(after))):
+		case <-ctx.Done():
+			return cut, ctx.Err()
+		}
+		more, err := k.kick(ctx, hub, nil)
+		if cut += more; err != nil {
+			return cut, err
+		}
 	}
-	if len(state.RevokedCertificates) == 0 {
-		return nil // naming none would cut everything
-	}
-	cut, err := Kick(ctx, k.conns, hub, state.RevokedCertificates...)
+	return cut, nil
+}
+
+// Disconnect cuts all connections of a hub once. The hub may connect again.
+func (k *Kicker) Disconnect(ctx context.Context, hub domain.HubID) error {
+	_, err := k.kick(ctx, hub, nil)
+	return err
+}
+
+func (k *Kicker) kick(
+	ctx context.Context, hub domain.HubID, certificates []string,
+) (cut int, err error) {
+	cut, err = Kick(ctx, k.conns, hub, certificates...)
 	if cut > 0 {
 		k.kicks.Add(float64(cut))
 		k.log.Info("hub connection cut", "hub_id", hub, "connections", cut)
 	}
-	return err
+	return cut, err
 }
 
 // Finish waits for the repetitions that are under way, which take two seconds, and then closes the

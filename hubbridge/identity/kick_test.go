@@ -12,7 +12,6 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
-	"hubcloud/streams/directory"
 )
 
 // add gives a hub to a new organization, which only then can revoke its certificate.
@@ -26,21 +25,22 @@ func (i *installation) add(t testing.TB, id domain.HubID) (org string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.directory.AddHub(t.Context(), operator(), directory.AddHub{
-		OrgID: org, HubID: id, SiteID: site.ID, Ever: true,
-	}); err != nil {
+	if _, err := i.directory.AddHub(
+		t.Context(), operator(), domain.AddHub{OrgID: org, HubID: id, SiteID: site.ID},
+	); err != nil {
 		t.Fatal(err)
 	}
 	return org
 }
 
-func (i *installation) revoke(t testing.TB, id domain.HubID) {
+// resetLink revokes the hub's certificate and cuts its connections.
+func (i *installation) resetLink(t testing.TB, id domain.HubID) {
 	t.Helper()
 	state, _, err := i.directory.Hub(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.directory.RevokeCertificate(t.Context(), operator(), state.OrgID, id); err != nil {
+	if err := i.directory.ResetLink(t.Context(), operator(), state.OrgID, id); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -103,10 +103,7 @@ func TestResetLink(t *testing.T) {
 	_, formerLost := mustConnect(t, former.options())
 	i.enrol(t, former.id)
 
-	i.revoke(t, former.id)
-	if err := i.kicker.Kick(t.Context(), former.id); err != nil {
-		t.Fatal(err)
-	}
+	i.resetLink(t, former.id)
 	mustEnd(t, "revoked", formerLost)
 	mustBeRefused(t, "revoked", former.options())
 
@@ -134,10 +131,7 @@ func TestKickNotices(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 		}()
-		i.revoke(t, h.id)
-		if err := i.kicker.Kick(t.Context(), h.id); err != nil {
-			t.Fatal(err)
-		}
+		i.resetLink(t, h.id)
 		mustEnd(t, "a connection with a revoked certificate", ended)
 	}
 }

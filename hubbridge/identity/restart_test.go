@@ -18,7 +18,7 @@ func TestRestart(t *testing.T) {
 	i := start(t)
 	h, revoked := i.newHub(t, 1), i.newHub(t, 2)
 	i.add(t, revoked.id)
-	i.revoke(t, revoked.id)
+	i.resetLink(t, revoked.id)
 	got := make(chan string, 1000)
 	options := func() *mqtt.ClientOptions {
 		return h.options().

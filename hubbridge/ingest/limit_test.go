@@ -10,6 +10,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/ingest"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 )
 
 // clock is a clock that a test sets.
@@ -45,6 +46,9 @@ func TestAHubThatIsResetWithoutEndWaits(t *testing.T) {
 		facts,
 		directory.ServiceConfig{
 			Environment: "dev",
+			Presence:    directorytest.Presence{},
+			Connections: &directorytest.Connections{},
+			Logs:        r.logs,
 			Now:         now.Now,
 			HubLogs:     domain.HubLimit{PerMinute: 2, Burst: burst},
 		},
@@ -130,11 +134,7 @@ func TestAHubThatSaysHelloWithoutEndWaits(t *testing.T) {
 // release takes the hub away from its organization, and adopt gives it to another one.
 func (h *hub) release() {
 	h.r.t.Helper()
-	last, err := h.r.logs.LastSequence(h.r.t.Context(), h.id)
-	if err != nil {
-		h.r.t.Fatal(err)
-	}
-	if _, err := h.r.dir.ReleaseHub(h.r.t.Context(), operator, h.id, last); err != nil {
+	if _, err := h.r.dir.ReleaseHub(h.r.t.Context(), operator, h.id); err != nil {
 		h.r.t.Fatal(err)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"hubcloud/hubbridge/presence"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/streamstest"
 )
@@ -71,7 +72,6 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.dir = directory.NewService(log, directory.ServiceConfig{Environment: "dev"})
 	r.logs, err = hublog.New(r.conns, hublog.Config{
 		Retention: retention, Log: slog.New(slog.DiscardHandler),
 		Epoch: func(hub domain.HubID) (domain.Epoch, bool) {
@@ -82,6 +82,10 @@ func newRig(t testing.TB, retention time.Duration) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.dir = directory.NewService(log, directory.ServiceConfig{
+		Environment: "dev", Presence: directorytest.Presence{},
+		Connections: &directorytest.Connections{}, Logs: r.logs,
+	})
 	t.Cleanup(r.logs.Close)
 	r.metrics = ingest.NewMetrics(r.registry)
 	if r.org, _, err = r.dir.CreateOrg(ctx, operator, "Org", "a@example.com"); err != nil {
@@ -247,7 +251,7 @@ func (r *rig) hub() *hub {
 func (h *hub) adopt() {
 	h.r.t.Helper()
 	if _, err := h.r.dir.AddHub(h.r.t.Context(), operator, domain.AddHub{
-		OrgID: h.r.org, HubID: h.id, SiteID: h.r.site, Ever: true,
+		OrgID: h.r.org, HubID: h.id, SiteID: h.r.site,
 	}); err != nil {
 		h.r.t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/streamstest"
 )
 
@@ -91,9 +92,11 @@ func startCloud(t testing.TB) *cloud {
 	must(t, err)
 	log, err := directory.Open(ctx, c.conns, 1)
 	must(t, err)
-	c.directory = directory.NewService(
-		log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
-	)
+	c.kicker = identity.NewKicker(c.conns, quiet, nil)
+	c.directory = directory.NewService(log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{Online: true},
+		Connections: c.kicker,
+	})
 	enrolment, err := identity.NewEnrolment(identity.EnrolmentConfig{
 		Authority: authority, Directory: c.directory,
 		Broker: func() string { return "mqtts://" + c.broker.MQTTAddr() }, Log: quiet,
@@ -111,7 +114,6 @@ func startCloud(t testing.TB) *cloud {
 	calloutCtx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- callout.Run(calloutCtx) }()
-	c.kicker = identity.NewKicker(c.conns, c.directory, quiet, nil)
 	c.http = httptest.NewServer(c.enrol(enrolment))
 	_, err = c.conns.Shards[0].Subscribe("hub.>", c.hear)
 	must(t, err)
@@ -171,8 +173,8 @@ func (c *cloud) own(t testing.TB, h *virtualhub.Hub) {
 	must(t, err)
 	site, err := c.directory.CreateSite(t.Context(), operator(), c.org, "Site")
 	must(t, err)
-	_, err = c.directory.AddHub(t.Context(), operator(), directory.AddHub{
-		OrgID: c.org, SiteID: site.ID, HubID: domain.HubID(h.ID()), Ever: true, Connected: true,
+	_, err = c.directory.AddHub(t.Context(), operator(), domain.AddHub{
+		OrgID: c.org, SiteID: site.ID, HubID: domain.HubID(h.ID()),
 	})
 	must(t, err)
 }

@@ -352,11 +352,7 @@ func TestEnrolment(t *testing.T) {
 		revoke := func() {
 			t.Helper()
 			c.own(t, h)
-			_, err := c.directory.RevokeCertificate(
-				t.Context(), operator(), c.org, "hub-enro-0000-0002",
-			)
-			must(t, err)
-			must(t, c.kicker.Kick(t.Context(), "hub-enro-0000-0002"))
+			must(t, c.directory.ResetLink(t.Context(), operator(), c.org, "hub-enro-0000-0002"))
 			eventually(t, "disconnected", func() bool { return !h.Connected() })
 		}
 		revoke()

@@ -15,6 +15,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/outbox"
 	"hubcloud/streams/streamstest"
@@ -87,9 +88,10 @@ func (i *installation) open() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i.service = directory.NewService(
-		i.log, directory.ServiceConfig{Environment: domain.EnvironmentDev},
-	)
+	i.service = directory.NewService(i.log, directory.ServiceConfig{
+		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{},
+		Connections: &directorytest.Connections{}, Logs: directorytest.LastSequence(5),
+	})
 	i.logs, err = hublog.New(
 		i.conns,
 		hublog.Config{
@@ -114,7 +116,7 @@ func (i *installation) addHub(n, events int) domain.HubID {
 	err := i.service.RegisterHub(ctx, origin, hub, make([]byte, 32))
 	if err == nil {
 		_, err = i.service.AddHub(
-			ctx, origin, domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site, Ever: true},
+			ctx, origin, domain.AddHub{OrgID: i.org, HubID: hub, SiteID: i.site},
 		)
 	}
 	if err != nil {

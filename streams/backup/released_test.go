@@ -11,7 +11,7 @@ import (
 func TestRestoreOfAReleasedHub(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, 2, 5)
-	if _, err := from.service.ReleaseHub(t.Context(), origin, from.hubs[0], 5); err != nil {
+	if _, err := from.service.ReleaseHub(t.Context(), origin, from.hubs[0]); err != nil {
 		t.Fatal(err)
 	}
 	dir, _ := from.take(true)

@@ -13,9 +13,8 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: what is appended, what meets a conflict, and what is not seen in force in time is
-// counted. What stands still is waited for no longer, and what comes after it is waited for all the
-// same: a merge once lost that.
+// TestMetrics checks that appends, conflicts and unconfirmed effects are counted. Read models that
+// stand still are not waited for, but replicas are all the same: a merge once lost that.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -25,12 +24,12 @@ func TestMetrics(t *testing.T) {
 		t.Helper()
 		return telemetrytest.Value(t, registry, "hubcloud_directory_"+name, labels...)
 	}
-	var settled, everywhere error
+	var errReadModels, errReplicas error
 	applied := 0
 	s := directory.NewService(log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev, Metrics: registry,
-		Settled:           func(context.Context, uint64) error { return settled },
-		EverywhereApplied: func(context.Context, uint64) error { applied++; return everywhere },
+		AwaitReadModels: func(context.Context, uint64) error { return errReadModels },
+		AwaitReplicas:   func(context.Context, uint64) error { applied++; return errReplicas },
 	})
 	org, _, err := s.CreateOrg(
 		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, "Org",
@@ -39,7 +38,7 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled = directory.ErrStandingStill
+	errReadModels = directory.ErrStandingStill
 	before := applied
 	if _, _, err := s.CreateKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
@@ -50,7 +49,7 @@ func TestMetrics(t *testing.T) {
 			applied-before,
 		)
 	}
-	settled, everywhere = nil, errors.New("a replica hangs")
+	errReadModels, errReplicas = nil, errors.New("a replica hangs")
 	id, key, err := s.CreateKey(
 		t.Context(), domain.Origin{Actor: domain.Actor{Kind: domain.ActorOperator}}, org, "",
 		domain.AllScopes(),
@@ -60,23 +59,23 @@ func TestMetrics(t *testing.T) {
 	}
 	if err := s.RevokeKey(t.Context(), domain.Origin{
 		Actor: domain.Actor{Kind: domain.ActorOperator},
-	}, id, org); !errors.Is(err, directory.ErrNotSettled) {
+	}, id, org); !errors.Is(err, directory.ErrNotInForce) {
 		t.Errorf("with a replica that hangs, a key that may still be let in there: %v", err)
 	}
 	events := value("events_appended_total")
 	if appends := value("append_duration_seconds"); appends < 4 || events < appends {
 		t.Errorf("%v events in %v appends", events, appends)
 	}
-	if got := value("unsettled_total"); got != 2 {
-		t.Errorf("%v were not seen in force", got)
+	if got := value("effects_unconfirmed_total"); got != 2 {
+		t.Errorf("got %v unconfirmed effects, want 2", got)
 	}
 	if _, err := log.Append(t.Context(), "directory.org."+org, 0, domain.Event{
 		Type: "nonsense",
 	}); err == nil {
-		t.Error("nonsense is appended")
+		t.Error("append of an unknown event type succeeded")
 	}
 	if got := value("append_failures_total", "cause", "error"); got != 1 {
-		t.Errorf("%v failures", got)
+		t.Errorf("got %v failures, want 1", got)
 	}
 	telemetrytest.Lint(t, registry)
 }

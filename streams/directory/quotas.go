@@ -3,6 +3,7 @@ package directory
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,85 +12,86 @@ import (
 	"hubcloud/streams/allowance"
 )
 
-// Quotas bound what one organization, or one person, can make the directory keep for ever. 0 is no
-// bound. Operators are not bound.
+// Quotas limit what one organization, or one person, can store in the directory for ever. 0 is no
+// limit. Operators have no limits.
 //
-// Sites are counted at the broker, keys and organizations in memory, and one process creates one
-// after the other for an organization: replicas that create at the same moment can exceed a bound
-// by one each. Changes are counted by each replica for itself.
+// Sites are counted at the broker, keys and organizations in memory, and one process creates them
+// one after the other for an organization: replicas that create at the same moment can exceed a
+// limit by one each. Each replica counts changes for itself.
 type Quotas struct {
 	// SitesPerOrg is how many sites an organization may have.
 	SitesPerOrg int
 	// KeysPerOrg is how many API keys an organization may have in force, as KeysOf counts them.
 	KeysPerOrg int
 	KeysOf     func(orgID string) int
-	// MembersPerOrg is how many members an organization may have. It is decided with the
-	// organization, and exact.
+	// MembersPerOrg is how many members an organization may have, exactly.
 	MembersPerOrg int
 	// OrgsPerAccount is how many organizations a person may own, as OwnedBy counts them.
 	OrgsPerAccount int
 	OwnedBy        func(email string) int
-	// ChangesPerHour is how many changes an organization may make within an hour, all of which may
-	// come at once. What takes something away (a key, a member, an invitation) is always possible.
+	// ChangesPerHour is how many changes an organization may make within an hour, or at once.
+	// Removing a key, a member or an invitation is always allowed.
 	ChangesPerHour int
 	// PendingInvitations is how many invitations of an organization may be pending, and
-	// InvitationsPerHour how many it may make within an hour; 0 is the domain's default. Both hold
-	// exactly, over all replicas.
+	// InvitationsPerHour how many it may make within an hour, exactly, over all replicas. Default
+	// to domain.DefaultPendingInvitations and domain.DefaultInvitationsPerHour.
 	PendingInvitations, InvitationsPerHour int
-	// MayInvite returns an error when an address may get no more invitations, of the organization
-	// or of all; nil: nobody is asked.
-	MayInvite func(ctx context.Context, orgID, email string, now time.Time) error
+	// InvitationsPerAddress is how many invitations one mailbox may get within an hour from all
+	// organizations, and half of it how many from one organization. It needs
+	// ServiceConfig.RateLimiter.
+	InvitationsPerAddress int
 }
 
-// standingRetryAfter is the Retry-After of a bound that passes only when somebody removes something
+// standingRetryAfter is the Retry-After of a limit that passes only when somebody removes something
 // or an operator raises it.
 const standingRetryAfter = time.Minute
 
-// quotaState is what a Service remembers of its Quotas.
+// quotaState is what a Service keeps in memory for its Quotas.
 type quotaState struct {
-	turns   turns
-	changes *allowance.Hourly
+	// creations serializes counting and creating: of one organization or one person.
+	creations keyedMutex
+	changes   *allowance.Hourly
 }
 
-// overQuota returns the error for a bound that is reached.
-func overQuota(retryAfter time.Duration, format string, args ...any) error {
+// errOverQuota returns the error for a limit that is reached.
+func errOverQuota(retryAfter time.Duration, format string, args ...any) error {
 	err := domain.Errorf(domain.CodeRateLimited, format, args...)
 	err.RetryAfter = retryAfter
 	return err
 }
 
-// admitSite refuses a site more than an organization may have. The caller has the organization's
-// turn until the site is stored.
-func (s *Service) admitSite(ctx context.Context, o domain.Origin, orgID string) error {
-	most := s.cfg.Quotas.SitesPerOrg
-	if most == 0 || o.Actor.Kind == domain.ActorOperator {
+// checkSiteQuota returns rate_limited for a site too many. The caller holds the organization's lock
+// in quotaState.creations until the site is stored.
+func (s *Service) checkSiteQuota(ctx context.Context, o domain.Origin, orgID string) error {
+	limit := s.cfg.Quotas.SitesPerOrg
+	if limit == 0 || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
-	n, err := s.log.subjects(ctx, streams.SiteSubject(orgID, "*"))
+	n, err := s.log.countSubjects(ctx, streams.SiteSubject(orgID, "*"))
 	if err != nil {
 		return err
 	}
-	if n >= most {
-		return overQuota(
+	if n >= limit {
+		return errOverQuota(
 			standingRetryAfter,
 			"the organization has %d sites; at most %d are allowed (--sites-per-org). Rename a "+
 				"site that is no longer used, or ask the operator for more",
 			n,
-			most,
+			limit,
 		)
 	}
 	return nil
 }
 
-// admitKey refuses an API key more than an organization may have. The caller has the organization's
-// turn until the key is in force.
-func (s *Service) admitKey(o domain.Origin, orgID string) error {
+// checkKeyQuota returns rate_limited for an API key too many. The caller holds the organization's
+// lock in quotaState.creations until the key is in force.
+func (s *Service) checkKeyQuota(o domain.Origin, orgID string) error {
 	q := s.cfg.Quotas
 	if q.KeysPerOrg == 0 || q.KeysOf == nil || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
 	if n := q.KeysOf(orgID); n >= q.KeysPerOrg {
-		return overQuota(
+		return errOverQuota(
 			standingRetryAfter,
 			"the organization has %d API keys; at most %d are allowed (--keys-per-org). Revoke "+
 				"one that is no longer used",
@@ -100,27 +102,27 @@ func (s *Service) admitKey(o domain.Origin, orgID string) error {
 	return nil
 }
 
-// admitMember refuses a member more than an organization may have.
-func (s *Service) admitMember(org domain.OrgState) error {
-	if most := s.cfg.Quotas.MembersPerOrg; most > 0 && len(org.Members) >= most {
-		return overQuota(
+// checkMemberQuota returns rate_limited for a member too many.
+func (s *Service) checkMemberQuota(org domain.OrgState) error {
+	if limit := s.cfg.Quotas.MembersPerOrg; limit > 0 && len(org.Members) >= limit {
+		return errOverQuota(
 			standingRetryAfter,
 			"the organization has %d members; at most %d are allowed (--members-per-org)",
-			len(org.Members), most,
+			len(org.Members), limit,
 		)
 	}
 	return nil
 }
 
-// admitOrg refuses an organization more than a person may own. The caller has the person's turn
-// until the organization is in force.
-func (s *Service) admitOrg(o domain.Origin, email string) error {
+// checkOrgQuota returns rate_limited for an organization too many. The caller holds the person's
+// lock in quotaState.creations until the organization is in force.
+func (s *Service) checkOrgQuota(o domain.Origin, email string) error {
 	q := s.cfg.Quotas
 	if q.OrgsPerAccount == 0 || q.OwnedBy == nil || o.Actor.Kind == domain.ActorOperator {
 		return nil
 	}
 	if n := q.OwnedBy(email); n >= q.OrgsPerAccount {
-		return overQuota(
+		return errOverQuota(
 			standingRetryAfter,
 			"you own %d organizations; at most %d are allowed (--orgs-per-account). Ask the operator for more",
 			n, q.OrgsPerAccount,
@@ -129,8 +131,47 @@ func (s *Service) admitOrg(o domain.Origin, email string) error {
 	return nil
 }
 
-// counted is decide, but refuses what it decides when the organization has made as many changes as
-// it may. What changes nothing is not counted.
+// checkInvitationMail returns an error when the invitation's mail cannot be queued, since an
+// invitation without a mail is useless, and rate_limited when the recipient has got too many.
+func (s *Service) checkInvitationMail(
+	ctx context.Context, orgID, email string, now time.Time,
+) error {
+	if err := s.cfg.Mailer.HasSpace(ctx, orgID, domain.NormalizeEmail(email)); err != nil {
+		return err
+	}
+	limit := s.cfg.Quotas.InvitationsPerAddress
+	if limit == 0 {
+		return nil
+	}
+	if s.cfg.RateLimiter == nil {
+		return errors.New("directory: Quotas.InvitationsPerAddress needs ServiceConfig.RateLimiter")
+	}
+	mailbox := domain.MailboxOf(email)
+	for _, counter := range []struct {
+		name  string
+		limit int
+	}{
+		{"invitations of " + orgID + " to " + mailbox, (limit + 1) / 2},
+		{"invitations to " + mailbox, limit},
+	} {
+		wait, err := s.cfg.RateLimiter.Allow(ctx, counter.name, counter.limit, counter.limit, now)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			return errOverQuota(
+				wait,
+				"email: this address has been invited %d times within an hour; no more are "+
+					"allowed (--invitations-per-address)",
+				counter.limit,
+			)
+		}
+	}
+	return nil
+}
+
+// counted returns decide with a check of Quotas.ChangesPerHour. Decisions that change nothing are
+// not counted.
 func counted[S any](
 	s *Service, o domain.Origin, orgID string, decide func(S) ([]domain.Event, error),
 ) func(S) ([]domain.Event, error) {
@@ -139,16 +180,16 @@ func counted[S any](
 		if err != nil || len(events) == 0 {
 			return events, err
 		}
-		return events, s.admitChange(o, orgID)
+		return events, s.countChange(o, orgID)
 	}
 }
 
-func (s *Service) admitChange(o domain.Origin, orgID string) error {
+func (s *Service) countChange(o domain.Origin, orgID string) error {
 	if o.Actor.Kind == domain.ActorOperator || o.Actor.Kind == domain.ActorService {
 		return nil
 	}
 	if wait, ok := s.quotas.changes.Take(orgID, time.Now()); !ok {
-		return overQuota(
+		return errOverQuota(
 			wait,
 			"the organization has made %d changes within an hour; no more are allowed (--changes-per-org)",
 			s.quotas.changes.Most(),
@@ -157,12 +198,12 @@ func (s *Service) admitChange(o domain.Origin, orgID string) error {
 	return nil
 }
 
-// subjects counts the subjects that match a filter and have an event. In a cluster a server that
-// knows of no leader may answer, and know less: then an organization gets a few sites more.
-func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
+// countSubjects counts the subjects with events that match a filter. In a cluster a server that
+// knows no leader may answer, and count less: then an organization gets a few sites more.
+func (l *Log) countSubjects(ctx context.Context, filter string) (int, error) {
 	question, err := json.Marshal(struct {
 		Filter string `json:"subjects_filter"`
-		// Offset is behind all subjects: only their number is wanted.
+		// Offset is beyond all subjects: only their number is wanted.
 		Offset int `json:"offset"`
 	}{filter, 1 << 30})
 	if err != nil {
@@ -170,7 +211,7 @@ func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
 	}
 	text, err := streams.Ask(ctx, l.nc, "$JS.API.STREAM.INFO."+streams.DirectoryStream, question)
 	if err != nil {
-		return 0, unread(fmt.Errorf("directory: count %s: %w", filter, err))
+		return 0, readError(fmt.Errorf("directory: count %s: %w", filter, err))
 	}
 	var answer struct {
 		Error *streams.BrokerError `json:"error"`
@@ -180,7 +221,7 @@ func (l *Log) subjects(ctx context.Context, filter string) (int, error) {
 		return 0, fmt.Errorf("directory: count %s: unreadable answer: %w", filter, err)
 	}
 	if answer.Error != nil {
-		return 0, unread(fmt.Errorf("directory: count %s: %w", filter, answer.Error))
+		return 0, readError(fmt.Errorf("directory: count %s: %w", filter, answer.Error))
 	}
 	return answer.Total, nil
 }

@@ -10,22 +10,28 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/streamstest"
 )
 
 // bounded is a directory whose organizations have quotas. Keys and owners are counted as they are
 // created.
-func bounded(t *testing.T, q directory.Quotas) (s *directory.Service, org string) {
+func bounded(
+	t *testing.T, q directory.Quotas,
+) (s *directory.Service, org string, mailbox *directorytest.Mailbox) {
 	t.Helper()
+	mailbox = &directorytest.Mailbox{}
 	s = directory.NewService(
 		open(t, streamstest.Start(t)),
-		directory.ServiceConfig{Environment: domain.EnvironmentDev, Quotas: q},
+		directory.ServiceConfig{
+			Environment: domain.EnvironmentDev, Mailer: mailbox, Quotas: q,
+		},
 	)
 	org, _, err := s.CreateOrg(t.Context(), anOperator, "A", "owner@example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, org
+	return s, org, mailbox
 }
 
 var (
@@ -101,7 +107,7 @@ func TestSitesAreBounded(t *testing.T) {
 // its id; the bound does not refuse it.
 func TestCreatedAgain(t *testing.T) {
 	t.Parallel()
-	s, org := bounded(t, directory.Quotas{SitesPerOrg: 1})
+	s, org, _ := bounded(t, directory.Quotas{SitesPerOrg: 1})
 	const id = "01935f2e-0000-7000-8000-0000000000aa"
 	first, err := s.CreateSiteAs(t.Context(), aKey, org, id, "Site")
 	if err != nil || first.ID != id {
@@ -118,7 +124,7 @@ func TestCreatedAgain(t *testing.T) {
 func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 	t.Parallel()
 	var keys, orgs atomic.Int32
-	s, org := bounded(t, directory.Quotas{
+	s, org, _ := bounded(t, directory.Quotas{
 		KeysPerOrg: 10, KeysOf: func(string) int { return int(keys.Load()) },
 		OrgsPerAccount: 3, OwnedBy: func(string) int { return int(orgs.Load()) },
 	})
@@ -153,16 +159,16 @@ func TestKeysAndOrganizationsAreBounded(t *testing.T) {
 // TestMembersAreBounded: of several who accept invitations at once only as many join as may.
 func TestMembersAreBounded(t *testing.T) {
 	t.Parallel()
-	s, org := bounded(t, directory.Quotas{MembersPerOrg: 4})
+	s, org, mailbox := bounded(t, directory.Quotas{MembersPerOrg: 4})
 	var tokens []string
 	for i := range 6 {
-		_, _, token, err := s.Invite(
+		inv, err := s.Invite(
 			t.Context(), aKey, org, fmt.Sprintf("p%d@example.org", i), domain.RoleMember,
 		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tokens = append(tokens, token)
+		tokens = append(tokens, mailbox.Mail(inv.ID).Token)
 	}
 	if joined := atOnce(t, len(tokens), func(i int) error {
 		_, err := s.AcceptInvitation(t.Context(), domain.Origin{}, tokens[i])
@@ -176,7 +182,7 @@ func TestMembersAreBounded(t *testing.T) {
 // is kept for ever. What changes nothing, and what takes something away, is not refused.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	s, org := bounded(t, directory.Quotas{ChangesPerHour: 10})
+	s, org, _ := bounded(t, directory.Quotas{ChangesPerHour: 10})
 	ctx := context.WithoutCancel(t.Context())
 	site, err := s.CreateSite(ctx, aKey, org, "Site")
 	if err != nil {

@@ -10,71 +10,70 @@ import (
 	"hubcloud/domain"
 )
 
-// maxConflicts is how often Update decides again before it gives up: with the pauses in between,
-// about 2 s of others winning each time.
+// maxConflicts is how often Update decides again before it gives up. With the pauses in between,
+// other processes have then been faster for about 2 s.
 const maxConflicts = 12
 
-// Repository loads and changes the aggregates of one kind. Those used last stay warm in memory: a
-// Get then asks only for what is new. The number of warm ones is bounded; those used longest ago go
-// first.
+// Repository loads and changes the aggregates of one kind. It caches the aggregates that were used
+// last, up to a fixed number, so that Get reads only newer events.
 type Repository[S any] struct {
 	log     *Log
 	subject func(id string) string
 	evolve  func(S, domain.Event) (S, error)
 	size    int
-	turns   turns
+	updates keyedMutex
 
-	mu   sync.Mutex
-	warm map[string]*list.Element
-	// used holds the warm aggregates (warmState), the one used last in front.
+	mu     sync.Mutex
+	cached map[string]*list.Element
+	// used holds the cachedState of each cached aggregate, the one used last in front.
 	used *list.List
 }
 
-type warmState[S any] struct {
+type cachedState[S any] struct {
 	id    string
 	state S
 	seq   uint64
 }
 
-// NewRepository makes a repository that keeps up to size aggregates warm, at least 1. subject gives
-// the subject of an aggregate by its id, which must be one valid token or several; evolve folds an
-// event into a state and must not change the state given.
+// NewRepository returns a repository that caches up to size aggregates, at least 1. subject returns
+// the subject of an aggregate; its id must be one or several valid subject tokens. evolve folds an
+// event into a state and must not change the state that it gets.
 func NewRepository[S any](
 	l *Log, subject func(id string) string, evolve func(S, domain.Event) (S, error), size int,
 ) *Repository[S] {
 	return &Repository[S]{
 		log: l, subject: subject, evolve: evolve, size: max(size, 1),
-		warm: make(map[string]*list.Element), used: list.New(),
+		cached: make(map[string]*list.Element), used: list.New(),
 	}
 }
 
-// Get gives an aggregate with everything that was acknowledged before the call, and the sequence of
-// its last event. One that does not exist is the zero state and 0. A fault that passes is a
+// Get returns an aggregate with every event that was acknowledged before the call, and the sequence
+// of its last event. An aggregate without events is the zero state and 0. A temporary fault is a
 // domain.Unavailable.
 func (r *Repository[S]) Get(ctx context.Context, id string) (S, uint64, error) {
-	state, seq := r.recall(id)
+	state, seq := r.lookup(id)
 	last, err := r.log.Load(ctx, r.subject(id), seq, func(_ uint64, e domain.Event) (err error) {
 		state, err = r.evolve(state, e)
 		return err
 	})
 	if err != nil {
 		var none S
-		return none, 0, unread(err)
+		return none, 0, readError(err)
 	}
-	r.remember(id, state, last)
+	r.cache(id, state, last)
 	return state, last, nil
 }
 
-// Update lets decide look at the aggregate as it is now and appends the events that it answers, if
-// any. It gives the state with them and the sequence of the aggregate's last event, also when there
-// was nothing to append. When another process was faster, decide is asked again about the new
-// state, some times; then Update gives up with ErrConflict. decide's error is returned as it is,
-// with the state it was about. A fault that passes, ErrConflict and streams.ErrUnsure among them,
-// is a domain.Unavailable that says whether anything was changed.
+// Update calls decide with the current state of an aggregate and appends the events that decide
+// returns, if any. It returns the new state and the sequence of the aggregate's last event, also
+// when there was nothing to append. When another process appended first, Update calls decide again
+// with the new state, up to maxConflicts times. An error of decide is returned unchanged, with the
+// state that decide got. A temporary fault, ErrConflict and streams.ErrUnsure among them, is a
+// domain.Unavailable whose message says whether anything was changed.
 func (r *Repository[S]) Update(
 	ctx context.Context, id string, decide func(S) ([]domain.Event, error),
 ) (S, uint64, error) {
-	defer r.turns.take(ctx, id)()
+	defer r.updates.lock(ctx, id)()
 	for pause, conflicts := firstPause, 0; ; pause, conflicts = min(2*pause, maxPause), conflicts+1 {
 		state, seq, err := r.Get(ctx, id)
 		if err != nil {
@@ -89,7 +88,7 @@ func (r *Repository[S]) Update(
 			return r.fold(id, state, last, events)
 		}
 		if !errors.Is(err, ErrConflict) || conflicts == maxConflicts || !sleep(ctx, pause) {
-			return state, seq, unwritten(err)
+			return state, seq, writeError(err)
 		}
 	}
 }
@@ -106,38 +105,39 @@ func (r *Repository[S]) fold(
 			)
 		}
 	}
-	r.remember(id, state, last)
+	r.cache(id, state, last)
 	return state, last, nil
 }
 
-func (r *Repository[S]) recall(id string) (state S, seq uint64) {
+// lookup returns the cached state; the zero state and 0 if there is none.
+func (r *Repository[S]) lookup(id string) (state S, seq uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if element, ok := r.warm[id]; ok {
+	if element, ok := r.cached[id]; ok {
 		r.used.MoveToFront(element)
-		known := element.Value.(warmState[S])
+		known := element.Value.(cachedState[S])
 		return known.state, known.seq
 	}
 	return state, 0
 }
 
-// remember keeps a state unless a newer one is kept already. What does not exist is not kept: ids
-// that are made up must not push out real ones.
-func (r *Repository[S]) remember(id string, state S, seq uint64) {
+// cache keeps a state unless a newer one is cached. Aggregates without events are not cached:
+// requests with made-up ids must not evict real ones.
+func (r *Repository[S]) cache(id string, state S, seq uint64) {
 	if seq == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if element, ok := r.warm[id]; ok {
-		if element.Value.(warmState[S]).seq < seq {
-			element.Value = warmState[S]{id, state, seq}
+	if element, ok := r.cached[id]; ok {
+		if element.Value.(cachedState[S]).seq < seq {
+			element.Value = cachedState[S]{id, state, seq}
 		}
 		return
 	}
-	r.warm[id] = r.used.PushFront(warmState[S]{id, state, seq})
+	r.cached[id] = r.used.PushFront(cachedState[S]{id, state, seq})
 	if r.used.Len() > r.size {
-		oldest := r.used.Remove(r.used.Back()).(warmState[S])
-		delete(r.warm, oldest.id)
+		oldest := r.used.Remove(r.used.Back()).(cachedState[S])
+		delete(r.cached, oldest.id)
 	}
 }

@@ -18,55 +18,84 @@ import (
 )
 
 const (
-	// settleTimeout bounds how long a command waits for its effect after it is stored.
-	settleTimeout = 10 * time.Second
-	// How many aggregates stay warm. Hubs are looked up at every connection, the others by
-	// management calls alone.
-	warmOrgs, warmAccounts, warmSites, warmHubs, warmKeys = 1_000, 1_000, 4_000, 20_000, 1_000
+	// effectTimeout bounds how long a command waits for its effect after it is stored.
+	effectTimeout = 10 * time.Second
+	// How many aggregates are cached. Hubs are looked up at every connection, the others by
+	// management commands only.
+	cachedOrgs, cachedAccounts, cachedSites, cachedHubs, cachedKeys = 1_000, 1_000, 4_000, 20_000, 1_000
 )
 
-// ErrNotSettled says that a command that takes access away is stored, and that it was not seen in
-// time that it is in force everywhere. It will be; the command may be given again. Callers see
-// service_unavailable.
-var ErrNotSettled = errors.New("stored, but not known to be in force yet")
+// ErrNotInForce is returned by a command that takes access away when the change is stored, but not
+// every replica has confirmed it yet. The change will come into force; the command may be repeated.
+// The error is also a domain.Unavailable.
+var ErrNotInForce = errors.New("stored, but not known to be in force yet")
 
-// ErrStandingStill says that the read models do not follow the directory until somebody does
-// something about it: an event stops them, or an operator has stopped them.
+// ErrStandingStill is returned by ServiceConfig.AwaitReadModels when the read models do not follow
+// the directory until an operator acts: an event stops them, or an operator has stopped them.
 var ErrStandingStill = errors.New("the read models stand still")
 
-// ServiceConfig is what a Service needs beside the log.
+// ServiceConfig configures a Service. The zero value of each field is usable.
 type ServiceConfig struct {
-	// Environment is that of the keys made here: domain.EnvironmentLive or domain.EnvironmentDev.
+	// Environment is the environment of new API keys: domain.EnvironmentLive or
+	// domain.EnvironmentDev. CreateKey requires it.
 	Environment string
-	// InvitationTTL is how long the link of an invitation works; 0 is domain.DefaultInvitationTTL.
+	// InvitationTTL is how long the link of an invitation works. Defaults to
+	// domain.DefaultInvitationTTL.
 	InvitationTTL time.Duration
-	// HubCertificates and HubLogs are how often one hub may be issued a certificate, and begin its
-	// event log anew. The zero value allows everything.
+	// HubCertificates and HubLogs limit how often one hub may be issued a certificate, and may
+	// begin a new event log. Default to no limit.
 	HubCertificates, HubLogs domain.HubLimit
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Settled waits until the read models have everything up to a sequence; nil does not wait.
-	// Whatever its error, a command waits no longer and succeeds: it is stored, and read as soon as
-	// they go on.
-	Settled func(ctx context.Context, seq uint64) error
-	// EverywhereApplied waits until every replica acts by everything up to a sequence; nil does not
+	// AwaitReadModels waits until the read models have every event up to a sequence. A command
+	// succeeds whatever its error: the change is stored, and readable later. Defaults to no wait.
+	AwaitReadModels func(ctx context.Context, seq uint64) error
+	// AwaitReplicas waits until every replica acts by every event up to a sequence. Defaults to no
 	// wait.
-	EverywhereApplied func(ctx context.Context, seq uint64) error
-	// Quotas bound what organizations can create.
+	AwaitReplicas func(ctx context.Context, seq uint64) error
+	// Quotas limit what organizations may create. Default to no limits.
 	Quotas Quotas
-	// Admit is asked for room on the disk before events are appended; its error is returned. Nil
-	// admits everything.
+	// Admit is called with the size of events before they are appended. Its error, such as that of
+	// a full disk, fails the command. Defaults to none.
 	Admit func(bytes int) error
-	// Metrics is where the metrics of the service and of its log are registered; nil: nowhere.
+
+	// Presence is required by AddHub.
+	Presence Presence
+	// Connections is required by ResetLink, RotateSecret, BlockHub and ReleaseHub.
+	Connections Connections
+	// Logs is required by ReleaseHub.
+	Logs HubLogs
+	// Mailer is required by Invite.
+	Mailer Mailer
+	// RateLimiter is required by Quotas.InvitationsPerAddress.
+	RateLimiter RateLimiter
+
+	// Metrics registers the metrics of the service and of its log. Defaults to none.
 	Metrics prometheus.Registerer
-	// Tracer begins a span for each append, and for each wait until a command is in force; the zero
-	// value none.
+	// Tracer starts a span for each append, and for each wait until a command is in force. Defaults
+	// to none.
 	Tracer telemetry.Tracer
 }
 
-// Service is the directory's write side: every management command there is. What a command did can
-// be read when it returns, and a command that changes nothing is stored as nothing and succeeds.
-// Refusals are *domain.Error.
+// WithDefaults returns the configuration with a default in each field that has one.
+func (c ServiceConfig) WithDefaults() ServiceConfig {
+	noWait := func(context.Context, uint64) error { return nil }
+	c.InvitationTTL = cmp.Or(c.InvitationTTL, domain.DefaultInvitationTTL)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.AwaitReadModels == nil {
+		c.AwaitReadModels = noWait
+	}
+	if c.AwaitReplicas == nil {
+		c.AwaitReplicas = noWait
+	}
+	return c
+}
+
+// Service is the write side of the directory: every management command. When a command returns, its
+// effect can be read. A command that changes nothing stores nothing and succeeds. A rejected
+// command returns a *domain.Error.
 type Service struct {
 	cfg      ServiceConfig
 	metrics  *metrics
@@ -79,21 +108,9 @@ type Service struct {
 	keys     *Repository[domain.KeyState]
 }
 
-// NewService makes the write side of a log.
+// NewService returns the write side of a log.
 func NewService(l *Log, cfg ServiceConfig) *Service {
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.InvitationTTL == 0 {
-		cfg.InvitationTTL = domain.DefaultInvitationTTL
-	}
-	nowhere := func(context.Context, uint64) error { return nil }
-	if cfg.Settled == nil {
-		cfg.Settled = nowhere
-	}
-	if cfg.EverywhereApplied == nil {
-		cfg.EverywhereApplied = nowhere
-	}
+	cfg = cfg.WithDefaults()
 	if cfg.Metrics != nil {
 		l.metrics.register(cfg.Metrics)
 	}
@@ -106,17 +123,17 @@ func NewService(l *Log, cfg ServiceConfig) *Service {
 		metrics:  l.metrics,
 		log:      l,
 		quotas:   quotaState{changes: allowance.NewHourly(cfg.Quotas.ChangesPerHour)},
-		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, warmOrgs),
-		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, warmAccounts),
-		sites:    NewRepository(l, siteSubject, domain.EvolveSite, warmSites),
-		hubs:     NewRepository(l, hubSubject, domain.EvolveHub, warmHubs),
-		keys:     NewRepository(l, streams.KeySubject, domain.EvolveKey, warmKeys),
+		orgs:     NewRepository(l, streams.OrgSubject, domain.EvolveOrg, cachedOrgs),
+		accounts: NewRepository(l, streams.AccountSubject, domain.EvolveAccount, cachedAccounts),
+		sites:    NewRepository(l, siteSubject, domain.EvolveSite, cachedSites),
+		hubs:     NewRepository(l, hubSubject, domain.EvolveHub, cachedHubs),
+		keys:     NewRepository(l, streams.KeySubject, domain.EvolveKey, cachedKeys),
 	}
 }
 
-// CreateOrg begins an organization with its first owner, who gets an account if there is none, and
-// gives both ids. Every replica lets the owner in when it returns. An origin of a member without an
-// id is the owner's, whose id is made only now.
+// CreateOrg creates an organization with its first owner, and the owner's account if there is none.
+// It returns the ids of both. When it returns, every replica lets the owner in. An origin whose
+// actor is a member without an id is the owner: the id is made here.
 func (s *Service) CreateOrg(
 	ctx context.Context, o domain.Origin, name, ownerEmail string,
 ) (orgID, ownerID string, err error) {
@@ -131,8 +148,8 @@ func (s *Service) CreateOrg(
 	if o.Actor == (domain.Actor{Kind: domain.ActorMember}) {
 		o.Actor.ID = ownerID
 	}
-	defer s.quotas.turns.take(ctx, "owner "+domain.AccountKey(ownerEmail))()
-	if err := s.admitOrg(o, ownerEmail); err != nil {
+	defer s.quotas.creations.lock(ctx, "owner "+domain.AccountKey(ownerEmail))()
+	if err := s.checkOrgQuota(o, ownerEmail); err != nil {
 		return "", "", err
 	}
 	if _, err := s.EnsureAccount(ctx, o, ownerEmail); err != nil {
@@ -144,11 +161,11 @@ func (s *Service) CreateOrg(
 	if err != nil {
 		return "", "", err
 	}
-	s.granted(ctx, seq)
+	s.awaitGranted(ctx, seq)
 	return orgID, ownerID, nil
 }
 
-// org gives an organization that exists, and not_found for any other.
+// org returns an organization that exists, and not_found for any other id.
 func (s *Service) org(ctx context.Context, orgID string) (domain.OrgState, error) {
 	if !domain.IsUUID(orgID) {
 		return domain.OrgState{}, domain.ErrOrgNotFound()
@@ -160,7 +177,7 @@ func (s *Service) org(ctx context.Context, orgID string) (domain.OrgState, error
 	return org, err
 }
 
-// stamp gives a command its time, to the microsecond as it is stored, if its origin brings none.
+// stamp sets the origin's time to now if it has none.
 func (s *Service) stamp(o domain.Origin) domain.Origin {
 	if o.At.IsZero() {
 		o.At = s.cfg.Now()
@@ -174,55 +191,56 @@ func (s *Service) newID(o domain.Origin) string {
 	return domain.NewUUIDv7(o.At, entropy)
 }
 
-// settled waits until the read models have a command, so that whoever gave it finds what it did. A
-// command that they do not have in time has succeeded all the same: it is stored, and they will
-// have it. To call it failed would have it done again, and a second site made.
-func (s *Service) settled(ctx context.Context, seq uint64) {
-	s.await(ctx, seq, s.cfg.Settled)
+// awaitReadable waits until the read models have a command, so that its caller can read the effect.
+// A command whose effect is not readable in time has succeeded all the same: reported as failed, it
+// would be repeated, and create a second site.
+func (s *Service) awaitReadable(ctx context.Context, seq uint64) {
+	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
 }
 
-// granted waits until the read models have a command that lets somebody in, and every replica acts
-// by it. It has succeeded without that too: a replica that does not know of it yet will, and what
-// the command made cannot be made again, such as a key that is shown once.
-func (s *Service) granted(ctx context.Context, seq uint64) {
-	s.await(ctx, seq, s.cfg.Settled, s.cfg.EverywhereApplied)
+// awaitGranted waits until the read models have a command that grants access, and every replica
+// acts by it. Without that the command has succeeded as well: the replicas follow, and what the
+// command made cannot be made again, such as a key that is shown once.
+func (s *Service) awaitGranted(ctx context.Context, seq uint64) {
+	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels, s.cfg.AwaitReplicas)
 }
 
-// inForce waits until the read models have a command that takes access away, and every replica acts
-// by it. While it is not certain that every replica does, the command has not succeeded.
-func (s *Service) inForce(ctx context.Context, seq uint64) error {
-	s.await(ctx, seq, s.cfg.Settled)
-	if err := s.await(ctx, seq, s.cfg.EverywhereApplied); err != nil {
+// awaitInForce waits until the read models have a command that takes access away, and every replica
+// acts by it. Unless every replica confirms that, it returns ErrNotInForce: the command has not
+// succeeded yet.
+func (s *Service) awaitInForce(ctx context.Context, seq uint64) error {
+	s.awaitEffect(ctx, seq, s.cfg.AwaitReadModels)
+	if err := s.awaitEffect(ctx, seq, s.cfg.AwaitReplicas); err != nil {
 		return fmt.Errorf("directory: sequence %d: %w: %w: %w", seq, domain.Unavailable(
 			"the change is stored, but a replica of the service has not confirmed that it acts "+
 				"by it; it will, and the request can be repeated",
-		), ErrNotSettled, err)
+		), ErrNotInForce, err)
 	}
 	return nil
 }
 
-// await waits for one after the other, for each as long as settleTimeout, and returns the first
-// error. Read models that stand still are none.
-func (s *Service) await(
+// awaitEffect calls one wait after the other, each with effectTimeout, and returns the first error.
+// ErrStandingStill is no error.
+func (s *Service) awaitEffect(
 	ctx context.Context, seq uint64, waits ...func(context.Context, uint64) error,
 ) (err error) {
 	began := time.Now()
 	ctx, span := s.cfg.Tracer.Start(ctx, "await effect", trace.SpanKindInternal)
 	defer func() { span.End(err) }()
 	for _, wait := range waits {
-		if failed := within(ctx, settleTimeout, seq, wait); failed != nil &&
+		if failed := waitWithin(ctx, effectTimeout, seq, wait); failed != nil &&
 			!errors.Is(failed, ErrStandingStill) {
-			s.metrics.unsettled.Inc()
+			s.metrics.effectsUnconfirmed.Inc()
 			err = cmp.Or(err, failed)
 		}
 	}
 	if err == nil {
-		s.metrics.settleTime.Observe(time.Since(began).Seconds())
+		s.metrics.effectWait.Observe(time.Since(began).Seconds())
 	}
 	return err
 }
 
-func within(
+func waitWithin(
 	ctx context.Context, limit time.Duration, seq uint64, wait func(context.Context, uint64) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// forgetWait bounds how long ForgetDevices waits for the read models: a hub's events wait
-	// behind it.
+	// forgetWait bounds how long ForgetDevices waits for the read models. The hub's next events
+	// wait for it.
 	forgetWait = 2 * time.Second
-	// forgetBatch is how many devices one decision forgets; their events are stored as one batch.
+	// forgetBatch is how many devices one decision forgets. Its events are stored as one batch.
 	forgetBatch = streams.MaxBatch / 2
 )
 
-// LabelDevice names and places a device, and gives what is then set for it. That the hub has the
-// device is for the caller to know. A hub that the organization does not have is not_found.
+// LabelDevice sets the name and the room of a device, and returns its new label. The caller has
+// checked that the hub has the device. A hub that the organization does not have is not_found.
 func (s *Service) LabelDevice(
 	ctx context.Context, o domain.Origin, c domain.LabelDevice,
 ) (domain.DeviceLabel, error) {
@@ -30,32 +30,28 @@ func (s *Service) LabelDevice(
 		return domain.DeviceLabel{}, err
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(
-		ctx,
-		c.HubID,
-		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-			return domain.DecideLabelDevice(h, o, c)
-		}),
-	)
+	decide := func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideLabelDevice(h, o, c)
+	}
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.DeviceLabel{}, err
 	}
-	s.settled(ctx, seq)
+	s.awaitReadable(ctx, seq)
 	return hub.Labels[c.DeviceID], nil
 }
 
-// ForgetDevices forgets the names and rooms of devices, since their hub has forgotten them; without
-// any it does nothing. It waits for the read models for two seconds at most and is content without
-// them: what is stored comes into force by itself.
+// ForgetDevices removes the names and rooms of devices that their hub has forgotten. It waits at
+// most two seconds for the read models, and succeeds without them: they follow later.
 func (s *Service) ForgetDevices(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, deviceIDs []int64,
 ) error {
 	o = s.stamp(o)
 	var last uint64
-	for some := range slices.Chunk(deviceIDs, forgetBatch) {
+	for batch := range slices.Chunk(deviceIDs, forgetBatch) {
 		forgotten := false
 		_, seq, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-			events := domain.DecideForgetDevices(h, o, some)
+			events := domain.DecideForgetDevices(h, o, batch)
 			forgotten = len(events) > 0
 			return events, nil
 		})
@@ -71,6 +67,6 @@ func (s *Service) ForgetDevices(
 	}
 	ctx, cancel := context.WithTimeout(ctx, forgetWait)
 	defer cancel()
-	_ = s.cfg.Settled(ctx, last) // see above
+	_ = s.cfg.AwaitReadModels(ctx, last) // stored already, readable later
 	return nil
 }

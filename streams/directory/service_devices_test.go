@@ -18,7 +18,7 @@ func withHub(t *testing.T, w *world) *world {
 	w.register(t, hub)
 	_, err := w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -53,9 +53,9 @@ func TestLabelAndForgetADevice(t *testing.T) {
 	set(domain.LabelDevice{SetRoom: true, Room: ptr("Hall")}, "Front door in Hall")
 	set(domain.LabelDevice{SetName: true}, "- in Hall")
 	set(domain.LabelDevice{SetName: true}, "- in Hall")
-	if settled, applied := w.waited(); len(settled) != 4 || settled[2] != settled[3] ||
+	if readable, applied := w.waited(); len(readable) != 4 || readable[2] != readable[3] ||
 		len(applied) != 0 {
-		t.Errorf("waited for %v and %v", settled, applied)
+		t.Errorf("waited for %v and %v", readable, applied)
 	}
 	for name, c := range map[string]domain.LabelDevice{
 		"another's hub":  {OrgID: w.orgB, HubID: hub, SetName: true},
@@ -87,8 +87,8 @@ func TestLabelAndForgetADevice(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if settled, _ := w.waited(); len(settled) != 1 {
-		t.Errorf("waited for %v", settled)
+	if readable, _ := w.waited(); len(readable) != 1 {
+		t.Errorf("waited for %v", readable)
 	}
 	for _, id := range []domain.HubID{"hub-0000-0000-0000", "hub.>"} {
 		if err := w.ForgetDevices(t.Context(), origin, id, []int64{3}); err != nil {
@@ -123,7 +123,7 @@ func TestForgettingDoesNotWaitForEver(t *testing.T) {
 	}
 	standing := directory.NewService(w.log, directory.ServiceConfig{
 		Environment: domain.EnvironmentDev,
-		Settled: func(ctx context.Context, _ uint64) error {
+		AwaitReadModels: func(ctx context.Context, _ uint64) error {
 			<-ctx.Done()
 			return ctx.Err()
 		},
@@ -162,7 +162,7 @@ func TestNameAndRoomAreSetAtOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	w := withHub(t, newWorld(t, broker.Connect(t)))
-	both := replicas(t, broker)
+	both := w.replicas(t, broker)
 	for device := range int64(rounds) {
 		set := func(replica int, c domain.LabelDevice) func() error {
 			c.OrgID, c.HubID, c.DeviceID = w.orgA, hub, device

@@ -3,18 +3,14 @@ package directory
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 
 	"hubcloud/domain"
+	"hubcloud/streams"
 )
 
-// AddHub asks that a hub be at a site of an organization.
-type AddHub = domain.AddHub
-
-// UpdateHub asks for another name or site of a hub.
-type UpdateHub = domain.UpdateHub
-
-// Hub gives a hub as it is now, and the sequence of its last event: what was acknowledged before
-// the call is in it. A hub that the cloud does not know is the zero state and 0.
+// Hub returns a hub with every event that was acknowledged before the call, and the sequence of its
+// last event. An unknown hub is the zero state and 0.
 func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState, uint64, error) {
 	if _, ok := domain.ParseHubID(string(hubID)); !ok {
 		return domain.HubState{}, 0, nil
@@ -22,55 +18,60 @@ func (s *Service) Hub(ctx context.Context, hubID domain.HubID) (domain.HubState,
 	return s.hubs.Get(ctx, string(hubID))
 }
 
-// RegisterHub puts a hub into the inventory, with the SHA-256 of its enrolment secret. One that is
-// there already is an invalid_request.
-func (s *Service) RegisterHub(
-	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
-) error {
-	if _, ok := domain.ParseHubID(string(hubID)); !ok {
-		return domain.Errorf(
-			domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
-		)
-	}
-	o = s.stamp(o)
-	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideRegisterHub(h, o, hubID, secretHash)
-	})
-	return err
-}
-
-// AddHub adds a hub to an organization at one of its sites, or moves it there, and renames it if a
-// name is given, when the organization has it already. A site that the organization does not have
-// is not_found; a hub that cannot be added is hub_not_addable, for whatever reason. Of several
-// organizations that race for a hub exactly one gets it. On return every replica knows the owner.
-func (s *Service) AddHub(ctx context.Context, o domain.Origin, c AddHub) (domain.HubState, error) {
+// AddHub adds a hub to an organization at one of its sites. A hub that the organization already has
+// is moved there, and renamed if the command has a name. Errors: not_found for a site that the
+// organization does not have, hub_not_addable for a hub that cannot be added. Of several
+// organizations that add the same hub at once exactly one gets it. When AddHub returns, every
+// replica knows the owner. It uses ServiceConfig.Presence.
+func (s *Service) AddHub(
+	ctx context.Context, o domain.Origin, c domain.AddHub,
+) (domain.HubState, error) {
 	var err error
 	if c.Name, err = cleanOptional("name", c.Name); err != nil {
 		return domain.HubState{}, err
 	}
-	if err := s.mustHaveSite(ctx, c.OrgID, c.SiteID); err != nil {
+	if err := s.checkSite(ctx, c.OrgID, c.SiteID); err != nil {
+		return domain.HubState{}, err
+	}
+	presence, err := s.fetchPresence(ctx, c.HubID)
+	if err != nil {
 		return domain.HubState{}, err
 	}
 	o = s.stamp(o)
 	epoch := newEpochID()
-	hub, seq, err := s.updateHub(
-		ctx,
-		c.HubID,
-		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-			return domain.DecideAddHub(h, o, c, epoch)
-		}),
-	)
+	decide := func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideAddHub(h, o, c, presence, epoch)
+	}
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	s.granted(ctx, seq)
+	s.awaitGranted(ctx, seq)
 	return hub, nil
+}
+
+// fetchPresence returns the hub's presence; nil for a hub that has never connected.
+func (s *Service) fetchPresence(ctx context.Context, hubID domain.HubID) (*domain.Presence, error) {
+	if s.cfg.Presence == nil {
+		return nil, errors.New("directory: AddHub needs ServiceConfig.Presence")
+	}
+	presence, ok, err := s.cfg.Presence.Fetch(ctx, hubID)
+	if err != nil {
+		return nil, streams.Unavailable(
+			err,
+			"the service cannot look up at the moment whether the hub has ever come online; nothing was changed",
+		)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return &presence, nil
 }
 
 // UpdateHub moves and renames a hub. A hub or a site that the organization does not have is
 // not_found.
 func (s *Service) UpdateHub(
-	ctx context.Context, o domain.Origin, c UpdateHub,
+	ctx context.Context, o domain.Origin, c domain.UpdateHub,
 ) (domain.HubState, error) {
 	var err error
 	if c.SetName {
@@ -79,34 +80,57 @@ func (s *Service) UpdateHub(
 		}
 	}
 	if c.SiteID != nil {
-		// The hub comes first: who asks for a hub that is not theirs hears about the hub.
+		// The hub is checked before the site: another organization's hub is always "no such hub".
 		if hub, _, err := s.Hub(ctx, c.HubID); err != nil {
 			return domain.HubState{}, err
 		} else if hub.OrgID == "" || hub.OrgID != c.OrgID {
 			return domain.HubState{}, domain.ErrHubNotFound()
 		}
-		if err := s.mustHaveSite(ctx, c.OrgID, *c.SiteID); err != nil {
+		if err := s.checkSite(ctx, c.OrgID, *c.SiteID); err != nil {
 			return domain.HubState{}, err
 		}
 	}
 	o = s.stamp(o)
-	hub, seq, err := s.updateHub(
-		ctx,
-		c.HubID,
-		counted(s, o, c.OrgID, func(h domain.HubState) ([]domain.Event, error) {
-			return domain.DecideUpdateHub(h, o, c)
-		}),
-	)
+	decide := func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideUpdateHub(h, o, c)
+	}
+	hub, seq, err := s.updateHub(ctx, c.HubID, counted(s, o, c.OrgID, decide))
 	if err != nil {
 		return domain.HubState{}, err
 	}
-	s.settled(ctx, seq)
+	s.awaitReadable(ctx, seq)
 	return hub, nil
 }
 
-// IssueCertificate makes a certificate (the SHA-256 of its DER form, 64 hexadecimal digits in lower
-// case) the hub's current one. A hub that is not in the inventory, is blocked, or has another
-// secret by now is unauthenticated. A hub over its limit is rate_limited.
+// ResetLink revokes a hub's certificate and then cuts its connections, so that a hub that connects
+// in between is rejected. A hub without a certificate is left as it is. A hub that the organization
+// does not have is not_found. It uses ServiceConfig.Connections.
+func (s *Service) ResetLink(
+	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID,
+) error {
+	if s.cfg.Connections == nil {
+		return errNoConnections("ResetLink")
+	}
+	o = s.stamp(o)
+	revoked := ""
+	decide := func(h domain.HubState) ([]domain.Event, error) {
+		revoked = h.Certificate
+		return domain.DecideRevokeCertificate(h, o, orgID)
+	}
+	hub, _, err := s.updateHub(ctx, hubID, counted(s, o, orgID, decide))
+	if err != nil || revoked == "" {
+		return err
+	}
+	return streams.Unavailable(
+		s.cfg.Connections.CutRevoked(ctx, hubID, hub.RevokedCertificates),
+		"the hub's certificate is revoked, but its connection may stay open for some seconds; "+
+			"the request can be repeated",
+	)
+}
+
+// IssueCertificate makes a certificate the hub's current one. A hub that is not in the inventory,
+// is blocked, or has another secret by now is unauthenticated. A hub over its limit is
+// rate_limited.
 func (s *Service) IssueCertificate(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.IssueCertificate,
 ) error {
@@ -117,29 +141,8 @@ func (s *Service) IssueCertificate(
 	return err
 }
 
-// RevokeCertificate leaves a hub without a current certificate and gives the fingerprint of the one
-// that was; empty when there was none. It does not cut the hub's connection. A hub that the
-// organization does not have is not_found.
-func (s *Service) RevokeCertificate(
-	ctx context.Context, o domain.Origin, orgID string, hubID domain.HubID,
-) (revoked string, err error) {
-	o = s.stamp(o)
-	_, _, err = s.updateHub(
-		ctx,
-		hubID,
-		counted(s, o, orgID, func(h domain.HubState) ([]domain.Event, error) {
-			revoked = h.Certificate
-			return domain.DecideRevokeCertificate(h, o, orgID)
-		}),
-	)
-	if err != nil {
-		return "", err
-	}
-	return revoked, nil
-}
-
 // BeginLog begins a new event log for a hub that was reset. Repeated for the same log it does
-// nothing. A hub that no organization has is not_found. A hub over its limit is rate_limited.
+// nothing. A hub without an organization is not_found; a hub over its limit is rate_limited.
 func (s *Service) BeginLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, c domain.BeginLog,
 ) error {
@@ -151,8 +154,9 @@ func (s *Service) BeginLog(
 	return err
 }
 
-// RestoreLog begins another epoch of a hub's event log after a restore that brought its stream back
-// up to the sequence kept; 0 when there is none of it. A hub that nobody has added is not_found.
+// RestoreLog begins another epoch of a hub's event log after a restore that brought the hub's stream
+// back up to the sequence kept; 0 when the backup had none of it. A hub without an organization is
+// not_found.
 func (s *Service) RestoreLog(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, kept uint64,
 ) error {
@@ -164,8 +168,8 @@ func (s *Service) RestoreLog(
 	return err
 }
 
-// updateHub is hubs.Update for an id that may be none: the domain then decides about a hub that
-// nobody knows, and nothing is asked of the broker.
+// updateHub is hubs.Update for any text as an id. A text that is no hub id must not reach the
+// broker as a subject: the domain decides about an unknown hub then.
 func (s *Service) updateHub(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, uint64, error) {

@@ -2,72 +2,186 @@ package directory
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 
 	"hubcloud/domain"
 )
 
-// What operators do with hubs of the inventory. A hub that is not in the inventory is not_found.
-// Each method returns the hub as it is afterwards, once every replica acts by it. None of them cuts
-// the hub's connections.
+// The commands of operators about the inventory: the hubs that may enrol. A hub that is not in the
+// inventory is not_found.
 
-// RotateSecret replaces the enrolment secret of a hub by the one with this SHA-256, and revokes the
-// hub's certificates unless they are to be kept.
-func (s *Service) RotateSecret(
+// generateTries is how often GenerateHub tries another random id. Two of 10^17 ids are hardly ever
+// the same; an error that stays has another cause.
+const generateTries = 3
+
+// RegisterHub adds a hub to the inventory with the domain.HashEnrolmentSecret of its enrolment
+// secret. A hub that is in the inventory already is an invalid_request.
+func (s *Service) RegisterHub(
 	ctx context.Context, o domain.Origin, hubID domain.HubID, secretHash []byte,
-	keepCertificate bool,
-) (domain.HubState, error) {
+) error {
+	if _, ok := domain.ParseHubID(string(hubID)); !ok {
+		return domain.Errorf(
+			domain.CodeInvalidRequest, "serial: is no Serial; one looks like HUB-7K2M-Q4XD-93TA",
+		)
+	}
 	o = s.stamp(o)
-	return s.changeInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
-		return domain.DecideRotateSecret(h, o, secretHash, keepCertificate)
+	_, _, err := s.updateHub(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideRegisterHub(h, o, hubID, secretHash)
 	})
+	return err
 }
 
-// BlockHub keeps a hub from enrolling and connecting. One that is blocked already stays so.
+// GenerateHub registers a hub with a random id that begins with the prefix, and returns it with its
+// new enrolment secret, which is stored nowhere. A prefix that no hub id can have is an
+// invalid_request.
+func (s *Service) GenerateHub(
+	ctx context.Context, o domain.Origin, prefix string,
+) (hubID domain.HubID, secret string, err error) {
+	for try := 1; ; try++ {
+		var entropy [12]byte
+		rand.Read(entropy[:]) // never fails: it ends the program instead
+		hubID, ok := domain.NewHubID(prefix, entropy)
+		if !ok {
+			return "", "", domain.Errorf(
+				domain.CodeInvalidRequest,
+				"prefix: must be 2 to 12 lower-case letters and digits, and begin with a letter",
+			)
+		}
+		secret := NewEnrolmentSecret()
+		err := s.RegisterHub(ctx, o, hubID, domain.HashEnrolmentSecret(secret))
+		if err == nil {
+			return hubID, secret, nil
+		}
+		if try == generateTries || domain.CodeOf(err) != domain.CodeInvalidRequest {
+			return "", "", err
+		}
+	}
+}
+
+// NewEnrolmentSecret returns a random enrolment secret as hubs show it.
+func NewEnrolmentSecret() string {
+	var entropy [32]byte
+	rand.Read(entropy[:]) // never fails: it ends the program instead
+	return domain.NewEnrolmentSecret(entropy)
+}
+
+// RotateSecret replaces a hub's enrolment secret and returns the new one, which is stored nowhere.
+// Unless keepCertificate is set it also revokes the hub's certificates and cuts its connections,
+// for which it uses ServiceConfig.Connections. A secret that is returned with an error is in force:
+// the error says what is not.
+func (s *Service) RotateSecret(
+	ctx context.Context, o domain.Origin, hubID domain.HubID, keepCertificate bool,
+) (secret string, err error) {
+	if s.cfg.Connections == nil && !keepCertificate {
+		return "", errNoConnections("RotateSecret")
+	}
+	o = s.stamp(o)
+	secret = NewEnrolmentSecret()
+	hub, err := s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideRotateSecret(h, o, domain.HashEnrolmentSecret(secret), keepCertificate)
+	})
+	if err != nil && !errors.Is(err, ErrNotInForce) {
+		return "", err
+	}
+	if !keepCertificate && len(hub.RevokedCertificates) > 0 {
+		cutErr := s.cfg.Connections.CutRevoked(ctx, hubID, hub.RevokedCertificates)
+		if cutErr != nil {
+			err = errors.Join(
+				err, fmt.Errorf("done, but connections may still be open: %w", cutErr),
+			)
+		}
+	}
+	return secret, err
+}
+
+// BlockHub keeps a hub from enrolling and connecting, cuts its connections, and returns how many it
+// cut. It may be called again for a blocked hub. It uses ServiceConfig.Connections.
 func (s *Service) BlockHub(
 	ctx context.Context, o domain.Origin, hubID domain.HubID,
-) (domain.HubState, error) {
+) (cut int, err error) {
+	if s.cfg.Connections == nil {
+		return 0, errNoConnections("BlockHub")
+	}
 	o = s.stamp(o)
-	return s.changeInventory(
-		ctx, hubID,
-		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideBlockHub(h, o) },
-	)
+	_, err = s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideBlockHub(h, o)
+	})
+	if err != nil {
+		return 0, err
+	}
+	if cut, err = s.cfg.Connections.CutBlocked(ctx, hubID); err != nil {
+		return cut, fmt.Errorf(
+			"blocked, but connections may still be open; run the command again: %w", err,
+		)
+	}
+	return cut, nil
 }
 
-// UnblockHub ends the blocking of a hub. One that is not blocked stays so.
-func (s *Service) UnblockHub(
-	ctx context.Context, o domain.Origin, hubID domain.HubID,
-) (domain.HubState, error) {
+// UnblockHub allows a blocked hub to enrol and connect again. A hub that is not blocked is left as
+// it is.
+func (s *Service) UnblockHub(ctx context.Context, o domain.Origin, hubID domain.HubID) error {
 	o = s.stamp(o)
-	return s.changeInventory(
-		ctx, hubID,
-		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideUnblockHub(h, o) },
-	)
+	_, err := s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideUnblockHub(h, o)
+	})
+	return err
 }
 
-// ReleaseHub takes a hub away from its organization, as if it had never been added. after is the
-// last sequence of the hub's stream. A hub that no organization has stays so.
+// ReleaseHub takes a hub away from its organization, as if it had never been added, cuts its
+// connections, and returns the former organization; "" for a hub without one. It may be called
+// again. It uses ServiceConfig.Logs and Connections.
 func (s *Service) ReleaseHub(
-	ctx context.Context, o domain.Origin, hubID domain.HubID, after uint64,
-) (domain.HubState, error) {
+	ctx context.Context, o domain.Origin, hubID domain.HubID,
+) (formerOrgID string, err error) {
+	if s.cfg.Connections == nil || s.cfg.Logs == nil {
+		return "", errors.New("directory: ReleaseHub needs ServiceConfig.Logs and Connections")
+	}
+	before, _, err := s.Hub(ctx, hubID)
+	if err != nil {
+		return "", err
+	}
+	last, err := s.cfg.Logs.LastSequence(ctx, hubID)
+	if err != nil {
+		return "", err
+	}
 	o = s.stamp(o)
-	return s.changeInventory(
-		ctx, hubID,
-		func(h domain.HubState) ([]domain.Event, error) { return domain.DecideReleaseHub(h, o, after) },
-	)
+	hub, err := s.updateInventory(ctx, hubID, func(h domain.HubState) ([]domain.Event, error) {
+		return domain.DecideReleaseHub(h, o, last)
+	})
+	if err != nil {
+		return "", err
+	}
+	if hub.Released == nil {
+		return before.OrgID, nil
+	}
+	// Also when the hub was released by an earlier call, which may have failed here.
+	if err := s.cfg.Connections.Disconnect(ctx, hubID); err != nil {
+		return "", fmt.Errorf(
+			"released, but its connection may still be open; run the command again: %w", err,
+		)
+	}
+	return before.OrgID, nil
 }
 
-func (s *Service) changeInventory(
+// updateInventory is updateHub, and waits until every replica acts by the change.
+func (s *Service) updateInventory(
 	ctx context.Context, hubID domain.HubID, decide func(domain.HubState) ([]domain.Event, error),
 ) (domain.HubState, error) {
 	hub, seq, err := s.updateHub(ctx, hubID, decide)
 	if err != nil {
 		return hub, err
 	}
-	return hub, s.inForce(ctx, seq)
+	return hub, s.awaitInForce(ctx, seq)
 }
 
-// Inventory calls fn with every hub of the inventory, in the order of their registration, as the
-// directory has them at the moment of the call.
+func errNoConnections(command string) error {
+	return fmt.Errorf("directory: %s needs ServiceConfig.Connections", command)
+}
+
+// Inventory calls fn with every hub of the inventory, in the order of their registration, as of the
+// moment of the call.
 func (l *Log) Inventory(ctx context.Context, fn func(domain.HubState) error) error {
 	head, err := l.Head(ctx, 0)
 	if err != nil {

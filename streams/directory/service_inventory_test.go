@@ -2,6 +2,8 @@ package directory_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,23 +14,43 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// A stolen enrolment secret could not be ended, and a hub that somebody had claimed wrongly stayed
-// with them for good.
-func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
+// TestInventoryCommands: a stolen enrolment secret stayed valid, and a hub that the wrong
+// organization had added stayed with it.
+func TestInventoryCommands(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	const stranger = domain.HubID("hub-none-none-none")
 	for name, act := range map[string]func(domain.HubID) error{
 		"rotate": func(id domain.HubID) error {
-			_, err := w.RotateSecret(t.Context(), origin, id, bytes.Repeat([]byte{7}, 32), false)
+			secret, err := w.RotateSecret(t.Context(), origin, id, false)
+			if secret != "" {
+				t.Error("got a secret for a hub that is not in the inventory")
+			}
 			return err
 		},
 		"block":   func(id domain.HubID) error { _, err := w.BlockHub(t.Context(), origin, id); return err },
-		"unblock": func(id domain.HubID) error { _, err := w.UnblockHub(t.Context(), origin, id); return err },
-		"release": func(id domain.HubID) error { _, err := w.ReleaseHub(t.Context(), origin, id, 9); return err },
+		"unblock": func(id domain.HubID) error { return w.UnblockHub(t.Context(), origin, id) },
+		"release": func(id domain.HubID) error { _, err := w.ReleaseHub(t.Context(), origin, id); return err },
 	} {
 		if err := act(stranger); domain.CodeOf(err) != domain.CodeNotFound {
-			t.Errorf("%s of a hub that is not in the inventory: %v", name, err)
+			t.Errorf("%s of a hub that is not in the inventory: got %v, want not_found", name, err)
+		}
+	}
+	if calls := w.connections.Calls(); calls != nil {
+		t.Errorf("rejected commands cut connections: %q", calls)
+	}
+	current := func() domain.HubState {
+		t.Helper()
+		state, _, err := w.Hub(t.Context(), hub)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return state
+	}
+	wantCut := func(want ...string) {
+		t.Helper()
+		if got := w.connections.Calls(); !slices.Equal(got, want) {
+			t.Errorf("got connections cut: %q, want %q", got, want)
 		}
 	}
 
@@ -44,7 +66,7 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	}
 	added, err := w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -55,72 +77,74 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Rotated: the former secret is none, also for an enrolment that compared it a moment ago, and
-	// its certificate has ended.
-	fresh := bytes.Repeat([]byte{7}, 32)
-	state, err := w.RotateSecret(t.Context(), origin, hub, fresh, false)
-	if err != nil || state.Certificate != "" ||
-		!slices.Equal(state.RevokedCertificates, []string{first}) ||
-		state.OrgID != w.orgA {
-		t.Errorf("%+v, %v", state, err)
+	// The former secret is worth nothing, also for an enrolment that compared it a moment ago, and
+	// the certificate is revoked.
+	fresh, err := w.RotateSecret(t.Context(), origin, hub, false)
+	if state := current(); err != nil || state.Certificate != "" ||
+		!slices.Equal(state.RevokedCertificates, []string{first}) || state.OrgID != w.orgA {
+		t.Errorf("rotate: got %+v, %v", state, err)
 	}
-	refused(t, issue(second, secretHash()), domain.CodeUnauthenticated)
-	if err := issue(second, fresh); err != nil {
-		t.Errorf("the new secret: %v", err)
+	wantCut("revoked " + string(hub) + " " + first)
+	wantCode(t, issue(second, secretHash()), domain.CodeUnauthenticated)
+	if err := issue(second, domain.HashEnrolmentSecret(fresh)); err != nil {
+		t.Errorf("enrol with the new secret: %v", err)
 	}
-	// Rotated with its certificate kept.
-	if state, err = w.RotateSecret(t.Context(), origin, hub, secretHash(), true); err != nil ||
-		state.Certificate != second {
-		t.Errorf("%+v, %v", state, err)
+	kept, err := w.RotateSecret(t.Context(), origin, hub, true)
+	if state := current(); err != nil || kept == fresh || state.Certificate != second {
+		t.Errorf("rotate, and keep the certificate: got %+v, %v", state, err)
 	}
+	wantCut()
 
-	for range 2 { // the second time nothing happens
-		if state, err = w.BlockHub(t.Context(), origin, hub); err != nil || !state.Blocked ||
-			state.Certificate != second {
-			t.Errorf("%+v, %v", state, err)
+	for range 2 { // the second time nothing is stored
+		_, err := w.BlockHub(t.Context(), origin, hub)
+		if state := current(); err != nil || !state.Blocked || state.Certificate != second {
+			t.Errorf("block: got %+v, %v", state, err)
+		}
+		wantCut("blocked " + string(hub))
+	}
+	wantCode(t, issue(third, domain.HashEnrolmentSecret(kept)), domain.CodeUnauthenticated)
+	for range 2 {
+		err := w.UnblockHub(t.Context(), origin, hub)
+		if state := current(); err != nil || state.Blocked {
+			t.Errorf("unblock: got %+v, %v", state, err)
 		}
 	}
-	refused(t, issue(third, secretHash()), domain.CodeUnauthenticated)
-	for range 2 {
-		if state, err = w.UnblockHub(t.Context(), origin, hub); err != nil || state.Blocked {
-			t.Errorf("%+v, %v", state, err)
-		}
-	}
 
-	_, applied := w.waited()
-	for range 2 {
-		state, err = w.ReleaseHub(t.Context(), origin, hub, 77)
-		if err != nil || state.OrgID != "" || state.SiteID != "" || state.Labels != nil ||
-			state.Epoch.After != 77 ||
+	w.waited()
+	for _, former := range []string{w.orgA, ""} {
+		got, err := w.ReleaseHub(t.Context(), origin, hub)
+		if state := current(); err != nil || got != former || state.OrgID != "" ||
+			state.SiteID != "" || state.Labels != nil || state.Epoch.After != lastSequence ||
 			state.OwnLog != "" {
-			t.Errorf("%+v, %v", state, err)
+			t.Errorf("release: got former organization %q, %+v, %v", got, state, err)
 		}
+		wantCut("disconnect " + string(hub))
 	}
-	if _, after := w.waited(); len(after) == 0 {
-		t.Errorf("the release returned before it was in force everywhere: %v", applied)
+	if _, applied := w.waited(); len(applied) == 0 {
+		t.Error("the release returned before it was in force everywhere")
 	}
-	if state.Released == nil || state.Released.OrgID != w.orgA ||
-		state.Released.OwnLog != "second" ||
+	state := current()
+	if state.Released == nil || state.Released.OrgID != w.orgA || state.Released.OwnLog != "second" ||
 		state.Released.Epoch.After != 40 {
 		t.Errorf("released %+v", state.Released)
 	}
 	_, err = w.UpdateHub(
-		t.Context(), origin, directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true},
+		t.Context(), origin, domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true},
 	)
-	refused(t, err, domain.CodeNotFound)
-	refused(
+	wantCode(t, err, domain.CodeNotFound)
+	wantCode(
 		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "third", After: 80}),
 		domain.CodeNotFound,
 	)
 
 	again, err := w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
+		domain.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0]},
 	)
-	if err != nil || again.OrgID != w.orgB || again.Epoch.After != 77 ||
+	if err != nil || again.OrgID != w.orgB || again.Epoch.After != lastSequence ||
 		again.Epoch.ID == added.Epoch.ID ||
 		again.OwnLog != "" {
-		t.Errorf("%+v, %v", again, err)
+		t.Errorf("add a released hub: got %+v, %v", again, err)
 	}
 	// A blocked hub cannot be added.
 	const other = domain.HubID("hub-7k2m-q4xd-93tz")
@@ -130,9 +154,9 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 	}
 	_, err = w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgB, HubID: other, SiteID: w.sitesB[0], Ever: true},
+		domain.AddHub{OrgID: w.orgB, HubID: other, SiteID: w.sitesB[0]},
 	)
-	refused(t, err, domain.CodeHubNotAddable)
+	wantCode(t, err, domain.CodeHubNotAddable)
 
 	var listed []domain.HubState
 	if err := w.log.Inventory(t.Context(), func(h domain.HubState) error {
@@ -145,6 +169,79 @@ func TestWhatOperatorsDoWithTheInventory(t *testing.T) {
 		listed[0].EnrolledAt.IsZero() ||
 		listed[1].ID != other ||
 		!listed[1].Blocked {
-		t.Errorf("the inventory is %+v", listed)
+		t.Errorf("got inventory %+v", listed)
 	}
+}
+
+// TestRotatedSecretIsReturnedWithAnError: the new secret is in force once it is stored. A caller
+// that does not get it has a hub that cannot enrol.
+func TestRotatedSecretIsReturnedWithAnError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.register(t, hub)
+	issue := func(secret string) error {
+		return w.IssueCertificate(t.Context(), origin, hub, domain.IssueCertificate{
+			Fingerprint: strings.Repeat("a", 64), ExpiresAt: time.Now().Add(time.Hour),
+			SecretHash: domain.HashEnrolmentSecret(secret),
+		})
+	}
+	if err := issue("secret"); err != nil {
+		t.Fatal(err)
+	}
+	cutFailed := errors.New("no answer")
+	w.errReplicas, w.connections.Err = context.DeadlineExceeded, cutFailed
+	secret, err := w.RotateSecret(t.Context(), origin, hub, false)
+	if secret == "" || !errors.Is(err, directory.ErrNotInForce) || !errors.Is(err, cutFailed) {
+		t.Errorf("got secret %q, %v, want a secret, ErrNotInForce and %v", secret, err, cutFailed)
+	}
+	if got := w.connections.Calls(); len(got) != 1 {
+		t.Errorf("got connections cut %q, want one call", got)
+	}
+}
+
+// TestGenerateHub checks that a generated hub can enrol, and that a prefix is validated.
+func TestGenerateHub(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	id, secret, err := w.GenerateHub(t.Context(), origin, "hub")
+	if _, ok := domain.ParseHubID(string(id)); err != nil || !ok ||
+		!strings.HasPrefix(string(id), "hub-") {
+		t.Fatalf("got %q, %v", id, err)
+	}
+	state, _, err := w.Hub(t.Context(), id)
+	if err != nil || !bytes.Equal(state.SecretHash, domain.HashEnrolmentSecret(secret)) {
+		t.Errorf("got %+v, %v, want the hash of the secret", state, err)
+	}
+	for _, prefix := range []string{"", "x", "Hub", "1hub", "hub.", strings.Repeat("a", 13)} {
+		_, _, err := w.GenerateHub(t.Context(), origin, prefix)
+		wantCode(t, err, domain.CodeInvalidRequest)
+	}
+}
+
+// TestAddHubWithoutPresence checks that a hub is not added while nothing is known of its
+// connection.
+func TestAddHubWithoutPresence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, streamstest.Start(t))
+	w.register(t, hub)
+	add := domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]}
+	for name, c := range map[string]struct {
+		presence directory.Presence
+		code     domain.Code
+	}{
+		"never connected": {noPresence{}, domain.CodeHubNotAddable},
+		"no answer":       {noPresence{context.DeadlineExceeded}, domain.CodeServiceUnavailable},
+	} {
+		s := directory.NewService(w.log, directory.ServiceConfig{Presence: c.presence})
+		if _, err := s.AddHub(t.Context(), origin, add); domain.CodeOf(err) != c.code {
+			t.Errorf("%s: got %v, want %s", name, err, c.code)
+		}
+	}
+}
+
+// noPresence is a directory.Presence without hubs.
+type noPresence struct{ err error }
+
+func (p noPresence) Fetch(context.Context, domain.HubID) (domain.Presence, bool, error) {
+	return domain.Presence{}, false, p.err
 }

@@ -8,8 +8,8 @@ import (
 	"hubcloud/domain"
 )
 
-// CreateKey makes an API key for an organization and gives its id and the key itself, which is kept
-// nowhere. It works on every replica when CreateKey returns. The label may be empty.
+// CreateKey creates an API key of an organization and returns its id and the key itself, which is
+// stored nowhere. When it returns, the key works on every replica. The label may be empty.
 func (s *Service) CreateKey(
 	ctx context.Context, o domain.Origin, orgID, label string, scopes []domain.Scope,
 ) (keyID, key string, err error) {
@@ -23,35 +23,29 @@ func (s *Service) CreateKey(
 		return "", "", err
 	}
 	if !domain.IsEnvironment(s.cfg.Environment) {
-		return "", "", fmt.Errorf(
-			"directory: keys of the environment %q cannot be made", s.cfg.Environment,
-		)
+		return "", "", fmt.Errorf("directory: environment: %q has no API keys", s.cfg.Environment)
 	}
 	o = s.stamp(o)
 	var entropy [domain.KeyEntropy]byte
 	rand.Read(entropy[:]) // never fails: it ends the program instead
 	made := domain.NewKey(s.cfg.Environment, entropy)
-	defer s.quotas.turns.take(ctx, "keys "+orgID)()
-	if err := s.admitKey(o, orgID); err != nil {
+	defer s.quotas.creations.lock(ctx, "keys "+orgID)()
+	if err := s.checkKeyQuota(o, orgID); err != nil {
 		return "", "", err
 	}
-	_, seq, err := s.keys.Update(
-		ctx,
-		made.ID,
-		counted(s, o, orgID, func(k domain.KeyState) ([]domain.Event, error) {
-			return domain.DecideCreateKey(k, o, orgID, label, scopes, made)
-		}),
-	)
+	decide := func(k domain.KeyState) ([]domain.Event, error) {
+		return domain.DecideCreateKey(k, o, orgID, label, scopes, made)
+	}
+	_, seq, err := s.keys.Update(ctx, made.ID, counted(s, o, orgID, decide))
 	if err != nil {
 		return "", "", err
 	}
-	s.granted(ctx, seq)
+	s.awaitGranted(ctx, seq)
 	return made.ID, made.Reveal(), nil
 }
 
-// RevokeKey ends a key: when it returns nil, no replica takes the key any more. orgID limits it to
-// the keys of one organization; empty does not. A key that is not there is not_found; one that is
-// revoked already is revoked.
+// RevokeKey revokes a key. When it returns nil, no replica accepts the key any more. It may be
+// repeated. With an orgID, a key of another organization is not_found, as an unknown key is.
 func (s *Service) RevokeKey(ctx context.Context, o domain.Origin, keyID, orgID string) error {
 	if !domain.IsKeyID(keyID) {
 		return domain.ErrKeyNotFound()
@@ -63,5 +57,5 @@ func (s *Service) RevokeKey(ctx context.Context, o domain.Origin, keyID, orgID s
 	if err != nil {
 		return err
 	}
-	return s.inForce(ctx, seq)
+	return s.awaitInForce(ctx, seq)
 }

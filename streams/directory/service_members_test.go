@@ -60,14 +60,14 @@ func (w *world) accounts(t *testing.T, email string) (count int, by domain.Actor
 	return count, by
 }
 
-// invite invites somebody and gives the invitation and its token.
+// invite invites a person into the first organization and returns the invitation and its token.
 func (w *world) invite(t *testing.T, email string, role domain.Role) (domain.Invitation, string) {
 	t.Helper()
-	inv, _, token, err := w.Invite(t.Context(), origin, w.orgA, email, role)
+	inv, err := w.Invite(t.Context(), origin, w.orgA, email, role)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return inv, token
+	return inv, w.mailbox.Mail(inv.ID).Token
 }
 
 // join makes somebody a member of the first organization.
@@ -147,19 +147,22 @@ func TestInviteAndAccept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
 	w.waited()
-	inv, orgName, token, err := w.Invite(
-		t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin,
-	)
+	inv, err := w.Invite(t.Context(), origin, w.orgA, "  Ann@Example.org ", domain.RoleAdmin)
 	want := domain.Invitation{
 		ID: inv.ID, Email: "Ann@Example.org", Role: domain.RoleAdmin,
 		Status:    domain.InvitationPending,
 		CreatedAt: origin.At, ExpiresAt: origin.At.Add(domain.DefaultInvitationTTL),
 	}
-	if err != nil || inv != want || !domain.IsUUID(inv.ID) || orgName != "A" {
-		t.Fatalf("%+v of %q, %v", inv, orgName, err)
+	if err != nil || inv != want || !domain.IsUUID(inv.ID) {
+		t.Fatalf("invite: got %+v, %v, want %+v", inv, err, want)
 	}
-	if settled, applied := w.waited(); len(settled) != 1 || len(applied) != 0 {
-		t.Errorf("waited for %v and %v", settled, applied)
+	mail := w.mailbox.Mail(inv.ID)
+	token := mail.Token
+	if mail.Invitation != inv || mail.OrgID != w.orgA || mail.OrgName != "A" || token == "" {
+		t.Errorf("got mail %+v, want one for %+v of organization A", mail, inv)
+	}
+	if readable, applied := w.waited(); len(readable) != 1 || len(applied) != 0 {
+		t.Errorf("waited for %v and %v", readable, applied)
 	}
 	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
 		t.Error("whoever is only invited has an account")
@@ -174,8 +177,8 @@ func TestInviteAndAccept(t *testing.T) {
 	}) {
 		t.Fatalf("%+v, %v", accepted, err)
 	}
-	if settled, _ := w.waited(); len(settled) != 1 {
-		t.Errorf("waited for %v", settled)
+	if readable, _ := w.waited(); len(readable) != 1 {
+		t.Errorf("waited for %v", readable)
 	}
 	if n, by := w.accounts(t, "ann@example.org"); n != 1 ||
 		by != (domain.Actor{Kind: domain.ActorMember, ID: accepted.MemberID}) {
@@ -186,21 +189,21 @@ func TestInviteAndAccept(t *testing.T) {
 	if err != nil || again != accepted {
 		t.Errorf("again: %+v, %v", again, err)
 	}
-	if settled, _ := w.waited(); len(settled) != 1 {
-		t.Errorf("who comes again must find the member too; waited for %v", settled)
+	if readable, _ := w.waited(); len(readable) != 1 {
+		t.Errorf("who comes again must find the member too; waited for %v", readable)
 	}
-	refused(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
-	_, _, _, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, inv.ID), domain.CodeNotFound)
+	_, err = w.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
+	wantCode(t, err, domain.CodeInvalidRequest)
 
 	// Removed, the old link does not let in again; invited again, it is another member with the
 	// same account.
 	if err := w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID), domain.CodeNotFound)
+	wantCode(t, w.RemoveMember(t.Context(), origin, w.orgA, accepted.MemberID), domain.CodeNotFound)
 	_, err = w.AcceptInvitation(t.Context(), origin, token)
-	refused(t, err, domain.CodeNotFound)
+	wantCode(t, err, domain.CodeNotFound)
 	if id := w.join(t, "ANN@example.org", domain.RoleMember); id == accepted.MemberID {
 		t.Error("who was removed came back as the same member")
 	}
@@ -234,11 +237,11 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"", "*", first.ID, second.ID, w.orgA} {
-		refused(t, w.RevokeInvitation(t.Context(), origin, w.orgA, id), domain.CodeNotFound)
+		wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgA, id), domain.CodeNotFound)
 	}
 	third, thirdToken := w.invite(t, "ann@example.org", domain.RoleMember)
-	refused(t, w.RevokeInvitation(t.Context(), origin, w.orgB, third.ID), domain.CodeNotFound)
-	refused(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, w.orgB, third.ID), domain.CodeNotFound)
+	wantCode(t, w.RevokeInvitation(t.Context(), origin, ">", third.ID), domain.CodeNotFound)
 	late := origin
 	late.At = third.ExpiresAt
 	if _, err := w.AcceptInvitation(t.Context(), late, thirdToken); !errors.Is(
@@ -246,7 +249,7 @@ func TestInvitationsThatLetNobodyIn(t *testing.T) {
 	) {
 		t.Errorf("too late: %v", err)
 	}
-	refused(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
+	wantCode(t, w.RevokeInvitation(t.Context(), late, w.orgA, third.ID), domain.CodeNotFound)
 	if n, _ := w.accounts(t, "ann@example.org"); n != 0 {
 		t.Error("a link that lets nobody in has made an account")
 	}
@@ -295,11 +298,9 @@ func TestInviteRefuses(t *testing.T) {
 			domain.CodeInvalidRequest,
 		},
 	} {
-		if _, _, token, err := w.Invite(t.Context(), origin, c.org, c.email, c.role); domain.CodeOf(
-			err,
-		) != c.code ||
-			token != "" {
-			t.Errorf("%s: %v, want %s", name, err, c.code)
+		inv, err := w.Invite(t.Context(), origin, c.org, c.email, c.role)
+		if domain.CodeOf(err) != c.code || inv.ID != "" {
+			t.Errorf("%s: got %+v, %v, want %s", name, inv, err, c.code)
 		}
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != before {
@@ -310,17 +311,15 @@ func TestInviteRefuses(t *testing.T) {
 func TestHowLongAnInvitationLasts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	short := directory.NewService(
-		w.log,
-		directory.ServiceConfig{Environment: domain.EnvironmentDev, InvitationTTL: time.Minute},
-	)
-	inv, _, token, err := short.Invite(
-		t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember,
-	)
+	short := directory.NewService(w.log, directory.ServiceConfig{
+		Mailer: w.mailbox, InvitationTTL: time.Minute,
+	})
+	inv, err := short.Invite(t.Context(), origin, w.orgA, "ann@example.org", domain.RoleMember)
 	if err != nil || !inv.ExpiresAt.Equal(origin.At.Add(time.Minute)) {
 		t.Fatalf("%+v, %v", inv, err)
 	}
-	// Whoever accepts it, however long others last there: the invitation says so itself.
+	// The other replica has another TTL: the expiry is the invitation's own.
+	token := w.mailbox.Mail(inv.ID).Token
 	late := origin
 	late.At = origin.At.Add(time.Minute)
 	if _, err := w.AcceptInvitation(t.Context(), late, token); !errors.Is(
@@ -353,34 +352,34 @@ func TestRolesAndRemoval(t *testing.T) {
 			t.Errorf("%+v, %v", member, err)
 		}
 	}
-	if settled, _ := w.waited(); !slices.Equal(settled, []uint64{head + 1, head + 1}) {
-		t.Errorf("waited for %v after %d", settled, head)
+	if readable, _ := w.waited(); !slices.Equal(readable, []uint64{head + 1, head + 1}) {
+		t.Errorf("waited for %v after %d", readable, head)
 	}
 	change := func(o domain.Origin, org, id string, role domain.Role, code domain.Code) {
 		t.Helper()
 		_, err := w.ChangeRole(t.Context(), o, org, id, role)
-		refused(t, err, code)
+		wantCode(t, err, code)
 	}
 	change(byKey, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
 	change(byKey, w.orgA, ann, domain.RoleOwner, domain.CodeForbidden)
 	change(byKey, w.orgA, ann, "boss", domain.CodeInvalidRequest)
-	refused(t, w.RemoveMember(t.Context(), byKey, w.orgA, owner), domain.CodeForbidden)
+	wantCode(t, w.RemoveMember(t.Context(), byKey, w.orgA, owner), domain.CodeForbidden)
 	change(origin, w.orgA, owner, domain.RoleAdmin, domain.CodeForbidden)
-	refused(t, w.RemoveMember(t.Context(), origin, w.orgA, owner), domain.CodeForbidden)
+	wantCode(t, w.RemoveMember(t.Context(), origin, w.orgA, owner), domain.CodeForbidden)
 	for _, org := range []string{w.orgB, "", ">", w.sitesA[0]} {
 		change(byKey, org, ann, domain.RoleMember, domain.CodeNotFound)
-		refused(t, w.RemoveMember(t.Context(), byKey, org, ann), domain.CodeNotFound)
+		wantCode(t, w.RemoveMember(t.Context(), byKey, org, ann), domain.CodeNotFound)
 	}
 	for _, id := range []string{"", "*", w.orgA} {
 		change(byKey, w.orgA, id, domain.RoleMember, domain.CodeNotFound)
-		refused(t, w.RemoveMember(t.Context(), byKey, w.orgA, id), domain.CodeNotFound)
+		wantCode(t, w.RemoveMember(t.Context(), byKey, w.orgA, id), domain.CodeNotFound)
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
 		t.Errorf("refusals were stored: %d after %d", now, head)
 	}
 }
 
-// race runs functions at the same moment and gives their errors.
+// race runs functions at the same time and returns their errors.
 func race(fns ...func() error) []error {
 	errs := make([]error, len(fns))
 	start := make(chan struct{})
@@ -396,13 +395,13 @@ func race(fns ...func() error) []error {
 	return errs
 }
 
-// replicas are other services on the same directory, each with a connection of its own.
-func replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
+// replicas returns two more services on the world's directory, each with its own connection.
+func (w *world) replicas(t *testing.T, broker *streamstest.Broker) [2]*directory.Service {
 	t.Helper()
 	var both [2]*directory.Service
 	for i := range both {
 		both[i] = directory.NewService(
-			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)), directory.ServiceConfig{Mailer: w.mailbox},
 		)
 	}
 	return both
@@ -433,35 +432,43 @@ func TestOwnerBeginsAnOrganization(t *testing.T) {
 	}
 }
 
-// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. An
-// organization may make so many within an hour, as its facts say, on whatever replica; an address
-// that may get no more is refused before anything is stored.
+// limiter is a directory.RateLimiter that records its calls and rejects one name.
+type limiter struct {
+	full  string
+	names []string
+}
+
+func (l *limiter) Allow(
+	_ context.Context, name string, _, perHour int, _ time.Time,
+) (time.Duration, error) {
+	l.names = append(l.names, fmt.Sprint(name, " ", perHour))
+	if name == l.full {
+		return time.Hour, nil
+	}
+	return 0, nil
+}
+
+// TestInvitationsAreBounded: 353 invitations to one address were accepted in six seconds. The limit
+// of an organization holds over all replicas. An invitation over the limit of its address is
+// rejected before anything is stored.
 func TestInvitationsAreBounded(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	w := newWorld(t, conns)
 	now := origin.At
-	asked := 0
+	limiter := &limiter{full: "invitations to tired@example.org"}
 	replica := func() *directory.Service {
 		return directory.NewService(w.log, directory.ServiceConfig{
-			Environment: domain.EnvironmentDev, Now: func() time.Time { return now },
+			Mailer: w.mailbox, RateLimiter: limiter, Now: func() time.Time { return now },
 			Quotas: directory.Quotas{
-				InvitationsPerHour: 6,
-				PendingInvitations: 9,
-				MayInvite: func(_ context.Context, _, email string, _ time.Time) error {
-					asked++
-					if email == "tired@example.org" {
-						return domain.Errorf(domain.CodeRateLimited, "email: enough")
-					}
-					return nil
-				},
+				InvitationsPerHour: 6, PendingInvitations: 9, InvitationsPerAddress: 10,
 			},
 		})
 	}
 	replicas := []*directory.Service{replica(), replica()}
 	as := domain.Origin{Actor: byKey.Actor}
 	invite := func(n int, email string) error {
-		_, _, _, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.RoleMember)
+		_, err := replicas[n%2].Invite(t.Context(), as, w.orgA, email, domain.RoleMember)
 		return err
 	}
 	limited := func(err error, after time.Duration) {
@@ -473,10 +480,17 @@ func TestInvitationsAreBounded(t *testing.T) {
 		}
 	}
 	if err := invite(0, "owner@example.org"); domain.CodeOf(err) != domain.CodeInvalidRequest ||
-		asked != 0 {
-		t.Errorf("a member: %v; %d were counted for the address", err, asked)
+		len(limiter.names) != 0 {
+		t.Errorf("invite a member: got %v, counted %q, want nothing counted", err, limiter.names)
 	}
-	limited(invite(0, "tired@example.org"), 0)
+	limited(invite(0, "tired@example.org"), time.Hour)
+	want := []string{
+		"invitations of " + w.orgA + " to tired@example.org 5",
+		"invitations to tired@example.org 10",
+	}
+	if !slices.Equal(limiter.names, want) {
+		t.Errorf("got counters %q, want %q", limiter.names, want)
+	}
 	for n := range 6 {
 		// The same address counts each time: each is a mail.
 		if err := invite(n, fmt.Sprintf("guest%d@example.org", n/2)); err != nil {
@@ -485,7 +499,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 	}
 	now = now.Add(10 * time.Minute)
 	limited(invite(1, "one-more@example.org"), 50*time.Minute)
-	if _, _, _, err := replicas[0].Invite(t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember); err != nil {
+	if _, err := replicas[0].Invite(t.Context(), as, w.orgB, "one-more@example.org", domain.RoleMember); err != nil {
 		t.Errorf("another organization: %v", err)
 	}
 	now = now.Add(50 * time.Minute)

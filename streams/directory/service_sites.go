@@ -8,9 +8,7 @@ import (
 	"hubcloud/streams"
 )
 
-// A site's id in its repository is that of its organization and its own, which its subject consists
-// of.
-
+// siteKey returns a site's id in its repository, the tail of its subject.
 func siteKey(orgID, siteID string) string { return orgID + "." + siteID }
 
 func siteSubject(key string) string {
@@ -18,16 +16,16 @@ func siteSubject(key string) string {
 	return streams.SiteSubject(orgID, siteID)
 }
 
-// CreateSite begins a site of an organization.
+// CreateSite creates a site of an organization.
 func (s *Service) CreateSite(
 	ctx context.Context, o domain.Origin, orgID, name string,
 ) (domain.SiteState, error) {
 	return s.CreateSiteAs(ctx, o, orgID, "", name)
 }
 
-// CreateSiteAs begins a site of an organization under an id that the caller has made for it, a
-// UUIDv7; an empty id makes one. A site of the organization that has the id already is returned as
-// it is: the caller has created it before, and did not hear of it.
+// CreateSiteAs creates a site of an organization with an id of the caller, a UUIDv7. With an empty
+// id it makes one. A site that already has the id is returned unchanged: the caller created it
+// before and lost the answer.
 func (s *Service) CreateSiteAs(
 	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
@@ -39,33 +37,30 @@ func (s *Service) CreateSiteAs(
 		return domain.SiteState{}, err
 	}
 	o = s.stamp(o)
-	again := siteID != ""
-	if !again {
+	mayExist := siteID != ""
+	if !mayExist {
 		siteID = s.newID(o)
 	}
-	leave := s.quotas.turns.take(ctx, "sites "+orgID)
-	site, seq, err := s.sites.Update(
-		ctx,
-		siteKey(orgID, siteID),
-		counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
-			if again && site.Exists() {
-				return nil, nil
-			}
-			if err := s.admitSite(ctx, o, orgID); err != nil {
-				return nil, err
-			}
-			return domain.DecideCreateSite(site, o, orgID, siteID, name)
-		}),
-	)
-	leave()
+	decide := func(site domain.SiteState) ([]domain.Event, error) {
+		if mayExist && site.Exists() {
+			return nil, nil
+		}
+		if err := s.checkSiteQuota(ctx, o, orgID); err != nil {
+			return nil, err
+		}
+		return domain.DecideCreateSite(site, o, orgID, siteID, name)
+	}
+	unlock := s.quotas.creations.lock(ctx, "sites "+orgID)
+	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, decide))
+	unlock()
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	s.settled(ctx, seq)
+	s.awaitReadable(ctx, seq)
 	return site, nil
 }
 
-// RenameSite gives a site another name. A site that the organization does not have is not_found.
+// RenameSite renames a site. A site that the organization does not have is not_found.
 func (s *Service) RenameSite(
 	ctx context.Context, o domain.Origin, orgID, siteID, name string,
 ) (domain.SiteState, error) {
@@ -77,22 +72,19 @@ func (s *Service) RenameSite(
 		return domain.SiteState{}, domain.ErrSiteNotFound()
 	}
 	o = s.stamp(o)
-	site, seq, err := s.sites.Update(
-		ctx,
-		siteKey(orgID, siteID),
-		counted(s, o, orgID, func(site domain.SiteState) ([]domain.Event, error) {
-			return domain.DecideRenameSite(site, o, name)
-		}),
-	)
+	decide := func(site domain.SiteState) ([]domain.Event, error) {
+		return domain.DecideRenameSite(site, o, name)
+	}
+	site, seq, err := s.sites.Update(ctx, siteKey(orgID, siteID), counted(s, o, orgID, decide))
 	if err != nil {
 		return domain.SiteState{}, err
 	}
-	s.settled(ctx, seq)
+	s.awaitReadable(ctx, seq)
 	return site, nil
 }
 
-// mustHaveSite refuses a site that the organization does not have: not_found.
-func (s *Service) mustHaveSite(ctx context.Context, orgID, siteID string) error {
+// checkSite returns not_found for a site that the organization does not have.
+func (s *Service) checkSite(ctx context.Context, orgID, siteID string) error {
 	if !domain.IsUUID(orgID) || !domain.IsUUID(siteID) {
 		return domain.ErrSiteNotFound()
 	}

@@ -2,7 +2,6 @@ package directory_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,40 +13,53 @@ import (
 	"hubcloud/domain"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/directory/directorytest"
 	"hubcloud/streams/streamstest"
 )
 
 const hub domain.HubID = "hub-7k2m-q4xd-93ta"
 
-// world is a directory with two organizations of two sites each, and what the service waited for.
+// world is a directory with two organizations of two sites each. Its service records the sequences
+// that it waited for. Every hub has connected and is online.
 type world struct {
 	*directory.Service
-	log           *directory.Log
-	orgA, orgB    string
-	sitesA        []string
-	sitesB        []string
-	mu            sync.Mutex
-	settled       []uint64
-	applied       []uint64
-	errEverywhere error
+	log         *directory.Log
+	connections *directorytest.Connections
+	mailbox     *directorytest.Mailbox
+	orgA, orgB  string
+	sitesA      []string
+	sitesB      []string
+
+	mu          sync.Mutex
+	readable    []uint64 // sequences that AwaitReadModels was called with
+	applied     []uint64 // sequences that AwaitReplicas was called with
+	errReplicas error    // what AwaitReplicas returns
 }
+
+// lastSequence is the last sequence of every hub's stream.
+const lastSequence = 77
 
 func newWorld(t *testing.T, conns *streams.Conns) *world {
 	t.Helper()
-	w := &world{log: open(t, conns)}
+	w := &world{
+		log: open(t, conns), connections: &directorytest.Connections{},
+		mailbox: &directorytest.Mailbox{},
+	}
 	w.Service = directory.NewService(w.log, directory.ServiceConfig{
-		Environment: domain.EnvironmentDev,
-		Settled: func(_ context.Context, seq uint64) error {
+		Environment: domain.EnvironmentDev, Presence: directorytest.Presence{Online: true},
+		Connections: w.connections, Logs: directorytest.LastSequence(lastSequence),
+		Mailer: w.mailbox,
+		AwaitReadModels: func(_ context.Context, seq uint64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.settled = append(w.settled, seq)
+			w.readable = append(w.readable, seq)
 			return nil
 		},
-		EverywhereApplied: func(_ context.Context, seq uint64) error {
+		AwaitReplicas: func(_ context.Context, seq uint64) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.applied = append(w.applied, seq)
-			return w.errEverywhere
+			return w.errReplicas
 		},
 	})
 	for _, org := range []struct {
@@ -70,11 +82,8 @@ func newWorld(t *testing.T, conns *streams.Conns) *world {
 	return w
 }
 
-// secretHash returns the hash of the enrolment secret of every hub here.
-func secretHash() []byte {
-	hash := sha256.Sum256([]byte("secret"))
-	return hash[:]
-}
+// secretHash returns the hash of the enrolment secret that register gives to hubs.
+func secretHash() []byte { return domain.HashEnrolmentSecret("secret") }
 
 func (w *world) register(t *testing.T, id domain.HubID) {
 	t.Helper()
@@ -83,19 +92,19 @@ func (w *world) register(t *testing.T, id domain.HubID) {
 	}
 }
 
-// waited takes what the service waited for since the last time.
-func (w *world) waited() (settled, applied []uint64) {
+// waited returns the sequences that the service waited for since the last call.
+func (w *world) waited() (readable, applied []uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	settled, applied = w.settled, w.applied
-	w.settled, w.applied = nil, nil
-	return settled, applied
+	readable, applied = w.readable, w.applied
+	w.readable, w.applied = nil, nil
+	return readable, applied
 }
 
-func refused(t *testing.T, err error, code domain.Code) {
+func wantCode(t *testing.T, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {
-		t.Errorf("refused with %v, want %s", err, code)
+		t.Errorf("got error %v, want %s", err, code)
 	}
 }
 
@@ -112,8 +121,8 @@ func TestSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if settled, _ := w.waited(); settled[len(settled)-1] != head {
-		t.Errorf("waited for %v, the head is %d", settled, head)
+	if readable, _ := w.waited(); readable[len(readable)-1] != head {
+		t.Errorf("waited for %v, the head is %d", readable, head)
 	}
 	renamed, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay")
 	if err != nil || renamed.Name != "Quay" || renamed.ID != site.ID {
@@ -123,23 +132,23 @@ func TestSites(t *testing.T) {
 	if _, err := w.RenameSite(t.Context(), origin, w.orgA, site.ID, "Quay"); err != nil {
 		t.Error(err)
 	}
-	if settled, _ := w.waited(); !slices.Equal(settled, []uint64{head + 1, head + 1}) {
-		t.Errorf("waited for %v after %d", settled, head)
+	if readable, _ := w.waited(); !slices.Equal(readable, []uint64{head + 1, head + 1}) {
+		t.Errorf("waited for %v after %d", readable, head)
 	}
 	_, err = w.RenameSite(t.Context(), origin, w.orgB, site.ID, "Mine")
-	refused(t, err, domain.CodeNotFound)
+	wantCode(t, err, domain.CodeNotFound)
 	_, err = w.CreateSite(t.Context(), origin, "01935f2e-0000-7000-8000-00000000000a", "Nowhere")
-	refused(t, err, domain.CodeNotFound)
+	wantCode(t, err, domain.CodeNotFound)
 	_, err = w.CreateSite(t.Context(), origin, w.orgA, "\t")
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, err, domain.CodeInvalidRequest)
 	// Ids that would reach another aggregate, or all of them.
 	for _, id := range []string{
 		"", "*", ">", w.orgA + ".", w.orgA + "." + site.ID, strings.ToUpper(site.ID),
 	} {
 		_, err = w.RenameSite(t.Context(), origin, w.orgA, id, "X")
-		refused(t, err, domain.CodeNotFound)
+		wantCode(t, err, domain.CodeNotFound)
 		_, err = w.CreateSite(t.Context(), origin, id, "X")
-		refused(t, err, domain.CodeNotFound)
+		wantCode(t, err, domain.CodeNotFound)
 	}
 	if now, err := w.log.Head(t.Context(), 0); err != nil || now != head+1 {
 		t.Errorf("refusals were stored: %d after %d", now, head)
@@ -154,9 +163,9 @@ func TestOrgs(t *testing.T) {
 		t.Errorf("%s, %s, %v", orgID, ownerID, err)
 	}
 	_, _, err = w.CreateOrg(t.Context(), origin, "", "ann@example.org")
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, err, domain.CodeInvalidRequest)
 	_, _, err = w.CreateOrg(t.Context(), origin, "Acme", "ann")
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, err, domain.CodeInvalidRequest)
 }
 
 func TestKeys(t *testing.T) {
@@ -173,27 +182,27 @@ func TestKeys(t *testing.T) {
 	if err != nil || key.ID != id || key.Environment != domain.EnvironmentDev {
 		t.Errorf("%v, %v", key, err)
 	}
-	if settled, applied := w.waited(); len(settled) != 1 || !slices.Equal(settled, applied) {
-		t.Errorf("made, waited for %v and %v", settled, applied)
+	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {
+		t.Errorf("made, waited for %v and %v", readable, applied)
 	}
 	_, _, err = w.CreateKey(t.Context(), origin, w.orgA, "", nil)
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, err, domain.CodeInvalidRequest)
 	_, _, err = w.CreateKey(t.Context(), origin, strings.Repeat("*", 36), "", domain.AllScopes())
-	refused(t, err, domain.CodeNotFound)
+	wantCode(t, err, domain.CodeNotFound)
 
-	refused(t, w.RevokeKey(t.Context(), origin, id, w.orgB), domain.CodeNotFound)
-	refused(t, w.RevokeKey(t.Context(), origin, "000000000000", ""), domain.CodeNotFound)
-	refused(t, w.RevokeKey(t.Context(), origin, ">", ""), domain.CodeNotFound)
+	wantCode(t, w.RevokeKey(t.Context(), origin, id, w.orgB), domain.CodeNotFound)
+	wantCode(t, w.RevokeKey(t.Context(), origin, "000000000000", ""), domain.CodeNotFound)
+	wantCode(t, w.RevokeKey(t.Context(), origin, ">", ""), domain.CodeNotFound)
 	if _, applied := w.waited(); len(applied) != 0 {
 		t.Errorf("refusals waited for %v", applied)
 	}
 	// A revocation that could not be seen everywhere is told as such, and can be given again.
-	w.errEverywhere = context.DeadlineExceeded
-	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotSettled) ||
+	w.errReplicas = context.DeadlineExceeded
+	if err := w.RevokeKey(t.Context(), origin, id, ""); !errors.Is(err, directory.ErrNotInForce) ||
 		domain.CodeOf(err) != domain.CodeServiceUnavailable {
 		t.Errorf("not in force everywhere: %v", err)
 	}
-	w.errEverywhere = nil
+	w.errReplicas = nil
 	if err := w.RevokeKey(t.Context(), origin, id, w.orgA); err != nil {
 		t.Error(err)
 	}
@@ -205,24 +214,19 @@ func TestKeys(t *testing.T) {
 func TestAddMoveAndRenameAHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, streamstest.Start(t))
-	add := directory.AddHub{
-		OrgID:     w.orgA,
-		HubID:     hub,
-		SiteID:    w.sitesA[0],
-		Ever:      true,
-		Connected: true,
-	}
+	add := domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]}
 	_, err := w.AddHub(t.Context(), origin, add)
-	refused(t, err, domain.CodeHubNotAddable)
+	wantCode(t, err, domain.CodeHubNotAddable)
 	w.register(t, hub)
-	hash := sha256.Sum256([]byte("secret"))
-	refused(t, w.RegisterHub(t.Context(), origin, hub, hash[:]), domain.CodeInvalidRequest)
-	refused(t, w.RegisterHub(t.Context(), origin, "HUB.*", hash[:]), domain.CodeInvalidRequest)
+	wantCode(t, w.RegisterHub(t.Context(), origin, hub, secretHash()), domain.CodeInvalidRequest)
+	wantCode(
+		t, w.RegisterHub(t.Context(), origin, "HUB.*", secretHash()), domain.CodeInvalidRequest,
+	)
 
 	elsewhere := add
 	elsewhere.SiteID = w.sitesB[0]
 	_, err = w.AddHub(t.Context(), origin, elsewhere)
-	refused(t, err, domain.CodeNotFound)
+	wantCode(t, err, domain.CodeNotFound)
 	w.waited()
 	added, err := w.AddHub(t.Context(), origin, add)
 	if err != nil || added.OrgID != w.orgA || added.SiteID != w.sitesA[0] || added.Name != nil ||
@@ -230,19 +234,19 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		!added.ConnectedAtAdd {
 		t.Fatalf("%+v, %v", added, err)
 	}
-	if settled, applied := w.waited(); len(settled) != 1 || !slices.Equal(settled, applied) {
-		t.Errorf("waited for %v and %v", settled, applied)
+	if readable, applied := w.waited(); len(readable) != 1 || !slices.Equal(readable, applied) {
+		t.Errorf("waited for %v and %v", readable, applied)
 	}
 	_, err = w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0], Ever: true},
+		domain.AddHub{OrgID: w.orgB, HubID: hub, SiteID: w.sitesB[0]},
 	)
-	refused(t, err, domain.CodeHubNotAddable)
+	wantCode(t, err, domain.CodeHubNotAddable)
 
 	name := " Hall "
 	moved, err := w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
+		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[1], Name: &name},
 	)
 	if err != nil || moved.SiteID != w.sitesA[1] || *moved.Name != "Hall" ||
 		moved.Epoch.ID != added.Epoch.ID {
@@ -250,12 +254,12 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 	}
 	cleared, err := w.UpdateHub(
 		t.Context(), origin,
-		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
+		domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, SiteID: &w.sitesA[0]},
 	)
 	if err != nil || cleared.Name != nil || cleared.SiteID != w.sitesA[0] {
 		t.Errorf("%+v, %v", cleared, err)
 	}
-	for _, c := range []directory.UpdateHub{
+	for _, c := range []domain.UpdateHub{
 		{OrgID: w.orgB, HubID: hub, SetName: true},
 		{OrgID: w.orgB, HubID: hub, SiteID: &w.sitesB[0]},
 		{OrgID: w.orgA, HubID: hub, SiteID: &w.sitesB[0]},
@@ -263,14 +267,14 @@ func TestAddMoveAndRenameAHub(t *testing.T) {
 		{OrgID: w.orgA, HubID: "hub.>", SetName: true},
 	} {
 		_, err := w.UpdateHub(t.Context(), origin, c)
-		refused(t, err, domain.CodeNotFound)
+		wantCode(t, err, domain.CodeNotFound)
 	}
 	empty := "  "
 	_, err = w.UpdateHub(
 		t.Context(), origin,
-		directory.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty},
+		domain.UpdateHub{OrgID: w.orgA, HubID: hub, SetName: true, Name: &empty},
 	)
-	refused(t, err, domain.CodeInvalidRequest)
+	wantCode(t, err, domain.CodeInvalidRequest)
 
 	state, seq, err := w.Hub(t.Context(), hub)
 	if err != nil || state.SiteID != w.sitesA[0] || seq == 0 {
@@ -289,18 +293,16 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 	w := newWorld(t, broker.Connect(t))
 	replicas := []*directory.Service{
 		directory.NewService(
-			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)),
+			directory.ServiceConfig{Presence: directorytest.Presence{Online: true}},
 		),
 		directory.NewService(
-			open(t, broker.Connect(t)), directory.ServiceConfig{Environment: domain.EnvironmentDev},
+			open(t, broker.Connect(t)),
+			directory.ServiceConfig{Presence: directorytest.Presence{Online: true}},
 		),
 	}
-	adds := []directory.AddHub{
-		{
-			OrgID:  w.orgA,
-			SiteID: w.sitesA[0],
-			Ever:   true,
-		}, {OrgID: w.orgB, SiteID: w.sitesB[0], Ever: true},
+	adds := []domain.AddHub{
+		{OrgID: w.orgA, SiteID: w.sitesA[0]}, {OrgID: w.orgB, SiteID: w.sitesB[0]},
 	}
 	for round := range 50 {
 		id := domain.HubID(fmt.Sprintf("hub-0000-0000-%04d", round))
@@ -329,7 +331,7 @@ func TestTwoOrganizationsRaceForAHub(t *testing.T) {
 		if won < 0 || owners[won] != adds[won].OrgID || state.OrgID != adds[won].OrgID {
 			t.Fatalf("round %d: %v, owner %q", round, errs, state.OrgID)
 		}
-		refused(t, errs[1-won], domain.CodeHubNotAddable)
+		wantCode(t, errs[1-won], domain.CodeHubNotAddable)
 	}
 }
 
@@ -343,18 +345,17 @@ func TestCertificatesAndLogs(t *testing.T) {
 			SecretHash: secretHash(),
 		}
 	}
-	refused(
+	wantCode(
 		t, w.IssueCertificate(t.Context(), origin, hub, certificate(first)),
 		domain.CodeUnauthenticated,
 	)
-	refused(
+	wantCode(
 		t, w.IssueCertificate(t.Context(), origin, "hub.>", certificate(first)),
 		domain.CodeUnauthenticated,
 	)
 	w.register(t, hub)
-	_, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub)
-	refused(t, err, domain.CodeNotFound)
-	refused(
+	wantCode(t, w.ResetLink(t.Context(), origin, w.orgA, hub), domain.CodeNotFound)
+	wantCode(
 		t, w.BeginLog(t.Context(), origin, hub, domain.BeginLog{OwnLog: "l"}), domain.CodeNotFound,
 	)
 
@@ -365,17 +366,17 @@ func TestCertificatesAndLogs(t *testing.T) {
 	}
 	added, err := w.AddHub(
 		t.Context(), origin,
-		directory.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0], Ever: true},
+		domain.AddHub{OrgID: w.orgA, HubID: hub, SiteID: w.sitesA[0]},
 	)
 	if err != nil || added.Certificate != second {
 		t.Fatalf("%+v, %v", added, err)
 	}
-	_, err = w.RevokeCertificate(t.Context(), origin, w.orgB, hub)
-	refused(t, err, domain.CodeNotFound)
-	for _, want := range []string{second, ""} {
-		if revoked, err := w.RevokeCertificate(t.Context(), origin, w.orgA, hub); revoked != want ||
-			err != nil {
-			t.Errorf("revoked %q, %v", revoked, err)
+	wantCode(t, w.ResetLink(t.Context(), origin, w.orgB, hub), domain.CodeNotFound)
+	cut := []string{"revoked " + string(hub) + " " + first + "," + second}
+	for _, want := range [][]string{cut, nil} {
+		err := w.ResetLink(t.Context(), origin, w.orgA, hub)
+		if got := w.connections.Calls(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("reset the link: got %v, connections %q, want %q", err, got, want)
 		}
 	}
 
@@ -404,8 +405,7 @@ func TestCertificatesAndLogs(t *testing.T) {
 func BenchmarkHub(b *testing.B) {
 	log := open(b, streamstest.Start(b))
 	s := directory.NewService(log, directory.ServiceConfig{Environment: domain.EnvironmentDev})
-	hash := sha256.Sum256([]byte("secret"))
-	if err := s.RegisterHub(b.Context(), origin, hub, hash[:]); err != nil {
+	if err := s.RegisterHub(b.Context(), origin, hub, secretHash()); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

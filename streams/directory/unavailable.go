@@ -8,10 +8,10 @@ import (
 	"hubcloud/streams"
 )
 
-// unread returns a fault that passes and kept the directory from being read as a
-// domain.Unavailable. Any other error stays what it is.
-func unread(err error) error {
-	if !passing(err) {
+// readError returns a temporary fault of reading the directory as a domain.Unavailable. It returns
+// any other error unchanged.
+func readError(err error) error {
+	if !temporary(err) {
 		return err
 	}
 	return fmt.Errorf(
@@ -20,24 +20,27 @@ func unread(err error) error {
 	)
 }
 
-// unwritten is unread for an append that failed. ErrConflict comes here when others were faster for
+// writeError is readError for an append that failed. ErrConflict means that others were faster for
 // as long as an update tries.
-func unwritten(err error) error {
-	var told *domain.Error
+func writeError(err error) error {
+	var known *domain.Error
 	switch {
-	case errors.As(err, &told):
+	case errors.As(err, &known):
 		return err
 	case errors.Is(err, streams.ErrUnsure):
 		return fmt.Errorf("%w: %w", domain.Unavailable(
 			"the directory did not confirm the change: it may be stored, now or in a moment; "+
-				"look whether it is before the request is repeated",
+				"check before you repeat the request",
 		), err)
 	case errors.Is(err, ErrConflict):
 		return fmt.Errorf(
 			"%w: %w",
-			domain.Unavailable("others change the same at this moment; nothing was changed"), err,
+			domain.Unavailable(
+				"others are changing the same object at the moment; nothing was changed",
+			),
+			err,
 		)
-	case passing(err):
+	case temporary(err):
 		return fmt.Errorf(
 			"%w: %w",
 			domain.Unavailable(
@@ -49,13 +52,13 @@ func unwritten(err error) error {
 	return err
 }
 
-// passing reports whether the same call can succeed later. A *domain.Error has said so itself.
-func passing(err error) bool {
-	var told *domain.Error
-	if err == nil || errors.As(err, &told) {
+// temporary reports whether the same call can succeed later. A *domain.Error already says so
+// itself.
+func temporary(err error) bool {
+	var known *domain.Error
+	if err == nil || errors.As(err, &known) {
 		return false
 	}
 	return streams.Passing(err) || errors.Is(err, errBehind) || errors.Is(err, errTorn) ||
-		errors.Is(err, errGap) ||
-		errors.Is(err, errUnseen)
+		errors.Is(err, errGap) || errors.Is(err, errUnseen)
 }

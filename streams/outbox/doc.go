@@ -14,7 +14,7 @@
 //     random part. ErrUnreachable delays all of them, by a pause that grows from 1 s to a minute,
 //     since none would get through.
 //   - A mail ends undelivered in three cases, each with a log line that has its id: it was refused
-//     (ErrRefused), or it was still undelivered at the time that Put was given, both at level
+//     (ErrRejected), or it was still undelivered at the time that Put was given, both at level
 //     error, or it has become pointless meanwhile (ErrObsolete), at level info. Nothing is dropped
 //     otherwise.
 //   - The queue is bounded: Capacity ordinary mails of at most MaxContent bytes, of which one

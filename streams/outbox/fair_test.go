@@ -95,10 +95,10 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	if err := putAs("flood", "one-more", false); !errors.Is(err, outbox.ErrSenderFull) {
 		t.Errorf("one mail too many: %v", err)
 	}
-	if err := o.Room(t.Context(), "flood", "one-more"); !errors.Is(err, outbox.ErrSenderFull) {
+	if err := o.HasSpace(t.Context(), "flood", "one-more"); !errors.Is(err, outbox.ErrSenderFull) {
 		t.Errorf("there is room for one mail too many: %v", err)
 	}
-	if err := errors.Join(o.Room(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false), o.Room(t.Context(), "quiet", "ann")); err != nil {
+	if err := errors.Join(o.HasSpace(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false), o.HasSpace(t.Context(), "quiet", "ann")); err != nil {
 		t.Errorf("a mail that takes the place of another: %v", err)
 	}
 	// The mail server takes one mail at a time, and no more of the flood than the first ones.

@@ -33,7 +33,7 @@ func TestMetrics(t *testing.T) {
 	man := newPostman(func(mail string, try int) error {
 		switch {
 		case mail == "bad":
-			return fmt.Errorf("%w: no such user", outbox.ErrRefused)
+			return fmt.Errorf("%w: no such user", outbox.ErrRejected)
 		case mail == "old":
 			return fmt.Errorf("%w: revoked", outbox.ErrObsolete)
 		case mail == "busy" && try == 1:

@@ -21,8 +21,8 @@ var (
 	ErrFull = errors.New("the outbox is full")
 	// ErrSenderFull says that as many mails of the sender wait as may; the mail is not stored.
 	ErrSenderFull = errors.New("too many mails of one sender wait in the outbox")
-	// ErrRefused, from a delivery, says that this mail is never to be tried again.
-	ErrRefused = errors.New("the mail is refused for good")
+	// ErrRejected, from a delivery, says that this mail is never to be tried again.
+	ErrRejected = errors.New("the mail is refused for good")
 	// ErrObsolete, from a delivery, says that nobody wants this mail any more.
 	ErrObsolete = errors.New("the mail is not wanted any more")
 	// ErrUnreachable, from a delivery, says that no mail can be delivered at the moment.

@@ -242,7 +242,7 @@ func TestRefusedMailIsDroppedAndTold(t *testing.T) {
 	o := open(t, conns, cfg)
 	man := newPostman(func(mail string, _ int) error {
 		if mail == "bad" {
-			return fmt.Errorf("%w: no such user here", outbox.ErrRefused)
+			return fmt.Errorf("%w: no such user here", outbox.ErrRejected)
 		}
 		return nil
 	})

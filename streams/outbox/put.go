@@ -77,9 +77,9 @@ func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	return err
 }
 
-// Room returns nil if Put would take a mail of the sender to the recipient now, and ErrFull or
+// HasSpace returns nil if Put would take a mail of the sender to the recipient now, and ErrFull or
 // ErrSenderFull if not.
-func (o *Outbox) Room(ctx context.Context, sender, recipient string) error {
+func (o *Outbox) HasSpace(ctx context.Context, sender, recipient string) error {
 	ctx, cancel := context.WithTimeout(ctx, putPatience/4)
 	defer cancel()
 	m := Mail{Sender: sender, Recipient: recipient}
@@ -87,7 +87,7 @@ func (o *Outbox) Room(ctx context.Context, sender, recipient string) error {
 	if err != nil {
 		return err
 	}
-	return o.room(ctx, m, waits.sequence > 0)
+	return o.checkSpace(ctx, m, waits.sequence > 0)
 }
 
 func (o *Outbox) put(ctx context.Context, m Mail) error {
@@ -126,7 +126,7 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 	if waits.id == m.ID {
 		return nil // an earlier try was stored
 	}
-	if err := o.room(ctx, m, waits.sequence > 0); err != nil {
+	if err := o.checkSpace(ctx, m, waits.sequence > 0); err != nil {
 		return err
 	}
 	if waits.sequence > 0 {
@@ -195,7 +195,7 @@ func (o *Outbox) waiting(ctx context.Context, subject string) (waits, error) {
 // room returns an error if the mail is one too many. A mail that it replaces does not count. Mails
 // that are stored at the same moment may exceed the bounds by their number: the urgent ones'
 // capacity is for that too.
-func (o *Outbox) room(ctx context.Context, m Mail, replaces bool) error {
+func (o *Outbox) checkSpace(ctx context.Context, m Mail, replaces bool) error {
 	if m.Urgent {
 		return o.roomFor(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
 	}

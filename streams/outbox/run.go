@@ -76,7 +76,7 @@ func (l lane) config() jetstream.ConsumerConfig {
 
 // Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it
 // could not begin. deliver gets the content that Put was given. It returns nil once the mail is
-// delivered; an error that is ErrRefused or ErrObsolete ends the mail, one that is ErrUnreachable
+// delivered; an error that is ErrRejected or ErrObsolete ends the mail, one that is ErrUnreachable
 // holds all of them back for a while, and after any other the mail is tried again. It is called by
 // several goroutines at once, and its context ends after 90 s, or Grace after ctx.
 func (o *Outbox) Run(
@@ -262,7 +262,7 @@ func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
 	case r.patient.Err() != nil:
 		log.InfoContext(ctx, "a mail is left for the next start")
 		r.putBack(msg, mail, 0)
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ErrRejected):
 		r.gate.free()
 		log.ErrorContext(ctx, "a mail is dropped: it is refused", "error", err)
 		r.metrics.mails.refused.Inc()

@@ -79,7 +79,7 @@ var rooms = []room{
 		folder: "hubcloud/httpapi",
 		may: []string{
 			"hubcloud/domain", "hubcloud/hubbridge/protocol", "hubcloud/httpapi",
-			"hubcloud/streams/telemetry",
+			"hubcloud/streams/telemetry", "hubcloud/streams/durablefile",
 		},
 		why: "the API is an adapter: what it serves comes through interfaces that it declares itself",
 	},

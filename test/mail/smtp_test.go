@@ -19,7 +19,11 @@ import (
 	"hubcloud/test/mailserver"
 )
 
-const link = "https://hubs.example.org/portal/invitations/AaH8_O8cfTGDFqYDlZI-vAGh"
+const (
+	publicURL = "https://hubs.example.org"
+	token     = "AaH8_O8cfTGDFqYDlZI-vAGh"
+	link      = publicURL + "/portal/invitations/" + token
+)
 
 // queue keeps what a mailer puts into its durable queue.
 type queue struct{ contents [][]byte }
@@ -29,6 +33,9 @@ func (q *queue) Put(_ context.Context, e mail.Envelope) error {
 	return nil
 }
 
+// HasSpace returns nil.
+func (*queue) HasSpace(context.Context, string, string) error { return nil }
+
 // deliver composes an invitation by an organization and delivers it to a server.
 func deliver(
 	ctx context.Context, t *testing.T, to mail.Server, roots *x509.CertPool, org string,
@@ -37,13 +44,17 @@ func deliver(
 	q := &queue{}
 	m := mail.New(mail.Config{
 		From:      netmail.Address{Name: "Hübe", Address: "hubs@example.org"},
+		PublicURL: publicURL,
 		Queue:     q,
 		Transport: mail.NewSMTP(to, &tls.Config{RootCAs: roots}),
 		Now:       time.Now,
 	})
-	if err := m.SendInvitation(t.Context(), mail.Invitation{
-		ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", To: "ann@example.org", OrgName: org,
-		Role: domain.RoleAdmin, Link: link, ExpiresAt: time.Now().Add(7 * 24 * time.Hour),
+	if err := m.SendInvitation(t.Context(), domain.InvitationMail{
+		Invitation: domain.Invitation{
+			ID: "01a1fcfc-f161-7b6e-8ddf-bdd9037f06ca", Email: "ann@example.org",
+			Role: domain.RoleAdmin, ExpiresAt: time.Now().Add(7 * 24 * time.Hour),
+		},
+		OrgName: org, Token: token,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +157,10 @@ func TestServerAnswers(t *testing.T) {
 		class int
 		want  error
 	}{
-		"no such user":         {mailserver.StepRcpt, 550, 5, mail.ErrRefused},
+		"no such user":         {mailserver.StepRcpt, 550, 5, mail.ErrRejected},
 		"mailbox busy":         {mailserver.StepRcpt, 450, 4, later},
 		"greylisted":           {mailserver.StepRcpt, 451, 4, later},
-		"content rejected":     {mailserver.StepData, 554, 5, mail.ErrRefused},
+		"content rejected":     {mailserver.StepData, 554, 5, mail.ErrRejected},
 		"disk full":            {mailserver.StepData, 452, 4, later},
 		"sender rejected":      {mailserver.StepMail, 550, 5, mail.ErrUnreachable},
 		"too many from us":     {mailserver.StepMail, 451, 4, mail.ErrUnreachable},
@@ -169,7 +180,7 @@ func TestServerAnswers(t *testing.T) {
 			if err == nil {
 				t.Fatalf("got no error, want %v", c.want)
 			}
-			for _, sentinel := range []error{mail.ErrRefused, mail.ErrUnreachable} {
+			for _, sentinel := range []error{mail.ErrRejected, mail.ErrUnreachable} {
 				if got, want := errors.Is(err, sentinel), c.want == sentinel; got != want {
 					t.Errorf("%v: is %q: got %t, want %t", err, sentinel, got, want)
 				}
@@ -193,7 +204,7 @@ func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	check := func(t *testing.T, s *mailserver.Server, err error) {
 		t.Helper()
-		if !errors.Is(err, mail.ErrUnreachable) || errors.Is(err, mail.ErrRefused) {
+		if !errors.Is(err, mail.ErrUnreachable) || errors.Is(err, mail.ErrRejected) {
 			t.Errorf("got %v, want ErrUnreachable", err)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {

@@ -93,7 +93,7 @@ func (s *story) metrics(t *testing.T) {
 		{"hublog_messages_appended_total", nil},
 		{"directory_append_duration_seconds", nil},
 		{"directory_events_appended_total", nil},
-		{"directory_settle_duration_seconds", nil},
+		{"directory_effect_wait_duration_seconds", nil},
 		// rate-limit refusals
 		{"httpapi_rate_limited_total", []string{"allowance", "key"}},
 		{"httpapi_rate_limited_total", []string{"allowance", "address"}},

@@ -153,15 +153,10 @@ func (o *org) newHub() error {
 		return err
 	}
 	site := o.sites[o.random.IntN(len(o.sites))]
-	add := domain.AddHub{
-		OrgID:     o.state.ID,
-		HubID:     id,
-		SiteID:    site.ID,
-		Ever:      true,
-		Connected: o.random.IntN(2) == 0,
-	}
+	add := domain.AddHub{OrgID: o.state.ID, HubID: id, SiteID: site.ID}
+	presence := domain.Presence{HubID: id, Online: o.random.IntN(2) == 0}
 	events, err = domain.DecideAddHub(
-		state, o.origin(o.actor), add, domain.NewEpochID(o.random.Uint32()),
+		state, o.origin(o.actor), add, &presence, domain.NewEpochID(o.random.Uint32()),
 	)
 	err = record(o.writer, subject, &state, domain.EvolveHub, events, err)
 	o.hubs = append(o.hubs, state)

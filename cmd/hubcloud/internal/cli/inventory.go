@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
+	"hubcloud/streams/directory"
 )
 
 // inventoryCommand groups the commands on the hubs that may enrol.
@@ -35,7 +35,14 @@ func (c *inventoryAddCommand) Run(ctx context.Context, out Streams) error {
 		return err
 	}
 	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
-		return c.register(ctx, s, hub, out)
+		secret := directory.NewEnrolmentSecret()
+		err := s.Directory.RegisterHub(
+			ctx, operator.Origin(), hub, domain.HashEnrolmentSecret(secret),
+		)
+		if err != nil {
+			return err
+		}
+		return c.printHub(out, hub, field{"secret", secret})
 	})
 }
 
@@ -46,7 +53,8 @@ func parseSerial(argument, text string) (domain.HubID, error) {
 		return "", usage.Errorf(
 			"%s %q is not a serial: a serial is a prefix of 2 to 12 letters and digits that starts "+
 				"with a letter, then three groups of four, as in HUB-7K2M-Q4XD-93TA",
-			argument, text,
+			argument,
+			text,
 		)
 	}
 	return hub, nil
@@ -77,42 +85,15 @@ func (c *inventoryGenerateCommand) Run(ctx context.Context, out Streams) error {
 	}
 	defer s.Close()
 	for made := range c.Count {
-		if err := c.generate(ctx, s, out); err != nil {
+		hub, secret, err := s.Directory.GenerateHub(ctx, operator.Origin(), c.Prefix)
+		if err == nil {
+			err = c.printHub(out, hub, field{"secret", secret})
+		}
+		if err != nil {
 			return fmt.Errorf("after %d of %d hubs: %w", made, c.Count, err)
 		}
 	}
 	return nil
-}
-
-// generateTries is how many ids are tried for one hub. A collision of random ids is unlikely; the
-// same error may have another cause, which a further try does not remove.
-const generateTries = 3
-
-func (c *inventoryGenerateCommand) generate(
-	ctx context.Context, s *operator.Session, out Streams,
-) error {
-	for try := 1; ; try++ {
-		hub, ok := operator.NewHubID(c.Prefix)
-		if !ok {
-			return usage.Errorf("--prefix %q: not allowed in a hub id", c.Prefix)
-		}
-		err := c.register(ctx, s, hub, out)
-		if try == generateTries ||
-			!errors.Is(err, &domain.Error{Code: domain.CodeInvalidRequest}) {
-			return err
-		}
-	}
-}
-
-// register registers a hub and prints its serial and secret.
-func (f outputFlags) register(
-	ctx context.Context, s *operator.Session, hub domain.HubID, out Streams,
-) error {
-	secret, err := s.RegisterHub(ctx, hub)
-	if err != nil {
-		return err
-	}
-	return f.printHub(out, hub, field{"secret", secret})
 }
 
 // printHub prints a hub with further fields.

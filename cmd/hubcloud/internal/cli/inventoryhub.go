@@ -8,7 +8,6 @@ import (
 
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/domain"
-	"hubcloud/streams/directory"
 )
 
 // hubFlags name the hub that a command changes.
@@ -65,19 +64,15 @@ certificate ends.`
 // Run replaces the secret and prints the new one.
 func (c *inventoryRotateCommand) Run(ctx context.Context, out Streams) error {
 	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		secret, err := s.RotateSecret(ctx, hub, c.KeepCertificate)
-		if err != nil && !errors.Is(err, directory.ErrNotSettled) {
+		secret, err := s.Directory.RotateSecret(ctx, operator.Origin(), hub, c.KeepCertificate)
+		if secret == "" {
 			return err
 		}
 		// The new secret is in force, so it is printed whatever else fails.
 		if !c.JSON {
 			fmt.Fprintln(out.Err, "The secret is shown only once; the cloud keeps a hash of it.")
 		}
-		err = errors.Join(err, c.printHub(out, hub, field{"secret", secret}))
-		if !c.KeepCertificate {
-			err = errors.Join(err, s.CutRevoked(ctx, hub))
-		}
-		return err
+		return errors.Join(err, c.printHub(out, hub, field{"secret", secret}))
 	})
 }
 
@@ -86,7 +81,7 @@ type inventoryBlockCommand struct{ hubFlags }
 // Run blocks the hub.
 func (c *inventoryBlockCommand) Run(ctx context.Context, out Streams) error {
 	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		cut, err := s.BlockHub(ctx, hub)
+		cut, err := s.Directory.BlockHub(ctx, operator.Origin(), hub)
 		if err != nil {
 			return err
 		}
@@ -104,7 +99,7 @@ func (*inventoryUnblockCommand) Help() string {
 // Run unblocks the hub.
 func (c *inventoryUnblockCommand) Run(ctx context.Context, out Streams) error {
 	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		if _, err := s.Directory.UnblockHub(ctx, operator.Origin(), hub); err != nil {
+		if err := s.Directory.UnblockHub(ctx, operator.Origin(), hub); err != nil {
 			return err
 		}
 		return c.printHub(out, hub)
@@ -123,7 +118,7 @@ its connection is cut once, so that it connects again. A hub without an organiza
 // Run releases the hub.
 func (c *inventoryReleaseCommand) Run(ctx context.Context, out Streams) error {
 	return c.change(ctx, func(ctx context.Context, s *operator.Session, hub domain.HubID) error {
-		former, err := s.ReleaseHub(ctx, hub)
+		former, err := s.Directory.ReleaseHub(ctx, operator.Origin(), hub)
 		if err != nil {
 			return err
 		}

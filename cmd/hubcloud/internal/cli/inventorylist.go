@@ -15,16 +15,6 @@ type inventoryListCommand struct {
 	outputFlags
 }
 
-// The statuses of hubs in the inventory.
-const (
-	inventoryNeverEnrolled = "never_enrolled"
-	inventoryEnrolled      = "enrolled"
-	// inventoryNoCertificate is a hub that has enrolled and whose certificate was revoked since.
-	inventoryNoCertificate = "no_certificate"
-	inventoryExpired       = "certificate_expired"
-	inventoryBlocked       = "blocked"
-)
-
 // inventoryLine is a hub as --json prints it.
 type inventoryLine struct {
 	Serial string `json:"serial"`
@@ -43,24 +33,13 @@ type inventoryLine struct {
 
 func inventoryLineOf(hub domain.HubState, now time.Time) inventoryLine {
 	line := inventoryLine{
-		Serial: hub.ID.Serial(), HubID: string(hub.ID), Status: inventoryEnrolled,
-		EnrolledAt: optionalTime(
-			hub.EnrolledAt,
-		), CertificateExpiresAt: optionalTime(hub.CertificateExpires),
-		AddedAt: optionalTime(hub.RegisteredAt),
+		Serial: hub.ID.Serial(), HubID: string(hub.ID), Status: string(hub.EnrolmentStatus(now)),
+		EnrolledAt:           optionalTime(hub.EnrolledAt),
+		CertificateExpiresAt: optionalTime(hub.CertificateExpires),
+		AddedAt:              optionalTime(hub.RegisteredAt),
 	}
 	if hub.OrgID != "" {
 		line.OrgID, line.SiteID = &hub.OrgID, &hub.SiteID
-	}
-	switch {
-	case hub.Blocked:
-		line.Status = inventoryBlocked
-	case hub.EnrolledAt.IsZero():
-		line.Status = inventoryNeverEnrolled
-	case hub.Certificate == "":
-		line.Status = inventoryNoCertificate
-	case !hub.CertificateExpires.After(now):
-		line.Status = inventoryExpired
 	}
 	return line
 }

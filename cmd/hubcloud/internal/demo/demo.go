@@ -193,7 +193,7 @@ func create(ctx context.Context, cfg Config) (State, error) {
 // only a hash, so that a secret lost by a kill could not be recovered.
 func registerHub(ctx context.Context, cfg Config, state *State, hub domain.HubID) error {
 	if state.Secrets[hub] == "" {
-		state.Secrets[hub] = operator.NewEnrolmentSecret()
+		state.Secrets[hub] = directory.NewEnrolmentSecret()
 		if err := state.save(cfg.Dir); err != nil {
 			return err
 		}
@@ -202,14 +202,12 @@ func registerHub(ctx context.Context, cfg Config, state *State, hub domain.HubID
 	if err != nil || known.Registered {
 		return err
 	}
-	hash := operator.HashEnrolmentSecret(state.Secrets[hub])
+	hash := domain.HashEnrolmentSecret(state.Secrets[hub])
 	return cfg.Directory.RegisterHub(ctx, operator.Origin(), hub, hash)
 }
 
 // addHub waits until a hub is online and adds it to the demo's site.
-func addHub(
-	ctx context.Context, cfg Config, state State, hub domain.HubID, name string,
-) error {
+func addHub(ctx context.Context, cfg Config, state State, hub domain.HubID, name string) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for !cfg.Presence.Online(hub) {
@@ -223,9 +221,8 @@ func addHub(
 	if err != nil || known.OrgID != "" {
 		return err
 	}
-	_, err = cfg.Directory.AddHub(ctx, operator.Origin(), directory.AddHub{
+	_, err = cfg.Directory.AddHub(ctx, operator.Origin(), domain.AddHub{
 		OrgID: state.OrgID, HubID: hub, SiteID: state.SiteID, Name: &name,
-		Ever: true, Connected: true,
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/installation"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
 	"hubcloud/projections"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
@@ -45,7 +46,8 @@ type Session struct {
 	Log       *directory.Log
 	Directory *directory.Service
 
-	barrier *streams.Barrier
+	cfg    directory.ServiceConfig
+	kicker *identity.Kicker
 }
 
 // Connect connects to the broker of a running service. The caller closes the session. The error is
@@ -82,17 +84,26 @@ func NewSession(ctx context.Context, conns *streams.Conns) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	barrier := streams.NewBarrier(conns, "", slog.New(slog.DiscardHandler))
+	discard := slog.New(slog.DiscardHandler)
+	kicker := identity.NewKicker(conns, discard, nil)
+	cfg := directory.ServiceConfig{
+		Environment:   settings.Environment,
+		AwaitReplicas: streams.NewBarrier(conns, "", discard).Wait,
+		Connections:   kicker,
+		Logs:          hubLogs{conns},
+	}
 	return &Session{
-		Conns: conns, Buckets: buckets, Settings: settings, Log: log, barrier: barrier,
-		Directory: directory.NewService(log, directory.ServiceConfig{
-			Environment: settings.Environment, EverywhereApplied: barrier.Wait,
-		}),
+		Conns: conns, Buckets: buckets, Settings: settings, Log: log,
+		Directory: directory.NewService(log, cfg), cfg: cfg, kicker: kicker,
 	}, nil
 }
 
-// Close closes the connection.
-func (s *Session) Close() { s.Conns.Close() }
+// Close closes the connection. Before that it waits some seconds until connections of hubs that a
+// change cuts can no longer escape.
+func (s *Session) Close() {
+	s.kicker.Finish()
+	s.Conns.Close()
+}
 
 // ReadModels opens the read models in the database with the given URL.
 func (s *Session) ReadModels(ctx context.Context, url string) (*projections.Control, error) {

@@ -17,7 +17,6 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/streams"
 	"hubcloud/streams/keyuse"
-	"hubcloud/streams/signin"
 )
 
 // profileTimeout bounds responses on the admin port. A CPU profile takes as long as its request
@@ -52,7 +51,6 @@ func (s *Server) startHTTP(ctx context.Context) error {
 		s.bound.PublicURL = publicURL(s.cfg.PublicURL, s.bound.HTTP)
 		s.keyUse = keyuse.New(s.buckets.KeyUse, s.logger, s.registry)
 		s.foundation.run("key use", s.keyUse.Run)
-		s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
 		s.foundation.run("sign-in", s.signIn.Run)
 		if err := s.startMail(ctx); err != nil {
 			admin.Close()
@@ -89,16 +87,10 @@ func (s *Server) api() (httpapi.API, error) {
 		return httpapi.API{}, err
 	}
 	return httpapi.New(httpapi.Config{
-		Keys:       s.access,
-		Hubs:       s.access,
-		ReadModels: s.store,
-		Directory: apiDirectory{
-			Service:   s.directory,
-			presence:  s.presence,
-			kicks:     s.kicks,
-			mailer:    s.mailer,
-			publicURL: s.bound.PublicURL,
-		},
+		Keys:                  s.access,
+		Hubs:                  s.access,
+		ReadModels:            s.store,
+		Directory:             s.directory,
 		Devices:               s.devices,
 		Commands:              s.commands,
 		Idempotency:           s.keys,

@@ -10,7 +10,6 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/rpc"
 	"hubcloud/streams"
 	"hubcloud/streams/hublog"
@@ -43,9 +42,7 @@ func (s *Server) startHubLink(ctx context.Context) (err error) {
 	if s.cfg.has(roleBridge) {
 		s.foundation.run("lost hub logs", s.reportLostLogs)
 	}
-	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
 	s.foundation.run("presence", s.presence.Run)
-	s.kicks = identity.NewKicker(s.conns, s.directory, s.logger, s.registry)
 	if s.cfg.has(roleAPI) {
 		if err := s.startCalls(ctx); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	netmail "net/mail"
 	"net/netip"
 	"net/url"
-	"path"
 	"time"
 
 	"hubcloud/domain"
@@ -38,20 +37,17 @@ func (s *Server) startMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.mailer = mail.New(
-		mail.Config{
-			From:      from,
-			Queue:     mailQueue{queue},
-			Transport: transport,
-			Invited:   s.invitedAddress,
-			MaySignIn: s.signInAddress,
+	s.mailer = mail.New(mail.Config{
+		From: from, Queue: mailQueue{queue}, Transport: transport, PublicURL: s.bound.PublicURL,
+		InvitationRecipient: s.directory.InvitationRecipient,
+		SignInRecipient: func(ctx context.Context, email string) (string, error) {
+			return s.portal.SignInAddress(ctx, email)
 		},
-	)
-	s.mails = queue
-	s.portal = s.newPortal()
+	})
+	s.portal = s.newPortal() // sends its mails through the mailer
 	s.foundation.run("mail", func(ctx context.Context) error {
 		return queue.Run(ctx, func(ctx context.Context, content []byte) error {
-			return outcome(s.mailer.Deliver(ctx, content))
+			return deliveryError(s.mailer.Deliver(ctx, content))
 		})
 	})
 	return nil
@@ -75,89 +71,59 @@ func (s *Server) mailTransport() (mail.Transport, error) {
 	return mail.NewSMTP(server, nil), nil
 }
 
-// mailQueue is the outbox as mails need it.
-type mailQueue struct{ *outbox.Outbox }
+// invitationMailer is the directory's Mailer. The server creates the directory before its mailer,
+// which needs the public URL, and which looks up recipients in the directory.
+type invitationMailer struct{ s *Server }
+
+// HasSpace returns nil when an invitation could be queued.
+func (m invitationMailer) HasSpace(ctx context.Context, orgID, recipient string) error {
+	return m.s.mailer.HasSpace(ctx, orgID, recipient)
+}
+
+// SendInvitation queues an invitation.
+func (m invitationMailer) SendInvitation(ctx context.Context, mail domain.InvitationMail) error {
+	return m.s.mailer.SendInvitation(ctx, mail)
+}
+
+// mailQueue is the outbox as a mail.Queue.
+type mailQueue struct{ outbox *outbox.Outbox }
 
 // Put stores a mail.
 func (q mailQueue) Put(ctx context.Context, e mail.Envelope) error {
-	return queueError(q.Outbox.Put(ctx, outbox.Mail(e)))
+	return queueError(q.outbox.Put(ctx, outbox.Mail(e)))
 }
 
-// queueError says in the API's words what keeps a mail from being stored.
+// HasSpace returns nil when Put would store a mail of the sender.
+func (q mailQueue) HasSpace(ctx context.Context, sender, recipient string) error {
+	return queueError(q.outbox.HasSpace(ctx, sender, recipient))
+}
+
+// queueError returns an error of the outbox as a domain.Error.
 func queueError(err error) error {
 	switch {
 	case errors.Is(err, outbox.ErrSenderFull):
-		refused := domain.Errorf(
+		full := domain.Errorf(
 			domain.CodeRateLimited,
-			"as many mails of the organization as are allowed wait for the mail server "+
+			"too many mails of the organization are waiting for the mail server "+
 				"(--waiting-mails-per-org); try again later",
 		)
-		refused.RetryAfter = time.Minute
-		return refused
+		full.RetryAfter = time.Minute
+		return full
 	case errors.Is(err, outbox.ErrFull):
 		return domain.Unavailable(
-			"no mail can be sent at the moment: as many as there may be wait for the mail server",
+			"the mail cannot be sent at the moment: too many mails are waiting for the mail server",
 		)
 	}
 	return streams.Unavailable(
-		err,
-		"the queue of mails did not answer: the mail may not go out, and the request can be repeated",
+		err, "the mail queue did not answer: the mail may not be sent; the request can be repeated",
 	)
 }
 
-// mayInvite returns an error when no more invitations of an organization, or of all, may go to an
-// address within the hour, or when there is no room for the mail: an invitation without one would
-// be of no use. One organization gets half of what an address may get.
-func (s *Server) mayInvite(ctx context.Context, org, email string, now time.Time) error {
-	recipient := domain.NormalizeEmail(email)
-	if err := s.mails.Room(ctx, org, recipient); err != nil {
-		return queueError(err)
-	}
-	mailbox, most := domain.MailboxOf(email), s.cfg.InvitationsPerAddress
-	for _, bound := range []struct {
-		what string
-		most int
-	}{
-		{"invitations of " + org + " to " + mailbox, (most + 1) / 2},
-		{"invitations to " + mailbox, most},
-	} {
-		wait, err := s.signIn.Allow(ctx, bound.what, bound.most, bound.most, now)
-		if err != nil {
-			return err
-		}
-		if wait > 0 {
-			refused := domain.Errorf(
-				domain.CodeRateLimited,
-				"email: this address has been invited %d times within an hour; no more are "+
-					"allowed (--invitations-per-address)",
-				bound.most,
-			)
-			refused.RetryAfter = wait
-			return refused
-		}
-	}
-	return nil
-}
-
-// invitedAddress returns the address that an invitation's mail goes to, "" when its link does not
-// work any more.
-func (s *Server) invitedAddress(ctx context.Context, inv mail.Invitation) (string, error) {
-	pending, err := s.directory.InvitationPending(ctx, path.Base(inv.Link))
-	if err != nil || !pending {
-		return "", err
-	}
-	account, err := s.directory.Account(ctx, inv.To)
-	if account.Exists() {
-		return account.Email, err
-	}
-	return inv.To, err
-}
-
-// outcome says in the queue's words how a delivery went.
-func outcome(err error) error {
+// deliveryError returns an error of a delivery as one of the outbox.
+func deliveryError(err error) error {
 	switch {
-	case errors.Is(err, mail.ErrRefused):
-		return fmt.Errorf("%w: %w", outbox.ErrRefused, err)
+	case errors.Is(err, mail.ErrRejected):
+		return fmt.Errorf("%w: %w", outbox.ErrRejected, err)
 	case errors.Is(err, mail.ErrObsolete):
 		return fmt.Errorf("%w: %w", outbox.ErrObsolete, err)
 	case errors.Is(err, mail.ErrUnreachable):

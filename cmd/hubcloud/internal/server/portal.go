@@ -1,33 +1,24 @@
 package server
 
 import (
-	"context"
 	"errors"
-	"time"
 
 	"hubcloud/domain"
-	"hubcloud/httpapi"
-	"hubcloud/httpapi/mail"
 	"hubcloud/httpapi/portal"
 	"hubcloud/httpapi/portal/live"
-	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
 )
 
 // newPortal makes the pages for people. The public URL and the mailer are known by then.
 func (s *Server) newPortal() *portal.Portal {
-	commands := apiDirectory{
-		Service: s.directory, presence: s.presence, kicks: s.kicks, mailer: s.mailer,
-		publicURL: s.bound.PublicURL,
-	}
 	return portal.New(portal.Config{
 		Invitations: s.directory,
 		People:      s.access,
 		SignIn:      s.signIn,
 		ReadModels:  s.store,
-		Directory:   portalDirectory{commands},
+		Directory:   s.directory,
 		KeyUse:      s.keyUse,
-		Mails:       portalMails{s.mailer},
+		Mails:       s.mailer,
 		Live: live.New(live.Config{
 			ReadModels: s.store, Devices: s.devices, Events: portalEvents{s.logs},
 			DisconnectReason: s.disconnectReason,
@@ -56,39 +47,6 @@ func (s *Server) newPortal() *portal.Portal {
 func (s *Server) disconnectReason(hub domain.HubID) *string {
 	known, _ := s.presence.Get(hub)
 	return known.Reason
-}
-
-// signInAddress returns the address that a link to sign in goes to, "" when nobody may have it.
-func (s *Server) signInAddress(ctx context.Context, m mail.SignIn) (string, error) {
-	return s.portal.SignInAddress(ctx, m.To)
-}
-
-// portalDirectory is the directory as the portal needs it: with the domain's own commands.
-type portalDirectory struct{ apiDirectory }
-
-// AddHub looks up whether the hub has ever come online, freshly, before it is added.
-func (d portalDirectory) AddHub(ctx context.Context, o domain.Origin, add domain.AddHub) error {
-	_, err := d.apiDirectory.AddHub(
-		ctx, o,
-		httpapi.HubAddition{OrgID: add.OrgID, HubID: add.HubID, SiteID: add.SiteID, Name: add.Name},
-	)
-	return err
-}
-
-// UpdateHub moves and renames a hub.
-func (d portalDirectory) UpdateHub(
-	ctx context.Context, o domain.Origin, change domain.UpdateHub,
-) error {
-	_, err := d.Service.UpdateHub(ctx, o, directory.UpdateHub(change))
-	return err
-}
-
-// portalMails sends the portal's mails.
-type portalMails struct{ *mail.Mailer }
-
-// SendSignIn puts a mail with a link into the queue.
-func (m portalMails) SendSignIn(ctx context.Context, email, link string, expires time.Time) error {
-	return m.Mailer.SendSignIn(ctx, mail.SignIn{To: email, Link: link, ExpiresAt: expires})
 }
 
 // portalEvents is the hub logs as the portal needs them: with groups behind its own interface.

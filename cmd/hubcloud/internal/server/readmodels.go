@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"hubcloud/domain"
+	"hubcloud/hubbridge/identity"
+	"hubcloud/hubbridge/presence"
 	"hubcloud/projections"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
+	"hubcloud/streams/signin"
 )
 
 // startReadModels opens the directory log and the read models, and makes the directory service. The
@@ -49,16 +52,22 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	}
 	s.replicaID = id
 	barrier := streams.NewBarrier(s.conns, id, s.logger)
+	s.presence = presence.NewView(s.conns.Cloud, s.buckets.Presence, s.logger, s.registry)
+	s.kicks = identity.NewKicker(s.conns, s.logger, s.registry)
+	s.signIn = signin.New(s.conns.Cloud, s.buckets.SignIn, s.logger)
 	s.directory = directory.NewService(s.events, directory.ServiceConfig{
 		Environment: s.settings.Environment, InvitationTTL: s.cfg.InvitationTTL, Now: time.Now,
-		Settled: s.store.WaitFor, EverywhereApplied: barrier.Wait,
+		AwaitReadModels: s.store.WaitFor, AwaitReplicas: barrier.Wait,
+		Presence: s.presence, Connections: s.kicks, Mailer: invitationMailer{s},
+		RateLimiter: s.signIn,
 		Quotas: directory.Quotas{
 			SitesPerOrg: s.cfg.SitesPerOrg, MembersPerOrg: s.cfg.MembersPerOrg,
 			ChangesPerHour: s.cfg.ChangesPerOrg,
 			KeysPerOrg:     s.cfg.KeysPerOrg, KeysOf: s.access.KeysOf,
 			OrgsPerAccount: s.cfg.OrgsPerAccount, OwnedBy: s.access.OwnedBy,
-			PendingInvitations: s.cfg.PendingInvitationsPerOrg,
-			InvitationsPerHour: s.cfg.InvitationsPerOrg, MayInvite: s.mayInvite,
+			PendingInvitations:    s.cfg.PendingInvitationsPerOrg,
+			InvitationsPerHour:    s.cfg.InvitationsPerOrg,
+			InvitationsPerAddress: s.cfg.InvitationsPerAddress,
 		},
 		Admit: s.space.Admit,
 		HubCertificates: domain.HubLimit{

@@ -31,7 +31,6 @@ import (
 	"hubcloud/streams/diskspace"
 	"hubcloud/streams/hublog"
 	"hubcloud/streams/keyuse"
-	"hubcloud/streams/outbox"
 	"hubcloud/streams/signin"
 	"hubcloud/streams/telemetry"
 )
@@ -103,7 +102,6 @@ type Server struct {
 
 	// HTTP.
 	mailer *mail.Mailer
-	mails  *outbox.Outbox
 	keyUse *keyuse.Tracker
 	signIn *signin.Store
 	portal *portal.Portal
