@@ -81,9 +81,9 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"events", hub.ID()}, "channel.desired"},
 		{
 			[]string{"send", hub.ID(), "4", "switch", "true", "--endpoint", "2", "--wait"},
-			"switch#2: true asked, synchronized, reads true",
+			"switch#2: true requested, synchronized, value true",
 		},
-		{[]string{"send", hub.ID(), "1", "lock", "true"}, "lock: true asked, pending"},
+		{[]string{"send", hub.ID(), "1", "lock", "true"}, "lock: true requested, pending"},
 		{[]string{"hubs", "--url", service.Public()}, hub.ID()},
 		{[]string{"hubs", "--url", service.Base() + "/"}, hub.ID()},
 	} {
@@ -94,7 +94,7 @@ func TestCommandLine(t *testing.T) {
 
 	hub.Jam(1)
 	if out, errs, code := run("send", hub.ID(), "1", "lock", "false", "--wait"); code != 1 ||
-		!strings.Contains(out, "diverged, reads true") ||
+		!strings.Contains(out, "diverged, value true") ||
 		!strings.Contains(errs, "other than was asked") {
 		t.Errorf("a jammed lock: exit code %d: %s%s", code, out, errs)
 	}

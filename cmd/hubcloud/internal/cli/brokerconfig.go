@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/address"
+	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/server"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
@@ -17,44 +18,44 @@ import (
 	"hubcloud/streams/durablefile"
 )
 
-// brokerConfigCommand writes what nats-servers of one's own need.
+// brokerConfigCommand writes the files that an operator's own nats-servers need.
 type brokerConfigCommand struct {
 	outputFlags
-	Out    string   `help:"Folder for the files: the configuration, the certificates, the credentials. Files with secrets are readable by their owner only." required:"" type:"path" placeholder:"DIR"`
-	Nodes  []string `help:"Host name or address of each server, as the others and the service reach it: one, 3 or 5, separated by commas." required:"" name:"nodes" sep:"," placeholder:"HOST"`
-	Hosts  []string `help:"More names for the servers' certificate: those under which hubs reach --mqtt-port." name:"mqtt-hosts" sep:"," placeholder:"HOST"`
-	Shards int      `help:"Accounts over which the hub logs are spread, fixed when the installation is made: 16 up to 50,000 hubs, 64 above; 0 for as many as the credentials in --out have, 16 in new ones." default:"0"`
-	Sync   string   `help:"When a write counts as stored: \"always\" survives a power cut; a time such as 2m survives only a crash of a server, and is faster." default:"always"`
+	Out    string   `help:"Folder for the configuration, the certificates and the credentials. All files are readable by their owner only." required:"" type:"path" placeholder:"DIR"`
+	Nodes  []string `help:"Host names or addresses of the servers for each other and for the service: 1, 3 or 5, separated by commas." required:"" name:"nodes" sep:"," placeholder:"HOST"`
+	Hosts  []string `help:"Further names for the servers' certificate: the names under which hubs reach --mqtt-port." name:"mqtt-hosts" sep:"," placeholder:"HOST"`
+	Shards int      `help:"Number of broker accounts that hold the hub logs, 1 to 256, fixed when the installation is created. Use 16 for up to 50,000 hubs, 64 for more. 0 keeps the number in --out; a new one gets 16." default:"0"`
+	Sync   string   `help:"When a write is synced to disk: \"always\", before it is acknowledged, survives a power cut; an interval such as 2m is faster and survives only a crash of a server." default:"always"`
 
 	Cluster    string `help:"Name of the cluster." default:"hubcloud" group:"Servers"`
 	Listen     string `help:"Address that the servers listen on." default:"0.0.0.0" group:"Servers"`
 	ClientPort int    `help:"Port for the service." default:"4222" group:"Servers"`
 	RoutePort  int    `help:"Port for the other servers." default:"6222" group:"Servers"`
 	MQTTPort   int    `help:"Port for hubs." default:"8883" name:"mqtt-port" group:"Servers"`
-	Monitor    string `help:"HOST:PORT of each server's own health and figures, which need no password; empty for none." default:"127.0.0.1:8222" group:"Servers"`
-	Etc        string `help:"Where the files of --out lie on the servers." default:"/etc/nats" group:"Servers"`
-	Store      string `help:"Where the servers keep streams." default:"/var/lib/nats" group:"Servers"`
-	MaxStore   string `help:"What a server's streams may take, such as 100GB; three quarters of the free disk when not given." placeholder:"SIZE" group:"Servers"`
+	Monitor    string `help:"HOST:PORT for each server's health and statistics, without a password; empty for none." default:"127.0.0.1:8222" group:"Servers"`
+	Etc        string `help:"Folder on the servers for the files of --out." default:"/etc/nats" group:"Servers"`
+	Store      string `help:"Folder on the servers for the streams." default:"/var/lib/nats" group:"Servers"`
+	MaxStore   string `help:"Most disk space for a server's streams, such as 100GB. Defaults to three quarters of the free space." placeholder:"SIZE" group:"Servers"`
 
-	CACert string `help:"Certificate (PEM) of the authority that signs the broker's and the hubs' certificates; made in --out/ca when not given." placeholder:"FILE" name:"ca-cert" type:"path" group:"Certificates"`
-	CAKey  string `help:"Its key (PEM)." placeholder:"FILE" name:"ca-key" type:"path" group:"Certificates"`
-	CAAlso string `help:"Certificates (PEM) of further authorities, while one takes the place of another: the servers let in hubs with certificates of theirs, too." placeholder:"FILE" name:"ca-also" type:"path" group:"Certificates"`
+	CACert string `help:"Certificate (PEM) of the authority that signs the certificates of the broker and the hubs. By default the command creates an authority in --out/ca." placeholder:"FILE" name:"ca-cert" type:"path" group:"Certificates"`
+	CAKey  string `help:"Key (PEM) of --ca-cert." placeholder:"FILE" name:"ca-key" type:"path" group:"Certificates"`
+	CAAlso string `help:"Certificates (PEM) of further authorities whose hubs the servers accept, for the time in which one authority replaces another." placeholder:"FILE" name:"ca-also" type:"path" group:"Certificates"`
 }
 
-// Help is the long form of --help.
+// Help returns the long help text.
 func (c *brokerConfigCommand) Help() string {
-	return `Prints the configuration of nats-server for a broker of one's own, a cluster of three for instance, and writes it to --out with what belongs to it:
+	return `Prints the configuration of nats-server for your own broker, for example a cluster of three, and writes it to --out with the other files:
 
-  nats.conf              the configuration, the same for every server; each has its name in the environment variable NATS_SERVER_NAME
+  nats.conf              the configuration, the same for every server; the environment variable NATS_SERVER_NAME has the server's name
   routes.conf            the password of the routes between the servers
   ca.pem, broker.pem, broker-key.pem   the authority, and the servers' certificate with its key
   nats-credentials.json  for the service: --nats-credentials
   ca/                    the authority with its key, for the service: --ca-cert and --ca-key
 
-Copy the first five to --etc on every server, and the last two to where the service runs. Secrets are in those files only and never outputFlags.
+Copy the first five to --etc on every server, and the last two to the machine of the service. The command never prints secrets.
 
-Run it again whenever something changes: passwords and the authority stay, the certificate is made anew, for a year. The servers take in a new
-certificate without a restart: nats-server --signal reload=PID.
+Run it again whenever something changes: passwords and the authority stay the same, and the certificate is renewed for a year. The servers
+load a new certificate without a restart: nats-server --signal reload=PID.
 
 Example:
 
@@ -63,16 +64,16 @@ Example:
       --ca-cert ./broker/ca/ca.pem --ca-key ./broker/ca/ca-key.pem --public-mqtt hubs.example.org:8883 --log-replicas 3 --postgres-url …`
 }
 
-// Validate checks what the flags say together; kong calls it once they are parsed.
+// Validate checks the flags. The flag parser calls it.
 func (c *brokerConfigCommand) Validate() error {
 	if (c.CACert == "") != (c.CAKey == "") {
-		return errors.New("--ca-cert and --ca-key go together")
+		return errors.New("--ca-cert and --ca-key need each other")
 	}
 	for name, port := range map[string]int{
 		"client-port": c.ClientPort, "route-port": c.RoutePort, "mqtt-port": c.MQTTPort,
 	} {
 		if port < 1 || port > 65535 {
-			return fmt.Errorf("--%s %d: 1 to 65535", name, port)
+			return fmt.Errorf("--%s %d: must be 1 to 65535", name, port)
 		}
 	}
 	if c.Monitor != "" && address.Check(c.Monitor) != nil {
@@ -90,8 +91,9 @@ func (c *brokerConfigCommand) Validate() error {
 	return nil
 }
 
+// file returns the configuration file as the flags describe it.
 func (c *brokerConfigCommand) file() broker.ServerFile {
-	interval, _ := server.ParseSync(c.Sync) // Validate has seen it
+	interval, _ := server.ParseSync(c.Sync) // Validate has checked it
 	return broker.ServerFile{
 		Nodes: c.Nodes, Cluster: c.Cluster, Listen: c.Listen, ClientPort: c.ClientPort,
 		RoutePort: c.RoutePort, MQTTPort: c.MQTTPort,
@@ -100,7 +102,7 @@ func (c *brokerConfigCommand) file() broker.ServerFile {
 	}
 }
 
-// Run writes the files, and prints the configuration.
+// Run writes the files and prints the configuration.
 func (c *brokerConfigCommand) Run(out Streams) error {
 	if err := os.MkdirAll(c.Out, 0o700); err != nil {
 		return err
@@ -129,7 +131,7 @@ func (c *brokerConfigCommand) Run(out Streams) error {
 	if err != nil {
 		return err
 	}
-	if err := credentials.Write(c.path("nats-credentials.json")); err != nil {
+	if err := credentials.Write(c.path(datadir.CredentialsFile)); err != nil {
 		return err
 	}
 	if err := c.write(text, authority.CAPEM(), node); err != nil {
@@ -150,8 +152,8 @@ func (c *brokerConfigCommand) write(
 			return err
 		}
 	}
-	// The password stays: servers with different ones do not know each other, and they are not all
-	// told at the same moment.
+	// The password stays the same: servers with different ones cannot connect, and the operator
+	// does not update all of them at the same moment.
 	former, err := os.ReadFile(c.path(broker.RouteSecretName))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -161,20 +163,13 @@ func (c *brokerConfigCommand) write(
 	)
 }
 
-// report prints the configuration for a pipe and for people, and beside it what was written.
+// report prints the configuration to standard output, and where the files are to standard error.
 func (c *brokerConfigCommand) report(out Streams, text string, expires time.Time) error {
 	if c.JSON {
 		return c.print(
-			out.Out,
-			field{
-				"config",
-				c.path(broker.ServerFileName),
-			},
-			field{"credentials", c.path("nats-credentials.json")},
-			field{
-				"nats_url",
-				c.file().URL(),
-			},
+			out.Out, field{"config", c.path(broker.ServerFileName)},
+			field{"credentials", c.path(datadir.CredentialsFile)},
+			field{"nats_url", c.file().URL()},
 			field{"certificate_expires_at", domain.FormatTime(expires)},
 		)
 	}
@@ -183,14 +178,15 @@ func (c *brokerConfigCommand) report(out Streams, text string, expires time.Time
 	}
 	_, err := fmt.Fprintf(
 		out.Err,
-		"Written to %s. The servers' certificate ends on %s: run this again before, and reload "+
-			"the servers.\nServe with --nats-url %s --nats-credentials %s\n",
+		"Written to %s. The servers' certificate expires on %s: run this command again before, and "+
+			"reload the servers.\nServe with --nats-url %s --nats-credentials %s\n",
 		c.Out,
 		expires.Format(time.DateOnly),
 		c.file().URL(),
-		c.path("nats-credentials.json"),
+		c.path(datadir.CredentialsFile),
 	)
 	return err
 }
 
+// path returns the path of a file in --out.
 func (c *brokerConfigCommand) path(name string) string { return filepath.Join(c.Out, name) }

@@ -14,7 +14,7 @@ import (
 	"hubcloud/streams"
 )
 
-// configure runs broker-config and gives what it outputFlags.
+// configure runs broker-config and gives what it printed.
 func configure(t *testing.T, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -55,11 +55,11 @@ func TestBrokerConfig(t *testing.T) {
 		first.Users[streams.AccountCloud].Password, routes, key,
 	} {
 		if strings.Contains(stdout+stderr, strings.TrimSpace(secret)) {
-			t.Errorf("a secret is outputFlags: %q", secret)
+			t.Errorf("a secret is printed: %q", secret)
 		}
 	}
 	if stdout != contentOf(t, dir, "nats.conf") {
-		t.Error("what is outputFlags is another configuration than what is written")
+		t.Error("what is printed is another configuration than what is written")
 	}
 	err = filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil {

@@ -15,56 +15,56 @@ import (
 	"hubcloud/domain"
 )
 
-// Streams are where a command prints: results on Out, everything else on Err.
+// Streams are the outputs of a command: results go to Out, everything else to Err.
 type Streams struct {
 	Out, Err io.Writer
 }
 
-// The exit codes of the binary.
+// The exit codes of the program.
 const (
 	exitOK     = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// cli is the grammar of the command line. Every flag is also an environment variable, HUBCLOUD_ and
-// its name.
+// cli has one field for each command. Every flag is also an environment variable: HUBCLOUD_ and the
+// flag's name.
 type cli struct {
 	//lint:ignore SA5008 kong takes the tag `set` more than once
-	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service: broker, database, bridge, projector, API."`
+	Serve serveCommand `cmd:"" set:"environment=live" set:"loglevel=info" help:"Run the service."`
 	//lint:ignore SA5008 kong takes the tag `set` more than once
 	Dev        devCommand        `cmd:"" set:"environment=dev" set:"loglevel=warn" help:"Run the service with a demo organization, an API key and three virtual hubs."`
 	Org        orgCommand        `cmd:"" help:"Organizations."`
 	Key        keyCommand        `cmd:"" help:"API keys."`
-	Inventory  inventoryCommand  `cmd:"" help:"The hubs that may enrol."`
-	Virtualhub virtualhubCommand `cmd:"" help:"Run hubs in software, for trials and load."`
-	Doctor     doctorCommand     `cmd:"" help:"Look at every component, and say what is wrong and what to do."`
+	Inventory  inventoryCommand  `cmd:"" help:"Hubs that may enrol."`
+	Virtualhub virtualhubCommand `cmd:"" help:"Simulate hubs, for trials and load tests."`
+	Doctor     doctorCommand     `cmd:"" help:"Check every component and print what is wrong and what to do."`
 
-	Projections projectionsCommand `cmd:"" help:"The read models: how they are, stop and resume them, get past an event, build them anew, compare them."`
+	Projections projectionsCommand `cmd:"" help:"Read models: show their status, stop, resume, rebuild and verify them."`
 
-	Backup  backupCommand  `cmd:"" help:"Take everything that the installation needs to go on into a folder, while it serves."`
-	Restore restoreCommand `cmd:"" help:"Bring a backup back, into an empty data directory or an empty broker."`
+	Backup  backupCommand  `cmd:"" help:"Back up a running installation into a folder."`
+	Restore restoreCommand `cmd:"" help:"Restore a backup into an empty data directory or an empty broker."`
 
-	Ready        readyCommand        `cmd:"" help:"Ask the service on this machine whether it is ready: a container's health check."`
-	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for a broker of one's own."`
-	BrokerRepair brokerRepairCommand `cmd:"" help:"Mend what a crash left in the store of a nats-server of one's own, while it is stopped."`
-	Tap          tapCommand          `cmd:"" help:"Events of all hubs, for analytics."`
+	Ready        readyCommand        `cmd:"" help:"Check whether the service on this machine is ready, for example as a container's health check."`
+	BrokerConfig brokerConfigCommand `cmd:"" help:"Write the configuration of nats-server for your own broker."`
+	BrokerRepair brokerRepairCommand `cmd:"" help:"Repair the store of your own nats-server after a crash, while it is stopped."`
+	Tap          tapCommand          `cmd:"" help:"Read the events of all hubs, for analytics."`
 
-	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs, through the API." group:"With an API key:"`
-	Devices devicesCommand `cmd:"" help:"Ask a hub for its devices, or for what one of them reads." group:"With an API key:"`
-	Events  eventsCommand  `cmd:"" help:"Print a hub's events, and follow them." group:"With an API key:"`
-	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for what comes of it." group:"With an API key:"`
+	Hubs    hubsCommand    `cmd:"" help:"List the organization's hubs." group:"With an API key:"`
+	Devices devicesCommand `cmd:"" help:"List a hub's devices, or show the channels of one." group:"With an API key:"`
+	Events  eventsCommand  `cmd:"" help:"Print or follow a hub's events." group:"With an API key:"`
+	Send    sendCommand    `cmd:"" help:"Send a command to a device, and wait for its outcome." group:"With an API key:"`
 }
 
-const description = `The device-hub cloud: hubs connect to it over MQTT, API consumers list their devices and follow their event logs.
+const description = `The device-hub cloud: hubs connect over MQTT, and API clients list their devices, send commands and follow their events.
 
-Start with "hubcloud dev": it sets up everything in ./data, connects three virtual hubs and prints commands to paste.
+Start with "hubcloud dev": it keeps everything in ./data, connects three virtual hubs and prints commands to try.
 
-Every flag can also be given as an environment variable, named in its line below.`
+Every flag can also be given as an environment variable; the help of each command names it.`
 
-// Run runs one command line and gives its exit code: 0, 1 when the command failed, 2 when what was
-// typed makes no sense. It ends when the command does, or at SIGINT and SIGTERM once everything is
-// put away; a second signal ends the process at once.
+// Run runs one command line and returns its exit code: 0 for success, 1 when the command failed, 2
+// for a usage error. SIGINT and SIGTERM stop the command in order; a second signal ends the process
+// at once.
 func Run(ctx context.Context, args []string, out Streams) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -89,7 +89,7 @@ func Run(ctx context.Context, args []string, out Streams) (code int) {
 		args = []string{"--help"}
 	}
 	command, err := parser.Parse(args)
-	if exited { // --help has been answered
+	if exited { // --help was printed
 		return code
 	}
 	if err != nil {
@@ -99,24 +99,26 @@ func Run(ctx context.Context, args []string, out Streams) (code int) {
 	return exitCode(command.Run(), out)
 }
 
-// exitCode prints what went wrong, in one line, and gives the code that says whose mistake it was.
+// exitCode prints an error in one line and returns its exit code: 2 when the command line was
+// wrong, otherwise 1.
 func exitCode(err error, out Streams) int {
 	if err == nil {
 		return exitOK
 	}
-	var usage usage.Error
-	var refusal *domain.Error
+	var usageErr usage.Error
+	var domainErr *domain.Error
 	switch {
-	case errors.Is(err, errUnwell):
+	case errors.Is(err, errUnhealthy):
 		return exitFailed
-	case errors.As(err, &usage):
-		fmt.Fprintln(out.Err, "hubcloud:", usage)
+	case errors.As(err, &usageErr):
+		fmt.Fprintln(out.Err, "hubcloud:", usageErr)
 		return exitUsage
-	case errors.As(err, &refusal) && (refusal.Code == domain.CodeInvalidRequest || refusal.Code == domain.CodeNotFound):
-		fmt.Fprintln(out.Err, "hubcloud:", refusal.Message)
+	case errors.As(err, &domainErr) &&
+		(domainErr.Code == domain.CodeInvalidRequest || domainErr.Code == domain.CodeNotFound):
+		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
 		return exitUsage
-	case errors.As(err, &refusal):
-		fmt.Fprintln(out.Err, "hubcloud:", refusal.Message)
+	case errors.As(err, &domainErr):
+		fmt.Fprintln(out.Err, "hubcloud:", domainErr.Message)
 		return exitFailed
 	default:
 		fmt.Fprintln(out.Err, "hubcloud:", err)

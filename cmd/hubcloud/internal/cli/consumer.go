@@ -2,15 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/url"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/address"
@@ -20,18 +17,17 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// consumer is what the commands have in common that use the API as any of its consumers does, with
-// an API key.
-type consumer struct {
-	URL     string        `help:"Base address of the API, such as https://api.example.com/v1; that of the service on --data-dir when not given." placeholder:"URL" name:"url"`
-	Key     string        `help:"API key; that of the demo on --data-dir when neither --url nor this is given." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
-	DataDir string        `help:"Data directory of a service that runs on this machine." default:"./data" type:"path"`
-	Retry   time.Duration `help:"How long to go on trying while the service does not answer; 0 tries once." default:"5s"`
+// apiFlags select the API, and the key, of a command that is a client of the API.
+type apiFlags struct {
+	URL     string        `help:"Base URL of the API, such as https://api.example.com/v1. Defaults to that of the service on --data-dir." placeholder:"URL" name:"url"`
+	Key     string        `help:"API key. Without --url, defaults to the key of the demo on --data-dir." env:"HUBCLOUD_API_KEY" placeholder:"KEY"`
+	DataDir string        `help:"Data directory of a service on this machine." default:"./data" type:"path"`
+	Retry   time.Duration `help:"How long to retry while the service does not answer; 0 tries once." default:"5s"`
 	outputFlags
 }
 
-// Validate checks what the flags say; kong calls it once they are parsed.
-func (c *consumer) Validate() error {
+// Validate checks the flags. The flag parser calls it.
+func (c *apiFlags) Validate() error {
 	if c.Retry < 0 {
 		return fmt.Errorf("--retry %s: must not be negative", c.Retry)
 	}
@@ -49,8 +45,8 @@ func (c *consumer) Validate() error {
 	return nil
 }
 
-// open makes the client of a command.
-func (c *consumer) open(base, key string, out Streams) (*client.Client, error) {
+// open returns a client for the API at base.
+func (c *apiFlags) open(base, key string, out Streams) (*client.Client, error) {
 	retry := client.Retry{MaxElapsed: c.Retry, Except: []client.ErrorType{client.ErrHubOffline}}
 	if c.Retry == 0 {
 		retry.MaxElapsed = -1
@@ -65,9 +61,9 @@ func (c *consumer) open(base, key string, out Streams) (*client.Client, error) {
 	return api, nil
 }
 
-// where finds the API and the key to it. The demo's key goes to the demo alone, never to an address
-// that was given.
-func (c *consumer) where() (base, key string, err error) {
+// where returns the API's base URL and the key. The demo's key is used only for the service on the
+// data directory, and never sent to the address of --url.
+func (c *apiFlags) where() (base, key string, err error) {
 	dir := datadir.Dir(c.DataDir)
 	base, key = strings.TrimRight(c.URL, "/"), c.Key
 	if base != "" && !strings.HasSuffix(base, "/v1") {
@@ -89,16 +85,16 @@ func (c *consumer) where() (base, key string, err error) {
 	}
 	if key == "" {
 		return "", "", usage.Errorf(
-			"no API key: give --key, or better HUBCLOUD_API_KEY, which other users of this " +
-				"machine do not see. `hubcloud key create` makes one",
+			"no API key: set HUBCLOUD_API_KEY, or give --key, which other users of this machine " +
+				"can see. `hubcloud key create` creates a key",
 		)
 	}
 	return base, key, nil
 }
 
-// do runs a consumer's command. What the API finds wrong about what was asked is the mistake of who
-// typed it.
-func (c *consumer) do(
+// do runs a command with a client. An invalid request, or one for something that does not exist, is
+// a usage error.
+func (c *apiFlags) do(
 	ctx context.Context, out Streams, command func(api *client.Client) error,
 ) error {
 	base, key, err := c.where()
@@ -126,53 +122,3 @@ func (c *consumer) do(
 	}
 	return err
 }
-
-// printJSON writes one object on a line of its own.
-func printJSON(w io.Writer, object any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(object)
-}
-
-// table writes rows for people, in columns.
-type table struct{ w *tabwriter.Writer }
-
-func newTable(w io.Writer, columns ...string) table {
-	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
-	t.row(columns...)
-	return t
-}
-
-// row adds a row; what is empty shows as a dash. A control character, such as one in a name, does
-// not reach the terminal.
-func (t table) row(cells ...string) {
-	for i, cell := range cells {
-		if cells[i] = printable(cell); cell == "" {
-			cells[i] = "-"
-		}
-	}
-	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
-}
-
-func (t table) flush() error { return t.w.Flush() }
-
-// printable replaces control characters.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '�'
-		}
-		return r
-	}, text)
-}
-
-// orNothing gives a text that may be absent.
-func orNothing(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
-
-// shortTime writes a time for people: to the second, in UTC.
-func shortTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -200,7 +200,7 @@ func TestNamesDoNotReachTheTerminal(t *testing.T) {
 	)
 	if code != exitOK || strings.ContainsAny(out.String(), "\x1b\x7f\t\u009b") ||
 		!strings.Contains(out.String(), "Door") {
-		t.Errorf("exit code %d, outputFlags %q, said %q", code, out.String(), errs.String())
+		t.Errorf("exit code %d, printed %q, said %q", code, out.String(), errs.String())
 	}
 }
 

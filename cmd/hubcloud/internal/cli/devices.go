@@ -8,24 +8,24 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// devicesCommand asks a hub for its devices.
+// devicesCommand lists the devices of a hub, or shows one.
 type devicesCommand struct {
-	consumer
-	Hub    string `arg:"" help:"Hub to ask, by its id."`
-	Device *int64 `arg:"" optional:"" help:"One device, by its id, with what its channels read."`
+	apiFlags
+	Hub    string `arg:"" help:"Id of the hub."`
+	Device *int64 `arg:"" optional:"" help:"Id of one device, to show its channels."`
 }
 
-// Help is the longer text of --help.
+// Help returns the long help text.
 func (*devicesCommand) Help() string {
-	return `Asks a hub for its devices; with a device, for what each of its channels reads, what was last asked of it, and where it stands in
-between. The hub must be online. The key needs the scope hubs:read.
+	return `Lists the devices of a hub. With a device, it lists the device's channels: their values, the values last requested, and the status of the
+request. The hub must be online. The key needs the scope hubs:read.
 
   hubcloud devices hub-demo-0000-0001
   hubcloud devices hub-demo-0000-0001 1
   hubcloud devices hub-demo-0000-0001 1 --json | jq '.channels[] | select(.key == "lock").value'`
 }
 
-// Run asks the hub.
+// Run prints the devices, or the device.
 func (c *devicesCommand) Run(ctx context.Context, out Streams) error {
 	return c.do(ctx, out, func(api *client.Client) error {
 		if c.Device != nil {
@@ -59,7 +59,7 @@ func (c *devicesCommand) listDevices(out Streams, devices []client.ListedDevice)
 			channels = append(channels, nameOfChannel(channel.ChannelHead))
 		}
 		t.row(
-			strconv.FormatInt(device.ID, 10), device.Name, orNothing(device.Room),
+			strconv.FormatInt(device.ID, 10), device.Name, orEmpty(device.Room),
 			device.Manufacturer+" "+device.Model, strings.Join(channels, " "),
 		)
 	}
@@ -71,8 +71,8 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 		return printJSON(out.Out, device)
 	}
 	t := newTable(
-		out.Out, "CHANNEL", "VALUE", "UNIT", "STATUS", "ASKED", "OBSERVED",
-		"REACHABLE", "TAKES COMMANDS",
+		out.Out, "CHANNEL", "VALUE", "UNIT", "STATUS", "DESIRED", "OBSERVED",
+		"AVAILABLE", "WRITABLE",
 	)
 	for _, channel := range device.Channels {
 		observed := ""
@@ -80,7 +80,7 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 			observed = shortTime(*channel.ObservedAt)
 		}
 		t.row(
-			nameOfChannel(channel.ChannelHead), textOf(channel.Value), orNothing(channel.Unit),
+			nameOfChannel(channel.ChannelHead), textOf(channel.Value), orEmpty(channel.Unit),
 			string(channel.Status), textOf(channel.Desired), observed, yesNo(channel.Available),
 			yesNo(channel.Writable),
 		)
@@ -88,7 +88,7 @@ func (c *devicesCommand) showDevice(out Streams, device client.Device) error {
 	return t.flush()
 }
 
-// nameOfChannel is the key, and the endpoint when the device has several of the key.
+// nameOfChannel returns the channel's key, and its endpoint unless that is 0.
 func nameOfChannel(channel client.ChannelHead) string {
 	if channel.Endpoint == 0 {
 		return channel.Key
@@ -96,7 +96,7 @@ func nameOfChannel(channel client.ChannelHead) string {
 	return channel.Key + "#" + strconv.Itoa(channel.Endpoint)
 }
 
-// textOf shows a value as JSON, nothing for none.
+// textOf returns a value as JSON, or "" for none.
 func textOf(value client.Value) string {
 	if value == nil {
 		return ""

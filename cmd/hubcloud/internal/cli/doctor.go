@@ -18,69 +18,69 @@ import (
 	"hubcloud/streams"
 )
 
-// doctorCommand looks at every component of an installation.
+// doctorCommand checks every component of an installation.
 type doctorCommand struct {
 	operatorFlags
 	outputFlags
-	PostgresURL string   `help:"Database to look at; that of --data-dir when not given." placeholder:"URL" name:"postgres-url"`
-	SMTPURL     string   `help:"Mail server, to try its login, too: as serve takes it. Nothing is sent." placeholder:"URL" name:"smtp-url"`
-	CACert      string   `help:"Certificate (PEM) of the authority; the service's when not given." placeholder:"FILE" name:"ca-cert" type:"path"`
-	Certificate []string `help:"Further certificates (PEM) whose end is looked at, such as a proxy's." placeholder:"FILE" type:"path" sep:","`
+	PostgresURL string   `help:"Database to check. Defaults to that of --data-dir." placeholder:"URL" name:"postgres-url"`
+	SMTPURL     string   `help:"Mail server whose login to check, in the form of serve. No mail is sent." placeholder:"URL" name:"smtp-url"`
+	CACert      string   `help:"Certificate (PEM) of the authority. Defaults to that of the service." placeholder:"FILE" name:"ca-cert" type:"path"`
+	Certificate []string `help:"Further certificates (PEM) whose expiry to check, such as a proxy's." placeholder:"FILE" type:"path" sep:","`
 	doctorLimits
 }
 
-// doctorLimits are from where on something is wrong.
+// doctorLimits are the values beyond which a component is wrong or gets a warning.
 type doctorLimits struct {
-	DiskFree        float64       `help:"Part of each disk that must be free, in percent; below twice as much is a warning." default:"5" group:"Limits"`
-	SyncTime        time.Duration `help:"Longest sync of a small file to disk." default:"50ms" group:"Limits"`
-	OpenFiles       uint64        `help:"Open files that the service must be allowed, if its hubs do not need more." default:"4096" group:"Limits"`
-	ClockSkew       time.Duration `help:"How far two clocks may be apart." default:"2s" group:"Limits"`
-	CertificateDays int           `help:"Days that a certificate must still last." default:"14" group:"Limits"`
-	StorageUsed     float64       `help:"Part of a limit of the broker's that may be used up, in percent; above four fifths of it is a warning." default:"90" group:"Limits"`
-	Connections     int           `help:"Connections that the database must have left." default:"10" group:"Limits"`
-	Lag             time.Duration `help:"Age of an event that the read models may not have yet." default:"30s" group:"Limits"`
-	MailAge         time.Duration `help:"How long a mail may wait for the mail server." default:"15m" group:"Limits"`
-	Flaps           int           `help:"Disconnections of a hub within an hour that are a warning." default:"6" group:"Limits"`
-	HubFacts        int           `help:"Resets of a hub, or certificates issued to it, within an hour that are a warning." default:"20" group:"Limits"`
+	DiskFree        float64       `help:"Part of each disk that must be free, in percent. Less than twice as much is a warning." default:"5" group:"Limits"`
+	SyncTime        time.Duration `help:"Longest time to sync a small file to disk." default:"50ms" group:"Limits"`
+	OpenFiles       uint64        `help:"Lowest limit of open files; more if the hubs need more." default:"4096" group:"Limits"`
+	ClockSkew       time.Duration `help:"Largest difference between two clocks." default:"2s" group:"Limits"`
+	CertificateDays int           `help:"Days for which a certificate must still be valid." default:"14" group:"Limits"`
+	StorageUsed     float64       `help:"Largest used part of a storage limit of the broker, in percent. More than four fifths of it is a warning." default:"90" group:"Limits"`
+	Connections     int           `help:"Connections that the database must have free." default:"10" group:"Limits"`
+	Lag             time.Duration `help:"Largest age of an event that the read models have not applied." default:"30s" group:"Limits"`
+	MailAge         time.Duration `help:"Longest time that a mail waits for the mail server." default:"15m" group:"Limits"`
+	Flaps           int           `help:"Disconnections of a hub per hour that are a warning." default:"6" group:"Limits"`
+	HubFacts        int           `help:"Resets of a hub, or certificates issued to it, per hour that are a warning." default:"20" group:"Limits"`
 }
 
-// Help is what --help says beside the flags.
+// Help returns the long help text.
 func (c *doctorCommand) Help() string {
-	return `Looks at every component (the service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, hubs that
-come and go, logs near their limits), and says of each how it is and what to do. It takes less than five seconds, changes nothing (but
-for a file of a few bytes, to try the disk, which it removes again), and also says what it can while no service runs.
+	return `Checks every component (service, broker, disk, sync setting, open files, clock, certificates, PostgreSQL, projections, mail, hubs that
+reconnect often, logs near their limits), and prints its state and what to do. It takes less than five seconds, also works while no service
+runs, and changes nothing, except that it creates and removes a file of a few bytes to test the disk.
 
   hubcloud doctor --data-dir /var/lib/hubcloud
   hubcloud doctor --nats-url nats://broker:4222 --nats-credentials credentials.json --postgres-url postgres://…
 
-The verdicts are ok, skipped (nothing to look at from here), warning, unknown (something did not answer) and wrong. The exit code is 1 when
-something is wrong or unknown, and 0 otherwise. With --json there is one object a line: name, ok, verdict, detail, advice.`
+The verdicts are ok, skipped (cannot be checked from here), warning, unknown (no answer) and wrong. The exit code is 1 when a component is
+wrong or unknown, and 0 otherwise. With --json it prints one object per line: name, ok, verdict, detail, advice.`
 }
 
-// Validate checks what the flags say; kong calls it once they are parsed.
+// Validate checks the flags. The flag parser calls it.
 func (c *doctorCommand) Validate() error {
 	for name, part := range map[string]float64{
 		"disk-free": c.DiskFree, "storage-used": c.StorageUsed,
 	} {
 		if part < 0 || part > 100 {
-			return fmt.Errorf("--%s %g: 0 to 100 percent", name, part)
+			return fmt.Errorf("--%s %g: must be 0 to 100", name, part)
 		}
 	}
 	if c.Flaps < 1 {
-		return fmt.Errorf("--flaps %d: at least 1", c.Flaps)
+		return fmt.Errorf("--flaps %d: must be at least 1", c.Flaps)
 	}
 	if c.HubFacts < 1 {
-		return fmt.Errorf("--hub-facts %d: at least 1", c.HubFacts)
+		return fmt.Errorf("--hub-facts %d: must be at least 1", c.HubFacts)
 	}
 	return nil
 }
 
-// errUnwell says that something is wrong, which has been outputFlags by then.
-var errUnwell = errors.New("something is wrong")
+// errUnhealthy reports that the doctor found and printed a problem.
+var errUnhealthy = errors.New("a component is wrong or unknown")
 
-// Run looks, and prints what it found.
+// Run checks the components and prints them.
 func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
-	all := doctor.Examine(ctx, c.config())
+	all := doctor.Check(ctx, c.config())
 	if c.JSON {
 		for _, component := range all {
 			if err := printJSON(out.Out, component); err != nil {
@@ -91,13 +91,13 @@ func (c *doctorCommand) Run(ctx context.Context, out Streams) error {
 		return err
 	}
 	if !doctor.Healthy(all) {
-		return errUnwell
+		return errUnhealthy
 	}
 	return nil
 }
 
-// config gathers what is known of the installation. What cannot be read is told by the component
-// that it is about.
+// config returns what the flags and the data directory say about the installation. The component
+// concerned reports what cannot be read.
 func (c *doctorCommand) config() doctor.Config {
 	cfg := doctor.Config{
 		Elsewhere: c.NATSURL != "", PostgresURL: c.PostgresURL, SMTPURL: c.SMTPURL,
@@ -121,15 +121,13 @@ func (c *doctorCommand) config() doctor.Config {
 			PublicURL: bound.PublicURL,
 		}
 	}
-	var err error
-	if cfg.Started, err = dir.Started(); !errors.Is(
-		err, fs.ErrNotExist,
-	) {
+	started, err := dir.Started()
+	if cfg.Started = started; !errors.Is(err, fs.ErrNotExist) {
 		cfg.StartedErr = err
 	}
 	if cfg.PostgresURL == "" {
 		db, err := dir.Database()
-		// the file is there, and cannot be read
+		// A usage error means that the file does not exist; the doctor reports other errors.
 		if _, none := errors.AsType[usage.Error](err); !none {
 			cfg.PostgresErr = err
 		}
@@ -142,7 +140,7 @@ func (c *doctorCommand) config() doctor.Config {
 	return cfg
 }
 
-// projectionStatus is what `projections status` says.
+// projectionStatus returns the status of the projections, like the command `projections status`.
 func projectionStatus(
 	ctx context.Context, conns *streams.Conns, postgresURL string,
 ) ([]projections.ProjectionStatus, error) {
@@ -157,7 +155,7 @@ func projectionStatus(
 	return models.Status(ctx)
 }
 
-// printDiagnosis writes the components for people: aligned, with a line for each thing to do.
+// printDiagnosis prints the components in aligned columns, with one line for each advice.
 func printDiagnosis(w io.Writer, all []doctor.Component) error {
 	verdicts, names := 0, 0
 	for _, c := range all {
@@ -165,7 +163,10 @@ func printDiagnosis(w io.Writer, all []doctor.Component) error {
 	}
 	indent := strings.Repeat(" ", verdicts+names+4)
 	for _, c := range all {
-		if _, err := fmt.Fprintf(w, "%-*s  %-*s  %s\n", verdicts, c.Verdict, names, c.Name, printable(c.Detail)); err != nil {
+		_, err := fmt.Fprintf(
+			w, "%-*s  %-*s  %s\n", verdicts, c.Verdict, names, c.Name, printable(c.Detail),
+		)
+		if err != nil {
 			return err
 		}
 		for _, advice := range c.Advice {

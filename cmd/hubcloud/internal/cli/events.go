@@ -9,20 +9,20 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// eventsCommand prints a hub's events.
+// eventsCommand prints the events of a hub.
 type eventsCommand struct {
-	consumer
-	Hub    string `arg:"" help:"Hub whose events to print, by its id."`
-	Follow bool   `help:"Go on with new events as they come, over lost connections and restarts of the service, until Ctrl-C." short:"f"`
-	After  string `help:"Begin after this cursor; without it, with the oldest event that is kept." placeholder:"CURSOR"`
-	New    bool   `help:"Begin with the next new event; for --follow."`
+	apiFlags
+	Hub    string `arg:"" help:"Id of the hub."`
+	Follow bool   `help:"Continue with new events until Ctrl-C, also after lost connections and restarts of the service." short:"f"`
+	After  string `help:"Begin after this cursor. Defaults to the oldest event." placeholder:"CURSOR"`
+	New    bool   `help:"Begin with the next new event. Needs --follow."`
 }
 
-// Help is the longer text of --help.
+// Help returns the long help text.
 func (*eventsCommand) Help() string {
 	return `Prints the events of a hub, oldest first. They are kept for a day. The key needs the scope events:read.
 
-Each event has a cursor: give the last one that you have seen with --after, and the events that follow it are outputFlags, none missing and
+Each event has a cursor: give the last one that you have seen with --after, and the events that follow it are printed, none missing and
 none twice. Where events are missing that could not be had from the hub, a line on standard error says so.
 
   hubcloud events hub-demo-0000-0001
@@ -30,18 +30,18 @@ none twice. Where events are missing that could not be had from the hub, a line 
   hubcloud events hub-demo-0000-0001 --json | tail -1 | jq -r .cursor`
 }
 
-// Validate checks what the flags say together.
+// Validate checks the flags. The flag parser calls it.
 func (c *eventsCommand) Validate() error {
 	if c.New && !c.Follow {
-		return errors.New("--new: without --follow there would be nothing to print")
+		return errors.New("--new needs --follow: there are no new events to print otherwise")
 	}
 	if c.New && c.After != "" {
-		return errors.New("--new and --after: give one of them")
+		return errors.New("--new and --after: give only one of them")
 	}
-	return c.consumer.Validate()
+	return c.apiFlags.Validate()
 }
 
-// Run prints the events. With --follow it ends in order when it is interrupted.
+// Run prints the events. With --follow, an interrupt ends it without an error.
 func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
 	return c.do(ctx, out, func(api *client.Client) error {
 		for event, err := range api.Events(ctx, c.Hub, c.After, c.options()...) {
@@ -49,9 +49,7 @@ func (c *eventsCommand) Run(ctx context.Context, out Streams) error {
 			case client.IsGap(err):
 				fmt.Fprintln(out.Err, "hubcloud: gap:", err)
 			case errors.Is(err, client.ErrResync):
-				return fmt.Errorf(
-					"%w; leave out --after to begin with the oldest event that is kept", err,
-				)
+				return fmt.Errorf("%w; leave out --after to begin with the oldest event", err)
 			case err != nil && c.Follow:
 				return ended(ctx, err)
 			case err != nil:

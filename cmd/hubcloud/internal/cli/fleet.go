@@ -15,17 +15,18 @@ import (
 	"hubcloud/hubbridge/virtualhub"
 )
 
+// virtualhubFleetCommand runs many virtual hubs in one process.
 type virtualhubFleetCommand struct {
-	Enroll    string        `help:"Base address of the cloud, without /link/v1." required:"" placeholder:"URL"`
-	Inventory string        `help:"The hubs: what \"hubcloud inventory generate --json\" outputFlags; - for standard input." required:"" placeholder:"FILE"`
-	Count     int           `help:"How many of them to run; 0 for all." default:"0"`
-	Rate      float64       `help:"Events a second that each hub sends; 0 for as many as the cloud acknowledges." default:"1"`
-	Batch     int           `help:"Events in one message, 1 to 500." default:"1"`
-	For       time.Duration `help:"How long to run; 0 for ever." default:"0s"`
-	Every     time.Duration `help:"Time between two lines of progress." default:"5s"`
+	Enroll    string        `help:"Base URL of the cloud, without /link/v1." required:"" placeholder:"URL"`
+	Inventory string        `help:"File with the output of \"hubcloud inventory generate --json\"; - for standard input." required:"" placeholder:"FILE"`
+	Count     int           `help:"Number of hubs to run; 0 for all." default:"0"`
+	Rate      float64       `help:"Events per second of each hub; 0 for as many as the cloud acknowledges." default:"1"`
+	Batch     int           `help:"Events per message, 1 to 500." default:"1"`
+	For       time.Duration `help:"How long to run; 0 until interrupted." default:"0s"`
+	Every     time.Duration `help:"Interval of progress lines." default:"5s"`
 }
 
-// Run runs the fleet, and prints what it did while it does.
+// Run runs the fleet and prints its progress.
 func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
 	if err := checkEnroll(c.Enroll); err != nil {
 		return err
@@ -54,7 +55,7 @@ func (c *virtualhubFleetCommand) Run(ctx context.Context, out Streams) error {
 	return ended(ctx, group.Wait())
 }
 
-// hubs reads the inventory: one JSON object a line.
+// hubs reads the inventory, one JSON object per line.
 func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 	var from io.Reader = os.Stdin
 	if c.Inventory != "-" {
@@ -79,14 +80,14 @@ func (c *virtualhubFleetCommand) hubs() ([]virtualhub.Credentials, error) {
 	}
 	if len(hubs) == 0 || len(hubs) < c.Count {
 		return nil, fmt.Errorf(
-			"%s names %d hubs; make more with `hubcloud inventory generate --json`", c.Inventory,
+			"%s has %d hubs; create more with `hubcloud inventory generate --json`", c.Inventory,
 			len(hubs),
 		)
 	}
 	return hubs, nil
 }
 
-// report prints a line of progress every so often, and one at the end.
+// report prints a line of progress per interval, and one at the end.
 func (c *virtualhubFleetCommand) report(ctx context.Context, fleet *virtualhub.Fleet, out Streams) {
 	ticker := time.NewTicker(max(c.Every, 100*time.Millisecond))
 	defer ticker.Stop()

@@ -6,15 +6,15 @@ import (
 	"hubcloud/httpapi/client"
 )
 
-// hubsCommand lists hubs.
+// hubsCommand lists the organization's hubs.
 type hubsCommand struct {
-	consumer
+	apiFlags
 	Site string `help:"Only the hubs at this site." placeholder:"SITE_ID"`
 }
 
-// Help is the longer text of --help.
+// Help returns the long help text.
 func (*hubsCommand) Help() string {
-	return `Lists the organization's hubs with their connection, in the order of their ids. The key needs the scope hubs:read.
+	return `Lists the organization's hubs and whether they are connected, ordered by id. The key needs the scope hubs:read.
 
   hubcloud hubs
   hubcloud hubs --json | jq -r 'select(.connection.status == "offline").id'`
@@ -38,7 +38,7 @@ func (c *hubsCommand) Run(ctx context.Context, out Streams) error {
 				continue
 			}
 			t.row(
-				hub.ID, orNothing(hub.Name), string(hub.Connection.Status),
+				hub.ID, orEmpty(hub.Name), string(hub.Connection.Status),
 				shortTime(hub.Connection.Since), hub.SiteID,
 			)
 		}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"hubcloud/cmd/hubcloud/internal/operator"
@@ -15,28 +13,25 @@ type inventoryListCommand struct {
 	outputFlags
 }
 
-// inventoryLine is a hub as --json prints it.
-type inventoryLine struct {
+// inventoryJSON is a hub with --json.
+type inventoryJSON struct {
 	Serial string `json:"serial"`
 	HubID  string `json:"hub_id"`
 	Status string `json:"status"`
-	// OrgID and SiteID are where the hub is, AddedAt since when; null for a hub that no
-	// organization has.
+	// OrgID, SiteID and AddedAt are null for a hub without an organization.
 	OrgID   *string `json:"org_id"`
 	SiteID  *string `json:"site_id"`
 	AddedAt *string `json:"added_at"`
-	// EnrolledAt is when the hub was last issued a certificate, CertificateExpiresAt when its
-	// current one ends.
+	// EnrolledAt is the time of the last enrolment. Null means never.
 	EnrolledAt           *string `json:"enrolled_at"`
 	CertificateExpiresAt *string `json:"certificate_expires_at"`
 }
 
-func inventoryLineOf(hub domain.HubState, now time.Time) inventoryLine {
-	line := inventoryLine{
+func inventoryJSONOf(hub domain.HubState, now time.Time) inventoryJSON {
+	line := inventoryJSON{
 		Serial: hub.ID.Serial(), HubID: string(hub.ID), Status: string(hub.EnrolmentStatus(now)),
-		EnrolledAt:           optionalTime(hub.EnrolledAt),
+		AddedAt: optionalTime(hub.RegisteredAt), EnrolledAt: optionalTime(hub.EnrolledAt),
 		CertificateExpiresAt: optionalTime(hub.CertificateExpires),
-		AddedAt:              optionalTime(hub.RegisteredAt),
 	}
 	if hub.OrgID != "" {
 		line.OrgID, line.SiteID = &hub.OrgID, &hub.SiteID
@@ -44,6 +39,7 @@ func inventoryLineOf(hub domain.HubState, now time.Time) inventoryLine {
 	return line
 }
 
+// optionalTime formats a time, nil for the zero time.
 func optionalTime(t time.Time) *string {
 	if t.IsZero() {
 		return nil
@@ -52,7 +48,7 @@ func optionalTime(t time.Time) *string {
 	return &text
 }
 
-// Run prints the hubs in the order of their registration, without secrets.
+// Run prints the hubs, without secrets, in the order of their registration.
 func (c *inventoryListCommand) Run(ctx context.Context, out Streams) error {
 	s, err := operator.Connect(ctx, c.service())
 	if err != nil {
@@ -61,31 +57,23 @@ func (c *inventoryListCommand) Run(ctx context.Context, out Streams) error {
 	defer s.Close()
 	now := time.Now()
 	if c.JSON {
-		return s.Log.Inventory(
-			ctx,
-			func(hub domain.HubState) error { return printObject(out.Out, inventoryLineOf(hub, now)) },
-		)
+		return s.Log.Inventory(ctx, func(hub domain.HubState) error {
+			return printJSON(out.Out, inventoryJSONOf(hub, now))
+		})
 	}
-	table := tabwriter.NewWriter(out.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "SERIAL\tSTATUS\tORGANIZATION\tLAST ENROLMENT\tCERTIFICATE UNTIL")
+	t := newTable(
+		out.Out, "SERIAL", "STATUS", "ORGANIZATION", "LAST ENROLMENT", "CERTIFICATE UNTIL",
+	)
 	err = s.Log.Inventory(ctx, func(hub domain.HubState) error {
-		line := inventoryLineOf(hub, now)
-		_, err := fmt.Fprintf(
-			table, "%s\t%s\t%s\t%s\t%s\n", line.Serial, line.Status, orDash(line.OrgID),
-			orDash(line.EnrolledAt), orDash(line.CertificateExpiresAt),
+		line := inventoryJSONOf(hub, now)
+		t.row(
+			line.Serial, line.Status, orEmpty(line.OrgID), orEmpty(line.EnrolledAt),
+			orEmpty(line.CertificateExpiresAt),
 		)
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return table.Flush()
-}
-
-// orDash returns the text, and a dash for none.
-func orDash(text *string) string {
-	if text == nil {
-		return "-"
-	}
-	return *text
+	return t.flush()
 }

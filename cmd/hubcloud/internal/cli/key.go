@@ -9,19 +9,19 @@ import (
 	"hubcloud/domain"
 )
 
-// keyCommand holds the commands about API keys.
+// keyCommand groups the commands on API keys.
 type keyCommand struct {
-	Create keyCreateCommand `cmd:"" help:"Create an API key. Its secret is shown once, here."`
-	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key, at once and for good."`
+	Create keyCreateCommand `cmd:"" help:"Create an API key and print it. It cannot be shown again."`
+	Revoke keyRevokeCommand `cmd:"" help:"Revoke an API key permanently."`
 }
 
 type keyCreateCommand struct {
 	operatorFlags
 	outputFlags
-	Org       string   `help:"Organization that the key is for." required:"" placeholder:"ORG_ID"`
-	Scope     []string `help:"Scope of the key; repeat it, or separate scopes with commas." sep:"," placeholder:"SCOPE"`
+	Org       string   `help:"Id of the organization." required:"" placeholder:"ORG_ID"`
+	Scope     []string `help:"Scope of the key; may be repeated or have several scopes, separated by commas." sep:"," placeholder:"SCOPE"`
 	AllScopes bool     `help:"Give the key every scope."`
-	Label     string   `help:"What the key is for, to tell it apart from others." placeholder:"TEXT"`
+	Label     string   `help:"Description of the key." placeholder:"TEXT"`
 }
 
 // Run creates the key.
@@ -36,7 +36,7 @@ func (c *keyCreateCommand) Run(ctx context.Context, out Streams) error {
 			return err
 		}
 		if !c.JSON {
-			fmt.Fprintln(out.Err, "The key is shown this once; only its hash is kept.")
+			fmt.Fprintln(out.Err, "The key is shown only once; the cloud keeps a hash of it.")
 		}
 		return c.print(out.Out, field{"key_id", id}, field{"key", key})
 	})
@@ -65,10 +65,10 @@ func (c *keyCreateCommand) scopes() ([]domain.Scope, error) {
 type keyRevokeCommand struct {
 	operatorFlags
 	outputFlags
-	KeyID string `arg:"" name:"key-id" help:"Key to revoke: the twelve characters that the portal and the logs show."`
+	KeyID string `arg:"" name:"key-id" help:"Id of the key: the twelve characters that the portal and the logs show."`
 }
 
-// Run revokes the key: when it returns, no replica lets it in any more.
+// Run revokes the key. When it returns, every replica rejects the key.
 func (c *keyRevokeCommand) Run(ctx context.Context, out Streams) error {
 	return c.do(ctx, func(ctx context.Context, s *operator.Session) error {
 		if err := s.Directory.RevokeKey(ctx, operator.Origin(), c.KeyID, ""); err != nil {

@@ -6,7 +6,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/operator"
 )
 
-// orgCommand holds the commands about organizations.
+// orgCommand groups the commands on organizations.
 type orgCommand struct {
 	Create orgCreateCommand `cmd:"" help:"Create an organization with its first owner."`
 }
@@ -15,7 +15,7 @@ type orgCreateCommand struct {
 	operatorFlags
 	outputFlags
 	Name       string `help:"Name of the organization, 1 to 200 characters." required:"" placeholder:"NAME"`
-	OwnerEmail string `help:"E-mail address of its first owner." required:"" placeholder:"ADDRESS"`
+	OwnerEmail string `help:"E-mail address of the first owner." required:"" placeholder:"ADDRESS"`
 }
 
 // Run creates the organization.

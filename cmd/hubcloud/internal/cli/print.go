@@ -5,21 +5,23 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
+	"time"
 )
 
-// outputFlags is how the operator's commands answer: for people, or with --json one JSON object (a
-// list: one a line).
+// outputFlags select the form of a command's result.
 type outputFlags struct {
-	JSON bool `help:"Print one JSON object instead of text for people." name:"json"`
+	JSON bool `help:"Print JSON, one object per line." name:"json"`
 }
 
-// field is one thing that a command answers, named as in its JSON.
+// field is one named value of a result.
 type field struct{ name, value string }
 
-// print writes one result.
-func (p outputFlags) print(w io.Writer, fields ...field) error {
-	if p.JSON {
-		object := make([]string, 0, len(fields))
+// print writes a result: one line of text, or a JSON object whose members are in the order of the
+// fields.
+func (f outputFlags) print(w io.Writer, fields ...field) error {
+	if f.JSON {
+		members := make([]string, 0, len(fields))
 		for _, f := range fields {
 			name, err := json.Marshal(f.name)
 			if err != nil {
@@ -29,9 +31,9 @@ func (p outputFlags) print(w io.Writer, fields ...field) error {
 			if err != nil {
 				return err
 			}
-			object = append(object, string(name)+":"+string(value))
+			members = append(members, string(name)+":"+string(value))
 		}
-		_, err := fmt.Fprintf(w, "{%s}\n", strings.Join(object, ","))
+		_, err := fmt.Fprintf(w, "{%s}\n", strings.Join(members, ","))
 		return err
 	}
 	parts := make([]string, 0, len(fields))
@@ -42,9 +44,54 @@ func (p outputFlags) print(w io.Writer, fields ...field) error {
 	return err
 }
 
-// printObject writes one JSON object on a line.
-func printObject(w io.Writer, object any) error {
+// printJSON writes an object as one line of JSON.
+func printJSON(w io.Writer, object any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(object)
 }
+
+// table writes rows in aligned columns.
+type table struct{ w *tabwriter.Writer }
+
+// newTable returns a table and writes its header.
+func newTable(w io.Writer, columns ...string) table {
+	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row(columns...)
+	return t
+}
+
+// row adds a row. An empty cell shows as a dash.
+func (t table) row(cells ...string) {
+	for i, cell := range cells {
+		if cells[i] = printable(cell); cell == "" {
+			cells[i] = "-"
+		}
+	}
+	fmt.Fprintln(t.w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+}
+
+// flush writes the table.
+func (t table) flush() error { return t.w.Flush() }
+
+// printable replaces control characters, which names from outside may contain: escape sequences
+// would act on the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '�'
+		}
+		return r
+	}, text)
+}
+
+// orEmpty returns the text, or "" for nil.
+func orEmpty(text *string) string {
+	if text == nil {
+		return ""
+	}
+	return *text
+}
+
+// shortTime formats a time to the second, in UTC.
+func shortTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -9,47 +9,46 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"hubcloud/cmd/hubcloud/internal/datadir"
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/projections"
 )
 
-// projectionsCommand holds the commands about the read models: what lists and single reads are
-// answered from, made from the streams.
+// projectionsCommand groups the commands on the read models, the tables from which the API answers
+// reads.
 type projectionsCommand struct {
-	Status  projectionsStatusCommand  `cmd:"" help:"How far each projection is, how far it has to go, and why it stands still if it does."`
-	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models anew, beside those in use, and switch once they have caught up."`
-	Verify  projectionsVerifyCommand  `cmd:"" help:"Build the read models anew in a scratch schema, and print every difference to those in use."`
-	Drop    projectionsDropCommand    `cmd:"" help:"Drop read models that nobody uses any more: the old ones that rebuilds keep, and those of other versions."`
-	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed, over restarts too: reads go on and show what was there."`
-	Resume  projectionsResumeCommand  `cmd:"" help:"Have stopped projections go on."`
-	Skip    projectionsSkipCommand    `cmd:"" help:"Step over the event that stops a projection, and record that in the directory log."`
+	Status  projectionsStatusCommand  `cmd:"" help:"Show how far each projection is, and why it is stopped."`
+	Rebuild projectionsRebuildCommand `cmd:"" help:"Build the read models again beside those in use, and switch to them."`
+	Verify  projectionsVerifyCommand  `cmd:"" help:"Build the read models again and compare those in use with them."`
+	Drop    projectionsDropCommand    `cmd:"" help:"Drop unused read models: those replaced by a rebuild, and those of other versions."`
+	Stop    projectionsStopCommand    `cmd:"" help:"Stop projections until they are resumed. Reads then show the state of that moment."`
+	Resume  projectionsResumeCommand  `cmd:"" help:"Resume stopped projections."`
+	Skip    projectionsSkipCommand    `cmd:"" help:"Step over the event that stops a projection."`
 }
 
-// readModels is an operator's command on the read models of a running service.
-type readModels struct {
+// readModelFlags name the service and the database whose read models a command works on.
+type readModelFlags struct {
 	operatorFlags
-	PostgresURL string `help:"Database of the service, instead of the one that postgres.json in --data-dir names." name:"postgres-url" placeholder:"URL"`
+	PostgresURL string `help:"Database of the service, instead of that in postgres.json in --data-dir." name:"postgres-url" placeholder:"URL"`
 }
 
-// control is the read models, as an operator sees to them.
-type control struct {
+// readModels are the open read models with the session that they use.
+type readModels struct {
 	*projections.Control
 	session *operator.Session
 }
 
-// open reaches the running service's broker and database.
-func (r readModels) open(ctx context.Context) (*control, error) {
-	url := r.PostgresURL
+// open connects to the broker and the database. The caller closes the session.
+func (f readModelFlags) open(ctx context.Context) (*readModels, error) {
+	url := f.PostgresURL
 	if url == "" {
-		db, err := datadir.Dir(r.DataDir).Database()
+		db, err := f.service().Dir().Database()
 		if err != nil {
 			return nil, err
 		}
 		url = db.URL
 	}
-	s, err := operator.Connect(ctx, r.service())
+	s, err := operator.Connect(ctx, f.service())
 	if err != nil {
 		return nil, err
 	}
@@ -58,25 +57,25 @@ func (r readModels) open(ctx context.Context) (*control, error) {
 		s.Close()
 		return nil, err
 	}
-	return &control{Control: models, session: s}, nil
+	return &readModels{Control: models, session: s}, nil
 }
 
-// see runs one short command.
-func (r readModels) see(
-	ctx context.Context, command func(ctx context.Context, c *control) error,
+// with runs a short command with the read models.
+func (f readModelFlags) with(
+	ctx context.Context, command func(ctx context.Context, models *readModels) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
 	defer cancel()
-	c, err := r.open(ctx)
+	models, err := f.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.session.Close()
-	return command(ctx, c)
+	defer models.session.Close()
+	return command(ctx, models)
 }
 
-// projectionLine is a projection's status as --json prints it.
-type projectionLine struct {
+// projectionJSON is a projection's status with --json.
+type projectionJSON struct {
 	Name     string `json:"name"`
 	Sequence uint64 `json:"sequence"`
 	Head     uint64 `json:"head"`
@@ -85,30 +84,30 @@ type projectionLine struct {
 	LagSeconds float64 `json:"lag_seconds"`
 	State      string  `json:"state"`
 	Reason     string  `json:"reason,omitempty"`
-	// The event that stops it.
+	// The event that stops the projection.
 	StoppedSequence uint64 `json:"stopped_sequence,omitempty"`
 	StoppedType     string `json:"stopped_type,omitempty"`
 	StoppedError    string `json:"stopped_error,omitempty"`
 }
 
-func lineOf(p projections.ProjectionStatus) projectionLine {
-	line := projectionLine{
+func projectionJSONOf(p projections.ProjectionStatus) projectionJSON {
+	status := projectionJSON{
 		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag,
 		LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
 		State:      p.State, Reason: p.Reason,
 	}
 	if p.Stopped != nil {
-		line.StoppedSequence, line.StoppedType, line.StoppedError = p.Stopped.Sequence, p.Stopped.Type, p.Stopped.Err.Error()
+		status.StoppedSequence, status.StoppedType = p.Stopped.Sequence, p.Stopped.Type
+		status.StoppedError = p.Stopped.Err.Error()
 	}
-	return line
+	return status
 }
 
-// printStatus prints how projections are: a table for people, with what can be done below it, or
-// one object a line.
-func (p outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus) error {
-	if p.JSON {
+// printStatus prints projections as a table with advice below, or as one JSON object per line.
+func (f outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus) error {
+	if f.JSON {
 		for _, status := range all {
-			if err := printObject(w, lineOf(status)); err != nil {
+			if err := printJSON(w, projectionJSONOf(status)); err != nil {
 				return err
 			}
 		}
@@ -117,7 +116,7 @@ func (p outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "PROJECTION\tSTATE\tSEQUENCE\tHEAD\tLAG")
 	for _, status := range all {
-		line := lineOf(status)
+		line := projectionJSONOf(status)
 		fmt.Fprintf(
 			table, "%s\t%s\t%d\t%d\t%d events, %.1f s\n", line.Name,
 			strings.ReplaceAll(line.State, "_", " "), line.Sequence, line.Head, line.Lag,
@@ -133,11 +132,11 @@ func (p outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus
 		}
 		switch {
 		case status.State == projections.StateStoppedByOperator:
-			fmt.Fprintf(w, "  It goes on with `hubcloud projections resume %s`.\n", status.Name)
+			fmt.Fprintf(w, "  Resume it with `hubcloud projections resume %s`.\n", status.Name)
 		case status.Stopped != nil && status.Stopped.Sequence > status.Sequence:
 			fmt.Fprintf(
 				w,
-				"  It goes on once a program that understands the event runs, or without the event: "+
+				"  Run a program that understands the event, or step over it: "+
 					"`hubcloud projections skip %d --why REASON`.\n",
 				status.Stopped.Sequence,
 			)
@@ -147,25 +146,25 @@ func (p outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus
 }
 
 type projectionsStatusCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
 }
 
-// Help says how to read the answer.
+// Help returns the long help text.
 func (*projectionsStatusCommand) Help() string {
-	return `Prints one line a projection: "directory" makes everything from the log of who owns what, "presence" whether hubs are connected.
+	return `Prints one line per projection. The projection "directory" has organizations, sites, hubs and members, "presence" the hubs' connections.
 
-States: running; building (never been complete yet); stopped (an event cannot be applied: its sequence, type and error are shown);
+States: running; building (not complete yet); stopped (an event cannot be applied: its sequence, type and error are shown);
 stopped_by_operator; unattended (no process has the role projector, or none reaches the database).
 
-LAG is how many sequence numbers lie between the projection and the end of its stream, and the age of the first event that it does not have.
+LAG is the number of events that the projection has not applied, and the age of the first of them.
 
 Example: hubcloud projections status --json | jq 'select(.state != "running")'`
 }
 
-// Run prints it.
+// Run prints the status, and the progress of a build.
 func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
-	return c.see(ctx, func(ctx context.Context, models *control) error {
+	return c.with(ctx, func(ctx context.Context, models *readModels) error {
 		all, err := models.Status(ctx)
 		if err != nil {
 			return err
@@ -173,10 +172,10 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
 		if err := c.printStatus(out.Out, all); err != nil || c.JSON {
 			return err
 		}
-		build, under, err := models.Building(ctx)
-		if err == nil && under {
+		build, running, err := models.Building(ctx)
+		if err == nil && running {
 			_, err = fmt.Fprintf(
-				out.Out, "\nA build is under way (%s, for %s): %s, %d of %d events.\n",
+				out.Out, "\nA build is running (%s, for %s): %s, %d of %d events.\n",
 				build.Purpose, build.Elapsed.Round(time.Second), phaseNames[build.Phase],
 				build.Sequence, build.Head,
 			)
@@ -185,38 +184,39 @@ func (c *projectionsStatusCommand) Run(ctx context.Context, out Streams) error {
 	})
 }
 
-// whichProjections are the projections that a command is about.
-type whichProjections struct {
-	Projection []string `arg:"" optional:"" enum:"directory,presence" help:"Which: directory, presence, or both when none is named."`
+// projectionFlags name the projections that a command works on.
+type projectionFlags struct {
+	Projection []string `arg:"" optional:"" enum:"directory,presence" help:"directory or presence. Defaults to both."`
 }
 
-func (w whichProjections) names() []string {
-	if len(w.Projection) > 0 {
-		return w.Projection
+// names returns the chosen projections.
+func (f projectionFlags) names() []string {
+	if len(f.Projection) > 0 {
+		return f.Projection
 	}
 	return []string{projections.DirectoryProjection, projections.PresenceProjection}
 }
 
 type projectionsStopCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
-	whichProjections
-	Why string `help:"Reason, which status shows." placeholder:"TEXT"`
+	projectionFlags
+	Why string `help:"Reason; the status shows it." placeholder:"TEXT"`
 }
 
-// Help says what a stop means to others.
+// Help returns the long help text.
 func (*projectionsStopCommand) Help() string {
-	return `When it returns, nothing more is written to the read models, by any process, until "hubcloud projections resume", over restarts too.
+	return `When the command returns, no process writes to the read models until "hubcloud projections resume", also after restarts.
 
-Meanwhile the API answers reads as of that moment. Changes (a site, a hub's name, a member) are stored and answered, and can be read
-once the projection goes on; revoked keys and removed members are refused at once all the same. /readyz says "degraded" and stays 200.
+Meanwhile the API answers reads with the state of that moment. Changes (a site, a hub's name, a member) are stored and acknowledged; reads show
+them once the projection is resumed. Revoked keys and removed members are rejected at once nevertheless. /readyz answers 200 "degraded".
 
 Example: hubcloud projections stop directory --why "moving the database"`
 }
 
-// Run stops them.
+// Run stops the projections.
 func (c *projectionsStopCommand) Run(ctx context.Context, out Streams) error {
-	return c.see(ctx, func(ctx context.Context, models *control) error {
+	return c.with(ctx, func(ctx context.Context, models *readModels) error {
 		if err := models.Stop(ctx, c.names(), c.Why); err != nil {
 			return err
 		}
@@ -229,14 +229,14 @@ func (c *projectionsStopCommand) Run(ctx context.Context, out Streams) error {
 }
 
 type projectionsResumeCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
-	whichProjections
+	projectionFlags
 }
 
-// Run resumes them, and waits until they have caught up, for some seconds.
+// Run resumes the projections and waits, for some seconds, until they have caught up.
 func (c *projectionsResumeCommand) Run(ctx context.Context, out Streams) error {
-	return c.see(ctx, func(ctx context.Context, models *control) error {
+	return c.with(ctx, func(ctx context.Context, models *readModels) error {
 		if err := models.Resume(ctx, c.names()); err != nil {
 			return err
 		}
@@ -248,6 +248,7 @@ func (c *projectionsResumeCommand) Run(ctx context.Context, out Streams) error {
 	})
 }
 
+// only returns the statuses of the named projections, in the order of names.
 func only(all []projections.ProjectionStatus, names []string) []projections.ProjectionStatus {
 	var some []projections.ProjectionStatus
 	for _, name := range names {
@@ -261,32 +262,32 @@ func only(all []projections.ProjectionStatus, names []string) []projections.Proj
 }
 
 type projectionsSkipCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
-	Sequence   uint64 `arg:"" help:"Sequence of the event that stops a projection, as status shows it."`
-	Why        string `help:"Why it can be done without. It is kept in the directory log for ever." required:"" placeholder:"TEXT"`
-	Projection string `help:"Which projection, when both are stopped at the same sequence: directory or presence." placeholder:"NAME"`
+	Sequence   uint64 `arg:"" help:"Sequence of the event that stops the projection, as the status shows it."`
+	Why        string `help:"Reason for the skip. The directory log keeps it." required:"" placeholder:"TEXT"`
+	Projection string `help:"directory or presence. Needed only when both are stopped at the same sequence." placeholder:"NAME"`
 }
 
-// Help says what is skipped.
+// Help returns the long help text.
 func (*projectionsSkipCommand) Help() string {
-	return `Only the very event that stops a projection can be skipped. What it says is then missing from the read models, for good: later events
-that build on it may stop the projection in their turn. The decision is recorded in the directory log, and every rebuild and every new version
-steps over the event too. Prefer a program that understands the event, if there is one: the projection goes on by itself once it runs.
+	return `Only the event that stops a projection can be skipped. The change that it describes is then permanently missing from the read models, and later
+events that build on it may stop the projection again. The directory log records the skip, so that rebuilds and later versions skip the event
+too. If a program version exists that understands the event, run that version instead: the projection then continues by itself.
 
 Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 1234"`
 }
 
-// Run skips it, and waits until the projection has gone on.
+// Run skips the event and waits until the projection has passed it.
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Streams) error {
 	if c.Projection != "" && c.Projection != projections.DirectoryProjection &&
 		c.Projection != projections.PresenceProjection {
-		return usage.Errorf("--projection %q: directory or presence", c.Projection)
+		return usage.Errorf("--projection %q: must be directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
-		return usage.Errorf("--why: say why the event can be done without")
+		return usage.Errorf("--why: must not be empty")
 	}
-	return c.see(ctx, func(ctx context.Context, models *control) error {
+	return c.with(ctx, func(ctx context.Context, models *readModels) error {
 		_, now, err := models.Skip(
 			ctx, models.session.Log, operator.Origin(), c.Projection, c.Sequence,
 			strings.TrimSpace(c.Why),

@@ -8,48 +8,48 @@ import (
 )
 
 type projectionsDropCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
-	DryRun bool `help:"Only say what would be dropped, and what it frees." name:"dry-run"`
+	DryRun bool `help:"Only print what would be dropped, and how much space that would free." name:"dry-run"`
 }
 
-// Help says what is dropped.
+// Help returns the long help text.
 func (*projectionsDropCommand) Help() string {
-	return `Drops read models that nobody uses any more: old ones, which a rebuild has taken the place of; those of another version of the program that does not
-run any more; and what a rebuild or verify has left that was cut off. Those in use are never dropped. Nothing is lost: everything in them can
-be built again from the streams.
+	return `Drops unused read models: those that a rebuild replaced, those of another version of the program that no longer runs, and leftovers of an
+interrupted rebuild or verify. Read models in use are never dropped. No data is lost: read models can be built again from the streams.
 
 Example: hubcloud projections drop --dry-run`
 }
 
-// dropped is a schema as --json prints it.
-type dropped struct {
+// droppedJSON is a schema with --json.
+type droppedJSON struct {
 	Schema string `json:"schema"`
 	Kind   string `json:"kind"`
 	Bytes  int64  `json:"bytes"`
-	// Dropped says that it is gone; Kept why it is not.
+	// Dropped reports whether the schema was dropped. Kept is the reason why it was not.
 	Dropped bool   `json:"dropped"`
 	Kept    string `json:"kept,omitempty"`
 }
 
+// kindNames describe the kinds of unused read models.
 var kindNames = map[string]string{
 	projections.KindOld:          "replaced by a rebuild",
 	projections.KindOtherVersion: "of another version of the program",
-	projections.KindUnfinished:   "left by a rebuild or verify that was cut off",
+	projections.KindUnfinished:   "left by an interrupted rebuild or verify",
 }
 
-// Run drops them, or says which it would.
+// Run drops the unused read models, or prints them.
 func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 	models, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer models.session.Close()
-	drop := models.Drop
+	list := models.Drop
 	if c.DryRun {
-		drop = models.Beside
+		list = models.Beside
 	}
-	all, err := drop(ctx)
+	all, err := list(ctx)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 			count++
 		}
 		if c.JSON {
-			if err := printObject(out.Out, dropped{
+			if err := printJSON(out.Out, droppedJSON{
 				Schema: d.Schema, Kind: d.Kind, Bytes: d.Bytes, Dropped: d.Kept == "" && !c.DryRun,
 				Kept: d.Kept,
 			}); err != nil {
@@ -71,7 +71,7 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 		verb := "dropped"
 		switch {
 		case d.Kept != "":
-			verb = "kept, since " + d.Kept + ":"
+			verb = "kept, because " + d.Kept + ":"
 		case c.DryRun:
 			verb = "would drop"
 		}
@@ -87,7 +87,7 @@ func (c *projectionsDropCommand) Run(ctx context.Context, out Streams) error {
 		verb = "would free"
 	}
 	_, err = fmt.Fprintf(
-		out.Out, "%s %.1f MB in %d schemas; the read models in use are untouched\n", verb,
+		out.Out, "%s %.1f MB in %d schemas; the read models in use are unchanged\n", verb,
 		float64(freed)/1e6, count,
 	)
 	return err

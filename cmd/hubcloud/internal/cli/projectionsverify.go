@@ -14,46 +14,46 @@ import (
 )
 
 type projectionsVerifyCommand struct {
-	readModels
+	readModelFlags
 	outputFlags
 }
 
-// Help says what is compared.
+// Help returns the long help text.
 func (*projectionsVerifyCommand) Help() string {
-	return `Builds the read models anew from the streams in a scratch schema, and compares those in use with them as of exactly the same event, row by row and
-column by column, while reads and writes go on. Prints every difference: its table, the row's key, the column, what is there and what should be. The
-scratch schema is dropped afterwards; after a kill the next verify or rebuild drops it. The exit status is 1 when there is a difference.
+	return `Builds the read models again from the streams in a temporary schema, and compares those in use with them at the same event, column by column,
+while reads and writes continue. Prints every difference: table, row, column, the value in use and the rebuilt value. The temporary schema is
+dropped afterwards; after a kill, the next verify or rebuild drops it. The exit code is 1 when there is a difference.
 
-Differences are mended by "hubcloud projections rebuild". Rows of hubs whose presence changes all the time are compared once they stand still for a second.
+"hubcloud projections rebuild" repairs differences. A hub whose presence keeps changing is compared once it has not changed for a second.
 
-With --json: one object a projection with "name", "sequence", "rows" and "differences", a list of {table, key, what, column, live, rebuilt}; "what" is
-changed, missing (the read models in use lack the row) or extra (only they have it).
+With --json: one object per projection with "name", "sequence", "rows" and "differences", a list of {table, key, what, column, live, rebuilt};
+"what" is changed, missing (the read models in use lack the row) or extra (only they have it).
 
-Example: hubcloud projections verify && echo the read models are what the log says`
+Example: hubcloud projections verify && echo the read models match the log`
 }
 
-// errDifferences says that there are differences, which have been outputFlags.
+// errDifferences reports that verify found and printed differences.
 var errDifferences = errors.New(
-	"the read models in use are not what the streams say: `hubcloud projections rebuild` mends them",
+	"the read models in use differ from the streams: `hubcloud projections rebuild` repairs them",
 )
 
-// Run compares.
+// Run compares the read models and prints the differences.
 func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err error) {
 	models, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer models.session.Close()
-	bar := newBuildBar(out.Err, c.JSON)
+	bar := newBuildProgress(out.Err, c.JSON)
 	report, err := newVerifyReport(out.Out, bar, c.JSON)
 	if err != nil {
 		return err
 	}
 	defer report.close()
 	all, err := models.Verify(ctx, bar.show, report.add)
-	bar.finish()
+	bar.end()
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted; nothing was changed")
+		return errors.New("interrupted; nothing was changed")
 	}
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err er
 	differences := 0
 	for _, v := range all {
 		differences += v.Differences
-		if err := report.end(v); err != nil {
+		if err := report.finish(v); err != nil {
 			return err
 		}
 	}
@@ -71,15 +71,15 @@ func (c *projectionsVerifyCommand) Run(ctx context.Context, out Streams) (err er
 	return nil
 }
 
-// verifyReport prints differences as they are found, or collects them for --json: outside memory,
-// since there can be as many as there are rows.
+// verifyReport prints differences as they are found. With --json it collects them in files: there
+// can be as many differences as rows.
 type verifyReport struct {
 	to    io.Writer
-	bar   *buildBar
+	bar   *buildProgress
 	spool map[string]*os.File
 }
 
-func newVerifyReport(to io.Writer, bar *buildBar, asJSON bool) (*verifyReport, error) {
+func newVerifyReport(to io.Writer, bar *buildProgress, asJSON bool) (*verifyReport, error) {
 	r := &verifyReport{to: to, bar: bar}
 	if !asJSON {
 		return r, nil
@@ -98,13 +98,13 @@ func newVerifyReport(to io.Writer, bar *buildBar, asJSON bool) (*verifyReport, e
 
 func (r *verifyReport) close() {
 	for _, file := range r.spool {
-		file.Close() // what it held has been outputFlags
+		file.Close() // finish has printed its content
 		os.Remove(file.Name())
 	}
 }
 
-// differenceLine is a difference as --json prints it.
-type differenceLine struct {
+// differenceJSON is a difference with --json.
+type differenceJSON struct {
 	Table   string  `json:"table"`
 	Key     rowKey  `json:"key"`
 	What    string  `json:"what"`
@@ -113,10 +113,10 @@ type differenceLine struct {
 	Rebuilt *string `json:"rebuilt"`
 }
 
-// rowKey is a row's key, as an object whose members are in the key's order.
+// rowKey is the key of a row. Its JSON object has the columns in the key's order.
 type rowKey []projections.KeyColumn
 
-// MarshalJSON writes the object.
+// MarshalJSON returns the object.
 func (k rowKey) MarshalJSON() ([]byte, error) {
 	var object bytes.Buffer
 	object.WriteByte('{')
@@ -138,14 +138,15 @@ func (k rowKey) MarshalJSON() ([]byte, error) {
 	return object.Bytes(), nil
 }
 
+// add reports a difference.
 func (r *verifyReport) add(projection string, d projections.Difference) error {
 	if r.spool == nil {
-		r.bar.finish()
+		r.bar.end()
 		_, err := fmt.Fprintln(r.to, inWords(d))
 		return err
 	}
 	raw, err := json.Marshal(
-		differenceLine{
+		differenceJSON{
 			Table:   d.Table,
 			Key:     d.Key,
 			What:    d.What,
@@ -168,6 +169,7 @@ func (r *verifyReport) add(projection string, d projections.Difference) error {
 	return err
 }
 
+// inWords returns a difference as a sentence.
 func inWords(d projections.Difference) string {
 	var key []string
 	for _, column := range d.Key {
@@ -178,7 +180,7 @@ func inWords(d projections.Difference) string {
 	case projections.DifferenceMissing:
 		return row + ": the row is missing"
 	case projections.DifferenceExtra:
-		return row + ": the row should not be there"
+		return row + ": the row should not exist"
 	default:
 		return fmt.Sprintf(
 			"%s: %s is %s and should be %s", row, d.Column, quotedOrNull(d.Live),
@@ -194,14 +196,12 @@ func quotedOrNull(text *string) string {
 	return fmt.Sprintf("%q", *text)
 }
 
-// end prints what became of a projection.
-func (r *verifyReport) end(v projections.Verified) error {
+// finish prints the result for a projection.
+func (r *verifyReport) finish(v projections.Verified) error {
 	if r.spool == nil {
 		moving := ""
 		if v.Moving > 0 {
-			moving = fmt.Sprintf(
-				"; %d hubs changed all the time and could not be compared", v.Moving,
-			)
+			moving = fmt.Sprintf("; %d hubs kept changing and were not compared", v.Moving)
 		}
 		_, err := fmt.Fprintf(
 			r.to, "%s: %d rows compared as of event %d, %d differences%s\n", v.Name, v.Rows,

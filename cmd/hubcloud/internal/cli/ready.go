@@ -14,24 +14,25 @@ import (
 	"hubcloud/httpapi"
 )
 
-// readyTimeout bounds the question to a service that may hang.
+// readyTimeout bounds the request: the service may hang.
 const readyTimeout = 4 * time.Second
 
-// readyCommand asks the service on this machine how it is: the health check of its container, which
-// has no other program in it.
+// readyCommand checks whether the service on this machine is ready. It is the health check of the
+// container image, which contains no other program.
 type readyCommand struct {
 	outputFlags
 	DataDir string `help:"Data directory of the service." default:"./data" type:"path"`
 }
 
-// Help is the long form of --help.
+// Help returns the long help text.
 func (c *readyCommand) Help() string {
-	return `Asks the service on this machine, at its --admin address, what /readyz says: exit code 0 when it is ready, 1 when it is not or when none runs.
+	return `Requests /readyz of the service on this machine, at its --admin address. The exit code is 0 when the service is ready, and 1 when it is not
+ready or does not run.
 
 Example: hubcloud ready --data-dir /var/lib/hubcloud`
 }
 
-// Run asks, and prints what is not well.
+// Run requests /readyz and prints the unhealthy components.
 func (c *readyCommand) Run(ctx context.Context, out Streams) error {
 	bound, err := datadir.Dir(c.DataDir).Endpoints()
 	if err != nil {
@@ -55,7 +56,7 @@ func (c *readyCommand) Run(ctx context.Context, out Streams) error {
 		Components []httpapi.Component `json:"components"`
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&body); err != nil {
-		return fmt.Errorf("the service answers %s: %w", answer.Status, err)
+		return fmt.Errorf("the service answered %s: %w", answer.Status, err)
 	}
 	if body.Ready {
 		return c.print(out.Out, field{"state", "ready"})

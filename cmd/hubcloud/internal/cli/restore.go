@@ -14,39 +14,40 @@ import (
 	"hubcloud/streams/backup"
 )
 
-// restoreCommand brings a backup back.
+// restoreCommand restores a backup.
 type restoreCommand struct {
 	outputFlags
 	Dir             string `arg:"" help:"Folder with the backup." type:"path"`
-	Check           bool   `help:"Only look whether the backup is whole, and say what it is of."`
-	DataDir         string `help:"Data directory to restore into: new, or empty." default:"./data" type:"path"`
-	NATSURL         string `help:"Broker of one's own to restore into, instead of a data directory: empty." name:"nats-url" placeholder:"URL"`
+	Check           bool   `help:"Only check the backup and describe it."`
+	DataDir         string `help:"New or empty data directory to restore into." default:"./data" type:"path"`
+	NATSURL         string `help:"Your own empty broker to restore into, instead of a data directory." name:"nats-url" placeholder:"URL"`
 	NATSCredentials string `help:"Credentials file for --nats-url." name:"nats-credentials" type:"path" placeholder:"FILE"`
-	LogReplicas     int    `help:"Copies of each stream in a cluster, as serve will have it: 1 or 3." default:"1"`
+	LogReplicas     int    `help:"Copies of each stream in a cluster, 1 or 3, as for serve." default:"1"`
 }
 
-// Help says what a restore means.
+// Help returns the long help text.
 func (*restoreCommand) Help() string {
-	return `Reads the whole backup and compares its sums before it touches anything; then restores it into an empty data directory, or into an empty broker.
-No service may run there. Start one afterwards, with the flags that the former had.
+	return `Checks the sums of the whole backup first, then restores it into an empty data directory or an empty broker. No service may run there. Start
+the service afterwards, with the flags that it had.
 
-The installation is then as it was AT THE MOMENT OF THE BACKUP. Whatever was done since is undone: what was added is missing, and what was
-taken away is back. API keys, members and hub certificates that were revoked since the backup ARE IN FORCE AGAIN; revoke them again.
+The installation then has its state AT THE TIME OF THE BACKUP. All later changes are lost: what was added later is missing, and what was removed
+later is back. API keys, members and hub certificates that were revoked after the backup ARE VALID AGAIN; revoke them again.
 
-Events: without hub logs in the backup, the last 24 hours' are gone. Readers' cursors answer 410, and they resync as the contract says; hubs go on
-with their certificates and their numbering, and what they sent since the backup and no longer hold is told as hub.events_skipped. With hub
-logs, cursors of what is in the backup go on. People sign in to the portal again. With --postgres-url, give the service an empty database.
+Events: if the backup has no hub logs, the events of the last 24 hours are lost; requests with a cursor are answered 410, and clients resync as
+the contract describes. With hub logs, cursors of events in the backup stay valid. Hubs keep their certificates and their numbering; the event
+hub.events_skipped reports what a hub sent after the backup and no longer has. People must sign in to the portal again. With --postgres-url,
+give the service an empty database.
 
-A restore that was interrupted is begun again by the same command; until it is finished no service starts there.
+Repeat the command after an interruption: it starts the restore again. Until the restore is finished, no service starts there.
 
   hubcloud restore --data-dir /var/lib/hubcloud /backups/monday
   hubcloud restore --check /backups/monday`
 }
 
-// Validate checks what the flags say together; kong calls it once they are parsed.
+// Validate checks the flags. The flag parser calls it.
 func (c *restoreCommand) Validate() error {
 	if c.LogReplicas != 1 && c.LogReplicas != 3 {
-		return fmt.Errorf("--log-replicas %d: 1 or 3", c.LogReplicas)
+		return fmt.Errorf("--log-replicas %d: must be 1 or 3", c.LogReplicas)
 	}
 	if c.NATSURL != "" && c.NATSCredentials == "" && !c.Check {
 		return errors.New("--nats-url needs --nats-credentials")
@@ -54,11 +55,11 @@ func (c *restoreCommand) Validate() error {
 	return nil
 }
 
-// Run checks the backup, and restores it.
+// Run checks the backup and restores it.
 func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 	bar := newTransfer(out.Err, "check", c.JSON)
 	defer bar.end()
-	m, err := backup.Check(ctx, c.Dir, bar.tell)
+	m, err := backup.Check(ctx, c.Dir, bar.show)
 	bar.end()
 	if err != nil && c.Check {
 		return err
@@ -68,10 +69,10 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 	}
 	if c.Check {
 		if c.JSON {
-			return printObject(out.Out, takenOf(c.Dir, m))
+			return printJSON(out.Out, backupJSONOf(c.Dir, m))
 		}
 		fmt.Fprintf(
-			out.Out, "%s is whole: %d files, %s. It holds the installation %s as it was at %s.\n",
+			out.Out, "%s is complete: %d files, %s. It has the installation %s at %s.\n",
 			c.Dir, len(m.Files), byteText(m.Bytes()), m.Installation, m.At.Format(time.RFC3339),
 		)
 		return nil
@@ -81,71 +82,72 @@ func (c *restoreCommand) Run(ctx context.Context, out Streams) error {
 		return err
 	}
 	if c.JSON {
-		done := takenOf(c.Dir, m)
-		return printObject(out.Out, struct {
-			taken
+		done := backupJSONOf(c.Dir, m)
+		return printJSON(out.Out, struct {
+			backupJSON
 			Into string `json:"restored_into"`
 		}{done, into})
 	}
-	c.say(m, into, out)
+	c.report(m, into, out)
 	return nil
 }
 
-// say tells what has come back, what has not, and what to do.
-func (c *restoreCommand) say(m backup.Manifest, into string, out Streams) {
+// report prints what was restored, what is lost, and what to do.
+func (c *restoreCommand) report(m backup.Manifest, into string, out Streams) {
 	at := m.At.Format(time.RFC3339)
 	fmt.Fprintf(
-		out.Out, "%s is the installation as it was at %s, %s ago.\n\n", into, at,
+		out.Out, "%s has the installation at %s, %s ago.\n\n", into, at,
 		time.Since(m.At).Round(time.Second),
 	)
-	fmt.Fprintf(out.Out, "Everything that was done after %s is undone:\n", at)
+	fmt.Fprintf(out.Out, "All changes after %s are lost:\n", at)
 	fmt.Fprintln(
 		out.Out,
-		"  - organizations, sites, hubs, members, invitations and API keys that were added since are missing;",
+		"  - organizations, sites, hubs, members, invitations and API keys that were added later are missing;",
 	)
 	fmt.Fprintln(
 		out.Out,
 		"  - API keys, members, invitations and hub certificates that were REVOKED OR REMOVED "+
-			"SINCE ARE IN FORCE AGAIN: revoke them again;",
+			"LATER ARE VALID AGAIN: revoke them again;",
 	)
 	fmt.Fprintln(
-		out.Out,
-		"  - commands since then are forgotten: one that is repeated with its Idempotency-Key is run again.",
+		out.Out, "  - a later command that is repeated with its Idempotency-Key runs again.",
 	)
 	if m.HubLogs {
-		fmt.Fprintln(out.Out, "Events up to then are there; cursors of later ones answer 410.")
+		fmt.Fprintln(out.Out, "Events up to then are restored; cursors of later events answer 410.")
 	} else {
-		fmt.Fprintln(out.Out, "The last 24 hours' events are gone; cursors answer 410, and readers resync.")
+		fmt.Fprintln(out.Out, "The events of the last 24 hours are lost; cursors answer 410, and clients resync.")
 	}
 	fmt.Fprintln(
 		out.Out,
-		"What hubs sent since then and no longer hold is told as hub.events_skipped. People sign "+
-			"in to the portal again.",
+		"The event hub.events_skipped reports what a hub sent later and no longer has. People must "+
+			"sign in to the portal again.",
 	)
 	fmt.Fprintln(out.Out)
 	switch {
 	case c.NATSURL == "" && m.Has(operator.AuthorityKey):
 		fmt.Fprintf(
-			out.Out, "Start it with the flags that it had: hubcloud serve --data-dir %s …\n", into,
+			out.Out, "Start the service with its former flags: hubcloud serve --data-dir %s …\n",
+			into,
 		)
 	case c.NATSURL == "":
 		fmt.Fprintf(
 			out.Out,
-			"Start it with the flags that it had, --ca-cert and --ca-key among them: hubcloud serve --data-dir %s …\n",
+			"Start the service with its former flags, including --ca-cert and --ca-key: hubcloud "+
+				"serve --data-dir %s …\n",
 			into,
 		)
 	case m.Has(operator.AuthorityKey):
 		fmt.Fprintf(
 			out.Out,
-			"Start the replicas with the flags that they had. The authority is in %s/ca, for --ca-cert and --ca-key, "+
-				"of broker-config too.\n",
+			"Start the replicas with their former flags. The authority for --ca-cert and --ca-key, also of "+
+				"broker-config, is in %s/ca.\n",
 			c.Dir,
 		)
 	default:
-		fmt.Fprintln(out.Out, "Start the replicas with the flags that they had.")
+		fmt.Fprintln(out.Out, "Start the replicas with their former flags.")
 	}
 	fmt.Fprintln(
-		out.Out, "With --postgres-url, give it an empty database: the read models are made anew.",
+		out.Out, "With --postgres-url, use an empty database: the read models are built again.",
 	)
 }
 
@@ -156,7 +158,7 @@ func (c *restoreCommand) restore(
 	bar := newTransfer(out.Err, "restore", c.JSON)
 	defer bar.end()
 	r := operator.Restore{
-		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.tell,
+		Backup: c.Dir, Manifest: m, Replicas: c.LogReplicas, Progress: bar.show,
 		Logger: slog.New(slog.NewTextHandler(out.Err, &slog.HandlerOptions{
 			Level: slog.LevelError,
 		})),

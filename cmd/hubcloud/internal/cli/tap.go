@@ -21,53 +21,53 @@ import (
 	"hubcloud/streams/tap"
 )
 
-// tapCommand reads hub logs for analytics.
+// tapCommand groups the commands that read hub logs for analytics.
 type tapCommand struct {
 	Run         tapRunCommand         `cmd:"" default:"withargs" help:"Print or publish the events of all hubs, or of some."`
-	Credentials tapCredentialsCommand `cmd:"" help:"Make, renew and revoke credentials with which a tap reads, and can do nothing else."`
+	Credentials tapCredentialsCommand `cmd:"" help:"Create, rotate and revoke read-only credentials for taps."`
 }
 
-// tapRunCommand is the tap itself.
+// tapRunCommand prints or publishes events.
 type tapRunCommand struct {
 	operatorFlags
 
-	Hub      []string   `help:"Hub to tap, by its id; may be repeated. Without it, all hubs, also those that are added meanwhile." placeholder:"HUB_ID"`
-	Type     []string   `help:"Event type to give, such as channel.observed, or device.* for all that begin so; may be repeated." placeholder:"TYPE"`
-	Since    string     `help:"Where to begin: a time that long ago (2h) or an instant (2026-01-02T03:04:05Z). Without it, the oldest event that is kept." placeholder:"WHEN"`
-	New      bool       `help:"Begin with the next new event; for --follow."`
-	Follow   bool       `help:"Go on with events as they come, until Ctrl-C." short:"f"`
-	Commands bool       `help:"Give what the service keeps about commands as well, as tap.command."`
-	Format   tap.Format `help:"Form of a line: ndjson, or cloudevents for CloudEvents 1.0." default:"ndjson" enum:"ndjson,cloudevents"`
+	Hub      []string   `help:"Id of a hub; may be repeated. Defaults to all hubs, including those added later." placeholder:"HUB_ID"`
+	Type     []string   `help:"Event type, such as channel.observed, or a prefix such as device.*; may be repeated. Defaults to all." placeholder:"TYPE"`
+	Since    string     `help:"Begin this long ago (2h) or at this time (2026-01-02T03:04:05Z). Defaults to the oldest event." placeholder:"WHEN"`
+	New      bool       `help:"Begin with the next new event. Needs --follow."`
+	Follow   bool       `help:"Continue with new events until Ctrl-C." short:"f"`
+	Commands bool       `help:"Include the records of commands, as tap.command."`
+	Format   tap.Format `help:"Format of a line: ndjson, or cloudevents for CloudEvents 1.0." default:"ndjson" enum:"ndjson,cloudevents"`
 
-	Checkpoint      string        `help:"File that keeps how far the tap has got; when it is there, the tap goes on from it, and --since and --new do not count." placeholder:"FILE" type:"path"`
-	CheckpointEvery time.Duration `help:"Time between two checkpoints." default:"1s"`
+	Checkpoint      string        `help:"File for the position of the tap. When it exists, the tap continues from there and ignores --since and --new." placeholder:"FILE" type:"path"`
+	CheckpointEvery time.Duration `help:"Interval of checkpoints." default:"1s"`
 
-	Publish            string `help:"Publish into a JetStream stream instead of printing: its subject, in which {hub_id}, {type} and {organization_id} are replaced." placeholder:"SUBJECT"`
+	Publish            string `help:"Publish to a JetStream stream instead of printing: subject, with the placeholders {hub_id}, {type} and {organization_id}." placeholder:"SUBJECT"`
 	PublishURL         string `help:"NATS server with that stream." placeholder:"URL" name:"publish-url"`
 	PublishCredentials string `help:"Credentials (.creds) for --publish-url." placeholder:"FILE" type:"path" name:"publish-credentials"`
 }
 
-// Help is the longer text of --help.
+// Help returns the long help text.
 func (*tapCommand) Help() string {
-	return `Gives the events of all hubs, those that are kept (for a day) and with --follow those that come, one line of JSON each: the API's event with
-organization_id, sequence and stored_at. Order is that of each hub's log.
+	return `Prints the events of all hubs of the last day, and with --follow new ones, as one JSON object per line: the API's event with organization_id,
+sequence and stored_at. Events of one hub are in the order of its log.
 
-With --checkpoint, a tap that was stopped or killed goes on where it was: nothing is missing, and what was given since the last checkpoint is given
-again. Lines of the type tap.gap and tap.log_begun say where events are missing or a hub was reset.
+With --checkpoint, a tap continues after a stop or a kill: no event is missing, and events after the last checkpoint are printed again. Lines of
+the type tap.gap and tap.log_begun report missing events and the reset of a hub.
 
   hubcloud tap | jq -r .type | sort | uniq -c
   hubcloud tap --follow --new --type 'channel.*'
   hubcloud tap --follow --checkpoint tap.checkpoint >> events.ndjson
   hubcloud tap --follow --checkpoint tap.checkpoint --format cloudevents --publish 'events.{hub_id}' --publish-url nats://USER:PASSWORD@analytics:4222
 
-On another machine, with a file that "hubcloud tap credentials" made:
+On another machine, with a file of "hubcloud tap credentials":
 
   hubcloud tap --nats-url nats://broker:4222 --nats-credentials tap.json --follow
 
-"hubcloud tap run --help" lists the flags; "run" may be left out.`
+"hubcloud tap run --help" lists the flags; "run" may be omitted.`
 }
 
-// Validate checks what the flags say together.
+// Validate checks the flags. The flag parser calls it.
 func (c *tapRunCommand) Validate() error {
 	for _, id := range c.Hub {
 		if _, ok := domain.ParseHubID(id); !ok {
@@ -76,17 +76,17 @@ func (c *tapRunCommand) Validate() error {
 	}
 	switch {
 	case c.New && !c.Follow:
-		return errors.New("--new: without --follow there would be nothing to give")
+		return errors.New("--new needs --follow: there are no new events to print otherwise")
 	case c.New && c.Since != "":
-		return errors.New("--new and --since: give one of them")
+		return errors.New("--new and --since: give only one of them")
 	case c.CheckpointEvery <= 0:
 		return fmt.Errorf("--checkpoint-every %v: must be above 0", c.CheckpointEvery)
 	case c.Publish != "" && c.PublishURL == "":
 		return errors.New(
-			"--publish needs --publish-url: with a tap's credentials nothing can be published",
+			"--publish needs --publish-url: a tap's credentials do not allow publishing",
 		)
 	case c.Publish == "" && (c.PublishURL != "" || c.PublishCredentials != ""):
-		return errors.New("--publish-url and --publish-credentials go with --publish")
+		return errors.New("--publish-url and --publish-credentials need --publish")
 	}
 	if c.Publish != "" {
 		if _, err := tap.ParseSubject(c.Publish); err != nil {
@@ -97,7 +97,7 @@ func (c *tapRunCommand) Validate() error {
 	return err
 }
 
-// since reads --since: a time ago, or an instant.
+// since parses --since: a duration before now, or a time.
 func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 	if c.Since == "" {
 		return time.Time{}, nil
@@ -108,17 +108,17 @@ func (c *tapRunCommand) since(now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, c.Since)
 	if err != nil {
 		return at, fmt.Errorf(
-			"--since %q: a time ago such as 2h or 30m, or an instant such as 2026-01-02T03:04:05Z",
+			"--since %q: must be a duration such as 2h or 30m, or a time such as 2026-01-02T03:04:05Z",
 			c.Since,
 		)
 	}
 	return at, nil
 }
 
-// Run taps until everything is given or, with --follow, until it is interrupted. A reader of
-// standard output that goes away ends it as well.
+// Run prints or publishes the events. With --follow it runs until it is interrupted, or until the
+// reader of standard output has gone.
 func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
-	// Otherwise a write to a closed pipe would end the process at once.
+	// By default, a write to a closed standard output kills the process.
 	signal.Ignore(syscall.SIGPIPE)
 	log := slog.New(slog.NewTextHandler(out.Err, nil))
 	nc, shards, err := c.connect(ctx, log)
@@ -152,7 +152,7 @@ func (c *tapRunCommand) Run(ctx context.Context, out Streams) error {
 	return nil
 }
 
-// output makes what the tap writes to.
+// output returns the tap's output and a function that closes it.
 func (c *tapRunCommand) output(
 	ctx context.Context, out Streams, log *slog.Logger,
 ) (tap.Output, func(), error) {
@@ -181,26 +181,26 @@ func (c *tapRunCommand) output(
 	if err := publisher.Check(ctx); err != nil {
 		nc.Close()
 		return nil, nil, fmt.Errorf(
-			"--publish: %w: make one first, such as with `nats stream add`", err,
+			"--publish: %w: create one first, for example with `nats stream add`", err,
 		)
 	}
 	return publisher, nc.Close, nil
 }
 
-// tap connects to the broker, with a tap's credentials or with those of the service. It says how
-// many shards there are.
+// connect connects to the broker with a tap's credentials or those of the service, and returns the
+// number of shards.
 func (c *tapRunCommand) connect(
 	ctx context.Context, log *slog.Logger,
 ) (nc *nats.Conn, shards int, err error) {
 	url, path := c.NATSURL, c.NATSCredentials
 	var opts []nats.Option
-	if path == "" { // a tap's credentials have an address in them
+	if path == "" { // a file of tap credentials has the broker's URL
 		var embedded bool
 		if url, path, embedded, err = c.service().Broker(); err != nil {
 			return nil, 0, err
 		}
 		if embedded {
-			opts = append(opts, nats.SetCustomDialer(wherever{c.service().Dir()}))
+			opts = append(opts, nats.SetCustomDialer(endpointsDialer{c.service().Dir()}))
 		}
 	}
 	credentials, err := tap.ReadCredentials(path)
@@ -223,13 +223,13 @@ func (c *tapRunCommand) connect(
 	return nc, credentials.Shards, nil
 }
 
-// wherever dials the broker that runs on a data directory, at whatever address it has by now: a
-// service that was started anew may have another.
-type wherever struct{ dir datadir.Dir }
+// endpointsDialer dials the broker of the service on a data directory at its current address, which
+// may change with a restart.
+type endpointsDialer struct{ dir datadir.Dir }
 
-// Dial makes wherever a nats.CustomDialer. The address is the one that was known first.
-func (w wherever) Dial(network, address string) (net.Conn, error) {
-	if bound, err := w.dir.Endpoints(); err == nil {
+// Dial implements nats.CustomDialer. It uses address while endpoints.json does not exist.
+func (d endpointsDialer) Dial(network, address string) (net.Conn, error) {
+	if bound, err := d.dir.Endpoints(); err == nil {
 		address = bound.NATS
 	}
 	return net.DialTimeout(network, address, 5*time.Second)

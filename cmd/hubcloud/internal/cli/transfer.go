@@ -3,88 +3,53 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 
 	"hubcloud/streams/backup"
 )
 
-// drawEvery is how often a bar is drawn on a terminal; elsewhere a line is outputFlags every lineEvery.
-const drawEvery = 100 * time.Millisecond
-
-// transfer shows how far a backup or a restore has come: a bar on a terminal, and a line now and
-// then elsewhere. Safe for concurrent use.
+// transfer shows the progress of a backup or a restore. Its methods may be called concurrently.
 type transfer struct {
-	w        io.Writer
-	what     string
-	terminal bool
-	quiet    bool
+	progress
+	title string
 
-	mu    sync.Mutex
-	began time.Time
-	shown time.Time
+	mu      sync.Mutex
+	began   time.Time
+	shownAt time.Time
 }
 
-func newTransfer(w io.Writer, what string, quiet bool) *transfer {
-	file, ok := w.(*os.File)
-	return &transfer{
-		w: w, what: what, quiet: quiet, terminal: ok && term.IsTerminal(int(file.Fd())),
-		began: time.Now(), shown: time.Now(),
-	}
+func newTransfer(w io.Writer, title string, quiet bool) *transfer {
+	now := time.Now()
+	return &transfer{progress: newProgress(w, quiet), title: title, began: now, shownAt: now}
 }
 
-// tell takes how far it is.
-func (t *transfer) tell(p backup.Progress) {
+// show reports the progress p, unless another report was shown a moment ago.
+func (t *transfer) show(p backup.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.quiet {
+	now := time.Now()
+	if t.quiet || now.Sub(t.shownAt) < t.interval() {
 		return
 	}
-	every := lineEvery
-	if t.terminal {
-		every = drawEvery
-	}
-	if now := time.Now(); now.Sub(t.shown) >= every {
-		t.shown = now
-		t.show(p, now.Sub(t.began))
-	}
-}
-
-func (t *transfer) show(p backup.Progress, took time.Duration) {
+	t.shownAt = now
 	part := 1.0
 	if p.Total > 0 {
 		part = float64(p.Done) / float64(p.Total)
 	}
 	text := fmt.Sprintf("%3.0f %%  %s of %s", 100*part, byteText(p.Done), byteText(p.Total))
 	if part > 0.01 && part < 1 {
-		text += fmt.Sprintf(
-			"  %s left",
-			(time.Duration(float64(took)*(1-part)/part) + time.Second).Truncate(time.Second),
-		)
+		left := time.Duration(float64(now.Sub(t.began)) * (1 - part) / part)
+		text += fmt.Sprintf("  %s left", (left + time.Second).Truncate(time.Second))
 	}
-	if !t.terminal {
-		fmt.Fprintf(t.w, "%s: %s  %s\n", t.what, text, p.Step)
+	if t.terminal {
+		t.bar(t.title+" ", part, text+"  "+p.Step)
 		return
 	}
-	full := int(part * barWidth)
-	fmt.Fprintf(
-		t.w, "\r\x1b[K%s [%s%s] %s  %s", t.what, strings.Repeat("#", full),
-		strings.Repeat(".", barWidth-full), text, p.Step,
-	)
+	fmt.Fprintf(t.w, "%s: %s  %s\n", t.title, text, p.Step)
 }
 
-// end takes the bar away.
-func (t *transfer) end() {
-	if t.terminal && !t.quiet {
-		fmt.Fprint(t.w, "\r\x1b[K")
-	}
-}
-
-// byteText writes a number of bytes for people.
+// byteText formats a number of bytes with a decimal unit.
 func byteText(n int64) string {
 	value, unit := float64(n), "B"
 	for _, next := range []string{"kB", "MB", "GB", "TB"} {

@@ -9,7 +9,7 @@ import (
 	"hubcloud/streams/backup"
 )
 
-// TestTransfer: a bar on a terminal, a line now and then elsewhere, nothing beside JSON.
+// A transfer shows a bar on a terminal, lines elsewhere, and nothing beside JSON.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -29,15 +29,15 @@ func TestTransfer(t *testing.T) {
 				var out strings.Builder
 				bar := newTransfer(&out, "backup", c.quiet)
 				bar.terminal = c.terminal
-				bar.tell(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
+				bar.show(backup.Progress{Step: "too soon to be shown", Total: 3_000_000})
 				time.Sleep(10 * time.Second)
-				bar.tell(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
-				bar.tell(
+				bar.show(backup.Progress{Step: "DIRECTORY", Done: 1_500_000, Total: 3_000_000})
+				bar.show(
 					backup.Progress{Step: "too soon after that", Done: 1_600_000, Total: 3_000_000},
 				)
 				bar.end()
 				if got := out.String(); got != c.want {
-					t.Errorf("%q, want %q", got, c.want)
+					t.Errorf("printed %q, want %q", got, c.want)
 				}
 			})
 		})
@@ -46,7 +46,7 @@ func TestTransfer(t *testing.T) {
 		0: "0 B", 999: "999 B", 1000: "1.0 kB", 2_345_678: "2.3 MB", 5e13: "50.0 TB",
 	} {
 		if got := byteText(n); got != want {
-			t.Errorf("%d is %q, want %q", n, got, want)
+			t.Errorf("byteText(%d) is %q, want %q", n, got, want)
 		}
 	}
 }

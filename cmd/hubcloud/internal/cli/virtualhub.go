@@ -10,21 +10,22 @@ import (
 	"hubcloud/hubbridge/virtualhub"
 )
 
-// virtualhubCommand runs hubs in software.
+// virtualhubCommand groups the commands that simulate hubs.
 type virtualhubCommand struct {
 	Run   virtualhubRunCommand   `cmd:"" default:"withargs" help:"Run one hub."`
-	Fleet virtualhubFleetCommand `cmd:"" help:"Run many hubs in one process, for load."`
+	Fleet virtualhubFleetCommand `cmd:"" help:"Run many hubs in one process, for load tests."`
 }
 
+// virtualhubRunCommand runs one virtual hub.
 type virtualhubRunCommand struct {
-	Enroll  string   `help:"Base address of the cloud, without /link/v1." required:"" placeholder:"URL"`
+	Enroll  string   `help:"Base URL of the cloud, without /link/v1." required:"" placeholder:"URL"`
 	Serial  string   `help:"Serial of the hub." required:"" placeholder:"SERIAL"`
-	Secret  string   `help:"Its enrolment secret, as \"inventory\" outputFlags it." required:"" placeholder:"SECRET"`
-	Devices string   `help:"JSON file with the hub's devices; without one it has one of every kind." type:"path" placeholder:"FILE"`
-	Dir     string   `help:"Folder that keeps the hub's certificate, events and devices over a restart; without one it starts anew each time." type:"path" placeholder:"DIR"`
-	Fault   []string `help:"Fault to run with, such as radio_down, late_answers=3s or jammed=1,2; may be repeated." sep:"none" placeholder:"FAULT"`
+	Secret  string   `help:"Enrolment secret of the hub." required:"" placeholder:"SECRET"`
+	Devices string   `help:"JSON file with the hub's devices. Defaults to one device of every kind." type:"path" placeholder:"FILE"`
+	Dir     string   `help:"Folder that keeps the hub's certificate, events and devices. Without it, each run begins with a new hub log." type:"path" placeholder:"DIR"`
+	Fault   []string `help:"Fault to simulate, such as radio_down, late_answers=3s or jammed=1,2; may be repeated." sep:"none" placeholder:"FAULT"`
 
-	LogLevel string `help:"Least severe lines to log: debug, info, warn, error." default:"info" enum:"debug,info,warn,error"`
+	LogLevel string `help:"Lowest level to log: debug, info, warn, error." default:"info" enum:"debug,info,warn,error"`
 }
 
 // Run runs the hub until SIGINT or SIGTERM.
@@ -67,7 +68,7 @@ func (c *virtualhubRunCommand) Run(ctx context.Context, out Streams) error {
 	return ended(ctx, hub.Run(ctx))
 }
 
-// checkEnroll says what is wrong with --enroll.
+// checkEnroll validates --enroll.
 func checkEnroll(address string) error {
 	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		u.Host == "" {
@@ -76,7 +77,7 @@ func checkEnroll(address string) error {
 	return nil
 }
 
-// ended forgets the error of a loop that was told to end.
+// ended returns nil if the loop was stopped by ctx, and its error otherwise.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -130,7 +130,7 @@ func TestServersThatAreMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	examine := func() Component {
-		return one(t, Examine(t.Context(), Config{
+		return one(t, Check(t.Context(), Config{
 			Elsewhere: true, Credentials: cluster.credentials, Limits: limits(),
 			Started: &datadir.Started{LogReplicas: 3, OwnBroker: true, Sync: "always"},
 		}), "broker")

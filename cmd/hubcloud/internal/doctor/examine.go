@@ -107,8 +107,8 @@ var checks = [...]check{
 	{"logs", checkLogs},
 }
 
-// Examine looks at every component. It takes less than five seconds, whatever hangs.
-func Examine(ctx context.Context, cfg Config) []Component { return examine(ctx, cfg, checks[:]) }
+// Check checks every component. It takes less than five seconds, whatever hangs.
+func Check(ctx context.Context, cfg Config) []Component { return examine(ctx, cfg, checks[:]) }
 
 func examine(ctx context.Context, cfg Config, checks []check) []Component {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)

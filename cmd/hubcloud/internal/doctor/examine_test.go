@@ -46,7 +46,7 @@ func TestNothingThatHangsHidesAnythingElse(t *testing.T) {
 		User: "cloud",
 	}
 	began := time.Now()
-	all := Examine(t.Context(), Config{
+	all := Check(t.Context(), Config{
 		DataDir: dir, Bound: Bound{HTTP: peer, Admin: peer, MQTT: peer},
 		Started:     &datadir.Started{Roles: []string{"api"}, Environment: "live", Sync: "always"},
 		Credentials: credentials, PostgresURL: "postgres://" + peer + "/x?sslmode=disable",
