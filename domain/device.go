@@ -13,32 +13,34 @@ type Device struct {
 	Channels []Channel
 }
 
-// Channel is a channel of a device as its hub tells it. Which fields are set depends on what was
-// asked: a list of devices has no values and no status, the answer to a command has no abilities
+// Channel is a channel of a device in a hub's answer. Which fields are set depends on the request:
+// a list of devices has no values and no status, and the answer to a command has no abilities
 // (Readable, Writable, Capabilities).
+//
+// The JSON form is that of remembered answers to commands; fields that are not set are absent.
 type Channel struct {
 	// Key and Endpoint name the channel within its device.
-	Key      string
-	Endpoint int64
-	Kind     string
+	Key      string `json:"key"`
+	Endpoint int64  `json:"endpoint"`
+	Kind     string `json:"kind"`
 	// Unit is nil where the contract has null.
-	Unit *string
+	Unit *string `json:"unit"`
 
-	Readable bool
-	Writable bool
+	Readable bool `json:"readable,omitempty"`
+	Writable bool `json:"writable,omitempty"`
 	// Capabilities is a JSON object; empty by default.
-	Capabilities json.RawMessage
+	Capabilities json.RawMessage `json:"capabilities,omitempty"`
 
 	// Available is false while the hub cannot reach the device.
-	Available bool
+	Available bool `json:"available"`
 
-	// Value is what the device last reported, Desired what the last command asked for; nil is null.
-	Value   json.RawMessage
-	Desired json.RawMessage
-	// ObservedAt and DesiredAt are the times of those, in TimeLayout; nil is null.
-	ObservedAt *string
-	DesiredAt  *string
-	Status     ChannelStatus
+	// Value is what the device reported last; nil is null. ObservedAt is its time in TimeLayout.
+	Value      json.RawMessage `json:"value,omitempty"`
+	ObservedAt *string         `json:"observed_at,omitempty"`
+	// Desired is the value of the last command; nil is null. DesiredAt is its time in TimeLayout.
+	Desired   json.RawMessage `json:"desired,omitempty"`
+	DesiredAt *string         `json:"desired_at,omitempty"`
+	Status    ChannelStatus   `json:"status"`
 }
 
 // Command asks that a channel take a value.

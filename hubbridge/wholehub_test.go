@@ -89,11 +89,16 @@ func (i *installation) wholeHub(
 		i.t.Fatal(err)
 	}
 	h.devices = rpc.NewDevices(caller, nil, nil)
-	h.commands = commands.New(i.logs, h.devices, commands.Config{
-		Keys: idempotency.New(
-			i.conns, idempotency.Config{ReplicaID: "r1", Log: quiet()},
-		), HubTimeout: timeout, Log: quiet(),
+	keys, err := idempotency.New(i.conns, idempotency.Config{ReplicaID: "r1", Logger: quiet()})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	h.commands, err = commands.New(i.logs, h.devices, commands.Config{
+		Keys: keys, HubTimeout: timeout, Logger: quiet(),
 	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
 	i.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -8,8 +8,8 @@ import (
 // BenchmarkSend is a command to a hub that answers at once, with a new idempotency key each time,
 // and one that is a repeat. The broker syncs as it does by default.
 func BenchmarkSend(b *testing.B) {
-	r := newRig(b)
-	p := r.replica("r1")
+	cloud := newTestCloud(b)
+	p := cloud.replica("r1")
 	for _, repeat := range []bool{false, true} {
 		b.Run(fmt.Sprintf("repeat=%t", repeat), func(b *testing.B) {
 			b.ReportAllocs()
@@ -18,7 +18,7 @@ func BenchmarkSend(b *testing.B) {
 				if n++; repeat {
 					n = 1
 				}
-				if _, err := p.send(r.command(fmt.Sprint("k", n))); err != nil {
+				if _, err := p.send(cloud.command(fmt.Sprint("k", n))); err != nil {
 					b.Fatal(err)
 				}
 			}

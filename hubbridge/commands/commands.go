@@ -1,7 +1,10 @@
 package commands
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -16,133 +19,161 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Hubs are asked to run commands (rpc.Devices).
+// Hubs sends commands to hubs (rpc.Devices).
 type Hubs interface {
-	// MustBeOnline refuses a hub that is not connected with hub_offline.
+	// MustBeOnline returns hub_offline for a hub that is not connected.
 	MustBeOnline(ctx context.Context, hub domain.HubID) error
-	// Command hands a command to its hub, which runs an id once.
-	Command(ctx context.Context, c domain.Command, id string) (domain.Channel, error)
+	// Command sends a command to its hub, which runs each commandID once, and returns the channel.
+	Command(ctx context.Context, c domain.Command, commandID string) (domain.Channel, error)
 }
 
-// Logs are the hubs' logs (hublog.Logs).
+// Logs are the event logs of hubs (hublog.Logs).
 type Logs interface {
+	// AppendCommand appends a record of a command and returns its sequence.
 	AppendCommand(
 		ctx context.Context, hub domain.HubID, payload []byte, header nats.Header,
 	) (uint64, error)
-	// Commands gives the newest limit of what was appended at since or later, oldest first.
+	// Commands returns the records appended at since or later, oldest first: the newest limit of
+	// them.
 	Commands(ctx context.Context, hub domain.HubID, since time.Time, limit int) ([][]byte, error)
 }
 
-// Config is what Commands may be told. Keys is required.
+// Config configures Commands. Keys is required.
 type Config struct {
 	// Keys reserves idempotency keys. The caller closes it after Commands.
 	Keys *idempotency.Keys
-	// HubTimeout is how long a hub may take to answer, as Hubs has it; 0 is 10 s.
+	// HubTimeout is the timeout of Hubs. Defaults to rpc.DefaultTimeout.
 	HubTimeout time.Duration
-	// Limiter bounds the commands in flight, together with the callers that wait for the same
-	// command. Defaults to an rpc.Limiter with default limits.
+	// Limiter bounds the calls in flight, together with the callers that wait for them. Defaults to
+	// an rpc.Limiter with default limits.
 	Limiter *rpc.Limiter
-	// Admit is asked for room on the disk before a command is begun; its error is returned.
-	// Outcomes of commands are stored without asking. Nil admits everything.
+	// Admit returns an error when the disk has no space for that many bytes; the error is the
+	// command's. Outcomes of commands are stored without asking. Defaults to admitting everything.
 	Admit func(bytes int) error
-	// PerHour is how many commands an organization may send within an hour; 0 is no bound. Each
-	// leaves two records in its hub's log.
+	// PerHour is how many commands an organization may send within an hour; 0 sets no bound. Each
+	// leaves two records in its hub's event log.
 	PerHour int
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Defaults to time.Now.
 	Now func() time.Time
-	// Log gets one line for each answer to a command; nil is the default logger.
-	Log *slog.Logger
-	// Metrics gets the metrics; nil for none.
+	// Logger gets one line for each answer to a command. Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics is where the metrics are registered; nil registers nothing.
 	Metrics prometheus.Registerer
-	// Tracer begins a span for each command and its steps; the zero value none.
+	// Tracer starts a span for each command and its steps; the zero Tracer starts none.
 	Tracer telemetry.Tracer
 }
 
+// WithDefaults returns a copy of c with the defaults for zero fields.
+func (c Config) WithDefaults() Config {
+	c.HubTimeout = cmp.Or(c.HubTimeout, rpc.DefaultTimeout)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Limiter == nil {
+		c.Limiter = rpc.NewLimiter(rpc.Limits{}, nil)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Admit == nil {
+		c.Admit = func(int) error { return nil }
+	}
+	return c
+}
+
+// Validate returns an error that names the first field out of bounds.
+func (c Config) Validate() error {
+	switch {
+	case c.Keys == nil:
+		return errors.New("commands: Keys: must be set")
+	case c.HubTimeout < 0:
+		return fmt.Errorf("commands: HubTimeout %v: must not be negative", c.HubTimeout)
+	case c.PerHour < 0:
+		return fmt.Errorf("commands: PerHour %d: must not be negative", c.PerHour)
+	}
+	return nil
+}
+
 const (
-	defaultHubTimeout = 10 * time.Second
-	// storageTime is how long storage may take for what belongs to a command, beside the hub's own
-	// time.
-	storageTime = 5 * time.Second
-	// holdSlack is what a reservation is held for beyond the hub's time: what storage takes as a
-	// rule. Who is overtaken does no harm.
-	holdSlack = 2 * time.Second
-	// patience bounds the wait for a leader of the hub's log, and appendTime one try to append a
-	// record.
-	patience   = 15 * time.Second
-	appendTime = 3 * time.Second
-	// appendPause is the first pause between two tries; it doubles up to maxAppendPause.
+	// holdMargin is how much longer than the hub's timeout a call holds its reservation: the usual
+	// time of storage. A call that takes longer may be overtaken, which does no harm.
+	holdMargin = 2 * time.Second
+	// leaderTimeout bounds the wait for a leader of the hub's event log, and appendTimeout one
+	// attempt to append a record.
+	leaderTimeout = 15 * time.Second
+	appendTimeout = 3 * time.Second
+	// appendPause is the first pause between two attempts; it doubles up to maxAppendPause.
 	appendPause    = 20 * time.Millisecond
 	maxAppendPause = 500 * time.Millisecond
-	// closingTime is how long a flight that is ended may take to let go of its reservation.
-	closingTime = time.Second
+	// cleanupTimeout bounds storing the outcome of a call, and abortTimeout does so once Close has
+	// canceled the call.
+	cleanupTimeout = 5 * time.Second
+	abortTimeout   = time.Second
 )
 
-// ErrClosed says that a command came after Close.
+// ErrClosed is the error of a command that is sent after Close.
 var ErrClosed error = domain.Unavailable("the service is stopping; the command was not sent")
 
-// Commands sends commands. Safe for concurrent use.
+// Commands sends commands. It is safe for concurrent use.
 type Commands struct {
 	cfg     Config
 	hubs    Hubs
 	logs    Logs
 	metrics *metrics
 	sent    *allowance.Hourly // by organization
-
-	// ctx ends flights that Close does not wait for.
-	ctx    context.Context
-	cancel context.CancelFunc
-	group  sync.WaitGroup
+	running sync.WaitGroup
 
 	mu      sync.Mutex
-	closed  bool
-	flights map[flightKey]*flight
+	closed  bool              // no new calls
+	aborted bool              // calls are canceled
+	calls   map[*call]bool    // in flight
+	byKey   map[callKey]*call // those in flight that have an idempotency key
 }
 
-// New makes Commands that ask hubs and write to their logs. The caller ends them with Close, before
-// it closes hubs, logs and keys.
-func New(logs Logs, hubs Hubs, cfg Config) *Commands {
-	if cfg.HubTimeout <= 0 {
-		cfg.HubTimeout = defaultHubTimeout
+// New returns Commands that send to hubs and record in logs. The caller must call Close before it
+// closes hubs, logs and cfg.Keys. The error is that of cfg.Validate.
+func New(logs Logs, hubs Hubs, cfg Config) (*Commands, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
 	}
-	if cfg.Limiter == nil {
-		cfg.Limiter = rpc.NewLimiter(rpc.Limits{}, nil)
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if cfg.Admit == nil {
-		cfg.Admit = func(int) error { return nil }
-	}
-	c := &Commands{
-		cfg:     cfg,
-		hubs:    hubs,
-		logs:    logs,
-		sent:    allowance.NewHourly(cfg.PerHour),
-		flights: make(map[flightKey]*flight),
-	}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.metrics = newMetrics(cfg.Metrics)
-	return c
+	return &Commands{
+		cfg: cfg, hubs: hubs, logs: logs, metrics: newMetrics(cfg.Metrics),
+		sent:  allowance.NewHourly(cfg.PerHour),
+		calls: make(map[*call]bool), byKey: make(map[callKey]*call),
+	}, nil
 }
 
-// Close takes no more commands and waits for those under way until ctx ends; then it ends them,
-// which takes a second at most. They are as after a crash: sent again with their key they go on.
+// Close rejects new commands with ErrClosed and waits for the calls in flight. When ctx ends first,
+// Close cancels the calls, which takes a second at most. A canceled call is like one after a crash:
+// the same command with the same key continues it.
 func (c *Commands) Close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	ended := make(chan struct{})
 	go func() {
-		c.group.Wait()
+		c.running.Wait()
 		close(ended)
 	}()
 	select {
 	case <-ended:
 	case <-ctx.Done():
+		c.abort()
+		<-ended
 	}
-	c.cancel()
-	<-ended
+}
+
+// abort cancels the calls in flight.
+func (c *Commands) abort() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.aborted = true
+	for call := range c.calls {
+		call.cancel()
+	}
+}
+
+func (c *Commands) isAborted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.aborted
 }

@@ -9,28 +9,31 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/streamstest"
 )
 
 // TestAccepted: what a caller gets, and what the hub's log has of it.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
 	for _, key := range []string{"k", ""} {
-		channel, err := p.send(r.command(key))
-		r.wantAccepted(channel, err)
+		channel, err := p.send(cloud.command(key))
+		cloud.wantAccepted(channel, err)
 		if channel.Key != "lock" || channel.Unit != nil || string(channel.Value) != "true" ||
 			*channel.ObservedAt != "2026-01-02T03:04:05.000000Z" ||
 			!channel.Available {
 			t.Errorf("%+v", channel)
 		}
 	}
-	r.hub.wantRan(2, 2)
-	r.wantTold("requested accepted requested accepted")
-	records := r.records()
+	cloud.hub.wantRan(2, 2)
+	cloud.wantRecords("requested accepted requested accepted")
+	records := cloud.records()
 	for i, one := range records {
-		if one.CommandID != r.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(r.hub.id) || one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 ||
-			string(one.Value) != "false" || one.Actor != origin().Actor || one.RequestID != "R1" ||
+		if one.CommandID != cloud.hub.ran[i/2] || one.OrgID != orgA || one.HubID != string(cloud.hub.id) || one.DeviceID != 3 || one.Key != "lock" || one.Endpoint != 0 ||
+			string(one.Value) != "false" ||
+			one.Actor != origin().Actor ||
+			one.RequestID != "R1" ||
 			time.Since(one.Time) > time.Minute ||
 			one.Message != "" {
 			t.Errorf("record %d: %+v", i, one)
@@ -47,22 +50,22 @@ func TestFirstResponse(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(hubCommand) (string, bool){
 		"accepted":            func(c hubCommand) (string, bool) { return accepts(c, 1), true },
-		"no such device":      func(hubCommand) (string, bool) { return refuses("not_found"), true },
-		"not such a value":    func(hubCommand) (string, bool) { return refuses("invalid_request"), true },
-		"it will not":         func(hubCommand) (string, bool) { return refuses("command_refused"), true },
+		"no such device":      func(hubCommand) (string, bool) { return rejects("not_found"), true },
+		"not such a value":    func(hubCommand) (string, bool) { return rejects("invalid_request"), true },
+		"it will not":         func(hubCommand) (string, bool) { return rejects("command_refused"), true },
 		"without value, unit": func(hubCommand) (string, bool) { return bare, true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			r.hub.act = act
-			p := r.replica("r1")
-			first := p.sent(r.command("k"))
-			r.hub.set(func(h *hub) { h.offline, h.act = true, nil })
+			cloud := newTestCloud(t)
+			cloud.hub.act = act
+			p := cloud.replica("r1")
+			first := p.sent(cloud.command("k"))
+			cloud.hub.set(func(h *hub) { h.offline, h.act = true, nil })
 			p.kill()
-			for _, p := range []*replica{r.replica("r1"), r.replica("r2")} {
+			for _, p := range []*replica{cloud.replica("r1"), cloud.replica("r2")} {
 				for range 3 {
-					if again := p.sent(r.command("k")); again != first {
+					if again := p.sent(cloud.command("k")); again != first {
 						t.Errorf("%+v, first %+v", again, first)
 					}
 				}
@@ -70,8 +73,8 @@ func TestFirstResponse(t *testing.T) {
 					t.Errorf("%v repeats counted", got)
 				}
 			}
-			r.hub.wantRan(1, 1)
-			if got := strings.Fields(r.told()); len(got) > 2 {
+			cloud.hub.wantRan(1, 1)
+			if got := strings.Fields(cloud.outcomes()); len(got) > 2 {
 				t.Errorf("the log holds %s", got)
 			}
 		})
@@ -90,10 +93,10 @@ func TestNotRemembered(t *testing.T) {
 		code   domain.Code
 	}{
 		"the hub cannot act now": {
-			refuses("hub_unavailable"), false, domain.CodeHubUnavailable,
+			rejects("hub_unavailable"), false, domain.CodeHubUnavailable,
 		},
-		"the hub failed":             {refuses("on_fire"), false, domain.CodeHubError},
-		"a 4xx that is not of a hub": {refuses("forbidden"), false, domain.CodeHubError},
+		"the hub failed":             {rejects("on_fire"), false, domain.CodeHubError},
+		"a 4xx that is not of a hub": {rejects("forbidden"), false, domain.CodeHubError},
 		"nonsense":                   {`"result":{"channel":"yes"}`, false, domain.CodeHubError},
 		"another channel": {
 			strings.Replace(bare, `"key":"lock"`, `"key":"switch"`, 1), false, domain.CodeHubError,
@@ -108,21 +111,21 @@ func TestNotRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			p := r.replica("r1", hubTimeout(200*time.Millisecond))
-			r.hub.answersAll(tc.answer, tc.ran)
+			cloud := newTestCloud(t)
+			p := cloud.replica("r1", hubTimeout(200*time.Millisecond))
+			cloud.hub.answersAll(tc.answer, tc.ran)
 			for range 2 {
-				_, err := p.send(r.command("k"))
+				_, err := p.send(cloud.command("k"))
 				wantCode(t, err, tc.code)
 			}
-			r.hub.set(func(h *hub) { h.act = nil })
-			channel, err := r.replica("r2").send(r.command("k"))
-			r.wantAccepted(channel, err)
-			r.hub.wantRan(3, 1)
-			if ids := r.hub.ids(); len(ids) != 1 {
+			cloud.hub.set(func(h *hub) { h.act = nil })
+			channel, err := cloud.replica("r2").send(cloud.command("k"))
+			cloud.wantAccepted(channel, err)
+			cloud.hub.wantRan(3, 1)
+			if ids := cloud.hub.ids(); len(ids) != 1 {
 				t.Errorf("under the ids %v", ids)
 			}
-			r.wantTold(
+			cloud.wantRecords(
 				strings.ReplaceAll(
 					"requested X requested X requested accepted", "X", string(tc.code),
 				),
@@ -135,69 +138,69 @@ func TestNotRemembered(t *testing.T) {
 // and it is not asked to do it again.
 func TestLateAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1", hubTimeout(200*time.Millisecond))
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1", hubTimeout(200*time.Millisecond))
 	late := make(chan struct{})
-	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-late } })
-	_, err := p.send(r.command("k"))
+	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-late } })
+	_, err := p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeHubTimeout)
 	close(late)
-	channel, err := p.send(r.command("k"))
-	r.wantAccepted(channel, err)
+	channel, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
 	if *channel.DesiredAt != "2026-01-02T03:04:06.000001Z" {
 		t.Errorf("not the first run: %s", *channel.DesiredAt)
 	}
-	r.hub.wantRan(2, 1)
-	r.hub.set(func(h *hub) { h.offline = true })
-	again, err := p.send(r.command("k"))
-	r.wantAccepted(again, err)
+	cloud.hub.wantRan(2, 1)
+	cloud.hub.set(func(h *hub) { h.offline = true })
+	again, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(again, err)
 }
 
 // TestOffline: a hub that is not connected is refused at once; nothing is kept of it, so that the
 // key is free for any command.
 func TestOffline(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
-	r.hub.set(func(h *hub) { h.offline = true })
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
+	cloud.hub.set(func(h *hub) { h.offline = true })
 	for _, key := range []string{"k", ""} {
 		began := time.Now()
-		_, err := p.send(r.command(key))
+		_, err := p.send(cloud.command(key))
 		wantCode(t, err, domain.CodeHubOffline)
 		if took := time.Since(began); took > 8*time.Second { // the hub has ten
 			t.Errorf("it took %v", took)
 		}
 	}
-	if n := r.reserved(); n != 0 || r.told() != "" {
-		t.Errorf("%d keys reserved; the log holds %s", n, r.told())
+	if n := cloud.reserved(); n != 0 || cloud.outcomes() != "" {
+		t.Errorf("%d keys reserved; the log holds %s", n, cloud.outcomes())
 	}
-	r.hub.set(func(h *hub) { h.offline = false })
-	other := r.command("k")
+	cloud.hub.set(func(h *hub) { h.offline = false })
+	other := cloud.command("k")
 	other.Value = json.RawMessage(`true`)
 	if channel, err := p.send(other); err != nil || string(channel.Desired) != "true" {
 		t.Errorf("%+v, %v", channel, err)
 	}
-	_, err := p.send(r.command("k"))
+	_, err := p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeIdempotencyConflict)
-	r.hub.wantRan(1, 1)
+	cloud.hub.wantRan(1, 1)
 }
 
 // TestOfflineAfterATry: a try that settled nothing leaves the key to its command, and the hub's
 // absence is told before anything else.
 func TestOfflineAfterATry(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
-	r.hub.answersAll(refuses("hub_unavailable"), false)
-	_, err := p.send(r.command("k"))
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
+	cloud.hub.answersAll(rejects("hub_unavailable"), false)
+	_, err := p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeHubUnavailable)
-	r.hub.set(func(h *hub) { h.offline, h.act = true, nil })
-	_, err = p.send(r.command("k"))
+	cloud.hub.set(func(h *hub) { h.offline, h.act = true, nil })
+	_, err = p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeHubOffline)
-	r.hub.set(func(h *hub) { h.offline = false })
-	channel, err := p.send(r.command("k"))
-	r.wantAccepted(channel, err)
-	if ids := r.hub.ids(); len(ids) != 1 {
+	cloud.hub.set(func(h *hub) { h.offline = false })
+	channel, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
+	if ids := cloud.hub.ids(); len(ids) != 1 {
 		t.Errorf("under the ids %v", ids)
 	}
 }
@@ -205,9 +208,9 @@ func TestOfflineAfterATry(t *testing.T) {
 // TestConflict: a key stands for one command of one organization, whatever has become of it.
 func TestConflict(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p, q := r.replica("r1"), r.replica("r2")
-	r.wantAccepted(p.send(r.command("k")))
+	cloud := newTestCloud(t)
+	p, q := cloud.replica("r1"), cloud.replica("r2")
+	cloud.wantAccepted(p.send(cloud.command("k")))
 	for name, change := range map[string]func(*domain.Command){
 		"value":    func(c *domain.Command) { c.Value = json.RawMessage(`true`) },
 		"key":      func(c *domain.Command) { c.Key = "switch" },
@@ -216,7 +219,7 @@ func TestConflict(t *testing.T) {
 		"hub":      func(c *domain.Command) { c.HubID = "hub-dddd-dddd-dddd" },
 	} {
 		for _, p := range []*replica{p, q} {
-			other := r.command("k")
+			other := cloud.command("k")
 			change(&other)
 			_, err := p.send(other)
 			if wantCode(t, err, domain.CodeIdempotencyConflict); t.Failed() {
@@ -224,26 +227,26 @@ func TestConflict(t *testing.T) {
 			}
 		}
 	}
-	r.hub.wantRan(1, 1)
-	other := r.command("k")
+	cloud.hub.wantRan(1, 1)
+	other := cloud.command("k")
 	other.OrgID, other.Value = orgB, json.RawMessage(`true`)
 	if _, err := p.send(other); err != nil {
 		t.Errorf("the same key of another organization: %v", err)
 	}
-	r.hub.wantRan(2, 2)
+	cloud.hub.wantRan(2, 2)
 
 	// Also of one that the hub refused, or did not answer yet.
-	r.hub.answersAll(refuses("command_refused"), true)
-	_, err := p.send(r.command("refused"))
+	cloud.hub.answersAll(rejects("command_refused"), true)
+	_, err := p.send(cloud.command("refused"))
 	wantCode(t, err, domain.CodeCommandRefused)
 	release := make(chan struct{})
-	r.hub.set(func(h *hub) { h.act, h.before = nil, func(hubCommand) { <-release } })
+	cloud.hub.set(func(h *hub) { h.act, h.before = nil, func(hubCommand) { <-release } })
 	answered := make(chan outcome, 1)
-	go func() { answered <- p.sent(r.command("under way")) }()
-	eventually(t, "it is asked", func() bool { return len(r.hub.ids()) == 4 })
+	go func() { answered <- p.sent(cloud.command("under way")) }()
+	streamstest.Eventually(t, "it is asked", func() bool { return len(cloud.hub.ids()) == 4 })
 	for _, key := range []string{"refused", "under way"} {
 		for _, p := range []*replica{p, q} {
-			other := r.command(key)
+			other := cloud.command(key)
 			other.Value = json.RawMessage(`true`)
 			_, err := p.send(other)
 			wantCode(t, err, domain.CodeIdempotencyConflict)
@@ -258,8 +261,8 @@ func TestConflict(t *testing.T) {
 // TestAnyKey: every text is a key of its own.
 func TestAnyKey(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
 	keys := []string{
 		"a", "A", " a", "a.b", "a.*", ">", "$KV.idempotency.>", "é", "e\u0301", "\xff", "\xfe",
 		strings.Repeat("ü", 255), strings.Repeat("ü", 254) + "u",
@@ -267,12 +270,12 @@ func TestAnyKey(t *testing.T) {
 	}
 	for range 2 {
 		for _, key := range keys {
-			channel, err := p.send(r.command(key))
-			r.wantAccepted(channel, err)
+			channel, err := p.send(cloud.command(key))
+			cloud.wantAccepted(channel, err)
 		}
-		r.hub.wantRan(len(keys), len(keys))
+		cloud.hub.wantRan(len(keys), len(keys))
 	}
-	if n := r.reserved(); n != len(keys) {
+	if n := cloud.reserved(); n != len(keys) {
 		t.Errorf("%d keys reserved", n)
 	}
 }
@@ -281,30 +284,30 @@ func TestAnyKey(t *testing.T) {
 // reserved, however often it is sent, and then for the next one.
 func TestWindow(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	now := time.Now()
 	clock := func(_ *commands.Config, cfg *idempotency.Config) {
-		cfg.Window, cfg.Now = time.Hour, func() time.Time { r.hub.mu.Lock(); defer r.hub.mu.Unlock(); return now }
+		cfg.Window, cfg.Now = time.Hour, func() time.Time { cloud.hub.mu.Lock(); defer cloud.hub.mu.Unlock(); return now }
 	}
-	later := func(d time.Duration) { r.hub.set(func(*hub) { now = now.Add(d) }) }
-	p := r.replica("r1", clock)
-	r.hub.answersAll(refuses("hub_unavailable"), false)
-	_, err := p.send(r.command("k"))
+	later := func(d time.Duration) { cloud.hub.set(func(*hub) { now = now.Add(d) }) }
+	p := cloud.replica("r1", clock)
+	cloud.hub.answersAll(rejects("hub_unavailable"), false)
+	_, err := p.send(cloud.command("k"))
 	wantCode(t, err, domain.CodeHubUnavailable)
 	later(30 * time.Minute)
-	r.hub.set(func(h *hub) { h.act = nil })
-	r.wantAccepted(p.send(r.command("k")))
+	cloud.hub.set(func(h *hub) { h.act = nil })
+	cloud.wantAccepted(p.send(cloud.command("k")))
 	later(30*time.Minute - time.Microsecond)
-	r.wantAccepted(p.send(r.command("k")))
-	r.hub.wantRan(2, 1)
+	cloud.wantAccepted(p.send(cloud.command("k")))
+	cloud.hub.wantRan(2, 1)
 	later(time.Microsecond)
-	other := r.command("k")
+	other := cloud.command("k")
 	other.Value = json.RawMessage(`true`)
 	if channel, err := p.send(other); err != nil || string(channel.Desired) != "true" {
 		t.Errorf("%+v, %v", channel, err)
 	}
-	r.hub.wantRan(3, 2)
-	if ids := r.hub.ids(); len(ids) != 2 {
+	cloud.hub.wantRan(3, 2)
+	if ids := cloud.hub.ids(); len(ids) != 2 {
 		t.Errorf("under the ids %v", ids)
 	}
 }
@@ -312,17 +315,19 @@ func TestWindow(t *testing.T) {
 // TestKeysRunOut: the broker forgets keys when their time is over.
 func TestKeysRunOut(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	const window = 500 * time.Millisecond
-	if err := r.buckets.SetIdempotencyWindow(t.Context(), r.conns, window); err != nil {
+	if err := cloud.buckets.SetIdempotencyWindow(t.Context(), cloud.conns, window); err != nil {
 		t.Fatal(err)
 	}
-	p := r.replica("r1", func(_ *commands.Config, cfg *idempotency.Config) { cfg.Window = window })
-	r.wantAccepted(p.send(r.command("k")))
-	eventually(t, "the key is gone", func() bool { return r.reserved() == 0 })
-	r.wantAccepted(p.send(r.command("k")))
-	r.hub.wantRan(2, 2)
-	if ids := r.hub.ids(); len(ids) != 2 {
+	p := cloud.replica(
+		"r1", func(_ *commands.Config, cfg *idempotency.Config) { cfg.Window = window },
+	)
+	cloud.wantAccepted(p.send(cloud.command("k")))
+	streamstest.Eventually(t, "the key is gone", func() bool { return cloud.reserved() == 0 })
+	cloud.wantAccepted(p.send(cloud.command("k")))
+	cloud.hub.wantRan(2, 2)
+	if ids := cloud.hub.ids(); len(ids) != 2 {
 		t.Errorf("under the ids %v", ids)
 	}
 }

@@ -1,34 +1,34 @@
-// Package commands sends commands to hubs, each once.
+// Package commands sends commands to hubs. Each command is run once.
 //
 // # Promises
 //
-//   - A command with an idempotency key is run once by its hub within the window, however often it
-//     is sent, at whatever replica, also at the same moment and over crashes. The key is reserved
-//     (package idempotency), with the id under which the hub knows the command, before anything is
-//     sent; everything that is ever sent under the key carries that id, and a hub runs an id once.
-//   - What settled the matter is remembered for the window and answered again without asking the
-//     hub: that the hub accepted the command, and that it refused it for good (not_found,
-//     invalid_request, command_refused). After any other outcome the same key sends the same id
-//     again, and the hub answers what it did.
-//   - The same key for another command is idempotency_conflict, whatever has become of the first.
-//   - A hub that is offline is refused at once; nothing is reserved then, and nothing queued.
-//   - The hub's log has each command before it is sent, and what became of it once the caller has
-//     its answer: one record of each kind for each time it was sent.
-//   - Each caller who gets an answer has one line in the log, that of a flight that was shared or
-//     remembered too, under its own request's id.
-//   - What was begun is finished though the caller has gone: within the hub's time-out and that of
-//     storage.
+//   - A hub runs a command with an idempotency key once within the window of the key, however often
+//     the command is sent, at any replica, at the same moment and across crashes. The key is
+//     reserved (package idempotency) with a command ID before anything is sent. Everything that is
+//     sent under the key carries this ID, and a hub runs each ID once.
+//   - A final answer is remembered for the window and returned again without asking the hub. Final
+//     are an accepted command and the hub's errors not_found, invalid_request and command_refused.
+//     After any other outcome, the same key sends the same ID again, and the hub answers what it
+//     did.
+//   - The same key with another command is idempotency_conflict, whatever the outcome of the first.
+//   - A command to an offline hub is rejected at once. It reserves no key and is not queued.
+//   - The hub's event log has each command before it is sent, and its outcome after the caller has
+//     the answer: one record of each kind for each time that the command is sent.
+//   - Each command that is answered has one log line, with the ID of its own request, also when it
+//     was answered from memory or shared the answer of a concurrent duplicate.
+//   - A command that has begun is finished although its caller has gone, within the timeouts of the
+//     hub and of storage.
 //
-// # Who does what
+// # Concurrency
 //
-// A flight is one goroutine that sees a command through. Callers that come with the same key and
-// command while it is under way wait for the same flight. Flights of other processes are seen in
-// the bucket: the reservation names its holder and until when it may take, and who comes second
-// looks again until there is an answer. It takes over when the holder does not answer to its name
-// any more, as after a crash, which shows at once, or when its time is over. A holder that is
-// overtaken does no harm: the hub still runs the id once, and both hear the same.
+// A call is one command in flight, run by one goroutine. Concurrent duplicates, commands with the
+// same key and content, wait for the same call. Calls of other processes show in the bucket: a
+// reservation names the process that holds it, and its deadline. A process that finds a reservation
+// held polls it for the answer. It takes over at once when the holder no longer answers, as after a
+// crash, or at the deadline. A holder that was overtaken does no harm: the hub still runs the ID
+// once, and both get the same answer.
 //
-// What is under way is bounded by hub, by organization and in all, so that no organization can hold
-// what others need (Places): one too many is refused at once with rate_limited, before anything is
-// asked of storage. Those who wait for the same command count too. Close ends all.
+// The calls in flight, and the callers that wait for them, are bounded by hub, by organization and
+// in all (rpc.Limiter). A command over a bound is rejected at once with rate_limited, before
+// storage is asked. Close ends all calls.
 package commands

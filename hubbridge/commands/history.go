@@ -11,28 +11,25 @@ import (
 	"hubcloud/streams"
 )
 
-// recordsPerCommand is how many records a command has as a rule: one when it is sent, one when it
+// recordsPerCommand is the usual number of records of a command: one when it is sent, one when it
 // is answered.
 const recordsPerCommand = 2
 
-// History gives the newest commands that were sent to a hub since then, about limit of them, oldest
-// first, each with what its caller was answered last. It is kept as long as the hub's events.
+// History returns the newest commands that were sent to a hub at since or later, about limit of
+// them, oldest first, each once with its last outcome. The history is as long as that of the hub's
+// events.
 func (c *Commands) History(
 	ctx context.Context, hub domain.HubID, since time.Time, limit int,
 ) ([]domain.CommandDone, error) {
-	raw, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
+	payloads, err := c.logs.Commands(ctx, hub, since, recordsPerCommand*limit)
 	if err != nil {
 		return nil, streams.Unavailable(err, "the hub's commands cannot be read at the moment")
 	}
 	var all []domain.CommandDone
-	for _, text := range raw {
-		var r record
-		if err := json.Unmarshal(text, &r); err != nil {
-			return nil, fmt.Errorf("commands of %s: unreadable record: %w", hub, err)
-		}
-		at, err := time.Parse(domain.TimeLayout, r.Time)
+	for _, payload := range payloads {
+		r, at, err := parseRecord(payload)
 		if err != nil {
-			return nil, fmt.Errorf("commands of %s: unreadable record: %w", hub, err)
+			return nil, fmt.Errorf("commands of %s: decode record: %w", hub, err)
 		}
 		i := slices.IndexFunc(
 			all, func(known domain.CommandDone) bool { return known.ID == r.CommandID },
@@ -49,4 +46,12 @@ func (c *Commands) History(
 		}
 	}
 	return all, nil
+}
+
+func parseRecord(payload []byte) (r record, at time.Time, err error) {
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return r, at, err
+	}
+	at, err = time.Parse(domain.TimeLayout, r.Time)
+	return r, at, err
 }

@@ -10,35 +10,37 @@ import (
 // TestHistory: who sent what is told with what came of it last, once for each command.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
 	begun := time.Now().Add(-time.Minute)
-	r.wantAccepted(p.send(r.command("k")))
-	r.hub.set(
-		func(h *hub) { h.act = func(hubCommand) (string, bool) { return refuses("command_refused"), true } },
+	cloud.wantAccepted(p.send(cloud.command("k")))
+	cloud.hub.set(
+		func(h *hub) { h.act = func(hubCommand) (string, bool) { return rejects("command_refused"), true } },
 	)
-	if _, err := p.send(r.command("")); domain.CodeOf(err) != domain.CodeCommandRefused {
+	if _, err := p.send(cloud.command("")); domain.CodeOf(err) != domain.CodeCommandRefused {
 		t.Fatal(err)
 	}
-	r.wantTold("requested accepted requested command_refused")
-	all, err := p.History(t.Context(), r.hub.id, begun, 10)
+	cloud.wantRecords("requested accepted requested command_refused")
+	all, err := p.History(t.Context(), cloud.hub.id, begun, 10)
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	for i, outcome := range []string{"accepted", "command_refused"} {
 		done := all[i]
-		if done.Outcome != outcome || (done.Message == "") != (i == 0) || done.ID != r.hub.ran[i] || done.OrgID != orgA || done.HubID != r.hub.id || done.DeviceID != 3 ||
-			done.Key != "lock" || string(done.Value) != "false" ||
+		if done.Outcome != outcome || (done.Message == "") != (i == 0) || done.ID != cloud.hub.ran[i] || done.OrgID != orgA || done.HubID != cloud.hub.id || done.DeviceID != 3 ||
+			done.Key != "lock" ||
+			string(done.Value) != "false" ||
 			done.Actor != origin().Actor ||
 			time.Since(done.At) > time.Minute {
 			t.Errorf("%+v", done)
 		}
 	}
-	if newest, err := p.History(t.Context(), r.hub.id, begun, 1); err != nil || len(newest) != 1 ||
+	if newest, err := p.History(t.Context(), cloud.hub.id, begun, 1); err != nil ||
+		len(newest) != 1 ||
 		newest[0].ID != all[1].ID {
 		t.Errorf("the newest: %+v, %v", newest, err)
 	}
-	if none, err := p.History(t.Context(), r.hub.id, time.Now().Add(time.Minute), 10); err != nil ||
+	if none, err := p.History(t.Context(), cloud.hub.id, time.Now().Add(time.Minute), 10); err != nil ||
 		len(none) != 0 {
 		t.Errorf("%+v, %v", none, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"hubcloud/domain"
 )
 
-// Outcomes of commands beside the codes of errors.
+// Outcomes of commands besides the codes of errors.
 const (
 	outcomeAccepted = "accepted"
 	outcomeCanceled = "canceled"
@@ -21,51 +21,37 @@ type metrics struct {
 	repeated, shared prometheus.Counter
 }
 
-// newMetrics makes the metrics, and registers them unless r is nil.
+// newMetrics returns the metrics, registered with r unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_total",
-			Help: "Commands by what their callers were answered: accepted, canceled, or the type " +
-				"of the error. A rise of hub_timeout or " +
-				"hub_error is hubs that hang, of command_refused devices that do not take what is asked.",
+			Help: "Commands by outcome: accepted, canceled, or the type of the error. A rise of " +
+				"hub_timeout or hub_error means hubs that hang, of command_refused devices that " +
+				"do not accept their commands.",
 		}, []string{"outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "hubcloud_hubbridge_command_duration_seconds",
-			Help: "Seconds from a command to its answer: its key reserved, its record stored, " +
-				"its hub asked, its answer remembered.",
-			// From a hub beside the broker to one that takes its whole time after another replica
-			// has taken its own.
+			Help: "Seconds from a command to its answer: reserve the key, store the record, call " +
+				"the hub, store the answer.",
+			// From a hub beside the broker to one that uses its whole timeout after a call at
+			// another replica has done so too.
 			Buckets: []float64{
-				.001,
-				.0025,
-				.005,
-				.01,
-				.025,
-				.05,
-				.1,
-				.25,
-				.5,
-				1,
-				2.5,
-				5,
-				10,
-				20,
-				30,
+				.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30,
 			},
 		}),
 		underWay: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "hubcloud_hubbridge_commands_under_way",
-			Help: "Commands that are on their way to hubs. One that grows while commands do not " +
-				"come faster is hubs that do not answer.",
+			Help: "Commands in flight to hubs. A rise without more commands means hubs that do " +
+				"not answer.",
 		}),
 		repeated: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_repeated_total",
-			Help: "Commands answered with the answer that was remembered under their idempotency key.",
+			Help: "Commands answered with the answer remembered under their idempotency key.",
 		}),
 		shared: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "hubcloud_hubbridge_commands_shared_total",
-			Help: "Commands that waited for the same command under way.",
+			Help: "Commands that shared the answer of a concurrent duplicate.",
 		}),
 	}
 	for _, outcome := range []string{

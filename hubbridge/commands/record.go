@@ -9,14 +9,14 @@ import (
 	"hubcloud/domain"
 )
 
-// The types of the records about commands in a hub's log.
+// The types of records about commands in a hub's event log.
 const (
 	recordRequested = "command.requested"
 	recordAnswered  = "command.answered"
 )
 
-// record is what a hub's log says of a command: that it is about to be sent, or what came of that.
-// It is kept as long as the hub's events, and read by other versions of the service.
+// record is the entry about a command in a hub's event log: before the command is sent, and with
+// its outcome. It is stored as long as the hub's events, and read by other versions of the service.
 type record struct {
 	Type      string          `json:"type"`
 	CommandID string          `json:"command_id"`
@@ -26,19 +26,19 @@ type record struct {
 	Key       string          `json:"key"`
 	Endpoint  int64           `json:"endpoint"`
 	Value     json.RawMessage `json:"value"`
-	// Time is the cloud's, in domain.TimeLayout.
+	// Time is the cloud's time, in domain.TimeLayout.
 	Time      string       `json:"time"`
 	Actor     domain.Actor `json:"actor"`
 	RequestID string       `json:"request_id,omitempty"`
-	// Outcome is `accepted`, or the type of the error that the caller was answered; only in
-	// command.answered, as Message.
+	// Outcome is "accepted" or the type of the caller's error, whose message is Message. Both are
+	// only in command.answered.
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-func newRecord(o domain.Origin, c domain.Command, id string) record {
+func newRecord(o domain.Origin, c domain.Command, commandID string) record {
 	return record{
-		CommandID: id, OrgID: c.OrgID, HubID: c.HubID, DeviceID: c.DeviceID, Key: c.Key,
+		CommandID: commandID, OrgID: c.OrgID, HubID: c.HubID, DeviceID: c.DeviceID, Key: c.Key,
 		Endpoint: c.Endpoint, Value: c.Value,
 		Actor: o.Actor, RequestID: o.RequestID,
 	}
@@ -51,14 +51,14 @@ func (r record) requested(now time.Time) record {
 
 func (r record) answered(now time.Time, err error) record {
 	r.Type, r.Time, r.Outcome = recordAnswered, domain.FormatTime(now), outcomeOf(err)
-	var refusal *domain.Error
-	if errors.As(err, &refusal) {
-		r.Message = refusal.Message
+	var apiError *domain.Error
+	if errors.As(err, &apiError) {
+		r.Message = apiError.Message
 	}
 	return r
 }
 
-// outcomeOf says in a word what came of a command.
+// outcomeOf returns the outcome of a command in metrics, log lines and records.
 func outcomeOf(err error) string {
 	switch {
 	case err == nil:

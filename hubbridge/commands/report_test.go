@@ -11,6 +11,7 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
+	"hubcloud/streams/streamstest"
 )
 
 // lines is a log that a test reads.
@@ -46,28 +47,28 @@ func (l *lines) commands(t *testing.T) (all []map[string]any) {
 // one that is refused before it has an id; and each is counted by what its caller was answered.
 func TestEachCommandHasALine(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	log := &lines{}
-	p := r.replica(
+	p := cloud.replica(
 		"r1",
-		func(c *commands.Config, _ *idempotency.Config) { c.Log = slog.New(slog.NewJSONHandler(log, nil)) },
+		func(c *commands.Config, _ *idempotency.Config) { c.Logger = slog.New(slog.NewJSONHandler(log, nil)) },
 	)
-	channel, err := p.send(r.command("k"))
-	r.wantAccepted(channel, err)
-	channel, err = p.send(r.command("k"))
-	r.wantAccepted(channel, err)
-	other := r.command("k")
+	channel, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
+	channel, err = p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
+	other := cloud.command("k")
 	other.Value = json.RawMessage(`true`)
 	_, err = p.send(other)
 	wantCode(t, err, domain.CodeIdempotencyConflict)
 
 	release := make(chan struct{})
-	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 	var both sync.WaitGroup
 	for range 2 {
-		both.Go(func() { p.sent(r.command("twins")) })
+		both.Go(func() { p.sent(cloud.command("twins")) })
 	}
-	eventually(
+	streamstest.Eventually(
 		t, "the second waits for the first", func() bool { return p.count("shared_total") == 1 },
 	)
 	if got := p.count("under_way"); got != 1 {
@@ -75,8 +76,8 @@ func TestEachCommandHasALine(t *testing.T) {
 	}
 	close(release)
 	both.Wait()
-	r.hub.set(func(h *hub) { h.offline = true })
-	_, err = p.send(r.command("offline"))
+	cloud.hub.set(func(h *hub) { h.offline = true })
+	_, err = p.send(cloud.command("offline"))
 	wantCode(t, err, domain.CodeHubOffline)
 
 	want := []string{
@@ -87,7 +88,7 @@ func TestEachCommandHasALine(t *testing.T) {
 		"accepted shared",
 		"hub_offline ",
 	}
-	eventually(t, "six lines", func() bool { return len(log.commands(t)) == len(want) })
+	streamstest.Eventually(t, "six lines", func() bool { return len(log.commands(t)) == len(want) })
 	var got []string
 	ids := map[any]bool{}
 	for _, line := range log.commands(t) {
@@ -106,5 +107,5 @@ func TestEachCommandHasALine(t *testing.T) {
 	if len(ids) != 3 { // those of two commands, and none
 		t.Errorf("the lines have the ids %v", ids)
 	}
-	eventually(t, "six are counted", func() bool { return p.count("total") == 6 })
+	streamstest.Eventually(t, "six are counted", func() bool { return p.count("total") == 6 })
 }

@@ -1,22 +1,22 @@
-// Package idempotency remembers what became of requests that were sent with an Idempotency-Key, so
-// that each is done once within the window, however often it is sent, at whatever replica, also at
-// the same moment and over crashes.
+// Package idempotency makes requests with an Idempotency-Key run once: each is run once within the
+// window of its key, however often it is sent, at any replica, at the same moment and across
+// crashes.
 //
 // # Promises
 //
-//   - A key is reserved in the bucket `idempotency` before anything is done. The reservation has an
-//     id from which whatever is done derives its own: done again after a crash, it is the same
-//     thing that is done.
-//   - What settled the matter is stored before anybody hears it, and answered again for the window.
-//     Anything else leaves the key to the same request.
-//   - The same key for another request is idempotency_conflict, whatever became of the first. Keys
-//     belong to an organization, over all its API keys.
-//   - Of several that come at once, over all replicas, one is done. The others wait for it, and
-//     take over when its process is gone or its time is over.
+//   - A key is reserved in the bucket "idempotency" before its request is run. The reservation has
+//     an ID from which the request derives the IDs of what it makes. Run again after a crash, the
+//     request makes the same things again.
+//   - A final answer is stored before any caller gets it, and returned again for the window. After
+//     any other outcome the same request may use the key again.
+//   - The same key with another request is idempotency_conflict, whatever the outcome of the first.
+//     Keys belong to an organization, across all its API keys.
+//   - Of concurrent duplicates, over all replicas, one runs. The others wait for its answer. One of
+//     them takes over when the process that runs is gone, or at its deadline.
 //   - An organization has a bounded number of keys within the window; one more is rate_limited. The
-//     bound is counted at the broker, and by each replica in between: it is exact within a
-//     sixteenth a replica.
+//     keys are counted at the broker and, between two counts, by each replica: the bound is exact
+//     to a sixteenth for each replica.
 //
-// While the bucket has no leader, a reservation waits for one for 15 s. Then the answer is
-// service_unavailable: nothing was done.
+// While the bucket has no leader, a reservation waits for one for 15 s. Then it fails with
+// service_unavailable, and nothing was done.
 package idempotency

@@ -11,76 +11,84 @@ import (
 )
 
 const (
-	// onceTime is how long what Once does may take before a twin takes over, which does no harm:
-	// shorter than the twin waits.
-	onceTime = 20 * time.Second
-	// settleTime bounds how long the answer's storage may take.
-	settleTime = 10 * time.Second
+	// onceHold is how long the function that Once runs may take before a concurrent duplicate takes
+	// over. The duplicate waits longer than that, and taking over does no harm.
+	onceHold = 20 * time.Second
+	// finishTimeout bounds the storage of an answer.
+	finishTimeout = 10 * time.Second
 )
 
-// answer is what Once remembers: the body of a success, or the error.
+// answer is a final answer of Once: the body of a success, or the error.
 type answer struct {
 	Body    json.RawMessage `json:"body,omitempty"`
 	Code    domain.Code     `json:"code,omitempty"`
 	Message string          `json:"message,omitempty"`
 }
 
-// Once does what a request asks for once under an organization's key, and returns the JSON that do
-// returned, or its error: that of the first time, when the matter was settled then. do gets the
-// UUID of what it makes; done again after its answer was lost it must find what it made. A success,
-// and the errors not_found, invalid_request and forbidden, settle the matter. The answer is stored
-// before it is returned; when that fails it is service_unavailable, and the same request gets the
-// answer later.
+// Once runs do once for a request under an organization's key, and returns the JSON or the error
+// that do returned; for a key with a final answer, it returns that answer. Final are a success and
+// the errors not_found, invalid_request and forbidden. do gets the UUID of what it makes. Run again
+// after its answer was lost, do must find what it made.
+//
+// The answer is stored before Once returns it. If that fails, Once returns service_unavailable, and
+// the same request gets the answer later.
 func (k *Keys) Once(
 	ctx context.Context, org, key string, request []byte,
 	do func(ctx context.Context, id string) ([]byte, error),
 ) ([]byte, error) {
 	name := Name(org, key)
-	leave, err := k.enter(ctx, name)
+	unlock, err := k.lock(ctx, name)
 	if err != nil {
-		return nil, waited(err)
+		return nil, waitTimedOut(err)
 	}
-	defer leave()
+	defer unlock()
 	r, err := k.Reserve(
-		ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceTime},
+		ctx, Request{OrgID: org, Name: name, Fingerprint: Fingerprint(request), Hold: onceHold},
 	)
 	if err != nil {
-		return nil, waited(err)
+		return nil, waitTimedOut(err)
 	}
 	if len(r.Answer) > 0 {
-		return give(r.Answer)
+		return restoreAnswer(r.Answer)
 	}
 	id, err := r.UUID()
 	if err != nil {
 		return nil, err
 	}
-	body, failed := do(ctx, id)
-	settled, err := settling(body, failed)
+	body, doErr := do(ctx, id)
+	return k.finishOnce(ctx, r, body, doErr)
+}
+
+// finishOnce stores the outcome of do and returns the answer of the request.
+func (k *Keys) finishOnce(
+	ctx context.Context, r *Reservation, body []byte, doErr error,
+) ([]byte, error) {
+	final, err := finalAnswer(body, doErr)
 	if err != nil {
 		return nil, err
 	}
-	// What was done is remembered although the caller has gone.
-	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	// The answer is stored although the caller has gone.
+	finishing, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	first, err := k.Settle(settle, r, settled)
+	first, err := k.Finish(finishing, r, final)
 	switch {
-	case err != nil && len(settled) == 0:
-		k.cfg.Log.WarnContext(ctx, "idempotency key not released", "error", err)
-		return nil, failed
+	case err != nil && len(final) == 0:
+		k.cfg.Logger.WarnContext(ctx, "idempotency key not released", "error", err)
+		return nil, doErr
 	case err != nil:
 		return nil, errors.Join(domain.Unavailable(
-			"what was asked for was done, and the answer could not be stored under its "+
+			"the request was done, but its answer could not be stored under its "+
 				"Idempotency-Key: send the same request again for the answer",
 		), err)
 	case len(first) > 0:
-		return give(first)
+		return restoreAnswer(first)
 	}
-	return body, failed
+	return body, doErr
 }
 
-// waited returns service_unavailable for a twin that did not end in time, and any other error as it
-// is.
-func waited(err error) error {
+// waitTimedOut returns service_unavailable for a wait for a concurrent duplicate that timed out,
+// and any other error as it is.
+func waitTimedOut(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && domain.CodeOf(err) == domain.CodeInternal {
 		return errors.Join(
 			domain.Unavailable("the same request is still under way: send it again for its answer"),
@@ -90,43 +98,43 @@ func waited(err error) error {
 	return err
 }
 
-// enter waits until this process does nothing else under a name, so that twins wait for one another
-// without asking the broker.
-func (k *Keys) enter(ctx context.Context, name string) (leave func(), err error) {
+// lock waits until this process runs nothing else under the name, so that duplicates at one replica
+// wait for each other without polling the broker.
+func (k *Keys) lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		k.mu.Lock()
-		over, busy := k.running[name]
+		ended, busy := k.running[name]
 		if !busy {
-			over = make(chan struct{})
-			k.running[name] = over
+			ended = make(chan struct{})
+			k.running[name] = ended
 			k.mu.Unlock()
 			return func() {
 				k.mu.Lock()
 				delete(k.running, name)
 				k.mu.Unlock()
-				close(over)
+				close(ended)
 			}, nil
 		}
 		k.mu.Unlock()
 		select {
-		case <-over:
+		case <-ended:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// settling returns the answer to remember; nothing when the same request may have another outcome.
-func settling(body []byte, failed error) ([]byte, error) {
+// finalAnswer returns the answer to remember; nil if the same request may have another outcome.
+func finalAnswer(body []byte, doErr error) ([]byte, error) {
 	a := answer{Body: body}
-	if failed != nil {
-		var refusal *domain.Error
-		if !errors.As(failed, &refusal) {
+	if doErr != nil {
+		var apiError *domain.Error
+		if !errors.As(doErr, &apiError) {
 			return nil, nil
 		}
-		switch refusal.Code {
+		switch apiError.Code {
 		case domain.CodeNotFound, domain.CodeInvalidRequest, domain.CodeForbidden:
-			a = answer{Code: refusal.Code, Message: refusal.Message}
+			a = answer{Code: apiError.Code, Message: apiError.Message}
 		default:
 			return nil, nil
 		}
@@ -134,11 +142,11 @@ func settling(body []byte, failed error) ([]byte, error) {
 	return json.Marshal(a)
 }
 
-// give returns a remembered answer as it was given the first time.
-func give(remembered []byte) ([]byte, error) {
+// restoreAnswer returns a remembered answer as it was returned the first time.
+func restoreAnswer(remembered []byte) ([]byte, error) {
 	var a answer
 	if err := json.Unmarshal(remembered, &a); err != nil {
-		return nil, fmt.Errorf("idempotency: unreadable answer: %w", err)
+		return nil, fmt.Errorf("idempotency: decode remembered answer: %w", err)
 	}
 	if a.Code != "" {
 		return nil, &domain.Error{Code: a.Code, Message: a.Message}

@@ -25,76 +25,75 @@ const (
 	orgB = "01935f2e-0000-7000-8000-00000000000b"
 )
 
-// installation is a broker with the bucket of idempotency keys.
-type installation struct {
-	t      *testing.T
-	broker *streamstest.Broker
-}
-
-func newInstallation(t *testing.T) *installation {
+// newBroker returns a broker with the bucket of idempotency keys.
+func newBroker(t *testing.T) *streamstest.Broker {
 	t.Helper()
-	i := &installation{t, streamstest.New(t)}
-	if _, err := streams.OpenBuckets(t.Context(), i.broker.Connect(t), 1); err != nil {
+	broker := streamstest.New(t)
+	if _, err := streams.OpenBuckets(t.Context(), broker.Connect(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	return i
+	return broker
 }
 
-// replica returns the keys of another process, and what it is connected by.
-func (i *installation) replica(id string, maxPerOrg int) (*idempotency.Keys, *streams.Conns) {
-	i.t.Helper()
-	conns := i.broker.Connect(i.t)
-	keys := idempotency.New(
-		conns,
-		idempotency.Config{ReplicaID: id, MaxPerOrg: maxPerOrg, Log: slog.New(slog.DiscardHandler)},
-	)
-	i.t.Cleanup(keys.Close)
+// newKeys returns the keys of another process, and its connections.
+func newKeys(
+	t *testing.T, broker *streamstest.Broker, replicaID string, maxPerOrg int,
+) (*idempotency.Keys, *streams.Conns) {
+	t.Helper()
+	conns := broker.Connect(t)
+	keys, err := idempotency.New(conns, idempotency.Config{
+		ReplicaID: replicaID, MaxPerOrg: maxPerOrg, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
 	return keys, conns
 }
 
 func wantCode(t *testing.T, err error, code domain.Code) {
 	t.Helper()
 	if err == nil || domain.CodeOf(err) != code {
-		t.Errorf("%v, want %s", err, code)
+		t.Errorf("got %v, want %s", err, code)
 	}
 }
 
-// TestOnce: a client that repeated POST /v1/sites after a lost answer made two sites. Of twins at
-// two replicas one is done, and all get its answer.
+// TestOnce: a client that repeated POST /v1/sites after a lost answer created two sites. Of
+// concurrent duplicates at two replicas one runs, and all get its answer.
 func TestOnce(t *testing.T) {
 	t.Parallel()
-	i := newInstallation(t)
-	one, _ := i.replica("r1", 0)
-	two, _ := i.replica("r2", 0)
-	var done atomic.Int32
+	broker := newBroker(t)
+	one, _ := newKeys(t, broker, "r1", 0)
+	two, _ := newKeys(t, broker, "r2", 0)
+	var runs atomic.Int32
 	do := func(context.Context, string) ([]byte, error) {
-		return fmt.Appendf(nil, `{"n":%d}`, done.Add(1)), nil
+		return fmt.Appendf(nil, `{"n":%d}`, runs.Add(1)), nil
 	}
-	var twins sync.WaitGroup
+	var duplicates sync.WaitGroup
 	for n := range 40 {
 		keys := []*idempotency.Keys{one, two}[n%2]
-		twins.Go(func() {
+		duplicates.Go(func() {
 			if got, err := keys.Once(t.Context(), orgA, "k", []byte("request"), do); err != nil ||
 				string(got) != `{"n":1}` {
-				t.Errorf("%s, %v", got, err)
+				t.Errorf("Once: got %s, %v, want the answer of the first run", got, err)
 			}
 		})
 	}
-	twins.Wait()
+	duplicates.Wait()
 	_, err := two.Once(t.Context(), orgA, "k", []byte("another request"), do)
 	wantCode(t, err, domain.CodeIdempotencyConflict)
 	if got, err := one.Once(t.Context(), orgB, "k", []byte("request"), do); err != nil ||
 		string(got) != `{"n":2}` {
-		t.Errorf("of another organization: %s, %v", got, err)
+		t.Errorf("Once of another organization: got %s, %v, want a run of its own", got, err)
 	}
 }
 
-// TestWhatIsRemembered: an error that settles the matter is answered again; after any other the
-// same request is done, under the same id.
-func TestWhatIsRemembered(t *testing.T) {
+// TestFinalAnswers: a final error is returned again; after any other error the same request runs
+// again, with the same ID.
+func TestFinalAnswers(t *testing.T) {
 	t.Parallel()
-	i := newInstallation(t)
-	keys, _ := i.replica("r1", 0)
+	broker := newBroker(t)
+	keys, _ := newKeys(t, broker, "r1", 0)
 	for _, tc := range []struct {
 		err        error
 		remembered bool
@@ -119,7 +118,7 @@ func TestWhatIsRemembered(t *testing.T) {
 			},
 		)
 		if !errors.Is(err, tc.err) {
-			t.Errorf("%s: first answered with %v", name, err)
+			t.Errorf("%s: the first run returned %v", name, err)
 		}
 		got, err := keys.Once(
 			t.Context(),
@@ -134,20 +133,20 @@ func TestWhatIsRemembered(t *testing.T) {
 		switch {
 		case tc.remembered:
 			if !errors.Is(err, tc.err) || len(ids) != 1 {
-				t.Errorf("%s: then %s, %v, done as %v", name, got, err, ids)
+				t.Errorf("%s: then got %s, %v, runs %v, want the first answer", name, got, err, ids)
 			}
 		case err != nil || string(got) != `"done"` || len(ids) != 2 || ids[0] != ids[1] || !domain.IsUUID(ids[0]):
-			t.Errorf("%s: then %s, %v, done as %v, want twice as one UUID", name, got, err, ids)
+			t.Errorf("%s: then got %s, %v, runs %v, want two with one UUID", name, got, err, ids)
 		}
 	}
 }
 
-// TestKilledInBetween: what was stored before its process was killed, and whose answer was not, is
-// found again by its id.
-func TestKilledInBetween(t *testing.T) {
+// TestKilledBeforeTheAnswer: a process is killed after it has stored what the request makes and
+// before it has stored the answer. The next run finds what was made by its ID.
+func TestKilledBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
-	i := newInstallation(t)
-	killed, conns := i.replica("r1", 0)
+	broker := newBroker(t)
+	killed, conns := newKeys(t, broker, "r1", 0)
 	var made string
 	_, err := killed.Once(
 		t.Context(),
@@ -157,13 +156,13 @@ func TestKilledInBetween(t *testing.T) {
 		func(_ context.Context, id string) ([]byte, error) {
 			made = id
 			conns.Close()
-			return []byte(`"never heard"`), nil
+			return []byte(`"lost"`), nil
 		},
 	)
 	if err == nil {
-		t.Error("an answer that is not stored was given")
+		t.Error("an answer that is not stored was returned")
 	}
-	other, _ := i.replica("r2", 0)
+	other, _ := newKeys(t, broker, "r2", 0)
 	began := time.Now()
 	got, err := other.Once(
 		t.Context(),
@@ -172,23 +171,23 @@ func TestKilledInBetween(t *testing.T) {
 		nil,
 		func(_ context.Context, id string) ([]byte, error) {
 			if id != made {
-				t.Errorf("made as %s, then as %s", made, id)
+				t.Errorf("made with ID %s, then run with ID %s", made, id)
 			}
 			return []byte(`"found"`), nil
 		},
 	)
 	if err != nil || string(got) != `"found"` || time.Since(began) > 20*time.Second {
-		t.Errorf("%s, %v, after %v", got, err, time.Since(began))
+		t.Errorf("Once: got %s, %v, after %v", got, err, time.Since(began))
 	}
 }
 
-// TestKeysAreBounded: an organization could make the broker remember keys without end.
+// TestKeysAreBounded: an organization could fill the broker's memory with keys.
 func TestKeysAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 20
-	i := newInstallation(t)
-	one, _ := i.replica("r1", most)
-	two, _ := i.replica("r2", most)
+	broker := newBroker(t)
+	one, _ := newKeys(t, broker, "r1", most)
+	two, _ := newKeys(t, broker, "r2", most)
 	once := func(keys *idempotency.Keys, org, key string) error {
 		_, err := keys.Once(
 			t.Context(), org, key, nil,
@@ -205,12 +204,12 @@ func TestKeysAreBounded(t *testing.T) {
 	for n, keys := range []*idempotency.Keys{one, two} {
 		err := once(keys, orgA, "one too many")
 		wantCode(t, err, domain.CodeRateLimited)
-		var refused *domain.Error
-		if errors.As(err, &refused) && refused.RetryAfter <= 0 {
-			t.Error("no RetryAfter")
+		var rejected *domain.Error
+		if errors.As(err, &rejected) && rejected.RetryAfter <= 0 {
+			t.Error("rate_limited without RetryAfter")
 		}
 		if err := once(keys, orgA, "k0"); err != nil {
-			t.Errorf("replica %d: a key that is remembered: %v", n, err)
+			t.Errorf("replica %d: a reserved key: %v", n, err)
 		}
 		if err := once(keys, orgB, fmt.Sprint("k", n)); err != nil {
 			t.Errorf("replica %d: another organization: %v", n, err)
@@ -218,32 +217,28 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestWaitsForALeader: a reservation failed at once while the bucket had no leader ("no
-// responders").
-func TestWaitsForALeader(t *testing.T) {
+// TestWaitForLeader: a reservation failed at once ("no responders") while the bucket had no leader.
+func TestWaitForLeader(t *testing.T) {
 	t.Parallel()
-	i := &installation{t, streamstest.New(t)}
-	keys, conns := i.replica("r1", 0)
+	broker := streamstest.New(t)
+	keys, conns := newKeys(t, broker, "r1", 0)
 	done := make(chan error, 1)
-	asked := make(chan struct{})
 	go func() {
-		close(asked)
 		_, err := keys.Once(
 			t.Context(), orgA, "k", nil,
 			func(context.Context, string) ([]byte, error) { return []byte(`1`), nil },
 		)
 		done <- err
 	}()
-	<-asked
 	select {
 	case err := <-done:
-		t.Fatalf("nobody answers for the bucket: %v", err)
-	case <-time.After(time.Second):
+		t.Fatalf("without a leader: ended with %v, want a wait", err)
+	case <-time.After(500 * time.Millisecond):
 	}
 	if _, err := streams.OpenBuckets(t.Context(), conns, 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
-		t.Errorf("once somebody answers: %v", err)
+		t.Errorf("with a leader: %v", err)
 	}
 }

@@ -10,28 +10,31 @@ import (
 	"hubcloud/domain"
 )
 
-// Reservation is what the bucket holds of an idempotency key. It is read by other versions of the
-// service, within the window.
+// Reservation is the record of an idempotency key in the bucket. Other versions of the service read
+// it within the window.
 type Reservation struct {
-	// ID is that of what is done under the key, for as long as the key stands for it: a ULID. Hubs
-	// know commands by it.
+	// ID identifies the request for as long as the key stands for it: a ULID. Hubs know commands by
+	// it.
 	ID string `json:"command_id"`
 	// Request is the fingerprint of the request.
 	Request    string    `json:"request"`
 	ReservedAt time.Time `json:"reserved_at"`
-	// Process and Flight name who does what was asked, and Deadline is when that is over at the
-	// latest; empty when nobody does.
+	// Process and Attempt name the holder, who runs the request until Deadline at the latest. They
+	// are empty when no attempt holds the reservation.
 	Process  string    `json:"process,omitempty"`
-	Flight   string    `json:"flight,omitempty"`
+	Attempt  string    `json:"flight,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Answer is what settled the matter, in the form of who reserved; empty while nothing has.
+	// Answer is the final answer, encoded by the package that reserved the key; empty until then.
 	Answer json.RawMessage `json:"answer,omitempty"`
 
 	name     string
 	revision uint64
 }
 
-// UUID returns the UUIDv7 of what is made under the key. It is the same each time that is tried.
+// isNew reports whether the key has no record yet.
+func (r *Reservation) isNew() bool { return r.revision == 0 }
+
+// UUID returns the UUIDv7 of what the request makes. It is the same for each run of the request.
 func (r *Reservation) UUID() (string, error) {
 	id, err := ulid.ParseStrict(r.ID)
 	if err != nil {

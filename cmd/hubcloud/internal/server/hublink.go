@@ -103,16 +103,19 @@ func (s *Server) startCalls(ctx context.Context) (err error) {
 		Total: s.cfg.Calls, PerOrg: s.cfg.CallsPerOrg, PerHub: s.cfg.CallsPerHub,
 	}, s.registry)
 	s.devices = rpc.NewDevices(s.caller, limiter, s.orgOf)
-	s.keys = idempotency.New(s.conns, idempotency.Config{
+	s.keys, err = idempotency.New(s.conns, idempotency.Config{
 		ReplicaID: s.replicaID, Window: s.cfg.IdempotencyWindow,
-		MaxPerOrg: s.cfg.IdempotencyKeysPerOrg, Log: s.logger,
+		MaxPerOrg: s.cfg.IdempotencyKeysPerOrg, Logger: s.logger,
 	})
-	s.commands = commands.New(s.logs, s.devices, commands.Config{
+	if err != nil {
+		return err
+	}
+	s.commands, err = commands.New(s.logs, s.devices, commands.Config{
 		Keys: s.keys, Admit: s.space.Admit, HubTimeout: s.cfg.HubTimeout, Limiter: limiter,
-		PerHour: s.cfg.CommandsPerOrg, Log: s.logger,
+		PerHour: s.cfg.CommandsPerOrg, Logger: s.logger,
 		Metrics: s.registry, Tracer: s.traces.Tracer(),
 	})
-	return nil
+	return err
 }
 
 // orgOf returns the organization that has the hub; "" for none.

@@ -19,6 +19,7 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/streams"
+	"hubcloud/streams/streamstest"
 )
 
 // TestAtOnce: of 30 that come at once, over two replicas, one is sent, and all get its answer.
@@ -27,24 +28,24 @@ func TestAtOnce(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			cloud := newTestCloud(t)
 			release := make(chan struct{})
-			r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+			cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 			var all []*replica
 			for n := range replicas {
-				all = append(all, r.replica(fmt.Sprint("r", n)))
+				all = append(all, cloud.replica(fmt.Sprint("r", n)))
 			}
 			var group sync.WaitGroup
 			answers := make([]outcome, 30)
 			for i := range answers {
-				group.Go(func() { answers[i] = all[i%replicas].sent(r.command("k")) })
+				group.Go(func() { answers[i] = all[i%replicas].sent(cloud.command("k")) })
 			}
-			eventually(t, "the hub is asked, and all the others wait", func() bool {
+			streamstest.Eventually(t, "the hub is asked, and all the others wait", func() bool {
 				shared := 0.0
 				for _, p := range all {
 					shared += p.count("shared_total")
 				}
-				return len(r.hub.ids()) == 1 && int(shared) == 30-replicas
+				return len(cloud.hub.ids()) == 1 && int(shared) == 30-replicas
 			})
 			close(release)
 			group.Wait()
@@ -53,8 +54,8 @@ func TestAtOnce(t *testing.T) {
 					t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
 				}
 			}
-			r.hub.wantRan(1, 1)
-			r.wantTold("requested accepted")
+			cloud.hub.wantRan(1, 1)
+			cloud.wantRecords("requested accepted")
 		})
 	}
 }
@@ -63,15 +64,15 @@ func TestAtOnce(t *testing.T) {
 // sent, and the other is a conflict.
 func TestOneOfTwoCommands(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	all := []*replica{r.replica("r1"), r.replica("r2")}
+	cloud := newTestCloud(t)
+	all := []*replica{cloud.replica("r1"), cloud.replica("r2")}
 	for n := range 20 {
 		key := fmt.Sprint("k", n)
 		errs := make([]error, 8)
 		var group sync.WaitGroup
 		for i := range errs {
 			group.Go(func() {
-				c := r.command(key)
+				c := cloud.command(key)
 				c.Value = json.RawMessage([]string{"true", "false"}[i/2%2])
 				_, errs[i] = all[i%2].send(c)
 			})
@@ -89,7 +90,7 @@ func TestOneOfTwoCommands(t *testing.T) {
 		if accepted != 4 {
 			t.Errorf("%s: %d accepted: %v", key, accepted, errs)
 		}
-		r.hub.wantRan(n+1, n+1)
+		cloud.hub.wantRan(n+1, n+1)
 	}
 }
 
@@ -97,18 +98,18 @@ func TestOneOfTwoCommands(t *testing.T) {
 // The hub runs it once, and all hear the same.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	release := make(chan struct{})
-	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 	var current atomic.Pointer[replica]
-	current.Store(r.replica("r1"))
+	current.Store(cloud.replica("r1"))
 	answers := make([]outcome, 30)
 	var group sync.WaitGroup
 	for i := range answers {
 		group.Go(func() {
 			deadline := time.Now().Add(time.Minute)
 			for time.Now().Before(deadline) {
-				if answers[i] = current.Load().sent(r.command("k")); answers[i].err == "" {
+				if answers[i] = current.Load().sent(cloud.command("k")); answers[i].err == "" {
 					return
 				}
 				<-time.After(time.Millisecond)
@@ -116,14 +117,14 @@ func TestKilled(t *testing.T) {
 		})
 	}
 	const kills = 5
-	asked := func() int { r.hub.mu.Lock(); defer r.hub.mu.Unlock(); return len(r.hub.asked) }
+	asked := func() int { cloud.hub.mu.Lock(); defer cloud.hub.mu.Unlock(); return len(cloud.hub.asked) }
 	for n := range kills {
-		eventually(t, "the hub is asked", func() bool { return asked() == n+1 })
+		streamstest.Eventually(t, "the hub is asked", func() bool { return asked() == n+1 })
 		dead := current.Load()
 		dead.kill()
-		current.Store(r.replica("r1"))
+		current.Store(cloud.replica("r1"))
 	}
-	eventually(t, "the hub is asked at last", func() bool { return asked() == kills+1 })
+	streamstest.Eventually(t, "the hub is asked at last", func() bool { return asked() == kills+1 })
 	close(release)
 	group.Wait()
 	for i, answer := range answers {
@@ -131,87 +132,87 @@ func TestKilled(t *testing.T) {
 			t.Errorf("answer %d: %+v, the first %+v", i, answer, answers[0])
 		}
 	}
-	r.hub.wantRan(kills+1, 1)
-	r.wantTold("requested requested requested requested requested requested accepted")
+	cloud.hub.wantRan(kills+1, 1)
+	cloud.wantRecords("requested requested requested requested requested requested accepted")
 }
 
 // TestHolderDies: what another replica began and left when it was killed is taken over at once,
 // under the same id.
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
-	r.hub.set(
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
+	cloud.hub.set(
 		func(h *hub) { h.act = func(c hubCommand) (string, bool) { p.kill(); return accepts(c, 1), true } },
 	)
-	p.sent(r.command("k"))
+	p.sent(cloud.command("k"))
 	began := time.Now()
-	channel, err := r.replica("r2").send(r.command("k"))
-	r.wantAccepted(channel, err)
+	channel, err := cloud.replica("r2").send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
 	if took := time.Since(began); took > 10*time.Second { // a reservation is held for 15
 		t.Errorf("it took %v", took)
 	}
-	r.hub.wantRan(2, 1)
+	cloud.hub.wantRan(2, 1)
 }
 
 // TestHolderStandsStill: what another replica began and does not get done with is waited for until
 // its time is over.
 func TestHolderStandsStill(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	stands := make(chan struct{})
-	p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs {
+	p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
 		return faultyLogs{logs, func([]byte) error { <-stands; return nil }}
 	})
 	first := make(chan outcome, 1)
-	go func() { first <- p.sent(r.command("k")) }()
-	eventually(t, "it is reserved", func() bool { return r.reserved() == 1 })
+	go func() { first <- p.sent(cloud.command("k")) }()
+	streamstest.Eventually(t, "it is reserved", func() bool { return cloud.reserved() == 1 })
 
 	impatient, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	if _, err := r.replica("r2").Send(impatient, origin(), r.command("k")); !errors.Is(
+	if _, err := cloud.replica("r2").Send(impatient, origin(), cloud.command("k")); !errors.Is(
 		err, context.DeadlineExceeded,
 	) {
 		t.Errorf("within its time: %v", err)
 	}
-	r.hub.wantRan(0, 0)
-	later := r.replica("r3", func(_ *commands.Config, cfg *idempotency.Config) {
+	cloud.hub.wantRan(0, 0)
+	later := cloud.replica("r3", func(_ *commands.Config, cfg *idempotency.Config) {
 		cfg.Now = func() time.Time { return time.Now().Add(16 * time.Second) }
 	})
-	second := later.sent(r.command("k"))
-	r.hub.wantRan(1, 1)
+	second := later.sent(cloud.command("k"))
+	cloud.hub.wantRan(1, 1)
 	close(stands)
 	if got := <-first; got != second || got.err != "" {
 		t.Errorf("%+v, and %+v", got, second)
 	}
-	r.hub.wantRan(2, 1)
+	cloud.hub.wantRan(2, 1)
 }
 
 // TestCallerGone: a caller that does not wait loses nothing: the command goes on, and its outcome
 // is remembered.
 func TestCallerGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
 	release := make(chan struct{})
-	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := p.Send(ctx, origin(), r.command("k"))
+		_, err := p.Send(ctx, origin(), cloud.command("k"))
 		gone <- err
 	}()
-	eventually(t, "the hub is asked", func() bool { return len(r.hub.ids()) == 1 })
+	streamstest.Eventually(t, "the hub is asked", func() bool { return len(cloud.hub.ids()) == 1 })
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	close(release)
-	r.wantTold("requested accepted")
-	r.hub.set(func(h *hub) { h.offline = true })
-	channel, err := p.send(r.command("k"))
-	r.wantAccepted(channel, err)
-	r.hub.wantRan(1, 1)
+	cloud.wantRecords("requested accepted")
+	cloud.hub.set(func(h *hub) { h.offline = true })
+	channel, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
+	cloud.hub.wantRan(1, 1)
 }
 
 // TestClose: what is under way is waited for, and what is not waited for is left so that another
@@ -221,22 +222,25 @@ func TestClose(t *testing.T) {
 	for name, patient := range map[string]bool{"patient": true, "impatient": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
-			p := r.replica("r1")
+			cloud := newTestCloud(t)
+			p := cloud.replica("r1")
 			release := make(chan struct{})
-			r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+			cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 			answer := make(chan outcome, 1)
-			go func() { answer <- p.sent(r.command("k")) }()
-			eventually(t, "the hub is asked", func() bool { return len(r.hub.ids()) == 1 })
+			go func() { answer <- p.sent(cloud.command("k")) }()
+			streamstest.Eventually(
+				t, "the hub is asked", func() bool { return len(cloud.hub.ids()) == 1 },
+			)
 			ctx, cancel := context.WithCancel(t.Context())
 			closed := make(chan struct{})
 			go func() {
 				p.Close(ctx)
 				close(closed)
 			}()
-			r.hub.set(func(h *hub) { h.offline = true }) // what is still taken is refused at once
-			eventually(t, "no more are taken", func() bool {
-				_, err := p.send(r.command("another"))
+			// what is still taken is refused at once
+			cloud.hub.set(func(h *hub) { h.offline = true })
+			streamstest.Eventually(t, "no more are taken", func() bool {
+				_, err := p.send(cloud.command("another"))
 				return errors.Is(err, commands.ErrClosed)
 			})
 			if patient {
@@ -252,13 +256,13 @@ func TestClose(t *testing.T) {
 			if !patient {
 				close(release)
 			}
-			r.hub.set(func(h *hub) { h.offline = false })
-			channel, err := r.replica("r2").send(r.command("k"))
-			r.wantAccepted(channel, err)
+			cloud.hub.set(func(h *hub) { h.offline = false })
+			channel, err := cloud.replica("r2").send(cloud.command("k"))
+			cloud.wantAccepted(channel, err)
 			if patient {
-				r.hub.wantRan(1, 1)
+				cloud.hub.wantRan(1, 1)
 			} else {
-				r.hub.wantRan(2, 1)
+				cloud.hub.wantRan(2, 1)
 			}
 		})
 	}
@@ -292,10 +296,10 @@ func TestStorageFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			cloud := newTestCloud(t)
 			var full atomic.Bool
 			full.Store(true)
-			p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs {
+			p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
 				return faultyLogs{logs, func(payload []byte) error {
 					var one record
 					if err := json.Unmarshal(payload, &one); err != nil {
@@ -307,17 +311,17 @@ func TestStorageFails(t *testing.T) {
 					return nil
 				}}
 			})
-			channel, err := p.send(r.command("k"))
+			channel, err := p.send(cloud.command("k"))
 			if tc.asked == 0 {
 				wantCode(t, err, domain.CodeInternal)
 			} else {
-				r.wantAccepted(channel, err)
+				cloud.wantAccepted(channel, err)
 			}
-			r.hub.wantRan(tc.asked, tc.asked)
+			cloud.hub.wantRan(tc.asked, tc.asked)
 			full.Store(false)
-			channel, err = r.replica("r2").send(r.command("k"))
-			r.wantAccepted(channel, err)
-			r.hub.wantRan(1, 1)
+			channel, err = cloud.replica("r2").send(cloud.command("k"))
+			cloud.wantAccepted(channel, err)
+			cloud.hub.wantRan(1, 1)
 		})
 	}
 }
@@ -338,9 +342,9 @@ func TestNoLeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			cloud := newTestCloud(t)
 			var tries atomic.Int32
-			p := r.replicaWith("r1", func(logs commands.Logs) commands.Logs {
+			p := cloud.replicaWith("r1", func(logs commands.Logs) commands.Logs {
 				return faultyLogs{logs, func([]byte) error {
 					if tries.Add(1) <= tc.fails {
 						return fmt.Errorf("store: %w", tc.fault)
@@ -349,19 +353,19 @@ func TestNoLeader(t *testing.T) {
 				}}
 			})
 			began := time.Now()
-			channel, err := p.send(r.command("k"))
+			channel, err := p.send(cloud.command("k"))
 			if tc.code != "" {
 				wantCode(t, err, tc.code)
 				if took := time.Since(began); took < 14*time.Second ||
 					!strings.Contains(err.Error(), "not sent to the hub") {
 					t.Errorf("%v after %v", err, took)
 				}
-				r.hub.wantRan(0, 0)
+				cloud.hub.wantRan(0, 0)
 				return
 			}
-			r.wantAccepted(channel, err)
-			r.hub.wantRan(1, 1)
-			r.wantTold("requested accepted")
+			cloud.wantAccepted(channel, err)
+			cloud.hub.wantRan(1, 1)
+			cloud.wantRecords("requested accepted")
 		})
 	}
 }
@@ -369,14 +373,14 @@ func TestNoLeader(t *testing.T) {
 // TestLostAppend: an append that was stored and whose answer was lost is not repeated.
 func TestLostAppend(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	var lost atomic.Int32
-	p := r.replicaWith(
+	p := cloud.replicaWith(
 		"r1", func(logs commands.Logs) commands.Logs { return lossyLogs{logs, &lost} },
 	)
-	channel, err := p.send(r.command("k"))
-	r.wantAccepted(channel, err)
-	r.wantTold("requested accepted")
+	channel, err := p.send(cloud.command("k"))
+	cloud.wantAccepted(channel, err)
+	cloud.wantRecords("requested accepted")
 	if lost.Load() != 2 {
 		t.Errorf("%d answers were lost, want 2", lost.Load())
 	}
@@ -402,34 +406,34 @@ func (l lossyLogs) AppendCommand(
 // runs it once, whatever the caller heard first.
 func TestBrokerRestarts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1", hubTimeout(time.Second))
-	r.wantAccepted(p.send(r.command("warm")))
-	r.hub.set(func(h *hub) {
-		h.before = func(hubCommand) { r.broker.Stop(); r.broker.Start(t); h.set(func(h *hub) { h.before = nil }) }
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1", hubTimeout(time.Second))
+	cloud.wantAccepted(p.send(cloud.command("warm")))
+	cloud.hub.set(func(h *hub) {
+		h.before = func(hubCommand) { cloud.broker.Stop(); cloud.broker.Start(t); h.set(func(h *hub) { h.before = nil }) }
 	})
 	var last outcome
-	eventually(t, "it is accepted", func() bool {
-		last = p.sent(r.command("k"))
+	streamstest.Eventually(t, "it is accepted", func() bool {
+		last = p.sent(cloud.command("k"))
 		return last.err == ""
 	})
-	if again := p.sent(r.command("k")); again != last {
+	if again := p.sent(cloud.command("k")); again != last {
 		t.Errorf("%+v, first %+v", again, last)
 	}
-	r.hub.mu.Lock()
-	defer r.hub.mu.Unlock()
-	if len(r.hub.ran) != 2 {
-		t.Errorf("ran %v", r.hub.ran)
+	cloud.hub.mu.Lock()
+	defer cloud.hub.mu.Unlock()
+	if len(cloud.hub.ran) != 2 {
+		t.Errorf("ran %v", cloud.hub.ran)
 	}
 }
 
 // TestManyAtOnce: commands of different keys do not wait for one another, however slow the hub is.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1")
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1")
 	release := make(chan struct{})
-	r.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
+	cloud.hub.set(func(h *hub) { h.before = func(hubCommand) { <-release } })
 	const many = 200
 	var group sync.WaitGroup
 	for i := range many {
@@ -438,14 +442,16 @@ func TestManyAtOnce(t *testing.T) {
 			if i%2 == 0 {
 				key = ""
 			}
-			channel, err := p.send(r.command(key))
-			r.wantAccepted(channel, err)
+			channel, err := p.send(cloud.command(key))
+			cloud.wantAccepted(channel, err)
 		})
 	}
-	eventually(t, "the hub has all of them", func() bool { return len(r.hub.ids()) == many })
+	streamstest.Eventually(
+		t, "the hub has all of them", func() bool { return len(cloud.hub.ids()) == many },
+	)
 	close(release)
 	group.Wait()
-	r.hub.wantRan(many, many)
+	cloud.hub.wantRan(many, many)
 }
 
 // TestOnceWhateverHappens: over any history of commands under a few keys at two replicas, of hubs
@@ -454,10 +460,10 @@ func TestManyAtOnce(t *testing.T) {
 // and any other command is a conflict.
 func TestOnceWhateverHappens(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	cloud := newTestCloud(t)
 	replicas := map[string]*replica{}
 	names := []string{"r1", "r2"}
-	start := func(name string) { replicas[name] = r.replica(name, hubTimeout(30*time.Millisecond)) }
+	start := func(name string) { replicas[name] = cloud.replica(name, hubTimeout(30*time.Millisecond)) }
 	for _, name := range names {
 		start(name)
 	}
@@ -480,15 +486,15 @@ func TestOnceWhateverHappens(t *testing.T) {
 			}).
 				Draw(rt, "mood")
 			p := replicas[name]
-			r.hub.set(func(h *hub) {
+			cloud.hub.set(func(h *hub) {
 				h.offline = mood == "offline"
 				h.before = nil
 				h.act = func(c hubCommand) (string, bool) {
 					switch mood {
 					case "refuses":
-						return refuses("command_refused"), true
+						return rejects("command_refused"), true
 					case "unavailable":
-						return refuses("hub_unavailable"), false
+						return rejects("hub_unavailable"), false
 					case "fails":
 						return `"result":[]`, false
 					case "mute":
@@ -501,7 +507,7 @@ func TestOnceWhateverHappens(t *testing.T) {
 					return accepts(c, len(h.ran)+1), true
 				}
 			})
-			c := r.command(key)
+			c := cloud.command(key)
 			c.Value = json.RawMessage(value)
 			got := p.sent(c)
 			if mood == "kills" {
@@ -537,11 +543,11 @@ func TestOnceWhateverHappens(t *testing.T) {
 			}
 		}
 	})
-	r.hub.mu.Lock()
-	defer r.hub.mu.Unlock()
-	ran := slices.Clone(r.hub.ran)
+	cloud.hub.mu.Lock()
+	defer cloud.hub.mu.Unlock()
+	ran := slices.Clone(cloud.hub.ran)
 	slices.Sort(ran)
-	if len(slices.Compact(ran)) != len(r.hub.ran) {
+	if len(slices.Compact(ran)) != len(cloud.hub.ran) {
 		t.Error("an id was run twice")
 	}
 }

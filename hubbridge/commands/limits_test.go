@@ -12,23 +12,24 @@ import (
 	"hubcloud/hubbridge/commands"
 	"hubcloud/hubbridge/idempotency"
 	"hubcloud/hubbridge/rpc"
+	"hubcloud/streams/streamstest"
 )
 
 // TestCommandsAreBounded: an organization could fill its hubs' logs with records of commands
 // without end.
 func TestCommandsAreBounded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	p := r.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) { cfg.PerHour = 3 })
+	cloud := newTestCloud(t)
+	p := cloud.replica("r1", func(cfg *commands.Config, _ *idempotency.Config) { cfg.PerHour = 3 })
 	for range 3 {
-		r.wantAccepted(p.send(r.command("")))
+		cloud.wantAccepted(p.send(cloud.command("")))
 	}
-	_, err := p.send(r.command(""))
+	_, err := p.send(cloud.command(""))
 	wantCode(t, err, domain.CodeRateLimited)
-	other := r.command("")
+	other := cloud.command("")
 	other.OrgID = orgB
-	r.wantAccepted(p.send(other))
-	r.hub.wantRan(4, 4)
+	cloud.wantAccepted(p.send(other))
+	cloud.hub.wantRan(4, 4)
 }
 
 // TestSilentHub: all commands shared 16,384 places, and one organization with a hub that never
@@ -36,18 +37,18 @@ func TestCommandsAreBounded(t *testing.T) {
 // another organization's command waited 16 to 20 s.
 func TestSilentHub(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.hub.answersAll("", true)
-	victim := newHubOf(t, r.broker.Connect(t), "hub-dddd-eeee-ffff")
-	p := r.replica("r1", hubTimeout(time.Minute))
+	cloud := newTestCloud(t)
+	cloud.hub.answersAll("", true)
+	victim := newHub(t, cloud.broker.Connect(t), "hub-dddd-eeee-ffff")
+	p := cloud.replica("r1", hubTimeout(time.Minute))
 
 	sent := 0
 	send := func() time.Duration {
 		sent++
-		c := r.command(fmt.Sprint("v", sent))
+		c := cloud.command(fmt.Sprint("v", sent))
 		c.OrgID, c.HubID = orgB, victim.id
 		began := time.Now()
-		r.wantAccepted(p.send(c))
+		cloud.wantAccepted(p.send(c))
 		return time.Since(began)
 	}
 	p99 := func() time.Duration {
@@ -65,7 +66,7 @@ func TestSilentHub(t *testing.T) {
 	var attack sync.WaitGroup
 	for i := range many {
 		attack.Go(func() {
-			_, err := p.send(r.command(fmt.Sprint("a", i)))
+			_, err := p.send(cloud.command(fmt.Sprint("a", i)))
 			switch {
 			case err != nil && domain.CodeOf(err) == domain.CodeRateLimited:
 				refused.Add(1)
@@ -76,7 +77,7 @@ func TestSilentHub(t *testing.T) {
 	}
 	began := time.Now()
 	first := send()
-	eventually(
+	streamstest.Eventually(
 		t, "all but what the hub may have are refused",
 		func() bool { return refused.Load() == many-rpc.DefaultMaxCallsPerHub },
 	)

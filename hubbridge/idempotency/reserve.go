@@ -1,0 +1,234 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"hubcloud/domain"
+	"hubcloud/streams"
+)
+
+const (
+	// firstPause is the first pause between two reads of a reservation; it doubles up to maxPause.
+	firstPause = 10 * time.Millisecond
+	maxPause   = 250 * time.Millisecond
+	// maxUnsure is how often a write is repeated whose acknowledgement was lost.
+	maxUnsure = 3
+	// leaderTimeout bounds the wait for a leader of the bucket.
+	leaderTimeout = 15 * time.Second
+)
+
+// Request is a request with an idempotency key.
+type Request struct {
+	OrgID string
+	// Name is the name of the reservation (see Name).
+	Name string
+	// Fingerprint is the same for the same request (see Fingerprint).
+	Fingerprint string
+	// Hold is how long the request may run before another process may take over.
+	Hold time.Duration
+	// Check, if not nil, is called before a key without an answer is reserved. Its error is the
+	// request's.
+	Check func(ctx context.Context) error
+}
+
+// Reserve reserves a key for a request. The reservation either has an answer, or is held by the
+// caller, who must call Finish. Errors are idempotency_conflict; rate_limited for an organization
+// with too many keys; service_unavailable when the bucket has no leader for 15 s; those of q.Check;
+// and ctx's.
+func (k *Keys) Reserve(ctx context.Context, q Request) (*Reservation, error) {
+	a := &attempt{keys: k, id: ulid.Make().String(), name: q.Name}
+	a.renew()
+	// Most keys are new, so the first round skips the read: the write fails if the key exists. The
+	// first round rejects nothing, because the key may have an answer.
+	r := &Reservation{name: q.Name}
+	for read := false; ; read = true {
+		if read {
+			var err error
+			if r, err = a.read(ctx); err != nil {
+				return nil, err
+			}
+		}
+		now := k.cfg.Now()
+		switch {
+		case r.revision > 0 && r.Attempt == a.id:
+			return r, nil // a write whose acknowledgement was lost
+		case r.revision == 0 || now.Sub(r.ReservedAt) >= k.cfg.Window:
+			r.ID, r.Request, r.ReservedAt, r.Answer = ulid.Make().String(), q.Fingerprint, now, nil
+		case r.Request != q.Fingerprint:
+			return nil, domain.Errorf(
+				domain.CodeIdempotencyConflict,
+				"Idempotency-Key: stands for another request; use a new key for this one",
+			)
+		case len(r.Answer) > 0:
+			return r, nil
+		case now.Before(r.Deadline) && k.heldElsewhere(ctx, r.Process):
+			if err := a.sleep(ctx, r.Deadline.Sub(now)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := k.mayReserve(ctx, q, r, read); err != nil {
+			if !read {
+				continue
+			}
+			return nil, err
+		}
+		r.Process, r.Attempt, r.Deadline = k.process, a.id, now.Add(q.Hold)
+		switch stored, err := a.write(ctx, r); {
+		case err != nil:
+			return nil, err
+		case stored:
+			if r.isNew() {
+				k.addKey(q.OrgID)
+			}
+			r.revision = a.revision
+			return r, nil
+		}
+	}
+}
+
+// mayReserve returns an error if a request may not reserve a key that has no answer. counting
+// permits to count the organization's keys at the broker.
+func (k *Keys) mayReserve(ctx context.Context, q Request, r *Reservation, counting bool) error {
+	if q.Check != nil {
+		if err := q.Check(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !r.isNew():
+		return nil
+	case counting:
+		return k.admit(ctx, q.OrgID)
+	case !k.admitted(q.OrgID):
+		return errors.New("the organization's keys have to be counted")
+	}
+	return nil
+}
+
+// attempt is one call of Reserve.
+type attempt struct {
+	keys *Keys
+	// id names the attempt in the reservation.
+	id   string
+	name string
+	// until is when the wait for a leader ends.
+	until time.Time
+	// pause is the last pause; 0 before the first.
+	pause time.Duration
+	// unsure counts the writes whose acknowledgement was lost.
+	unsure int
+	// revision is that of the last write.
+	revision uint64
+}
+
+// renew starts the wait for a leader again.
+func (a *attempt) renew() { a.until = time.Now().Add(leaderTimeout) }
+
+// sleep pauses for twice the last pause, at most for the given time.
+func (a *attempt) sleep(ctx context.Context, most time.Duration) error {
+	a.pause = min(max(firstPause, 2*a.pause), maxPause)
+	return sleep(ctx, min(a.pause, most))
+}
+
+// read reads the reservation; its revision is 0 if the key is new.
+func (a *attempt) read(ctx context.Context) (*Reservation, error) {
+	for {
+		r := &Reservation{name: a.name}
+		reading, cancel := context.WithDeadline(ctx, a.until)
+		var err error
+		r.revision, err = a.keys.reserved.Get(reading, a.name, r)
+		cancel()
+		switch {
+		case err == nil:
+			a.renew()
+			return r, nil
+		case !errors.Is(err, streams.ErrNoStream) || time.Now().After(a.until):
+			return nil, unavailable(err)
+		}
+		if err := a.sleep(ctx, maxPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// write writes the reservation. stored is false if the reservation has to be read again: it was
+// changed since, or may have been stored.
+func (a *attempt) write(ctx context.Context, r *Reservation) (stored bool, err error) {
+	a.revision, err = a.keys.reserved.Put(ctx, a.name, r, r.revision)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, streams.ErrConflict):
+		return false, nil
+	case errors.Is(err, streams.ErrUnsure) && a.unsure < maxUnsure && time.Now().Before(a.until):
+		a.unsure++
+		return false, nil
+	case errors.Is(err, streams.ErrNoStream):
+		// Nothing was stored. The next read waits for a leader.
+		return false, a.sleep(ctx, maxPause)
+	}
+	return false, unavailable(err)
+}
+
+// Finish stores the final answer of a reservation that the caller holds, or releases the
+// reservation if answer is empty. If another holder has taken over and stored an answer first,
+// Finish returns that answer; otherwise it returns nil. On an error the answer is not stored; ctx
+// bounds how long Finish tries.
+func (k *Keys) Finish(
+	ctx context.Context, r *Reservation, answer []byte,
+) (first []byte, err error) {
+	finished := *r
+	finished.Answer = answer
+	finished.Process, finished.Attempt, finished.Deadline = "", "", time.Time{}
+	revision := r.revision
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		_, err := k.reserved.Put(ctx, r.name, &finished, revision)
+		switch {
+		case err == nil:
+			return nil, nil
+		case errors.Is(err, streams.ErrConflict):
+		case errors.Is(err, streams.ErrUnsure), errors.Is(err, streams.ErrNoStream):
+			if sleep(ctx, pause) != nil {
+				return nil, err
+			}
+		default:
+			return nil, err
+		}
+		var stored Reservation
+		if revision, err = k.reserved.Get(ctx, r.name, &stored); err != nil {
+			return nil, err
+		}
+		switch {
+		case revision == 0 || stored.ID != r.ID:
+			return nil, nil // the window is over
+		case len(stored.Answer) > 0:
+			return stored.Answer, nil
+		case len(answer) == 0 && stored.Attempt != r.Attempt:
+			return nil, nil // released, or held by another attempt
+		}
+	}
+}
+
+// unavailable translates the error of a bucket that does not answer to service_unavailable; any
+// other error stays what it is. Nothing was done: requests run after they are reserved.
+func unavailable(err error) error {
+	return streams.Unavailable(
+		err, "idempotency keys cannot be stored at the moment; nothing was done",
+	)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
