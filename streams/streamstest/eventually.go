@@ -25,7 +25,7 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 // minute.
 func EventuallyWithin(t testing.TB, within time.Duration, what string, ok func() bool) {
 	t.Helper()
-	if !poll(within, ok) {
+	if !Poll(within, ok) {
 		t.Fatalf("after %v still not: %s", within, what)
 	}
 }
@@ -35,13 +35,14 @@ func EventuallyWithin(t testing.TB, within time.Duration, what string, ok func()
 func EventuallyNil(t testing.TB, what string, check func() error) {
 	t.Helper()
 	var err error
-	if !poll(eventuallyDeadline, func() bool { err = check(); return err == nil }) {
+	if !Poll(eventuallyDeadline, func() bool { err = check(); return err == nil }) {
 		t.Fatalf("after %v still not: %s: %v", eventuallyDeadline, what, err)
 	}
 }
 
-// poll calls ok until it returns true, and reports whether it did so in time.
-func poll(within time.Duration, ok func() bool) bool {
+// Poll calls ok, with growing pauses, until ok returns true, and reports whether it did so in time.
+// It is for goroutines that must not end the test, and for loads that try again.
+func Poll(within time.Duration, ok func() bool) bool {
 	deadline := time.Now().Add(within)
 	for pause := firstPause; !ok(); pause = min(2*pause, longestPause) {
 		if time.Now().After(deadline) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"hubcloud/test/harness"
 )
 
 // fanOutSize is how many events go to how many readers.
@@ -141,7 +143,7 @@ func spread(
 		}
 	}
 	reading.awaitGreeted(n.hubs * n.readers)
-	time.Sleep(rest(b.full)) // what the connections cost is over
+	b.rest() // until the cost of the connections is over
 	want := n.events() * n.readers
 	finished := reading.expect(n.hubs*n.readers, n.events()/n.hubs)
 	used := pace(b, n, sends, p, finished)
@@ -156,12 +158,11 @@ func spread(
 	}
 }
 
-// rest is how long things are left alone before they are measured.
-func rest(full bool) time.Duration {
-	if full {
-		return 500 * time.Millisecond
+// rest lets the processes work off what came before a measurement.
+func (b *bench) rest() {
+	if b.full {
+		harness.Elapse(500 * time.Millisecond)
 	}
-	return 0
 }
 
 // pace sends the round's events, evenly over its time and over the hubs, and gives the CPU that the
@@ -173,13 +174,13 @@ func pace(
 	began := time.Now()
 	events := n.events()
 	for i := range events {
-		time.Sleep(time.Until(began.Add(n.during * time.Duration(i) / time.Duration(events))))
+		harness.Elapse(time.Until(began.Add(n.during * time.Duration(i) / time.Duration(events))))
 		if err := sends[i%len(sends)](); err != nil {
 			b.Fatal(err)
 		}
 	}
 	if finished == nil {
-		time.Sleep(50 * time.Millisecond)
+		harness.Elapse(50 * time.Millisecond)
 		return p.cpu(b) - before
 	}
 	select {

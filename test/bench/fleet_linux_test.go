@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -146,20 +147,18 @@ func clientTLS(ca, certificate []byte, key *ecdsa.PrivateKey) (*tls.Config, erro
 
 // adopt adds a hub to the organization's site, as soon as the service knows that it is connected.
 func (s *service) adopt(h *hub) error {
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		answer, err := s.Do(
+	var answer harness.Answer
+	var err error
+	streamstest.Poll(20*time.Second, func() bool {
+		answer, err = s.Do(
 			http.MethodPost, "/hubs", map[string]string{"serial": h.Serial, "site_id": s.Site},
 		)
-		switch {
-		case err != nil:
-			return err
-		case answer.Status == http.StatusOK:
-			return nil
-		case answer.ErrorType() != "hub_not_addable" || time.Now().After(deadline):
-			return fmt.Errorf("add %s: %d %s", h.ID, answer.Status, answer.Body)
-		}
-		time.Sleep(50 * time.Millisecond)
+		return err != nil || answer.ErrorType() != "hub_not_addable"
+	})
+	if err == nil && answer.Status != http.StatusOK {
+		err = fmt.Errorf("add %s: %d %s", h.ID, answer.Status, answer.Body)
 	}
+	return err
 }
 
 // emit sends messages of that many events each and waits until they are acknowledged.

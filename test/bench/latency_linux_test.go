@@ -7,6 +7,7 @@ import (
 
 	"hubcloud/domain"
 	"hubcloud/streams"
+	"hubcloud/test/harness"
 )
 
 type latencySize struct {
@@ -54,7 +55,7 @@ func measureLatency(b *bench) {
 				b.Fatal(err)
 			}
 			<-reading.arrived
-			time.Sleep(pause)
+			harness.Elapse(pause)
 		}
 		_, latencies := reading.counted()
 		done()
@@ -88,7 +89,7 @@ func (h *hub) roundTrips(b *bench, count int) []float64 {
 			b.Fatal(err)
 		}
 		took = append(took, float64(time.Since(began)))
-		time.Sleep(pause)
+		harness.Elapse(pause)
 	}
 	return took
 }
@@ -111,7 +112,7 @@ func (b *bareBroker) append(c appendCommand) ([]float64, error) {
 			return nil, err
 		}
 		took = append(took, float64(time.Since(began)))
-		time.Sleep(pause)
+		harness.Elapse(pause)
 	}
 	return took, nil
 }

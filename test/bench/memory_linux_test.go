@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"time"
+
+	"hubcloud/test/harness"
 )
 
 // memorySize is how many idle things are held.
@@ -27,12 +29,12 @@ func measureHubMemory(b *bench) {
 	s.each(first, func(h *hub) error { return h.emit(1, 1) })
 	sample := s.sampleOf(first[0])
 	release := keep(b, first)
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	before := b.memory(s.process)
 	hubs := s.hubs(n.count)
 	s.each(hubs, func(h *hub) error { return h.emit(1, 1) })
 	releaseMore := keep(b, hubs)
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	after := b.memory(s.process)
 	b.heap(s.process, "hub memory")
 	r.Values = append(r.Values, (after-before)/float64(n.count)/1e3)
@@ -53,10 +55,10 @@ func measureHubMemory(b *bench) {
 		return keep(b, some)
 	}
 	release = connect(all[:n.first])
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	bareBefore := b.memory(broker.process)
 	releaseMore = connect(all[n.first:])
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	bareAfter := b.memory(broker.process)
 	b.heap(broker.process, "hub memory limit")
 	r.Limits = append(r.Limits, (bareAfter-bareBefore)/float64(n.count)/1e3)
@@ -119,11 +121,11 @@ func memoryOfReaders(
 		return reading.closeStreams
 	}
 	open(n.first)() // what is there once
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	before := b.memory(p)
 	closeAll := open(n.count)
 	defer closeAll()
-	time.Sleep(n.settle)
+	harness.Elapse(n.settle)
 	after := b.memory(p)
 	b.heap(p, name)
 	return (after - before) / float64(n.count) / 1e3

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hubcloud/test/harness"
 )
 
 // process is a running server whose CPU and memory are measured. Its admin address has the
@@ -53,7 +55,7 @@ func (p process) cpu(t testing.TB) time.Duration {
 func unrest(t testing.TB) float64 {
 	t.Helper()
 	before, idleBefore := processors(t)
-	time.Sleep(time.Second)
+	harness.Elapse(time.Second)
 	after, idleAfter := processors(t)
 	return 1 - (idleAfter-idleBefore)/(after-before)
 }
@@ -90,7 +92,7 @@ func (b *bench) memory(p process) float64 {
 				return median(last)
 			}
 		}
-		time.Sleep(rest(b.full))
+		b.rest()
 	}
 	return median(sizes[len(sizes)-steady:])
 }

@@ -8,7 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
+
+	"hubcloud/streams/streamstest"
 )
 
 // readers holds many open event streams and reads them all with one thread, which costs the machine
@@ -105,17 +106,14 @@ func (r *readers) counted() (int, []float64) {
 // awaitGreeted waits until that many streams have got their first block.
 func (r *readers) awaitGreeted(count int) {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	streamstest.EventuallyNil(r.t, "every event stream has begun", func() error {
 		r.mu.Lock()
-		greeted := r.greeted
-		r.mu.Unlock()
-		if greeted >= count {
-			return
+		defer r.mu.Unlock()
+		if r.greeted < count {
+			return fmt.Errorf("got %d event streams, want %d", r.greeted, count)
 		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("of %d event streams %d have begun", count, greeted)
-		}
-	}
+		return nil
+	})
 }
 
 // closeStreams ends all streams and forgets them.

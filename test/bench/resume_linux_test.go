@@ -45,14 +45,14 @@ func (s *service) measureResume(b *bench, web *bare, hubs []*hub, n resumeSize) 
 			}
 			web.do("/backlog", frames, nil)
 		}
-		time.Sleep(rest(b.full))
+		b.rest()
 
 		done := b.profile(s.process, r.Measure, time.Second, round == 0)
 		r.Values = append(r.Values, storm(b, n, func(i int) (string, string) {
 			return s.Service.HTTP, s.streamRequest(hubs[i%len(hubs)], cursors[i%len(hubs)])
 		}))
 		done()
-		time.Sleep(rest(b.full))
+		b.rest()
 		done = b.profile(web.process, r.Measure+" limit", time.Second, round == 0)
 		r.Limits = append(r.Limits, storm(b, n, func(i int) (string, string) {
 			return web.ready.HTTP, fmt.Sprintf(

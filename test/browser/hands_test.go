@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -38,7 +39,7 @@ func TestUnderOnesHands(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.await(channel(2, "heating_setpoint", ".value"), "18 °C")
-	time.Sleep(time.Second) // the page asks the hub about a report a moment later
+	harness.Elapse(time.Second) // a moment after a report the page asks the hub for the device
 	if got := p.valueOf(field); got != "24.5" {
 		t.Errorf("what was typed became %q", got)
 	}
@@ -91,9 +92,9 @@ func TestUnderOnesHands(t *testing.T) {
 	p.hub.Offline(false)
 	p.await(".live-head .tag", "online")
 	p.await("main", "Front door")
-	for eval[bool](p.tab, `document.querySelector(".stale") !== null`) {
-		time.Sleep(50 * time.Millisecond)
-	}
+	streamstest.Eventually(t, "the devices are no longer marked as stale", func() bool {
+		return eval[bool](p.tab, `document.querySelector(".stale") === null`)
+	})
 	if got := p.valueOf(field); got != "25.5" {
 		t.Errorf("after the hub was away, what was typed became %q", got)
 	}

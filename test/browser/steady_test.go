@@ -88,7 +88,7 @@ func TestSteady(t *testing.T) {
 		p.temperature(value)
 		want = append([]string{fmt.Sprint(value)}, want...)
 		p.await("#events", fmt.Sprint("Temperature is ", value))
-		time.Sleep(500 * time.Millisecond) // the streams' lives are what is waited for
+		harness.Elapse(500 * time.Millisecond) // several lifetimes of a stream in all
 	}
 	if got := p.temperatures(); !slices.Equal(got, want) {
 		t.Errorf("over several streams the page shows %v, not %v", got, want)

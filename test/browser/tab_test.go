@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"hubcloud/streams/streamstest"
 )
 
 // artifacts is where screenshots go; git ignores it.
@@ -204,16 +206,16 @@ func (b *tab) path() string {
 // await waits until the text of an element has what is wanted.
 func (b *tab) await(selector, wanted string) {
 	b.t.Helper()
-	deadline, text := time.Now().Add(time.Minute), ""
-	for !strings.Contains(text, wanted) {
-		if time.Now().After(deadline) {
-			b.shoot("failed")
-			b.t.Fatalf("%s says %q and not %q", selector, text, wanted)
-		}
-		time.Sleep(50 * time.Millisecond) // not the page's own clock: it may have no scripts
+	var text string
+	// Not with the page's own clock: the page may have no scripts.
+	if !streamstest.Poll(time.Minute, func() bool {
 		text = eval[string](
 			b, fmt.Sprintf(`document.querySelector(%q)?.textContent ?? ""`, selector),
 		)
+		return strings.Contains(text, wanted)
+	}) {
+		b.shoot("failed")
+		b.t.Fatalf("%s: got the text %q, want %q", selector, text, wanted)
 	}
 }
 

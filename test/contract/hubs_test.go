@@ -176,7 +176,7 @@ func hubs(t *testing.T, c *harness.Target) {
 			raw.Enroll()
 			raw.Come()
 			raw.Disconnect()
-			time.Sleep(wait)
+			harness.Elapse(wait)
 			client.Must(http.MethodPost, "/hubs", map[string]string{
 				"serial": raw.Serial, "site_id": client.Site,
 			}, http.StatusOK).

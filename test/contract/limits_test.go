@@ -90,7 +90,9 @@ func limits(t *testing.T, c *harness.Target) {
 			t.Errorf("%v %s", refused.Header, refused.Body)
 		}
 		other.Must(http.MethodGet, "/sites", nil, http.StatusOK)
-		time.Sleep(time.Duration(wait) * time.Second) // what the service itself asks for
+		if err := harness.AwaitRetryAfter(refused.Header); err != nil {
+			t.Fatal(err)
+		}
 		if answer, err := client.Do(http.MethodGet, "/sites", nil); err != nil ||
 			answer.Status != http.StatusOK {
 			t.Errorf("after the wait that was asked for: %d %s %v", answer.Status, answer.Body, err)

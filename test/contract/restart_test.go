@@ -45,24 +45,25 @@ func killed(t *testing.T, c *harness.Target) {
 		for i := range retries {
 			retrying.Go(func() {
 				client := tenant.For(t).Client
-				deadline := time.Now().Add(60 * time.Second)
-				for time.Now().Before(deadline) {
+				streamstest.Poll(time.Minute, func() bool {
 					sent.Add(1)
 					answer, err := client.Do(http.MethodPost, path, unlock, keyHeader, key)
 					// "retry on network errors, 429, 502, 503, 504".
-					if err == nil && answer.Status != http.StatusTooManyRequests &&
-						answer.Status < 502 {
-						answers[i] = answer
-						return
+					if err != nil || answer.Status == http.StatusTooManyRequests ||
+						answer.Status >= 502 {
+						return false
 					}
-					time.Sleep(20 * time.Millisecond)
-				}
+					answers[i] = answer
+					return true
+				})
 			})
 		}
-		for sent.Load() < retries {
-			time.Sleep(time.Millisecond)
-		}
-		time.Sleep(time.Duration(round) * 40 * time.Millisecond) // at three moments of the way
+		streamstest.Eventually(t, "every client has sent the command", func() bool {
+			return sent.Load() >= retries
+		})
+		harness.AnyMoment(
+			time.Duration(round)*40*time.Millisecond, time.Duration(round+1)*40*time.Millisecond,
+		)
 		s.Kill()
 		s.Begin()
 		retrying.Wait()

@@ -170,7 +170,7 @@ func windows(t *testing.T, c *harness.Target) {
 				t.Errorf("%v", got)
 			}
 		}
-		time.Sleep(600 * time.Millisecond) // nothing tells of the end of a window
+		harness.Elapse(600 * time.Millisecond)
 		_, err := hub.Join(virtualhub.DeviceSpec{Kind: "switch"})
 		closed(t, err)
 		closed(t, hub.Press(1))

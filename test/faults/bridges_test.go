@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"math/rand/v2"
 	"net/http"
 	"os/exec"
 	"path/filepath"
@@ -126,8 +125,7 @@ func TestKillWhileStarting(t *testing.T) {
 		if err := process.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// the moment of the crash is to be any
-		time.Sleep(time.Duration(rand.IntN(1000)) * time.Millisecond)
+		harness.AnyMoment(0, time.Second)
 		if err := process.Process.Kill(); err != nil {
 			t.Errorf("it ended before: %v", err)
 		}

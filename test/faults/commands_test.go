@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hubcloud/hubbridge/virtualhub"
+	"hubcloud/streams/streamstest"
 	"hubcloud/test/harness"
 )
 
@@ -29,22 +30,21 @@ func TestCommandsOutliveCrashes(t *testing.T) {
 	var retrying sync.WaitGroup
 	for i := range answers {
 		retrying.Go(func() {
-			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+			streamstest.Poll(time.Minute, func() bool {
 				answer, err := tenant.Client.Do(
 					http.MethodPost, "/hubs/"+hub.ID()+"/devices/1/commands",
 					`{"key":"lock","value":false}`, "Idempotency-Key", "crash",
 				)
 				if err != nil {
-					continue // the service is not there
+					return false // the service is away
 				}
-				if answers[i] = answer; answer.Status == http.StatusAccepted {
-					return
-				}
-			}
+				answers[i] = answer
+				return answer.Status == http.StatusAccepted
+			})
 		})
 	}
 	for range crashes {
-		time.Sleep(300 * time.Millisecond) // the crash is to come in the midst of it
+		harness.AnyMoment(200*time.Millisecond, 400*time.Millisecond)
 		s.Kill()
 		s.Begin()
 	}

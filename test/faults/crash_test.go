@@ -18,6 +18,9 @@ import (
 // kills is how often a test kills the service; more find more.
 var kills = flag.Int("kills", 6, "how often a test kills the service")
 
+// retryPause is the time between two tries of a load while the service is away.
+const retryPause = 50 * time.Millisecond
+
 // sender is a hub that keeps sending numbered events, through every crash: it resends what was not
 // acknowledged, as the link says.
 type sender struct {
@@ -49,6 +52,8 @@ func (b backwards) String() string {
 // run sends until stop is closed or everything is acknowledged; whatever was acknowledged is
 // counted in acked.
 func (h *sender) run(stop <-chan struct{}) {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	for try := 0; h.limit == 0 || h.acked < h.limit; try++ {
 		select {
 		case <-stop:
@@ -59,7 +64,7 @@ func (h *sender) run(stop <-chan struct{}) {
 			h.hub.Through(h.through[try%len(h.through)])
 		}
 		if err := h.hub.TryConnect(h.hub.ID); err != nil {
-			time.Sleep(50 * time.Millisecond)
+			<-retry.C
 			continue
 		}
 		h.session(stop)
@@ -136,6 +141,8 @@ type follower struct {
 
 // It ends once stop is closed and it has caught up.
 func (f *follower) run(stop <-chan struct{}) {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	for {
 		path := "/hubs/" + f.hub + "/events?limit=500&wait=1"
 		if f.cursor != "" {
@@ -143,7 +150,7 @@ func (f *follower) run(stop <-chan struct{}) {
 		}
 		answer, err := f.client.Do("GET", path, nil)
 		if err != nil || answer.Status == 429 || f.patient && answer.Status == 503 {
-			time.Sleep(100 * time.Millisecond)
+			<-retry.C
 			continue
 		}
 		if answer.Status != 200 {
@@ -172,6 +179,8 @@ func (f *follower) run(stop <-chan struct{}) {
 // runStream reads the same from event streams, each from the last id of the one before. It ends
 // once stop is closed and nothing has come for a second.
 func (f *follower) runStream(stop <-chan struct{}) {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	path := "/hubs/" + f.hub + "/events/stream"
 	for {
 		stream, answer, err := f.client.TryStream(path, f.cursor)
@@ -182,7 +191,7 @@ func (f *follower) runStream(stop <-chan struct{}) {
 				)
 				return
 			}
-			time.Sleep(50 * time.Millisecond)
+			<-retry.C
 			continue
 		}
 		over := f.readStream(stream, stop)
@@ -278,8 +287,7 @@ func TestKill(t *testing.T) {
 		reading.Go(func() { streamers[i].runStream(stopReading) })
 	}
 	for range *kills {
-		// the moment of the crash is to be any
-		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond)
+		harness.AnyMoment(500*time.Millisecond, 2*time.Second)
 		s.Kill()
 		s.Begin()
 	}

@@ -25,12 +25,14 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 	answered := map[string]string{} // the site's id by its name
 	var repeated int
 	create := func(name string) string {
+		retry := time.NewTicker(retryPause)
+		defer retry.Stop()
 		for tries := 0; ; tries++ {
 			answer, err := tenant.Client.Do(
 				http.MethodPost, "/sites", map[string]string{"name": name}, "Idempotency-Key", name,
 			)
 			if err != nil || answer.Status >= 500 {
-				time.Sleep(20 * time.Millisecond) // the service is away
+				<-retry.C // the service is away
 				continue
 			}
 			var made struct{ ID, Name string }
@@ -72,7 +74,7 @@ func TestCreationsOutliveCrashes(t *testing.T) {
 		})
 	}
 	for range crashes {
-		time.Sleep(300 * time.Millisecond) // the crash is to come in the midst of it
+		harness.AnyMoment(200*time.Millisecond, 400*time.Millisecond)
 		s.Kill()
 		s.Begin()
 	}

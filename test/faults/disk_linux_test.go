@@ -65,9 +65,9 @@ func TestFullDisk(t *testing.T) {
 		sending.Go(func() { w.run(stopSending) })
 	}
 	for round := range *fills {
-		time.Sleep(time.Second) // the moment is to be any, in the midst of traffic
+		harness.AnyMoment(500*time.Millisecond, 1500*time.Millisecond)
 		empty := streamstest.FillDisk(t, dir)
-		time.Sleep(*fillFor)
+		harness.Elapse(*fillFor)
 		empty()
 		began := time.Now()
 		within := func() time.Duration { return max(time.Second, recovery-time.Since(began)) }

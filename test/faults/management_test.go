@@ -31,7 +31,7 @@ func TestManagement(t *testing.T) {
 		writing.Go(func() { w.run(stop) })
 	}
 	for range kills {
-		time.Sleep(300 * time.Millisecond) // the crash is to come in the midst of it
+		harness.AnyMoment(200*time.Millisecond, 400*time.Millisecond)
 		s.Kill()
 		s.Begin()
 	}
@@ -53,6 +53,7 @@ type writer struct {
 	names   []string // of sites that were answered, in order
 	ids     []string
 	doubt   map[string]bool // names of requests without an answer
+	retry   *time.Ticker    // paces tries while the service is away
 	invited map[string]bool // id: pending
 	unknown int             // invitations without an answer
 	// failed counts answers of 500 and above by status and type.
@@ -60,7 +61,8 @@ type writer struct {
 }
 
 func (w *writer) run(stop <-chan struct{}) {
-	w.doubt = map[string]bool{}
+	w.doubt, w.retry = map[string]bool{}, time.NewTicker(retryPause)
+	defer w.retry.Stop()
 	for n := 0; ; n++ {
 		select {
 		case <-stop:
@@ -105,7 +107,7 @@ func (w *writer) write(method, path string, body any, status int, answered any) 
 			}
 			w.failed[fmt.Sprintf("%d %s", answer.Status, answer.ErrorType())]++
 		}
-		time.Sleep(20 * time.Millisecond) // the service is away
+		<-w.retry.C // the service is away
 		return false
 	}
 	if answer.Status != status {

@@ -217,7 +217,7 @@ func (o *outages) suffer(what outage) {
 	)
 	began := time.Now()
 	what.begin()
-	time.Sleep(what.lasts) // this is what is tried
+	harness.Elapse(what.lasts)
 	what.end()
 	o.awaitWell("after "+what.name, *patience)
 	if what.routes {
@@ -235,7 +235,7 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 	}
 	brokers := time.Now()
 	var last string
-	ready := func() bool {
+	if !streamstest.Poll(within, func() bool {
 		for i, replica := range o.replicas {
 			if last = notReady(replica); last != "" {
 				last = fmt.Sprintf("replica %d: %s", i, last)
@@ -243,25 +243,20 @@ func (o *outages) awaitWell(when string, within time.Duration) {
 			}
 		}
 		return true
-	}
-	for !ready() {
-		if time.Since(brokers) > within {
-			o.t.Fatalf("%s: not ready %s after the brokers were well: %s", when, within, last)
-		}
-		time.Sleep(100 * time.Millisecond)
+	}) {
+		o.t.Fatalf("%s: not ready %s after the brokers were well: %s", when, within, last)
 	}
 	replicas := time.Now()
 	if o.traffic != nil {
 		for _, h := range o.traffic.hubs {
 			before := h.progress.Load()
-			for h.progress.Load() == before {
-				if time.Since(brokers) > within {
-					o.t.Fatalf(
-						"%s: hub %s is not acknowledged %s after the brokers were well", when,
-						h.hub.ID, within,
-					)
-				}
-				time.Sleep(20 * time.Millisecond)
+			if !streamstest.Poll(within-time.Since(brokers), func() bool {
+				return h.progress.Load() != before
+			}) {
+				o.t.Fatalf(
+					"%s: hub %s is not acknowledged %s after the brokers were well", when, h.hub.ID,
+					within,
+				)
 			}
 		}
 	}

@@ -43,8 +43,7 @@ func TestPowerCut(t *testing.T) {
 	s := harness.StartIn(t, dir, "--rate", "100000", "--burst", "100000")
 	load := newPowerLoad(t, s)
 	for n := range *powerCuts {
-		// the moment of the cut is to be any
-		time.Sleep(time.Duration(500+rand.IntN(1500)) * time.Millisecond)
+		harness.AnyMoment(500*time.Millisecond, 2*time.Second)
 		disk.CutPower(lossyfs.Loss(n%2), seed+uint64(n), s.KillAll, s.WaitGone)
 		s.Begin()
 	}
@@ -65,7 +64,7 @@ func cutFirstStarts(t *testing.T, disk *lossyfs.Disk, dir string, seed uint64) {
 		if err := first.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(100+rand.IntN(4000)) * time.Millisecond)
+		harness.AnyMoment(100*time.Millisecond, 4100*time.Millisecond)
 		disk.CutPower(
 			lossyfs.Loss(n%2),
 			seed^uint64(n),
@@ -130,9 +129,11 @@ func newPowerLoad(t *testing.T, s *harness.Service) *powerLoad {
 
 // keepLampConnected has the hub that takes commands come back after each cut.
 func (l *powerLoad) keepLampConnected() {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	for !l.over() {
 		if err := l.lamp.TryConnect(l.lamp.ID); err != nil {
-			time.Sleep(50 * time.Millisecond)
+			<-retry.C
 			continue
 		}
 		l.lamp.Hello("log-1", 1, 0)
@@ -174,12 +175,14 @@ func (l *powerLoad) runCommand(r harness.Request) harness.Response {
 
 // createSites creates one site after the other and remembers those that were answered.
 func (l *powerLoad) createSites() {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
 		answer, err := l.tenant.Try(
 			http.MethodPost, "/sites", map[string]string{"name": fmt.Sprintf("Site %d", n)},
 		)
 		if err != nil || answer.Status != http.StatusCreated {
-			time.Sleep(20 * time.Millisecond)
+			<-retry.C
 			continue
 		}
 		var site struct{ ID string }
@@ -190,6 +193,8 @@ func (l *powerLoad) createSites() {
 
 // command sends one command after the other, each under its key until it is accepted.
 func (l *powerLoad) command() {
+	retry := time.NewTicker(retryPause)
+	defer retry.Stop()
 	for n := 0; !l.over(); n++ {
 		for !l.over() {
 			answer, err := l.tenant.Do(
@@ -200,7 +205,7 @@ func (l *powerLoad) command() {
 				l.accepted++
 				break
 			}
-			time.Sleep(20 * time.Millisecond)
+			<-retry.C
 		}
 	}
 }
@@ -209,7 +214,7 @@ func (l *powerLoad) command() {
 func (l *powerLoad) check() {
 	t := l.t
 	t.Helper()
-	time.Sleep(time.Second) // of quiet traffic after the last cut
+	harness.Elapse(time.Second) // of quiet traffic after the last cut
 	close(l.stopSending)
 	l.sending.Wait()
 	var acked uint64

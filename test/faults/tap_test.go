@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,11 +176,10 @@ func TestTap(t *testing.T) {
 	}
 	var deaths []death
 	for range kills {
-		// the moment of the crash is to be any
-		time.Sleep(time.Duration(800+rand.IntN(1200)) * time.Millisecond)
+		harness.AnyMoment(800*time.Millisecond, 2*time.Second)
 		s.Kill()
 		s.Begin()
-		time.Sleep(time.Duration(rand.IntN(800)) * time.Millisecond)
+		harness.AnyMoment(0, 800*time.Millisecond)
 		dies.kill()
 		offset, err := os.Stat(dies.out)
 		if err != nil {

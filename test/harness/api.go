@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 )
@@ -131,11 +130,9 @@ func (c *Client) Try(method, path string, body any, header ...string) (Answer, e
 		if err != nil || answer.Status != http.StatusTooManyRequests {
 			return answer, err
 		}
-		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-		if err != nil {
-			return answer, fmt.Errorf("429 with Retry-After %q", answer.Header.Get("Retry-After"))
+		if err := AwaitRetryAfter(answer.Header); err != nil {
+			return answer, fmt.Errorf("429: %w", err)
 		}
-		time.Sleep(time.Duration(wait) * time.Second)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,17 +129,18 @@ func (h *RawHub) EnrollWith(key *ecdsa.PrivateKey, serial, secret string) (int, 
 		h.t.Fatal(err)
 	}
 	for {
-		status, answer, again := h.postCertificate(body)
-		if again == 0 {
-			return status, answer
+		response, answer := h.postCertificate(body)
+		// Enrolment is limited by address, and all hubs of a test have the same one.
+		if response.StatusCode != http.StatusTooManyRequests {
+			return response.StatusCode, answer
 		}
-		// as long as the service asks for: enrolment is limited per address, and all hubs of a test
-		// have one
-		time.Sleep(again)
+		if err := AwaitRetryAfter(response.Header); err != nil {
+			h.t.Fatalf("certificate for %s: 429: %v", h.Serial, err)
+		}
 	}
 }
 
-func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again time.Duration) {
+func (h *RawHub) postCertificate(body []byte) (*http.Response, []byte) {
 	h.t.Helper()
 	client := http.Client{Transport: Checked(h.t, http.DefaultTransport)}
 	response, err := client.Post(
@@ -150,17 +150,11 @@ func (h *RawHub) postCertificate(body []byte) (status int, answer []byte, again 
 		h.t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if answer, err = io.ReadAll(response.Body); err != nil {
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
 		h.t.Fatal(err)
 	}
-	if response.StatusCode == http.StatusTooManyRequests {
-		wait, err := strconv.Atoi(response.Header.Get("Retry-After"))
-		if err != nil {
-			h.t.Fatalf("429 with Retry-After %q", response.Header.Get("Retry-After"))
-		}
-		again = time.Duration(wait) * time.Second
-	}
-	return response.StatusCode, answer, again
+	return response, answer
 }
 
 // Connect connects and subscribes; it fails the test when the broker refuses.

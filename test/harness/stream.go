@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -46,11 +45,14 @@ func (c *Client) Stream(path, lastEventID string) *Stream {
 			c.T.Cleanup(s.Close)
 			return s
 		}
-		wait, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-		if answer.Status != http.StatusTooManyRequests || err != nil {
-			c.T.Fatalf("stream %s: %d %s", path, answer.Status, answer.Body)
+		if answer.Status != http.StatusTooManyRequests {
+			c.T.Fatalf(
+				"stream %s: got %d %s, want an event stream", path, answer.Status, answer.Body,
+			)
 		}
-		time.Sleep(time.Duration(wait) * time.Second) // as long as the service asks for
+		if err := AwaitRetryAfter(answer.Header); err != nil {
+			c.T.Fatalf("stream %s: 429: %v", path, err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package operators
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
 	"os/exec"
 	"slices"
 	"strings"
@@ -129,7 +128,7 @@ func TestRebuild(t *testing.T) {
 	kills, cut := 3, 0
 	for range kills {
 		killed := begin(t, s, "projections", "rebuild")
-		time.Sleep(rand.N(took)) // the crash is to come anywhere in it
+		harness.AnyMoment(0, took)
 		if killed.kill(); killed.killed {
 			cut++
 		}
