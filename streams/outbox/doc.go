@@ -1,39 +1,35 @@
-// Package outbox is the durable queue of what goes out of the service: mails. It keeps them in the
-// stream MAIL of the account CLOUD, and hands each to a function that delivers it until that works,
-// is refused, or the mail's time is over. It does not know what it keeps.
+// Package outbox is the durable queue of mails that leave the service. It stores them in the stream
+// MAIL of the account CLOUD, and calls a function for each until the mail is delivered, rejected or
+// expired. The content of a mail is opaque.
 //
 // # Promises
 //
-//   - What Put returned nil for is stored: it outlives restarts, a kill -9, and with the broker's
-//     `sync always` a power cut. The same id put twice within two minutes, as by a caller that did
-//     not get an answer, is one mail.
-//   - Each mail is handed to one replica at a time, and is gone from the queue once it was
-//     delivered, with the broker's word for it. It is delivered twice only if the process (or its
-//     way to the broker) dies between a delivery and that word.
-//   - A failure of one mail delays that mail: 5 s, 10 s, 20 s, … up to 15 minutes, each cut by a
-//     random part. ErrUnreachable delays all of them, by a pause that grows from 1 s to a minute,
-//     since none would get through.
-//   - A mail ends undelivered in three cases, each with a log line that has its id: it was refused
-//     (ErrRejected), or it was still undelivered at the time that Put was given, both at level
-//     error, or it has become pointless meanwhile (ErrObsolete), at level info. Nothing is dropped
-//     otherwise.
-//   - The queue is bounded: Capacity ordinary mails of at most MaxContent bytes, of which one
-//     sender has Config.PerSender, and UrgentCapacity urgent ones. A full one refuses new mails
-//     (ErrFull, ErrSenderFull) and keeps the old. The count of ordinary mails is read before one is
-//     stored: mails that are put at the same moment may exceed it by their number, at the most by
-//     the capacity of the urgent ones.
-//   - Of mails to one recipient, by the same sender or urgent, the newest waits: it takes the place
-//     of the one before, unless that is just being delivered.
-//   - Urgent mails have deliverers of their own and wait for no ordinary one. Ordinary mails are
-//     delivered one of each sender after the other: a sender with many delays the others by one at
-//     a time, as long as fewer than eight senders have as many as a process holds of one.
-//   - A mail that a killed process had in hand, or that waited for its next try when the broker
-//     ended, is tried again within ten seconds of the restart.
-//   - A mail may hold a secret. It is in the broker's files only while it waits: what is done is
-//     overwritten there, not just marked.
+//   - A mail is stored when Put returns nil: it survives restarts, a kill -9 and, with the broker's
+//     `sync always`, a power cut. Putting the same id twice within two minutes, as after a lost
+//     answer, stores one mail.
+//   - Each mail is delivered by one replica at a time, and removed after the delivery. It is
+//     delivered twice only if the process, or its connection to the broker, fails between a
+//     delivery and the removal.
+//   - A failure of one mail delays that mail only: 5 s, 10 s, 20 s, … up to 15 minutes, each cut by
+//     a random part. ErrUnreachable delays all mails, by a pause that grows from 1 s to a minute.
+//   - A mail is dropped undelivered in three cases, each logged with its id: the delivery returned
+//     ErrRejected, or the mail has expired, both at level error, or the delivery returned
+//     ErrObsolete, at level info.
+//   - The queue is bounded: Capacity ordinary mails, of which one sender has Config.PerSender, and
+//     UrgentCapacity urgent ones, each of at most MaxContent bytes. A full queue rejects new mails
+//     (ErrFull, ErrSenderFull) and keeps the old ones. Ordinary mails are counted before one is
+//     stored: concurrent calls may exceed the limit by their number, at most by UrgentCapacity.
+//   - Of several mails to one recipient, from one sender or urgent, only the newest waits: it
+//     replaces the one before, unless that one is being delivered.
+//   - Urgent mails have their own deliverers and wait for no ordinary mail. Ordinary mails are
+//     delivered from all senders in turn: a sender with many delays the others by one mail at a
+//     time, as long as fewer than eight senders fill their part of a process's memory queue.
+//   - A mail that a killed process was delivering, or that waited for its next try when the broker
+//     stopped, is tried again within ten seconds of the restart.
+//   - A mail may contain a secret. The broker's files contain it only while it waits: a mail that
+//     is done is overwritten there, not just marked as deleted.
 //   - There is no other order among mails.
 //
-// Run owns every goroutine. When its context ends, deliveries under way get Grace to come to their
-// end, so that an orderly stop repeats none; what is cut off then is delivered again by the next
-// Run.
+// Run owns every goroutine. When its context ends, deliveries under way get Grace to finish, so
+// that an orderly stop repeats none. The next Run repeats deliveries that are cut off then.
 package outbox

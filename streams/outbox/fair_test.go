@@ -17,9 +17,9 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-// TestANewerMailTakesThePlaceOfOneThatWaits: 353 invitations to one address were 353 mails. Of
-// those to one recipient the last one goes out, and what it replaced is in no file.
-func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
+// TestNewerMailReplacesWaitingMail: 353 invitations to one address were 353 mails. Only the newest
+// mail to a recipient is delivered, and no file contains a replaced one.
+func TestNewerMailReplacesWaitingMail(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
@@ -32,7 +32,7 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 		{ID: "4", Sender: "quay", Recipient: "ann", Content: []byte("quay's")},
 		{ID: "5", Recipient: "ann", Urgent: true, Content: []byte(former + "-to-sign-in")},
 		{ID: "6", Recipient: "ann", Urgent: true, Content: []byte("newest link")},
-		// given again, since its answer was lost
+		// put again: the answer was lost
 		{ID: "2", Sender: "mill", Recipient: "ann", Content: []byte("second")},
 	} {
 		m.Expires = time.Now().Add(time.Hour)
@@ -40,7 +40,7 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Several at the same moment, on several replicas, leave one.
+	// Of several mails that are put at once, one waits.
 	var all sync.WaitGroup
 	for n := range 8 {
 		all.Go(func() {
@@ -60,12 +60,12 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	if n := waiting(t, conns); n != 5 {
 		t.Errorf("%d mails wait", n)
 	}
-	eventually(
+	streamstest.Eventually(
 		t, "what was replaced is in no file",
 		func() bool { return !inFiles(t, broker.Dir(), former) },
 	)
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got, want := man.delivered(), []string{
 		"bob's×1", "newest link×1", "quay's×1", "race×1", "second×1",
 	}; !slices.Equal(got, want) {
@@ -73,9 +73,9 @@ func TestANewerMailTakesThePlaceOfOneThatWaits(t *testing.T) {
 	}
 }
 
-// TestASenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they came,
-// so that one organization's thousands came before everybody's sign-in.
-func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
+// TestSenderWithManyMailsDelaysOthersByOne: mails were delivered in the order in which they were
+// put, so that sign-in mails waited for thousands of mails of one organization.
+func TestSenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	cfg := quick()
@@ -93,15 +93,15 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 		}
 	}
 	if err := putAs("flood", "one-more", false); !errors.Is(err, outbox.ErrSenderFull) {
-		t.Errorf("one mail too many: %v", err)
+		t.Errorf("put a mail too many: got %v, want ErrSenderFull", err)
 	}
 	if err := o.HasSpace(t.Context(), "flood", "one-more"); !errors.Is(err, outbox.ErrSenderFull) {
-		t.Errorf("there is room for one mail too many: %v", err)
+		t.Errorf("space for a mail too many: got %v, want ErrSenderFull", err)
 	}
 	if err := errors.Join(o.HasSpace(t.Context(), "flood", "victim7"), putAs("flood", "victim7", false), o.HasSpace(t.Context(), "quiet", "ann")); err != nil {
-		t.Errorf("a mail that takes the place of another: %v", err)
+		t.Errorf("replace a mail of a full sender: %v", err)
 	}
-	// The mail server takes one mail at a time, and no more of the flood than the first ones.
+	// The mail server accepts one mail at a time, and delays all mails of the flood.
 	var mu sync.Mutex
 	var order []string
 	taken, release := make(chan struct{}, 1000), make(chan struct{})
@@ -119,7 +119,7 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 		}
 		return nil
 	})
-	for range 4 { // every deliverer of ordinary mails has one of the flood
+	for range 4 { // every deliverer of ordinary mails is delayed by one of the flood
 		<-taken
 	}
 	if err := putAs("quiet", "ann", false); err != nil {
@@ -133,27 +133,31 @@ func TestASenderWithManyMailsDelaysOthersByOne(t *testing.T) {
 		defer mu.Unlock()
 		return slices.Contains(order, what)
 	}
-	eventually(
+	streamstest.Eventually(
 		t, "the urgent mail is delivered while nothing else is",
 		func() bool { return delivered("sign-in") },
 	)
 	if delivered("quiet") {
-		t.Fatal("there are more deliverers than this test knows of")
+		t.Fatal("an ordinary mail was delivered: there are more than 4 deliverers")
 	}
-	// The quiet one is seen behind 150 mails before a deliverer is free.
-	eventually(t, "all mails were handed out", func() bool { return pending(t, conns.Cloud) == 0 })
-	for range 2 { // the next turn may be the flood's
+	// The process gets the quiet sender's mail behind 150 others before a deliverer is free.
+	streamstest.Eventually(
+		t, "all mails were handed out", func() bool { return pending(t, conns.Cloud) == 0 },
+	)
+	for range 2 { // the next mail may be the flood's
 		release <- struct{}{}
 	}
-	eventually(t, "the other sender's mail is delivered", func() bool { return delivered("quiet") })
+	streamstest.Eventually(
+		t, "the other sender's mail is delivered", func() bool { return delivered("quiet") },
+	)
 	mu.Lock()
 	defer mu.Unlock()
 	if n := strings.Count(strings.Join(order, " "), "flood"); n > 6 {
-		t.Errorf("%d mails of the flood came first", n)
+		t.Errorf("%d mails of the flood were tried first, want at most 6", n)
 	}
 }
 
-// pending is how many ordinary mails the broker has not handed out yet.
+// pending returns how many ordinary mails the broker has not handed out yet.
 func pending(t *testing.T, nc *nats.Conn) uint64 {
 	t.Helper()
 	js, err := jetstream.New(nc)
@@ -167,8 +171,8 @@ func pending(t *testing.T, nc *nats.Conn) uint64 {
 	return consumer.CachedInfo().NumPending
 }
 
-// TestMailsOfAFormerVersionAreDelivered: an installation from before mails had senders keeps its
-// stream and what waits in it.
+// TestMailsOfAFormerVersionAreDelivered checks the upgrade of a stream of a version without
+// senders.
 func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -207,7 +211,7 @@ func TestMailsOfAFormerVersionAreDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"former×1", "new×1", "urgent×1"}) {
 		t.Errorf("delivered %q", got)
 	}

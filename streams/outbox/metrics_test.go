@@ -13,7 +13,7 @@ import (
 	"hubcloud/streams/telemetry/telemetrytest"
 )
 
-// TestMetrics: what becomes of each mail is counted, and each failure on the way.
+// TestMetrics checks the counters of outcomes and failures.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	conns, cfg, registry := streamstest.Start(t), quick(), prometheus.NewPedanticRegistry()
@@ -24,10 +24,10 @@ func TestMetrics(t *testing.T) {
 		return telemetrytest.Value(t, registry, "hubcloud_outbox_"+name, labels...)
 	}
 	for _, label := range []string{
-		"queued", "delivered", "refused", "expired", "obsolete", "replaced",
+		"queued", "delivered", "rejected", "expired", "obsolete", "replaced",
 	} {
 		if got := value("mails_total", "outcome", label); got != 0 {
-			t.Errorf("%s begins at %v", label, got)
+			t.Errorf("%s: got %v at the start, want 0", label, got)
 		}
 	}
 	man := newPostman(func(mail string, try int) error {
@@ -48,18 +48,18 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	for label, want := range map[string]float64{
-		"queued": 5, "delivered": 2, "refused": 1, "expired": 1, "obsolete": 1,
+		"queued": 5, "delivered": 2, "rejected": 1, "expired": 1, "obsolete": 1,
 	} {
 		if got := value("mails_total", "outcome", label); got != want {
-			t.Errorf("%v %s, want %v", got, label, want)
+			t.Errorf("%s: got %v, want %v", label, got, want)
 		}
 	}
 	if mail, server, tries := value("failures_total", "cause", "mail"), value("failures_total", "cause", "server"), value("delivery_duration_seconds"); mail != 1 ||
 		server != 1 ||
 		tries != 6 {
-		t.Errorf("%v and %v failures in %v tries", mail, server, tries)
+		t.Errorf("got %v and %v failures in %v tries, want 1, 1 and 6", mail, server, tries)
 	}
 	telemetrytest.Lint(t, registry)
 }

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,22 +18,23 @@ import (
 )
 
 var (
-	// ErrFull says that the queue holds as many mails as it may; the mail is not stored.
+	// ErrFull is returned by Put and HasSpace when the queue is full. The mail is not stored.
 	ErrFull = errors.New("the outbox is full")
-	// ErrSenderFull says that as many mails of the sender wait as may; the mail is not stored.
-	ErrSenderFull = errors.New("too many mails of one sender wait in the outbox")
-	// ErrRejected, from a delivery, says that this mail is never to be tried again.
-	ErrRejected = errors.New("the mail is refused for good")
-	// ErrObsolete, from a delivery, says that nobody wants this mail any more.
-	ErrObsolete = errors.New("the mail is not wanted any more")
-	// ErrUnreachable, from a delivery, says that no mail can be delivered at the moment.
+	// ErrSenderFull is returned by Put and HasSpace when too many mails of the sender are waiting.
+	// The mail is not stored.
+	ErrSenderFull = errors.New("too many mails of one sender are waiting in the outbox")
+	// ErrRejected is returned by a delivery for a mail that must not be tried again.
+	ErrRejected = errors.New("the mail is rejected")
+	// ErrObsolete is returned by a delivery for a mail that has no recipient any more.
+	ErrObsolete = errors.New("the mail is obsolete")
+	// ErrUnreachable is returned by a delivery when no mail can be delivered at the moment.
 	ErrUnreachable = errors.New("no mail can be delivered")
 )
 
 // Limits of the queue.
 const (
-	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones beside
-	// them. What a service writes in a week while its mail server is away is far below.
+	// Capacity is how many ordinary mails may wait, and UrgentCapacity how many urgent ones
+	// besides. A service whose mail server is away for a week queues far fewer.
 	Capacity       = 10_000
 	UrgentCapacity = 10_000
 	// DefaultPerSender is how many mails of one sender may wait.
@@ -43,39 +45,36 @@ const (
 	Grace = 2 * time.Second
 )
 
-// Stream is the stream that the queue is kept in, in the account CLOUD: operators look at how long
-// it is.
+// Stream is the name of the queue's stream in the account CLOUD.
 const Stream = "MAIL"
 
 const (
-	// formerSubject is the subject of all mails from before mails had senders and recipients.
+	// formerSubject is the subject of mails that versions without senders and recipients stored.
 	formerSubject = "mail.waiting"
-	// Mails wait under <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>, the
-	// latter as hashes.
+	// The subjects of mails are <urgentPrefix><recipient> and <ordinaryPrefix><sender>.<recipient>,
+	// with sender and recipient hashed.
 	urgentPrefix   = "mail.urgent."
 	ordinaryPrefix = "mail.ordinary."
-	ordinaryName   = "delivery"
-	urgentName     = "urgent"
-	// duplicateWindow is how long the broker knows an id again. putPatience, in which Put tries, is
+	// duplicateWindow is how long the broker recognizes an id that was stored before. putTimeout is
 	// well below.
 	duplicateWindow = 2 * time.Minute
-	putPatience     = 10 * time.Second
-	putPause        = 50 * time.Millisecond
-	// maxHeader leaves room for the headers.
+	// putTimeout bounds Put with its tries, putPause is the pause between two.
+	putTimeout = 10 * time.Second
+	putPause   = 50 * time.Millisecond
+	// maxHeader is the space for headers.
 	maxHeader = 4 << 10
 
-	headerID       = "Nats-Msg-Id" // the broker's own name: it finds duplicates by it
+	headerID       = "Nats-Msg-Id" // the broker recognizes duplicates by it
 	headerExpected = "Nats-Expected-Last-Subject-Sequence"
 	headerExpires  = "Hubcloud-Expires"
-	// codeStoreFailed is the broker's error for a stream that has reached a limit and keeps what it
-	// has.
+	// codeStoreFailed is the broker's error for a stream that has reached a limit.
 	codeStoreFailed = 10077
 	// codeNoMessage is the broker's error for a subject or a sequence without a message.
 	codeNoMessage = 10037
 )
 
-// declaration declares the stream. A mail is removed once it is done; a full queue refuses what is
-// new; no age is set, since each mail has its own, and what ends one is to be told.
+// declaration returns the stream's configuration. It has no age limit: each mail has an expiry of
+// its own, and the end of a mail is logged.
 func declaration(replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        Stream,
@@ -92,30 +91,64 @@ func declaration(replicas int) jetstream.StreamConfig {
 	}
 }
 
-// Config is what an Outbox needs.
+// Config configures an Outbox. The zero value is usable.
 type Config struct {
-	// Replicas of the stream on the broker (1, 3 or 5); 0 leaves them as they are, and makes one.
+	// Replicas is the number of copies of the stream on the broker: 1, 3 or 5. 0 keeps the number
+	// of an existing stream, and creates a new one with 1.
 	Replicas int
-	// PerSender is how many mails of one sender may wait; 0 stands for DefaultPerSender.
+	// PerSender is how many mails of one sender may wait. Defaults to DefaultPerSender.
 	PerSender int
-	// FirstPause is how long a mail waits after its first failure; each further one doubles it, up
-	// to MaxPause. 0 stands for 5 s and 15 min.
+	// FirstPause is how long a mail waits after its first failure. Each further failure doubles the
+	// pause, up to MaxPause. Default to 5 s and 15 min.
 	FirstPause, MaxPause time.Duration
-	// FirstClosed and MaxClosed are the same for all mails together, after ErrUnreachable. 0 stands
-	// for 1 s and 1 min.
-	FirstClosed, MaxClosed time.Duration
-	// Now is the clock by which mails expire; nil stands for time.Now.
+	// FirstServerPause and MaxServerPause are the same for all mails together, after
+	// ErrUnreachable. Default to 1 s and 1 min.
+	FirstServerPause, MaxServerPause time.Duration
+	// Now is the clock by which mails expire. Defaults to time.Now.
 	Now func() time.Time
-	// Log gets what fails; nil discards it.
-	Log *slog.Logger
-	// Metrics is where the package's metrics are registered; nil: nowhere.
+	// Logger gets deliveries and failures. Defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the package's metrics. Defaults to none.
 	Metrics prometheus.Registerer
-	// Tracer begins a span for each mail that is put into the queue, and for each try to deliver
-	// one, which goes on with the trace of the former; the zero value none.
+	// Tracer starts a span for each Put, and for each delivery, which continues the trace of the
+	// Put. Defaults to none.
 	Tracer telemetry.Tracer
 }
 
-// Outbox is the queue. Safe for concurrent use.
+// WithDefaults returns the configuration with a default in each field that has one.
+func (c Config) WithDefaults() Config {
+	c.PerSender = cmp.Or(c.PerSender, DefaultPerSender)
+	c.FirstPause = cmp.Or(c.FirstPause, 5*time.Second)
+	c.MaxPause = cmp.Or(c.MaxPause, 15*time.Minute)
+	c.FirstServerPause = cmp.Or(c.FirstServerPause, time.Second)
+	c.MaxServerPause = cmp.Or(c.MaxServerPause, time.Minute)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	for name, d := range map[string]time.Duration{
+		"FirstPause": c.FirstPause, "MaxPause": c.MaxPause,
+		"FirstServerPause": c.FirstServerPause, "MaxServerPause": c.MaxServerPause,
+	} {
+		if d < 0 {
+			return fmt.Errorf("%s %s: must not be negative", name, d)
+		}
+	}
+	switch {
+	case c.PerSender < 0:
+		return fmt.Errorf("PerSender %d: must not be negative", c.PerSender)
+	case c.Replicas < 0 || c.Replicas > 5:
+		return fmt.Errorf("Replicas %d: must be 0 to 5", c.Replicas)
+	}
+	return nil
+}
+
+// Outbox is the queue. It is safe for concurrent use.
 type Outbox struct {
 	cfg     Config
 	nc      *nats.Conn
@@ -123,28 +156,12 @@ type Outbox struct {
 	metrics *metrics
 }
 
-// Open opens the queue, and makes it if it is absent. One that is there with other properties is
-// streams.ErrIncompatible.
+// Open opens the queue and creates its stream if it is missing. A stream with another configuration
+// is streams.ErrIncompatible.
 func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error) {
-	for _, d := range []struct {
-		set *time.Duration
-		to  time.Duration
-	}{
-		{&cfg.FirstPause, 5 * time.Second}, {&cfg.MaxPause, 15 * time.Minute},
-		{&cfg.FirstClosed, time.Second}, {&cfg.MaxClosed, time.Minute},
-	} {
-		if *d.set <= 0 {
-			*d.set = d.to
-		}
-	}
-	if cfg.PerSender <= 0 {
-		cfg.PerSender = DefaultPerSender
-	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open the outbox: %w", err)
 	}
 	js, err := jetstream.New(conns.Cloud)
 	if err != nil {
@@ -159,8 +176,7 @@ func Open(ctx context.Context, conns *streams.Conns, cfg Config) (*Outbox, error
 	return &Outbox{cfg: cfg, nc: conns.Cloud, js: js, metrics: newMetrics(cfg.Metrics)}, nil
 }
 
-// upgrade gives a stream from before mails had senders and recipients the subjects and the capacity
-// of now.
+// upgrade gives a stream of a version without senders and recipients today's subjects and capacity.
 func upgrade(ctx context.Context, js jetstream.JetStream) error {
 	stream, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -23,14 +23,12 @@ import (
 	"hubcloud/streams/streamstest"
 )
 
-const patience = time.Minute
-
-// postman delivers mails as a test wants it, and keeps book.
+// postman records deliveries.
 type postman struct {
 	mu    sync.Mutex
 	tries map[string]int
-	got   map[string]int // deliveries
-	// answer says how a try ends; nil: well.
+	got   map[string]int // successful tries
+	// answer returns the result of a try; nil stands for success.
 	answer func(content string, try int) error
 }
 
@@ -69,7 +67,7 @@ func (p *postman) tried(mail string) int {
 	return p.tries[mail]
 }
 
-// lines is a log that can be read.
+// lines is a log in memory.
 type lines struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -81,7 +79,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// having gives the lines with all of these words.
+// having returns the lines that contain all of the texts.
 func (l *lines) having(words ...string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,13 +94,14 @@ func (l *lines) having(words ...string) []string {
 	return found
 }
 
-// quick is a configuration whose pauses fit into a test.
+// quick returns a configuration with short pauses.
 func quick() outbox.Config {
 	return outbox.Config{
-		FirstPause:  20 * time.Millisecond,
-		MaxPause:    100 * time.Millisecond,
-		FirstClosed: 20 * time.Millisecond,
-		MaxClosed:   50 * time.Millisecond,
+		FirstPause:       20 * time.Millisecond,
+		MaxPause:         100 * time.Millisecond,
+		FirstServerPause: 20 * time.Millisecond,
+		MaxServerPause:   50 * time.Millisecond,
+		Logger:           slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -115,7 +114,7 @@ func open(t *testing.T, conns *streams.Conns, cfg outbox.Config) *outbox.Outbox 
 	return o
 }
 
-// mail is one that is alone to its recipient and of its sender.
+// mail returns a mail with a sender and a recipient of its own.
 func mail(id string, life time.Duration, content []byte) outbox.Mail {
 	return outbox.Mail{
 		ID:        id,
@@ -153,18 +152,7 @@ func run(
 	return stop
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !is() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
-// waiting is how many mails the broker holds.
+// waiting returns how many mails the broker has.
 func waiting(t *testing.T, conns *streams.Conns) uint64 {
 	t.Helper()
 	js, err := jetstream.New(conns.Cloud)
@@ -178,12 +166,12 @@ func waiting(t *testing.T, conns *streams.Conns) uint64 {
 	return stream.CachedInfo().State.Msgs
 }
 
-func empty(t *testing.T, conns *streams.Conns) {
+func awaitEmpty(t *testing.T, conns *streams.Conns) {
 	t.Helper()
-	eventually(t, "the queue is empty", func() bool { return waiting(t, conns) == 0 })
+	streamstest.Eventually(t, "the queue is empty", func() bool { return waiting(t, conns) == 0 })
 }
 
-// TestEachMailIsDeliveredOnce, also one that was put twice, and with two replicas at work.
+// TestEachMailIsDeliveredOnce puts each mail twice and runs two replicas.
 func TestEachMailIsDeliveredOnce(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -198,14 +186,14 @@ func TestEachMailIsDeliveredOnce(t *testing.T) {
 	}
 	run(t, o, man.deliver)
 	run(t, open(t, broker.Connect(t), quick()), man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, want) {
 		t.Errorf("delivered %v", got)
 	}
 }
 
-// TestMailThatIsNotTakenYetIsTriedAgain, and holds up no other.
-func TestMailThatIsNotTakenYetIsTriedAgain(t *testing.T) {
+// TestFailedMailIsTriedAgain checks that a failed mail is tried again and delays no other mail.
+func TestFailedMailIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	o, free := open(t, conns, quick()), make(chan struct{})
@@ -222,23 +210,25 @@ func TestMailThatIsNotTakenYetIsTriedAgain(t *testing.T) {
 	})
 	put(t, o, "slow-1", "slow-2", "slow-3", "slow-4", "slow-5", "slow-6", "fast")
 	run(t, o, man.deliver)
-	eventually(t, "the other mail is delivered", func() bool { return man.tried("fast") == 1 })
-	eventually(
+	streamstest.Eventually(
+		t, "the other mail is delivered", func() bool { return man.tried("fast") == 1 },
+	)
+	streamstest.Eventually(
 		t, "the mail is tried again and again", func() bool { return man.tried("slow-1") >= 4 },
 	)
 	close(free)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); len(got) != 7 ||
 		slices.ContainsFunc(got, func(s string) bool { return !strings.HasSuffix(s, "×1") }) {
 		t.Errorf("delivered %v", got)
 	}
 }
 
-// TestRefusedMailIsDroppedAndTold at once, and only that one.
-func TestRefusedMailIsDroppedAndTold(t *testing.T) {
+// TestRejectedMailIsDropped checks that only the rejected mail is dropped, at once, and logged.
+func TestRejectedMailIsDropped(t *testing.T) {
 	t.Parallel()
 	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	o := open(t, conns, cfg)
 	man := newPostman(func(mail string, _ int) error {
 		if mail == "bad" {
@@ -248,48 +238,48 @@ func TestRefusedMailIsDroppedAndTold(t *testing.T) {
 	})
 	put(t, o, "bad", "good")
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"good×1"}) || man.tried("bad") != 1 {
-		t.Errorf("delivered %v, tried the refused one %d times", got, man.tried("bad"))
+		t.Errorf("delivered %v, tried the rejected mail %d times, want once", got, man.tried("bad"))
 	}
-	if told := log.having("level=ERROR", "mail_id=bad", "no such user here"); len(told) != 1 {
-		t.Errorf("the log has %d lines about it: %s", len(told), log.text.String())
+	if got := log.having("level=ERROR", "mail_id=bad", "no such user here"); len(got) != 1 {
+		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
 	}
 }
 
-// TestObsoleteMailIsDropped quietly.
+// TestObsoleteMailIsDropped checks that it is logged as information, not as an error.
 func TestObsoleteMailIsDropped(t *testing.T) {
 	t.Parallel()
 	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	o := open(t, conns, cfg)
 	man := newPostman(
 		func(string, int) error { return fmt.Errorf("%w: revoked", outbox.ErrObsolete) },
 	)
 	put(t, o, "one")
 	run(t, o, man.deliver)
-	empty(t, conns)
-	if told := log.having("level=INFO", "mail_id=one", "revoked"); len(told) != 1 ||
+	awaitEmpty(t, conns)
+	if got := log.having("level=INFO", "mail_id=one", "revoked"); len(got) != 1 ||
 		man.tried("one") != 1 ||
 		len(log.having("level=ERROR")) != 0 {
 		t.Errorf("tried %d times: %s", man.tried("one"), log.text.String())
 	}
 }
 
-// TestWayThatIsClosedHoldsAllBack: while nothing can be delivered, few tries are made, however many
-// mails wait, and none is lost.
-func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
+// TestUnreachableServerDelaysAllMails: while the server is unreachable there are few tries, however
+// many mails wait, and no mail is lost.
+func TestUnreachableServerDelaysAllMails(t *testing.T) {
 	t.Parallel()
 	conns, cfg := streamstest.Start(t), quick()
-	cfg.FirstClosed, cfg.MaxClosed = 200*time.Millisecond, 200*time.Millisecond
+	cfg.FirstServerPause, cfg.MaxServerPause = 200*time.Millisecond, 200*time.Millisecond
 	o := open(t, conns, cfg)
 	var mu sync.Mutex
-	tries, closed := 0, true
+	tries, unreachable := 0, true
 	man := newPostman(func(string, int) error {
 		mu.Lock()
 		defer mu.Unlock()
 		tries++
-		if closed {
+		if unreachable {
 			return fmt.Errorf("%w: connection refused", outbox.ErrUnreachable)
 		}
 		return nil
@@ -299,27 +289,27 @@ func TestWayThatIsClosedHoldsAllBack(t *testing.T) {
 	}
 	began := time.Now()
 	run(t, o, man.deliver)
-	eventually(
+	streamstest.Eventually(
 		t, "it was tried a few times",
 		func() bool { mu.Lock(); defer mu.Unlock(); return tries >= 8 },
 	)
 	mu.Lock()
-	// At least 100 ms between two openings, at each of which four may try, and four that are on
-	// their way.
+	// There are at least 100 ms between two pauses, and after each four deliverers of each class
+	// may try.
 	if most := 4 * (int(time.Since(began)/(100*time.Millisecond)) + 2); tries > most {
-		t.Errorf("%d tries in %s", tries, time.Since(began))
+		t.Errorf("%d tries in %s, want at most %d", tries, time.Since(began), most)
 	}
-	closed = false
+	unreachable = false
 	mu.Unlock()
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); len(got) != 50 {
 		t.Errorf("delivered %d mails: %v", len(got), got)
 	}
 }
 
-// TestMailWhoseTimeIsOverIsDroppedAndTold soon after that time, even when the next try would have
-// been much later.
-func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
+// TestExpiredMailIsDropped checks that a mail is dropped soon after its expiry, also when its next
+// try would have been much later, and that this is logged.
+func TestExpiredMailIsDropped(t *testing.T) {
 	t.Parallel()
 	conns, log := streamstest.Start(t), &lines{}
 	o := open(
@@ -328,7 +318,7 @@ func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
 		outbox.Config{
 			FirstPause: time.Hour,
 			MaxPause:   time.Hour,
-			Log:        slog.New(slog.NewTextHandler(log, nil)),
+			Logger:     slog.New(slog.NewTextHandler(log, nil)),
 		},
 	)
 	if err := o.Put(t.Context(), mail("late", 500*time.Millisecond, []byte("late"))); err != nil {
@@ -336,17 +326,17 @@ func TestMailWhoseTimeIsOverIsDroppedAndTold(t *testing.T) {
 	}
 	man := newPostman(func(string, int) error { return errors.New("not now") })
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if man.tried("late") != 1 {
-		t.Errorf("tried %d times", man.tried("late"))
+		t.Errorf("tried %d times, want once", man.tried("late"))
 	}
-	if told := log.having("level=ERROR", "mail_id=late", "in time"); len(told) != 1 {
-		t.Errorf("the log has %d lines about it: %s", len(told), log.text.String())
+	if got := log.having("level=ERROR", "mail_id=late", "in time"); len(got) != 1 {
+		t.Errorf("got %d log lines about the mail, want 1: %s", len(got), log.text.String())
 	}
 }
 
-// TestMailsOutliveTheBroker: what was put before it ended is delivered after its return, also by a
-// Run that waited all the time, and what was done stays done.
+// TestMailsOutliveTheBroker stops the broker under a Run: mails put before are delivered after its
+// return, and delivered mails are not delivered again.
 func TestMailsOutliveTheBroker(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
@@ -365,7 +355,7 @@ func TestMailsOutliveTheBroker(t *testing.T) {
 	})
 	run(t, o, man.deliver)
 	put(t, o, "first", "held")
-	eventually(
+	streamstest.Eventually(
 		t, "the first mail is gone",
 		func() bool { return waiting(t, conns) == 1 && man.tried("held") > 0 },
 	)
@@ -373,13 +363,13 @@ func TestMailsOutliveTheBroker(t *testing.T) {
 	close(held)
 	broker.Start(t)
 	put(t, o, "later")
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"first×1", "held×1", "later×1"}) {
 		t.Errorf("delivered %v", got)
 	}
 }
 
-// TestStopLetsDeliveriesEnd: an orderly stop repeats none.
+// TestStopLetsDeliveriesEnd checks that an orderly stop repeats no delivery.
 func TestStopLetsDeliveriesEnd(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -405,7 +395,8 @@ func TestStopLetsDeliveriesEnd(t *testing.T) {
 	}
 }
 
-// TestStopCutsOffWhatHangs after Grace, and the next Run has the mail at once.
+// TestStopCutsOffWhatHangs checks that a stop takes Grace, and that the next Run gets the mail at
+// once.
 func TestStopCutsOffWhatHangs(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
@@ -425,13 +416,13 @@ func TestStopCutsOffWhatHangs(t *testing.T) {
 	man := newPostman(nil)
 	run(t, o, man.deliver)
 	began = time.Now()
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if took := time.Since(began); took > 30*time.Second || len(man.delivered()) != 1 {
 		t.Errorf("delivered %v after %s", man.delivered(), took)
 	}
 }
 
-// inFiles says whether a file of a folder holds a text.
+// inFiles reports whether a file of a folder contains a text.
 func inFiles(t *testing.T, dir, text string) (found bool) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -447,8 +438,8 @@ func inFiles(t *testing.T, dir, text string) (found bool) {
 	return found
 }
 
-// TestMailsThatAreDoneAreErased: no file of the broker holds what they said.
-func TestMailsThatAreDoneAreErased(t *testing.T) {
+// TestDoneMailsAreErased checks that no file of the broker contains a delivered mail.
+func TestDoneMailsAreErased(t *testing.T) {
 	t.Parallel()
 	broker := streamstest.New(t)
 	conns := broker.Connect(t)
@@ -460,18 +451,20 @@ func TestMailsThatAreDoneAreErased(t *testing.T) {
 	}
 	put(t, o, "three")
 	if !inFiles(t, broker.Dir(), secret) {
-		t.Fatal("a mail that waits is in no file")
+		t.Fatal("no file contains a waiting mail: the test looks in the wrong place")
 	}
 	run(t, o, man.deliver)
-	empty(t, conns)
-	eventually(t, "it is in no file", func() bool { return !inFiles(t, broker.Dir(), secret) })
+	awaitEmpty(t, conns)
+	streamstest.Eventually(
+		t, "it is in no file", func() bool { return !inFiles(t, broker.Dir(), secret) },
+	)
 	if len(man.delivered()) != 3 {
 		t.Errorf("delivered %v", man.delivered())
 	}
 }
 
-// TestFullQueueRefusesNewMails and keeps the old.
-func TestFullQueueRefusesNewMails(t *testing.T) {
+// TestFullQueueRejectsNewMails checks that the queue keeps the old mails, and accepts urgent ones.
+func TestFullQueueRejectsNewMails(t *testing.T) {
 	t.Parallel()
 	conns := streamstest.Start(t)
 	o := open(t, conns, quick())
@@ -493,41 +486,41 @@ func TestFullQueueRefusesNewMails(t *testing.T) {
 	}
 	puts.Wait()
 	if err := o.Put(t.Context(), mail("one more", time.Hour, nil)); err == nil {
-		t.Error("an id with a space is taken")
+		t.Error("put an id with a space: got no error")
 	}
 	if err := o.Put(t.Context(), mail("one-more", time.Hour, nil)); !errors.Is(
 		err, outbox.ErrFull,
 	) {
-		t.Errorf("a full queue answers %v", err)
+		t.Errorf("put into a full queue: got %v, want ErrFull", err)
 	}
 	if err := o.Put(t.Context(), mail("big", time.Hour, make([]byte, outbox.MaxContent+1))); err == nil {
-		t.Error("a mail that is too big is taken")
+		t.Error("put a mail over MaxContent: got no error")
 	}
-	// Who wants to sign in waits for nobody's invitations.
+	// Sign-in mails do not wait for invitations.
 	urgent := mail("urgent", time.Hour, nil)
 	urgent.Urgent = true
 	if err := o.Put(t.Context(), urgent); err != nil {
-		t.Errorf("an urgent mail finds the queue full: %v", err)
+		t.Errorf("put an urgent mail: got %v", err)
 	}
 	if n := waiting(t, conns); n != outbox.Capacity+1 {
 		t.Errorf("%d mails wait", n)
 	}
 }
 
-// TestMailThatCannotBeReadIsDropped: what somebody else put into the stream stops nothing.
-func TestMailThatCannotBeReadIsDropped(t *testing.T) {
+// TestUnreadableMailIsDropped checks that a foreign message in the stream stops no mail.
+func TestUnreadableMailIsDropped(t *testing.T) {
 	t.Parallel()
 	conns, log, cfg := streamstest.Start(t), &lines{}, quick()
-	cfg.Log = slog.New(slog.NewTextHandler(log, nil))
+	cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 	o, man := open(t, conns, cfg), newPostman(nil)
 	if err := conns.Cloud.Publish("mail.waiting", []byte("?")); err != nil {
 		t.Fatal(err)
 	}
 	put(t, o, "one")
 	run(t, o, man.deliver)
-	empty(t, conns)
+	awaitEmpty(t, conns)
 	if got := man.delivered(); !slices.Equal(got, []string{"one×1"}) ||
-		len(log.having("level=ERROR", "cannot be read")) != 1 {
+		len(log.having("level=ERROR", "unreadable")) != 1 {
 		t.Errorf("delivered %v; log: %s", got, log.text.String())
 	}
 }

@@ -19,25 +19,24 @@ import (
 	"hubcloud/streams/telemetry"
 )
 
-// Mail is what Put stores.
+// Mail is a mail that Put stores.
 type Mail struct {
-	// ID names the mail: printable ASCII, 1 to 128 characters. Two with one ID are one.
+	// ID is the mail's id: printable ASCII, 1 to 128 characters. Two mails with one ID are one.
 	ID string
-	// Sender is whose mail it is: of each only Config.PerSender mails wait, and each has its turn
-	// in delivery. Urgent mails have none.
+	// Sender is the organization that the mail is from. Config.PerSender limits its waiting mails,
+	// and its mails are delivered in turn with those of other senders. Urgent mails have no sender.
 	Sender string
-	// Recipient is whom the mail goes to, in the form by which addresses are compared. A mail takes
-	// the place of one of the same sender and recipient that still waits, and an urgent one of an
-	// urgent one to the recipient.
+	// Recipient is the normalized address that the mail goes to. The mail replaces a waiting mail
+	// of the same sender to the same recipient; an urgent mail replaces an urgent one.
 	Recipient string
-	// Urgent mails have a capacity and deliverers of their own.
+	// Urgent mails have their own capacity and their own deliverers.
 	Urgent bool
-	// Expires is until when the mail is tried.
+	// Expires is when an undelivered mail is dropped.
 	Expires time.Time
 	Content []byte
 }
 
-// subject returns where the mail waits. Senders and recipients are hashed: they can be any text.
+// subject returns the mail's subject. Sender and recipient are hashed: they may be any text.
 func (m Mail) subject() string {
 	if m.Urgent {
 		return urgentPrefix + token(m.Recipient)
@@ -50,18 +49,18 @@ func token(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Put stores a mail. It is tried until it expires, and then dropped. Put returns nil once the mail
-// is stored; the errors are ErrFull, ErrSenderFull, streams.ErrUnsure, when the broker did not
-// answer for so long that it is not known whether the mail is stored, or another one, when it is
-// not. A mail that this one replaces may be gone then: what it was about is settled by the caller
-// before.
+// Put stores a mail and returns nil once it is stored. After ErrFull, ErrSenderFull and any other
+// error the mail is not stored, but for streams.ErrUnsure: then the broker has not answered in
+// time, and the mail may be stored. The mail that this one replaces may be removed also when Put
+// fails: it must be obsolete before the call.
 func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	if !isID(m.ID) {
-		return fmt.Errorf("outbox: %q is no id", m.ID)
+		return fmt.Errorf("outbox: id %q: must be 1 to 128 printable ASCII characters", m.ID)
 	}
 	if len(m.Content) > MaxContent {
 		return fmt.Errorf(
-			"outbox: mail %s has %d bytes; %d are allowed", m.ID, len(m.Content), MaxContent,
+			"outbox: mail %s: content of %d bytes: at most %d are allowed", m.ID, len(m.Content),
+			MaxContent,
 		)
 	}
 	ctx, span := o.cfg.Tracer.Start(ctx, "send mails", trace.SpanKindProducer)
@@ -77,34 +76,35 @@ func (o *Outbox) Put(ctx context.Context, m Mail) error {
 	return err
 }
 
-// HasSpace returns nil if Put would take a mail of the sender to the recipient now, and ErrFull or
-// ErrSenderFull if not.
+// HasSpace returns nil if Put would store an ordinary mail of the sender to the recipient now, and
+// ErrFull or ErrSenderFull if it would not.
 func (o *Outbox) HasSpace(ctx context.Context, sender, recipient string) error {
-	ctx, cancel := context.WithTimeout(ctx, putPatience/4)
+	ctx, cancel := context.WithTimeout(ctx, putTimeout/4)
 	defer cancel()
 	m := Mail{Sender: sender, Recipient: recipient}
-	waits, err := o.waiting(ctx, m.subject())
+	former, err := o.waiting(ctx, m.subject())
 	if err != nil {
 		return err
 	}
-	return o.checkSpace(ctx, m, waits.sequence > 0)
+	return o.checkSpace(ctx, m, former.sequence > 0)
 }
 
 func (o *Outbox) put(ctx context.Context, m Mail) error {
-	ctx, cancel := context.WithTimeout(ctx, putPatience)
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	for {
 		err := o.replace(ctx, m)
-		var refused *streams.BrokerError
+		var rejected *streams.BrokerError
 		switch {
 		case err == nil:
 			o.metrics.mails.queued.Inc()
 			return nil
 		case errors.Is(err, ErrFull), errors.Is(err, ErrSenderFull):
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
-		case errors.As(err, &refused) && refused.Code == codeStoreFailed:
+		case errors.As(err, &rejected) && rejected.Code == codeStoreFailed:
 			return fmt.Errorf("outbox: mail %s: %w: %w", m.ID, ErrFull, err)
-		// The broker is away, or another mail to the recipient came in between.
+		// Otherwise the broker is away, or another mail to the recipient came in between: try
+		// again.
 		case !errors.Is(err, streams.ErrNoStream) && !errors.Is(err, streams.ErrConflict) &&
 			!errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("outbox: mail %s: %w", m.ID, err)
@@ -117,21 +117,21 @@ func (o *Outbox) put(ctx context.Context, m Mail) error {
 	}
 }
 
-// replace stores a mail in the place of the one that waits for the same recipient, if any.
+// replace stores a mail and removes the waiting mail that it replaces, if any.
 func (o *Outbox) replace(ctx context.Context, m Mail) error {
-	waits, err := o.waiting(ctx, m.subject())
+	former, err := o.waiting(ctx, m.subject())
 	if err != nil {
 		return err
 	}
-	if waits.id == m.ID {
+	if former.id == m.ID {
 		return nil // an earlier try was stored
 	}
-	if err := o.checkSpace(ctx, m, waits.sequence > 0); err != nil {
+	if err := o.checkSpace(ctx, m, former.sequence > 0); err != nil {
 		return err
 	}
-	if waits.sequence > 0 {
-		// It is erased rather than pushed out: it may hold a secret.
-		if err := o.erase(ctx, waits.sequence); err != nil {
+	if former.sequence > 0 {
+		// Erased, which overwrites its bytes: it may contain a secret.
+		if err := o.erase(ctx, former.sequence); err != nil {
 			return err
 		}
 		o.metrics.mails.replaced.Inc()
@@ -146,8 +146,8 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 	}
 	telemetry.Inject(ctx, propagation.HeaderCarrier(msg.Header))
 	for {
-		// The broker knows a repeat by its id, also when another mail to the recipient has taken
-		// its place meanwhile: erasing that one for a mail that was stored would lose both.
+		// The same message is sent again: the broker recognizes its id, also when another mail has
+		// replaced it meanwhile. To start over would erase that mail, and lose both.
 		if _, err = streams.Store(ctx, o.nc, msg); !errors.Is(err, streams.ErrUnsure) ||
 			ctx.Err() != nil {
 			return err
@@ -160,17 +160,17 @@ func (o *Outbox) replace(ctx context.Context, m Mail) error {
 	}
 }
 
-// waits is a mail that waits. The zero value is none.
-type waits struct {
+// waitingMail is a mail in the queue. The zero value is none.
+type waitingMail struct {
 	sequence uint64
 	id       string
 }
 
-// waiting returns the mail under a subject, as the stream's leader has it.
-func (o *Outbox) waiting(ctx context.Context, subject string) (waits, error) {
+// waiting asks the stream's leader for the mail with a subject.
+func (o *Outbox) waiting(ctx context.Context, subject string) (waitingMail, error) {
 	question, err := json.Marshal(map[string]string{"last_by_subj": subject})
 	if err != nil {
-		return waits{}, err
+		return waitingMail{}, err
 	}
 	var answer struct {
 		Error   *streams.BrokerError `json:"error"`
@@ -180,42 +180,42 @@ func (o *Outbox) waiting(ctx context.Context, subject string) (waits, error) {
 		} `json:"message"`
 	}
 	if err := o.ask(ctx, "$JS.API.STREAM.MSG.GET."+Stream, question, &answer); err != nil {
-		return waits{}, err
+		return waitingMail{}, err
 	}
 	switch {
 	case answer.Error != nil && answer.Error.Code == codeNoMessage:
-		return waits{}, nil
+		return waitingMail{}, nil
 	case answer.Error != nil:
-		return waits{}, answer.Error
+		return waitingMail{}, answer.Error
 	}
 	headers, err := nats.DecodeHeadersMsg(answer.Message.Headers)
-	return waits{sequence: answer.Message.Sequence, id: headers.Get(headerID)}, err
+	return waitingMail{sequence: answer.Message.Sequence, id: headers.Get(headerID)}, err
 }
 
-// room returns an error if the mail is one too many. A mail that it replaces does not count. Mails
-// that are stored at the same moment may exceed the bounds by their number: the urgent ones'
-// capacity is for that too.
+// checkSpace returns ErrFull or ErrSenderFull for a mail too many. The mail that it replaces does
+// not count. Mails that are stored at the same moment may exceed the limits by their number; the
+// stream has space for them in the capacity of urgent mails.
 func (o *Outbox) checkSpace(ctx context.Context, m Mail, replaces bool) error {
 	if m.Urgent {
-		return o.roomFor(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
+		return o.checkCount(ctx, urgentPrefix+"*", UrgentCapacity, replaces, ErrFull)
 	}
-	if err := o.roomFor(ctx, ordinaryPrefix+token(m.Sender)+".*", o.cfg.PerSender, replaces, ErrSenderFull); err != nil {
+	if err := o.checkCount(ctx, ordinaryPrefix+token(m.Sender)+".*", o.cfg.PerSender, replaces, ErrSenderFull); err != nil {
 		return err
 	}
-	return o.roomFor(ctx, ordinaryPrefix+"*.*", Capacity, replaces, ErrFull)
+	return o.checkCount(ctx, ordinaryPrefix+"*.*", Capacity, replaces, ErrFull)
 }
 
-// roomFor returns full if as many mails wait under a filter as may. In a cluster a server that
-// knows of no leader may answer, and know of fewer: then some more wait.
-func (o *Outbox) roomFor(
-	ctx context.Context, filter string, most int, replaces bool, full error,
+// checkCount returns full if the filter matches as many mails as it may. In a cluster a server that
+// knows no leader may answer and count fewer: then some more mails are stored.
+func (o *Outbox) checkCount(
+	ctx context.Context, filter string, limit int, replaces bool, full error,
 ) error {
 	if replaces {
-		most++
+		limit++
 	}
 	question, err := json.Marshal(struct {
 		Filter string `json:"subjects_filter"`
-		// Offset is behind all subjects: only their number is wanted.
+		// Offset is beyond all subjects: only their number is wanted.
 		Offset int `json:"offset"`
 	}{filter, 1 << 30})
 	if err != nil {
@@ -231,17 +231,16 @@ func (o *Outbox) roomFor(
 	if answer.Error != nil {
 		return answer.Error
 	}
-	if answer.Total >= most {
+	if answer.Total >= limit {
 		return full
 	}
 	return nil
 }
 
-// erase removes a mail from the stream, and overwrites its bytes. One that is not there any more is
-// removed. That it is not there is the word of the stream's leader alone. A leader that is deposed
-// and cut off removes nothing, since its followers must agree; what it says of a mail that was
-// removed before is stale by that: the mail counts as waiting, and is erased or delivered again
-// later.
+// erase removes a mail from the stream and overwrites its bytes. It returns nil also for a mail
+// that is removed already, as the stream's leader says. A leader that is deposed and cut off can
+// remove nothing, and may still list a mail that was removed: that mail then counts as waiting, and
+// is erased or delivered again later.
 func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
 	question, err := json.Marshal(map[string]uint64{"seq": sequence})
 	if err != nil {
@@ -257,20 +256,20 @@ func (o *Outbox) erase(ctx context.Context, sequence uint64) error {
 	if answer.Success {
 		return nil
 	}
-	var there struct {
+	var found struct {
 		Error *streams.BrokerError `json:"error"`
 	}
-	if err := o.ask(ctx, "$JS.API.STREAM.MSG.GET."+Stream, question, &there); err != nil {
+	if err := o.ask(ctx, "$JS.API.STREAM.MSG.GET."+Stream, question, &found); err != nil {
 		return err
 	}
-	if there.Error != nil && there.Error.Code == codeNoMessage {
+	if found.Error != nil && found.Error.Code == codeNoMessage {
 		return nil
 	}
-	return fmt.Errorf("mail %s is not removed: %w", strconv.FormatUint(sequence, 10), answer.Error)
+	return fmt.Errorf("mail %s not removed: %w", strconv.FormatUint(sequence, 10), answer.Error)
 }
 
 func (o *Outbox) ask(ctx context.Context, subject string, question []byte, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, putPatience)
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	text, err := streams.Ask(ctx, o.nc, subject, question)
 	if err != nil {

@@ -11,92 +11,100 @@ import (
 )
 
 const (
-	// maxHeld is how many ordinary mails a process takes from the broker before they have their
-	// turn, and maxHeldOfSender how many of one sender. What is beyond that goes back, so that the
-	// mails of others behind it are seen.
-	maxHeld         = 512
-	maxHeldOfSender = 64
-	// holdBack is how long a mail goes back the first time. Each further time doubles it, up to
-	// maxHoldBack: mails that go back are handed out before those behind them, and must not be all
-	// that is.
-	holdBack    = 5 * time.Second
-	maxHoldBack = 2 * time.Minute
+	// maxQueued is how many ordinary mails a process keeps in memory until a deliverer is free, and
+	// maxQueuedPerSender how many of one sender. Further mails of the sender are deferred, so that
+	// the broker hands out mails of other senders.
+	maxQueued          = 512
+	maxQueuedPerSender = 64
+	// firstDeferral is the pause of a mail that is deferred for the first time. Each further
+	// deferral doubles it, up to maxDeferral: the broker hands out deferred mails before new ones,
+	// and must not hand out those alone.
+	firstDeferral = 5 * time.Second
+	maxDeferral   = 2 * time.Minute
 )
 
-// queue holds ordinary mails until it is their turn: one mail of each sender after the other, so
-// that a sender with many delays the others by one at a time.
+// queue is the memory queue of ordinary mails. It serves senders in turn, one mail each, so that a
+// sender with many mails delays the others by one mail at a time.
 type queue struct {
 	mu sync.Mutex
-	// bySender has the mails of each sender, oldest first; turns the senders that have any, whose
-	// turn is next first.
+	// bySender has the mails of each sender, oldest first. senders are those with mails, the next
+	// one first.
 	bySender map[string][]jetstream.Msg
-	turns    []string
+	senders  []string
 	size     int
-	// wentBack counts how often each mail went back, by its sequence.
-	wentBack map[uint64]uint64
-	// more has a value when a mail may be there, room when there may be room.
-	more, room chan struct{}
+	// deferrals counts how often each mail was deferred, by sequence.
+	deferrals map[uint64]uint64
+	// added is signaled when there may be a mail, removed when there may be space.
+	added, removed chan struct{}
 }
 
 func newQueue() *queue {
 	return &queue{
-		bySender: map[string][]jetstream.Msg{}, wentBack: map[uint64]uint64{},
-		more: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		bySender: map[string][]jetstream.Msg{}, deferrals: map[uint64]uint64{},
+		added: make(chan struct{}, 1), removed: make(chan struct{}, 1),
 	}
 }
 
-// senderOf returns the sender's token of a mail's subject. Mails from before there were senders
-// have one together.
+// senderOf returns the sender's token in a mail's subject. All mails of versions without senders
+// have the same one.
 func senderOf(subject string) string {
 	sender, _, _ := strings.Cut(strings.TrimPrefix(subject, ordinaryPrefix), ".")
 	return sender
 }
 
-// offer takes a mail, unless as many are held as may be: of all, when full is true, or of the
-// sender.
-func (q *queue) offer(msg jetstream.Msg) (taken, full bool) {
+// addResult is the outcome of queue.add.
+type addResult int
+
+const (
+	added addResult = iota
+	senderFull
+	queueFull
+)
+
+// add adds a mail, unless the queue or the sender has reached its limit.
+func (q *queue) add(msg jetstream.Msg) addResult {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	sender := senderOf(msg.Subject())
-	switch held := len(q.bySender[sender]); {
-	case held >= maxHeldOfSender:
-		return false, false
-	case q.size >= maxHeld:
-		return false, true
-	case held == 0:
-		q.turns = append(q.turns, sender)
+	switch n := len(q.bySender[sender]); {
+	case n >= maxQueuedPerSender:
+		return senderFull
+	case q.size >= maxQueued:
+		return queueFull
+	case n == 0:
+		q.senders = append(q.senders, sender)
 	}
 	q.bySender[sender] = append(q.bySender[sender], msg)
 	q.size++
-	signal(q.more)
-	return true, false
+	signal(q.added)
+	return added
 }
 
-// take returns the mail whose turn it is, nil when there is none.
-func (q *queue) take() jetstream.Msg {
+// next removes and returns the next mail; nil when the queue is empty.
+func (q *queue) next() jetstream.Msg {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turns) == 0 {
+	if len(q.senders) == 0 {
 		return nil
 	}
-	sender := q.turns[0]
+	sender := q.senders[0]
 	mails := q.bySender[sender]
-	q.turns = q.turns[1:]
+	q.senders = q.senders[1:]
 	if len(mails) == 1 {
 		delete(q.bySender, sender)
 	} else {
 		q.bySender[sender] = mails[1:]
-		q.turns = append(q.turns, sender)
+		q.senders = append(q.senders, sender)
 	}
 	if q.size--; q.size > 0 {
-		signal(q.more) // for another deliverer
+		signal(q.added) // for another deliverer
 	}
-	signal(q.room)
+	signal(q.removed)
 	return mails[0]
 }
 
-// held returns all mails that are held.
-func (q *queue) held() []jetstream.Msg {
+// all returns the queued mails.
+func (q *queue) all() []jetstream.Msg {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := make([]jetstream.Msg, 0, q.size)
@@ -106,26 +114,26 @@ func (q *queue) held() []jetstream.Msg {
 	return all
 }
 
-// goesBack returns for how long a mail goes back to the broker, and counts it.
-func (q *queue) goesBack(sequence uint64) time.Duration {
+// countDeferral counts a deferral of a mail and returns its pause.
+func (q *queue) countDeferral(sequence uint64) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.wentBack[sequence]++
-	return pause(q.wentBack[sequence], holdBack, maxHoldBack)
+	q.deferrals[sequence]++
+	return backoff(q.deferrals[sequence], firstDeferral, maxDeferral)
 }
 
-// heldBack returns how often a mail went back: those are no failures.
-func (q *queue) heldBack(sequence uint64) uint64 {
+// deferralsOf returns how often a mail was deferred. The broker counts deferrals as tries.
+func (q *queue) deferralsOf(sequence uint64) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.wentBack[sequence]
+	return q.deferrals[sequence]
 }
 
-// forget forgets a mail that is done.
+// forget removes the deferrals of a mail that is done.
 func (q *queue) forget(sequence uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.wentBack, sequence)
+	delete(q.deferrals, sequence)
 }
 
 func signal(c chan struct{}) {
@@ -135,66 +143,63 @@ func signal(c chan struct{}) {
 	}
 }
 
-// hold puts a mail into the queue, or back to the broker when its sender has as many there as may
-// be. It waits for room when there is none.
-func (r *running) hold(ctx context.Context, msg jetstream.Msg) error {
+// enqueue adds a mail to the memory queue, or defers it when its sender has reached its limit. It
+// waits while the queue is full.
+func (r *runner) enqueue(ctx context.Context, msg jetstream.Msg) error {
 	for {
-		taken, full := false, false
-		if ctx.Err() == nil {
-			taken, full = r.queue.offer(msg)
-		}
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			r.release(msg, 0)
 			return ctx.Err()
-		case taken:
+		}
+		switch r.queue.add(msg) {
+		case added:
 			return nil
-		case !full:
-			mail, _ := read(msg) // what cannot be read has a sequence, or 0
-			r.release(msg, r.queue.goesBack(mail.sequence))
+		case senderFull:
+			mail, _ := parseMail(msg) // an unreadable mail has a sequence too, or 0
+			r.release(msg, r.queue.countDeferral(mail.sequence))
 			return nil
+		case queueFull:
 		}
 		select {
-		case <-r.queue.room:
-		case <-time.After(progressEvery):
-			r.progress(msg)
+		case <-r.queue.removed:
+		case <-time.After(progressInterval):
+			r.reportProgress(msg)
 		case <-ctx.Done():
-			r.release(msg, 0)
-			return ctx.Err()
 		}
 	}
 }
 
-// work delivers what is in the queue.
-func (r *running) work(ctx context.Context) error {
+// deliverQueued delivers mails from the memory queue until ctx ends.
+func (r *runner) deliverQueued(ctx, deliveries context.Context) error {
 	for {
-		if err := r.gate.pass(ctx); err != nil {
+		if err := r.server.wait(ctx); err != nil {
 			return err
 		}
-		if msg := r.queue.take(); msg != nil {
-			r.handle(msg)
+		if msg := r.queue.next(); msg != nil {
+			r.handle(deliveries, msg)
 			continue
 		}
 		select {
-		case <-r.queue.more:
+		case <-r.queue.added:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// keep tells the broker that mails are held, and gives back those that are when ctx ends.
-func (r *running) keep(ctx context.Context) error {
-	ticker := time.NewTicker(progressEvery)
+// keepQueued keeps the broker from handing out queued mails again. When ctx ends it gives them back
+// to the broker.
+func (r *runner) keepQueued(ctx context.Context) error {
+	ticker := time.NewTicker(progressInterval)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			for _, msg := range r.queue.held() {
-				r.progress(msg)
+			for _, msg := range r.queue.all() {
+				r.reportProgress(msg)
 			}
 		case <-ctx.Done():
-			for msg := r.queue.take(); msg != nil; msg = r.queue.take() {
+			for msg := r.queue.next(); msg != nil; msg = r.queue.next() {
 				r.release(msg, 0)
 			}
 			return ctx.Err()
@@ -202,9 +207,9 @@ func (r *running) keep(ctx context.Context) error {
 	}
 }
 
-// progress tells the broker that a mail is in hand here.
-func (r *running) progress(msg jetstream.Msg) {
+// reportProgress restarts the broker's ackWait for a mail.
+func (r *runner) reportProgress(msg jetstream.Msg) {
 	if err := msg.InProgress(); err != nil && !errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-		r.cfg.Log.Warn("the broker cannot be told that a mail is in hand", "error", err)
+		r.cfg.Logger.Warn("mail progress not reported to the broker", "error", err)
 	}
 }

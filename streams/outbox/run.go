@@ -8,65 +8,56 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
 	"hubcloud/streams"
-	"hubcloud/streams/telemetry"
 )
 
 const (
-	// deliverers is how many mails of a lane are delivered side by side: one server that answers
-	// slowly holds up few others.
+	// deliverers is how many mails of a class are delivered at the same time, so that a slow server
+	// delays few mails.
 	deliverers = 4
-	// deliveryTimeout bounds one try.
+	// deliveryTimeout bounds one delivery.
 	deliveryTimeout = 90 * time.Second
-	// ackWait is how long the broker hears nothing of a mail before it hands it out again;
-	// progressEvery is how often it hears that a delivery is under way. So a mail that a killed
-	// process had in hand waits for no longer than ackWait. It is also how long a broker that was
-	// restarted leaves all mails that wait for their next try alone.
-	ackWait       = 10 * time.Second
-	progressEvery = 3 * time.Second
-	// nextWait is how long one question for the next mail waits. nextPause is the pause after one
-	// that failed.
-	nextWait  = 30 * time.Second
-	nextPause = time.Second
-	// beginPause is the pause before the queue is opened once more that could not be.
-	beginPause = 5 * time.Second
-	// nextHeartbeat is how often the broker says that it still has the question. A broker that is
-	// back after it was away has not.
+	// ackWait is the time without progress after which the broker hands a mail out again, as after
+	// a kill of the process. After a restart the broker also waits so long before it hands out
+	// mails that wait for their next try. progressInterval is the time between two reports of
+	// progress.
+	ackWait          = 10 * time.Second
+	progressInterval = 3 * time.Second
+	// nextTimeout bounds one request for the next mail, nextPause is the pause after a failed one.
+	nextTimeout = 30 * time.Second
+	nextPause   = time.Second
+	// nextHeartbeat is how often the broker confirms that it still has the request. A broker that
+	// was restarted has lost it.
 	nextHeartbeat = 2 * time.Second
-	// eraseTimeout bounds the wait for the broker's word that a mail is gone.
+	// startPause is the pause between two tries to create the consumers.
+	startPause = 5 * time.Second
+	// eraseTimeout bounds the removal of a mail.
 	eraseTimeout = 5 * time.Second
-	// countEvery is how often the waiting mails are counted.
-	countEvery = 15 * time.Second
+	// countInterval is the time between two counts of waiting mails.
+	countInterval = 15 * time.Second
 )
 
-// errExpired says that a mail's time was over before it could be delivered.
-var errExpired = errors.New("the mail could not be delivered in time")
-
-// lane is one of the two ways out: ordinary mails, and urgent ones, which never wait behind the
-// ordinary.
-type lane struct {
+// class is one of the two classes of mails. Each has its own consumer and deliverers, so that
+// urgent mails never wait for ordinary ones.
+type class struct {
 	consumer string
 	filters  []string
 }
 
 var (
-	ordinaryLane = lane{ordinaryName, []string{formerSubject, ordinaryPrefix + "*.*"}}
-	urgentLane   = lane{urgentName, []string{urgentPrefix + "*"}}
+	ordinary = class{"delivery", []string{formerSubject, ordinaryPrefix + "*.*"}}
+	urgent   = class{"urgent", []string{urgentPrefix + "*"}}
 )
 
-// config declares a lane's consumer, which all replicas share. What a failed mail waits for counts
-// as handed out, so that number is not bounded: mails that wait must not keep others from their
-// turn.
-func (l lane) config() jetstream.ConsumerConfig {
+// config returns the configuration of the class's consumer, which all replicas share. The number
+// of unacknowledged mails is not limited: mails that wait for their next try count among them, and
+// must not block others.
+func (c class) config() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:        l.consumer,
-		FilterSubjects: l.filters,
+		Durable:        c.consumer,
+		FilterSubjects: c.filters,
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        ackWait,
 		MaxDeliver:     -1,
@@ -74,56 +65,57 @@ func (l lane) config() jetstream.ConsumerConfig {
 	}
 }
 
-// Run delivers mails until ctx ends, and returns ctx's error then; any other error says that it
-// could not begin. deliver gets the content that Put was given. It returns nil once the mail is
-// delivered; an error that is ErrRejected or ErrObsolete ends the mail, one that is ErrUnreachable
-// holds all of them back for a while, and after any other the mail is tried again. It is called by
-// several goroutines at once, and its context ends after 90 s, or Grace after ctx.
+// Run delivers mails until ctx ends, and returns ctx's error then; any other error means that the
+// connection was closed. deliver gets the content of a mail. It returns nil once the mail is
+// delivered. ErrRejected and ErrObsolete end the mail, ErrUnreachable delays all mails, and after
+// any other error the mail is tried again later. Several goroutines call deliver; its context ends
+// after 90 s, or Grace after ctx.
 func (o *Outbox) Run(
 	ctx context.Context, deliver func(ctx context.Context, content []byte) error,
 ) error {
-	consumers, err := o.begin(ctx)
+	consumers, err := o.createConsumers(ctx)
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	// Deliveries outlive ctx by Grace.
-	patient, cut := context.WithCancel(context.WithoutCancel(ctx))
+	deliveries, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(Grace, cut) })()
 
-	r := &running{
-		Outbox: o, consumers: consumers, deliver: deliver, patient: patient,
-		gate: gate{
-			first:   o.cfg.FirstClosed,
-			longest: o.cfg.MaxClosed,
-		}, hands: hands{mails: map[uint64]state{}}, queue: newQueue(),
+	r := &runner{
+		Outbox: o, consumers: consumers, deliver: deliver,
+		server:   serverPause{first: o.cfg.FirstServerPause, longest: o.cfg.MaxServerPause},
+		inFlight: inFlight{mails: map[uint64]state{}}, queue: newQueue(),
 	}
 	var group errgroup.Group
 	for range deliverers {
 		group.Go(func() error {
-			return r.pull(
-				ctx, urgentLane, func(msg jetstream.Msg) error { r.handle(msg); return nil },
-			)
+			return r.pull(ctx, urgent, func(msg jetstream.Msg) error {
+				r.handle(deliveries, msg)
+				return nil
+			})
 		})
-		group.Go(func() error { return r.work(ctx) })
+		group.Go(func() error { return r.deliverQueued(ctx, deliveries) })
 	}
 	group.Go(func() error {
-		return r.pull(ctx, ordinaryLane, func(msg jetstream.Msg) error { return r.hold(ctx, msg) })
+		return r.pull(ctx, ordinary, func(msg jetstream.Msg) error { return r.enqueue(ctx, msg) })
 	})
-	group.Go(func() error { return r.keep(ctx) })
-	group.Go(func() error { return r.count(ctx) })
+	group.Go(func() error { return r.keepQueued(ctx) })
+	group.Go(func() error { return r.countWaiting(ctx) })
 	return group.Wait()
 }
 
-// begin makes the consumers of both lanes, however long the broker takes to have leaders for them.
-func (o *Outbox) begin(ctx context.Context) (map[string]jetstream.Consumer, error) {
+// createConsumers creates or updates the consumers of both classes. It tries until the broker has
+// leaders for them.
+func (o *Outbox) createConsumers(ctx context.Context) (map[string]jetstream.Consumer, error) {
 	consumers := map[string]jetstream.Consumer{}
 	for {
 		err := streams.SetUp(ctx, func(ctx context.Context) (err error) {
-			// The consumer of a former version took all mails, and gives the urgent ones away
-			// first.
-			for _, lane := range []lane{ordinaryLane, urgentLane} {
-				if consumers[lane.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil {
+			// In this order: the ordinary consumer of a former version had all mails, and must give
+			// up the urgent ones first.
+			for _, c := range []class{ordinary, urgent} {
+				consumers[c.consumer], err = o.js.CreateOrUpdateConsumer(ctx, Stream, c.config())
+				if err != nil {
 					return err
 				}
 			}
@@ -132,32 +124,31 @@ func (o *Outbox) begin(ctx context.Context) (map[string]jetstream.Consumer, erro
 		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 			return consumers, err
 		}
-		o.cfg.Log.Warn("outbox not opened", "error", err)
+		o.cfg.Logger.Warn("outbox not opened", "error", err)
 		select {
-		case <-time.After(beginPause):
+		case <-time.After(startPause):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// running is one Run.
-type running struct {
+// runner is one Run.
+type runner struct {
 	*Outbox
 	consumers map[string]jetstream.Consumer
 	deliver   func(ctx context.Context, content []byte) error
-	patient   context.Context
-	gate      gate
-	hands     hands
+	server    serverPause
+	inFlight  inFlight
 	queue     *queue
 }
 
-// pull asks for one mail of a lane after the other, and hands it on.
-func (r *running) pull(ctx context.Context, lane lane, to func(jetstream.Msg) error) error {
+// pull requests one mail of a class after the other and passes it to a function.
+func (r *runner) pull(ctx context.Context, c class, pass func(jetstream.Msg) error) error {
 	for {
-		if err := r.gate.pass(ctx); err != nil {
+		if err := r.server.wait(ctx); err != nil {
 			return err
 		}
-		msg, err := r.next(ctx, lane)
+		msg, err := r.next(ctx, c)
 		switch {
 		case ctx.Err() != nil:
 			if msg != nil {
@@ -167,23 +158,23 @@ func (r *running) pull(ctx context.Context, lane lane, to func(jetstream.Msg) er
 		case errors.Is(err, nats.ErrConnectionClosed):
 			return fmt.Errorf("outbox: %w", err)
 		case err != nil:
-			r.cfg.Log.Warn("the outbox cannot be read", "error", err)
-			if err := r.regain(ctx, lane); err != nil {
+			r.cfg.Logger.Warn("outbox not read", "error", err)
+			if err := r.recreateConsumer(ctx, c); err != nil {
 				return err
 			}
 		case msg != nil:
-			if err := to(msg); err != nil {
+			if err := pass(msg); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// next gives the next mail, nil when there is none yet.
-func (r *running) next(ctx context.Context, lane lane) (jetstream.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, nextWait)
+// next returns the next mail of a class; nil when there is none within nextTimeout.
+func (r *runner) next(ctx context.Context, c class) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, nextTimeout)
 	defer cancel()
-	msg, err := r.consumers[lane.consumer].Next(
+	msg, err := r.consumers[c.consumer].Next(
 		jetstream.FetchContext(ctx), jetstream.FetchHeartbeat(nextHeartbeat),
 	)
 	if errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded) {
@@ -192,168 +183,24 @@ func (r *running) next(ctx context.Context, lane lane) (jetstream.Msg, error) {
 	return msg, err
 }
 
-// regain waits a moment, and sees to it that the consumer is there. A broker that is away is waited
-// for.
-func (r *running) regain(ctx context.Context, lane lane) error {
+// recreateConsumer waits nextPause and creates the consumer if it is missing.
+func (r *runner) recreateConsumer(ctx context.Context, c class) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(nextPause):
 	}
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, lane.config()); err != nil &&
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, Stream, c.config()); err != nil &&
 		ctx.Err() == nil {
-		r.cfg.Log.Warn("the outbox's consumer cannot be made", "error", err)
+		r.cfg.Logger.Warn("outbox consumer not created", "error", err)
 	}
 	return ctx.Err()
 }
 
-// handle brings one mail a step further.
-func (r *running) handle(msg jetstream.Msg) {
-	mail, err := read(msg)
-	if err != nil {
-		r.cfg.Log.Error("a mail is dropped: it cannot be read", "mail_id", mail.id, "error", err)
-		r.metrics.mails.refused.Inc()
-		r.finish(msg, mail.sequence)
-		return
-	}
-	switch r.hands.take(mail.sequence) {
-	case inHand:
-		r.release(msg, ackWait)
-	case done:
-		r.finish(msg, mail.sequence)
-	case untouched:
-		r.deliverOnce(msg, mail)
-	}
-}
-
-// deliverOnce makes one try, and does with the mail what follows from it.
-func (r *running) deliverOnce(msg jetstream.Msg, mail mail) {
-	ctx, span := r.cfg.Tracer.Start(
-		telemetry.Extract(r.patient, propagation.HeaderCarrier(msg.Headers())), "deliver mail",
-		trace.SpanKindClient,
-	)
-	if span.On() {
-		span.Set(
-			semconv.MessagingMessageID(mail.id),
-			attribute.Int64("hubcloud.mail_tries", int64(mail.tries)),
-		)
-	}
-	log := r.cfg.Log.With("mail_id", mail.id, "tries", mail.tries)
-	if !r.cfg.Now().Before(mail.expires) {
-		log.ErrorContext(
-			ctx, "a mail is dropped: it could not be delivered in time", "expires_at", mail.expires,
-		)
-		r.metrics.mails.expired.Inc()
-		span.End(errExpired)
-		r.finish(msg, mail.sequence)
-		return
-	}
-	began := time.Now()
-	err := r.try(ctx, msg)
-	took := time.Since(began)
-	span.End(err)
-	r.metrics.duration.Observe(took.Seconds())
-	switch {
-	case err == nil:
-		r.gate.free()
-		log.InfoContext(ctx, "mail delivered", "duration_ms", took.Milliseconds())
-		r.metrics.mails.delivered.Inc()
-		r.finish(msg, mail.sequence)
-	case r.patient.Err() != nil:
-		log.InfoContext(ctx, "a mail is left for the next start")
-		r.putBack(msg, mail, 0)
-	case errors.Is(err, ErrRejected):
-		r.gate.free()
-		log.ErrorContext(ctx, "a mail is dropped: it is refused", "error", err)
-		r.metrics.mails.refused.Inc()
-		r.finish(msg, mail.sequence)
-	case errors.Is(err, ErrObsolete):
-		log.InfoContext(ctx, "a mail is dropped: nobody wants it any more", "error", err)
-		r.metrics.mails.obsolete.Inc()
-		r.finish(msg, mail.sequence)
-	case errors.Is(err, ErrUnreachable):
-		wait, first := r.gate.close()
-		if first {
-			log.WarnContext(
-				ctx, "no mail can be delivered", "next_try_in", wait.Round(time.Millisecond),
-				"error", err,
-			)
-		}
-		r.metrics.closed.Inc()
-		r.putBack(msg, mail, wait)
-	default:
-		r.gate.free()
-		wait := pause(mail.tries-r.queue.heldBack(mail.sequence), r.cfg.FirstPause, r.cfg.MaxPause)
-		log.WarnContext(
-			ctx, "a mail could not be delivered", "next_try_in", wait.Round(time.Millisecond),
-			"error", err,
-		)
-		r.metrics.later.Inc()
-		r.putBack(msg, mail, wait)
-	}
-}
-
-// try makes one try at a delivery, and tells the broker meanwhile that it is under way.
-func (r *running) try(ctx context.Context, msg jetstream.Msg) error {
-	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
-	defer cancel()
-	delivered := make(chan error, 1)
-	go func() { delivered <- r.deliver(ctx, msg.Data()) }()
-	ticker := time.NewTicker(progressEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case err := <-delivered:
-			return err
-		case <-ticker.C:
-			r.progress(msg)
-		}
-	}
-}
-
-// finish takes a mail out of the queue: its bytes are overwritten where they lie, since they may be
-// a secret. Without the broker's word for it the mail may be handed out again, and is remembered.
-func (r *running) finish(msg jetstream.Msg, sequence uint64) {
-	ctx, cancel := context.WithTimeout(context.Background(), eraseTimeout)
-	defer cancel()
-	r.hands.set(sequence, done)
-	if err := r.erase(ctx, sequence); err != nil {
-		r.cfg.Log.Warn(
-			"the broker has not confirmed that a mail is done", "sequence", sequence, "error", err,
-		)
-		return
-	}
-	r.hands.set(sequence, untouched)
-	r.queue.forget(sequence)
-	if err := msg.Ack(); err != nil { // the consumer finds out by itself, a little later
-		r.cfg.Log.Warn(
-			"the broker cannot be told that a mail is done", "sequence", sequence, "error", err,
-		)
-	}
-}
-
-// putBack leaves a mail for a later try, at the latest when its time is over, so that its end is
-// told.
-func (r *running) putBack(msg jetstream.Msg, mail mail, wait time.Duration) {
-	r.hands.set(mail.sequence, untouched)
-	r.release(msg, max(min(wait, mail.expires.Sub(r.cfg.Now())), 0))
-}
-
-// release gives a mail back to the broker. One that does not hear of it hands the mail out again by
-// itself.
-func (r *running) release(msg jetstream.Msg, wait time.Duration) {
-	if err := msg.NakWithDelay(wait); err != nil {
-		r.cfg.Log.Warn(
-			"a mail could not be put back; it comes back by itself", "within", ackWait,
-			"error", err,
-		)
-	}
-}
-
-// count keeps the gauge of waiting mails. A server that knows of no leader may answer, from what it
-// has: the gauge then shows an earlier number until the next count, and nothing is decided by it.
-func (r *running) count(ctx context.Context) error {
-	ticker := time.NewTicker(countEvery)
+// countWaiting keeps the gauge of waiting mails. In a cluster a server that knows no leader may
+// answer with an older number; the next count corrects it.
+func (r *runner) countWaiting(ctx context.Context) error {
+	ticker := time.NewTicker(countInterval)
 	defer ticker.Stop()
 	for {
 		if stream, err := r.js.Stream(ctx, Stream); err == nil {

@@ -147,7 +147,7 @@ func checkFailed(p *patient, f *findings) {
 		return // the component service tells that
 	}
 	for _, outcome := range []struct{ name, said string }{
-		{"refused", "refused for good"}, {"expired", "not delivered before their links expired"},
+		{"rejected", "rejected by the mail server"}, {"expired", "not delivered before their links expired"},
 	} {
 		if n, ok := gauge(families, "hubcloud_outbox_mails_total", "outcome", outcome.name); ok &&
 			n > 0 {

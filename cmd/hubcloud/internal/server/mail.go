@@ -21,7 +21,7 @@ func (s *Server) startMail(ctx context.Context) error {
 	var queue *outbox.Outbox
 	err := s.retry(ctx, brokerStorage, func(ctx context.Context) (err error) {
 		queue, err = outbox.Open(ctx, s.conns, outbox.Config{
-			Replicas: s.cfg.LogReplicas, PerSender: s.cfg.WaitingMailsPerOrg, Log: s.logger,
+			Replicas: s.cfg.LogReplicas, PerSender: s.cfg.WaitingMailsPerOrg, Logger: s.logger,
 			Metrics: s.registry, Tracer: s.traces.Tracer(),
 		})
 		return err
