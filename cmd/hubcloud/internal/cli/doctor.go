@@ -134,7 +134,7 @@ func (c *doctorCommand) config() doctor.Config {
 		cfg.PostgresURL = db.URL
 	}
 	cfg.Credentials, cfg.CredentialsErr = c.service().Credentials()
-	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error) {
+	cfg.Projections = func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error) {
 		return projectionStatus(ctx, conns, cfg.PostgresURL)
 	}
 	return cfg
@@ -143,7 +143,7 @@ func (c *doctorCommand) config() doctor.Config {
 // projectionStatus returns the status of the projections, like the command `projections status`.
 func projectionStatus(
 	ctx context.Context, conns *streams.Conns, postgresURL string,
-) ([]projections.ProjectionStatus, error) {
+) ([]projections.Status, error) {
 	s, err := operator.NewSession(ctx, conns)
 	if err != nil {
 		return nil, err

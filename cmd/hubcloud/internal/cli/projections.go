@@ -12,6 +12,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/operator"
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/projections"
+	"hubcloud/projections/control"
 )
 
 // projectionsCommand groups the commands on the read models, the tables from which the API answers
@@ -34,7 +35,7 @@ type readModelFlags struct {
 
 // readModels are the open read models with the session that they use.
 type readModels struct {
-	*projections.Control
+	*control.Control
 	session *operator.Session
 }
 
@@ -90,7 +91,7 @@ type projectionJSON struct {
 	StoppedError    string `json:"stopped_error,omitempty"`
 }
 
-func projectionJSONOf(p projections.ProjectionStatus) projectionJSON {
+func projectionJSONOf(p projections.Status) projectionJSON {
 	status := projectionJSON{
 		Name: p.Name, Sequence: p.Sequence, Head: p.Head, Lag: p.Lag,
 		LagSeconds: math.Round(p.Behind.Seconds()*1000) / 1000,
@@ -104,7 +105,7 @@ func projectionJSONOf(p projections.ProjectionStatus) projectionJSON {
 }
 
 // printStatus prints projections as a table with advice below, or as one JSON object per line.
-func (f outputFlags) printStatus(w io.Writer, all []projections.ProjectionStatus) error {
+func (f outputFlags) printStatus(w io.Writer, all []projections.Status) error {
 	if f.JSON {
 		for _, status := range all {
 			if err := printJSON(w, projectionJSONOf(status)); err != nil {
@@ -194,7 +195,7 @@ func (f projectionFlags) names() []string {
 	if len(f.Projection) > 0 {
 		return f.Projection
 	}
-	return []string{projections.DirectoryProjection, projections.PresenceProjection}
+	return projections.Names()
 }
 
 type projectionsStopCommand struct {
@@ -249,8 +250,8 @@ func (c *projectionsResumeCommand) Run(ctx context.Context, out Streams) error {
 }
 
 // only returns the statuses of the named projections, in the order of names.
-func only(all []projections.ProjectionStatus, names []string) []projections.ProjectionStatus {
-	var some []projections.ProjectionStatus
+func only(all []projections.Status, names []string) []projections.Status {
+	var some []projections.Status
 	for _, name := range names {
 		for _, status := range all {
 			if status.Name == name {
@@ -280,8 +281,8 @@ Example: hubcloud projections skip 4711 --why "written by a test tool, ticket 12
 
 // Run skips the event and waits until the projection has passed it.
 func (c *projectionsSkipCommand) Run(ctx context.Context, out Streams) error {
-	if c.Projection != "" && c.Projection != projections.DirectoryProjection &&
-		c.Projection != projections.PresenceProjection {
+	if c.Projection != "" && c.Projection != projections.Directory &&
+		c.Projection != projections.Presence {
 		return usage.Errorf("--projection %q: must be directory or presence", c.Projection)
 	}
 	if strings.TrimSpace(c.Why) == "" {
@@ -295,6 +296,6 @@ func (c *projectionsSkipCommand) Run(ctx context.Context, out Streams) error {
 		if err != nil {
 			return err
 		}
-		return c.printStatus(out.Out, []projections.ProjectionStatus{now})
+		return c.printStatus(out.Out, []projections.Status{now})
 	})
 }

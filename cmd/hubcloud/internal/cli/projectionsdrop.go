@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"hubcloud/projections"
+	"hubcloud/projections/control"
 )
 
 type projectionsDropCommand struct {
@@ -33,9 +33,9 @@ type droppedJSON struct {
 
 // kindNames describe the kinds of unused read models.
 var kindNames = map[string]string{
-	projections.KindOld:          "replaced by a rebuild",
-	projections.KindOtherVersion: "of another version of the program",
-	projections.KindUnfinished:   "left by an interrupted rebuild or verify",
+	control.KindOld:          "replaced by a rebuild",
+	control.KindOtherVersion: "of another version of the program",
+	control.KindUnfinished:   "left by an interrupted rebuild or verify",
 }
 
 // Run drops the unused read models, or prints them.

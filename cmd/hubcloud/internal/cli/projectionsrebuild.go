@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hubcloud/projections"
+	"hubcloud/projections/rebuild"
 )
 
 type projectionsRebuildCommand struct {
@@ -44,8 +45,8 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Streams) error 
 	}
 	defer models.session.Close()
 	bar := newBuildProgress(out.Err, c.JSON)
-	var last projections.BuildProgress
-	err = models.Rebuild(ctx, func(p projections.BuildProgress) {
+	var last rebuild.Progress
+	err = models.Rebuild(ctx, func(p rebuild.Progress) {
 		last = p
 		bar.show(p)
 	})
@@ -81,10 +82,10 @@ func (c *projectionsRebuildCommand) Run(ctx context.Context, out Streams) error 
 
 // phaseNames are the phases of a build in words.
 var phaseNames = map[string]string{
-	projections.PhaseLoad: "loading", projections.PhaseFollow: "catching up",
-	projections.PhaseCompare: "comparing",
-	projections.PhaseSwitch:  "switching",
-	projections.PhaseHeld:    "waiting: a projection is stopped by an operator (hubcloud projections resume)",
+	rebuild.PhaseLoad: "loading", rebuild.PhaseFollow: "catching up",
+	rebuild.PhaseCompare: "comparing",
+	rebuild.PhaseSwitch:  "switching",
+	rebuild.PhaseHeld:    "waiting: a projection is stopped by an operator (hubcloud projections resume)",
 }
 
 // buildProgress shows the progress of a build of read models.
@@ -100,7 +101,7 @@ func newBuildProgress(w io.Writer, quiet bool) *buildProgress {
 }
 
 // show reports the progress p. It announces, once, that another process builds.
-func (b *buildProgress) show(p projections.BuildProgress) {
+func (b *buildProgress) show(p rebuild.Progress) {
 	name, known := phaseNames[p.Phase]
 	if b.quiet || !known {
 		return

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"hubcloud/projections"
+	"hubcloud/projections/rebuild"
 )
 
 type projectionsVerifyCommand struct {
@@ -85,7 +86,7 @@ func newVerifyReport(to io.Writer, bar *buildProgress, asJSON bool) (*verifyRepo
 		return r, nil
 	}
 	r.spool = map[string]*os.File{}
-	for _, name := range []string{projections.DirectoryProjection, projections.PresenceProjection} {
+	for _, name := range projections.Names() {
 		file, err := os.CreateTemp("", "hubcloud-verify-")
 		if err != nil {
 			r.close()
@@ -114,7 +115,7 @@ type differenceJSON struct {
 }
 
 // rowKey is the key of a row. Its JSON object has the columns in the key's order.
-type rowKey []projections.KeyColumn
+type rowKey []rebuild.KeyColumn
 
 // MarshalJSON returns the object.
 func (k rowKey) MarshalJSON() ([]byte, error) {
@@ -139,7 +140,7 @@ func (k rowKey) MarshalJSON() ([]byte, error) {
 }
 
 // add reports a difference.
-func (r *verifyReport) add(projection string, d projections.Difference) error {
+func (r *verifyReport) add(projection string, d rebuild.Difference) error {
 	if r.spool == nil {
 		r.bar.end()
 		_, err := fmt.Fprintln(r.to, inWords(d))
@@ -170,16 +171,16 @@ func (r *verifyReport) add(projection string, d projections.Difference) error {
 }
 
 // inWords returns a difference as a sentence.
-func inWords(d projections.Difference) string {
+func inWords(d rebuild.Difference) string {
 	var key []string
 	for _, column := range d.Key {
 		key = append(key, fmt.Sprintf("%s=%q", column.Name, column.Value))
 	}
 	row := d.Table + " " + strings.Join(key, " ")
 	switch d.What {
-	case projections.DifferenceMissing:
+	case rebuild.DifferenceMissing:
 		return row + ": the row is missing"
-	case projections.DifferenceExtra:
+	case rebuild.DifferenceExtra:
 		return row + ": the row should not exist"
 	default:
 		return fmt.Sprintf(
@@ -197,7 +198,7 @@ func quotedOrNull(text *string) string {
 }
 
 // finish prints the result for a projection.
-func (r *verifyReport) finish(v projections.Verified) error {
+func (r *verifyReport) finish(v rebuild.Verified) error {
 	if r.spool == nil {
 		moving := ""
 		if v.Moving > 0 {

@@ -41,7 +41,7 @@ type Config struct {
 	PostgresErr error
 	// Projections asks how far the read models are; it is asked only where there is an
 	// installation. Required.
-	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.ProjectionStatus, error)
+	Projections func(ctx context.Context, conns *streams.Conns) ([]projections.Status, error)
 	// SMTPURL is the mail server with its login, "" for what Started knows of it.
 	SMTPURL string
 	// CACert is the authority's certificate (PEM), "" for that of Started or of the data directory.

@@ -46,7 +46,7 @@ func checkProjections(ctx context.Context, p *patient, f *findings) {
 
 // projections asks for their status, if there is an installation to ask about: looking must not
 // make one.
-func (p *patient) projections(ctx context.Context) ([]projections.ProjectionStatus, error) {
+func (p *patient) projections(ctx context.Context) ([]projections.Status, error) {
 	cloud, err := p.cloud()
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (p *patient) projections(ctx context.Context) ([]projections.ProjectionStat
 	return p.Projections(ctx, conns)
 }
 
-func judgeProjection(limits Limits, s projections.ProjectionStatus, f *findings) {
+func judgeProjection(limits Limits, s projections.Status, f *findings) {
 	at := fmt.Sprintf("%s at %d of %d", s.Name, s.Sequence, s.Head)
 	if s.Lag > 0 {
 		at = fmt.Sprintf("%s, for %s", at, ago(s.Behind))

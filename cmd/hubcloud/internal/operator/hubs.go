@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"hubcloud/domain"
-	"hubcloud/projections"
+	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/hublog"
@@ -13,7 +13,7 @@ import (
 
 // WaitForReadModels makes the session's changes wait until the read models show them. Stopped
 // projections do not delay a change.
-func (s *Session) WaitForReadModels(models *projections.Control) {
+func (s *Session) WaitForReadModels(models *control.Control) {
 	s.cfg.AwaitReadModels = models.WaitFor
 	s.Directory = directory.NewService(s.Log, s.cfg)
 }

@@ -15,7 +15,7 @@ import (
 	"hubcloud/cmd/hubcloud/internal/usage"
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
-	"hubcloud/projections"
+	"hubcloud/projections/control"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 )
@@ -106,10 +106,10 @@ func (s *Session) Close() {
 }
 
 // ReadModels opens the read models in the database with the given URL.
-func (s *Session) ReadModels(ctx context.Context, url string) (*projections.Control, error) {
-	return projections.OpenControl(ctx, projections.ControlConfig{
+func (s *Session) ReadModels(ctx context.Context, url string) (*control.Control, error) {
+	return control.Open(ctx, control.Config{
 		URL: url, InstallationID: s.Settings.ID, Directory: s.Log, Presence: s.Buckets.Presence,
-		Log: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

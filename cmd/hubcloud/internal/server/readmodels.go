@@ -8,7 +8,9 @@ import (
 	"hubcloud/domain"
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
-	"hubcloud/projections"
+	"hubcloud/projections/access"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
 	"hubcloud/streams/directory"
 	"hubcloud/streams/signin"
@@ -26,9 +28,9 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 		return err
 	}
 	err = s.retry(ctx, "the database", func(ctx context.Context) (err error) {
-		s.store, err = projections.Open(ctx, projections.StoreConfig{
-			URL: s.postgresURL, InstallationID: s.settings.ID, Log: s.logger, Metrics: s.registry,
-			Tracer: s.traces.Tracer(),
+		s.store, err = readmodel.Open(ctx, readmodel.Config{
+			URL: s.postgresURL, InstallationID: s.settings.ID, Logger: s.logger,
+			Metrics: s.registry,
 		})
 		if err != nil {
 			return finalError{err} // Open itself waits for the database
@@ -38,12 +40,19 @@ func (s *Server) startReadModels(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read models: %w", err)
 	}
-	if s.cfg.has(roleProjector) {
-		s.foundation.run("projector", func(ctx context.Context) error {
-			return s.store.RunProjector(ctx, s.events, s.buckets.Presence)
-		})
+	projecting, err := projector.New(projector.Config{
+		Store: s.store, Directory: s.events, Presence: s.buckets.Presence, Logger: s.logger,
+		Metrics: s.registry, Tracer: s.traces.Tracer(),
+	})
+	if err != nil {
+		return err
 	}
-	s.access = projections.NewAccess(s.store, s.events, s.logger, s.registry)
+	if s.cfg.has(roleProjector) {
+		s.foundation.run("projector", projecting.Run)
+	}
+	s.access = access.New(access.Config{
+		Directory: s.events, Store: s.store, Logger: s.logger, Metrics: s.registry,
+	})
 	s.foundation.run("access", s.access.Run)
 
 	id, err := s.dir.ReplicaID()

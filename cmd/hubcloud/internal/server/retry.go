@@ -14,7 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hubcloud/cmd/hubcloud/internal/usage"
-	"hubcloud/projections"
+	"hubcloud/projections/schema"
 	"hubcloud/streams"
 	"hubcloud/streams/backup"
 	"hubcloud/streams/broker"
@@ -142,7 +142,7 @@ func lasting(err error) bool {
 	for _, known := range []error{
 		nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrSecureConnRequired,
 		nats.ErrSecureConnWanted, streams.ErrIncompatible, broker.ErrShards,
-		backup.ErrRestoring, projections.ErrOtherInstallation, projections.ErrEncoding,
+		backup.ErrRestoring, schema.ErrOtherInstallation, schema.ErrEncoding,
 	} {
 		if errors.Is(err, known) {
 			return true

@@ -23,8 +23,9 @@ import (
 	"hubcloud/hubbridge/identity"
 	"hubcloud/hubbridge/presence"
 	"hubcloud/hubbridge/rpc"
-	"hubcloud/projections"
+	"hubcloud/projections/access"
 	"hubcloud/projections/cluster"
+	"hubcloud/projections/readmodel"
 	"hubcloud/streams"
 	"hubcloud/streams/broker"
 	"hubcloud/streams/directory"
@@ -85,8 +86,8 @@ type Server struct {
 	// Read models.
 	events    *directory.Log
 	directory *directory.Service
-	store     *projections.Store
-	access    *projections.Access
+	store     *readmodel.Store
+	access    *access.Index
 	reach     *streams.Reach
 	freshness *streams.Freshness
 

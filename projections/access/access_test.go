@@ -1,0 +1,275 @@
+package access_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/access"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+)
+
+func newService(
+	w *projectionstest.Env, settled func(context.Context, uint64) error,
+) *directory.Service {
+	return directory.NewService(
+		w.Directory,
+		directory.ServiceConfig{Environment: domain.EnvironmentDev, AwaitReadModels: settled},
+	)
+}
+
+func TestAccessIsTheSameFromEitherSource(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	stop := w.Project(t, s).Stop
+	service := newService(w, s.WaitFor)
+	origin := domain.Origin{Actor: projectionstest.Operator}
+	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyID, key, err := service.CreateKey(
+		t.Context(), origin, orgID, "one",
+		[]domain.Scope{domain.ScopeHubsRead, domain.ScopeEventsRead},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, _, err := service.CreateKey(t.Context(), origin, orgID, "two", domain.AllScopes())
+	if err == nil {
+		err = service.RevokeKey(t.Context(), origin, gone, orgID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.AddHub(t, org, 1, 1)
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t,
+			streams.HubSubject(projectionstest.HubID(1)),
+			domain.HubLogBegun{
+				HubID:   projectionstest.HubID(1),
+				OrgID:   org,
+				EpochID: domain.NewEpochID(0xcafe0123),
+				After:   77,
+			},
+		),
+	)
+	stop()
+	behind := w.AddHub(t, org, 2, 1) // after what the read models have
+
+	for name, store := range map[string]*readmodel.Store{
+		"from the read models": s, "from the directory": nil,
+	} {
+		a := w.RunIndex(t, store)
+		projectionstest.Await(t, a, behind)
+		got, ok := a.Key(keyID)
+		parsed, err := domain.ParseKey(key)
+		if !ok || err != nil || !parsed.Matches(got.SecretHash) || got.OrgID != orgID ||
+			got.ID != keyID ||
+			got.Environment != domain.EnvironmentDev ||
+			!reflect.DeepEqual(got.Scopes, []domain.Scope{
+				domain.ScopeHubsRead, domain.ScopeEventsRead,
+			}) {
+			t.Errorf("%s: key %+v, %v", name, got, err)
+		}
+		if _, ok := a.Key(gone); ok {
+			t.Errorf("%s: a revoked key is in force", name)
+		}
+		for hub, want := range map[domain.HubID]domain.Epoch{
+			projectionstest.HubID(1): {ID: domain.NewEpochID(0xcafe0123), After: 77},
+			projectionstest.HubID(2): {ID: domain.NewEpochID(2)},
+		} {
+			got, ok := a.Hub(hub)
+			if !ok || !reflect.DeepEqual(got, domain.HubAccess{OrgID: org, Epoch: want}) {
+				t.Errorf("%s: hub %s is %+v, want %s, %+v", name, hub, got, org, want)
+			}
+		}
+		if _, ok := a.Hub(projectionstest.HubID(3)); ok {
+			t.Errorf("%s: a hub that nobody has added", name)
+		}
+		if a.Applied() != behind || a.Ready() != nil {
+			t.Errorf("%s: applied %d, %v", name, a.Applied(), a.Ready())
+		}
+	}
+}
+
+func TestARevokedKeyEndsWhatWasOpenedWithIt(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	a := w.RunIndex(t, nil)
+	service := newService(w, a.WaitFor)
+	origin := domain.Origin{Actor: projectionstest.Operator}
+	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyID, _, err := service.CreateKey(t.Context(), origin, orgID, "one", domain.AllScopes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, ok := a.Key(keyID)
+	if !ok {
+		t.Fatal("the key is not in force when it has been made")
+	}
+	select {
+	case <-key.Revoked:
+		t.Fatal("revoked from the start")
+	default:
+	}
+	if err := service.RevokeKey(t.Context(), origin, keyID, ""); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-key.Revoked:
+	default:
+		t.Error("what was opened with the key goes on")
+	}
+	if _, ok := a.Key(keyID); ok {
+		t.Error("the key is in force")
+	}
+}
+
+// Read models that end with the same sequence as the directory, but are another's, were taken for
+// loaded for a moment.
+func TestAccessDoesNotBelieveReadModelsOfAnotherStream(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	stop := w.Project(t, s).Stop
+	w.AddHub(t, org, 1, 1)
+	projectionstest.Await(t, s, w.AddHub(t, org, 2, 1))
+	stop()
+	elsewhere := projectionstest.New(t)
+	for n := range 3 {
+		last := elsewhere.AddHub(t, other, 3+n, 1) // shorter, as long, longer
+		a := elsewhere.RunIndex(t, s)
+		projectionstest.Await(t, a, last)
+		if _, ok := a.Hub(projectionstest.HubID(1)); ok {
+			t.Errorf("%d: a hub of the other stream has been let in", n)
+		}
+		if _, ok := a.Hub(projectionstest.HubID(3 + n)); !ok {
+			t.Errorf("%d: a hub of its own stream is missing", n)
+		}
+	}
+}
+
+func TestAccessWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	last := w.AddHub(t, org, 1, 1)
+	s.Close() // as if the database were away
+	a := w.RunIndex(t, s)
+	projectionstest.Await(t, a, last)
+	if _, ok := a.Hub(projectionstest.HubID(1)); !ok {
+		t.Error("the hub is missing")
+	}
+}
+
+// What cannot be read is in nobody's way but in that of the key that it is about: that might be
+// revoked. A skip lets the key in again.
+func TestAccessPassesOverWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	key, other := fmt.Sprintf("%012d", 1), fmt.Sprintf("%012d", 2)
+	for _, id := range []string{key, other} {
+		w.Append(t, streams.KeySubject(id), domain.KeyCreated{
+			KeyID: id, OrgID: org, Environment: domain.EnvironmentDev, Scopes: domain.AllScopes(),
+			SecretHash: make([]byte, 32),
+		})
+	}
+	a := access.New(access.Config{Directory: w.Directory, Logger: projectionstest.Logger(t)})
+	projectionstest.Background(t, "access", a.Run)
+	projectionstest.Await(t, a, w.AddHub(t, org, 1, 1))
+	opened, ok := a.Key(key)
+	if !ok {
+		t.Fatal("the key is missing")
+	}
+	w.StoreRaw(t, streams.HubSubject(projectionstest.HubID(9)), []byte("rubbish"))
+	first := w.StoreRaw(t, streams.KeySubject(key), []byte(`{"type":"key.frozen","v":1}`))
+	second := w.StoreRaw(t, streams.KeySubject(key), []byte("rubbish"))
+	projectionstest.Await(t, a, w.AddHub(t, org, 2, 1))
+	if _, ok := a.Hub(projectionstest.HubID(2)); !ok || a.Ready() != nil || a.Unread() != 3 {
+		t.Errorf("it did not go on: %v, %d unread", a.Ready(), a.Unread())
+	}
+	if _, ok := a.Key(key); ok {
+		t.Error("a key that may be revoked is let in")
+	}
+	select {
+	case <-opened.Revoked:
+	default:
+		t.Error("what was opened with the key goes on")
+	}
+	if _, ok := a.Key(other); !ok {
+		t.Error("another key is refused")
+	}
+	skip := func(seq uint64) {
+		t.Helper()
+		if err := w.Directory.Skip(t.Context(), domain.Origin{
+			At: time.Now(), Actor: projectionstest.Operator,
+		}, domain.ProjectionSkipped{
+			Projection: projections.Directory, Sequence: seq, Why: "a test",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		head, err := w.Directory.Head(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		projectionstest.Await(t, a, head)
+	}
+	skip(first)
+	if _, ok := a.Key(key); ok {
+		t.Error("a key is let in that another event may revoke")
+	}
+	skip(second)
+	if _, ok := a.Key(key); !ok {
+		t.Error("the key is refused though the events were skipped")
+	}
+}
+
+// What 20,000 hubs cost in memory, printed; it has to stay a small part of what their event logs
+// cost.
+func TestAccessIsSmall(t *testing.T) {
+	const hubs = 20_000
+	a := access.New(access.Config{Logger: projectionstest.Logger(t)})
+	before := heap()
+	batch := make([]directory.Recorded, 0, hubs)
+	for n := range hubs {
+		id := domain.HubID(fmt.Sprintf("hub-%04d-%04d-0000", n/10000, n%10000))
+		batch = append(batch, directory.Recorded{Seq: uint64(n + 1), Fact: domain.HubAdded{
+			HubID: id, OrgID: fmt.Sprintf("01930000-0000-7000-8000-%012d", n/100),
+			EpochID: domain.NewEpochID(uint32(n)),
+		}})
+	}
+	if err := a.Apply(batch); err != nil {
+		t.Fatal(err)
+	}
+	batch = nil
+	each := (heap() - before) / hubs
+	t.Logf("%d bytes a hub", each)
+	if each > 400 {
+		t.Errorf("%d bytes a hub", each)
+	}
+	runtime.KeepAlive(a)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

@@ -1,0 +1,188 @@
+package access
+
+import (
+	"context"
+	"fmt"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/streams/directory"
+)
+
+// follow applies the directory after the last event that was applied. It fails with
+// projections.ErrOtherStream if that event is of another stream.
+func (a *Index) follow(ctx context.Context) error {
+	after := a.Applied()
+	head, err := a.cfg.Directory.Head(ctx, after)
+	if err != nil {
+		return err
+	}
+	if after > head {
+		return fmt.Errorf(
+			"%w: they have it up to sequence %d, and it ends at %d", projections.ErrOtherStream,
+			after, head,
+		)
+	}
+	if a.lastEventKnown() {
+		after-- // the last event comes again, to be compared
+	} else {
+		a.caughtUp(after, head)
+	}
+	return a.cfg.Directory.Follow(ctx, after, func(batch []directory.Recorded) error {
+		subjects, err := a.unreadableSubjects(ctx, batch)
+		if err != nil {
+			return err
+		}
+		last, err := a.apply(batch, subjects)
+		if err != nil {
+			return err
+		}
+		a.caughtUp(last, head)
+		a.applied.Advance(last)
+		return nil
+	})
+}
+
+// lastEventKnown reports whether the id of the last event applied is known.
+func (a *Index) lastEventKnown() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.eventID != ""
+}
+
+func (a *Index) caughtUp(at, head uint64) {
+	if at >= head {
+		a.loadedOnce.Do(func() { close(a.loaded) })
+	}
+}
+
+// unreadableSubjects returns the subjects of the events of a batch that cannot be read, by sequence.
+func (a *Index) unreadableSubjects(
+	ctx context.Context, batch []directory.Recorded,
+) (map[uint64]string, error) {
+	subjects := map[uint64]string{}
+	for _, r := range batch {
+		if r.Err == nil {
+			continue
+		}
+		event, ok, err := a.cfg.Directory.At(ctx, r.Seq)
+		if err != nil {
+			return nil, err
+		}
+		if ok && event.Seq == r.Seq {
+			subjects[r.Seq] = event.Subject
+		}
+		a.logger.Error(
+			"event not readable; if it is about an API key, the key is rejected", "sequence", r.Seq,
+			"event_type", r.Event.Type, "subject", event.Subject, "error", r.Err,
+		)
+	}
+	return subjects, nil
+}
+
+// apply applies a batch, calls onRelease, and returns the sequence of the last event applied.
+// subjects are those of events that cannot be read. It fails with projections.ErrOtherStream if the
+// batch has another event than the last one applied; then it applies nothing.
+func (a *Index) apply(
+	batch []directory.Recorded, subjects map[uint64]string,
+) (last uint64, err error) {
+	last, released, err := a.applyLocked(batch, subjects)
+	a.mu.RLock()
+	onRelease := a.onRelease
+	a.mu.RUnlock()
+	if onRelease != nil {
+		for _, hub := range released {
+			onRelease(hub)
+		}
+	}
+	return last, err
+}
+
+// applyLocked is apply under the lock. It returns the hubs that were released.
+func (a *Index) applyLocked(
+	batch []directory.Recorded, subjects map[uint64]string,
+) (last uint64, released []domain.HubID, err error) {
+	last = a.Applied()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range batch {
+		switch {
+		case r.Seq < last:
+			continue
+		case r.Seq == last:
+			if a.eventID != "" && r.Event.ID != a.eventID {
+				return last, released, fmt.Errorf(
+					"%w: event %d is %q there and %q here", projections.ErrOtherStream, r.Seq,
+					r.Event.ID, a.eventID,
+				)
+			}
+			continue
+		case r.Err != nil:
+			a.unread++
+			a.suspendKey(r.Seq, subjects[r.Seq])
+		default:
+			a.applyFact(r.Fact)
+			if f, ok := r.Fact.(domain.HubReleased); ok {
+				released = append(released, f.HubID)
+			}
+		}
+		last, a.eventID = r.Seq, r.Event.ID
+	}
+	return last, released, nil
+}
+
+// applyFact applies one fact. Other facts do not change who is let in.
+func (a *Index) applyFact(fact domain.Fact) {
+	a.members.apply(fact)
+	switch f := fact.(type) {
+	case domain.KeyCreated:
+		a.putKey(f.KeyID, f.OrgID, f.Environment, f.Scopes, f.SecretHash)
+	case domain.KeyRevoked:
+		if key, ok := a.keys[f.KeyID]; ok {
+			delete(a.keys, f.KeyID)
+			close(key.revoke)
+		}
+		a.suspended.revoke(f.KeyID)
+	case domain.ProjectionSkipped:
+		if f.Projection == projections.Directory {
+			a.resumeKey(f.Sequence)
+		}
+	case domain.HubAdded:
+		a.hubs[f.HubID] = domain.HubAccess{
+			OrgID: a.orgID(f.OrgID), Epoch: f.Epoch(),
+		}
+	case domain.HubReleased:
+		delete(a.hubs, f.HubID)
+	case domain.HubLogBegun:
+		if hub, ok := a.hubs[f.HubID]; ok {
+			hub.Epoch = f.Epoch()
+			a.hubs[f.HubID] = hub
+		}
+	case domain.HubLogRestored:
+		if hub, ok := a.hubs[f.HubID]; ok {
+			hub.Epoch = f.Epoch()
+			a.hubs[f.HubID] = hub
+		}
+	}
+}
+
+// putKey puts a key in force. A key without a valid hash matches no secret and is left out.
+func (a *Index) putKey(id, org, environment string, scopes []domain.Scope, hash []byte) {
+	if len(hash) != 32 {
+		return
+	}
+	revoke := make(chan struct{})
+	a.keys[id] = keyAccess{revoke: revoke, KeyAccess: domain.KeyAccess{
+		ID: id, OrgID: a.orgID(org), Environment: environment, Scopes: scopes,
+		SecretHash: [32]byte(hash), Revoked: revoke,
+	}}
+}
+
+// orgID returns the one copy of an organization's id.
+func (a *Index) orgID(id string) string {
+	if known, ok := a.orgIDs[id]; ok {
+		return known
+	}
+	a.orgIDs[id] = id
+	return id
+}

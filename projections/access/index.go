@@ -1,0 +1,201 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/position"
+	"hubcloud/projections/readmodel"
+	"hubcloud/streams/directory"
+)
+
+// ErrNotLoaded means that the Index has not caught up with the directory since Run began.
+var ErrNotLoaded = errors.New("keys and hubs are not loaded yet")
+
+// Directory is the log of the directory; *directory.Log implements it.
+type Directory interface {
+	// Follow calls fn with every event after a sequence, in order and without a gap, and with new
+	// events as they are stored.
+	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
+	// Head returns the sequence of the last event. If that is before seen, which the caller knows
+	// of, the answer is confirmed with the stream's leader.
+	Head(ctx context.Context, seen uint64) (uint64, error)
+	// At returns the first event at a sequence or behind it, and false if there is none.
+	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
+}
+
+// Config configures an Index.
+type Config struct {
+	// Directory is what the Index follows. Required by Run.
+	Directory Directory
+	// Store is where Run loads the Index from; nil loads everything from the directory.
+	Store *readmodel.Store
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Metrics registers the Index's metrics; nil means none.
+	Metrics prometheus.Registerer
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Index has the keys, members and hubs. All methods may be called concurrently.
+type Index struct {
+	cfg    Config
+	logger *slog.Logger
+
+	applied position.Position
+	// loaded is closed once the Index has everything that the directory held when Run began.
+	loaded     chan struct{}
+	loadedOnce sync.Once
+
+	mu        sync.RWMutex
+	keys      map[string]keyAccess
+	suspended suspendedKeys
+	hubs      map[domain.HubID]domain.HubAccess
+	members   members
+	// orgIDs has the id of every organization once, shared by its keys and hubs.
+	orgIDs map[string]string
+	// eventID is the id of the last event applied; empty if unknown.
+	eventID string
+	// unread counts the events that could not be read.
+	unread    int
+	onRelease func(domain.HubID)
+}
+
+// keyAccess is a key, and the sending end of its Revoked.
+type keyAccess struct {
+	domain.KeyAccess
+	revoke chan struct{}
+}
+
+// New returns an empty Index, which Run fills, and registers its metrics.
+func New(cfg Config) *Index {
+	cfg = cfg.WithDefaults()
+	a := &Index{
+		cfg: cfg, logger: cfg.Logger.With("projection", "access"), loaded: make(chan struct{}),
+	}
+	a.clear()
+	if cfg.Metrics != nil {
+		a.register(cfg.Metrics)
+	}
+	return a
+}
+
+// clear removes everything.
+func (a *Index) clear() {
+	a.keys, a.suspended = map[string]keyAccess{}, newSuspendedKeys()
+	a.hubs, a.members = map[domain.HubID]domain.HubAccess{}, newMembers()
+	a.orgIDs, a.eventID = map[string]string{}, ""
+}
+
+// Key returns a key that is in force, by its id. Its Revoked is closed when the key is revoked.
+func (a *Index) Key(id string) (domain.KeyAccess, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	key, ok := a.keys[id]
+	return key.KeyAccess, ok
+}
+
+// KeysOf returns how many keys of an organization are in force.
+func (a *Index) KeysOf(org string) int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	n := 0
+	for _, key := range a.keys {
+		if key.OrgID == org {
+			n++
+		}
+	}
+	return n
+}
+
+// Hub returns the access to a hub that an organization has added.
+func (a *Index) Hub(id domain.HubID) (domain.HubAccess, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	hub, ok := a.hubs[id]
+	return hub, ok
+}
+
+// OnRelease sets the function that is called with each hub that its organization loses: after Hub
+// no longer returns the hub, and before WaitFor returns. fn must not block.
+func (a *Index) OnRelease(fn func(domain.HubID)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onRelease = fn
+}
+
+// Applied returns the sequence of the last event that the Index has.
+func (a *Index) Applied() uint64 {
+	return a.applied.At()
+}
+
+// WaitFor returns nil once the Index has the directory up to and including seq, or ctx's error.
+func (a *Index) WaitFor(ctx context.Context, seq uint64) error { return a.applied.Wait(ctx, seq) }
+
+// Refresh returns nil once the Index has everything that the directory held at the call.
+func (a *Index) Refresh(ctx context.Context) error {
+	head, err := a.cfg.Directory.Head(ctx, a.Applied())
+	if err != nil {
+		return err
+	}
+	return a.WaitFor(ctx, head)
+}
+
+// Loaded is closed once the Index has everything that the directory held when Run began. Until then
+// keys, members and hubs may be missing.
+func (a *Index) Loaded() <-chan struct{} { return a.loaded }
+
+// Ready returns nil once Loaded is closed, and ErrNotLoaded before.
+func (a *Index) Ready() error {
+	select {
+	case <-a.loaded:
+	default:
+		return ErrNotLoaded
+	}
+	return nil
+}
+
+// Unread returns how many events could not be read since Run began.
+func (a *Index) Unread() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.unread
+}
+
+// Run loads the Index and follows the directory until ctx ends, and returns nil then. It returns an
+// error only if the broker's connection was closed.
+func (a *Index) Run(ctx context.Context) error {
+	a.load(ctx)
+	for {
+		err := a.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed):
+			return fmt.Errorf("access: %w", err)
+		case errors.Is(err, projections.ErrOtherStream):
+			a.logger.Warn(
+				"read models are of another directory; loading from this directory", "error", err,
+			)
+			a.restart()
+		default:
+			a.logger.Warn("directory lost; following again", "error", err)
+			database.Pause(ctx, database.FirstRetry)
+		}
+	}
+}

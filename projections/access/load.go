@@ -1,0 +1,81 @@
+package access
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/database"
+	"hubcloud/projections/readmodel"
+)
+
+// load loads the read models. If it cannot, everything comes from the directory, which only takes
+// longer.
+func (a *Index) load(ctx context.Context) {
+	if a.cfg.Store == nil {
+		return
+	}
+	begun := time.Now()
+	loading, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	defer cancel()
+	snapshot, err := a.cfg.Store.AccessSnapshot(loading)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.logger.Warn("read models not loaded; loading from the directory", "error", err)
+		}
+		return
+	}
+	a.restore(snapshot)
+	a.applied.Advance(snapshot.Sequence)
+	a.logger.Info(
+		"keys and hubs loaded from the read models", "keys", len(snapshot.Keys),
+		"hubs", len(snapshot.Hubs), "sequence", snapshot.Sequence,
+		"duration_ms", time.Since(begun).Milliseconds(),
+	)
+}
+
+func (a *Index) restore(snapshot readmodel.AccessSnapshot) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range snapshot.Keys {
+		scopes := make([]domain.Scope, len(key.Scopes))
+		for i, scope := range key.Scopes {
+			scopes[i] = domain.Scope(scope)
+		}
+		a.putKey(key.ID, key.OrgID, key.Environment, scopes, key.SecretHash)
+	}
+	a.hubs = make(map[domain.HubID]domain.HubAccess, len(snapshot.Hubs))
+	for _, hub := range snapshot.Hubs {
+		epoch, err := domain.ParseEpochID(hub.Incarnation)
+		if err != nil {
+			a.logger.Error("unreadable epoch in the read models", "hub_id", hub.ID, "error", err)
+		}
+		a.hubs[domain.HubID(hub.ID)] = domain.HubAccess{
+			OrgID: a.orgID(hub.OrgID),
+			Epoch: domain.Epoch{
+				ID: epoch, After: uint64(hub.LogAfter),
+				Former: domain.ParseFormerEpochs(hub.LogFormer),
+			},
+		}
+	}
+	for _, org := range snapshot.Orgs {
+		a.members.orgNames[org.ID] = org.Name
+	}
+	for _, m := range snapshot.Members {
+		a.members.add(m.OrgID, m.ID, m.Email, domain.Role(m.Role))
+	}
+	a.eventID = snapshot.EventID
+}
+
+// restart removes everything that was loaded, and begins from nothing. Access that was given before
+// Loaded ends.
+func (a *Index) restart() {
+	a.mu.Lock()
+	for _, key := range a.keys {
+		close(key.revoke)
+	}
+	a.members.endAll()
+	a.clear()
+	a.mu.Unlock()
+	a.applied.Reset()
+}

@@ -1,0 +1,119 @@
+package access
+
+import (
+	"cmp"
+	"slices"
+
+	"hubcloud/domain"
+)
+
+// members has the members of all organizations. Its methods are called under the lock of the Index.
+type members struct {
+	// orgNames has the name of each organization, by id.
+	orgNames map[string]string
+	byID     map[string]memberAccess
+	// byAddress has the ids of the memberships of an address, by its NormalizeEmail.
+	byAddress map[string][]string
+}
+
+// memberAccess is a member, and the sending end of its Ended.
+type memberAccess struct {
+	domain.MemberAccess
+	end chan struct{}
+}
+
+func newMembers() members {
+	return members{
+		orgNames:  map[string]string{},
+		byID:      map[string]memberAccess{},
+		byAddress: map[string][]string{},
+	}
+}
+
+func (m *members) apply(fact domain.Fact) {
+	switch f := fact.(type) {
+	case domain.OrgCreated:
+		m.orgNames[f.OrgID] = f.Name
+	case domain.MemberAdded:
+		m.add(f.OrgID, f.MemberID, f.Email, f.Role)
+	case domain.MemberRoleChanged:
+		if member, ok := m.byID[f.MemberID]; ok {
+			member.Role = f.Role
+			m.byID[f.MemberID] = member
+		}
+	case domain.MemberRemoved:
+		m.remove(f.MemberID)
+	}
+}
+
+func (m *members) add(org, id, email string, role domain.Role) {
+	end := make(chan struct{})
+	m.byID[id] = memberAccess{end: end, MemberAccess: domain.MemberAccess{
+		OrgID: org, OrgName: m.orgNames[org], MemberID: id, Email: email, Role: role, Ended: end,
+	}}
+	address := domain.NormalizeEmail(email)
+	m.byAddress[address] = append(m.byAddress[address], id)
+}
+
+func (m *members) remove(id string) {
+	member, ok := m.byID[id]
+	if !ok {
+		return
+	}
+	delete(m.byID, id)
+	address := domain.NormalizeEmail(member.Email)
+	left := slices.DeleteFunc(
+		slices.Clone(m.byAddress[address]), func(other string) bool { return other == id },
+	)
+	if len(left) == 0 {
+		delete(m.byAddress, address)
+	} else {
+		m.byAddress[address] = left
+	}
+	close(member.end)
+}
+
+// endAll ends the access of every member.
+func (m *members) endAll() {
+	for _, member := range m.byID {
+		close(member.end)
+	}
+}
+
+// Memberships returns the memberships of an address, ordered by the organization's name.
+func (a *Index) Memberships(email string) []domain.MemberAccess {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var all []domain.MemberAccess
+	for _, id := range a.members.byAddress[domain.NormalizeEmail(email)] {
+		all = append(all, a.members.byID[id].MemberAccess)
+	}
+	slices.SortFunc(all, func(a, b domain.MemberAccess) int {
+		return cmp.Or(cmp.Compare(a.OrgName, b.OrgName), cmp.Compare(a.OrgID, b.OrgID))
+	})
+	return all
+}
+
+// OwnedBy returns how many organizations an address is an owner of.
+func (a *Index) OwnedBy(email string) int {
+	n := 0
+	for _, m := range a.Memberships(email) {
+		if m.Role == domain.RoleOwner {
+			n++
+		}
+	}
+	return n
+}
+
+// Membership returns the membership of an address in an organization. Its Ended is closed when the
+// membership ends.
+func (a *Index) Membership(org, email string) (domain.MemberAccess, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, id := range a.members.byAddress[domain.NormalizeEmail(email)] {
+		if m := a.members.byID[id]; m.OrgID == org {
+			return m.MemberAccess, true
+		}
+	}
+	return domain.MemberAccess{}, false
+}

@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"context"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/internal/position"
+	"hubcloud/projections/tables"
+	"hubcloud/streams/directory"
+)
+
+// Directory is the log of the directory; *directory.Log implements it.
+type Directory interface {
+	// Follow calls fn with every event after a sequence, in order and without a gap, and with new
+	// events as they are stored.
+	Follow(ctx context.Context, after uint64, fn func(batch []directory.Recorded) error) error
+	// Replay calls fn with every event after one sequence up to another, inclusive, in order and
+	// without a gap.
+	Replay(
+		ctx context.Context, after, until uint64, fn func(batch []directory.Recorded) error,
+	) error
+	// Head returns the sequence of the last event. If that is before seen, which the caller knows
+	// of, the answer is confirmed with the stream's leader.
+	Head(ctx context.Context, seen uint64) (uint64, error)
+	// At returns the first event at a sequence or behind it, and false if there is none.
+	At(ctx context.Context, seq uint64) (event directory.Stored, ok bool, err error)
+	// Skips returns the events that operators have made a projection skip, by their sequence in its
+	// stream.
+	Skips(ctx context.Context, projection string) (map[uint64]domain.ProjectionSkipped, error)
+}
+
+const (
+	// presenceLimit bounds the wait for the presence of a hub that is added.
+	presenceLimit = time.Second
+	// recent is the age of an event up to which a caller may be waiting for it.
+	recent = time.Minute
+)
+
+// DirectorySource is the Source of the projection projections.Directory.
+type DirectorySource struct {
+	Log Directory
+	// Presence and PresencePosition are the other projection and how far it is. Follow waits for
+	// it before a hub appears. Nil: Follow does not wait.
+	Presence         *PresenceSource
+	PresencePosition *position.Position
+}
+
+// Name returns projections.Directory.
+func (d *DirectorySource) Name() string { return projections.Directory }
+
+// Head implements Source.
+func (d *DirectorySource) Head(ctx context.Context, seen uint64) (uint64, error) {
+	return d.Log.Head(ctx, seen)
+}
+
+// StoredAt returns when the first event at a sequence or behind it was stored, and false if there
+// is none.
+func (d *DirectorySource) StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error) {
+	event, ok, err := d.Log.At(ctx, seq)
+	return event.StoredAt, ok, err
+}
+
+// Follow implements Source.
+func (d *DirectorySource) Follow(
+	ctx context.Context, after uint64, fn func([]directory.Recorded) error,
+) error {
+	return d.Log.Follow(ctx, after, func(batch []directory.Recorded) error {
+		if d.Presence != nil && addsHub(batch) {
+			d.awaitPresence(ctx)
+		}
+		return fn(batch)
+	})
+}
+
+// addsHub reports whether a hub was added recently.
+func addsHub(batch []directory.Recorded) bool {
+	for _, r := range batch {
+		if _, ok := r.Fact.(domain.HubAdded); ok && time.Since(r.Event.At) < recent {
+			return true
+		}
+	}
+	return false
+}
+
+// awaitPresence lets the other projection catch up. A hub connects before it is added: a client
+// that adds the hub at that very moment must find its status and what its hello said.
+func (d *DirectorySource) awaitPresence(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, presenceLimit)
+	defer cancel()
+	if head, err := d.Presence.Head(ctx, 0); err == nil {
+		_ = d.PresencePosition.Wait(ctx, head) // otherwise the status appears a little later
+	}
+}
+
+// Header implements Source.
+func (d *DirectorySource) Header(r directory.Recorded) Header {
+	return Header{Sequence: r.Seq, Type: r.Event.Type, ID: r.Event.ID, Err: r.Err}
+}
+
+// Statements implements Source.
+func (d *DirectorySource) Statements(batch []directory.Recorded) ([]tables.Statement, error) {
+	var changes Changes
+	for _, r := range batch {
+		if err := changes.Add(r); err != nil {
+			return nil, err
+		}
+	}
+	return changes.Statements(), nil
+}

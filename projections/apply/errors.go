@@ -1,0 +1,24 @@
+package apply
+
+import (
+	"errors"
+
+	"hubcloud/projections/database"
+	"hubcloud/projections/tables"
+)
+
+var (
+	// ErrMoved means that another process has moved the checkpoint or taken over as projector, or
+	// that an operator has stopped the projection. Nothing was written.
+	ErrMoved = errors.New("another process has moved the checkpoint")
+
+	// errBadEvent means that an event contradicts itself or the events before it.
+	errBadEvent = errors.New("bad event")
+)
+
+// IsPermanent reports whether trying again cannot help: an event is at fault, or the database
+// rejects the content of a statement.
+func IsPermanent(err error) bool {
+	return errors.Is(err, tables.ErrNoRow) || errors.Is(err, errBadEvent) ||
+		database.RejectsStatement(err)
+}

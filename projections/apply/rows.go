@@ -1,0 +1,53 @@
+package apply
+
+import "slices"
+
+// rows are values by their key, in the order in which they were put.
+type rows[K comparable, R any] struct {
+	list  []R
+	index map[K]int
+}
+
+// get returns the row of a key; nil if there is none. The pointer is valid until the next put or
+// remove.
+func (r *rows[K, R]) get(key K) *R {
+	if i, ok := r.index[key]; ok {
+		return &r.list[i]
+	}
+	return nil
+}
+
+func (r *rows[K, R]) has(key K) bool { return r.get(key) != nil }
+
+func (r *rows[K, R]) put(key K, row R) *R {
+	if r.index == nil {
+		r.index = map[K]int{}
+	}
+	r.index[key] = len(r.list)
+	r.list = append(r.list, row)
+	return &r.list[len(r.list)-1]
+}
+
+// remove removes the row of a key, if there is one.
+func (r *rows[K, R]) remove(key K) {
+	i, ok := r.index[key]
+	if !ok {
+		return
+	}
+	r.list = slices.Delete(r.list, i, i+1)
+	delete(r.index, key)
+	for other, j := range r.index {
+		if j > i {
+			r.index[other] = j - 1
+		}
+	}
+}
+
+// column returns one column of rows.
+func column[R, C any](rows []R, of func(R) C) []C {
+	values := make([]C, len(rows))
+	for i, row := range rows {
+		values[i] = of(row)
+	}
+	return values
+}

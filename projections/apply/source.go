@@ -1,0 +1,52 @@
+package apply
+
+import (
+	"context"
+
+	"hubcloud/domain"
+	"hubcloud/projections/tables"
+)
+
+// Source is the stream of a projection, and what its entries mean to the tables.
+type Source[E any] interface {
+	// Name returns the name of the projection.
+	Name() string
+	// Head returns the sequence of the stream's last entry. If that is before seen, which the caller
+	// knows of, the answer is confirmed with the stream's leader.
+	Head(ctx context.Context, seen uint64) (uint64, error)
+	// Follow calls fn with every entry after a sequence, in order, and with new ones as they are
+	// stored. It returns the first error of fn, of the stream, or of ctx.
+	Follow(ctx context.Context, after uint64, fn func(batch []E) error) error
+	// Header returns what identifies an entry.
+	Header(entry E) Header
+	// Statements returns what a batch does to the tables. Its error is always IsPermanent.
+	Statements(batch []E) ([]tables.Statement, error)
+}
+
+// Header identifies an entry of a stream.
+type Header struct {
+	Sequence uint64
+	// Type is the event's type, ID its own id; empty where entries have none.
+	Type, ID string
+	// Err is why the entry cannot be read; nil if it can.
+	Err error
+}
+
+// Skips returns the entries that operators have made a projection skip, by their sequence in its
+// stream.
+type Skips func(
+	ctx context.Context, projection string,
+) (map[uint64]domain.ProjectionSkipped, error)
+
+// Sequences returns the sequences of the skipped entries.
+func (s Skips) Sequences(ctx context.Context, projection string) (map[uint64]bool, error) {
+	skips, err := s(ctx, projection)
+	if err != nil {
+		return nil, err
+	}
+	sequences := make(map[uint64]bool, len(skips))
+	for seq := range skips {
+		sequences[seq] = true
+	}
+	return sequences, nil
+}

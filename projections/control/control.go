@@ -1,0 +1,200 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/projections"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
+	"hubcloud/projections/status"
+)
+
+// ErrNoReadModels means that the database does not have this program's read models: no program of
+// this version has started on it.
+var ErrNoReadModels = errors.New("the database does not have the read models of this program")
+
+// Config configures a Control.
+type Config struct {
+	// URL is the database's connection string, in libpq's form. Required.
+	URL string
+	// InstallationID names the installation that the database must belong to. Required.
+	InstallationID string
+	// Directory and Presence are the streams of the read models. Required.
+	Directory apply.Directory
+	Presence  jetstream.KeyValue
+	// LoadRows is rebuild.Config.LoadRows.
+	LoadRows int
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.URL == "":
+		return errors.New("URL: must not be empty")
+	case c.InstallationID == "":
+		return errors.New("InstallationID: must not be empty")
+	case c.Directory == nil:
+		return errors.New("Directory: must not be nil")
+	case c.Presence == nil:
+		return errors.New("Presence: must not be nil")
+	}
+	return nil
+}
+
+// Control controls the projections and read models of a service. Every method opens connections of
+// its own.
+type Control struct {
+	cfg    Config
+	schema string
+	dial   *pgx.ConnConfig
+}
+
+// Open connects to the database of a service that has started with this program's read models. It
+// fails with ErrNoReadModels if none has, and with schema.ErrOtherInstallation if the database
+// belongs to another installation.
+func Open(ctx context.Context, cfg Config) (*Control, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("read models: %w", err)
+	}
+	c := &Control{cfg: cfg, schema: schema.Name()}
+	pooling, err := database.Config(cfg.URL, c.schema)
+	if err != nil {
+		return nil, err
+	}
+	c.dial = pooling.ConnConfig
+	c.dial.RuntimeParams["application_name"] = "hubcloud projections"
+	if err := c.withConn(ctx, c.check); err != nil {
+		return nil, fmt.Errorf("read models: %w", err)
+	}
+	return c, nil
+}
+
+// check makes sure that the database belongs to the installation and has this program's read models.
+func (c *Control) check(ctx context.Context, conn *pgx.Conn) error {
+	queries := query.New(conn)
+	owner, err := queries.Installation(ctx)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows),
+		database.HasCode(err, database.CodeUndefinedTable, database.CodeInvalidSchema):
+		return ErrNoReadModels
+	case err != nil:
+		return err
+	case owner != c.cfg.InstallationID:
+		return fmt.Errorf(
+			"%w: it is that of %s, and this one is %s", schema.ErrOtherInstallation, owner,
+			c.cfg.InstallationID,
+		)
+	}
+	_, err = queries.SchemaState(ctx, c.schema)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf(
+			"%w (%s): the service is of another version; use its own program", ErrNoReadModels,
+			c.schema,
+		)
+	}
+	return err
+}
+
+// withConn runs fn on a connection of its own.
+func (c *Control) withConn(
+	ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error,
+) error {
+	return database.WithConn(ctx, c.dial, func(conn *pgx.Conn) error { return fn(ctx, conn) })
+}
+
+// Status returns the status of every projection, ordered by name.
+func (c *Control) Status(ctx context.Context) (all []projections.Status, err error) {
+	streams := map[string]status.Stream{
+		projections.Directory: &apply.DirectorySource{Log: c.cfg.Directory},
+		projections.Presence:  &apply.PresenceSource{Bucket: c.cfg.Presence},
+	}
+	err = c.withConn(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		all, err = status.Read(ctx, conn, c.schema, streams)
+		return err
+	})
+	return all, err
+}
+
+// Rebuild builds the read models again and replaces those in use: see rebuild.Builder.Rebuild. It
+// calls report with the progress, one call at a time; report may be nil.
+func (c *Control) Rebuild(ctx context.Context, report func(rebuild.Progress)) error {
+	builder, err := c.builder(report)
+	if err != nil {
+		return err
+	}
+	return builder.Rebuild(ctx)
+}
+
+// Verify compares the read models in use with newly built ones: see rebuild.Builder.Verify. It
+// calls report with the progress and found with each difference, each one call at a time; report
+// may be nil.
+func (c *Control) Verify(
+	ctx context.Context, report func(rebuild.Progress),
+	found func(projection string, d rebuild.Difference) error,
+) ([]rebuild.Verified, error) {
+	builder, err := c.builder(report)
+	if err != nil {
+		return nil, err
+	}
+	return builder.Verify(ctx, found)
+}
+
+// Building returns the progress of the build under way, in any process; false if there is none.
+func (c *Control) Building(ctx context.Context) (now rebuild.Progress, ok bool, err error) {
+	builder, err := c.builder(nil)
+	if err != nil {
+		return now, false, err
+	}
+	return builder.Current(ctx)
+}
+
+func (c *Control) builder(report func(rebuild.Progress)) (*rebuild.Builder, error) {
+	return rebuild.New(rebuild.Config{
+		Schema: c.schema, ConnConfig: c.dial, Directory: c.cfg.Directory, Presence: c.cfg.Presence,
+		LoadRows: c.cfg.LoadRows, Logger: c.cfg.Logger, Report: report,
+	})
+}
+
+const (
+	// awaitLimit bounds how long a command waits for its effect, awaitPause is the time between two
+	// looks.
+	awaitLimit = 15 * time.Second
+	awaitPause = 100 * time.Millisecond
+)
+
+// await waits up to awaitLimit until a projection satisfies reached, and returns its status.
+func (c *Control) await(
+	ctx context.Context, name string, reached func(projections.Status) bool,
+) (projections.Status, error) {
+	for deadline := time.Now().Add(awaitLimit); ; database.Pause(ctx, awaitPause) {
+		all, err := c.Status(ctx)
+		if err != nil {
+			return projections.Status{}, err
+		}
+		for _, p := range all {
+			if p.Name == name && (reached(p) || time.Now().After(deadline)) {
+				return p, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/control"
+	"hubcloud/projections/database"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// Once a stop has returned nothing more is written, over restarts too; what waits for the read
+// models is told at once.
+func TestStopAndResume(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	projecting := w.Project(t, s)
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	c := w.Control(t)
+	writing := projectionstest.Background(t, "the writer", func(ctx context.Context) error {
+		for n := 2; ctx.Err() == nil; n++ {
+			w.AddSite(t, org, n)
+		}
+		return nil
+	})
+	for round := range 3 {
+		if err := c.Stop(t.Context(), []string{projections.Directory}, "a test"); err != nil {
+			t.Fatal(err)
+		}
+		before, err := s.Status(t.Context(), w.Streams())
+		if err != nil || before[0].State != projections.StateStoppedByOperator ||
+			before[1].State != projections.StateRunning {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		seq := w.AddHub(t, org, round, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		err = s.WaitFor(ctx, seq)
+		cancel()
+		if !errors.Is(err, directory.ErrStandingStill) {
+			t.Errorf("waited for %d: %v", seq, err)
+		}
+		streamstest.Eventually(t, "the metric", func() bool {
+			return projecting.MetricIs(t, "stopped_by_operator", projections.Directory, 1)
+		})
+		after, err := s.Status(t.Context(), w.Streams())
+		if err != nil || after[0].Sequence != before[0].Sequence || after[0].Lag == 0 ||
+			after[0].Behind == 0 {
+			t.Errorf("it went on from %d: %+v, %v", before[0].Sequence, after, err)
+		}
+		if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
+			t.Fatal(err)
+		}
+		projectionstest.Await(t, s, seq)
+	}
+	writing()
+
+	if err := c.Stop(t.Context(), []string{
+		projections.Directory, projections.Presence,
+	}, ""); err != nil {
+		t.Fatal(err)
+	}
+	later := w.OpenStore(t)
+	w.Project(t, later)
+	seq := w.AddSite(t, org, 5_000_000)
+	if err := later.Ready(t.Context()); !errors.Is(err, directory.ErrStandingStill) {
+		t.Errorf("after a restart: %v", err)
+	}
+	if err := c.Resume(t.Context(), []string{projections.Directory, projections.Presence}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.AwaitRunning(t.Context(), []string{projections.Directory, projections.Presence})
+	if err != nil || all[0].State != projections.StateRunning || all[0].Sequence < seq ||
+		all[1].State != projections.StateRunning {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// Only the event that stops a projection can be skipped; then it goes on at once, and whoever
+// builds the read models later steps over it too.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	cfg := w.ProjectorConfig(t, s)
+	cfg.RetryStopped = time.Hour // only the skip lets it go on
+	projectionstest.RunProjector(t, cfg)
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	c := w.Control(t)
+	origin := domain.Origin{At: time.Now(), Actor: projectionstest.Operator}
+	skip := func(projection string, seq uint64) (projections.Status, error) {
+		_, now, err := c.Skip(t.Context(), w.Directory, origin, projection, seq, "a test")
+		return now, err
+	}
+	for name, poison := range map[string]func() uint64{
+		"rubbish": func() uint64 {
+			return w.StoreRaw(t, streams.SiteSubject(org, projectionstest.SiteID(9)), []byte("rubbish"))
+		},
+		"a row that is not": func() uint64 {
+			return w.Append(t, streams.HubSubject(projectionstest.HubID(8)), domain.HubMoved{
+				HubID: projectionstest.HubID(8), OrgID: org, SiteID: projectionstest.SiteID(1),
+			})
+		},
+		"rubbish where skips are written": func() uint64 {
+			return w.StoreRaw(t, streams.ProjectionSubject(projections.Directory), []byte(`{"type":"projection.skipped"}`))
+		},
+	} {
+		bad := poison()
+		projectionstest.AwaitStopped(t, s, projections.Directory, bad)
+		after := w.AddSite(t, org, int(bad)+100)
+		var not *control.NotStoppedError
+		for _, wrong := range []uint64{0, bad - 1, bad + 1} {
+			if _, err := skip("", wrong); !errors.As(err, &not) || len(not.Projections) != 2 {
+				t.Errorf("%s: skipped %d: %v", name, wrong, err)
+			}
+		}
+		if _, err := skip(projections.Presence, bad); !errors.As(err, &not) {
+			t.Errorf("%s: skipped in the other projection: %v", name, err)
+		}
+		if head := w.Head(t); head != after {
+			t.Errorf("%s: what could not be skipped was recorded", name)
+		}
+		// Read models with a poisoned event can be verified, and not be rebuilt.
+		if _, differences := projectionstest.Verify(t, c); len(differences) > 0 {
+			t.Errorf("%s: %+v", name, differences)
+		}
+		var stopped *projections.StoppedError
+		if err := c.Rebuild(t.Context(), nil); !errors.As(err, &stopped) ||
+			stopped.Sequence != bad {
+			t.Errorf("%s: rebuilt: %v", name, err)
+		}
+		now, err := skip("", bad)
+		if err != nil || now.Name != projections.Directory || now.Sequence < bad ||
+			now.Stopped != nil {
+			t.Errorf("%s: %+v, %v", name, now, err)
+		}
+		projectionstest.Await(t, s, after)
+		if _, err := skip("", bad); !errors.As(err, &not) {
+			t.Errorf("%s: skipped again: %v", name, err)
+		}
+	}
+
+	w.PutPresenceValue(t, projectionstest.HubID(2), []byte("no presence"))
+	projectionstest.AwaitStopped(t, s, projections.Presence, 1)
+	if now, err := skip("", 1); err != nil || now.Name != projections.Presence || now.Sequence != 1 {
+		t.Errorf("%+v, %v", now, err)
+	}
+	for _, rows := range []int{0, 1} {
+		c := w.ControlLoading(t, rows)
+		if err := c.Rebuild(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
+			t.Errorf("%+v: %+v", all, differences)
+		}
+	}
+	projectionstest.Await(t, s, w.AddSite(t, org, 2))
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every difference is found and named, and nothing else, also while hubs come and go and people
+// write.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	populate(t, w, 500)
+	for n := range 5 {
+		w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(n), Online: true, Since: time.Now()})
+	}
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	c := w.Control(t)
+	writing := projectionstest.Background(t, "the writer", func(ctx context.Context) error {
+		for n := 2; ctx.Err() == nil; n++ {
+			w.AddSite(t, org, n)
+			w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(n % 40), Online: n%80 < 40, Since: time.Now()})
+			database.Pause(ctx, 10*time.Millisecond)
+		}
+		return nil
+	})
+	for range 2 {
+		if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
+			t.Errorf("%+v: %+v", all, differences)
+			break
+		}
+	}
+	writing()
+	last, err := w.Buckets.Presence.Put(
+		t.Context(), "hub-last-last-last", []byte(`{"hub_id":"hub-last-last-last"}`),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	projectionstest.Await(t, s, w.AddSite(t, org, 1_000_000))
+	streamstest.Eventually(t, "presence is projected", func() bool {
+		status, err := c.Status(t.Context())
+		return err == nil && status[1].Sequence >= last
+	})
+
+	schema := s.Schema()
+	projectionstest.Execute(t, w.URL, fmt.Sprintf(`
+		UPDATE %[1]s.sites SET name = 'changed', created_sequence = created_sequence + 1000000 WHERE id = '%[2]s';
+		UPDATE %[1]s.hub_presence SET reason = '' WHERE hub_id = '%[3]s';
+		DELETE FROM %[1]s.activity WHERE org_id = '%[4]s' AND sequence = (SELECT min(sequence) FROM %[1]s.activity WHERE org_id = '%[4]s');
+		DELETE FROM %[1]s.hub_presence WHERE hub_id = '%[5]s';
+		INSERT INTO %[1]s.device_labels VALUES ('o', 'h', -7, NULL, 'room'), ('o', 'h', 12, NULL, 'room'), ('o', 'h', 3, NULL, 'room')`,
+		schema, projectionstest.SiteID(1), projectionstest.HubID(1), org, projectionstest.HubID(2)))
+	all, differences := projectionstest.Verify(t, c)
+	want := map[string]bool{
+		"sites changed name": true, "sites changed created_sequence": true,
+		"hub_presence changed reason": true, "hub_presence missing ": true,
+		"activity missing ": true, "device_labels extra  -7": true, "device_labels extra  3": true,
+		"device_labels extra  12": true,
+	}
+	for _, d := range differences {
+		text := d.Table + " " + d.What + " " + d.Column
+		if d.Table == "device_labels" {
+			text += " " + d.Key[1].Value
+		}
+		if !want[text] {
+			t.Errorf("found %+v", d)
+		}
+		delete(want, text)
+		if d.Column == "name" &&
+			(*d.Live != "changed" || *d.Rebuilt != "Site 1" || d.Key[0] != (rebuild.KeyColumn{Name: "id", Value: projectionstest.SiteID(1)})) {
+			t.Errorf("found %+v", d)
+		}
+		if d.Column == "reason" && (*d.Live != "" || d.Rebuilt != nil) {
+			t.Errorf("found %+v", d)
+		}
+	}
+	if len(want) > 0 || all[0].Differences+all[1].Differences != len(differences) ||
+		all[1].Moving != 0 {
+		t.Errorf("not found: %v of %+v", want, all)
+	}
+	if err := c.Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
+		t.Errorf("%+v: %+v", all, differences)
+	}
+	if schemas := w.Schemas(t); len(schemas) != 2 {
+		t.Errorf("left are %v", schemas)
+	}
+}
+
+// An operator's program looks after read models that are there, and makes none.
+func TestControlNeedsReadModels(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	open := func(installation string) error {
+		_, err := control.Open(
+			t.Context(),
+			control.Config{
+				URL:            w.URL,
+				InstallationID: installation,
+				Directory:      w.Directory,
+				Presence:       w.Buckets.Presence,
+			},
+		)
+		return err
+	}
+	if err := open("test"); !errors.Is(err, control.ErrNoReadModels) {
+		t.Errorf("an empty database: %v", err)
+	}
+	s := w.OpenStore(t)
+	if err := open("another"); !errors.Is(err, schema.ErrOtherInstallation) {
+		t.Errorf("another installation's: %v", err)
+	}
+	if err := open("test"); err != nil {
+		t.Error(err)
+	}
+	projectionstest.Execute(t, w.URL, "DELETE FROM hubcloud.schemas WHERE name = '"+s.Schema()+"'")
+	if err := open("test"); !errors.Is(err, control.ErrNoReadModels) {
+		t.Errorf("another version's: %v", err)
+	}
+}

@@ -1,0 +1,11 @@
+package control_test
+
+import (
+	"testing"
+
+	"hubcloud/projections/projectionstest"
+)
+
+const org = projectionstest.Org
+
+func TestMain(m *testing.M) { projectionstest.Main(m) }

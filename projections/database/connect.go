@@ -1,0 +1,90 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	// AnswerLimit bounds one query. A database that works answers within milliseconds.
+	AnswerLimit = 5 * time.Second
+	// CommitLimit bounds a transaction that writes or reads many rows.
+	CommitLimit = 30 * time.Second
+	// FirstRetry and LastRetry are the pauses before the first and before later tries to reach the
+	// database: each pause is twice as long as the one before.
+	FirstRetry = 50 * time.Millisecond
+	LastRetry  = 2 * time.Second
+)
+
+// Config parses a connection string in libpq's form, for connections that find the tables of a
+// schema without naming it.
+func Config(url, schema string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("read models: database URL: %w", err)
+	}
+	config.ConnConfig.RuntimeParams["search_path"] = schema
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(
+		transactionLimit.Milliseconds(), 10,
+	)
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = AnswerLimit
+	}
+	// Without keep-alives a query waits five minutes and more for a machine that has vanished.
+	dialer := &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable:   true,
+			Idle:     5 * time.Second,
+			Interval: 2 * time.Second,
+			Count:    3,
+		},
+	}
+	config.ConnConfig.DialFunc = dialer.DialContext
+	return config, nil
+}
+
+// WithConn runs fn on a new connection, closes the connection, and returns fn's error.
+func WithConn(
+	ctx context.Context, config *pgx.ConnConfig, fn func(conn *pgx.Conn) error,
+) error {
+	connecting, cancel := context.WithTimeout(ctx, AnswerLimit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(connecting, config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(closing) // the outcome of fn is known by now
+	}()
+	return fn(conn)
+}
+
+// Pause waits for d, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// StorableText returns the nearest text that PostgreSQL can hold: valid UTF-8 without zero bytes.
+// Ids from requests and texts from hubs may contain anything.
+func StorableText(s string) string {
+	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
+		return s
+	}
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
+}

@@ -1,0 +1,250 @@
+// Package projectionstest has what the tests of read models need: a broker with a directory and a
+// presence bucket, a PostgreSQL database for each test, and stores and projectors on them.
+package projectionstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/projections"
+	"hubcloud/projections/access"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/control"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/readmodel"
+	"hubcloud/projections/rebuild"
+	"hubcloud/projections/status"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// InstallationID is the installation that the tests' databases belong to.
+const InstallationID = "test"
+
+// Env is a broker with a directory and buckets, and a database.
+type Env struct {
+	Conns     *streams.Conns
+	Directory *directory.Log
+	Buckets   *streams.Buckets
+	// URL is the connection string of the database.
+	URL string
+}
+
+// New returns an Env with a broker and a database of its own, which end with the test.
+func New(t testing.TB) *Env {
+	t.Helper()
+	e := &Env{Conns: streamstest.Start(t), URL: NewDatabase(t, "STRATEGY FILE_COPY")}
+	var err error
+	if e.Directory, err = directory.Open(t.Context(), e.Conns, 1); err != nil {
+		t.Fatal(err)
+	}
+	if e.Buckets, err = streams.OpenBuckets(t.Context(), e.Conns, 1); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// WithDatabase returns a copy of the Env with the same broker and another database.
+func (e *Env) WithDatabase(url string) *Env {
+	other := *e
+	other.URL = url
+	return &other
+}
+
+// OpenStore opens a store, which ends with the test.
+func (e *Env) OpenStore(t testing.TB) *readmodel.Store {
+	t.Helper()
+	s, err := readmodel.Open(t.Context(), readmodel.Config{
+		URL: e.URL, InstallationID: InstallationID, Logger: Logger(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ProjectorConfig returns the configuration of a projector for a store. Tests of stopped
+// projections need not wait long for the next try.
+func (e *Env) ProjectorConfig(t testing.TB, s *readmodel.Store) projector.Config {
+	return projector.Config{
+		Store: s, Directory: e.Directory, Presence: e.Buckets.Presence, Logger: Logger(t),
+		RetryStopped: 50 * time.Millisecond,
+	}
+}
+
+// Projecting is a projector that runs.
+type Projecting struct {
+	// Stop ends the projector and waits for it.
+	Stop func()
+	Metrics
+}
+
+// Metrics has the metrics of a projector.
+type Metrics struct{ Registry *prometheus.Registry }
+
+// Project runs a projector for a store until Stop or until the test ends.
+func (e *Env) Project(t testing.TB, s *readmodel.Store) *Projecting {
+	t.Helper()
+	return RunProjector(t, e.ProjectorConfig(t, s))
+}
+
+// RunProjector runs a projector until Stop or until the test ends.
+func RunProjector(t testing.TB, cfg projector.Config) *Projecting {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	cfg.Metrics = registry
+	p, err := projector.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Projecting{Stop: Background(t, "the projector", p.Run), Metrics: Metrics{registry}}
+}
+
+// Metric returns the value of hubcloud_projections_NAME with the label projection, or with no label
+// if projection is empty, and whether there is such a series.
+func (m Metrics) Metric(t testing.TB, name, projection string) (value float64, ok bool) {
+	t.Helper()
+	families, err := m.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "hubcloud_projections_"+name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := metric.GetLabel()
+			if projection == "" && len(labels) == 0 ||
+				len(labels) == 1 && labels[0].GetValue() == projection {
+				return metric.GetGauge().GetValue(), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// MetricIs reports whether a metric has a value.
+func (m Metrics) MetricIs(t testing.TB, name, projection string, want float64) bool {
+	t.Helper()
+	got, ok := m.Metric(t, name, projection)
+	return ok && got == want
+}
+
+// Streams returns the streams for readmodel.Store.Status.
+func (e *Env) Streams() map[string]status.Stream {
+	directory := &apply.DirectorySource{Log: e.Directory}
+	presence := &apply.PresenceSource{Bucket: e.Buckets.Presence}
+	return map[string]status.Stream{directory.Name(): directory, presence.Name(): presence}
+}
+
+// Control opens an operator's control of the read models.
+func (e *Env) Control(t testing.TB) *control.Control {
+	t.Helper()
+	return e.ControlLoading(t, 0)
+}
+
+// ControlLoading is Control with rebuild.Config.LoadRows.
+func (e *Env) ControlLoading(t testing.TB, rows int) *control.Control {
+	t.Helper()
+	c, err := control.Open(t.Context(), control.Config{
+		URL: e.URL, InstallationID: InstallationID, Directory: e.Directory,
+		Presence: e.Buckets.Presence, Logger: Logger(t), LoadRows: rows,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Verify verifies the read models and returns the differences.
+func Verify(
+	t testing.TB, c *control.Control,
+) (all []rebuild.Verified, differences []rebuild.Difference) {
+	t.Helper()
+	all, err := c.Verify(t.Context(), nil, func(_ string, d rebuild.Difference) error {
+		differences = append(differences, d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, differences
+}
+
+// Background runs a function until the returned function is called, or the test ends. The function
+// must then return nil.
+func Background(
+	t testing.TB, what string, run func(ctx context.Context) error,
+) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("%s ended with %v, want nil", what, err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Logger returns a logger that writes to the test's output.
+func Logger(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// Waiter waits for a sequence of the directory: a readmodel.Store or an access.Index.
+type Waiter interface {
+	WaitFor(ctx context.Context, seq uint64) error
+}
+
+// Await waits until w has a sequence, also if w stands still before it for a while.
+func Await(t testing.TB, w Waiter, seq uint64) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	streamstest.EventuallyNil(t, "sequence reached", func() error {
+		err := w.WaitFor(ctx, seq)
+		if err != nil && !errors.Is(err, directory.ErrStandingStill) {
+			t.Fatalf("WaitFor(%d): got %v, want nil", seq, err)
+		}
+		return err
+	})
+}
+
+// RunIndex runs an access.Index until the test ends, and returns it when it is loaded. s may be nil.
+func (e *Env) RunIndex(t testing.TB, s *readmodel.Store) *access.Index {
+	t.Helper()
+	a := access.New(access.Config{Directory: e.Directory, Store: s, Logger: Logger(t)})
+	Background(t, "access", a.Run)
+	select {
+	case <-a.Loaded():
+	case <-time.After(time.Minute):
+		t.Fatal("the access index is not loaded after a minute")
+	}
+	return a
+}
+
+// AwaitStopped waits until an event stops a projection at a sequence.
+func AwaitStopped(
+	t testing.TB, s *readmodel.Store, projection string, seq uint64,
+) (stopped *projections.StoppedError) {
+	t.Helper()
+	what := fmt.Sprintf("%s stopped at %d", projection, seq)
+	streamstest.Eventually(t, what, func() bool {
+		return errors.As(s.Ready(t.Context()), &stopped) && stopped.Projection == projection &&
+			stopped.Sequence == seq
+	})
+	return stopped
+}

@@ -1,0 +1,133 @@
+package projector
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hubcloud/projections"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/status"
+)
+
+// metrics are the projector's metrics. Most have the label `projection`; only the process that
+// projects has series of sequence, head, lagEvents and lagSeconds.
+type metrics struct {
+	sequence, head, stopped *prometheus.GaugeVec
+	stoppedByOperator       *prometheus.GaugeVec
+	lagEvents, lagSeconds   *prometheus.GaugeVec
+	events                  *prometheus.CounterVec
+	commits                 *prometheus.HistogramVec
+	interruptions           *prometheus.CounterVec
+	leading                 prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{
+			Namespace: "hubcloud",
+			Subsystem: "projections",
+			Name:      name,
+			Help:      help,
+		}
+	}
+	by := []string{"projection"}
+	m := &metrics{
+		sequence: prometheus.NewGaugeVec(
+			gauge("sequence", "Sequence of the last event that the read models have."), by,
+		),
+		head: prometheus.NewGaugeVec(
+			gauge("head_sequence", "Sequence of the stream's last event, as of at most 5 s ago."),
+			by,
+		),
+		lagEvents: prometheus.NewGaugeVec(gauge(
+			"lag_events",
+			"Events of the stream that the read models do not have, as of at most 5 s ago. What "+
+				"is read through the API is older by those.",
+		), by),
+		lagSeconds: prometheus.NewGaugeVec(gauge(
+			"lag_seconds",
+			"Seconds for which the oldest event that the read models lack has been there, as of "+
+				"at most 5 s ago; 0 when they have all. More than a few "+
+				"is a projector that stands or a database that is slow.",
+		), by),
+		stopped: prometheus.NewGaugeVec(gauge(
+			"stopped",
+			"1 while an event that cannot be applied stops the projection. `hubcloud projections "+
+				"status` says which, and why.",
+		), by),
+		stoppedByOperator: prometheus.NewGaugeVec(gauge(
+			"stopped_by_operator",
+			"1 while an operator has stopped the projection (`hubcloud projections stop`); `resume` has it go on.",
+		), by),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "hubcloud", Subsystem: "projections", Name: "events_total",
+			Help: "Events applied to the read models.",
+		}, by),
+		commits: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "hubcloud", Subsystem: "projections", Name: "commit_duration_seconds",
+			Help: "Seconds to apply a batch of events in one transaction. A rise is a slow database.",
+			// From half a millisecond to four seconds.
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
+		}, by),
+		interruptions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "hubcloud", Subsystem: "projections", Name: "interruptions_total",
+			Help: "Times that a projection lost the database or the broker and went on from its " +
+				"checkpoint. A rise is a database that is away or restarts.",
+		}, by),
+		leading: prometheus.NewGauge(gauge(
+			"leading",
+			"1 while this process builds the read models. Over all replicas the sum is 1; 0 for "+
+				"long is read models that stand still.",
+		)),
+	}
+	for _, projection := range projections.Names() {
+		m.stopped.WithLabelValues(projection)
+		m.stoppedByOperator.WithLabelValues(projection)
+		m.events.WithLabelValues(projection)
+		m.commits.WithLabelValues(projection)
+		m.interruptions.WithLabelValues(projection)
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, collector := range []prometheus.Collector{
+		m.sequence, m.head, m.lagEvents, m.lagSeconds, m.stopped, m.stoppedByOperator, m.events,
+		m.commits, m.interruptions, m.leading,
+	} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// setOperatorStops sets which projections operators have stopped.
+func (m *metrics) setOperatorStops(stops []query.HubcloudStop) {
+	for _, projection := range projections.Names() {
+		value := 0.0
+		if _, stopped := status.StopOf(stops, projection); stopped {
+			value = 1
+		}
+		m.stoppedByOperator.WithLabelValues(projection).Set(value)
+	}
+}
+
+// setLags sets how far the projections are behind their streams.
+func (m *metrics) setLags(all []projections.Status) {
+	for _, p := range all {
+		m.head.WithLabelValues(p.Name).Set(float64(p.Head))
+		m.lagEvents.WithLabelValues(p.Name).Set(float64(p.Lag))
+		m.lagSeconds.WithLabelValues(p.Name).Set(p.Behind.Seconds())
+	}
+}
+
+// resign removes what only the process that projects knows.
+func (m *metrics) resign() {
+	m.leading.Set(0)
+	for _, gauge := range []*prometheus.GaugeVec{m.sequence, m.head, m.lagEvents, m.lagSeconds} {
+		gauge.Reset()
+	}
+	for _, projection := range projections.Names() {
+		m.stopped.WithLabelValues(projection).Set(0)
+		m.stoppedByOperator.WithLabelValues(projection).Set(0)
+	}
+}

@@ -1,0 +1,147 @@
+package projector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go"
+
+	"hubcloud/projections"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/position"
+	"hubcloud/projections/internal/query"
+)
+
+// controlInterval is how often a projection that stands still checks whether an operator lets it go
+// on.
+const controlInterval = time.Second
+
+// errDeposed means that another process has taken over as the projector.
+var errDeposed = errors.New("another process projects now")
+
+// projection runs one projection under one term: from its checkpoint on, batch by batch.
+type projection[E any] struct {
+	*Projector
+	source apply.Source[E]
+	logger *slog.Logger
+	// committed is the checkpoint; it advances with each commit.
+	committed *position.Position
+	term      int64
+	// notifyChannel is the channel on which other processes receive each commit; empty for none.
+	notifyChannel string
+}
+
+func newProjection[E any](
+	p *Projector, source apply.Source[E], committed *position.Position, term int64,
+) *projection[E] {
+	return &projection[E]{
+		Projector: p, source: source, committed: committed, term: term,
+		logger: p.cfg.Logger.With("projection", source.Name()),
+	}
+}
+
+// skipped returns the sequences of the events that operators have skipped.
+func (p *projection[E]) skipped(ctx context.Context) (map[uint64]bool, error) {
+	return apply.Skips(p.cfg.Directory.Skips).Sequences(ctx, p.source.Name())
+}
+
+// run projects until ctx ends, and returns nil then. It returns an error only if the broker's
+// connection was closed, or if another process has taken over.
+func (p *projection[E]) run(ctx context.Context) error {
+	wait := database.FirstRetry
+	for {
+		begun := time.Now()
+		at, err := p.runOnce(ctx)
+		var stopped *projections.StoppedError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, errDeposed):
+			return fmt.Errorf("projection %s: %w", p.source.Name(), err)
+		case errors.As(err, &stopped):
+			if p.recordStop(ctx, at, stopped) {
+				p.awaitRetry(ctx, stopped)
+			}
+			continue
+		case errors.Is(err, apply.ErrMoved):
+			p.logger.Info("checkpoint moved or projection stopped; reading the checkpoint again")
+			database.Pause(ctx, database.FirstRetry)
+			continue
+		}
+		if time.Since(begun) > database.LastRetry {
+			wait = database.FirstRetry
+		}
+		p.metrics.interruptions.WithLabelValues(p.source.Name()).Inc()
+		p.logger.Warn(
+			"projection interrupted; going on from its checkpoint", "error", err,
+			"retry_ms", wait.Milliseconds(),
+		)
+		database.Pause(ctx, wait)
+		wait = min(2*wait, database.LastRetry)
+	}
+}
+
+// runOnce runs the projection on one connection. It returns the checkpoint that it has reached.
+func (p *projection[E]) runOnce(ctx context.Context) (at apply.Checkpoint, err error) {
+	err = p.withConn(ctx, func(conn *pgx.Conn) error {
+		r := newRun(p, conn)
+		defer func() { at = r.writer.Checkpoint }()
+		return r.run(ctx)
+	})
+	return at, err
+}
+
+// awaitRetry waits until it is time to try an event again: when an operator has skipped it, or after
+// RetryStopped.
+func (p *projection[E]) awaitRetry(ctx context.Context, stopped *projections.StoppedError) {
+	deadline := time.Now().Add(p.cfg.RetryStopped)
+	for time.Now().Before(deadline) && ctx.Err() == nil {
+		database.Pause(ctx, min(controlInterval, p.cfg.RetryStopped))
+		if skipped, err := p.skipped(ctx); err == nil && skipped[stopped.Sequence] {
+			return
+		}
+	}
+}
+
+// recordStop records that an event stops the projection at a checkpoint. It returns false if the
+// read models have another checkpoint by now: a rebuild has replaced those that the event stopped,
+// and the event may be no problem for the new ones.
+func (p *projection[E]) recordStop(
+	ctx context.Context, at apply.Checkpoint, stopped *projections.StoppedError,
+) bool {
+	sequence := int64(stopped.Sequence)
+	reason := database.StorableText(stopped.Err.Error())
+	kind := database.StorableText(stopped.Type)
+	recording, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	defer cancel()
+	recorded := int64(0)
+	err := p.withConn(recording, func(conn *pgx.Conn) (err error) {
+		recorded, err = query.New(conn).Stop(recording, query.StopParams{
+			Projection: p.source.Name(), Sequence: &sequence, Type: &kind, Error: &reason,
+			Channel: p.schema, Checkpoint: int64(at.Sequence), EventID: at.EventID, Term: p.term,
+		})
+		return err
+	})
+	if err == nil && recorded == 0 {
+		p.logger.Info(
+			"stop not recorded: the read models were replaced, or another process projects",
+			"sequence", stopped.Sequence,
+		)
+		return false
+	}
+	p.metrics.stopped.WithLabelValues(p.source.Name()).Set(1)
+	p.logger.Error(
+		"projection stopped until the event can be applied or an operator skips it",
+		"sequence", stopped.Sequence, "event_type", stopped.Type, "error", stopped.Err,
+		"retry_ms", p.cfg.RetryStopped.Milliseconds(),
+	)
+	if err != nil {
+		p.logger.Warn("stop of the projection not recorded", "error", err)
+	}
+	return true
+}

@@ -1,0 +1,212 @@
+package projector_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/projector"
+	"hubcloud/projections/readmodel"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+// hangs takes a lock as a process does that hangs afterwards, once then has been run on another of
+// its connections.
+func hangs(
+	t *testing.T, s *readmodel.Store, wanted database.Lock,
+	then func(ctx context.Context, conn *pgx.Conn) error,
+) (lock, writing *pgx.Conn) {
+	t.Helper()
+	connect := func() *pgx.Conn {
+		conn, err := pgx.ConnectConfig(t.Context(), s.ConnConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		return conn
+	}
+	lock, writing = connect(), connect()
+	if err := database.EndWhenSilent(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
+	if mine, err := wanted.Try(t.Context(), lock); err != nil || !mine {
+		t.Fatalf("the lock is mine: %v, %v", mine, err)
+	}
+	if err := then(t.Context(), writing); err != nil {
+		t.Fatal(err)
+	}
+	return lock, writing
+}
+
+// newProjector returns a projector that does not run.
+func newProjector(
+	t *testing.T, w *projectionstest.Env, s *readmodel.Store,
+) *projector.Projector {
+	t.Helper()
+	p, err := projector.New(w.ProjectorConfig(t, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A process that was stopped by SIGSTOP, or cut off, while it projected kept the lock for as long
+// as that lasted: no change was answered by any replica. What it has begun must not be committed
+// once another one projects.
+func TestAProjectorThatHangsLosesItsLock(t *testing.T) {
+	t.Parallel()
+	for name, hang := range map[string]func(ctx context.Context, conn *pgx.Conn) error{
+		"between batches": func(context.Context, *pgx.Conn) error { return nil },
+		"in the midst of a batch": func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "BEGIN; UPDATE checkpoints SET sequence = sequence + 1000")
+			return err
+		},
+		"in the midst of a batch, on a server that ends no sessions": func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = 0; BEGIN; UPDATE "+
+				"checkpoints SET sequence = sequence + 1000")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := projectionstest.New(t)
+			s := w.OpenStore(t)
+			end := w.Project(t, s).Stop
+			projectionstest.Await(t, s, w.AddSite(t, org, 1))
+			end()
+			var term int64
+			lock, writing := hangs(
+				t,
+				s,
+				database.ProjectorLock(s.Schema()),
+				func(ctx context.Context, conn *pgx.Conn) (err error) {
+					if term, err = projector.TakeOver(ctx, conn); err != nil {
+						return err
+					}
+					return hang(ctx, conn)
+				},
+			)
+			begun := time.Now()
+			w.Project(t, s)
+			projectionstest.Await(t, s, w.AddSite(t, org, 2))
+			t.Logf("taken over after %s", time.Since(begun))
+			// The one that hung wakes up.
+			if _, err := writing.Exec(t.Context(), "COMMIT"); name != "between batches" &&
+				err == nil {
+				t.Error("the one that hung has committed its batch")
+			}
+			if _, err := query.New(lock).Stops(t.Context()); err == nil {
+				t.Error("the one that hung still has its lock")
+			}
+			stale := newProjector(t, w, s)
+			err := stale.RunOnce(t.Context(), term)
+			if !errors.Is(err, projector.ErrDeposed) {
+				t.Errorf("run of the projector that hung: got %v, want ErrDeposed", err)
+			}
+			if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+				t.Errorf("%+v, %v", page, err)
+			}
+		})
+	}
+}
+
+// Whatever a projector has under way when another takes over fails, also what is at the right
+// checkpoint.
+func TestOnlyTheLastProjectorCommits(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	first := w.AddSite(t, org, 1)
+	err := database.WithConn(t.Context(), s.ConnConfig(), func(conn *pgx.Conn) error {
+		old, err := projector.TakeOver(t.Context(), conn)
+		if err != nil {
+			return err
+		}
+		next, err := projector.TakeOver(t.Context(), conn)
+		if err != nil || next <= old {
+			t.Errorf("term %d after %d, %v", next, old, err)
+		}
+		var history []directory.Recorded
+		if err := w.Directory.Replay(t.Context(), 0, first, func(batch []directory.Recorded) error {
+			history = append(history, batch...)
+			return nil
+		}); err != nil {
+			return err
+		}
+		write := func(term int64) error {
+			return (&apply.Writer[directory.Recorded]{
+				Source: &apply.DirectorySource{Log: w.Directory}, Conn: conn, Term: term,
+				RespectStops: true,
+			}).Apply(t.Context(), history)
+		}
+		if err := write(old); !errors.Is(err, apply.ErrMoved) {
+			t.Errorf("the old one has written: %v", err)
+		}
+		stopped := &projections.StoppedError{
+			Projection: projections.Directory,
+			Sequence:   first,
+			Err:        domain.ErrUnknownEvent,
+		}
+		stale := newProjector(t, w, s)
+		if stale.RecordStop(t.Context(), old, apply.Checkpoint{}, stopped) {
+			t.Error("the old one has stopped the projection")
+		}
+		return write(next)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := s.Ready(t.Context()); !errors.Is(err, projections.ErrBuilding) ||
+		errors.Is(err, directory.ErrStandingStill) {
+		t.Errorf("the old one has stopped the projection: %v", err)
+	}
+	// The read models that take the place of others are of the same term, or the projector could
+	// not go on in them.
+	projecting := w.Project(t, s)
+	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
+	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	projectionstest.Await(t, s, w.AddSite(t, org, 2))
+	if !projecting.MetricIs(t, "leading", "", 1) {
+		t.Error("the projector does not lead")
+	}
+}
+
+// An operator's command that hangs holds up nobody either.
+func TestABuilderThatHangsLosesItsLock(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	hangs(t, s, database.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
+		// as a switch does
+		_, err := conn.Exec(ctx, "BEGIN; LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE")
+		return err
+	})
+	last := w.AddSite(t, org, 2)
+	if err := w.Control(t).Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	projectionstest.Await(t, s, last)
+	// And while it installs or drops read models.
+	hangs(t, s, database.BuildLock(s.Schema()), func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, "BEGIN")
+		if err == nil {
+			err = database.InstallLock().Take(ctx, conn)
+		}
+		return err
+	})
+	w.OpenStore(t)
+}

@@ -1,0 +1,58 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections"
+	"hubcloud/projections/internal/query"
+)
+
+// AccessSnapshot has everything that package access keeps in memory, as of one event.
+type AccessSnapshot struct {
+	// Sequence and EventID are those of the last event in the snapshot.
+	Sequence uint64
+	EventID  string
+	Keys     []query.KeysInForceRow
+	Hubs     []query.HubLogsRow
+	Orgs     []query.OrgNamesRow
+	Members  []query.AllMembersRow
+}
+
+// AccessSnapshot reads all of it in one transaction, from one state of the database.
+func (s *Store) AccessSnapshot(ctx context.Context) (AccessSnapshot, error) {
+	var snapshot AccessSnapshot
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := pgx.BeginTxFunc(ctx, s.pool, options, func(tx pgx.Tx) error {
+		// A rebuild holds this table while it switches: all tables are of the same read models.
+		if _, err := tx.Exec(ctx, "LOCK TABLE checkpoints IN ACCESS SHARE MODE"); err != nil {
+			return err
+		}
+		return snapshot.read(ctx, query.New(tx))
+	})
+	if err != nil {
+		return AccessSnapshot{}, fmt.Errorf("read models: keys, hubs and members: %w", err)
+	}
+	return snapshot, nil
+}
+
+func (s *AccessSnapshot) read(ctx context.Context, queries *query.Queries) error {
+	at, err := queries.Checkpoint(ctx, projections.Directory)
+	if err != nil {
+		return err
+	}
+	s.Sequence, s.EventID = uint64(at.Sequence), at.EventID
+	if s.Keys, err = queries.KeysInForce(ctx); err != nil {
+		return err
+	}
+	if s.Hubs, err = queries.HubLogs(ctx); err != nil {
+		return err
+	}
+	if s.Orgs, err = queries.OrgNames(ctx); err != nil {
+		return err
+	}
+	s.Members, err = queries.AllMembers(ctx)
+	return err
+}

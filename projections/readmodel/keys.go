@@ -1,0 +1,90 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+)
+
+// afterAllKeys is later than the creation of any key.
+var afterAllKeys = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Keys returns an organization's API keys, those in force first, each group newest first: at most
+// limit (1 or more), after the key startingAfter unless that is empty. It fails with invalid_request
+// if startingAfter is no key of the organization.
+func (s *Store) Keys(
+	ctx context.Context, org string, limit int, startingAfter string,
+) (domain.Page[domain.KeyView], error) {
+	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.KeyView], error) {
+		return s.keys(ctx, org, limit, startingAfter)
+	})
+}
+
+func (s *Store) keys(
+	ctx context.Context, org string, limit int, startingAfter string,
+) (domain.Page[domain.KeyView], error) {
+	none := domain.Page[domain.KeyView]{}
+	params := query.KeysOfOrgParams{
+		OrgID:         database.StorableText(org),
+		RowLimit:      int32(limit) + 1,
+		CreatedBefore: afterAllKeys,
+	}
+	if startingAfter != "" {
+		last, err := s.key(ctx, org, startingAfter)
+		if errors.Is(err, &domain.Error{Code: domain.CodeNotFound}) {
+			return none, unknownStart("API key")
+		}
+		if err != nil {
+			return none, err
+		}
+		params.Revoked = !last.RevokedAt.IsZero()
+		params.CreatedBefore, params.After = last.CreatedAt, last.ID
+	}
+	rows, err := s.queries.KeysOfOrg(ctx, params)
+	if err != nil {
+		return none, fmt.Errorf("read models: keys: %w", err)
+	}
+	return pageOf(
+		rows, limit,
+		func(row query.KeysOfOrgRow) domain.KeyView { return keyOf(query.KeyRow(row)) },
+	), nil
+}
+
+// Key returns an API key of the organization, revoked or not, or not_found.
+func (s *Store) Key(ctx context.Context, org, id string) (domain.KeyView, error) {
+	return read(ctx, s, func(ctx context.Context) (domain.KeyView, error) {
+		return s.key(ctx, org, id)
+	})
+}
+
+func (s *Store) key(ctx context.Context, org, id string) (domain.KeyView, error) {
+	row, err := s.queries.Key(ctx, query.KeyParams{OrgID: database.StorableText(org), ID: database.StorableText(id)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.KeyView{}, domain.ErrKeyNotFound()
+	}
+	if err != nil {
+		return domain.KeyView{}, fmt.Errorf("read models: key: %w", err)
+	}
+	return keyOf(row), nil
+}
+
+func keyOf(row query.KeyRow) domain.KeyView {
+	key := domain.KeyView{
+		ID: row.ID, Label: row.Label, Environment: row.Environment, CreatedAt: row.CreatedAt.UTC(),
+		Scopes: make([]domain.Scope, 0, len(row.Scopes)),
+	}
+	for _, scope := range row.Scopes {
+		key.Scopes = append(key.Scopes, domain.Scope(scope))
+	}
+	if row.RevokedAt != nil {
+		key.RevokedAt = row.RevokedAt.In(time.UTC)
+	}
+	return key
+}

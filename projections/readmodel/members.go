@@ -1,0 +1,86 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+)
+
+// Members returns an organization's members, owners first, each group in the order of joining: at
+// most limit (1 or more), after the member startingAfter unless that is empty. It fails with
+// invalid_request if startingAfter is not, or is no longer, a member of the organization.
+func (s *Store) Members(
+	ctx context.Context, org string, limit int, startingAfter string,
+) (domain.Page[domain.Member], error) {
+	return s.FindMembers(ctx, org, "", limit, startingAfter)
+}
+
+// FindMembers is Members restricted to addresses that contain text, ignoring case. An empty text
+// matches every address.
+func (s *Store) FindMembers(
+	ctx context.Context, org, text string, limit int, startingAfter string,
+) (domain.Page[domain.Member], error) {
+	return read(ctx, s, func(ctx context.Context) (domain.Page[domain.Member], error) {
+		return s.findMembers(ctx, org, text, limit, startingAfter)
+	})
+}
+
+func (s *Store) findMembers(
+	ctx context.Context, org, text string, limit int, startingAfter string,
+) (domain.Page[domain.Member], error) {
+	none := domain.Page[domain.Member]{}
+	params := query.MembersParams{OrgID: org, Text: database.StorableText(text), RowLimit: int32(limit) + 1}
+	if startingAfter != "" {
+		place, err := s.queries.MemberPlace(
+			ctx, query.MemberPlaceParams{OrgID: org, ID: database.StorableText(startingAfter)},
+		)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return none, unknownStart("member")
+		}
+		if err != nil {
+			return none, fmt.Errorf("read models: members: %w", err)
+		}
+		params.BelowOwners, params.JoinedAfter = place.BelowOwners, place.JoinedSequence
+	}
+	rows, err := s.queries.Members(ctx, params)
+	if err != nil {
+		return none, fmt.Errorf("read models: members: %w", err)
+	}
+	return pageOf(
+		rows, limit,
+		func(row query.MembersRow) domain.Member { return memberOf(query.MemberRow(row)) },
+	), nil
+}
+
+// Member returns a member of the organization, or not_found.
+func (s *Store) Member(ctx context.Context, org, id string) (domain.Member, error) {
+	return read(ctx, s, func(ctx context.Context) (domain.Member, error) {
+		return s.member(ctx, org, id)
+	})
+}
+
+func (s *Store) member(ctx context.Context, org, id string) (domain.Member, error) {
+	row, err := s.queries.Member(ctx, query.MemberParams{OrgID: org, ID: database.StorableText(id)})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return domain.Member{}, domain.ErrMemberNotFound()
+	}
+	if err != nil {
+		return domain.Member{}, fmt.Errorf("read models: member: %w", err)
+	}
+	return memberOf(row), nil
+}
+
+func memberOf(row query.MemberRow) domain.Member {
+	return domain.Member{
+		ID:       row.ID,
+		Email:    row.Email,
+		Role:     domain.Role(row.Role),
+		JoinedAt: row.JoinedAt.UTC(),
+	}
+}

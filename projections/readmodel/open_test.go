@@ -1,0 +1,68 @@
+package readmodel_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"hubcloud/projections"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/streamstest"
+)
+
+func TestADatabaseOfAnotherInstallationIsRefused(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	w.OpenStore(t)
+	_, err := readmodel.Open(t.Context(), readmodel.Config{URL: w.URL, InstallationID: "another", Logger: projectionstest.Logger(t)})
+	if !errors.Is(err, schema.ErrOtherInstallation) || !strings.Contains(err.Error(), "another") {
+		t.Error(err)
+	}
+}
+
+func TestAnEncodingThatCannotHoldEveryTextIsRefused(t *testing.T) {
+	t.Parallel()
+	url := projectionstest.NewDatabase(t, "ENCODING 'SQL_ASCII' TEMPLATE template0")
+	if _, err := readmodel.Open(t.Context(), readmodel.Config{URL: url, InstallationID: "test"}); !errors.Is(
+		err, schema.ErrEncoding,
+	) {
+		t.Error(err)
+	}
+}
+
+// A directory that was restored from an older copy has other events under the same numbers.
+func TestReadModelsOfAnotherStreamAreRefused(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	stop := w.Project(t, s).Stop
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	projectionstest.Await(t, s, w.AddSite(t, org, 2))
+	stop()
+	elsewhere := projectionstest.New(t)
+	elsewhere.URL = w.URL
+	for n, step := range []string{"shorter", "as long", "longer"} {
+		elsewhere.AddSite(t, org, 3+n)
+		again := elsewhere.OpenStore(t)
+		stop := elsewhere.Project(t, again).Stop
+		var stopped *projections.StoppedError
+		streamstest.Eventually(
+			t, step+": stopped",
+			func() bool { return errors.As(again.Ready(t.Context()), &stopped) },
+		)
+		if text := stopped.Error(); !strings.Contains(text, projections.ErrOtherStream.Error()) ||
+			!strings.Contains(text, "hubcloud projections rebuild") {
+			t.Errorf("%s: %v", step, text)
+		}
+		stop()
+		if page, err := again.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+			t.Errorf("%s: something was written: %v, %v", step, page, err)
+		}
+	}
+	// With the right stream it goes on, also when nothing new comes.
+	stop = w.Project(t, s).Stop
+	streamstest.Eventually(t, "ready with the right stream", func() bool { return s.Ready(t.Context()) == nil })
+	stop()
+}

@@ -1,0 +1,40 @@
+package readmodel
+
+import "hubcloud/domain"
+
+// page collects items that are read one by one: at most one more than the limit, which sets
+// HasMore.
+type page[V any] struct {
+	domain.Page[V]
+	limit int
+}
+
+func newPage[V any](limit int) *page[V] {
+	return &page[V]{domain.Page[V]{Data: make([]V, 0, limit)}, limit}
+}
+
+func (p *page[V]) add(item V) {
+	if p.HasMore = len(p.Data) == p.limit; !p.HasMore {
+		p.Data = append(p.Data, item)
+	}
+}
+
+// pageOf returns the page of rows that were queried with one more than the limit.
+func pageOf[R, V any](rows []R, limit int, view func(R) V) domain.Page[V] {
+	page := domain.Page[V]{HasMore: len(rows) > limit}
+	rows = rows[:min(limit, len(rows))]
+	page.Data = make([]V, 0, len(rows))
+	for _, row := range rows {
+		page.Data = append(page.Data, view(row))
+	}
+	return page
+}
+
+// unknownStart returns the error about a starting_after that is not in the list.
+func unknownStart(what string) error {
+	return domain.Errorf(
+		domain.CodeInvalidRequest,
+		"starting_after: there is no such %s; give the id of the last item of the page before",
+		what,
+	)
+}

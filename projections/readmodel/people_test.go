@@ -1,0 +1,239 @@
+package readmodel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams"
+)
+
+// TestActivityTellsWhoDidWhat, by the names of now, also of those who have gone, to their own
+// organization.
+func TestActivityTellsWhoDidWhat(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	name, room := "Front door", "Hall"
+	w.Append(
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
+	)
+	w.Append(t, streams.OrgSubject(other), domain.OrgCreated{OrgID: other, Name: "Bay"})
+	w.AddSite(t, org, 1)
+	w.AddSite(t, org, 2)
+	w.AddHub(t, org, 1, 1)
+	w.Append(
+		t, streams.HubSubject(projectionstest.HubID(1)),
+		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(2)},
+		domain.DeviceLabeled{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3, Name: &name, Room: &room},
+	)
+	projectionstest.Await(
+		t, s,
+		w.Append(t, streams.OrgSubject(org), domain.MemberRemoved{OrgID: org, MemberID: projectionstest.MemberID(1)}),
+	)
+	page, err := s.Activity(t.Context(), org, 3, 0)
+	if err != nil || !page.HasMore || len(page.Data) != 3 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	site, err := s.Site(t.Context(), org, projectionstest.SiteID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Whose invitation was withdrawn was told by nothing but its id.
+	projectionstest.Await(t, s, w.Append(t, streams.OrgSubject(org), projectionstest.MemberInvited(org, 9, time.Now().Add(time.Hour), ""),
+		domain.MemberInvitationRevoked{OrgID: org, InvitationID: projectionstest.InvitationID(9)}))
+	last, err := s.Activity(t.Context(), org, 1, 0)
+	if err != nil || last.Data[0].Type != domain.TypeInvitationRevoked ||
+		last.Data[0].SubjectName != projectionstest.MemberInvited(org, 9, time.Time{}, "").Email {
+		t.Errorf("%+v, %v", last, err)
+	}
+	removed, labeled, moved := page.Data[0], page.Data[1], page.Data[2]
+	if removed.Type != domain.TypeMemberRemoved || removed.SubjectName != "P1@example.org" ||
+		removed.Actor != projectionstest.Operator {
+		t.Errorf("%+v", removed)
+	}
+	if labeled.Type != domain.TypeDeviceLabeled || labeled.SubjectID != "3" ||
+		labeled.Hub != projectionstest.HubID(1) ||
+		labeled.Detail != "Front door, Hall" {
+		t.Errorf("%+v", labeled)
+	}
+	if moved.Type != domain.TypeHubMoved || moved.SubjectID != string(projectionstest.HubID(1)) ||
+		moved.Detail != site.Name {
+		t.Errorf("%+v, site %q", moved, site.Name)
+	}
+	rest, err := s.Activity(t.Context(), org, 50, moved.Sequence)
+	if err != nil || rest.HasMore || len(rest.Data) != 5 ||
+		rest.Data[4].Type != domain.TypeOrgCreated ||
+		rest.Data[4].Detail != "Mill" {
+		t.Errorf("%+v, %v", rest, err)
+	}
+	if foreign, err := s.Activity(t.Context(), other, 50, 0); err != nil || len(foreign.Data) != 1 {
+		t.Errorf("%+v, %v", foreign, err)
+	}
+}
+
+// TestKeysAreListed with those in force first, and of their own organization.
+func TestKeysAreListed(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, id := range []string{"first", "second", "third"} {
+		w.AppendAt(t, at.Add(time.Duration(i)*time.Hour), streams.KeySubject(id), domain.KeyCreated{
+			KeyID: id, OrgID: org, Label: "the " + id, Environment: domain.EnvironmentDev,
+			Scopes: []domain.Scope{domain.ScopeHubsRead}, SecretHash: make([]byte, 32),
+		})
+	}
+	w.Append(
+		t,
+		streams.KeySubject("foreign"),
+		domain.KeyCreated{
+			KeyID:       "foreign",
+			OrgID:       other,
+			Environment: domain.EnvironmentDev,
+			SecretHash:  make([]byte, 32),
+		},
+	)
+	projectionstest.Await(
+		t, s, w.Append(t, streams.KeySubject("third"), domain.KeyRevoked{KeyID: "third", OrgID: org}),
+	)
+	page, err := s.Keys(t.Context(), org, 50, "")
+	if err != nil || page.HasMore || len(page.Data) != 3 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	for i, id := range []string{"second", "first", "third"} {
+		key := page.Data[i]
+		if key.ID != id || key.Label != "the "+id || len(key.Scopes) != 1 ||
+			key.RevokedAt.IsZero() == (id == "third") {
+			t.Errorf("%d: %+v", i, key)
+		}
+	}
+}
+
+// TestKeysHavePages, each key on one of them, also those that were made at the same moment; and
+// each is found by itself.
+func TestKeysHavePages(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+	var last uint64
+	for i := range 9 {
+		id := fmt.Sprint("key", i)
+		last = w.AppendAt(
+			t,
+			at.Add(time.Duration(i/3)*time.Hour),
+			streams.KeySubject(id),
+			domain.KeyCreated{
+				KeyID: id, OrgID: org, Environment: domain.EnvironmentDev,
+				SecretHash: make([]byte, 32),
+			},
+		)
+		if i%4 == 0 {
+			last = w.Append(t, streams.KeySubject(id), domain.KeyRevoked{KeyID: id, OrgID: org})
+		}
+	}
+	projectionstest.Await(t, s, last)
+	var seen []string
+	for after, more := "", true; more; {
+		page, err := s.Keys(t.Context(), org, 2, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range page.Data {
+			after, seen = key.ID, append(seen, key.ID)
+		}
+		more = page.HasMore
+	}
+	if got := strings.Join(seen, " "); got != "key6 key7 key3 key5 key1 key2 key8 key4 key0" {
+		t.Errorf("seen %s", got)
+	}
+	if key, err := s.Key(t.Context(), org, "key4"); err != nil || key.ID != "key4" ||
+		key.RevokedAt.IsZero() {
+		t.Errorf("%+v, %v", key, err)
+	}
+	for name, ask := range map[string]func() error{
+		"a foreign key":         func() error { _, err := s.Key(t.Context(), other, "key4"); return err },
+		"after no key":          func() error { _, err := s.Keys(t.Context(), org, 2, "none"); return err },
+		"after a foreign key":   func() error { _, err := s.Keys(t.Context(), other, 2, "key4"); return err },
+		"after what is no text": func() error { _, err := s.Keys(t.Context(), org, 2, "\x00\xff"); return err },
+		"a key that is no text": func() error { _, err := s.Key(t.Context(), org, "\x00\xff"); return err },
+	} {
+		if err := ask(); err == nil || domain.CodeOf(err) == domain.CodeInternal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFinding hubs by name, id or serial, and members by their address, within the organization,
+// the site and the page.
+func TestFinding(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.Append(
+		t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner), projectionstest.MemberAdded(org, 2, domain.RoleMember),
+	)
+	w.AddSite(t, org, 1)
+	w.AddSite(t, org, 2)
+	w.AddHub(t, org, 1, 1)
+	w.AddHub(t, org, 2, 2)
+	name := "50 %_Öst"
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t, streams.HubSubject(projectionstest.HubID(2)),
+			domain.HubRenamed{HubID: projectionstest.HubID(2), OrgID: org, Name: &name},
+		),
+	)
+	one, two := string(projectionstest.HubID(1)), string(projectionstest.HubID(2))
+	for _, c := range []struct{ site, text, found string }{
+		{"", "", one + " " + two}, {projectionstest.SiteID(1), "", one}, {projectionstest.SiteID(1), "st", ""}, {"", "ÖST", two},
+		{"", "%_", two}, {"", "%", two}, {"", "'", ""},
+		{"", strings.ToUpper(two), two},
+		{"", strings.ToUpper(strings.ReplaceAll(one, "-", "")), one}, {"none", "", ""},
+		{"", "\x00\xff", ""},
+	} {
+		page, err := s.FindHubs(t.Context(), org, c.site, c.text, 50, "")
+		var ids []string
+		for _, hub := range page.Data {
+			ids = append(ids, string(hub.ID))
+		}
+		if got := strings.Join(ids, " "); got != c.found || err != nil {
+			t.Errorf("%q at %q: %s, %v", c.text, c.site, got, err)
+		}
+	}
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, ""); err != nil || !page.HasMore ||
+		len(page.Data) != 1 {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err := s.FindHubs(t.Context(), org, "", "", 1, one); err != nil || page.HasMore ||
+		len(page.Data) != 1 ||
+		string(page.Data[0].ID) != two {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err := s.FindHubs(t.Context(), other, "", "", 50, ""); err != nil ||
+		len(page.Data) != 0 {
+		t.Errorf("of another: %+v, %v", page, err)
+	}
+	if _, err := s.FindHubs(t.Context(), other, "", "", 50, one); domain.CodeOf(
+		err,
+	) != domain.CodeInvalidRequest {
+		t.Errorf("after another's: %v", err)
+	}
+	if page, err := s.FindMembers(t.Context(), org, "p2@", 50, ""); err != nil ||
+		len(page.Data) != 1 ||
+		page.Data[0].ID != projectionstest.MemberID(2) {
+		t.Errorf("%+v, %v", page, err)
+	}
+}

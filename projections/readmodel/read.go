@@ -1,0 +1,76 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/database"
+)
+
+const (
+	// readLimit bounds how long a read waits for a database that is away or restarts.
+	readLimit = 15 * time.Second
+	// firstReread and lastReread are the first and the longest pause between two tries.
+	firstReread, lastReread = 20 * time.Millisecond, 500 * time.Millisecond
+)
+
+// read runs a query until the database answers. Errors that may pass, such as a lost connection or
+// a restart, are waited out for readLimit; then read fails with service_unavailable. ask must be
+// safe to call again.
+func read[T any](
+	ctx context.Context, s *Store, ask func(ctx context.Context) (T, error),
+) (T, error) {
+	waiting, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	for wait := firstReread; ; wait = min(2*wait, lastReread) {
+		asking, cancel := context.WithTimeout(waiting, database.AnswerLimit)
+		answer, err := ask(asking)
+		timedOut := asking.Err() != nil
+		cancel()
+		callerGone := ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded)
+		switch {
+		case err == nil:
+			if s.away.Swap(false) {
+				s.logger.Info("database answers reads again")
+			}
+			return answer, nil
+		case errors.Is(err, projections.ErrBuilding):
+			return answer, fmt.Errorf("%w: %w", domain.Unavailable(
+				"the read models are being built; lists and single reads cannot be answered "+
+					"until they are complete",
+			), err)
+		case callerGone, !mayPass(err):
+			return answer, err
+		case waiting.Err() != nil:
+			return answer, fmt.Errorf("%w: %w", domain.Unavailable(
+				"the database does not answer at the moment; nothing was read",
+			), err)
+		}
+		if !s.away.Swap(true) {
+			s.logger.Warn(
+				"database does not answer reads", "error", err, "limit_ms", readLimit.Milliseconds(),
+			)
+		}
+		if timedOut { // the other connections may be dead too
+			s.pool.Reset()
+		}
+		database.Pause(waiting, wait)
+	}
+}
+
+// mayPass reports whether a read's error comes from the condition of the database and not from the
+// query: the same query can succeed later.
+func mayPass(err error) bool {
+	var known *domain.Error
+	var unreadable pgx.ScanArgError
+	if errors.As(err, &known) || errors.As(err, &unreadable) {
+		return false
+	}
+	return database.IsTransient(err)
+}

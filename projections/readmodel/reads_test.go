@@ -1,0 +1,181 @@
+package readmodel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/cluster"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/streams/streamstest"
+)
+
+// Lists were answered 500 for as long as PostgreSQL restarted. They wait for it, whatever ends the
+// connections: a server that is killed, one that is shut down in order, one that is away for
+// seconds, an administrator who ends sessions.
+func TestReadsWaitForTheDatabase(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	dir := filepath.Join(t.TempDir(), "postgres")
+	own := func() *cluster.Cluster {
+		c, err := cluster.Start(t.Context(), cluster.Config{Dir: dir, Log: projectionstest.Logger(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Stop(context.Background()) })
+		return c
+	}
+	c := own()
+	w.URL = c.URL()
+	s := w.OpenStore(t)
+	stop := w.Project(t, s).Stop
+	w.AddSite(t, org, 1)
+	projectionstest.Await(t, s, w.AddHub(t, org, 1, 1))
+	stop()
+	var reads [2]atomic.Int64
+	stopReading := []func(){}
+	for i := range reads {
+		stopReading = append(
+			stopReading,
+			projectionstest.Background(t, "a reader", func(ctx context.Context) error {
+				for ctx.Err() == nil {
+					sites, err := s.Sites(ctx, org, 50, "")
+					if err == nil && len(sites.Data) != 1 {
+						err = fmt.Errorf("%d sites, want 1", len(sites.Data))
+					}
+					if err == nil {
+						_, err = s.Hub(ctx, org, projectionstest.HubID(1))
+					}
+					if err != nil && ctx.Err() == nil {
+						return err
+					}
+					reads[i].Add(1)
+				}
+				return nil
+			}),
+		)
+	}
+	goOn := func(what string) {
+		t.Helper()
+		var before [len(reads)]int64
+		for i := range reads {
+			before[i] = reads[i].Load()
+		}
+		streamstest.Eventually(t, "reads after "+what, func() bool {
+			for i := range reads {
+				if reads[i].Load() < before[i]+3 { // one can have been answered before
+					return false
+				}
+			}
+			return true
+		})
+	}
+	goOn("the start")
+	ask := func(sql string) (answer int) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), w.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if err := conn.QueryRow(t.Context(), sql).Scan(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	for range 20 {
+		ask(
+			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = " +
+				"current_database() AND pid <> pg_backend_pid()",
+		)
+		goOn("an administrator ended sessions")
+	}
+	const postmaster = "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)::int"
+	killed := ask(postmaster)
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	// Sessions of the killed server may answer for a moment.
+	streamstest.Eventually(t, "the server runs again", func() bool {
+		conn, err := pgx.Connect(t.Context(), w.URL)
+		if err != nil {
+			return false
+		}
+		defer conn.Close(context.Background())
+		var now int
+		return conn.QueryRow(t.Context(), postmaster).Scan(&now) == nil && now != killed
+	})
+	goOn("the server was killed")
+	if err := c.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	streamstest.Eventually(t, "the reads wait", s.Away)
+	own()
+	goOn("the server was away")
+	for _, stop := range stopReading {
+		stop()
+	}
+}
+
+// What cannot pass by itself is not waited for, and is no service_unavailable.
+func TestWhatPasses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"shutdown":             {&pgconn.PgError{Code: "57P01"}, true},
+		"starting":             {fmt.Errorf("connect: %w", &pgconn.PgError{Code: "57P03"}), true},
+		"too many connections": {&pgconn.PgError{Code: "53300"}, true},
+		"connection":           {&pgconn.PgError{Code: "08006"}, true},
+		"no connection":        {errors.New("dial unix: no such file"), true},
+		"no such hub":          {domain.ErrHubNotFound(), false},
+		"no such table":        {&pgconn.PgError{Code: "42P01"}, false},
+		"wrong password":       {&pgconn.PgError{Code: "28P01"}, false},
+		"corrupt index":        {&pgconn.PgError{Code: "XX002"}, false},
+		"a column of no use": {
+			fmt.Errorf("scan: %w", pgx.ScanArgError{ColumnIndex: 1, Err: errors.New("NULL")}),
+			false,
+		},
+		"a text that is no UTF": {&pgconn.PgError{Code: "22021"}, false},
+	} {
+		if got := readmodel.MayPass(tt.err); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A caller who has gone is not waited for, and one with a deadline of their own hears at it what is
+// the matter.
+func TestReadsEndWithTheirCaller(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	away := func(context.Context) (int, error) { return 0, errors.New("no connection") }
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Read(gone, away); domain.CodeOf(err) != domain.CodeInternal {
+		t.Errorf("a caller who has gone: %v", err)
+	}
+	late, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Read(late, away); domain.CodeOf(err) != domain.CodeServiceUnavailable {
+		t.Errorf("a caller with a deadline: %v", err)
+	}
+	// Until the read models are complete there is nothing to be read.
+	if _, err := s.Sites(t.Context(), org, 50, ""); !errors.Is(err, projections.ErrBuilding) ||
+		domain.CodeOf(err) != domain.CodeServiceUnavailable {
+		t.Errorf("read models that are being built: %v", err)
+	}
+}

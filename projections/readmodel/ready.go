@@ -1,0 +1,73 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections"
+	"hubcloud/projections/schema"
+	"hubcloud/projections/status"
+)
+
+// Status returns the status of every projection, ordered by name. streams has the stream of each,
+// by name.
+func (s *Store) Status(
+	ctx context.Context, streams map[string]status.Stream,
+) ([]projections.Status, error) {
+	return status.Read(ctx, s.pool, s.schema, streams)
+}
+
+// Ready returns nil if the read models are complete and every projection may go on. Otherwise it
+// returns projections.ErrBuilding with the progress of the build; directory.ErrStandingStill, with
+// a *projections.StoppedError if an event stops a projection; or the database's error.
+func (s *Store) Ready(ctx context.Context) error {
+	switch state, err := s.admin.SchemaState(ctx, s.schema); {
+	case errors.Is(err, pgx.ErrNoRows):
+		return projections.ErrBuilding
+	case err != nil:
+		return fmt.Errorf("read models: %w", err)
+	case state != schema.StateLive:
+		return s.buildProgress(ctx)
+	}
+	return s.halted(ctx)
+}
+
+// buildProgress returns projections.ErrBuilding with how far the first build is.
+func (s *Store) buildProgress(ctx context.Context) error {
+	if err := s.halted(ctx); err != nil {
+		return fmt.Errorf("%w: %w", projections.ErrBuilding, err)
+	}
+	row, err := s.admin.Build(ctx, s.schema)
+	if err == nil && status.BuildUnderWay(row) {
+		return fmt.Errorf("%w: %d of %d events", projections.ErrBuilding, row.Sequence, row.Head)
+	}
+	at, err := s.admin.Checkpoint(ctx, projections.Directory)
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	return fmt.Errorf(
+		"%w: %d of %d events", projections.ErrBuilding, at.Sequence,
+		max(at.Sequence, int64(s.buildTarget.Load())),
+	)
+}
+
+// halted returns directory.ErrStandingStill if a projection stands still, and nil if none does.
+func (s *Store) halted(ctx context.Context) error {
+	rows, err := s.admin.Checkpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	stops, err := s.admin.Stops(ctx)
+	if err != nil {
+		return fmt.Errorf("read models: %w", err)
+	}
+	for _, row := range rows {
+		if err := status.Halted(row, stops); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package readmodel_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/streams"
+)
+
+// Rows of activity were kept for ever. They end with domain.ActivityRetention, the same rows
+// however the read models are made.
+func TestActivityEnds(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	now := time.Now()
+	old, kept := now.Add(-domain.ActivityRetention-48*time.Hour), now.Add(-domain.ActivityRetention+48*time.Hour)
+	w.AppendAt(
+		t, old, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"},
+		projectionstest.MemberAdded(org, 1, domain.RoleOwner),
+	)
+	projectionstest.Await(t, s, w.AppendAt(t, kept, streams.OrgSubject(org), projectionstest.MemberAdded(org, 2, domain.RoleMember)))
+	// Nothing newer is known: in the tables all three are there. A read leaves out what is too old.
+	if n := w.RowCount(t, s.Schema(), "activity"); n != 3 {
+		t.Errorf("%d rows are kept, want 3", n)
+	}
+	if page, err := s.Activity(t.Context(), org, 10, 0); err != nil || len(page.Data) != 1 ||
+		page.Data[0].SubjectID != projectionstest.MemberID(2) {
+		t.Errorf("%+v, %v", page, err)
+	}
+	projectionstest.Await(t, s, w.AppendAt(t, now, streams.OrgSubject(org), projectionstest.MemberAdded(org, 3, domain.RoleMember)))
+	if n := w.RowCount(t, s.Schema(), "activity"); n != 2 {
+		t.Errorf("%d rows are kept, want 2", n)
+	}
+	if people, err := s.Members(t.Context(), org, 10, ""); err != nil || len(people.Data) != 3 {
+		t.Errorf("members %+v, %v", people, err)
+	}
+	if _, differences := projectionstest.Verify(t, w.Control(t)); len(differences) > 0 {
+		t.Errorf("built anew: %+v", differences)
+	}
+}
+
+// A hub that was taken away from its organization is in none of its lists, and whoever adds it next
+// sees nothing of what was set before.
+func TestAReleasedHubIsGone(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	a := w.RunIndex(t, s)
+	name := "Front door"
+	w.Append(t, streams.OrgSubject(org), domain.OrgCreated{OrgID: org, Name: "Mill"})
+	w.AddSite(t, org, 1)
+	w.AddSite(t, other, 2)
+	w.AddHub(t, org, 1, 1)
+	labeled := w.Append(
+		t, streams.HubSubject(projectionstest.HubID(1)),
+		domain.DeviceLabeled{HubID: projectionstest.HubID(1), OrgID: org, DeviceID: 3, Name: &name},
+	)
+	projectionstest.Await(t, s, labeled)
+	released := w.Append(
+		t, streams.HubSubject(projectionstest.HubID(1)), domain.HubReleased{HubID: projectionstest.HubID(1), OrgID: org, After: 77},
+	)
+	projectionstest.Await(t, s, released)
+	projectionstest.Await(t, a, released)
+	if access, ok := a.Hub(projectionstest.HubID(1)); ok {
+		t.Errorf("requests are let in to %+v", access)
+	}
+	if hubs, err := s.Hubs(t.Context(), org, nil, 10, ""); err != nil || len(hubs.Data) != 0 {
+		t.Errorf("hubs %+v, %v", hubs, err)
+	}
+	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); domain.CodeOf(err) != domain.CodeNotFound {
+		t.Errorf("the hub: %v", err)
+	}
+	if site, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil || site.HubCount != 0 {
+		t.Errorf("site %+v, %v", site, err)
+	}
+	if page, err := s.Activity(t.Context(), org, 1, 0); err != nil || len(page.Data) != 1 ||
+		page.Data[0].Type != domain.TypeHubReleased ||
+		page.Data[0].SubjectID != string(projectionstest.HubID(1)) {
+		t.Errorf("activity %+v, %v", page, err)
+	}
+	again := projectionstest.HubAdded(other, 1, 2)
+	again.After, again.EpochID = 77, domain.NewEpochID(0xabcd)
+	seq := w.Append(t, streams.HubSubject(projectionstest.HubID(1)), again)
+	projectionstest.Await(t, s, seq)
+	projectionstest.Await(t, a, seq)
+	want := domain.HubAccess{
+		OrgID: other, Epoch: domain.Epoch{ID: domain.NewEpochID(0xabcd), After: 77},
+	}
+	if got, ok := a.Hub(projectionstest.HubID(1)); !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("access to the hub is %+v, want %+v", got, want)
+	}
+	if fresh := w.RunIndex(t, s); fresh != nil {
+		projectionstest.Await(t, fresh, seq)
+		if got, _ := fresh.Hub(projectionstest.HubID(1)); !reflect.DeepEqual(got, want) {
+			t.Errorf("from the read models, access to the hub is %+v, want %+v", got, want)
+		}
+	}
+	if labels, err := s.DeviceLabels(t.Context(), other, projectionstest.HubID(1)); err != nil || len(labels) != 0 {
+		t.Errorf("labels %+v, %v", labels, err)
+	}
+	if _, differences := projectionstest.Verify(t, w.Control(t)); len(differences) > 0 {
+		t.Errorf("built anew: %+v", differences)
+	}
+}

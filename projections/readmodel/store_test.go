@@ -1,0 +1,447 @@
+package readmodel_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/streams"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+)
+
+func isCode(err error, code domain.Code) bool { return errors.Is(err, &domain.Error{Code: code}) }
+
+func TestSitesAreListedInTheOrderOfTheirCreation(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	// Ids that are not in the order of creation, all created in the same microsecond.
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678901000, time.UTC)
+	var want []string
+	for _, n := range []int{5, 2, 9, 1, 7} {
+		w.AppendAt(
+			t, at, streams.SiteSubject(org, projectionstest.SiteID(n)),
+			domain.SiteCreated{OrgID: org, SiteID: projectionstest.SiteID(n), Name: fmt.Sprint(n)},
+		)
+		want = append(want, projectionstest.SiteID(n))
+	}
+	projectionstest.Await(t, s, w.AddSite(t, other, 3))
+	var got []string
+	for after := ""; ; {
+		page, err := s.Sites(t.Context(), org, 2, after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, site := range page.Data {
+			if !site.CreatedAt.Equal(at) || site.CreatedAt.Location() != time.UTC {
+				t.Errorf("%s was created at %s", site.ID, site.CreatedAt)
+			}
+			got = append(got, site.ID)
+		}
+		if !page.HasMore {
+			break
+		}
+		after = got[len(got)-1]
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+	// A page that ends with the last item has no more.
+	if page, err := s.Sites(t.Context(), org, 5, ""); err != nil || page.HasMore ||
+		len(page.Data) != 5 {
+		t.Errorf("a full last page: %v, %v", page, err)
+	}
+	if page, err := s.Sites(t.Context(), org, 5, want[4]); err != nil || page.HasMore ||
+		page.Data == nil ||
+		len(page.Data) != 0 {
+		t.Errorf("after the last: %v, %v", page, err)
+	}
+	for _, unknown := range []string{projectionstest.SiteID(3), "x", "\x00", "\xff", projectionstest.SiteID(5) + "\x00"} {
+		if _, err := s.Sites(t.Context(), org, 5, unknown); !isCode(
+			err, domain.CodeInvalidRequest,
+		) {
+			t.Errorf("starting_after %q: %v", unknown, err)
+		}
+	}
+}
+
+func TestHubsAreListedInTheOrderOfTheirIDs(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.AddSite(t, org, 1)
+	w.AddSite(t, org, 2)
+	w.AddSite(t, other, 3)
+	// Bytewise a digit comes before a letter, and a dash before both: a locale would have it
+	// otherwise.
+	ids := []domain.HubID{
+		"hub-0000-0000-0000",
+		"hub-0000-000a-0000",
+		"hub-000a-0000-0000",
+		"hub-a000-0000-0000",
+		"huba-0000-0000-0000",
+	}
+	for i, n := range []int{3, 0, 4, 2, 1} {
+		name := fmt.Sprint("Hub ", n)
+		w.Append(t, streams.HubSubject(ids[n]), domain.HubAdded{
+			HubID: ids[n], OrgID: org, SiteID: projectionstest.SiteID(1 + i%2), Name: &name,
+			EpochID: domain.NewEpochID(0x0),
+		})
+	}
+	projectionstest.Await(t, s, w.AddHub(t, other, 7, 3))
+	list := func(site *string, limit int) (got []domain.HubID) {
+		for after := ""; ; after = string(got[len(got)-1]) {
+			page, err := s.Hubs(t.Context(), org, site, limit, after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, hub := range page.Data {
+				if hub.Status != domain.HubUnknown || !hub.Since.Equal(hub.RegisteredAt) ||
+					hub.Name == nil {
+					t.Errorf("%+v", hub)
+				}
+				got = append(got, hub.ID)
+			}
+			if !page.HasMore {
+				return got
+			}
+		}
+	}
+	for limit := 1; limit <= 6; limit++ {
+		if got := list(nil, limit); !reflect.DeepEqual(got, ids) {
+			t.Errorf("pages of %d: %v, want %v", limit, got, ids)
+		}
+	}
+	first, second, nowhere, odd := projectionstest.SiteID(1), projectionstest.SiteID(2), projectionstest.SiteID(3), "\xff\x00"
+	if got, want := list(&first, 2), []domain.HubID{ids[1], ids[3], ids[4]}; !reflect.DeepEqual(
+		got, want,
+	) {
+		t.Errorf("at the first site: %v, want %v", got, want)
+	}
+	for _, none := range []*string{&nowhere, &odd} {
+		if page, err := s.Hubs(t.Context(), org, none, 50, ""); err != nil || page.Data == nil ||
+			len(page.Data) != 0 ||
+			page.HasMore {
+			t.Errorf("at a site of nobody: %v, %v", page, err)
+		}
+	}
+	// A hub that is at another site by now still says where to go on.
+	if page, err := s.Hubs(t.Context(), org, &second, 50, string(ids[1])); err != nil ||
+		len(page.Data) != 1 {
+		t.Errorf("after a hub of another site: %v, %v", page, err)
+	}
+	for _, unknown := range []string{string(projectionstest.HubID(7)), "hub-zzzz-0000-0000", "x", "\x00", "\xff"} {
+		if _, err := s.Hubs(t.Context(), org, nil, 50, unknown); !isCode(
+			err, domain.CodeInvalidRequest,
+		) {
+			t.Errorf("starting_after %q: %v", unknown, err)
+		}
+	}
+}
+
+func TestWhatBelongsToOthersIsNotFound(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.AddSite(t, org, 1)
+	projectionstest.Await(t, s, w.AddHub(t, org, 1, 1))
+	if _, err := s.Site(t.Context(), org, projectionstest.SiteID(1)); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Hub(t.Context(), org, projectionstest.HubID(1)); err != nil {
+		t.Error(err)
+	}
+	for _, theirs := range []string{projectionstest.SiteID(1), projectionstest.SiteID(2), "", "x", "\x00", "\xff"} {
+		if _, err := s.Site(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
+			t.Errorf("site %q: %v", theirs, err)
+		}
+	}
+	for _, theirs := range []domain.HubID{projectionstest.HubID(1), projectionstest.HubID(2), "", "\x00"} {
+		if _, err := s.Hub(t.Context(), other, theirs); !isCode(err, domain.CodeNotFound) {
+			t.Errorf("hub %q: %v", theirs, err)
+		}
+	}
+	if page, err := s.Sites(t.Context(), other, 50, ""); err != nil || len(page.Data) != 0 {
+		t.Errorf("sites: %v, %v", page, err)
+	}
+}
+
+func TestHubCountFollowsEveryMove(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.AddSite(t, org, 1)
+	w.AddSite(t, org, 2)
+	counts := func(want1, want2 int) {
+		t.Helper()
+		page, err := s.Sites(t.Context(), org, 50, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got1, got2 := page.Data[0].HubCount, page.Data[1].HubCount; got1 != want1 ||
+			got2 != want2 {
+			t.Errorf("%d and %d hubs, want %d and %d", got1, got2, want1, want2)
+		}
+	}
+	for n := range 3 {
+		w.AddHub(t, org, n, 1)
+	}
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t, streams.HubSubject(projectionstest.HubID(0)),
+			domain.HubMoved{HubID: projectionstest.HubID(0), OrgID: org, SiteID: projectionstest.SiteID(2)},
+		),
+	)
+	counts(2, 1)
+	projectionstest.Await(
+		t,
+		s,
+		w.Append(
+			t, streams.HubSubject(projectionstest.HubID(0)),
+			domain.HubMoved{HubID: projectionstest.HubID(0), OrgID: org, SiteID: projectionstest.SiteID(2)},
+		),
+	)
+	counts(2, 1)
+	projectionstest.Await(t, s, w.Append(
+		t,
+		streams.HubSubject(projectionstest.HubID(1)),
+		domain.HubMoved{
+			HubID:  projectionstest.HubID(1),
+			OrgID:  org,
+			SiteID: projectionstest.SiteID(2),
+		},
+		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(1)},
+		domain.HubMoved{HubID: projectionstest.HubID(1), OrgID: org, SiteID: projectionstest.SiteID(2)},
+	))
+	counts(1, 2)
+}
+
+func TestConnection(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	before, after := at.Add(-time.Hour), at.Add(time.Hour)
+	yes, no := true, false
+	for name, c := range map[string]struct {
+		connected bool
+		online    *bool
+		since     *time.Time
+		status    domain.HubStatus
+		at        time.Time
+	}{
+		"never heard of":                         {false, nil, nil, domain.HubUnknown, at},
+		"connected when added, and not here yet": {true, nil, nil, domain.HubOnline, at},
+		"connected before, and still":            {true, &yes, &before, domain.HubOnline, at},
+		"connected since": {
+			false, &yes, &after, domain.HubOnline, after,
+		},
+		"connected again since": {
+			true, &yes, &after, domain.HubOnline, after,
+		},
+		"connected before and unseen by the add": {
+			false, &yes, &before, domain.HubOnline, at,
+		},
+		"gone before it was added": {
+			false, &no, &before, domain.HubUnknown, at,
+		},
+		"gone at the moment when it was added": {true, &no, &before, domain.HubOffline, at},
+		"gone since": {
+			true, &no, &after, domain.HubOffline, after,
+		},
+		"connected since, and gone": {
+			false, &no, &after, domain.HubOffline, after,
+		},
+		"gone in the very microsecond it was added in": {false, &no, &at, domain.HubOffline, at},
+	} {
+		if status, since := readmodel.Connection(at, c.connected, c.online, c.since); status != c.status ||
+			!since.Equal(c.at) {
+			t.Errorf("%s: %s since %s, want %s since %s", name, status, since, c.status, c.at)
+		}
+	}
+}
+
+func TestPresenceIsShown(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.AddSite(t, org, 1)
+	addedAt := time.Now().UTC().Truncate(time.Microsecond)
+	before := addedAt.Add(-time.Hour)
+	reason := "client closed"
+	firmware, network := `{"version":"2.4.1"}`, `{"type":"wifi","ssid":"a\u0000b \ud800"}`
+	w.PutPresence(
+		t,
+		domain.Presence{
+			HubID:    projectionstest.HubID(1),
+			Since:    before,
+			PublicIP: "192.0.2.1",
+			Reason:   &reason,
+			Firmware: json.RawMessage(firmware),
+		},
+	)
+	w.AppendAt(t, addedAt, streams.HubSubject(projectionstest.HubID(1)), projectionstest.HubAdded(org, 1, 1))
+	projectionstest.Await(t, s, w.AppendAt(t, addedAt, streams.HubSubject(projectionstest.HubID(2)), projectionstest.HubAdded(org, 2, 1)))
+
+	// Added right after its presence was written, it is shown with it: the projections wait for
+	// each other.
+	hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hub.Status != domain.HubUnknown || !hub.Since.Equal(addedAt) || hub.PublicIP != nil ||
+		hub.DisconnectReason != nil {
+		t.Errorf("what was before it was added shows: %+v", hub)
+	}
+	if string(hub.Firmware) != firmware || hub.Network != nil {
+		t.Errorf("firmware %s, network %s", hub.Firmware, hub.Network)
+	}
+	if hub, err := s.Hub(t.Context(), org, projectionstest.HubID(2)); err != nil ||
+		hub.Status != domain.HubUnknown ||
+		hub.Firmware != nil {
+		t.Errorf("a hub that was never seen: %+v, %v", hub, err)
+	}
+
+	status := func(want domain.HubStatus) domain.Hub {
+		t.Helper()
+		var hub domain.Hub
+		streamstest.Eventually(t, "the hub is "+string(want), func() bool {
+			var err error
+			hub, err = s.Hub(t.Context(), org, projectionstest.HubID(1))
+			return err == nil && hub.Status == want
+		})
+		page, err := s.Hubs(t.Context(), org, nil, 50, "")
+		if err != nil || len(page.Data) != 2 || page.Data[0].Status != want ||
+			!page.Data[0].Since.Equal(hub.Since) {
+			t.Errorf("listed as %+v, %v", page.Data, err)
+		}
+		if page.Data[0].PublicIP != nil || page.Data[0].Firmware != nil ||
+			page.Data[0].Network != nil {
+			t.Errorf("the list shows too much: %+v", page.Data[0])
+		}
+		return hub
+	}
+	online := addedAt.Add(time.Second)
+	w.PutPresence(
+		t,
+		domain.Presence{
+			HubID:    projectionstest.HubID(1),
+			Online:   true,
+			Since:    online,
+			PublicIP: "192.0.2.2",
+			Network:  json.RawMessage(network),
+		},
+	)
+	if hub := status(domain.HubOnline); !hub.Since.Equal(online) || *hub.PublicIP != "192.0.2.2" ||
+		hub.DisconnectReason != nil ||
+		string(hub.Network) != network ||
+		hub.Firmware != nil {
+		t.Errorf("online: %+v", hub)
+	}
+	w.PutPresence(
+		t,
+		domain.Presence{
+			HubID:    projectionstest.HubID(1),
+			Since:    online.Add(time.Second),
+			PublicIP: "192.0.2.2",
+			Reason:   &reason,
+		},
+	)
+	if hub := status(domain.HubOffline); !hub.Since.Equal(online.Add(time.Second)) ||
+		*hub.DisconnectReason != reason {
+		t.Errorf("offline: %+v", hub)
+	}
+	if err := w.Buckets.Presence.Delete(t.Context(), string(projectionstest.HubID(1))); err != nil {
+		t.Fatal(err)
+	}
+	status(domain.HubUnknown)
+}
+
+// What a hub sends is not the database's kind of text; none of it may stop the line.
+func TestNoHubStopsTheLine(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	w.AddSite(t, org, 1)
+	w.AddHub(t, org, 1, 1)
+	deep := ""
+	for range 5000 {
+		deep = "[" + deep + "]"
+	}
+	reason := "a\x00b\xffc"
+	for _, network := range []string{
+		`"\u0000"`, `{"ssid":"\ud800"}`, "{\"ssid\":\"\xff\xfe\"}", deep, `1e999999`, `null`,
+	} {
+		value := fmt.Appendf(
+			nil,
+			`{"hub_id":%q,"online":false,"since":"2026-01-02T03:04:05.123456789Z","public_ip":%q,"reason":%q,"network":%s}`,
+			projectionstest.HubID(1), "x\x00", reason, network,
+		)
+		w.PutPresenceValue(t, projectionstest.HubID(1), value)
+	}
+	w.PutPresence(t, domain.Presence{HubID: projectionstest.HubID(1), Online: true, Since: time.Now()})
+	streamstest.Eventually(t, "the hub is online", func() bool {
+		hub, err := s.Hub(t.Context(), org, projectionstest.HubID(1))
+		return err == nil && hub.Status == domain.HubOnline && hub.Network == nil
+	})
+	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
+}
+
+func TestAManagementCallReadsItsOwnWrites(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	projecting, reading := w.OpenStore(t), w.OpenStore(t)
+	w.Project(t, projecting)
+	// The other process hears of what this one commits.
+	service := directory.NewService(
+		w.Directory,
+		directory.ServiceConfig{
+			Environment:     domain.EnvironmentDev,
+			AwaitReadModels: reading.WaitFor,
+		},
+	)
+	origin := domain.Origin{Actor: projectionstest.Operator}
+	orgID, _, err := service.CreateOrg(t.Context(), origin, "Org", "a@example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const calls = 50
+	begun := time.Now()
+	for n := range calls {
+		site, err := service.CreateSite(t.Context(), origin, orgID, fmt.Sprint("Site ", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := reading.Site(t.Context(), orgID, site.ID); err != nil ||
+			got.Name != site.Name {
+			t.Fatalf("site %d: %+v, %v", n, got, err)
+		}
+	}
+	t.Logf("%s a call, with a read", time.Since(begun)/calls)
+}
+
+func TestWaitForEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.WaitFor(ctx, 1000); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+}

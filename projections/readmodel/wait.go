@@ -1,0 +1,147 @@
+package readmodel
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/position"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
+	"hubcloud/projections/status"
+)
+
+// pollInterval is how often the checkpoint is read without a notification. It bounds the delay of a
+// waiter when a notification is lost.
+const pollInterval = time.Second
+
+// WaitFor returns nil once the read models have the directory up to and including seq: later
+// queries show it. It returns directory.ErrStandingStill at once if the projection stands still
+// before seq, and ctx's error if ctx ends first.
+func (s *Store) WaitFor(ctx context.Context, seq uint64) error {
+	if err := s.directory.Wait(ctx, seq); err != nil {
+		return err
+	}
+	select {
+	case <-s.complete:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Position returns the position that WaitFor waits for. A projector in this process advances it
+// with each commit, so that waiters need not wait for the notification.
+func (s *Store) Position() *position.Position { return &s.directory }
+
+// SetBuildTarget sets the sequence that Ready shows as the end of the first build.
+func (s *Store) SetBuildTarget(seq uint64) { s.buildTarget.Store(seq) }
+
+// listen keeps s.directory at the checkpoint that any process has committed, until ctx ends.
+func (s *Store) listen(ctx context.Context) {
+	for wait := database.FirstRetry; ctx.Err() == nil; wait = min(2*wait, database.LastRetry) {
+		connected := time.Now()
+		err := s.withConn(ctx, func(conn *pgx.Conn) error { return s.listenOn(ctx, conn) })
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(connected) > database.LastRetry {
+			wait = database.FirstRetry
+		}
+		s.logger.Warn(
+			"read model listener lost the database", "error", err, "retry_ms", wait.Milliseconds(),
+		)
+		database.Pause(ctx, wait)
+	}
+}
+
+// listenOn listens before it reads the checkpoint, so that it misses no commit in between.
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
+	if err := s.beginListening(ctx, conn); err != nil {
+		return err
+	}
+	for {
+		if err := s.readCheckpoint(ctx, conn); err != nil {
+			return err
+		}
+		if err := s.receiveNotifications(ctx, conn, time.Now().Add(pollInterval)); err != nil {
+			return err
+		}
+	}
+}
+
+// beginListening listens for commits. It takes at most database.CommitLimit.
+func (s *Store) beginListening(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, database.CommitLimit)
+	defer cancel()
+	if err := database.DetectLostClient(ctx, conn); err != nil {
+		return err
+	}
+	// The shared lock keeps others from dropping the schema.
+	if err := database.ServingLock(s.schema).Share(ctx, conn); err != nil {
+		return err
+	}
+	// It may have been dropped before.
+	if err := schema.Install(ctx, conn, s.schema, s.installation); err != nil {
+		return err
+	}
+	_, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{s.schema}.Sanitize())
+	return err
+}
+
+// receiveNotifications advances the position with each commit until the deadline. It returns early
+// on any other notification: a projection has stopped or goes on.
+func (s *Store) receiveNotifications(
+	ctx context.Context, conn *pgx.Conn, deadline time.Time,
+) error {
+	for time.Now().Before(deadline) {
+		waiting, cancel := context.WithDeadline(ctx, deadline)
+		received, err := conn.WaitForNotification(waiting)
+		timedOut := waiting.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !timedOut:
+			return err
+		case err == nil:
+			seq, err := strconv.ParseUint(received.Payload, 10, 64)
+			if err != nil {
+				return nil
+			}
+			s.directory.Advance(seq)
+		}
+	}
+	return nil
+}
+
+// readCheckpoint sets the position to the checkpoint, and halts it while the projection stands
+// still.
+func (s *Store) readCheckpoint(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, database.AnswerLimit)
+	defer cancel()
+	queries := query.New(conn)
+	if err := s.checkComplete(ctx, queries); err != nil {
+		return err
+	}
+	_, version := s.directory.Read()
+	rows, err := queries.Checkpoints(ctx)
+	if err != nil {
+		return err
+	}
+	stops, err := queries.Stops(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Projection == projections.Directory {
+			s.directory.Set(uint64(row.Sequence), version)
+			s.directory.Halt(status.Halted(row, stops))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package rebuild
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hubcloud/projections/apply"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
+	"hubcloud/projections/status"
+)
+
+// The purposes of a build.
+const (
+	// PurposeInstall replaces empty read models when a program with a new definition starts.
+	PurposeInstall = "install"
+	// PurposeRebuild replaces the read models in use.
+	PurposeRebuild = "rebuild"
+	// PurposeVerify is compared with the read models in use.
+	PurposeVerify = "verify"
+)
+
+// The phases of a build.
+const (
+	// PhaseLoad reads the directory's events and writes rows.
+	PhaseLoad = "load"
+	// PhaseFollow applies what was stored since the load.
+	PhaseFollow = "follow"
+	// PhaseCompare compares with the read models in use.
+	PhaseCompare = "compare"
+	// PhaseHeld waits because an operator has stopped a projection.
+	PhaseHeld = "held"
+	// PhaseSwitch replaces the read models in use.
+	PhaseSwitch = "switch"
+	// PhaseDone and PhaseFailed are the end of a build.
+	PhaseDone   = status.PhaseDone
+	PhaseFailed = status.PhaseFailed
+)
+
+var (
+	// ErrBusy means that another process builds beside the same schema.
+	ErrBusy = errors.New("another process builds read models")
+	// ErrFailed means that the build of another process, which Rebuild waited for, has failed.
+	ErrFailed = errors.New("the other process could not build the read models")
+)
+
+// Config configures a Builder.
+type Config struct {
+	// Schema has the read models in use. Required.
+	Schema string
+	// ConnConfig makes connections that find the tables of Schema. Required.
+	ConnConfig *pgx.ConnConfig
+	// Directory and Presence are the streams of the read models. Required.
+	Directory apply.Directory
+	Presence  jetstream.KeyValue
+	// LoadRows is how many rows a load folds in memory before it writes them; as many again may be
+	// on their way. Defaults to 100,000, some 50 MB.
+	LoadRows int
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Report is called with the progress of the build twice a second and at its end, one call at a
+	// time; nil means never.
+	Report func(Progress)
+}
+
+// WithDefaults returns a copy with defaults in place of zero values.
+func (c Config) WithDefaults() Config {
+	c.LoadRows = cmp.Or(c.LoadRows, 100_000)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Report == nil {
+		c.Report = func(Progress) {}
+	}
+	return c
+}
+
+// Validate returns an error that names the first invalid field.
+func (c Config) Validate() error {
+	switch {
+	case c.Schema == "":
+		return errors.New("Schema: must not be empty")
+	case c.ConnConfig == nil:
+		return errors.New("ConnConfig: must not be nil")
+	case c.Directory == nil:
+		return errors.New("Directory: must not be nil")
+	case c.Presence == nil:
+		return errors.New("Presence: must not be nil")
+	case c.LoadRows < 1:
+		return fmt.Errorf("LoadRows: is %d, must be at least 1", c.LoadRows)
+	}
+	return nil
+}
+
+// Builder builds read models beside those of a schema.
+type Builder struct {
+	Config
+	presence *apply.PresenceSource
+}
+
+// New returns a Builder.
+func New(cfg Config) (*Builder, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("build read models: %w", err)
+	}
+	return &Builder{cfg, &apply.PresenceSource{Bucket: cfg.Presence}}, nil
+}
+
+// Install builds read models and replaces those in use. It returns the name that the replaced ones
+// have now. It fails with ErrBusy while another process builds, and with a
+// *projections.StoppedError if an event cannot be applied.
+func (b *Builder) Install(ctx context.Context) (replaced string, err error) {
+	err = b.withBuild(ctx, PurposeInstall, func(ctx context.Context, build *build) (err error) {
+		replaced, err = build.replace(ctx)
+		return err
+	})
+	return replaced, err
+}
+
+// Rebuild builds read models and replaces those in use, which are kept until they are dropped. While
+// another process builds, Rebuild waits for it, and is done if that was a rebuild too; then it
+// fails with ErrFailed if the other build failed. It fails with a *projections.StoppedError if an
+// event cannot be applied.
+func (b *Builder) Rebuild(ctx context.Context) error {
+	for {
+		err := b.withBuild(ctx, PurposeRebuild, func(ctx context.Context, build *build) error {
+			_, err := build.replace(ctx)
+			return err
+		})
+		if !errors.Is(err, ErrBusy) {
+			return wrap(err)
+		}
+		rebuilt, err := b.followOther(ctx)
+		if err != nil || rebuilt {
+			return wrap(err)
+		}
+	}
+}
+
+// Verify builds read models and compares those in use with them, both as of the same event: exactly
+// what the projector had committed at one moment, while reads and writes go on. It calls found with
+// each difference, one call at a time. The new read models are dropped afterwards. While another
+// process builds, Verify waits for it first.
+//
+// The presence bucket has only the newest value of each hub. Hubs whose presence is newer than the
+// moment of the comparison are compared again until they stand still.
+func (b *Builder) Verify(
+	ctx context.Context, found func(projection string, d Difference) error,
+) (all []Verified, err error) {
+	for {
+		err := b.withBuild(ctx, PurposeVerify, func(ctx context.Context, build *build) (err error) {
+			all, err = (&verification{build: build, found: found}).run(ctx)
+			return err
+		})
+		if !errors.Is(err, ErrBusy) {
+			return all, wrap(err)
+		}
+		if _, err := b.followOther(ctx); err != nil && !errors.Is(err, ErrFailed) {
+			return nil, wrap(err)
+		}
+	}
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("build read models: %w", err)
+}
+
+// withBuild runs fn with a new build, which holds the BuildLock. It fails with ErrBusy if another
+// process holds the lock. What earlier builds have left is dropped first, what this one leaves at
+// the end. fn's context ends when the lock may be lost.
+func (b *Builder) withBuild(
+	ctx context.Context, purpose string, fn func(ctx context.Context, build *build) error,
+) error {
+	return database.WithConn(ctx, b.ConnConfig, func(conn *pgx.Conn) error {
+		if err := database.EndWhenSilent(ctx, conn); err != nil {
+			return err
+		}
+		taken, err := database.BuildLock(b.Schema).Try(ctx, conn)
+		if err != nil || !taken {
+			return errors.Join(err, ErrBusy)
+		}
+		if err := schema.DropUnfinished(ctx, conn, b.Schema); err != nil {
+			return err
+		}
+		target := schema.NextName(b.Schema)
+		if purpose == PurposeVerify {
+			target = schema.VerifyName(b.Schema)
+		}
+		err = query.New(conn).BeginBuild(ctx, query.BeginBuildParams{
+			Target: target, Schema: b.Schema, Purpose: purpose,
+		})
+		if err != nil {
+			return err
+		}
+		made := &build{
+			Builder: b, purpose: purpose, target: target, begun: time.Now(), conn: conn,
+		}
+		return made.run(ctx, fn)
+	})
+}

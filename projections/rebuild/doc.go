@@ -1,0 +1,27 @@
+// Package rebuild builds read models from the streams beside those in use, while reads and writes
+// go on: to replace those in use (Builder.Install, Builder.Rebuild), or to compare with them
+// (Builder.Verify).
+//
+// A build folds the directory's events into rows, copies the rows into tables without keys and
+// indexes, adds those, and then follows both streams. To replace the read models in use, it renames
+// both schemas in one transaction. The switch relies on this:
+//
+//   - A projector's transaction begins with its row of the table checkpoints, and a transaction
+//     that reads several tables begins with that table too. The switch locks the table first, so no
+//     transaction is half in one schema and half in the other.
+//   - While the table is locked, the new read models catch up with the old ones: a reader that was
+//     told that an event is applied finds it.
+//   - Sessions find tables by the schema's name, which stays the same, as do the channel of
+//     notifications and the locks. PostgreSQL plans prepared statements again after a rename.
+//   - A build holds the schema's BuildLock, and switches on the connection that holds it. If the
+//     lock may be lost, the build ends with an error.
+//   - Each build has a schema with a name of its own. A process that was cut off writes only there,
+//     and the next build drops the schema.
+//
+// A build that is interrupted at any moment leaves the read models in use unchanged. It waits with
+// the switch while an operator has stopped a projection. Events that operators have skipped are
+// skipped here too; any other event that cannot be applied fails the build with a
+// *projections.StoppedError.
+//
+// All goroutines end before the method that started them returns.
+package rebuild

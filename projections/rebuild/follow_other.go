@@ -1,0 +1,83 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/status"
+)
+
+// followPause is the time between two looks at the build of another process.
+const followPause = 500 * time.Millisecond
+
+// Current returns the progress of the build under way, in any process; false if there is none.
+func (b *Builder) Current(ctx context.Context) (now Progress, ok bool, err error) {
+	row, busy, err := b.lastBuild(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return now, false, nil
+	}
+	return otherProgress(row), err == nil && busy && status.BuildUnderWay(row), err
+}
+
+// lastBuild returns the record of the last build beside the schema, and whether a process holds the
+// BuildLock. It fails with pgx.ErrNoRows if there is no record; busy is set even then.
+func (b *Builder) lastBuild(ctx context.Context) (row query.BuildRow, busy bool, err error) {
+	err = database.WithConn(ctx, b.ConnConfig, func(conn *pgx.Conn) (err error) {
+		if busy, err = database.BuildLock(b.Schema).IsHeld(ctx, conn); err != nil {
+			return err
+		}
+		row, err = query.New(conn).Build(ctx, b.Schema)
+		return err
+	})
+	return row, busy, err
+}
+
+func otherProgress(row query.BuildRow) Progress {
+	return Progress{
+		Target: row.Target, Purpose: row.Purpose, Phase: row.Phase,
+		Sequence: uint64(row.Sequence), Head: uint64(row.Head),
+		Elapsed: time.Since(row.StartedAt), Followed: true,
+	}
+}
+
+// followOther waits for the build of another process, and reports its progress. rebuilt means that
+// the other build has replaced the read models; otherwise it had another purpose or was cut off. It
+// fails with ErrFailed if the other build was to replace them and failed.
+func (b *Builder) followOther(ctx context.Context) (rebuilt bool, err error) {
+	target := ""
+	var speed speedometer
+	for ; ctx.Err() == nil; database.Pause(ctx, followPause) {
+		row, busy, err := b.lastBuild(ctx)
+		missing := errors.Is(err, pgx.ErrNoRows)
+		if err != nil && !missing {
+			return false, err
+		}
+		ended := !busy || !status.BuildUnderWay(row)
+		switch {
+		case busy && (missing || target == "" && ended): // it is about to record itself
+			continue
+		case missing, target == "" && ended:
+			return false, nil
+		case target == "":
+			target = row.Target
+		}
+		replaces := row.Purpose != PurposeVerify
+		switch {
+		case row.Target != target: // yet another process has begun a build
+			return false, nil
+		case ended && row.Phase == PhaseFailed && replaces:
+			return false, ErrFailed
+		case ended:
+			return row.Phase == PhaseDone && replaces, nil
+		}
+		progress := otherProgress(row)
+		progress.PerSecond = speed.measure(progress.Sequence, time.Now())
+		b.Report(progress)
+	}
+	return false, ctx.Err()
+}

@@ -1,0 +1,203 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"hubcloud/projections"
+	"hubcloud/projections/apply"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/tables"
+	"hubcloud/streams/directory"
+)
+
+// activityRows is how many rows of activity are written at once.
+const activityRows = 8192
+
+// errContradiction means that some event contradicts another, so that a load fails. Applying the
+// events one by one finds the event.
+var errContradiction = errors.New("the directory cannot be loaded at once")
+
+// load makes the target's tables of the directory up to a sequence, from nothing: it folds events
+// into rows, and copies the rows into tables without keys and indexes. It fails with
+// errContradiction if the events must be applied one by one.
+func (b *build) load(ctx context.Context, until uint64) error {
+	b.phase.Store(PhaseLoad)
+	b.head.Store(until)
+	if err := b.createTarget(ctx, false); err != nil {
+		return err
+	}
+	skipped, err := apply.Skips(b.Directory.Skips).Sequences(ctx, projections.Directory)
+	if err != nil {
+		return err
+	}
+	l := &loading{
+		build: b, skipped: skipped, folded: &apply.Changes{},
+		activity: make(chan []tables.Act, 2), entities: make(chan *apply.Changes),
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.fold(groupCtx, until) })
+	group.Go(func() error { return b.withTarget(groupCtx, l.writeActivity) })
+	group.Go(func() error { return b.withTarget(groupCtx, l.writeEntities) })
+	if err := group.Wait(); err != nil {
+		if apply.IsPermanent(err) {
+			return fmt.Errorf("%w: %w", errContradiction, err)
+		}
+		return err
+	}
+	return b.withTarget(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := query.New(conn).SetCheckpoint(ctx, query.SetCheckpointParams{
+			Projection: projections.Directory, Sequence: int64(until), EventID: l.eventID,
+		})
+		return err
+	})
+}
+
+// loading is a load under way: fold sends rows to the two writers.
+type loading struct {
+	*build
+	skipped map[uint64]bool
+	// folded has the rows that are not sent yet; eventID is that of the last event. They belong to
+	// fold.
+	folded  *apply.Changes
+	eventID string
+
+	activity chan []tables.Act
+	entities chan *apply.Changes
+}
+
+// fold reads the events and sends their rows. It closes both channels.
+func (l *loading) fold(ctx context.Context, until uint64) error {
+	defer close(l.activity)
+	defer close(l.entities)
+	err := l.Directory.Replay(ctx, 0, until, func(batch []directory.Recorded) error {
+		for _, r := range batch {
+			if err := l.add(r); err != nil {
+				return err
+			}
+		}
+		l.directoryAt.Advance(batch[len(batch)-1].Seq)
+		return l.send(ctx, activityRows, l.LoadRows)
+	})
+	if err != nil {
+		return err
+	}
+	return l.send(ctx, 1, 1)
+}
+
+// add folds one event.
+func (l *loading) add(r directory.Recorded) error {
+	l.eventID = r.Event.ID
+	switch {
+	case l.skipped[r.Seq]:
+		return nil
+	case r.Err != nil:
+		return &projections.StoppedError{
+			Projection: projections.Directory, Sequence: r.Seq, Type: r.Event.Type, Err: r.Err,
+		}
+	}
+	if err := l.folded.Add(r); err != nil {
+		return fmt.Errorf("sequence %d: %w", r.Seq, err)
+	}
+	return nil
+}
+
+// send sends the folded rows of activity and of entities, if there are at least so many.
+func (l *loading) send(ctx context.Context, leastActivity, leastEntities int) error {
+	size := l.folded.Size()
+	if n := len(l.folded.Activity); n >= leastActivity {
+		if err := send(ctx, l.activity, l.folded.Activity); err != nil {
+			return err
+		}
+		l.folded.Activity = nil
+	}
+	if size < leastEntities {
+		return nil
+	}
+	next := &apply.Changes{Activity: l.folded.Activity}
+	l.folded.Activity = nil
+	if err := send(ctx, l.entities, l.folded); err != nil {
+		return err
+	}
+	l.folded = next
+	return nil
+}
+
+func send[T any](ctx context.Context, to chan<- T, value T) error {
+	select {
+	case to <- value:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// writeActivity copies rows of activity as they come, and adds the table's key and indexes at the
+// end.
+func (l *loading) writeActivity(ctx context.Context, conn *pgx.Conn) error {
+	for rows := range l.activity {
+		if err := tables.Activity.Copy(ctx, conn, rows); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := execAll(ctx, conn, tables.Activity.AddKey()); err != nil {
+		return err
+	}
+	if err := execAll(ctx, conn, tables.Activity.Indexes...); err != nil {
+		return err
+	}
+	if err := apply.ExpireActivity().Load(ctx, conn, false); err != nil {
+		return err
+	}
+	return execAll(ctx, conn, "ANALYZE "+tables.Activity.Name)
+}
+
+// writeEntities writes changes as they come. The first fill empty tables without keys. Later ones
+// change rows that exist, so the primary keys are added in between.
+func (l *loading) writeEntities(ctx context.Context, conn *pgx.Conn) error {
+	var addKeys, addIndexes, names []string
+	for _, table := range tables.Entities() {
+		addKeys = append(addKeys, table.AddKey())
+		addIndexes = append(addIndexes, table.Indexes...)
+		names = append(names, table.Name)
+	}
+	written := 0
+	for changes := range l.entities {
+		if written == 1 {
+			if err := execAll(ctx, conn, addKeys...); err != nil {
+				return err
+			}
+			addKeys = nil
+		}
+		for _, statement := range changes.Statements() {
+			if err := statement.Load(ctx, conn, written == 0); err != nil {
+				return err
+			}
+		}
+		written++
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := execAll(ctx, conn, append(addKeys, addIndexes...)...); err != nil {
+		return err
+	}
+	return execAll(ctx, conn, "ANALYZE "+strings.Join(names, ", "))
+}
+
+func execAll(ctx context.Context, conn *pgx.Conn, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}

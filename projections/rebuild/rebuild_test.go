@@ -1,0 +1,244 @@
+package rebuild_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"hubcloud/domain"
+	"hubcloud/projections"
+	"hubcloud/projections/control"
+	"hubcloud/projections/projectionstest"
+	"hubcloud/projections/readmodel"
+	"hubcloud/projections/rebuild"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/directory"
+	"hubcloud/streams/streamstest"
+	"hubcloud/test/population"
+)
+
+// populate fills the directory with organizations that have existed for a while.
+func populate(
+	t testing.TB, w *projectionstest.Env, events int,
+) population.Population {
+	t.Helper()
+	made, err := population.Write(
+		t.Context(), w.Conns, population.Config{Orgs: 20, Events: events, Seed: 1},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// However a history is cut into loads, the tables are the same as when its events are applied as
+// they come; and so are those that a first start builds at once.
+func TestARebuildIsWhatTheEventsSay(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	made := populate(t, w, 3000)
+	stop := w.Project(t, s).Stop
+	projectionstest.Await(t, s, made.Head)
+	stop()
+	want := w.Content(t, s.Schema())
+	c := w.Control(t)
+	for _, rows := range []int{0, 500, 60} {
+		c := w.ControlLoading(t, rows)
+		if err := c.Rebuild(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Content(t, s.Schema()); got != want {
+			t.Errorf("loaded by %d rows:\n%s\none by one:\n%s", rows, got, want)
+		}
+	}
+	if schemas := w.Schemas(t); len(schemas) != 4 {
+		t.Errorf("three rebuilds leave %v", schemas)
+	}
+	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 || all[0].Sequence != made.Head ||
+		all[0].Rows < 3000 ||
+		all[1].Rows == 0 {
+		t.Errorf("%+v: %+v", all, differences)
+	}
+
+	anew := w.WithDatabase(projectionstest.NewDatabase(t, ""))
+	first := anew.OpenStore(t)
+	if _, err := first.Sites(t.Context(), org, 1, ""); !errors.Is(err, projections.ErrBuilding) {
+		t.Errorf("before they are complete: %v", err)
+	}
+	cfg := anew.ProjectorConfig(t, first)
+	cfg.LoadFrom = 1
+	projectionstest.RunProjector(t, cfg)
+	projectionstest.Await(t, first, made.Head)
+	if got := anew.Content(t, first.Schema()); got != want {
+		t.Errorf("built at once:\n%s\none by one:\n%s", got, want)
+	}
+	streamstest.Eventually(t, "the empty tables are gone", func() bool { return len(anew.Schemas(t)) == 1 })
+	last := anew.AddSite(t, org, 1)
+	projectionstest.Await(t, first, last)
+	if page, err := first.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 1 {
+		t.Errorf("%v, %v", page, err)
+	}
+}
+
+// Whoever reads and writes while read models are switched, again and again and some of them cut
+// off, reads what was written.
+func TestReadersNoticeNothingOfASwitch(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	leader, other := w.OpenStore(t), w.OpenStore(t)
+	w.Project(t, leader)
+	w.Project(t, other)
+	projectionstest.Await(t, leader, populate(t, w, 500).Head)
+	until, end := context.WithCancel(t.Context())
+	defer end()
+	var clients sync.WaitGroup
+	for n, s := range []*readmodel.Store{leader, other, leader, other} {
+		clients.Go(func() {
+			for i := 0; until.Err() == nil; i++ {
+				id := 1000*(n+1) + i
+				seq := w.AddSite(t, org, id)
+				projectionstest.Await(t, s, seq)
+				if site, err := s.Site(t.Context(), org, projectionstest.SiteID(id)); err != nil ||
+					site.ID != projectionstest.SiteID(id) {
+					t.Errorf("client %d: %+v, %v", n, site, err)
+					return
+				}
+				snapshot, err := s.AccessSnapshot(t.Context())
+				if err != nil || snapshot.Sequence < seq || len(snapshot.Hubs) == 0 {
+					t.Errorf(
+						"client %d: %d hubs as of %d after %d, %v", n, len(snapshot.Hubs),
+						snapshot.Sequence, seq, err,
+					)
+					return
+				}
+			}
+		})
+	}
+	c := w.Control(t)
+	for round := range 6 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if round%2 == 1 { // at any moment
+			time.AfterFunc(time.Duration(round)*15*time.Millisecond, cancel)
+		}
+		if err := c.Rebuild(ctx, nil); err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		cancel()
+	}
+	end()
+	clients.Wait()
+	projectionstest.Await(t, leader, w.Head(t))
+	if all, differences := projectionstest.Verify(t, c); len(differences) > 0 {
+		t.Errorf("%+v: %+v", all, differences)
+	}
+}
+
+// Of two rebuilds at once one works, and the other is done when that one is. One whose process is
+// gone is in nobody's way.
+func TestTwoRebuildsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	w.Project(t, s)
+	projectionstest.Await(t, s, populate(t, w, 300).Head)
+	c := w.Control(t)
+	if err := c.Stop(t.Context(), []string{
+		projections.Directory,
+	}, "so that the first waits with its switch"); err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan rebuild.Progress, 1000)
+	first := make(chan error, 1)
+	go func() { first <- c.Rebuild(t.Context(), func(p rebuild.Progress) { held <- p }) }()
+	for p := range held {
+		if p.Phase == rebuild.PhaseHeld {
+			break
+		}
+	}
+	followed := make(chan rebuild.Progress, 1000)
+	second := make(chan error, 1)
+	go func() { second <- w.Control(t).Rebuild(t.Context(), func(p rebuild.Progress) { followed <- p }) }()
+	if p := <-followed; !p.Followed || p.Purpose != rebuild.PurposeRebuild || p.Head == 0 {
+		t.Errorf("follows %+v", p)
+	}
+	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-first, <-second); err != nil {
+		t.Error(err)
+	}
+	if schemas := w.Schemas(t); len(schemas) != 2 {
+		t.Errorf("two rebuilds at once leave %v", schemas)
+	}
+
+	// The connection that holds the lock is cut, as if its process had died.
+	if err := c.Stop(t.Context(), []string{projections.Directory}, ""); err != nil {
+		t.Fatal(err)
+	}
+	held = make(chan rebuild.Progress, 1000)
+	go func() { first <- c.Rebuild(t.Context(), func(p rebuild.Progress) { held <- p }) }()
+	for p := range held {
+		if p.Phase == rebuild.PhaseHeld {
+			break
+		}
+	}
+	projectionstest.Execute(t, w.URL, `SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+		WHERE l.locktype = 'advisory' AND a.application_name = 'hubcloud projections' AND a.datname = current_database()`)
+	if err := <-first; err == nil {
+		t.Error("it switched without the lock")
+	}
+	if err := c.Resume(t.Context(), []string{projections.Directory}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Rebuild(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	projectionstest.Await(t, s, w.AddSite(t, org, 1))
+	for _, name := range w.Schemas(t) {
+		if _, unfinished := schema.IsUnfinished(name); unfinished {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// Read models that were made from another log cannot follow this one; a rebuild mends it.
+func TestARebuildMendsReadModelsOfAnotherStream(t *testing.T) {
+	t.Parallel()
+	w := projectionstest.New(t)
+	s := w.OpenStore(t)
+	stop := w.Project(t, s).Stop
+	for n := range 5 {
+		projectionstest.Await(t, s, w.AddSite(t, org, n))
+	}
+	stop()
+	elsewhere := projectionstest.New(t)
+	elsewhere.URL = w.URL
+	elsewhere.AddSite(t, org, 7)
+	elsewhere.Project(t, s)
+	streamstest.Eventually(
+		t, "stopped",
+		func() bool { return errors.Is(s.Ready(t.Context()), directory.ErrStandingStill) },
+	)
+	c := elsewhere.Control(t)
+	if _, err := c.Verify(t.Context(), nil, nil); !errors.Is(err, projections.ErrOtherStream) {
+		t.Errorf("verified: %v", err)
+	}
+	_, _, err := c.Skip(
+		t.Context(), elsewhere.Directory, domain.Origin{At: time.Now(), Actor: projectionstest.Operator}, "", 5,
+		"a try",
+	)
+	if !errors.Is(err, control.ErrNotSkippable) {
+		t.Errorf("skipped: %v", err)
+	}
+	if err := c.Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	streamstest.Eventually(t, "ready", func() bool { return s.Ready(t.Context()) == nil })
+	projectionstest.Await(t, s, elsewhere.AddSite(t, org, 8))
+	if page, err := s.Sites(t.Context(), org, 50, ""); err != nil || len(page.Data) != 2 {
+		t.Errorf("%v, %v", page, err)
+	}
+}

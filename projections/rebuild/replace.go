@@ -1,0 +1,108 @@
+package rebuild
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"hubcloud/projections/database"
+)
+
+const (
+	// switchDistance is how many events the target may lack when a switch is tried: the projector
+	// waits while the target applies them.
+	switchDistance = 200
+	// switchPause is the pause between two tries to switch.
+	switchPause = 100 * time.Millisecond
+)
+
+// replace makes the target and lets it replace the read models in use: it loads the directory up
+// to its head, follows both streams, and switches once the target has caught up. It returns the
+// name that the replaced read models have now.
+func (b *build) replace(ctx context.Context) (replaced string, err error) {
+	head, err := b.Directory.Head(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	loaded, err := head, b.load(ctx, head)
+	if errors.Is(err, errContradiction) {
+		b.Logger.Warn("load failed; applying the events one by one", "error", err)
+		loaded, err = 0, b.startOver(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	b.phase.Store(PhaseFollow)
+	f := b.startFollowing(ctx, loaded)
+	defer f.close()
+	replaced, err = b.switchWhenNear(f.ctx, head, f)
+	if cause := context.Cause(f.ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return replaced, err
+}
+
+// following are the two goroutines that write to the target.
+type following struct {
+	// ctx ends with the first error of a follower as its cause.
+	ctx    context.Context
+	fail   context.CancelCauseFunc
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+}
+
+func (b *build) startFollowing(ctx context.Context, loaded uint64) *following {
+	f := &following{}
+	f.ctx, f.fail = context.WithCancelCause(ctx)
+	writing, cancel := context.WithCancel(ctx)
+	f.cancel = cancel
+	for _, follow := range []func() error{
+		func() error { return b.followDirectory(writing, loaded) },
+		func() error { return b.followPresence(writing, nil) },
+	} {
+		f.group.Go(func() {
+			if err := follow(); writing.Err() == nil {
+				f.fail(err)
+			}
+		})
+	}
+	return f
+}
+
+// stop ends the followers and waits for them: the target no longer changes. It returns the error
+// with which one of them has failed.
+func (f *following) stop() error {
+	f.cancel()
+	f.group.Wait()
+	return context.Cause(f.ctx)
+}
+
+// close stops the followers and ends f.ctx.
+func (f *following) close() {
+	_ = f.stop()
+	f.fail(nil)
+}
+
+// switchWhenNear waits until the target has the directory up to goal and is near its head, and
+// switches.
+func (b *build) switchWhenNear(
+	ctx context.Context, goal uint64, f *following,
+) (replaced string, err error) {
+	for {
+		head, err := b.Directory.Head(ctx, 0)
+		if err != nil {
+			return "", err
+		}
+		b.head.Store(head)
+		if at := b.directoryAt.At(); at >= goal && at+switchDistance >= head {
+			replaced, err := b.trySwitch(ctx, f)
+			if !errors.Is(err, errNotYet) {
+				return replaced, err
+			}
+		}
+		if database.Pause(ctx, switchPause); ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+}

@@ -1,2 +1,0 @@
--- Schemas whose names begin with one of two texts. By hand, since sqlc does not know pg_namespace.
-SELECT nspname::text FROM pg_namespace WHERE starts_with(nspname::text, $1) OR starts_with(nspname::text, $2) ORDER BY nspname

@@ -1,0 +1,178 @@
+// Package status reads the state of the projections: their checkpoints, the events that stop them,
+// and the stops of operators.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"hubcloud/projections"
+	"hubcloud/projections/database"
+	"hubcloud/projections/internal/query"
+	"hubcloud/projections/schema"
+	"hubcloud/streams/directory"
+)
+
+// Stream is the stream of a projection.
+type Stream interface {
+	// Head returns the sequence of the last event. If that is before seen, which the caller knows
+	// of, the answer is confirmed with the stream's leader.
+	Head(ctx context.Context, seen uint64) (uint64, error)
+	// StoredAt returns when the first event at a sequence or behind it was stored, and false if
+	// there is none.
+	StoredAt(ctx context.Context, seq uint64) (time.Time, bool, error)
+}
+
+// Read returns the status of every projection, ordered by name. streams has the stream of each
+// projection, by name. db must find the tables of schemaName.
+func Read(
+	ctx context.Context, db query.DBTX, schemaName string, streams map[string]Stream,
+) ([]projections.Status, error) {
+	queries := query.New(db)
+	rows, err := queries.Checkpoints(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read models: status: %w", err)
+	}
+	stops, err := queries.Stops(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read models: status: %w", err)
+	}
+	attended, err := database.ProjectorLock(schemaName).IsHeld(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("read models: status: %w", err)
+	}
+	all := make([]projections.Status, 0, len(rows))
+	for _, row := range rows {
+		status := projections.Status{
+			Name:     row.Projection,
+			Sequence: uint64(row.Sequence),
+			Stopped:  stoppedError(row),
+		}
+		if err := measureLag(ctx, &status, streams[row.Projection]); err != nil {
+			return nil, fmt.Errorf("read models: status of %s: %w", row.Projection, err)
+		}
+		status.State, status.Reason = stateOf(row, stops, attended)
+		all = append(all, status)
+	}
+	return all, nil
+}
+
+// measureLag sets Head, Lag and Behind.
+func measureLag(ctx context.Context, status *projections.Status, stream Stream) (err error) {
+	// A stale head before the checkpoint would look like another stream.
+	if status.Head, err = stream.Head(ctx, status.Sequence); err != nil {
+		return err
+	}
+	status.Lag = max(status.Head, status.Sequence) - status.Sequence
+	if status.Lag == 0 {
+		return nil
+	}
+	at, ok, err := stream.StoredAt(ctx, status.Sequence+1)
+	if ok {
+		status.Behind = max(0, time.Since(at))
+	}
+	return err
+}
+
+func stateOf(
+	row query.Checkpoint, stops []query.HubcloudStop, attended bool,
+) (state, reason string) {
+	if stop, ok := StopOf(stops, row.Projection); ok {
+		return projections.StateStoppedByOperator, (&operatorStop{stop}).Error()
+	}
+	stopped := stoppedError(row)
+	switch {
+	case stopped != nil:
+		return projections.StateStopped, stopped.Error()
+	case !attended:
+		return projections.StateUnattended, "no process projects: start one with the role projector"
+	case !row.Built:
+		return projections.StateBuilding, projections.ErrBuilding.Error()
+	default:
+		return projections.StateRunning, ""
+	}
+}
+
+// StopOf returns an operator's stop of a projection.
+func StopOf(stops []query.HubcloudStop, projection string) (query.HubcloudStop, bool) {
+	for _, stop := range stops {
+		if stop.Projection == projection {
+			return stop, true
+		}
+	}
+	return query.HubcloudStop{}, false
+}
+
+// IsComplete reports whether the read models of a schema have been complete once. A schema that is
+// not recorded is not complete.
+func IsComplete(ctx context.Context, queries *query.Queries, schemaName string) (bool, error) {
+	state, err := queries.SchemaState(ctx, schemaName)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return state == schema.StateLive, err
+}
+
+// The phases in which a build ends, as the schema `hubcloud` records them.
+const (
+	PhaseDone   = "done"
+	PhaseFailed = "failed"
+)
+
+// BuildUnderWay reports whether a recorded build has not ended.
+func BuildUnderWay(row query.BuildRow) bool {
+	return row.Phase != PhaseDone && row.Phase != PhaseFailed
+}
+
+// Halted returns nil while a projection may go on. Otherwise it returns an error that wraps
+// directory.ErrStandingStill, and a *projections.StoppedError when an event stops the projection.
+func Halted(row query.Checkpoint, stops []query.HubcloudStop) error {
+	if stop, ok := StopOf(stops, row.Projection); ok {
+		return &haltedError{&operatorStop{stop}}
+	}
+	if stopped := stoppedError(row); stopped != nil {
+		return &haltedError{stopped}
+	}
+	return nil
+}
+
+// stoppedError returns the event that stops a projection; nil when none does.
+func stoppedError(row query.Checkpoint) *projections.StoppedError {
+	if row.StoppedSequence == nil || row.StoppedError == nil {
+		return nil
+	}
+	stopped := &projections.StoppedError{
+		Projection: row.Projection,
+		Sequence:   uint64(*row.StoppedSequence),
+		Err:        errors.New(*row.StoppedError),
+	}
+	if row.StoppedType != nil {
+		stopped.Type = *row.StoppedType
+	}
+	return stopped
+}
+
+// operatorStop is an operator's stop of a projection, as an error.
+type operatorStop struct{ query.HubcloudStop }
+
+func (e *operatorStop) Error() string {
+	text := fmt.Sprintf(
+		"projection %s was stopped by an operator at %s", e.Projection,
+		e.StoppedAt.UTC().Format(time.RFC3339),
+	)
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+// haltedError is directory.ErrStandingStill with the text of its reason.
+type haltedError struct{ reason error }
+
+func (e *haltedError) Error() string { return e.reason.Error() }
+
+func (e *haltedError) Unwrap() []error { return []error{directory.ErrStandingStill, e.reason} }
